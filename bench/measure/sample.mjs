@@ -49,10 +49,10 @@ import { withRedis } from './redis.mjs';
  * @property {number} stolenShare share of the machine that its host gave to other virtual machines
  * @property {import('../load/drive.mjs').LoadResult['openLoop']} [openLoop]
  *
- * @typedef {'proxy' | 'redis' | 'writer' | 'postgres'} CpuPart
+ * @typedef {'proxy' | 'redis' | 'replicas' | 'writer' | 'postgres'} CpuPart
  */
 
-export const cpuParts = /** @type {const} */ (['proxy', 'redis', 'writer', 'postgres']);
+export const cpuParts = /** @type {const} */ (['proxy', 'redis', 'replicas', 'writer', 'postgres']);
 
 /** @param {Peer} peer @param {Load} load @param {{ connections: number, seconds: number }} how @returns {Job} */
 export function jobOf(peer, load, { connections, seconds }) {
@@ -90,11 +90,11 @@ export function driverOf({ ratePerSecond, transfer }, driver) {
 /** @param {Peer} peer */
 const readCpu = (peer) => cpuParts.map((part) => cpuSecondsOf(peer.watched[part]));
 
-/** How many scripts the peer's Redis has run. @param {Peer} peer @returns {Promise<number | null>} null: no Redis */
-async function countTrips({ redisUrl }) {
-  if (redisUrl === undefined) return null;
-  const stats = await withRedis(redisUrl, (redis) => redis.info('commandstats'));
-  return Number(/^cmdstat_evalsha:calls=(\d+)/m.exec(stats)?.[1] ?? 0);
+/** How many scripts each Redis of the peer has run, in all. @param {Peer} peer @returns {Promise<number | null>} null: no Redis */
+async function countTrips({ redisUrls }) {
+  if (redisUrls === undefined) return null;
+  const stats = await Promise.all(redisUrls.map((url) => withRedis(url, (redis) => redis.info('commandstats'))));
+  return stats.reduce((sum, text) => sum + Number(/^cmdstat_evalsha:calls=(\d+)/m.exec(text)?.[1] ?? 0), 0);
 }
 
 const memoryIntervalMs = 500;
@@ -155,7 +155,7 @@ export async function measure(stage, peer, driver, load, how) {
     errors: result.errors,
     tolerated: result.tolerated,
     bytes: result.bytes,
-    cpuMicros: { proxy: perCall(0), redis: perCall(1), writer: perCall(2), postgres: perCall(3) },
+    cpuMicros: { proxy: perCall(0), redis: perCall(1), replicas: perCall(2), writer: perCall(3), postgres: perCall(4) },
     tripsPerCall: trips === null || tripsBefore === null ? null : (trips - tripsBefore) / result.calls,
     rssBytes,
     rssDuringBytes,

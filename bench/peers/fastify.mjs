@@ -48,6 +48,6 @@ export const fastify = {
     const watched = { ...nothingWatched(), proxy: [proxy], redis: [store.watched] };
     const settled = () => emptyUsageStream(store.url);
     const place = { host: '127.0.0.1', port, prefix: peerPrefix };
-    return { name, ...place, authFiles, watched, redisUrl: store.url, settled };
+    return { name, ...place, authFiles, watched, redisUrls: [store.url], settled };
   },
 };

@@ -2,11 +2,19 @@
 import { direct } from './direct.mjs';
 import { fastify } from './fastify.mjs';
 import { nginx, nginxLua } from './nginx.mjs';
-import { tollgate, tollgateAll, tollgateDefault, tollgateTwo } from './tollgate.mjs';
+import {
+  tollgate,
+  tollgateAll,
+  tollgateCluster,
+  tollgateClusterReplica,
+  tollgateDefault,
+  tollgateReplica,
+  tollgateTwo,
+} from './tollgate.mjs';
 
 /**
- * @typedef {'direct' | 'nginx' | 'nginx-lua' | 'fastify' | 'tollgate' | 'tollgate-default' | 'tollgate-all' | 'tollgate-two'}
- *   PeerName
+ * @typedef {'direct' | 'nginx' | 'nginx-lua' | 'fastify' | 'tollgate' | 'tollgate-default' | 'tollgate-all' | 'tollgate-two'
+ *   | 'tollgate-replica' | 'tollgate-cluster' | 'tollgate-cluster-replica'} PeerName
  */
 
 /** @type {Record<PeerName, import('./peer.mjs').PeerKind>} */
@@ -19,4 +27,7 @@ export const peerKinds = {
   'tollgate-default': tollgateDefault,
   'tollgate-all': tollgateAll,
   'tollgate-two': tollgateTwo,
+  'tollgate-replica': tollgateReplica,
+  'tollgate-cluster': tollgateCluster,
+  'tollgate-cluster-replica': tollgateClusterReplica,
 };

@@ -74,6 +74,6 @@ export const nginxLua = {
     };
     const peer = await startNginx(stage, name, { luaDir, settings });
     const watched = { ...peer.watched, redis: [store.watched] };
-    return { ...peer, authFiles, watched, redisUrl: store.url, settled: () => emptyUsageStream(store.url) };
+    return { ...peer, authFiles, watched, redisUrls: [store.url], settled: () => emptyUsageStream(store.url) };
   },
 };

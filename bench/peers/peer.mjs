@@ -19,8 +19,9 @@ import { loadPeerKeys, makeKeys, writeAuthFile, writeKeyTable } from '../stage/k
  * @property {number} port
  * @property {string} prefix the path that stands for the service's `/`
  * @property {Record<string, string> | null} authFiles key set → file for drivers; null: the peer asks for no key
- * @property {{ proxy: Watched[], redis: Watched[], writer: Watched[], postgres: Watched[] }} watched
- * @property {string} [redisUrl] the Redis that runs its scripts
+ * @property {{ proxy: Watched[], redis: Watched[], replicas: Watched[], writer: Watched[], postgres: Watched[] }} watched
+ *   `redis`: without replicas
+ * @property {readonly string[]} [redisUrls] each Redis that runs its scripts
  * @property {() => Promise<void>} settled waits, for a bounded time, until all work for the calls made so far is done
  * @property {() => Promise<string[]>} [diagnose] what the peer itself says about calls that went wrong
  *
@@ -46,7 +47,7 @@ export const peerPrefix = `/api/v1/proxy/${peerServiceId}/`;
 export const chargeScript = fileURLToPath(new URL('./redis/charge.lua', import.meta.url));
 
 /** @returns {Peer['watched']} */
-export const nothingWatched = () => ({ proxy: [], redis: [], writer: [], postgres: [] });
+export const nothingWatched = () => ({ proxy: [], redis: [], replicas: [], writer: [], postgres: [] });
 
 /**
  * Starts the Redis of a metered peer, with its keys, token buckets and wallets.

@@ -4,7 +4,8 @@
 
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';
-import { Redis } from 'ioredis';
+import { pathToFileURL } from 'node:url';
+import { Cluster, Redis } from 'ioredis';
 import { request } from '../../scripts/local/api.mjs';
 import { projectDir } from '../../scripts/local/dependencies.mjs';
 import { childPids } from '../../scripts/local/identity.mjs';
@@ -30,9 +31,12 @@ export const shards = Number(process.env.BENCH_SHARDS ?? 16);
 // that the measurement fails.
 const drainTimeoutMs = 60_000;
 
-/** @param {Stage} stage @param {string} name */
-export async function environment(stage, name) {
-  const [database, redis] = [await stage.database(`bench_${name.replaceAll('-', '_')}`), await stage.redis(name)];
+/** @typedef {import('../stage/stage.mjs').RedisForm} RedisForm */
+
+/** @param {Stage} stage @param {string} name @param {RedisForm} [form] default: one Redis */
+export async function environment(stage, name, form) {
+  const database = await stage.database(`bench_${name.replaceAll('-', '_')}`);
+  const redis = form ?? (await stage.oneRedis(name));
   const [port, metricsPort] = [await freePort(), await freePort()];
   const env = {
     ...process.env,
@@ -62,13 +66,20 @@ export async function environment(stage, name) {
  * @property {'all' | 'gateway'} role
  * @property {number} workers gateway processes. If there are two or more, or in the role `all`, a supervisor starts them
  * @property {boolean} [oneProcess] gateway and writer share one process, without a supervisor
+ * @property {'replica' | 'cluster'} [redis] default: one Redis
+ * @property {number} [waitReplicas] REDIS_WAIT_REPLICAS
  *
  * @param {Stage} stage @param {string} name @param {Shape} shape @param {Place} place
  */
-async function startGateway(stage, name, { role, workers, oneProcess = false }, { port, env }) {
+async function startGateway(stage, name, { role, workers, oneProcess = false, waitReplicas = 0 }, { port, env }) {
   const gateway = await stage.start({
     ...{ name, command: process.execPath, args: [program, role] },
-    env: { ...env, WORKERS: String(workers), ONE_PROCESS: oneProcess ? 'on' : 'off' },
+    env: {
+      ...env,
+      WORKERS: String(workers),
+      ONE_PROCESS: oneProcess ? 'on' : 'off',
+      REDIS_WAIT_REPLICAS: String(waitReplicas),
+    },
     // Includes the supervisor and all workers.
     extent: 'tree',
     isReady: () => answers(port, '/readyz'),
@@ -143,15 +154,12 @@ export function seed(stage, name, place, keySets) {
 /**
  * Waits until the writer has stored everything: the streams are empty only after the commit. What the writer does after the load
  * belongs to the load.
- * @param {Redis} redis
+ * @param {Redis | Cluster} redis @param {readonly string[]} streams
  */
-async function drained(redis) {
-  const streams = Array.from({ length: shards }, (_, shard) => `usage:{${shard}}`);
+async function drained(redis, streams) {
   const isEmpty = async () => {
-    const pipeline = redis.pipeline();
-    for (const stream of streams) pipeline.xlen(stream);
-    const lengths = await pipeline.exec();
-    return (lengths ?? []).every(([error, length]) => error === null && length === 0);
+    const lengths = await Promise.all(streams.map((stream) => redis.xlen(stream)));
+    return lengths.every((length) => length === 0);
   };
   if (await pollUntil(isEmpty, { timeoutMs: drainTimeoutMs, intervalMs: 50 })) return;
   throw new Error(`the writer did not store all usage events within ${drainTimeoutMs / 1000} s after the load`);
@@ -186,13 +194,40 @@ function watchLoop(place, file) {
   Object.assign(place.env, { NODE_OPTIONS: `--import ${preload}`, BENCH_LOOP_DELAY_FILE: file });
 }
 
+/** @typedef {Pick<Shape, 'redis' | 'waitReplicas'>} Stores */
+
+/** Both peers with a cluster share one: two clusters would be twelve processes. @param {Stage} stage @param {string} name @param {Stores} how */
+async function placeFor(stage, name, { redis }) {
+  if (redis === 'cluster') return environment(stage, 'tollgate-cluster', await stage.redisCluster('tollgate'));
+  return environment(stage, name, redis === 'replica' ? await stage.redisWithReplica(name) : undefined);
+}
+
+/** @param {Stores} how */
+async function usageStreams({ redis }) {
+  const { evenTags } = await import(pathToFileURL(path.join(projectDir, 'dist', 'platform/cluster/tags.js')).href);
+  const tags = redis === 'cluster' ? evenTags(shards) : Array.from({ length: shards }, (_, shard) => String(shard));
+  return tags.map((/** @type {string} */ tag) => `usage:{${tag}}`);
+}
+
+/** When its server stops at the end of the scenario, this client gives up instead of connecting again for ever. @param {RedisForm} form */
+function clientOf({ masterUrls }) {
+  const [url = ''] = masterUrls;
+  const options = { retryStrategy: () => null };
+  const client =
+    masterUrls.length === 1
+      ? new Redis(url, options)
+      : new Cluster([...masterUrls], { clusterRetryStrategy: () => null });
+  client.on('error', () => {});
+  return client;
+}
+
 /** @param {string} kind @param {Omit<Shape, 'workers'> & { workers?: number }} how workers: by default the number of the command line */
 const startAs =
   (kind, { workers, ...how }) =>
   /** @type {PeerKind['start']} */
   async (stage, { keySets, services = 0, suffix = '', loopDelayFile }) => {
     const name = kind + suffix;
-    const place = await environment(stage, name);
+    const place = await placeFor(stage, name, how);
     if (loopDelayFile !== undefined) watchLoop(place, loopDelayFile);
     if (services > 0) {
       runMigrations(place);
@@ -201,22 +236,24 @@ const startAs =
     const upstream = await stage.upstream();
     const shape = { ...how, workers: workers ?? stage.options.workers };
     const started = await startGateway(stage, name, shape, place);
-    const apart = how.role === 'all' ? null : await startWriter(stage, place);
+    // Gateways on one cluster share its writer.
+    const apart =
+      how.role === 'all' ? null : await stage.once(`writer of ${place.name}`, () => startWriter(stage, place));
     const parts = apart === null ? partsOf(started) : { proxy: [started], writer: [apart] };
     const serviceId = await listService(`http://127.0.0.1:${place.port}`, upstream.port);
     const authFiles = seed(stage, name, place, keySets);
-    // When its server stops at the end of the scenario, this client gives up instead of connecting again for ever.
-    const redis = new Redis(place.redis.url, { retryStrategy: () => null });
-    redis.on('error', () => {});
+    const { masterUrls, masters, replicas } = place.redis;
+    const streams = await usageStreams(how);
+    const redis = clientOf(place.redis);
     return {
       name,
       host: '127.0.0.1',
       port: place.port,
       prefix: `/api/v1/proxy/${serviceId}/`,
       authFiles,
-      redisUrl: place.redis.url,
-      watched: { ...parts, redis: [place.redis.watched], postgres: [place.database.watched] },
-      settled: () => drained(redis),
+      redisUrls: masterUrls,
+      watched: { ...parts, redis: masters, replicas, postgres: [place.database.watched] },
+      settled: () => drained(redis, streams),
       diagnose: () => failures(place),
     };
   };
@@ -243,4 +280,25 @@ export const tollgateTwo = {
   title: 'Tollgate, two workers',
   missing: () => null,
   start: startAs('tollgate-two', { role: 'gateway', workers: 2 }),
+};
+
+/** Every trip waits until a replica has it. @type {PeerKind} */
+export const tollgateReplica = {
+  title: 'Tollgate, WAIT 1',
+  missing: () => null,
+  start: startAs('tollgate-replica', { role: 'gateway', redis: 'replica', waitReplicas: 1 }),
+};
+
+/** @type {PeerKind} */
+export const tollgateCluster = {
+  title: 'Tollgate, cluster',
+  missing: () => null,
+  start: startAs('tollgate-cluster', { role: 'gateway', redis: 'cluster' }),
+};
+
+/** @type {PeerKind} */
+export const tollgateClusterReplica = {
+  title: 'Tollgate, cluster, WAIT 1',
+  missing: () => null,
+  start: startAs('tollgate-cluster-replica', { role: 'gateway', redis: 'cluster', waitReplicas: 1 }),
 };

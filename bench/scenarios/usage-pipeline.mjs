@@ -44,7 +44,7 @@ export async function run(bench) {
   const events = bench.options.events ?? defaultEvents;
   const pipeline = await preparePipeline(bench.stage, events, bench.progress);
   const parts = { postgres: pipeline.postgres, redis: pipeline.redis };
-  const before = { postgres: cpuSecondsOf([parts.postgres]), redis: cpuSecondsOf([parts.redis]) };
+  const before = { postgres: cpuSecondsOf([parts.postgres]), redis: cpuSecondsOf(parts.redis) };
   const machine = watchMachine(bench.stage, bench.processors);
   const writer = await pipeline.startWriter();
   // The clock starts when the first event has been stored, so that the start of the process is not measured.
@@ -63,7 +63,7 @@ export async function run(bench) {
     eventsPerSecond: (first - left) / seconds,
     writerMicros: perEvent(cpuSecondsOf([writer])),
     postgresMicros: perEvent(cpuSecondsOf([parts.postgres]) - before.postgres),
-    redisMicros: perEvent(cpuSecondsOf([parts.redis]) - before.redis),
+    redisMicros: perEvent(cpuSecondsOf(parts.redis) - before.redis),
     bytesPerEvent: pipeline.bytesPerEvent,
     rssMiB: rssBytesOf([writer]) / 2 ** 20,
   };

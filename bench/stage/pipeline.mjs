@@ -45,7 +45,7 @@ export async function preparePipeline(stage, events, progress, { name = 'pipelin
   };
   return {
     postgres: place.database.watched,
-    redis: place.redis.watched,
+    redis: place.redis.masters,
     bytesPerEvent: ((await usedBytes(redis)) - emptyBytes) / events,
     backlog,
     /** @param {number} [number] of several writers */

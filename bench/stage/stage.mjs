@@ -9,8 +9,9 @@ import postgres from 'postgres';
 import { projectDir } from '../../scripts/local/dependencies.mjs';
 import { askPort, freePort } from '../../scripts/local/ports.mjs';
 import { startPostgres } from '../../scripts/local/postgres.mjs';
-import { spawnOwned, waitUntilReady } from '../../scripts/local/processes.mjs';
+import { pollUntil, spawnOwned, waitUntilReady } from '../../scripts/local/processes.mjs';
 import { startRedis } from '../../scripts/local/redis.mjs';
+import { startRedisCluster } from '../../scripts/local/redis-cluster.mjs';
 
 /**
  * @typedef {import('../measure/proc.mjs').Watched} Watched
@@ -22,7 +23,16 @@ import { startRedis } from '../../scripts/local/redis.mjs';
  * @property {string} url
  * @property {number} port
  * @property {Watched} watched
+ *
+ * @typedef {object} RedisForm one Redis, with or without a replica, or a cluster
+ * @property {string} url as REDIS_URL names it
+ * @property {readonly string[]} masterUrls
+ * @property {Watched[]} masters
+ * @property {Watched[]} replicas
  */
+
+// As production has it.
+const durable = /** @type {const} */ ({ appendonly: true, appendfsync: 'everysec' });
 
 export class Stage {
   /** @type {Map<string, Promise<any>>} */
@@ -145,10 +155,41 @@ export class Stage {
         dir: this.file(`redis-${name}`),
         runDir: this.scratch.runDir,
         name: `redis-${name}`,
-        appendonly: true,
-        appendfsync: 'everysec',
+        ...durable,
       });
       return { url: started.url, port: started.port, watched: this.#watch({ pid: started.pid, extent: 'process' }) };
+    });
+  }
+
+  /** The Redis of `redis(name)`, alone. @param {string} name @returns {Promise<RedisForm>} */
+  async oneRedis(name) {
+    const { url, watched } = await this.redis(name);
+    return { url, masterUrls: [url], masters: [watched], replicas: [] };
+  }
+
+  /** The same with a replica. @param {string} name @returns {Promise<RedisForm>} */
+  async redisWithReplica(name) {
+    const one = await this.oneRedis(name);
+    const replica = await this.redis(`${name}-replica`);
+    const { port } = new URL(one.url);
+    await askPort(replica.port, `REPLICAOF 127.0.0.1 ${port}\r\nQUIT\r\n`);
+    const isThere = async () =>
+      ((await askPort(Number(port), 'INFO replication\r\nQUIT\r\n')) ?? '').includes('state=online');
+    if (!(await pollUntil(isThere, { timeoutMs: 30_000, intervalMs: 50 })))
+      throw new Error(`the replica of ${name} did not connect in 30 s`);
+    return { ...one, replicas: [replica.watched] };
+  }
+
+  /** Three masters with a replica each. @param {string} name @returns {Promise<RedisForm>} */
+  redisCluster(name) {
+    return this.once(`cluster ${name}`, async () => {
+      const { url, nodes } = await startRedisCluster({
+        ...{ dir: this.file(`cluster-${name}`), runDir: this.scratch.runDir, ...durable },
+      });
+      const watch = (/** @type {boolean} */ isReplica) =>
+        nodes.filter((node) => node.isReplica === isReplica).map(({ pid }) => this.#watch({ pid, extent: 'process' }));
+      const masterUrls = nodes.filter(({ isReplica }) => !isReplica).map((node) => node.url);
+      return { url, masterUrls, masters: watch(false), replicas: watch(true) };
     });
   }
 }

@@ -61,6 +61,8 @@ export async function startRedisCluster(options) {
         args: [
           ...['--cluster-enabled', 'yes', '--cluster-config-file', 'nodes.conf', '--cluster-port', String(busPort)],
           ...['--cluster-node-timeout', String(nodeTimeoutMs)],
+          // Redis waits five seconds for more replicas, to serve them together.
+          ...['--repl-diskless-sync-delay', '0'],
           // Otherwise one missing master stops the accounts of all others.
           ...['--cluster-require-full-coverage', 'no'],
         ],

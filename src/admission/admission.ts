@@ -2,7 +2,7 @@ import { type Damage, DamageLog } from '../ledger/damage-log.ts';
 import { SparseWarning } from '../observability/sparse-warning.ts';
 import { RedisNotSent } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
-import type { ScriptConnection } from '../platform/script-connection.ts';
+import type { TripConnection } from '../platform/replicated-connection.ts';
 import { BatchEncoder } from './batch-encoder.ts';
 import type { Buyer } from './buyer.ts';
 import {
@@ -74,7 +74,7 @@ export interface StateLoader {
 
 export type AdmissionOptions = {
   /** Runs batch.lua. */
-  readonly batches: Pick<ScriptConnection, 'ready' | 'onReady' | 'send'>;
+  readonly batches: Pick<TripConnection, 'ready' | 'onReady' | 'send'>;
   readonly keys: RedisKeys;
   /** The shards whose accounts are admitted here. Default: all. */
   readonly shards?: readonly number[];

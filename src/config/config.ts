@@ -37,6 +37,8 @@ export type Config = {
   readonly platformFeeBasisPoints: number;
   readonly priceNoticeSeconds: number;
   readonly redisCommandTimeoutMs: number;
+  /** How many replicas must have a trip; 0: none. */
+  readonly redisWaitReplicas: number;
   readonly redisShards: number;
   readonly instanceLeaseSeconds: number;
   readonly maxBacklogEvents: number;
@@ -143,6 +145,7 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
     platformFeeBasisPoints: number('PLATFORM_FEE_BASIS_POINTS'),
     priceNoticeSeconds: number('PRICE_NOTICE_SECONDS'),
     redisCommandTimeoutMs: number('REDIS_COMMAND_TIMEOUT_MS'),
+    redisWaitReplicas: number('REDIS_WAIT_REPLICAS'),
     redisShards: number('REDIS_SHARDS'),
     instanceLeaseSeconds: number('INSTANCE_LEASE_SECONDS'),
     maxBacklogEvents: number('MAX_BACKLOG_EVENTS'),

@@ -154,6 +154,14 @@ export const SETTINGS = {
     description:
       'how long Redis may take to answer a command of any process; a call not admitted by then gets 503 and is cancelled by id',
   },
+  REDIS_WAIT_REPLICAS: {
+    type: 'integer',
+    minimum: 0,
+    maximum: 5,
+    default: 0,
+    description:
+      'how many replicas of its Redis must have an admission or a settlement before it counts; with fewer, calls get 503',
+  },
   REDIS_SHARDS: {
     type: 'integer',
     minimum: 1,

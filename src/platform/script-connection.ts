@@ -140,10 +140,18 @@ export class ScriptConnection implements ReplySink {
     this.sendWire(trip.take(this.#options.script.sha), listener);
   }
 
-  /** Sends a trip that is encoded already. */
-  sendWire(wire: Buffer, listener: TripListener): void {
-    if (this.#isReady) this.#write(wire, listener, wire, true);
+  /** Sends a trip that is encoded already. @param isTrip false for a command that belongs to trips and is not counted as one */
+  sendWire(wire: Buffer, listener: TripListener, isTrip = true): void {
+    if (this.#isReady) this.#write(wire, listener, wire, isTrip);
     else listener.onLost(new RedisNotSent());
+  }
+
+  /** Everything that `send` sends meanwhile leaves in one write. */
+  inOneWrite(send: () => void): void {
+    const socket = this.#socket;
+    socket?.cork();
+    send();
+    socket?.uncork();
   }
 
   /** Accepts no more trips, waits for those under way (each for at most the timeout), then drops the connection. */

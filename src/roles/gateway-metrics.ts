@@ -3,6 +3,7 @@ import type { CallAdmission } from '../admission/sharded-admission.ts';
 import type { ErrorCode } from '../errors.ts';
 import type { HttpServer } from '../http/server.ts';
 import type { Source } from '../observability/metrics.ts';
+import type { ReplicaDemand } from '../platform/replicated-connection.ts';
 import type { Breakers } from '../proxy/breakers.ts';
 import type { CallTimings, ExchangeCounters } from '../proxy/exchange-options.ts';
 import type { LoadShedder } from '../proxy/load-shedder.ts';
@@ -20,6 +21,8 @@ export function gatewayMetrics(parts: {
   readonly server: HttpServer;
   readonly upstream: UpstreamClient;
   readonly admission: CallAdmission;
+  /** Null if no replica is waited for. */
+  readonly replicaDemand: ReplicaDemand | null;
   readonly nodes: GatewayNodes;
   readonly backlog: Backlog;
   readonly breakers: Breakers;
@@ -83,6 +86,12 @@ export function gatewayMetrics(parts: {
       help: 'Settlements whose hold was gone: the sweep had refunded it, or Redis had lost its data',
       type: 'counter',
       read: () => admission.settlementsWithoutHold,
+    },
+    {
+      name: 'tollgate_trips_without_replicas_total',
+      help: 'Trips that fewer replicas of Redis than REDIS_WAIT_REPLICAS had in time; their calls were refused',
+      type: 'counter',
+      read: () => parts.replicaDemand?.missed ?? 0,
     },
     {
       name: 'tollgate_damaged_data_total',

@@ -154,7 +154,9 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const instance = newInstanceId();
 
   const hydrator = new Hydrator({ databaseUrl: config.databaseUrl, installation, sql, redis, keys: redisKeys, log });
-  const { admission, nodes, closeBatches } = await openAdmission({ config, stores, instance, loader: hydrator, log });
+  const { admission, replicaDemand, nodes, closeBatches } = await openAdmission({
+    ...{ config, stores, instance, loader: hydrator, log },
+  });
   const backlog = new Backlog({ redis, keys: redisKeys, maxEvents: config.maxBacklogEvents });
   const keyCache = new KeyCache({ fetchKeys: (ids) => selectKeyRecords(sql, ids) });
   const catalog = new Catalog({ sql, log });
@@ -356,7 +358,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
 
   options.metrics.add(
     gatewayMetrics({
-      ...{ counters, server, upstream, admission, nodes, backlog, breakers, shedder, resealer },
+      ...{ counters, server, upstream, admission, replicaDemand, nodes, backlog, breakers, shedder, resealer },
       shards: redisKeys.shards,
       maxBacklogEvents: config.maxBacklogEvents,
     }),

@@ -8,20 +8,27 @@ import { TripsByNode } from '../observability/node-trips.ts';
 import { ClusterBatches } from '../platform/cluster/cluster-batches.ts';
 import type { ShardClient } from '../platform/cluster/shard-client.ts';
 import { addressOf } from '../platform/redis-node.ts';
-import { ScriptConnection } from '../platform/script-connection.ts';
+import { warnOfMissingReplicas } from '../platform/replicas.ts';
+import { ReplicaDemand, tripConnection } from '../platform/replicated-connection.ts';
 import type { GatewayNodes } from './redis-node-metrics.ts';
 import { redisNodes } from './redis-nodes.ts';
 import type { Stores } from './stores.ts';
 
 type Options = {
-  readonly config: Pick<Config, 'redisUrl' | 'redisCommandTimeoutMs'>;
+  readonly config: Pick<Config, 'redisUrl' | 'redisCommandTimeoutMs' | 'redisWaitReplicas'>;
   readonly stores: Pick<Stores, 'redis' | 'cluster' | 'keys' | 'installation'>;
   readonly instance: string;
   readonly loader: StateLoader;
   readonly log: Log;
 };
 
-type Opened = { readonly admission: CallAdmission; readonly nodes: GatewayNodes; closeBatches(): Promise<void> };
+type Opened = {
+  readonly admission: CallAdmission;
+  readonly nodes: GatewayNodes;
+  /** Null if no replica is waited for. */
+  readonly replicaDemand: ReplicaDemand | null;
+  closeBatches(): Promise<void>;
+};
 
 /** Opens the connections for batches, and puts an admission on top: one for a single Redis, in a cluster one for each shard. */
 export async function openAdmission(options: Options): Promise<Opened> {
@@ -37,8 +44,12 @@ export async function openAdmission(options: Options): Promise<Opened> {
     script: batchScript,
     commandTimeoutMs: config.redisCommandTimeoutMs,
   };
+  const { redisWaitReplicas, redisCommandTimeoutMs } = config;
+  const demand = redisWaitReplicas === 0 ? null : new ReplicaDemand(redisWaitReplicas, redisCommandTimeoutMs);
+  if (demand !== null) await warnOfMissingReplicas(redisNodes(stores, config.redisUrl), demand.replicas, log);
   if (cluster !== null) {
-    const batches = new ClusterBatches(cluster, { ...connection, meterOf: (address) => trips.of(address) }, log);
+    const meterOf = (address: string) => trips.of(address);
+    const batches = new ClusterBatches(cluster, { ...connection, meterOf }, log, demand);
     await batches.connect();
     const shards = batches.shards.map(
       (shard, at) => new Admission({ ...common, batches: shard, shards: [at], log: logOfShard(log, at, shard.client) }),
@@ -46,11 +57,12 @@ export async function openAdmission(options: Options): Promise<Opened> {
     return {
       admission: new ShardedAdmission(keys, shards),
       nodes: { nodes: nodesReady((address) => batches.isReady(address)), moves: () => cluster.moves, trips },
+      replicaDemand: demand,
       closeBatches: () => batches.close(),
     };
   }
   const meter = trips.of(addressOf(config.redisUrl));
-  const batches = new ScriptConnection({ ...connection, installation, meter }, log);
+  const batches = tripConnection({ ...connection, installation, meter }, log, demand);
   // `redis` has found that the Redis behind it is another installation's. The connection for batches compares the
   // installation's id only when it connects, so it has to connect again to find that out.
   redis.onForeign((error) => batches.reconnect(error));
@@ -58,6 +70,7 @@ export async function openAdmission(options: Options): Promise<Opened> {
   return {
     admission: new Admission({ ...common, batches }),
     nodes: { nodes: nodesReady(() => batches.ready), moves: () => 0, trips },
+    replicaDemand: demand,
     closeBatches: () => batches.close(),
   };
 }

@@ -17,7 +17,7 @@ export const sample = (peer: string, round: number, proxyMicros: number, errors 
   callsPerSecond: 10_000,
   latency: { p50: 1000, p90: 2000, p99: 3000, p999: 4000, max: 5000 },
   bytes: 1,
-  cpuMicros: { proxy: proxyMicros, redis: null, writer: null, postgres: null },
+  cpuMicros: { proxy: proxyMicros, redis: null, replicas: null, writer: null, postgres: null },
   tripsPerCall: null,
   rssBytes: 2 ** 20,
   rssDuringBytes: 2 ** 20,

@@ -1,10 +1,6 @@
 import { RedisNotCarriedOut, RedisNotSent } from '../redis.ts';
-import {
-  ScriptConnection,
-  type ScriptConnectionOptions,
-  type TripListener,
-  type TripMeter,
-} from '../script-connection.ts';
+import { type ReplicaDemand, type TripConnection, tripConnection } from '../replicated-connection.ts';
+import type { ScriptConnectionOptions, TripListener, TripMeter } from '../script-connection.ts';
 import type { TripEncoder } from '../trip-encoder.ts';
 import { parseClusterUrl } from './cluster-url.ts';
 import type { RedisCluster } from './redis-cluster.ts';
@@ -25,13 +21,15 @@ export class ClusterBatches {
   readonly #options: Options;
   readonly #log: Log;
   readonly #urlOf: (address: string) => string;
-  readonly #connections = new Map<string, ScriptConnection>();
+  readonly #demand: ReplicaDemand | null;
+  readonly #connections = new Map<string, TripConnection>();
   #isClosed = false;
 
-  /** @param options.url  that of the cluster */
-  constructor(cluster: RedisCluster, options: Options, log: Log) {
+  /** @param options.url  that of the cluster @param demand for each node: how many of its replicas must have a trip */
+  constructor(cluster: RedisCluster, options: Options, log: Log, demand: ReplicaDemand | null = null) {
     this.#options = options;
     this.#log = log;
+    this.#demand = demand;
     this.#urlOf = parseClusterUrl(options.url).urlOf;
     this.shards = cluster.shards.map(
       (shard) => new ShardBatches(shard, options.script.sha, (address) => this.connectionTo(address)),
@@ -46,7 +44,7 @@ export class ClusterBatches {
   }
 
   /** @returns null after `close` */
-  connectionTo(address: string): ScriptConnection | null {
+  connectionTo(address: string): TripConnection | null {
     const known = this.#connections.get(address);
     if (known !== undefined) return known;
     if (this.#isClosed) return null;
@@ -71,11 +69,12 @@ export class ClusterBatches {
     }
   }
 
-  #make(address: string): ScriptConnection {
+  #make(address: string): TripConnection {
     const { meterOf, ...options } = this.#options;
-    const connection = new ScriptConnection(
+    const connection = tripConnection(
       { ...options, url: this.#urlOf(address), meter: meterOf?.(address) },
       this.#log,
+      this.#demand,
     );
     this.#connections.set(address, connection);
     connection.onReady(() => {
@@ -99,11 +98,11 @@ export class ClusterBatches {
 export class ShardBatches {
   readonly client: ShardClient;
   readonly #sha: string;
-  readonly #connectionTo: (address: string) => ScriptConnection | null;
+  readonly #connectionTo: (address: string) => TripConnection | null;
   readonly #listeners: (() => void)[] = [];
-  #connection: ScriptConnection | null = null;
+  #connection: TripConnection | null = null;
 
-  constructor(client: ShardClient, sha: string, connectionTo: (address: string) => ScriptConnection | null) {
+  constructor(client: ShardClient, sha: string, connectionTo: (address: string) => TripConnection | null) {
     this.client = client;
     this.#sha = sha;
     this.#connectionTo = connectionTo;
@@ -137,7 +136,7 @@ export class ShardBatches {
     else listener.onLost(new RedisNotSent());
   }
 
-  #sendTo(connection: ScriptConnection, wire: Buffer, listener: TripListener, moves: number): void {
+  #sendTo(connection: TripConnection, wire: Buffer, listener: TripListener, moves: number): void {
     const askedAt = this.client.address;
     connection.sendWire(wire, {
       onReply: (bytes, start, end) => listener.onReply(bytes, start, end),

@@ -1,0 +1,174 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { defineScript, RedisClient, RedisNotSent } from '../../src/platform/redis.ts';
+import { warnOfMissingReplicas } from '../../src/platform/replicas.ts';
+import {
+  ReplicaDemand,
+  TooFewReplicas,
+  type TripConnection,
+  tripConnection,
+} from '../../src/platform/replicated-connection.ts';
+import { TripEncoder } from '../../src/platform/trip-encoder.ts';
+import { ask, startTestReplica, type TestReplica } from '../support/replica.ts';
+import { QUIET } from '../support/store.ts';
+import { startTestRedis, type TestRedis } from '../support/stores.ts';
+import { TcpProxy } from '../support/tcp-proxy.ts';
+import { until } from '../support/wait.ts';
+
+/** Writes a key, and replies its value. A connection opens with a run without keys. */
+const WRITE = defineScript(
+  'write',
+  `if #KEYS == 0 then return '' end
+   redis.call('SET', KEYS[1], ARGV[1])
+   return ARGV[1]`,
+);
+/** Long: only the failures of this file wait for it. */
+const TIMEOUT_MS = 600;
+
+let master: TestRedis;
+let replica: TestReplica;
+let connection: TripConnection;
+let demand: ReplicaDemand;
+
+const connectTo = async (url: string, waitFor: ReplicaDemand | null): Promise<TripConnection> => {
+  const made = tripConnection({ url, name: 'test', script: WRITE, commandTimeoutMs: TIMEOUT_MS }, QUIET, waitFor);
+  await made.connect();
+  return made;
+};
+
+beforeEach(async () => {
+  master = await startTestRedis();
+  replica = await startTestReplica(master);
+  demand = new ReplicaDemand(1, TIMEOUT_MS);
+  connection = await connectTo(master.url, demand);
+});
+afterEach(async () => {
+  await connection.close();
+  await replica.close();
+  await master.stop();
+});
+
+function send(key: string, value: string, through = connection): Promise<string> {
+  const trip = new TripEncoder();
+  trip.key(key);
+  trip.arg(value);
+  return new Promise((resolve, reject) => {
+    through.send(trip, {
+      onReply: (bytes, start, end) => resolve(bytes.toString('latin1', start, end)),
+      onLost: reject,
+    });
+  });
+}
+const settle = (trips: readonly Promise<string>[]): Promise<unknown[]> =>
+  Promise.all(trips.map((trip) => trip.catch((error: unknown) => error)));
+const has = async (redis: TestRedis, key: string): Promise<boolean> =>
+  !(await ask(redis, `GET ${key}`)).startsWith('$-1');
+
+describe('a trip', () => {
+  it('counts only when a replica has it; without the demand it counts before', async () => {
+    replica.line.delayMs = 150;
+    expect(await send('waited', 'yes')).toBe('yes');
+    expect(await has(replica.server, 'waited')).toBe(true);
+    const plain = await connectTo(master.url, null);
+    expect(await send('plain', 'yes', plain)).toBe('yes');
+    expect(await has(replica.server, 'plain')).toBe(false);
+    await plain.close();
+  });
+
+  it('that too few replicas have in time is unknown, although Redis has carried it out', async () => {
+    replica.server.pause();
+    await expect(send('unknown', 'yes')).rejects.toBeInstanceOf(TooFewReplicas);
+    expect(await has(master, 'unknown')).toBe(true);
+    expect(demand.missed).toBe(1);
+    replica.server.resume();
+    expect(await send('known', 'yes')).toBe('yes');
+    expect(demand.missed).toBe(1);
+  });
+
+  it('that arrives while others are waited for shares the next wait, and is not sent if they fail', async () => {
+    const first = [send('a', '1'), send('b', '2')];
+    await new Promise(setImmediate);
+    const second = [send('c', '3'), send('d', '4')];
+    expect(await settle([...first, ...second])).toEqual(['1', '2', '3', '4']);
+    // One WAIT for each two.
+    expect(await ask(master, 'INFO commandstats')).toMatch(/cmdstat_wait:calls=2,/);
+
+    replica.server.pause();
+    const lost = send('e', '5');
+    await new Promise(setImmediate);
+    const held = send('f', '6');
+    const [unknown, refused] = await settle([lost, held]);
+    expect(unknown).toBeInstanceOf(TooFewReplicas);
+    expect(refused).toBeInstanceOf(RedisNotSent);
+    expect(await has(master, 'f')).toBe(false);
+    replica.server.resume();
+  });
+
+  it('waits for replicas, too, when Redis had forgotten the script', async () => {
+    await ask(master, 'SCRIPT FLUSH');
+    replica.line.delayMs = 100;
+    expect(await send('again', 'yes')).toBe('yes');
+    expect(await has(replica.server, 'again')).toBe(true);
+  });
+
+  it('whose connection breaks during the wait is unknown, and what is held is refused', async () => {
+    const proxy = await TcpProxy.open(master.port);
+    const through = await connectTo(proxy.through(master.url), demand);
+    replica.server.pause();
+    const waits = send('waits', 'yes', through);
+    await until(() => has(master, 'waits'));
+    const held = send('held', 'yes', through);
+    proxy.refuse();
+    const [unknown, refused] = await settle([waits, held]);
+    expect(unknown).not.toBeInstanceOf(RedisNotSent);
+    expect(refused).toBeInstanceOf(RedisNotSent);
+    expect(await has(master, 'held')).toBe(false);
+    replica.server.resume();
+    proxy.set('pass');
+    await until(() => through.ready);
+    expect(await send('later', 'yes', through)).toBe('yes');
+    await through.close();
+    await proxy.close();
+  });
+
+  it('that waits when its master becomes a replica is unknown', async () => {
+    replica.server.pause();
+    const waits = settle([send('waits', 'yes')]);
+    await until(() => has(master, 'waits'));
+    await ask(master, 'REPLICAOF 127.0.0.1 1');
+    const [unknown] = await waits;
+    expect(unknown).toBeInstanceOf(Error);
+    expect(unknown).not.toBeInstanceOf(RedisNotSent);
+    replica.server.resume();
+  });
+});
+
+describe('a start', () => {
+  const check = async (wanted: number, user = ''): Promise<string[]> => {
+    const warnings: string[] = [];
+    const client = new RedisClient(
+      { url: master.url.replace('//', `//${user}`), name: 'test', commandTimeoutMs: 500 },
+      QUIET,
+    );
+    await client.connect();
+    try {
+      await warnOfMissingReplicas([{ address: 'node:1', store: client }], wanted, {
+        warn: (_, message) => warnings.push(message),
+      });
+    } finally {
+      client.destroy();
+    }
+    return warnings;
+  };
+
+  it('warns of each master with fewer replicas than must have a trip', async () => {
+    expect(await check(1)).toEqual([]);
+    expect(await check(2)).toEqual([
+      expect.stringMatching(/^redis node:1 has 1 replicas, but REDIS_WAIT_REPLICAS is 2/),
+    ]);
+  });
+
+  it('is refused as a user who may not WAIT', async () => {
+    await ask(master, 'ACL SETUSER gateway on >secret ~* &* +@all -wait');
+    await expect(check(1, 'gateway:secret@')).rejects.toThrow(/redis node:1 refuses WAIT.*NOPERM/);
+  });
+});
