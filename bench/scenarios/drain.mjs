@@ -55,7 +55,7 @@ async function drainBy({ stage, processors, progress }, count, events, name) {
     shareSeconds,
     `${count} writers share the shards`,
   );
-  const cpu = () => [writers, [pipeline.postgres], [pipeline.redis]].map((part) => cpuSecondsOf(part));
+  const cpu = () => [writers, [pipeline.postgres], pipeline.redis].map((part) => cpuSecondsOf(part));
   const before = cpu();
   const machine = watchMachine(stage, processors);
   await pipeline.show();

@@ -89,9 +89,9 @@ export async function run(bench) {
   const count = options.events ?? manyKeys;
   const main = { count, rateLimit, balanceUsd: 1 };
   const [peer] = await bench.peers(['tollgate'], { keySets: { main } });
-  if (peer?.redisUrl === undefined)
+  const redisUrl = peer?.redisUrls?.[0];
+  if (peer === undefined || redisUrl === undefined)
     throw new Error('this scenario measures only the gateway: the peer tollgate has to take part');
-  const { redisUrl } = peer;
   // The second load repeats the keys of the first, which the gateway knows by then.
   const load = { ratePerSecond, tolerateStatus: 503, bySecond: true, firstAuth: 0 };
   const how = { connections, seconds: options.seconds, processors };
