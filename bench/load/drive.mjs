@@ -26,6 +26,7 @@ import { killProcess, lastLines, spawnOwned } from '../../scripts/local/processe
  * @property {number} transferBytes transfers only: length of one body
  * @property {number} transfersPerConnection transfers only; `seconds` is then the longest time that they may take
  * @property {number | null} ratePerSecond open loop only: requests begun each second, whether or not others are answered
+ * @property {boolean} bySecond open loop only: the result tells each second apart
  * @property {number | null} expectStatus the expected status; all others are errors. Null: any 2xx is expected
  * @property {number | null} tolerateStatus a second status that is no error; its answers are counted apart
  *
@@ -44,8 +45,14 @@ import { killProcess, lastLines, spawnOwned } from '../../scripts/local/processe
  *   status is neither expected nor tolerated
  * @property {number} tolerated answers with the tolerated status
  * @property {Latency} latency
- * @property {{ unsent: number, latenessP99Micros: number, inTime: { calls: number, tolerated: number } }} [openLoop]
- *   `inTime`: calls that were answered before the last call was due
+ * @property {OpenLoopResult} [openLoop]
+ *
+ * @typedef {object} OpenLoopResult
+ * @property {number} unsent
+ * @property {number} latenessP99Micros
+ * @property {{ calls: number, tolerated: number }} inTime calls that were answered before the last call was due
+ * @property {{ due: number, answered: number, tolerated: number, p50Ms: number | null }[]} bySecond the calls that were due in
+ *   each second, if the job asked for them. `p50Ms` is null if more than half of them got no answer
  */
 
 const here = (/** @type {string} */ file) => fileURLToPath(new URL(file, import.meta.url));

@@ -41,6 +41,16 @@ let bytes = 0;
 let unsent = 0;
 let begun = 0;
 let ended = false;
+/** For each second, the latencies (ms) of the answers to calls that were due in it, and how many of these had a tolerated status. */
+const seconds = Array.from({ length: job.bySecond === true ? job.seconds : 0 }, () => ({
+  due: 0,
+  tolerated: 0,
+  latencies: /** @type {number[]} */ ([]),
+}));
+let startedAt = 0;
+
+/** @param {number} dueAt */
+const secondOf = (dueAt) => seconds[Math.floor((dueAt - startedAt) / 1000)];
 
 /** The random numbers of a seed, by mulberry32, which is small and fast. @param {number} seed */
 function randomFrom(seed) {
@@ -104,8 +114,12 @@ class Connection {
   /** @param {number} status */
   #onResponse(status) {
     this.#isBusy = false;
-    recordMicros(latency, (performance.now() - this.#dueAt) * 1000);
+    const tookMs = performance.now() - this.#dueAt;
+    recordMicros(latency, tookMs * 1000);
     statuses.count(status);
+    const second = secondOf(this.#dueAt);
+    if (second !== undefined && status === job.tolerateStatus) second.tolerated += 1;
+    second?.latencies.push(tookMs);
     this.#release();
   }
 
@@ -137,6 +151,8 @@ const maxWaiting = Math.ceil(ratePerMs * maxWaitingMs);
 
 /** @param {number} dueAt */
 function begin(dueAt) {
+  const second = secondOf(dueAt);
+  if (second !== undefined) second.due += 1;
   const connection = idle.pop();
   if (connection !== undefined) connection.send(dueAt);
   else if (waiting.length - firstWaiting < maxWaiting) waiting.push(dueAt);
@@ -144,7 +160,7 @@ function begin(dueAt) {
 }
 
 function run() {
-  const startedAt = performance.now();
+  startedAt = performance.now();
   const endsAt = startedAt + job.seconds * 1000;
   let dueAt = startedAt + gapMs();
   const step = () => {
@@ -177,8 +193,17 @@ async function drain(elapsedMs) {
     // A call that could not even be begun got no answer in time either.
     errors: { connect: 0, socket: lost, timeout: unanswered + unsent, status: unexpected },
     latency: summaryOf(latency),
-    openLoop: { unsent, latenessP99Micros: lateness.percentile(99), inTime },
+    openLoop: { unsent, latenessP99Micros: lateness.percentile(99), inTime, bySecond: seconds.map(summaryOfSecond) },
   });
+}
+
+/**
+ * The median of all calls that were due in a second: one without an answer was slower than any other.
+ * @param {typeof seconds[number]} second
+ */
+function summaryOfSecond({ due, tolerated, latencies }) {
+  latencies.sort((a, b) => a - b);
+  return { due, tolerated, answered: latencies.length, p50Ms: latencies[due >> 1] ?? null };
 }
 
 async function connectAll() {

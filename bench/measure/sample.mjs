@@ -23,6 +23,8 @@ import { withRedis } from './redis.mjs';
  * @property {number} [ratePerSecond] makes it an open loop
  * @property {number} [expectStatus] default any 2xx
  * @property {{ bytes: number, perConnection: number }} [transfer] makes it a fixed number of whole bodies
+ * @property {number} [firstAuth] the key to begin with; default: any
+ * @property {boolean} [bySecond] of an open loop: tell each second apart
  * @property {number} [tolerateStatus] a few answers with this status are no errors
  *
  * @typedef {object} Sample
@@ -67,7 +69,8 @@ export function jobOf(peer, load, { connections, seconds }) {
     method: load.method ?? 'GET',
     bodyBytes: load.bodyBytes ?? 0,
     authFile,
-    firstAuth: randomInt(2 ** 31),
+    firstAuth: load.firstAuth ?? randomInt(2 ** 31),
+    bySecond: load.bySecond === true,
     connections,
     seconds,
     ratePerSecond: load.ratePerSecond ?? null,

@@ -26,7 +26,7 @@ import { listing } from './peer.mjs';
 
 const program = path.join('dist', 'main.js');
 const seedProgram = path.join('dist', 'seed.js');
-export const shards = 16;
+export const shards = Number(process.env.BENCH_SHARDS ?? 16);
 // The writer may be behind by all events of a measurement if it had no processor to itself. It gets this long to store them; after
 // that the measurement fails.
 const drainTimeoutMs = 60_000;
@@ -95,11 +95,11 @@ async function startGateway(stage, name, { role, workers, oneProcess = false, wa
 /** Gateway and writer under their supervisor. @param {Stage} stage @param {Place} place */
 export const startAll = (stage, place) => startGateway(stage, place.name, { role: 'all', workers: 1 }, place);
 
-/** @param {Stage} stage @param {Place} place */
-export async function startWriter(stage, { name, env }) {
+/** @param {Stage} stage @param {Place} place @param {number} [number] of several writers */
+export async function startWriter(stage, { name, env }, number = 1) {
   const metricsPort = await freePort();
   return stage.start({
-    name: `${name}-writer`,
+    name: `${name}-writer-${number}`,
     command: process.execPath,
     args: [program, 'writer'],
     env: { ...env, METRICS_PORT: String(metricsPort) },

@@ -16,22 +16,29 @@ const buyers = 2_000;
 /** What each call was charged, in micro-USD. The wallets know it, or the comparison with Postgres would try to repair all of them. */
 const price = 100;
 const eventsPerTrip = 1_000;
+// WRITER_LOCK of src/ledger/locks.ts.
+const writerLock = 7_014_656;
 const providerId = '0193517b-6a3c-7c58-9d3e-5f1f8f1a7e22';
 const serviceId = '0193517b-6a3c-7c58-9d3e-5f1f8f1a7e21';
 
 /** @param {string} module */
 const fromDist = (module) => import(pathToFileURL(path.join(projectDir, 'dist', module)).href);
 
-/** @param {Stage} stage @param {number} events @param {(line: string) => void} progress */
-export async function preparePipeline(stage, events, progress) {
-  const place = await environment(stage, 'pipeline');
+/**
+ * @param {Stage} stage @param {number} events @param {(line: string) => void} progress
+ * @param {{ name?: string, isHidden?: boolean }} [options] `isHidden`: no writer finds the events before `show`
+ */
+export async function preparePipeline(stage, events, progress, { name = 'pipeline', isHidden = false } = {}) {
+  const place = await environment(stage, name);
   runMigrations(place);
-  seed(stage, 'pipeline', place, { main: { ...fundedKeys(1), count: buyers } });
+  seed(stage, name, place, { main: { ...fundedKeys(1), count: buyers } });
   const redis = new Redis(place.redis.url, { retryStrategy: () => null });
   redis.on('error', () => {});
   const emptyBytes = await usedBytes(redis);
-  const keys = readKeys(stage.file('pipeline-main.ndjson'));
-  await fill(redis, keys, events, progress);
+  const keys = readKeys(stage.file(`${name}-main.ndjson`));
+  const stream = isHidden ? 'hidden' : 'usage';
+  await fill(redis, keys, { events, stream }, progress);
+  if (!isHidden) await charge(redis, keys, events);
   const backlog = async () => {
     const lengths = await Promise.all(Array.from({ length: shards }, (_, shard) => redis.xlen(`usage:{${shard}}`)));
     return lengths.reduce((sum, length) => sum + length, 0);
@@ -41,7 +48,22 @@ export async function preparePipeline(stage, events, progress) {
     redis: place.redis.masters,
     bytesPerEvent: ((await usedBytes(redis)) - emptyBytes) / events,
     backlog,
-    startWriter: () => startWriter(stage, place),
+    /** @param {number} [number] of several writers */
+    startWriter: (number) => startWriter(stage, place, number),
+    show: async () => {
+      const names = Array.from({ length: shards }, (_, shard) => [`hidden:{${shard}}`, `usage:{${shard}}`]);
+      await charge(redis, keys, events);
+      await Promise.all(names.map(([from, to]) => redis.rename(String(from), String(to))));
+    },
+    /** How many writers have shards. */
+    workingWriters: async () => {
+      const sql = postgres(place.database.url, { max: 1 });
+      const [row] = await sql`
+        SELECT count(DISTINCT pid)::int AS writers FROM pg_locks JOIN pg_database d ON d.oid = database
+        WHERE locktype = 'advisory' AND granted AND classid::int = ${writerLock} AND d.datname = current_database()`;
+      await sql.end();
+      return Number(row?.writers);
+    },
     storedCalls: async () => {
       const sql = postgres(place.database.url, { max: 1 });
       const [row] = await sql`SELECT count(*)::int AS calls FROM calls`;
@@ -57,10 +79,24 @@ async function usedBytes(redis) {
 }
 
 /**
+ * Takes from the wallets what the events say that they were charged.
  * @param {Redis} redis @param {readonly import('./keys.mjs').BenchKey[]} keys @param {number} events
+ */
+async function charge(redis, keys, events) {
+  const { shardOf } = await fromDist('platform/shards.js');
+  const pipeline = redis.pipeline();
+  keys.forEach(({ account_id }, index) => {
+    const calls = Math.floor(events / keys.length) + (index < events % keys.length ? 1 : 0);
+    pipeline.hincrby(`wallet:{${shardOf(account_id, shards)}}:${account_id}`, 'balance', -price * calls);
+  });
+  await pipeline.exec();
+}
+
+/**
+ * @param {Redis} redis @param {readonly import('./keys.mjs').BenchKey[]} keys @param {{ events: number, stream: string }} what
  * @param {(line: string) => void} progress
  */
-async function fill(redis, keys, events, progress) {
+async function fill(redis, keys, { events, stream }, progress) {
   const [{ uuidv7 }, { shardOf }, { encodeSettlement }] = await Promise.all(
     ['platform/ids.js', 'platform/shards.js', 'ledger/usage-event.js'].map(fromDist),
   );
@@ -72,22 +108,9 @@ async function fill(redis, keys, events, progress) {
     const pipeline = redis.pipeline();
     for (let index = made; index < Math.min(events, made + eventsPerTrip); index += 1) {
       const { key_id, account_id } = /** @type {import('./keys.mjs').BenchKey} */ (keys[index % keys.length]);
-      const hold = [
-        'v1',
-        price,
-        0,
-        Date.now(),
-        'bench',
-        account_id,
-        key_id,
-        serviceId,
-        providerId,
-        'GET',
-        '/hello',
-      ].join('\t');
-      const shard = shardOf(account_id, shards);
-      pipeline.xadd(`usage:{${shard}}`, '*', 'e1', [uuidv7(), hold, settlement].join('\t'));
-      pipeline.hincrby(`wallet:{${shard}}:${account_id}`, 'balance', -price);
+      const call = [Date.now(), 'bench', account_id, key_id, serviceId, providerId, 'GET', '/hello'];
+      const hold = ['v1', price, 0, ...call].join('\t');
+      pipeline.xadd(`${stream}:{${shardOf(account_id, shards)}}`, '*', 'e1', [uuidv7(), hold, settlement].join('\t'));
     }
     await pipeline.exec();
   }

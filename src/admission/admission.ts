@@ -254,10 +254,13 @@ export class Admission implements CommandHost {
   }
 
   reloadAndRetry(command: TakeCommand | AdmitCommand, what: 'key' | 'wallet'): void {
-    const { keyId, accountId } =
-      command instanceof AdmitCommand ? command.request.buyer : { keyId: command.keyId, accountId: command.subject };
-    const loaded =
-      what === 'wallet' ? this.#loader.loadWallet(accountId) : this.#loader.loadKey(keyId as string, accountId);
+    const isCall = command instanceof AdmitCommand;
+    const { keyId, accountId } = isCall ? command.request.buyer : { keyId: command.keyId, accountId: command.subject };
+    const loads: Promise<void>[] = [];
+    if (what === 'key') loads.push(this.#loader.loadKey(keyId as string, accountId));
+    // Redis says only what it missed first. If a call's key is missing, most likely its wallet is, too: both are loaded at once.
+    if (isCall || what === 'wallet') loads.push(this.#loader.loadWallet(accountId));
+    const loaded = Promise.all(loads);
     this.#loading++;
     loaded.then(
       () => {

@@ -1,5 +1,6 @@
 import { unavailableError } from '../errors.ts';
-import { isPostgresUnavailable } from '../platform/postgres.ts';
+import { Coalescer } from '../platform/coalescer.ts';
+import { connectionError, isPostgresUnavailable } from '../platform/postgres.ts';
 import { within } from '../platform/timing.ts';
 import type { KeyRecord } from './caller.ts';
 
@@ -17,11 +18,10 @@ export type KeyCacheOptions = {
   /** How long the cache remembers that a key does not exist (default 5 000 ms), and for how many ids (default 10 000). */
   readonly absentForMs?: number;
   readonly maxAbsent?: number;
-  /**
-   * Maximum number of loads waiting for Postgres; at the bound, loads are `unavailable`. Default 10 000, for which
-   * Postgres needs 1.6 s.
-   */
+  /** Maximum number of keys waiting for Postgres; at the bound, loads are `unavailable`. Default 10 000. */
   readonly maxLoads?: number;
+  /** Minimum time between the beginnings of two queries that load keys. Default 3 ms; see `LOAD_GAP_MS`. */
+  readonly loadGapMs?: number;
   /** A load that takes longer is `unavailable`. Default 2 000 ms. */
   readonly loadTimeoutMs?: number;
   /** Pause after a failed refresh. Default 1 000 ms. */
@@ -30,8 +30,13 @@ export type KeyCacheOptions = {
 
 type Entry = { readonly record: KeyRecord; readonly epoch: number };
 
-/** Maximum number of keys re-read with one query. */
-const REFRESH_BATCH = 256;
+/** Maximum number of keys read with one query. */
+const MAX_BATCH = 256;
+/**
+ * A thousand unknown keys a second, one query each, took all connections of the pool and more time than there is: callers waited for
+ * 2 to 3 s. A first call waits for the gap only if another unknown key was asked for within it.
+ */
+const LOAD_GAP_MS = 3;
 /** Maximum number of keys waiting to be re-read. At the bound, a stale key is queued at a later use instead. */
 const MAX_TO_REFRESH = 4_096;
 
@@ -58,6 +63,7 @@ export class KeyCache {
   readonly #absentForMs: number;
   readonly #maxAbsent: number;
   readonly #maxLoads: number;
+  readonly #records: Coalescer<null, KeyRecord | null>;
   readonly #loadTimeoutMs: number;
   readonly #refreshPauseMs: number;
 
@@ -68,8 +74,8 @@ export class KeyCache {
   /** Id of a key that does not exist → when to forget that (ms of `performance.now`). Insertion order is expiry order. */
   readonly #absent = new Map<string, number>();
   readonly #loads = new Map<string, Promise<KeyRecord | null>>();
-  /** Counts queries, not waiting callers: a load that timed out or was forgotten counts until Postgres has answered it. */
-  #loadsUnderWay = 0;
+  /** Keys of the queries under way. A load that timed out or was forgotten counts until Postgres has answered it. */
+  #unanswered = 0;
   readonly #toRefresh = new Map<string, Entry>();
   #refresh: 'idle' | 'running' | 'paused' = 'idle';
 
@@ -81,6 +87,16 @@ export class KeyCache {
     this.#maxLoads = options.maxLoads ?? 10_000;
     this.#loadTimeoutMs = options.loadTimeoutMs ?? 2_000;
     this.#refreshPauseMs = options.refreshPauseMs ?? 1_000;
+    this.#records = new Coalescer({
+      maxBatch: MAX_BATCH,
+      maxWaiting: this.#maxLoads,
+      timeoutMs: this.#loadTimeoutMs,
+      gapMs: options.loadGapMs ?? LOAD_GAP_MS,
+      load: (batch) => this.#fetchBatch(Array.from(batch.keys())),
+      isAway: isPostgresUnavailable,
+      // Each query has a connection of the pool. One that was cut says nothing of the next.
+      isAwayForAll: false,
+    });
   }
 
   /** Number of records in memory. */
@@ -101,8 +117,7 @@ export class KeyCache {
   }
 
   /**
-   * The record, read from Postgres if it is not in memory; null when there is no such key. Concurrent loads of one key share one
-   * query.
+   * The record, read from Postgres if it is not in memory; null when there is no such key. Concurrent loads share queries.
    *
    * @throws ApiError `unavailable` when Postgres is away or too slow, or when too many loads are waiting
    */
@@ -120,7 +135,7 @@ export class KeyCache {
   reload(keyId: string): Promise<KeyRecord | null> {
     const underWay = this.#loads.get(keyId);
     if (underWay !== undefined) return underWay;
-    if (this.#loadsUnderWay >= this.#maxLoads) return Promise.reject(unavailableError());
+    if (this.#unanswered + this.#records.waiting >= this.#maxLoads) return Promise.reject(unavailableError());
     const load: Promise<KeyRecord | null> = this.#fetchOne(keyId, () => this.#loads.get(keyId) === load);
     this.#loads.set(keyId, load);
     // The caller handles both outcomes; here only the bookkeeping ends.
@@ -161,24 +176,25 @@ export class KeyCache {
 
   async #fetchOne(keyId: string, isCurrent: () => boolean): Promise<KeyRecord | null> {
     try {
-      const [record] = await this.#inTime(this.#countedFetch(keyId));
+      const record = await this.#records.ask(keyId, null);
       if (isCurrent()) {
-        if (record === undefined) this.#rememberAbsent(keyId);
+        if (record === null) this.#rememberAbsent(keyId);
         else this.#put(keyId, { record, epoch: this.#epoch });
       }
-      return record ?? null;
+      return record;
     } catch (error) {
       throw isPostgresUnavailable(error) ? unavailableError(error) : error;
     }
   }
 
-  async #countedFetch(keyId: string): Promise<KeyRecord[]> {
-    this.#loadsUnderWay++;
-    try {
-      return await this.#fetchKeys([keyId]);
-    } finally {
-      this.#loadsUnderWay--;
-    }
+  async #fetchBatch(keyIds: readonly string[]): Promise<(keyId: string) => KeyRecord | null> {
+    this.#unanswered += keyIds.length;
+    const answered = this.#fetchKeys(keyIds).finally(() => {
+      this.#unanswered -= keyIds.length;
+    });
+    const records = await this.#inTime(answered);
+    const byId = new Map(records.map((record) => [record.keyId, record]));
+    return (keyId) => byId.get(keyId) ?? null;
   }
 
   #endLoad(keyId: string, load: Promise<KeyRecord | null>): void {
@@ -187,7 +203,8 @@ export class KeyCache {
 
   /** Bounds the wait: a network that swallows packets gives no error for minutes. */
   #inTime<T>(work: Promise<T>): Promise<T> {
-    return within(work, this.#loadTimeoutMs, () => unavailableError());
+    const late = () => connectionError('ETIMEDOUT', `no keys within ${this.#loadTimeoutMs} ms`);
+    return within(work, this.#loadTimeoutMs, late);
   }
 
   #put(keyId: string, entry: Entry): void {
@@ -243,7 +260,7 @@ export class KeyCache {
 
   async #refreshBatch(): Promise<void> {
     const batch: [string, Entry][] = [];
-    for (const stale of this.#toRefresh) if (batch.push(stale) === REFRESH_BATCH) break;
+    for (const stale of this.#toRefresh) if (batch.push(stale) === MAX_BATCH) break;
     const epoch = this.#epoch;
     const records = await this.#inTime(this.#fetchKeys(batch.map(([keyId]) => keyId)));
     const byId = new Map(records.map((record) => [record.keyId, record]));

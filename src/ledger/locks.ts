@@ -25,3 +25,6 @@ export const ROLLUP_LOCK = 7_014_659;
 
 /** Lets one process at a time drop the calls of old days. Its session keeps the lock for a round. */
 export const RETENTION_LOCK = 7_014_660;
+
+/** Each writer shares this lock for the whole life of its session: so many there are. */
+export const WRITERS_LOCK = 7_014_661;

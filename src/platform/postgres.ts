@@ -1,7 +1,7 @@
 import { type PostgresOptions, PostgresPool } from './postgres-pool.ts';
 import { type Tx, templateTag } from './postgres-query.ts';
 
-export { isPostgresUnavailable, sqlState, violatedConstraint } from './postgres-errors.ts';
+export { connectionError, isPostgresUnavailable, sqlState, violatedConstraint } from './postgres-errors.ts';
 export type { Subscription } from './postgres-listener.ts';
 export type { PostgresOptions } from './postgres-pool.ts';
 export type { Tx } from './postgres-query.ts';

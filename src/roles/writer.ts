@@ -76,7 +76,7 @@ export async function startWriter(options: {
   const hydrator = new Hydrator({ databaseUrl: config.databaseUrl, installation, sql, redis, keys, log });
   const credits = new CreditWallets({ sql, redis, keys, hydrator, log });
   const debits = new DebitWallets({ sql, redis, keys, hydrator, log });
-  const isActive = (): boolean => writer.stats().ownedShards > 0;
+  const isActive = (): boolean => writer.owns(0);
   const upkeep = new Upkeep({ stores, leaseSeconds: config.instanceLeaseSeconds, isActive, log });
   const quality = new QualityJob({ sql, isActive, log });
   const backlog = new BacklogJob({ sql, log });

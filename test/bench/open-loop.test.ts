@@ -66,6 +66,7 @@ const job = async (change: Partial<Job>): Promise<Job> => ({
   bodyBytes: 0,
   authFile: null,
   firstAuth: 0,
+  bySecond: false,
   connections: 4,
   seconds: 2,
   ratePerSecond: 200,

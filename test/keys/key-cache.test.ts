@@ -45,7 +45,7 @@ class Source {
 }
 
 function makeCache(source: Source, options: Partial<KeyCacheOptions> = {}): KeyCache {
-  return new KeyCache({ fetchKeys: source.fetch, refreshPauseMs: 5, ...options });
+  return new KeyCache({ fetchKeys: source.fetch, refreshPauseMs: 5, loadGapMs: 0, ...options });
 }
 
 describe('the key cache', () => {
@@ -173,6 +173,59 @@ describe('the key cache', () => {
     expect(['a1', 'a2', 'b1', 'b2'].filter((id) => cache.get(id) !== undefined)).toEqual(['b1', 'b2']);
     applyKeyChange(cache, 'b1');
     expect(cache.get('b1')).toBeUndefined();
+  });
+});
+
+describe('unknown keys', () => {
+  it('that are asked for at about the same time share a query, and each is read once', async () => {
+    const source = new Source();
+    const ids = Array.from({ length: 600 }, (_, i) => `k${i}`);
+    for (const id of ids) source.set(id);
+    const cache = makeCache(source);
+    const records = await Promise.all([...ids, ...ids, 'ghost'].map((id) => cache.load(id)));
+    expect(records.map((record) => record?.keyId ?? null)).toEqual([...ids, ...ids, null]);
+    expect(source.queries.map(({ length }) => length)).toEqual([256, 256, 89]);
+    expect(new Set(source.queries.flat()).size).toBe(601);
+  });
+
+  it('that come while a query is under way are read with the next', async () => {
+    const source = new Source();
+    const cache = makeCache(source);
+    source.hold();
+    const loads = [cache.load('a')];
+    await vi.waitFor(() => expect(source.queries).toHaveLength(1));
+    loads.push(...['b', 'c', 'd'].map((id) => cache.load(id)));
+    source.release();
+    await Promise.all(loads);
+    expect(source.queries).toEqual([['a'], ['b', 'c', 'd']]);
+  });
+
+  it('do not fail with the query of others, whose connection was cut', async () => {
+    const cut = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
+    let fail = (_: Error): void => {};
+    const queries: (readonly string[])[] = [];
+    const fetchKeys = (ids: readonly string[]): Promise<KeyRecord[]> => {
+      queries.push(ids);
+      return queries.length > 1 ? Promise.resolve([]) : new Promise((_, reject) => (fail = reject));
+    };
+    const cache = new KeyCache({ fetchKeys, loadGapMs: 0 });
+    const first = cache.load('a');
+    await vi.waitFor(() => expect(queries).toHaveLength(1));
+    const second = cache.load('b');
+    fail(cut);
+    await expect(first).rejects.toMatchObject({ code: 'unavailable', status: 503 });
+    expect(await second).toBeNull();
+    expect(queries).toEqual([['a'], ['b']]);
+  });
+
+  it('do not fail with a key that cannot be read', async () => {
+    const source = new Source();
+    for (const id of ['a', 'b', 'c', 'd']) source.set(id);
+    const fetchKeys = (ids: readonly string[]): Promise<KeyRecord[]> =>
+      ids.includes('c') ? Promise.reject(new TypeError('c')) : source.fetch(ids);
+    const cache = makeCache(source, { fetchKeys });
+    const loads = await Promise.allSettled(['a', 'b', 'c', 'd'].map((id) => cache.load(id)));
+    expect(loads.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected', 'fulfilled']);
   });
 });
 

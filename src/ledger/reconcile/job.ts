@@ -9,7 +9,7 @@ const STOP_MS = 2_000;
 
 export type ReconcileJobOptions = {
   readonly reconciler: Reconciler;
-  /** Whether this process makes the regular runs. Of several writers, those that have taken shards do. */
+  /** Whether this process makes the regular runs. Of several writers one does. */
   readonly isActive: () => boolean;
   readonly onRedisReady: (listener: () => void) => void;
   /** Time from the end of a regular run to the next. Default: one minute. */

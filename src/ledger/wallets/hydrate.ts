@@ -1,10 +1,10 @@
+import { Coalescer, type End } from '../../platform/coalescer.ts';
 import { isPostgresUnavailable, PostgresSession, type Sql, sqlState } from '../../platform/postgres.ts';
 import { isRedisUnavailable, type RedisStore } from '../../platform/redis.ts';
 import { freeField, type RedisKeys } from '../../platform/redis-keys.ts';
 import { within } from '../../platform/timing.ts';
 import { FLUSH_LOCK } from '../locks.ts';
 import { hydrateWalletScript, loadKeyScript } from '../scripts.ts';
-import { Coalescer } from './coalescer.ts';
 import { LAST_ENDED_DEBIT_SQL } from './debits-sql.ts';
 
 /**
@@ -16,6 +16,11 @@ const MAX_BATCH = 500;
 const MAX_WAITING = 10_000;
 /** How long a caller waits for its wallet or key. After that the caller gets 503. */
 const TIMEOUT_MS = 2_000;
+/**
+ * Minimum time between the beginnings of two batches. A batch of wallets takes four round trips to Postgres, and a first call waits
+ * for the gap only if another one was made within it.
+ */
+const GAP_MS = 5;
 /** Maximum wait for a shard that is being flushed. When it has passed, callers of all shards not loaded yet get 503. */
 const LOCK_WAIT_MS = 1_000;
 const SESSION_SETTINGS = {
@@ -32,6 +37,7 @@ const BOUNDS = {
   maxBatch: MAX_BATCH,
   maxWaiting: MAX_WAITING,
   timeoutMs: TIMEOUT_MS,
+  isAwayForAll: true,
   isAway: (error: unknown) => isPostgresUnavailable(error) || isRedisUnavailable(error),
 };
 
@@ -47,7 +53,8 @@ export type HydratorOptions = {
 };
 
 /** Ends the wait for one key or wallet before its batch is over. */
-type Finish = (key: string, error?: unknown) => void;
+type Finish<Result> = (key: string, end: End<Result>) => void;
+const LOADED = { result: true };
 type WalletRow = {
   id: string;
   creditSeq: number;
@@ -62,6 +69,11 @@ type KeyRow = { keyId: string; limit: number; status: 'active' | 'suspended' | '
  * Copies from Postgres to Redis the keys and wallets that Redis does not have. What callers ask for while a batch is loading is
  * loaded together in the next batches (`MAX_BATCH`).
  *
+ *   loadWallet ──► #wallets: shards that nobody flushes ──────────────► loaded
+ *                      └─ the shard is locked ──► #locked: waits ──► loaded
+ *
+ * Those that have to wait for a flush have batches and a connection of their own, so they delay nobody else.
+ *
  * For a wallet that Redis lacks, the settled balance in Postgres is the whole truth, because Redis then has no open hold and no
  * event of that account. No script removes a loaded wallet, so a missing one was either never loaded, or Redis lost the load
  * together with all that was written after it. (An operator who deletes a damaged wallet has to wait until the account's holds and events are
@@ -69,12 +81,22 @@ type KeyRow = { keyId: string; limit: number; status: 'active' | 'suspended' | '
  */
 export class Hydrator {
   readonly #options: HydratorOptions;
-  readonly #wallets = new Coalescer<string>({
+  /** The result is whether the wallet is loaded: not if its shard is locked. */
+  readonly #wallets = new Coalescer<string, boolean>({
     ...BOUNDS,
+    gapMs: GAP_MS,
     load: (batch, finish) => this.#loadWallets(Array.from(batch.keys()), finish),
   });
-  readonly #states = new Coalescer<string>({ ...BOUNDS, load: (batch, finish) => this.#loadKeys(batch, finish) });
-  #session: PostgresSession | null = null;
+  readonly #locked = new Coalescer<string, boolean>({
+    ...BOUNDS,
+    load: (batch, finish) => this.#loadLocked(Array.from(batch.keys()), finish),
+  });
+  readonly #states = new Coalescer<string, boolean>({
+    ...BOUNDS,
+    gapMs: GAP_MS,
+    load: (batch, finish) => this.#loadKeys(batch, finish),
+  });
+  readonly #sessions: Record<'wallets' | 'locked', PostgresSession | null> = { wallets: null, locked: null };
   #loaded = 0;
 
   constructor(options: HydratorOptions) {
@@ -82,13 +104,15 @@ export class Hydrator {
   }
 
   /** Loads the limit and status of a key unless Redis has them. A key that Postgres does not know is loaded as revoked. */
-  loadKey(keyId: string, accountId: string): Promise<void> {
-    return this.#states.ask(keyId, accountId);
+  async loadKey(keyId: string, accountId: string): Promise<void> {
+    await this.#states.ask(keyId, accountId);
   }
 
   /** Loads a wallet unless Redis has it. Rejects within `TIMEOUT_MS` if too many wait, its shard stays locked or a store is away. */
-  loadWallet(accountId: string): Promise<void> {
-    return this.#wallets.ask(accountId, accountId);
+  async loadWallet(accountId: string): Promise<void> {
+    const deadline = performance.now() + TIMEOUT_MS;
+    const isLoaded = await this.#wallets.ask(accountId, accountId);
+    if (!isLoaded) await this.#locked.ask(accountId, accountId, Math.max(0, deadline - performance.now()));
   }
 
   /** Number of wallets that this process has loaded since it started. */
@@ -96,12 +120,12 @@ export class Hydrator {
     return this.#loaded;
   }
 
-  /** Closes the hydrator's connection. A later load opens a new one. */
+  /** Closes the hydrator's connections. A later load opens new ones. */
   close(): void {
-    this.#session?.close();
+    for (const session of Object.values(this.#sessions)) session?.close();
   }
 
-  async #loadKeys(accountOfKey: ReadonlyMap<string, string>, finish: Finish): Promise<void> {
+  async #loadKeys(accountOfKey: ReadonlyMap<string, string>, finish: Finish<boolean>): Promise<() => boolean> {
     const { sql } = this.#options;
     const ids = Array.from(accountOfKey.keys());
     const query = sql<KeyRow[]>`
@@ -113,6 +137,7 @@ export class Hydrator {
     await eachAlone(accountOfKey, finish, async ([keyId, accountId]) => {
       await this.#putKey(rows.get(keyId) ?? { keyId, limit: NO_LIMIT, status: 'revoked' }, accountId);
     });
+    return () => true;
   }
 
   async #putKey({ keyId, limit, status }: KeyRow, accountId: string): Promise<void> {
@@ -122,39 +147,42 @@ export class Hydrator {
     await redis.script(loadKeyScript, 1, [name, String(limit), status]);
   }
 
-  /**
-   * Loads the wallets of all shards without a flush under way, then those of the others. So a long flush delays only accounts of
-   * shards that were being flushed when the load began.
-   */
-  async #loadWallets(accountIds: readonly string[], finish: Finish): Promise<void> {
+  /** Loads the wallets of all shards that no writer has locked for a flush now. @returns which were loaded */
+  async #loadWallets(accountIds: readonly string[], finish: Finish<boolean>): Promise<(id: string) => boolean> {
+    const session = this.#openSession('wallets');
+    const loaded = await withDeadline(this.#loadUnlocked(session, accountIds, null, finish), () => session.close());
+    return (id) => loaded.has(this.#options.keys.shardOf(id));
+  }
+
+  /** Loads wallets of shards that were locked: as soon as a shard is free, its wallets, and those of any other that is free by then. */
+  async #loadLocked(accountIds: readonly string[], finish: Finish<boolean>): Promise<() => boolean> {
     const byShard = new Map<number, string[]>();
     for (const id of accountIds) {
       const shard = this.#options.keys.shardOf(id);
       byShard.set(shard, [...(byShard.get(shard) ?? []), id]);
     }
-    const session = this.#openSession();
+    const session = this.#openSession('locked');
     const work = async (): Promise<void> => {
       const startedAt = performance.now();
-      let waitFor: number | null = null;
-      while (byShard.size > 0) {
+      for (const waitFor of byShard.keys()) {
         try {
-          const loaded = await this.#loadUnlocked(session, byShard, waitFor, finish);
+          const loaded = await this.#loadUnlocked(session, Array.from(byShard.values()).flat(), waitFor, finish);
           for (const shard of loaded) {
-            for (const id of byShard.get(shard) ?? []) finish(id);
+            for (const id of byShard.get(shard) ?? []) finish(id, LOADED);
             byShard.delete(shard);
           }
         } catch (error) {
           if (sqlState(error) !== LOCK_NOT_AVAILABLE) throw error;
           const late = performance.now() - startedAt >= LOCK_WAIT_MS;
-          for (const shard of late ? Array.from(byShard.keys()) : [waitFor as number]) {
-            for (const id of byShard.get(shard) ?? []) finish(id, error);
+          for (const shard of late ? Array.from(byShard.keys()) : [waitFor]) {
+            for (const id of byShard.get(shard) ?? []) finish(id, { error });
             byShard.delete(shard);
           }
         }
-        waitFor = byShard.keys().next().value ?? null;
       }
     };
     await withDeadline(work(), () => session.close());
+    return () => true;
   }
 
   /**
@@ -165,30 +193,34 @@ export class Hydrator {
    */
   #loadUnlocked(
     session: PostgresSession,
-    byShard: ReadonlyMap<number, readonly string[]>,
+    accountIds: readonly string[],
     waitFor: number | null,
-    finish: Finish,
-  ): Promise<number[]> {
+    finish: Finish<boolean>,
+  ): Promise<ReadonlySet<number>> {
+    const { keys } = this.#options;
     return session.transaction(async () => {
       // A flush keeps this lock exclusively from its check of the stream until its commit. So none gets there before we commit.
       if (waitFor !== null) {
         await session.query('SELECT pg_advisory_xact_lock_shared($1::int, $2::int)', [FLUSH_LOCK, waitFor]);
       }
-      const locks = await session.query<{ shard: number; locked: boolean }>(
+      const shards = new Set(accountIds.map((id) => keys.shardOf(id)));
+      const locking = session.query<{ shard: number; locked: boolean }>(
         `SELECT shard, pg_try_advisory_xact_lock_shared($1::int, shard) AS locked
          FROM (SELECT unnest($2::int[]) AS shard) AS shards`,
-        [FLUSH_LOCK, `{${Array.from(byShard.keys()).join(',')}}`],
+        [FLUSH_LOCK, `{${Array.from(shards).join(',')}}`],
       );
-      const shards = locks.filter(({ locked }) => locked).map(({ shard }) => shard);
-      const ids = shards.flatMap((shard) => byShard.get(shard) ?? []);
-      const rows = await session.query<WalletRow>(SELECT_WALLETS, [`{${ids.join(',')}}`]);
+      // Sent with the locks and carried out after them, with a snapshot of its own, so it sees what the last flush has committed. The
+      // wallets of shards that turn out to be locked are read in vain; waiting for the locks would cost every batch a round trip.
+      const reading = session.query<WalletRow>(SELECT_WALLETS, [`{${accountIds.join(',')}}`]);
+      const [locks, rows] = await Promise.all([locking, reading]);
+      const locked = new Set(locks.filter(({ locked }) => locked).map(({ shard }) => shard));
       // Redis is filled before the commit, which gives up the locks that keep flushes out.
       await eachAlone(
-        rows.map((row) => [row.id, row] as const),
+        rows.filter(({ id }) => locked.has(keys.shardOf(id))).map((row) => [row.id, row] as const),
         finish,
         ([, row]) => this.#fill(row),
       );
-      return shards;
+      return locked;
     });
   }
 
@@ -200,12 +232,14 @@ export class Hydrator {
     if ((await redis.script(hydrateWalletScript, 1, args)) === 1) this.#loaded++;
   }
 
-  #openSession(): PostgresSession {
-    if (this.#session?.open) return this.#session;
+  #openSession(of: 'wallets' | 'locked'): PostgresSession {
+    const present = this.#sessions[of];
+    if (present?.open) return present;
     const { databaseUrl, installation } = this.#options;
     const options = { url: databaseUrl, applicationName: 'tollgate-hydrate', settings: SESSION_SETTINGS };
-    this.#session = new PostgresSession({ ...options, ...(installation && { installation }) }, TIMEOUT_MS);
-    return this.#session;
+    const session = new PostgresSession({ ...options, ...(installation && { installation }) }, TIMEOUT_MS);
+    this.#sessions[of] = session;
+    return session;
   }
 }
 
@@ -225,7 +259,7 @@ FROM unnest($1::uuid[]) AS asked (id) LEFT JOIN LATERAL (${LAST_ENDED_DEBIT_SQL}
 /** Calls `work` for each item. A failure rejects only that item. If Redis is away, the whole call rejects instead. */
 async function eachAlone<Item extends readonly [key: string, ...rest: unknown[]]>(
   items: Iterable<Item>,
-  finish: Finish,
+  finish: Finish<boolean>,
   work: (item: Item) => Promise<void>,
 ): Promise<void> {
   const away: unknown[] = [];
@@ -233,7 +267,7 @@ async function eachAlone<Item extends readonly [key: string, ...rest: unknown[]]
     Array.from(items, (item) =>
       work(item).catch((error: unknown) => {
         if (isRedisUnavailable(error)) away.push(error);
-        else finish(item[0], error);
+        else finish(item[0], { error });
       }),
     ),
   );

@@ -1,12 +1,12 @@
 import { type Clock, systemClock } from '../../platform/clock.ts';
 import { PostgresSession, sqlState } from '../../platform/postgres.ts';
-import type { RedisStore } from '../../platform/redis.ts';
+import { RedisNotSent, type RedisStore } from '../../platform/redis.ts';
 import type { RedisKeys } from '../../platform/redis-keys.ts';
 import { overWithin, Sleeper } from '../../platform/timing.ts';
-import { WRITER_LOCK } from '../locks.ts';
 import { EventWait } from './event-wait.ts';
 import { type FlushResult, needsCare, storeEntries, storeNewCalls } from './flush.ts';
 import { lockShards } from './flush-locks.ts';
+import { OwnedShards } from './owned-shards.ts';
 import { backoffMs, Pace, SHORT_PAUSE_MS } from './pace.ts';
 import { makePartitions } from './partitions.ts';
 import { ReadOver } from './read-over.ts';
@@ -25,8 +25,6 @@ import {
 } from './stream.ts';
 import { StreamNotices } from './stream-notices.ts';
 
-/** How often the writer tries to take the shards that it does not have: another writer may have ended. */
-const TAKEOVER_MS = 1_000;
 const PARTITIONS_MS = 3_600_000;
 const PARTITIONS_RETRY_MS = 60_000;
 const QUERY_TIMEOUT_MS = 20_000;
@@ -37,6 +35,11 @@ const QUERY_TIMEOUT_MS = 20_000;
 const LOCK_WAIT_EVERY_MS = 1_000;
 /** How much longer than its timeout `stop` may take, so that the writer can still log how many events it leaves. */
 const GRACE_MS = 500;
+/**
+ * A writer that has failed for so long gives up its shards, so that a writer that does reach both stores can have them. It comes back
+ * when it is connected to Redis again.
+ */
+const GIVE_UP_MS = 5_000;
 /** How long the writer leaves out a shard of a cluster whose node has failed it. The other shards must not wait for its timeouts. */
 const LEFT_OUT_MS = 2_000;
 const LOCK_NOT_AVAILABLE = '55P03';
@@ -49,6 +52,9 @@ const SESSION_SETTINGS = {
   enable_seqscan: 'off',
   // A writer process that is suspended in the middle of a flush keeps flush locks: it must not block the loading of wallets.
   idle_in_transaction_session_timeout: 5_000,
+  // Between two flushes it keeps its shards: other writers must get them. A working writer asks Postgres at least every 6 s
+  // (`BLOCK_MS` and `REPLY_MS` of event-wait.ts).
+  idle_session_timeout: 8_000,
   // If the writer's machine vanishes, its locks are free after about 11 s.
   tcp_keepalives_idle: 5,
   tcp_keepalives_interval: 2,
@@ -112,8 +118,8 @@ export type WriterStats = {
  *      └─ wait 50 ms … 1 s ◄── any failure: events stay in the stream
  *
  * If the writer is killed between commit and deletion, the next writer reads the same events again. COPY fails for them, so the
- * batch is stored by `storeEntries`, and calls that are in Postgres already change nothing. A second writer waits for the shards
- * of the first, and takes them within a second of its end.
+ * batch is stored by `storeEntries`, and calls that are in Postgres already change nothing. Several writers share the shards
+ * (`OwnedShards`): those of one that ended are taken within a second or two, those of one that is suspended after 5 to 15 s.
  */
 export class UsageWriter {
   readonly #options: UsageWriterOptions;
@@ -125,11 +131,10 @@ export class UsageWriter {
   readonly #events: EventWait | null;
   /** An event ended the last wait, and the writer has found none to store since. */
   #wokenInVain = false;
+  readonly #owned: OwnedShards;
   #session: PostgresSession | null = null;
-  #shards: number[] = [];
   /** Shards of a cluster that are left out, and until when (ms). */
   readonly #leftOut = new Map<number, number>();
-  #triedShardsAt = 0;
   #madePartitionsAt = 0;
   #stopping = false;
   /** The timeout of `stop` is over. */
@@ -137,6 +142,7 @@ export class UsageWriter {
   readonly #sleeper = new Sleeper();
   #running: Promise<void> | null = null;
   #failures = 0;
+  #failingSince = 0;
   #reported = '';
   #ahead: Promise<Batch> | null = null;
   #deletion: Promise<void> = Promise.resolve();
@@ -153,6 +159,7 @@ export class UsageWriter {
   constructor(options: UsageWriterOptions) {
     this.#options = options;
     this.#notices = new StreamNotices(options.log);
+    this.#owned = new OwnedShards(options.keys.shards);
     this.#source = {
       ...options,
       readOver: new ReadOver(),
@@ -179,7 +186,7 @@ export class UsageWriter {
     // The batch that was read ahead lacks the events that came after it was read. So drop it: the last look must be a new one.
     this.#ahead = null;
     // Another writer may just have ended and left shards that no writer has: try to take them at once.
-    this.#triedShardsAt = Number.NEGATIVE_INFINITY;
+    this.#owned.lookSoon();
     this.#sleeper.wake();
     const timer = setTimeout(() => {
       this.#outOfTime = true;
@@ -198,9 +205,14 @@ export class UsageWriter {
       newerEvents: this.#notices.newerEvents,
       flushes: this.#flushes,
       backlog: this.#backlog,
-      ownedShards: this.#session?.open ? this.#shards.length : 0,
+      ownedShards: this.#session?.open ? this.#owned.shards.length : 0,
       working: this.#failures === 0,
     };
+  }
+
+  /** Whether this writer has the shard. What one of several writers must do is done by the one that has shard 0. */
+  owns(shard: number): boolean {
+    return this.#session?.open === true && this.#owned.shards.includes(shard);
   }
 
   async #run(): Promise<void> {
@@ -238,13 +250,16 @@ export class UsageWriter {
    * Not while events come steadily: each would be stored at once, and storing many together costs less per event.
    */
   get #mayWaitForEvents(): boolean {
-    return !this.#wokenInVain && this.#pace.isQuiet && this.#shards.length === this.#options.keys.shards;
+    return !this.#wokenInVain && this.#pace.isQuiet && this.#owned.hasAll;
   }
 
   /** @returns false when it could not wait */
   async #waitForEvent(): Promise<boolean> {
     if (this.#events === null) return false;
-    const end = await Promise.race([this.#sleeper.woken(), this.#events.next(this.#shards, this.#source.readOver)]);
+    const end = await Promise.race([
+      this.#sleeper.woken(),
+      this.#events.next(this.#owned.shards, this.#source.readOver),
+    ]);
     // Until a batch proves the opposite: then the next wait would end at once too, and the writer would never pause.
     this.#wokenInVain = end === 'event';
     return end !== 'cannot';
@@ -357,10 +372,11 @@ export class UsageWriter {
 
   /** The shards of this writer that are not left out. */
   #usable(): readonly number[] {
-    if (this.#leftOut.size === 0) return this.#shards;
+    const { shards } = this.#owned;
+    if (this.#leftOut.size === 0) return shards;
     const now = performance.now();
     for (const [shard, until] of this.#leftOut) if (until <= now) this.#leftOut.delete(shard);
-    return this.#shards.filter((shard) => !this.#leftOut.has(shard));
+    return shards.filter((shard) => !this.#leftOut.has(shard));
   }
 
   #leaveOut(shards: readonly number[]): void {
@@ -374,13 +390,12 @@ export class UsageWriter {
     this.#ahead.catch(() => {});
   }
 
-  /** An open session. It has taken the shards that no other writer has, and has made the partitions of the coming days. */
+  /** An open session. It has the shards of its share, and has made the partitions of the coming days. */
   async #ready(): Promise<PostgresSession> {
-    const session = this.#session?.open ? this.#session : this.#connect();
+    const session = this.#session?.open ? this.#session : await this.#connect();
     const now = performance.now();
-    if (this.#shards.length < this.#options.keys.shards && now - this.#triedShardsAt >= TAKEOVER_MS) {
-      await this.#takeShards(session);
-      this.#triedShardsAt = now;
+    if (await this.#owned.balance(session, () => this.#endWork())) {
+      this.#options.log.info({ shards: this.#owned.shards }, 'writer has other shards');
     }
     if (now - this.#madePartitionsAt >= PARTITIONS_MS) {
       this.#madePartitionsAt = now;
@@ -403,9 +418,18 @@ export class UsageWriter {
     }
   }
 
-  #connect(): PostgresSession {
-    this.#shards = [];
-    this.#triedShardsAt = Number.NEGATIVE_INFINITY;
+  /** Ends all work on the streams, so that another writer finds no event that is stored already. */
+  async #endWork(): Promise<void> {
+    this.#ahead = null;
+    await this.#deletion;
+  }
+
+  async #connect(): Promise<PostgresSession> {
+    // Its session would take shards away from writers that work.
+    if (this.#failures > 0 && !this.#options.redis.ready) throw new RedisNotSent();
+    // What was read ahead may be of shards that another writer has by now.
+    this.#ahead = null;
+    this.#owned.reset();
     this.#madePartitionsAt = Number.NEGATIVE_INFINITY;
     const { databaseUrl, installation } = this.#options;
     const options = { url: databaseUrl, applicationName: 'tollgate-writer', settings: SESSION_SETTINGS };
@@ -413,22 +437,11 @@ export class UsageWriter {
     return this.#session;
   }
 
-  async #takeShards(session: PostgresSession): Promise<void> {
-    const all = Array.from({ length: this.#options.keys.shards }, (_, shard) => shard);
-    const missing = all.filter((shard) => !this.#shards.includes(shard));
-    const rows = await session.query<{ shard: number; taken: boolean }>(
-      'SELECT shard, pg_try_advisory_lock($1::int, shard) AS taken FROM unnest($2::int[]) AS shard',
-      [WRITER_LOCK, `{${missing.join(',')}}`],
-    );
-    const taken = rows.filter((row) => row.taken).map((row) => row.shard);
-    if (taken.length === 0) return;
-    this.#shards = [...this.#shards, ...taken].sort((a, b) => a - b);
-    this.#options.log.info({ shards: this.#shards }, 'writer has taken shards');
-  }
-
   /** Logs one line when the cause changes, so that an outage of an hour does not fill the disk. */
   #failed(error: unknown): void {
-    this.#failures++;
+    const now = performance.now();
+    if (this.#failures++ === 0) this.#failingSince = now;
+    if (now - this.#failingSince >= GIVE_UP_MS) this.#session?.close();
     if (error instanceof ShardsAway) this.#leaveOut(error.shards);
     this.#ahead = null;
     this.#deletion = Promise.resolve();

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { FLUSH_LOCK } from '../../../src/ledger/locks.ts';
+import { CreditWallets } from '../../../src/ledger/wallets/credit-wallets.ts';
 import { Hydrator } from '../../../src/ledger/wallets/hydrate.ts';
 import { uuidv7 } from '../../../src/platform/ids.ts';
 import { isPostgresUnavailable, openPostgres, PostgresSession } from '../../../src/platform/postgres.ts';
@@ -159,6 +160,100 @@ describe('a wallet that cannot be loaded', () => {
       stuck.close();
     }
   });
+});
+
+/** Resolves once the hydrator has read Postgres and waits for Redis. */
+const hasRead = () =>
+  until(async () => {
+    const rows = await ledger.sql`
+      SELECT 1 FROM pg_stat_activity
+      WHERE application_name = 'tollgate-hydrate' AND datname = current_database() AND state = 'idle in transaction'`;
+    return rows.length > 0;
+  });
+
+const killHydrators = () => ledger.sql`
+  SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+  WHERE application_name = 'tollgate-hydrate' AND datname = current_database()`;
+
+it('a wallet of a locked shard does not delay wallets that are asked for later', async () => {
+  const accounts = await Promise.all(Array.from({ length: 20 }, () => ledger.account(5_000)));
+  const [locked, ...rest] = accounts.sort((a, b) => ledger.store.keys.shardOf(a) - ledger.store.keys.shardOf(b));
+  const others = rest.filter((id) => ledger.store.keys.shardOf(id) !== 0);
+  const stuck = new PostgresSession({ url: ledger.databaseUrl, applicationName: 'test' });
+  await stuck.query('SELECT pg_advisory_lock($1::int, 0)', [FLUSH_LOCK]);
+  let over = false;
+  const waiting = hydrator.loadWallet(locked as string).finally(() => {
+    over = true;
+  });
+  await until(async () => (await ledger.advisoryLocks({ granted: false })).length > 0);
+  await Promise.all(others.map((id) => hydrator.loadWallet(id)));
+  expect(over).toBe(false);
+  stuck.close();
+  await waiting;
+  for (const id of [locked as string, ...others]) expect(await wallet(id)).toMatchObject({ balance: '5000' });
+});
+
+it('a credit that is stored after the wallet was read and before it is written is in the wallet, once', async () => {
+  const { sql, store } = ledger;
+  const credits = new CreditWallets({ sql, redis: store.redis, keys: store.keys, hydrator, log: QUIET });
+  const accountId = await ledger.account(5_000);
+  store.server.pause();
+  const loading = hydrator.loadWallet(accountId);
+  await hasRead();
+  const seq = await ledger.credit(accountId, 700);
+  const applying = credits.apply({ accountId, seq, amountMicros: 700 });
+  store.server.resume();
+  await Promise.all([loading, applying]);
+  expect(await wallet(accountId)).toMatchObject({ balance: '5700', credit_seq: String(seq) });
+});
+
+it('if Postgres dies after it was read, those who wait are refused, and a wallet that Redis got meanwhile stays', async () => {
+  const accounts = await Promise.all(Array.from({ length: 30 }, () => ledger.account(5_000)));
+  const [first] = accounts as [string, ...string[]];
+  ledger.store.server.pause();
+  const loads = Promise.allSettled(accounts.map((id) => hydrator.loadWallet(id)));
+  await hasRead();
+  await killHydrators();
+  ledger.store.server.resume();
+  const results = await loads;
+  for (const result of results) {
+    expect(result.status === 'rejected' && isPostgresUnavailable(result.reason), result.status).toBe(true);
+  }
+  await ledger.store.command('del', ledger.store.walletName(first));
+  await ledger.store.loadWallet(first, 123);
+  await Promise.all(accounts.map((id) => hydrator.loadWallet(id)));
+  for (const id of accounts) expect(await wallet(id)).toMatchObject({ balance: id === first ? '123' : '5000' });
+});
+
+it('whenever Redis loses everything and connections to Postgres are cut, while credits come in, wallets end up right', async () => {
+  const { sql, store } = ledger;
+  const credits = new CreditWallets({ sql, redis: store.redis, keys: store.keys, hydrator, log: QUIET });
+  const accounts = await Promise.all(Array.from({ length: 60 }, () => ledger.account(5_000)));
+  const insist = (work: () => Promise<void>) =>
+    until(() =>
+      work().then(
+        () => true,
+        (error: unknown) => {
+          if (!isPostgresUnavailable(error)) throw error;
+          return false;
+        },
+      ),
+    );
+  for (let round = 0; round < 8; round++) {
+    await store.command('flushall');
+    const credited = accounts.slice(round, round + 10).map(async (accountId) => {
+      const seq = await ledger.credit(accountId, 10);
+      await insist(() => credits.apply({ accountId, seq, amountMicros: 10 }));
+    });
+    const loads = accounts.map((id) => insist(() => hydrator.loadWallet(id)));
+    for (let kills = 0; kills < 3; kills++) await killHydrators();
+    if (round % 2 === 1) await store.command('flushall');
+    await Promise.all([...credited, ...loads]);
+    await Promise.all(accounts.map((id) => insist(() => hydrator.loadWallet(id))));
+    const stored = await Promise.all(accounts.map((id) => ledger.balance(id)));
+    const loaded = await Promise.all(accounts.map(async (id) => Number((await wallet(id)).balance)));
+    expect(loaded).toEqual(stored);
+  }
 });
 
 describe('loading a key', () => {

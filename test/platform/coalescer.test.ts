@@ -1,27 +1,33 @@
 import { describe, expect, it } from 'vitest';
-import { Coalescer, type CoalescerOptions } from '../../../src/ledger/wallets/coalescer.ts';
-import { isPostgresUnavailable } from '../../../src/platform/postgres.ts';
-import { until } from '../../support/wait.ts';
+import { Coalescer, type CoalescerOptions, type End } from '../../src/platform/coalescer.ts';
+import { isPostgresUnavailable } from '../../src/platform/postgres.ts';
+import { until } from '../support/wait.ts';
 
 const AWAY = new Error('away');
 
-/** A coalescer whose `load` the test provides, and which records its batches. */
-function coalescer(options: Partial<CoalescerOptions<number>>) {
+type Options = Omit<CoalescerOptions<number, string>, 'load'> & {
+  readonly load: (batch: ReadonlyMap<string, number>, finish: (key: string, end: End<string>) => void) => Promise<void>;
+};
+
+/** A coalescer whose `load` the test provides, and which records its batches. The result for a key is the key. */
+function coalescer(options: Partial<Options>) {
   const batches: string[][] = [];
   const load = options.load ?? (async () => {});
   const bounds = { maxBatch: 4, maxWaiting: 100, timeoutMs: 5_000, isAway: (error: unknown) => error === AWAY };
-  const made = new Coalescer<number>({
+  const made = new Coalescer<number, string>({
     ...bounds,
+    isAwayForAll: true,
     ...options,
-    load: (batch, finish) => {
+    load: async (batch, finish) => {
       batches.push(Array.from(batch.keys()));
-      return load(batch, finish);
+      await load(batch, finish);
+      return (key) => key;
     },
   });
   return { batches, askAll: (keys: string) => Promise.allSettled(Array.from(keys, (key) => made.ask(key, 1))) };
 }
 
-const rejected = (results: readonly PromiseSettledResult<void>[]) =>
+const rejected = (results: readonly PromiseSettledResult<string>[]) =>
   results.map((result) => (result.status === 'rejected' ? result.reason : null));
 
 describe('a request for a load', () => {
