@@ -154,7 +154,9 @@ export class ReplicatedConnection implements TripConnection {
     group.passOn();
     if (group.unanswered > 0) {
       // Redis had forgotten the script, so the trip was sent again, behind this WAIT.
-      this.#sendWait(group);
+      if (this.ready) this.#sendWait(group);
+      // Being closed. RedisNotSent would say that the trip was certainly not carried out.
+      else this.#onFailed(group, new Error('Connection is closed.'));
       return;
     }
     this.#group = null;
