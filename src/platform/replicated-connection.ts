@@ -13,7 +13,7 @@ export class ReplicaDemand {
   readonly replicas: number;
   /** How long Redis may wait for them. */
   readonly timeoutMs: number;
-  /** Trips that Redis carried out and that too few replicas had in time. */
+  /** Trips that too few replicas had in time, or that Redis refused because it has too few (`min-replicas-to-write`). */
   missed = 0;
 
   constructor(replicas: number, commandTimeoutMs: number) {
@@ -130,7 +130,7 @@ export class ReplicatedConnection implements TripConnection {
     const trips = this.#held;
     this.#held = [];
     this.#connection.inOneWrite(() => {
-      const group = new Group(trips.length);
+      const group = new Group(trips.length, this.#demand);
       this.#group = group;
       for (const { wire, listener } of trips) this.#connection.sendWire(wire, group.listenerOf(listener));
       this.#sendWait(group);
@@ -182,11 +182,13 @@ type Answered = { readonly listener: TripListener; readonly reply: Buffer };
 class Group {
   /** Trips that have neither a reply nor an error yet. */
   unanswered: number;
+  readonly #demand: ReplicaDemand;
   #answered: Answered[] = [];
   #error: Error | null = null;
 
-  constructor(trips: number) {
+  constructor(trips: number, demand: ReplicaDemand) {
     this.unanswered = trips;
+    this.#demand = demand;
   }
 
   get answered(): number {
@@ -204,6 +206,7 @@ class Group {
       // An error does not wait for replicas: Redis refused the trip, or its outcome is unknown anyway.
       onLost: (error) => {
         this.unanswered--;
+        if (error.message.startsWith('NOREPLICAS')) this.#demand.missed++;
         listener.onLost(error);
       },
     };

@@ -85,6 +85,13 @@ describe('a trip', () => {
     expect(demand.missed).toBe(1);
   });
 
+  it('that Redis refuses because it has too few replicas is counted like one that they do not have', async () => {
+    await ask(master, 'CONFIG SET min-replicas-to-write 2');
+    await expect(send('refused', 'yes')).rejects.toThrow('NOREPLICAS');
+    expect(await has(master, 'refused')).toBe(false);
+    expect(demand.missed).toBe(1);
+  });
+
   it('that arrives while others are waited for shares the next wait, and is not sent if they fail', async () => {
     const first = [send('a', '1'), send('b', '2')];
     await new Promise(setImmediate);
