@@ -113,7 +113,8 @@ export class ReplicatedConnection implements TripConnection {
     this.#held.push({ wire, listener });
     if (this.#group !== null || this.#isScheduled) return;
     this.#isScheduled = true;
-    // After the code that sends now, which may send more.
+    // After the flush that sends now, which may send more. The shards of a cluster flush one by one: the first goes alone, and the
+    // others share the next WAIT.
     process.nextTick(this.#sendHeld);
   }
 
