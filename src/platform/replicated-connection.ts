@@ -18,7 +18,8 @@ export class ReplicaDemand {
 
   constructor(replicas: number, commandTimeoutMs: number) {
     this.replicas = replicas;
-    // A trip may arrive while another is waited for. With half of the timeout for either, it ends within the whole.
+    // A trip may arrive while another is waited for. With half of the timeout for either, it ends within the whole: unless Redis itself
+    // is slow, and then falls silent. Then it takes up to twice the timeout.
     this.timeoutMs = Math.max(1, Math.floor(commandTimeoutMs / 2));
   }
 }
