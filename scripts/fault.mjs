@@ -45,6 +45,8 @@ try {
     },
   });
   if (values.wait && !values.cluster) throw new Error('--wait is for schedules on a cluster');
+  if (values.cluster && process.platform !== 'linux')
+    throw new Error('--cluster needs Linux: it uses 127.0.1.1 and on');
   if (values.wait) process.env.FAULT_WAIT = '1';
   const file = `test/fault/${values.cluster ? 'cluster' : 'fault'}.test.ts`;
   const first = wholeNumber('seed', values.seed, Math.floor(Math.random() * 900_000_000));

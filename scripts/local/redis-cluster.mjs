@@ -89,7 +89,10 @@ export async function startRedisCluster(options) {
         });
       const first = await start(port);
       const reached = behind === undefined ? { port: first.port, busPort } : announced;
-      if (behind !== undefined && first.port !== port) throw new Error(`port ${port} was taken by another program`);
+      if (behind !== undefined && first.port !== port) {
+        await first.stop();
+        throw new Error(`port ${port} was taken by another program`);
+      }
       /** @type {ClusterNode} */
       const node = {
         ...first,

@@ -13,12 +13,13 @@ export class ReplicaDemand {
   readonly replicas: number;
   /** How long Redis may wait for them. */
   readonly timeoutMs: number;
-  /** Trips that Redis carried out and that too few replicas had in time. */
+  /** Trips that too few replicas had in time, or that Redis refused because it has too few (`min-replicas-to-write`). */
   missed = 0;
 
   constructor(replicas: number, commandTimeoutMs: number) {
     this.replicas = replicas;
-    // A trip may arrive while another is waited for. With half of the timeout for either, it ends within the whole.
+    // A trip may arrive while another is waited for. With half of the timeout for either, it ends within the whole: unless Redis itself
+    // is slow, and then falls silent. Then it takes up to twice the timeout.
     this.timeoutMs = Math.max(1, Math.floor(commandTimeoutMs / 2));
   }
 }
@@ -113,7 +114,8 @@ export class ReplicatedConnection implements TripConnection {
     this.#held.push({ wire, listener });
     if (this.#group !== null || this.#isScheduled) return;
     this.#isScheduled = true;
-    // After the code that sends now, which may send more.
+    // After the flush that sends now, which may send more. The shards of a cluster flush one by one: the first goes alone, and the
+    // others share the next WAIT.
     process.nextTick(this.#sendHeld);
   }
 
@@ -130,7 +132,7 @@ export class ReplicatedConnection implements TripConnection {
     const trips = this.#held;
     this.#held = [];
     this.#connection.inOneWrite(() => {
-      const group = new Group(trips.length);
+      const group = new Group(trips.length, this.#demand);
       this.#group = group;
       for (const { wire, listener } of trips) this.#connection.sendWire(wire, group.listenerOf(listener));
       this.#sendWait(group);
@@ -154,7 +156,9 @@ export class ReplicatedConnection implements TripConnection {
     group.passOn();
     if (group.unanswered > 0) {
       // Redis had forgotten the script, so the trip was sent again, behind this WAIT.
-      this.#sendWait(group);
+      if (this.ready) this.#sendWait(group);
+      // Being closed. RedisNotSent would say that the trip was certainly not carried out.
+      else this.#onFailed(group, new Error('Connection is closed.'));
       return;
     }
     this.#group = null;
@@ -180,11 +184,13 @@ type Answered = { readonly listener: TripListener; readonly reply: Buffer };
 class Group {
   /** Trips that have neither a reply nor an error yet. */
   unanswered: number;
+  readonly #demand: ReplicaDemand;
   #answered: Answered[] = [];
   #error: Error | null = null;
 
-  constructor(trips: number) {
+  constructor(trips: number, demand: ReplicaDemand) {
     this.unanswered = trips;
+    this.#demand = demand;
   }
 
   get answered(): number {
@@ -202,6 +208,7 @@ class Group {
       // An error does not wait for replicas: Redis refused the trip, or its outcome is unknown anyway.
       onLost: (error) => {
         this.unanswered--;
+        if (error.message.startsWith('NOREPLICAS')) this.#demand.missed++;
         listener.onLost(error);
       },
     };

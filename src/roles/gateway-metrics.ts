@@ -89,7 +89,7 @@ export function gatewayMetrics(parts: {
     },
     {
       name: 'tollgate_trips_without_replicas_total',
-      help: 'Trips that fewer replicas of Redis than REDIS_WAIT_REPLICAS had in time; their calls were refused',
+      help: 'Trips that fewer replicas of Redis than REDIS_WAIT_REPLICAS had in time, or that Redis refused with NOREPLICAS',
       type: 'counter',
       read: () => parts.replicaDemand?.missed ?? 0,
     },

@@ -17,6 +17,7 @@ let service: TestService;
 let listing: string;
 /** A buyer of each of the two masters. */
 let buyers: readonly [Key, Key];
+let isOver = false;
 
 const masterOf = (accountId: string): number =>
   Math.floor((slotOf(`{${TAGS[shardOf(accountId, SHARDS)]}}`) * 2) / 16_384);
@@ -36,6 +37,7 @@ beforeAll(async () => {
   buyers = [found.get(0) as Key, found.get(1) as Key];
 });
 afterAll(async () => {
+  isOver = true;
   await market?.stop();
   await service?.close();
   await cluster?.stop();
@@ -67,7 +69,6 @@ it('when a master is killed, its replica has every call that was answered', asyn
   const [first] = buyers;
   const before = await market.records(first);
   const answers: Answer[] = [];
-  let isOver = false;
   const callers = Array.from({ length: 4 }, async () => {
     while (!isOver) answers.push(await call(first));
   });

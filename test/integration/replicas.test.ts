@@ -17,6 +17,8 @@ type Answer = { readonly status: number; readonly usageId: string };
 
 let master: TestRedis;
 let replica: TestReplica;
+/** That of the replica once it is the master. */
+let next: TestReplica | undefined;
 /** The address of whichever Redis is the master. */
 let front: TcpProxy;
 let market: Marketplace;
@@ -47,11 +49,12 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   isOver = true;
-  await market.stop();
-  await service.close();
-  await front.close();
-  await replica.close();
-  await master.stop();
+  await market?.stop();
+  await service?.close();
+  await front?.close();
+  await next?.close();
+  await replica?.close();
+  await master?.stop();
 });
 
 async function call(path = '/x'): Promise<number> {
@@ -120,10 +123,9 @@ it('no call that was answered is lost when the master is killed and a replica th
   const late = await market.anotherGateway();
   expect(market.log.lines.join()).toContain(' has 0 replicas, but REDIS_WAIT_REPLICAS is 1');
   await late.stop();
-  const next = await startTestReplica(replica.server);
+  next = await startTestReplica(replica.server);
   await until(() => answers.slice(before).some(({ status }) => status === 200));
   isOver = true;
   await Promise.all(callers);
   await isChargedFor();
-  await next.close();
 });

@@ -85,6 +85,8 @@ describe('a watch over Redis nodes', () => {
       return watch.infos.get(first.address)?.replicas;
     };
     expect(await replicas()).toBe(0);
+    // Redis waits five seconds for more replicas, to serve them together.
+    await first.command('config', ['SET', 'repl-diskless-sync-delay', '0']);
     await second.command('replicaof', first.address.split(':'));
     await until(async () => (await replicas()) === 1, 10_000);
     await second.command('replicaof', ['NO', 'ONE']);

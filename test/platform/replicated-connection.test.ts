@@ -69,8 +69,9 @@ describe('a trip', () => {
     expect(await send('waited', 'yes')).toBe('yes');
     expect(await has(replica.server, 'waited')).toBe(true);
     const plain = await connectTo(master.url, null);
+    replica.server.pause();
     expect(await send('plain', 'yes', plain)).toBe('yes');
-    expect(await has(replica.server, 'plain')).toBe(false);
+    replica.server.resume();
     await plain.close();
   });
 
@@ -81,6 +82,13 @@ describe('a trip', () => {
     expect(demand.missed).toBe(1);
     replica.server.resume();
     expect(await send('known', 'yes')).toBe('yes');
+    expect(demand.missed).toBe(1);
+  });
+
+  it('that Redis refuses because it has too few replicas is counted like one that they do not have', async () => {
+    await ask(master, 'CONFIG SET min-replicas-to-write 2');
+    await expect(send('refused', 'yes')).rejects.toThrow('NOREPLICAS');
+    expect(await has(master, 'refused')).toBe(false);
     expect(demand.missed).toBe(1);
   });
 
@@ -108,6 +116,18 @@ describe('a trip', () => {
     replica.line.delayMs = 100;
     expect(await send('again', 'yes')).toBe('yes');
     expect(await has(replica.server, 'again')).toBe(true);
+  });
+
+  it('that was sent again is unknown when its connection is closed meanwhile', async () => {
+    await ask(master, 'SCRIPT FLUSH');
+    const trip = settle([send('again', 'yes')]);
+    // It has been sent, and no reply has been read.
+    await new Promise(process.nextTick);
+    await connection.close();
+    const [unknown] = await trip;
+    expect(unknown).toBeInstanceOf(Error);
+    expect(unknown).not.toBeInstanceOf(RedisNotSent);
+    expect(await has(master, 'again')).toBe(true);
   });
 
   it('whose connection breaks during the wait is unknown, and what is held is refused', async () => {

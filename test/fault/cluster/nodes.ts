@@ -43,6 +43,9 @@ export class FaultCluster {
         proxies.push(pair);
         return { port: pair[0].port, busPort: pair[1].port };
       },
+    }).catch(async (error: unknown) => {
+      for (const proxy of proxies.flat()) await proxy.close();
+      throw error;
     });
     return new FaultCluster(cluster, proxies);
   }
