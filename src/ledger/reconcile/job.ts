@@ -5,6 +5,11 @@ const TICK_MS = 500;
 const EVERY_MS = 60_000;
 /** Pause after a run that failed or left repairs to the next run. Short, because wallets may have too much money until then. */
 const RETRY_MS = 1_000;
+/**
+ * Pause after a run that could not compare a shard because the writer was behind. The writer stores the events of a shard in seconds,
+ * and the sweep may wait for the comparison. Not shorter, because a run compares the other shards again.
+ */
+const BEHIND_MS = 5_000;
 const STOP_MS = 2_000;
 
 export type ReconcileJobOptions = {
@@ -66,9 +71,10 @@ export class ReconcileJob {
     // No time is set for the next run until this one ends, unless Redis comes back: then the listener sets the next run due at once.
     this.#dueAt = Number.POSITIVE_INFINITY;
     this.#isOwed = false;
-    this.#running = this.#run().then((isDone) => {
-      this.#isOwed ||= !isDone;
-      const waitMs = isDone ? (this.#options.everyMs ?? EVERY_MS) : RETRY_MS;
+    this.#running = this.#run().then((left) => {
+      this.#isOwed ||= left !== 'nothing';
+      const { everyMs = EVERY_MS } = this.#options;
+      const waitMs = { nothing: everyMs, 'shards behind': Math.min(BEHIND_MS, everyMs), repairs: RETRY_MS }[left];
       this.#dueAt = Math.min(this.#dueAt, performance.now() + waitMs);
       this.#running = null;
       this.#lookAgain();
@@ -83,23 +89,24 @@ export class ReconcileJob {
     this.#timer = setTimeout(() => this.#tick(), waitMs).unref();
   }
 
-  /** @returns whether the run finished and left nothing to the next one */
-  async #run(): Promise<boolean> {
+  /** @returns what the run left to the next one */
+  async #run(): Promise<'nothing' | 'shards behind' | 'repairs'> {
     const { reconciler, log } = this.#options;
     const repairedBefore = reconciler.repaired;
     try {
-      const { reports, undecided } = await reconciler.run('writer', 'gently');
+      const { reports, undecided, behind } = await reconciler.run('writer', 'gently');
       const repaired = reconciler.repaired - repairedBefore;
       if (repaired > 0)
         log.warn({ wallets: repaired }, 'repaired wallets after redis came back with an older state than postgres');
       this.#reportDrift(reports.reduce((sum, { driftingAccounts }) => sum + driftingAccounts, 0));
       this.#failing.delete(this);
-      return undecided === 0;
+      if (undecided > 0) return 'repairs';
+      return behind.length > 0 ? 'shards behind' : 'nothing';
     } catch (error) {
       if (this.#failing.size === 0 && this.#timer !== null)
         log.warn({ err: error }, 'cannot compare redis with postgres now: retrying');
       this.#failing.add(this);
-      return false;
+      return 'repairs';
     }
   }
 

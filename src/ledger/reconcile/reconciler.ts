@@ -7,7 +7,7 @@ import { obstacleOf } from './provable.ts';
 import { saveReport, selectBegunRepairs, selectReports } from './reconcile-sql.ts';
 import { Repairer } from './repairer.ts';
 import { type Drift, hadAgreed, newDrift, newReport, notCompared, ReportSums, type ShardReport } from './report.ts';
-import { type ReconcileStores, ShardView, StreamTooLong } from './shard-view.ts';
+import { type ReconcileStores, ShardView, type StreamBounds, StreamTooLong } from './shard-view.ts';
 
 /**
  * Maximum number of accounts read while the shard's flush lock is kept, which takes some milliseconds. The lock is given up between
@@ -31,6 +31,8 @@ export type RunResult = {
   readonly reports: readonly ShardReport[];
   /** Number of drifting accounts that this run neither repaired nor found impossible to repair: the next run tries them. */
   readonly undecided: number;
+  /** Shards that were not compared, because the writer is behind: so many events wait in their streams. */
+  readonly behind: readonly number[];
   readonly endedAtMs: number;
 };
 
@@ -55,6 +57,7 @@ type Scene = {
   readonly begunRepairs: ReadonlyMap<string, readonly number[]>;
   repairsLeft: number;
   undecided: number;
+  readonly behind: number[];
 };
 
 export type ReconcilerOptions = {
@@ -63,6 +66,7 @@ export type ReconcilerOptions = {
   readonly shards?: readonly number[];
   /** Runs the work when it is this reconciler's turn among others. Default: at once. */
   readonly inTurn?: InTurn;
+  readonly bounds?: Partial<StreamBounds>;
 };
 
 type InTurn = <T>(work: () => Promise<T>) => Promise<T>;
@@ -78,6 +82,7 @@ export class Reconciler {
   readonly #maxRepairs: number;
   readonly #shards: readonly number[];
   readonly #inTurn: InTurn;
+  readonly #bounds: Partial<StreamBounds>;
   #learnt: Learnt = { dataId: '', shards: new Set(), unproven: new Map() };
   #running: Promise<RunResult> | null = null;
   #last: RunResult | null = null;
@@ -90,12 +95,14 @@ export class Reconciler {
       maxRepairs = MAX_REPAIRS,
       shards = Array.from(stores.keys.open.keys()),
       inTurn = (work) => work(),
+      bounds = {},
     }: ReconcilerOptions = {},
   ) {
     this.#stores = stores;
     this.#maxRepairs = maxRepairs;
     this.#shards = shards;
     this.#inTurn = inTurn;
+    this.#bounds = bounds;
     this.#repairer = new Repairer(stores);
   }
 
@@ -144,6 +151,7 @@ export class Reconciler {
       begunRepairs: await selectBegunRepairs(sql),
       repairsLeft: this.#maxRepairs,
       undecided: 0,
+      behind: [],
     };
     const { dataId } = scene;
     if (this.#learnt.dataId !== dataId) {
@@ -155,12 +163,12 @@ export class Reconciler {
       await saveReport(sql, report);
       reports.push(report);
     }
-    this.#last = { reports, undecided: scene.undecided, endedAtMs: Date.now() };
+    this.#last = { reports, undecided: scene.undecided, behind: scene.behind, endedAtMs: Date.now() };
     return this.#last;
   }
 
   async #compareShard(shard: number, scene: Scene, by: string, isGentle: boolean): Promise<ShardReport> {
-    const view = new ShardView(this.#stores, shard, scene.dataId);
+    const view = new ShardView(this.#stores, shard, scene.dataId, this.#bounds);
     const sums = new ReportSums();
     const disagreeing: Comparison[] = [];
     const accounts = scene.accounts.get(shard) ?? [];
@@ -196,6 +204,7 @@ export class Reconciler {
       if (scene.undecided === undecidedBefore) this.#learnt.shards.add(shard);
       return newReport({ shard, checkedAtMs: nowMs, redisRunId }, sums, drifts);
     } catch (error) {
+      if (error instanceof StreamTooLong) scene.behind.push(shard);
       if (error instanceof StreamTooLong || isWrongType(error))
         return notCompared(shard, nowMs, scene.before.get(shard));
       throw error;

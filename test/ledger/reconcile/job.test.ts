@@ -1,4 +1,4 @@
-import { afterEach, expect, it } from 'vitest';
+import { afterEach, expect, it, vi } from 'vitest';
 import { ReconcileJob } from '../../../src/ledger/reconcile/job.ts';
 import type { Reconciler } from '../../../src/ledger/reconcile/reconciler.ts';
 import { QUIET } from '../../support/store.ts';
@@ -7,12 +7,18 @@ import { until } from '../../support/wait.ts';
 const jobs: ReconcileJob[] = [];
 afterEach(() => Promise.all(jobs.splice(0).map((job) => job.stop())));
 
-/** Starts a job with a fake reconciler. `left`: number of undecided accounts after each run. */
-function start({ isActive = true, everyMs = 1, left = [] as readonly number[] }) {
+/**
+ * Starts a job with a fake reconciler. `left`: number of undecided accounts after each run. `behind`: the shards that each run could not
+ * compare.
+ */
+function start({ isActive = true, everyMs = 1, left = [] as readonly number[], behind = [] as readonly number[][] }) {
   const seen = { runs: 0, redisIsBack: () => {} };
   const reconciler = {
     repaired: 0,
-    run: async () => ({ reports: [], undecided: left[seen.runs++] ?? 0, endedAtMs: 0 }),
+    run: async () => {
+      const run = seen.runs++;
+      return { reports: [], undecided: left[run] ?? 0, behind: behind[run] ?? [], endedAtMs: 0 };
+    },
     stop: () => {},
   } as unknown as Reconciler;
   const onRedisReady = (listener: () => void): void => {
@@ -27,6 +33,17 @@ function start({ isActive = true, everyMs = 1, left = [] as readonly number[] })
 it('when a run leaves repairs to the next run, that run follows at once, not a minute later', async () => {
   const seen = start({ left: [2, 1, 0], everyMs: 60_000 });
   await until(() => seen.runs === 3);
+});
+
+it('a shard whose writer was behind is compared some seconds later, not a minute, and by an inactive process too', async () => {
+  vi.useFakeTimers();
+  try {
+    const seen = start({ isActive: false, behind: [[3], [3], []], everyMs: 60_000 });
+    await vi.advanceTimersByTimeAsync(20_000);
+    expect(seen.runs).toBe(3);
+  } finally {
+    vi.useRealTimers();
+  }
 });
 
 it('an inactive process completes one run whenever Redis comes back, because its sweep waits for that', async () => {
@@ -47,7 +64,7 @@ it('the jobs of a cluster write one line when they fail together, and one more w
   const run = async () => {
     runs++;
     if (isAway) throw new Error('postgres is away');
-    return { reports: [], undecided: 0, endedAtMs: 0 };
+    return { reports: [], undecided: 0, behind: [], endedAtMs: 0 };
   };
   for (let shard = 0; shard < 16; shard++) {
     const reconciler = { repaired: 0, run, stop: () => {} } as unknown as Reconciler;

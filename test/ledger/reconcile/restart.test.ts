@@ -229,6 +229,33 @@ describe('the sweep after a restart', () => {
   });
 });
 
+describe('a writer that is behind when Redis came back with an older state', () => {
+  it('sweeps nothing and repairs nothing in that shard until it has caught up, and then repairs it', async () => {
+    const { ledger } = compared;
+    const { redis, keys } = ledger.store;
+    const scene = await compared.newScene(1_000);
+    await keepState(ledger);
+    await compared.call(scene, 100);
+    await compared.storeAll();
+    await comeBackOlder(ledger);
+    for (let i = 0; i < 3; i++) await compared.call(scene, 10);
+    const shard = keys.shardOf(scene.accountId);
+    const reconciler = new Reconciler({ sql: ledger.sql, redis, keys }, { bounds: { waiting: 2 } });
+    const { dataId } = await readRedisRun(redis);
+    const early = await reconciler.run('test');
+    expect(early.behind).toEqual([shard]);
+    expect(early.reports.filter(({ compared: isCompared }) => !isCompared).map((report) => report.shard)).toEqual([
+      shard,
+    ]);
+    expect(reconciler.hasCompared(shard, dataId)).toBe(false);
+    expect(await compared.balances(scene)).toEqual([970, 900]);
+    await compared.storeAll();
+    expect((await reconciler.run('test')).behind).toEqual([]);
+    expect(reconciler.hasCompared(shard, dataId)).toBe(true);
+    expect(await compared.balances(scene)).toEqual([870, 870]);
+  });
+});
+
 describe('a repair whose reply was lost', () => {
   /** @param isMade whether Redis made the repair */
   async function repairLost(isMade: boolean): Promise<Scene> {

@@ -14,18 +14,21 @@ afterAll(() => compared.close());
 beforeEach(() => compared.ledger.clear());
 
 /** A buyer, a view of its shard that keeps only a few events, and a function that reads the buyer in that view. */
-async function open() {
+async function open(waiting = 1_000) {
   const { sql, store } = compared.ledger;
   const scene = await compared.newScene(10_000);
   const { redis, keys } = store;
   const { dataId } = await readRedisRun(redis);
-  const view = new ShardView({ sql, redis, keys }, keys.shardOf(scene.accountId), dataId, MAX_EVENTS);
+  const view = new ShardView({ sql, redis, keys }, keys.shardOf(scene.accountId), dataId, {
+    waiting,
+    kept: MAX_EVENTS,
+  });
   await view.readAhead();
   const look = async () => (await view.read([scene.accountId], async ({ states }) => states.map(compare)))[0];
   const call = async (times: number) => {
     for (let i = 0; i < times; i++) await compared.call(scene, 100);
   };
-  return { look, call };
+  return { view, look, call };
 }
 
 it('a long comparison counts the events that wait, not the events stored while it runs', async () => {
@@ -48,4 +51,13 @@ it('a comparison ends when more events wait than the view keeps', async () => {
   expect(await look()).toMatchObject({ driftMicros: 0, streamedMicros: 1_000 });
   await call(1);
   await expect(look()).rejects.toBeInstanceOf(StreamTooLong);
+});
+
+it('a comparison does not begin while the writer is behind', async () => {
+  const { view, look, call } = await open(3);
+  await call(4);
+  await expect(view.readAhead()).rejects.toBeInstanceOf(StreamTooLong);
+  await compared.storeAll();
+  await view.readAhead();
+  expect(await look()).toMatchObject({ driftMicros: 0, streamedMicros: 0, settledMicros: 9_600 });
 });
