@@ -106,7 +106,9 @@ it.each(['empty', 'older'])(
       ledger.startWriter();
       await ledger.drained();
       await ledger.stopWriters();
-      const balances = accounts.map((id, i) => BALANCE + (i === CREDITED ? 700 : 0) - (charged.includes(id) ? CHARGE : 0));
+      const balances = accounts.map(
+        (id, i) => BALANCE + (i === CREDITED ? 700 : 0) - (charged.includes(id) ? CHARGE : 0),
+      );
       expect(await Promise.all(accounts.map((id) => store.balance(id)))).toEqual(balances);
       expect(await Promise.all(accounts.map((id) => ledger.balance(id)))).toEqual(balances);
       expect((await ledger.readBooks()).calls).toEqual(expectedBooks(events).calls);
