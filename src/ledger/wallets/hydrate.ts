@@ -21,7 +21,7 @@ const TIMEOUT_MS = 2_000;
  * for the gap only if another one was made within it.
  */
 const GAP_MS = 5;
-/** Maximum wait for a shard that is being flushed. When it has passed, callers of all shards not loaded yet get 503. */
+/** Maximum wait for a shard that is being flushed. When it has passed, callers of all shards that are locked then get 503. */
 const LOCK_WAIT_MS = 1_000;
 const SESSION_SETTINGS = {
   lock_timeout: LOCK_WAIT_MS,
@@ -97,6 +97,8 @@ export class Hydrator {
     load: (batch, finish) => this.#loadKeys(batch, finish),
   });
   readonly #sessions: Record<'wallets' | 'locked', PostgresSession | null> = { wallets: null, locked: null };
+  /** Shards that stayed locked for as long as `#loadLocked` waited. */
+  readonly #stuck = new Set<number>();
   #loaded = 0;
 
   constructor(options: HydratorOptions) {
@@ -154,7 +156,10 @@ export class Hydrator {
     return (id) => loaded.has(this.#options.keys.shardOf(id));
   }
 
-  /** Loads wallets of shards that were locked: as soon as a shard is free, its wallets, and those of any other that is free by then. */
+  /**
+   * Loads wallets of shards that were locked: as soon as a shard is free, its wallets, and those of any other that is free by then.
+   * A shard that stayed locked the last time is waited for last, so that it does not use up the time of the others.
+   */
   async #loadLocked(accountIds: readonly string[], finish: Finish<boolean>): Promise<() => boolean> {
     const byShard = new Map<number, string[]>();
     for (const id of accountIds) {
@@ -162,22 +167,26 @@ export class Hydrator {
       byShard.set(shard, [...(byShard.get(shard) ?? []), id]);
     }
     const session = this.#openSession('locked');
+    const load = async (waitFor: number | null): Promise<void> => {
+      const loaded = await this.#loadUnlocked(session, Array.from(byShard.values()).flat(), waitFor, finish);
+      for (const shard of loaded) {
+        for (const id of byShard.get(shard) ?? []) finish(id, LOADED);
+        byShard.delete(shard);
+        this.#stuck.delete(shard);
+      }
+    };
     const work = async (): Promise<void> => {
-      const startedAt = performance.now();
-      for (const waitFor of byShard.keys()) {
-        try {
-          const loaded = await this.#loadUnlocked(session, Array.from(byShard.values()).flat(), waitFor, finish);
-          for (const shard of loaded) {
-            for (const id of byShard.get(shard) ?? []) finish(id, LOADED);
-            byShard.delete(shard);
-          }
-        } catch (error) {
-          if (sqlState(error) !== LOCK_NOT_AVAILABLE) throw error;
-          const late = performance.now() - startedAt >= LOCK_WAIT_MS;
-          for (const shard of late ? Array.from(byShard.keys()) : [waitFor]) {
-            for (const id of byShard.get(shard) ?? []) finish(id, { error });
-            byShard.delete(shard);
-          }
+      const rank = (shard: number): number => (this.#stuck.has(shard) ? 1 : 0);
+      const shards = Array.from(byShard.keys()).sort((a, b) => rank(a) - rank(b));
+      try {
+        for (const shard of shards) if (byShard.has(shard)) await load(shard);
+      } catch (error) {
+        if (sqlState(error) !== LOCK_NOT_AVAILABLE) throw error;
+        // There is no time for another wait, but other shards may have become free during this one.
+        await load(null);
+        for (const [shard, ids] of byShard) {
+          this.#stuck.add(shard);
+          for (const id of ids) finish(id, { error });
         }
       }
     };

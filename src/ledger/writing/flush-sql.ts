@@ -11,7 +11,9 @@ import { quoted } from './array-literal.ts';
  * because everything below `inserted` reads only from `inserted`.
  *
  * Rows of `balances`, `free_usage`, `service_hours`, `key_hours`, `service_latencies` and `service_amounts` are locked in the order
- * of their keys. Every transaction that moves balances (credits, payouts) does the same, so no two can deadlock. Tested by test/ledger/writing/flush.test.ts.
+ * of their keys. Every transaction that moves balances (credits, payouts) does the same, so no two can deadlock. The exception is a
+ * batch that is stored in halves, under savepoints: each half locks its rows anew. It may deadlock with another writer. Then Postgres
+ * ends one of the two transactions, and its writer tries the batch again. Tested by test/ledger/writing/flush.test.ts.
  */
 export const FLUSH_SQL = `
 WITH input AS (

@@ -193,6 +193,47 @@ it('a wallet of a locked shard does not delay wallets that are asked for later',
   for (const id of [locked as string, ...others]) expect(await wallet(id)).toMatchObject({ balance: '5000' });
 });
 
+it('a shard that stays locked takes no time from a shard that was locked for a moment', async () => {
+  const [stuck, flush] = [0, 1].map(() => new PostgresSession({ url: ledger.databaseUrl, applicationName: 'test' }));
+  if (stuck === undefined || flush === undefined) throw new Error('no sessions');
+  const accountOf = async (shard: number): Promise<string> => {
+    const id = await ledger.account(5_000);
+    return ledger.store.keys.shardOf(id) === shard ? id : accountOf(shard);
+  };
+  const isWaiting = (shard: number) =>
+    until(async () => {
+      const rows = await ledger.sql`
+        SELECT 1 FROM pg_locks JOIN pg_database d ON d.oid = database
+        WHERE NOT granted AND classid::int = ${FLUSH_LOCK} AND objid::int = ${shard} AND d.datname = current_database()`;
+      return rows.length > 0;
+    });
+  const load = async (waitedFor: number) => {
+    await flush.query('SELECT pg_advisory_lock($1::int, 1)', [FLUSH_LOCK]);
+    const accounts = [await accountOf(0), await accountOf(1)];
+    const ends: string[] = [];
+    const loads = accounts.map((id, shard) =>
+      hydrator.loadWallet(id).then(
+        () => ends.push(`${shard} loaded`),
+        (error: unknown) => ends.push(`${shard} ${String(error)}`),
+      ),
+    );
+    await isWaiting(waitedFor);
+    await flush.query('SELECT pg_advisory_unlock($1::int, 1)', [FLUSH_LOCK]);
+    await Promise.all(loads);
+    return ends;
+  };
+  try {
+    await stuck.query('SELECT pg_advisory_lock($1::int, 0)', [FLUSH_LOCK]);
+    const ends = ['1 loaded', expect.stringMatching('0 .*lock timeout')];
+    // The first time it waits for shard 0, in vain, and the next time for shard 1 first.
+    expect(await load(0)).toEqual(ends);
+    expect(await load(1)).toEqual(ends);
+  } finally {
+    stuck.close();
+    flush.close();
+  }
+});
+
 it('a credit that is stored after the wallet was read and before it is written is in the wallet, once', async () => {
   const { sql, store } = ledger;
   const credits = new CreditWallets({ sql, redis: store.redis, keys: store.keys, hydrator, log: QUIET });
@@ -293,8 +334,8 @@ describe('loading a key', () => {
 });
 
 describe('while Postgres is away', () => {
-  it.each(['it refuses connections', 'it is silent'])(
-    'and %s, loading rejects in bounded time, and works when Postgres is back',
+  it.each(['refuses connections', 'is silent'])(
+    'and it %s, loading rejects in bounded time, and works when Postgres is back',
     async (how) => {
       const proxy = await TcpProxy.open(Number(new URL(ledger.databaseUrl).port));
       const url = proxy.through(ledger.databaseUrl);
@@ -303,7 +344,7 @@ describe('while Postgres is away', () => {
       const accountId = await ledger.account(5_000);
       try {
         await away.loadWallet(uuidv7());
-        if (how === 'refuses') proxy.refuse();
+        if (how === 'refuses connections') proxy.refuse();
         else proxy.set('swallow requests');
         const startedAt = performance.now();
         await expect(away.loadWallet(accountId)).rejects.toThrow();

@@ -96,3 +96,36 @@ it('several writers share the shards evenly; one that is killed, suspended or cu
   await drained();
   expect(await ledger.readBooks()).toEqual(expectedBooks(events));
 }, 60_000);
+
+it('a writer that goes on after its session has ended, when another writer has its shards, stores and deletes nothing of theirs again', async () => {
+  let [asleep, wake] = [false, () => {}];
+  const woken = new Promise<void>((resolve) => (wake = resolve));
+  const sleeper = ledger.startWriter({
+    ...{ keys, batchSize: 20 },
+    // It has committed a batch and not deleted it, and it has read the next one.
+    afterCommit: () => {
+      if (asleep) return;
+      asleep = true;
+      return woken;
+    },
+  });
+  await until(() => sleeper.stats().ownedShards === SHARDS);
+  const events = await appendEvents(200);
+  await until(() => asleep);
+  const stored = sleeper.stats().storedCalls;
+  // As Postgres does by `idle_session_timeout`.
+  await ledger.sql`
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE application_name = 'tollgate-writer' AND datname = current_database()`;
+  const other = ledger.startWriter({ keys, batchSize: 20 });
+  await drained();
+  expect(stored + other.stats().storedCalls).toBe(events.length);
+  const more = appendEvents(200);
+  wake();
+  events.push(...(await more));
+  await areShared(8, 8);
+  events.push(...(await appendEvents(200)));
+  await drained();
+  expect(await ledger.readBooks()).toEqual(expectedBooks(events));
+  expect(sleeper.stats().storedCalls + other.stats().storedCalls).toBe(events.length);
+}, 30_000);
