@@ -69,6 +69,7 @@ async function shares(): Promise<number[]> {
   return rows.map(({ shards }) => shards);
 }
 
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
 const areShared = (...expected: number[]) => until(async () => (await shares()).join() === expected.join(), 25_000);
 
 it('several writers share the shards evenly; one that is killed, suspended or cut off from Redis loses them to the others within seconds, and each call is stored once', async () => {
@@ -91,7 +92,11 @@ it('several writers share the shards evenly; one that is killed, suspended or cu
   // Those that come back take their share again, and nothing that they had begun is stored a second time.
   suspended.kill('SIGCONT');
   proxy.set('pass');
-  await areShared(4, 6, 6);
+  // Who of the two that come back gets 4 to 6 is a matter of chance; nobody keeps more than a third of 16, rounded up.
+  await until(async () => {
+    const owned = await shares();
+    return owned.length === 3 && sum(owned) === SHARDS && Math.max(...owned) <= 6;
+  }, 25_000);
   events.push(...(await appendEvents(400)));
   await drained();
   expect(await ledger.readBooks()).toEqual(expectedBooks(events));
