@@ -22,6 +22,9 @@ const SHARDS = 4;
 /** Two for each of the three masters. */
 const CLUSTER_SHARDS = 6;
 
+/** Stacks that this process has started. */
+let stacks = 0;
+
 export type Worker = { readonly pid: number; readonly instance: string };
 
 type Parts = {
@@ -127,21 +130,23 @@ export class Stack {
     const main = path.join(build, 'main.js');
     const says = (role: string) => (output: string) =>
       output.split('\n').some((line) => line.includes(`"role":"${role}"`) && line.endsWith('"msg":"ready"}'));
-    const seenFile = path.join(scratchDir(), `seen-${ports.service}`);
+    // Test files of one worker have one pid. Two stacks with the same log would each take the other's start for its own.
+    const id = `${process.pid}-${++stacks}`;
+    const seenFile = path.join(scratchDir(), `fault-seen-${id}`);
     const fixture = fileURLToPath(new URL('./fixtures/service.mjs', import.meta.url));
     const service = new Daemon({
-      name: `fault-service-${process.pid}`,
+      name: `fault-service-${id}`,
       args: [fixture, String(ports.service), seenFile],
       isReady: (output) => output.includes('listening'),
     });
     const writer = new Daemon({
-      name: `fault-writer-${process.pid}`,
+      name: `fault-writer-${id}`,
       args: [main, 'writer'],
       env: environment('writer'),
       isReady: says('writer'),
     });
     const gateway = new Daemon({
-      name: `fault-gateway-${process.pid}`,
+      name: `fault-gateway-${id}`,
       args: [main, 'gateway'],
       env: { ...environment('gateway'), PORT: String(ports.gateway), WORKERS: '2' },
       isReady: says('supervisor'),
