@@ -26,17 +26,22 @@ export type NodeInfo = {
 /** @param kind  how `REDIS_URL` names it: as the only server, or as a node of a cluster */
 export function readNodeInfo(info: string, kind: 'single' | 'cluster'): NodeInfo {
   const field = (name: string): string | undefined => new RegExp(`^${name}:(.*?)\r?$`, 'm').exec(info)?.[1];
-  const replicas = Array.from(info.matchAll(/^slave\d+:.*\bstate=online\b.*\blag=(\d+)/gm), ([, lag]) => Number(lag));
   return {
     memoryBytes: Number(field('used_memory') ?? 0),
     maxMemoryBytes: Number(field('maxmemory') ?? 0),
-    replicas: replicas.filter((lag) => lag <= MAX_LAG_SECONDS).length,
+    replicas: replicasOf(info),
     fault: faultOf(field, kind),
     warnings:
       field('aof_enabled') === '0'
         ? ['redis has AOF off: a restart loses open calls and usage not yet in Postgres. Set appendonly yes.']
         : [],
   };
+}
+
+/** How many replicas follow this Redis and have confirmed something lately. @param info  the reply to INFO */
+export function replicasOf(info: string): number {
+  const lags = Array.from(info.matchAll(/^slave\d+:.*\bstate=online\b.*\blag=(\d+)/gm), ([, lag]) => Number(lag));
+  return lags.filter((lag) => lag <= MAX_LAG_SECONDS).length;
 }
 
 /** A Redis that is too old or evicts keys must not be used: when a wallet or a hold vanishes, money vanishes. */

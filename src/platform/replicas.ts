@@ -1,4 +1,6 @@
 import { isRedisUnavailable, type RedisStore } from './redis.ts';
+import { replicasOf } from './redis-node.ts';
+import { StartRefused } from './start-refused.ts';
 
 type Log = { warn(fields: object, message: string): void };
 
@@ -7,7 +9,7 @@ type Log = { warn(fields: object, message: string): void };
  * gateway serves pages without them, and calls as soon as they are back.
  *
  * @param nodes each master once
- * @throws when Redis does not let this user WAIT
+ * @throws StartRefused when Redis does not let this user WAIT
  */
 export async function warnOfMissingReplicas(
   nodes: readonly { readonly address: string; readonly store: Pick<RedisStore, 'command'> }[],
@@ -18,14 +20,15 @@ export async function warnOfMissingReplicas(
     // Zero replicas: it replies at once.
     await store.command('wait', ['0', '1']).catch((error: unknown) => {
       if (isRedisUnavailable(error)) throw error;
-      throw new Error(`redis ${address} refuses WAIT, which REDIS_WAIT_REPLICAS needs: ${(error as Error).message}`);
+      throw new StartRefused(
+        `redis ${address} refuses WAIT, which REDIS_WAIT_REPLICAS needs: ${(error as Error).message}`,
+      );
     });
-    const info = String(await store.command('info', ['replication']));
-    const online = info.match(/^slave\d+:.*state=online/gm)?.length ?? 0;
-    if (online >= wanted) continue;
+    const replicas = replicasOf(String(await store.command('info', ['replication'])));
+    if (replicas >= wanted) continue;
     log.warn(
-      { node: address, replicas: online, wanted },
-      `redis ${address} has ${online} replicas, but REDIS_WAIT_REPLICAS is ${wanted}: calls of its accounts get 503 until it has as many`,
+      { node: address, replicas, wanted },
+      `redis ${address} has ${replicas} replicas, but REDIS_WAIT_REPLICAS is ${wanted}: calls of its accounts get 503 until it has as many`,
     );
   }
 }

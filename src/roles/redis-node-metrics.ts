@@ -12,7 +12,10 @@ export type GatewayNodes = {
   readonly trips: TripsByNode;
 };
 
-/** Tested by test/deploy/published-metrics.test.ts and test/integration/redis-cluster.test.ts. A single Redis is a cluster of one node here, so that the same alerts and the same dashboard serve both. */
+/**
+ * A single Redis is a cluster of one node here, so that the same alerts and the same dashboard serve both.
+ * Tested by test/deploy/published-metrics.test.ts and test/integration/redis-cluster.test.ts.
+ */
 export function gatewayNodeMetrics({ nodes, moves, trips }: GatewayNodes): Source[] {
   const tripsOf = <T>(pick: (trips: NodeTrips) => T): ReadonlyMap<string, T> =>
     trips.read(

@@ -19,7 +19,10 @@ export type ReconcileJobOptions = {
   readonly onRedisReady: (listener: () => void) => void;
   /** Time from the end of a regular run to the next. Default: one minute. */
   readonly everyMs?: number;
-  /** The jobs that fail now. Those of one process share it: the first that fails writes a line, and the others, when the same store is away, none. */
+  /**
+   * The jobs that fail now. Those of one process share it: the first that fails writes a line, and the others write none, because most
+   * likely the same store is away.
+   */
   readonly failing?: Set<ReconcileJob>;
   readonly log: { warn(fields: object, message: string): void; info(fields: object, message: string): void };
 };
@@ -74,7 +77,7 @@ export class ReconcileJob {
     this.#running = this.#run().then((left) => {
       this.#isOwed ||= left !== 'nothing';
       const { everyMs = EVERY_MS } = this.#options;
-      const waitMs = { nothing: everyMs, 'shards behind': Math.min(BEHIND_MS, everyMs), repairs: RETRY_MS }[left];
+      const waitMs = { nothing: everyMs, 'shards behind': Math.min(BEHIND_MS, everyMs), unfinished: RETRY_MS }[left];
       this.#dueAt = Math.min(this.#dueAt, performance.now() + waitMs);
       this.#running = null;
       this.#lookAgain();
@@ -90,7 +93,7 @@ export class ReconcileJob {
   }
 
   /** @returns what the run left to the next one */
-  async #run(): Promise<'nothing' | 'shards behind' | 'repairs'> {
+  async #run(): Promise<'nothing' | 'shards behind' | 'unfinished'> {
     const { reconciler, log } = this.#options;
     const repairedBefore = reconciler.repaired;
     try {
@@ -100,13 +103,13 @@ export class ReconcileJob {
         log.warn({ wallets: repaired }, 'repaired wallets after redis came back with an older state than postgres');
       this.#reportDrift(reports.reduce((sum, { driftingAccounts }) => sum + driftingAccounts, 0));
       this.#failing.delete(this);
-      if (undecided > 0) return 'repairs';
+      if (undecided > 0) return 'unfinished';
       return behind.length > 0 ? 'shards behind' : 'nothing';
     } catch (error) {
       if (this.#failing.size === 0 && this.#timer !== null)
         log.warn({ err: error }, 'cannot compare redis with postgres now: retrying');
       this.#failing.add(this);
-      return 'repairs';
+      return 'unfinished';
     }
   }
 
