@@ -15,6 +15,7 @@ import { authorization, type Key, Marketplace, startService, type TestService } 
 import { oneRedis } from '../support/redis-kind.ts';
 import { QUIET } from '../support/store.ts';
 import { scratchDir, scratchRunDir } from '../support/stores.ts';
+import { until } from '../support/wait.ts';
 import { Random } from './random.ts';
 
 const CALLERS = 6;
@@ -22,7 +23,7 @@ const CALLS = 20;
 const CUTS = 12;
 const PRICE = 0.001;
 
-/** A call that was answered completely, and the length of the append-only file at that moment. */
+/** A call that was answered completely, and the length of the append-only file with all that Redis had done by then. */
 type Answered = { readonly usageId: string; readonly fileBytes: number };
 
 let market: Marketplace;
@@ -52,6 +53,29 @@ function appendOnlyFile(dir: string): string {
   return path.join(folder, name as string);
 }
 
+/** Bytes that Redis has in its append-only file, and bytes that it still has to write there. */
+async function appended(): Promise<{ written: number; heldBack: number }> {
+  const info = (await market.stores.redis.command('info', ['persistence'])) as string;
+  const bytesOf = (name: string): number => {
+    const bytes = new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1];
+    if (bytes === undefined) throw new Error(`INFO persistence has no ${name}`);
+    return Number(bytes);
+  };
+  // After a restart, both sizes include the snapshot that the file began with.
+  return { written: bytesOf('aof_current_size') - bytesOf('aof_base_size'), heldBack: bytesOf('aof_buffer_length') };
+}
+
+/**
+ * Kills Redis when its file has everything. While an fsync is under way, `everysec` replies before it writes, and a kill would
+ * take what was held back: the tests cut the file themselves.
+ * @returns the length of the file
+ */
+async function killWhenWritten(): Promise<number> {
+  await until(async () => (await appended()).heldBack === 0);
+  await market.redis.kill();
+  return statSync(appendOnlyFile(market.redis.dir)).size;
+}
+
 /** Calls from several callers at once, so that batches of several commands are under way when Redis dies. */
 async function callMany({ url, buyer }: { url: string; buyer: Key }): Promise<Answered[]> {
   const answered: Answered[] = [];
@@ -60,7 +84,8 @@ async function callMany({ url, buyer }: { url: string; buyer: Key }): Promise<An
     if (response.status !== 200) throw new Error(`${response.status} ${await response.text()}`);
     await response.text();
     const usageId = response.headers.get('x-acf-usage-id') as string;
-    answered.push({ usageId, fileBytes: statSync(appendOnlyFile(market.redis.dir)).size });
+    const { written, heldBack } = await appended();
+    answered.push({ usageId, fileBytes: written + heldBack });
   };
   const caller = async (): Promise<void> => {
     for (let i = 0; i < CALLS; i++) await call();
@@ -148,8 +173,7 @@ describe.skipIf(oneRedis('kills it and cuts its file'))('a Redis that dies', () 
   it('loses a charge only together with its event, wherever its file ends', async () => {
     const scene = await open('everysec', false);
     const answered = await callMany(scene);
-    await market.redis.kill();
-    const wholeBytes = statSync(appendOnlyFile(market.redis.dir)).size;
+    const wholeBytes = await killWhenWritten();
     const lost: number[] = [];
     for (const bytes of placesToCut(answered, wholeBytes)) {
       const { known, drifts } = await remainsOf(bytes);
@@ -168,8 +192,7 @@ describe.skipIf(oneRedis('kills it and cuts its file'))('a Redis that dies', () 
     const scene = await open('everysec', true);
     const answered = await callMany(scene);
     await market.settled();
-    await market.redis.kill();
-    const wholeBytes = statSync(appendOnlyFile(market.redis.dir)).size;
+    const wholeBytes = await killWhenWritten();
     let given = 0;
     for (const bytes of placesToCut(answered, wholeBytes)) {
       const { drifts } = await remainsOf(bytes);
