@@ -152,6 +152,8 @@ describe.skipIf(oneRedis('stops it and starts it again'))('when Redis comes back
     expect(await durable.metric('tollgate_settlements_unconfirmed')).toBe(2);
     await durable.redis.restart();
     await until(async () => (await durable.metric('tollgate_settlements_unconfirmed')) === 0);
+    // Settlements have a connection of their own; the questions below need the other one too.
+    await until(async () => (await durable.request('/readyz')).status === 200);
     await paid.expectEnd({ outcome: 'completed', status: 200, amount: PRICE });
     await failed.expectEnd({ outcome: 'refunded:upstream_error', status: 502 });
     expect(await durable.books()).toMatchObject({ drifting: [], total: '0', negative: 0 });
