@@ -1,3 +1,4 @@
+import { domainToUnicode } from 'node:url';
 import { ApiError } from '../errors.ts';
 import type { ApiRequest } from './route.ts';
 
@@ -20,10 +21,17 @@ export function baseUrlOf({ header }: Pick<ApiRequest, 'header'>, trustedProxyHo
   const host = header('host') ?? '';
   const url = `${schemeOf(header('x-forwarded-proto'), trustedProxyHops)}://${host}`;
   // URL knows the rest: 1.2.3.999 is neither an address nor a name.
-  if (host.length > MAX_HOST_LENGTH || !PLAIN_HOST.test(host) || !URL.canParse(url)) {
+  if (host.length > MAX_HOST_LENGTH || !PLAIN_HOST.test(host) || !URL.canParse(url) || !isDecodable(new URL(url))) {
     throw new ApiError('invalid_request', 'host: must be a plain host name or address here.');
   }
   return url;
+}
+
+/** Whether each `xn--` label stands for a name in Unicode. URL refuses others with Node 20, and takes them with Node 24. */
+function isDecodable({ hostname }: URL): boolean {
+  return !domainToUnicode(hostname)
+    .split('.')
+    .some((label) => label.startsWith('xn--'));
 }
 
 /** A list counts from its end, as X-Forwarded-For does; most proxies replace the header, and then there is one value. */

@@ -20,10 +20,15 @@ it('takes the scheme that the outermost trusted proxy told, and not what its cal
   expect(url('gateway.example', 'https', 2)).toBe('https://gateway.example');
 });
 
-it.each(['a', 'a.b-c_d.example:65535', '10.0.0.1:80', '[fe80::1]', '[::ffff:10.0.0.1]:8080', 'A.EXAMPLE'])(
-  'accepts the name or address %s',
-  (host) => expect(url(host)).toBe(`http://${host}`),
-);
+it.each([
+  'a',
+  'a.b-c_d.example:65535',
+  '10.0.0.1:80',
+  '[fe80::1]',
+  '[::ffff:10.0.0.1]:8080',
+  'A.EXAMPLE',
+  'xn--mnchen-3ya.example',
+])('accepts the name or address %s', (host) => expect(url(host)).toBe(`http://${host}`));
 
 it.each([
   '',
