@@ -11,6 +11,8 @@ import { readJson, writeJson } from './files.mjs';
 
 export const projectDir = fileURLToPath(new URL('../../', import.meta.url));
 const minimumNode = [20, 19];
+const glibcOfCurrentAddon = [2, 38];
+const firstNodeWithoutLegacyAddon = [24, 0];
 
 /**
  * @typedef {object} LockedPackage
@@ -19,12 +21,33 @@ const minimumNode = [20, 19];
  * @property {boolean} [optional]
  */
 
-/** Throws when this Node is too old to run the project. */
+/** Throws when this Node cannot run the project on this system. */
 export function checkNodeVersion() {
-  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
-  const [wantedMajor = 0, wantedMinor = 0] = minimumNode;
-  if (major > wantedMajor || (major === wantedMajor && minor >= wantedMinor)) return;
-  throw new Error(`Tollgate needs Node ${minimumNode.join('.')} or newer; this is ${process.versions.node}`);
+  const report = /** @type {{ header: { glibcVersionRuntime?: string } }} */ (process.report.getReport());
+  const problem = nodeProblem(process.versions.node, report.header.glibcVersionRuntime);
+  if (problem !== null) throw new Error(problem);
+}
+
+/**
+ * Why a version of Node cannot run the project, or null. uWebSockets.js has two releases (src/http/uws.ts): one needs the glibc
+ * below, and the other has no binary for the Node below.
+ * @param {string} node
+ * @param {string | undefined} glibc  undefined where there is none: the addon says at its start what it lacks there
+ */
+export function nodeProblem(node, glibc) {
+  if (isBelow(node, minimumNode)) return `Tollgate needs Node ${minimumNode.join('.')} or newer; this is ${node}`;
+  if (glibc === undefined || !isBelow(glibc, glibcOfCurrentAddon) || isBelow(node, firstNodeWithoutLegacyAddon))
+    return null;
+  return (
+    `Node ${node} needs glibc ${glibcOfCurrentAddon.join('.')} for uWebSockets.js, and this system has ${glibc}. ` +
+    'Use Node 22 or 20 here, or a newer system (Debian 13, Ubuntu 24.04).'
+  );
+}
+
+/** @param {string} version @param {readonly number[]} than */
+function isBelow(version, [thanMajor = 0, thanMinor = 0]) {
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  return major < thanMajor || (major === thanMajor && minor < thanMinor);
 }
 
 /** @param {(line: string) => void} say */

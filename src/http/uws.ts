@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module';
 import type * as Uws from 'uws-current';
+import { StartRefused } from '../platform/start-refused.ts';
 
 export type { HttpRequest, HttpResponse, RecognizedString, TemplatedApp, us_listen_socket } from 'uws-current';
 
@@ -23,13 +24,24 @@ export function loadUws(env: Record<string, string | undefined>): LoadedUws {
   // The current release has no binary for older Node. Its loader looks for a binary by the version of Node, and would load the
   // binary that npm installed for the older release.
   if (Number.parseInt(process.versions.node, 10) < FIRST_NODE_OF_CURRENT) {
-    const reason = `Node ${process.versions.node} is older than ${FIRST_NODE_OF_CURRENT}`;
-    return { uws: require('uws-legacy') as typeof Uws, variant: 'legacy', reason };
+    return legacy(require, `Node ${process.versions.node} is older than ${FIRST_NODE_OF_CURRENT}`);
   }
   try {
     return { uws: require('uws-current') as typeof Uws, variant: 'current' };
   } catch (error) {
-    const reason = error instanceof Error ? (error.message.split('\n')[0] as string) : String(error);
-    return { uws: require('uws-legacy') as typeof Uws, variant: 'legacy', reason };
+    return legacy(require, firstLineOf(error));
   }
 }
+
+/** @param reason  why it is not the current release */
+function legacy(require: NodeJS.Require, reason: string): LoadedUws {
+  try {
+    return { uws: require('uws-legacy') as typeof Uws, variant: 'legacy', reason };
+  } catch (error) {
+    const message = `uWebSockets.js has no release for Node ${process.versions.node} on this system (docs/dependencies.md, 'Node 20')`;
+    throw new StartRefused(`${message}: current: ${reason}; legacy: ${firstLineOf(error)}`, { cause: error });
+  }
+}
+
+const firstLineOf = (error: unknown): string =>
+  error instanceof Error ? (error.message.split('\n')[0] as string) : String(error);

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { fingerprintOf, isInstalled } from '../../scripts/local/dependencies.mjs';
+import { fingerprintOf, isInstalled, nodeProblem } from '../../scripts/local/dependencies.mjs';
 import { writeJson } from '../../scripts/local/files.mjs';
 
 let dir: string;
@@ -10,6 +10,27 @@ beforeEach(() => {
   dir = mkdtempSync(path.join(tmpdir(), 'tollgate-dependencies-'));
 });
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+describe('a version of Node', () => {
+  it.each([
+    ['20.19.0', '2.36'],
+    ['22.12.0', '2.36'],
+    ['23.1.0', '2.17'],
+    ['24.0.0', '2.38'],
+    ['26.1.0', '2.41'],
+    ['24.0.0', '3.0'],
+    ['24.0.0', undefined],
+  ])('%s with glibc %s can be tried', (node, glibc) => expect(nodeProblem(node, glibc)).toBeNull());
+
+  it.each([
+    ['18.20.0', '2.41', 'Tollgate needs Node 20.19 or newer; this is 18.20.0'],
+    ['20.18.9', undefined, 'Tollgate needs Node 20.19 or newer; this is 20.18.9'],
+    ['24.0.0', '2.37', 'Node 24.0.0 needs glibc 2.38 for uWebSockets.js, and this system has 2.37. Use Node 22 or 20'],
+    ['26.1.0', '2.9', 'Node 26.1.0 needs glibc 2.38'],
+  ])('%s with glibc %s is refused, and told why', (node, glibc, problem) =>
+    expect(nodeProblem(node, glibc)).toContain(problem),
+  );
+});
 
 describe('installed packages', () => {
   const root = { '': { version: '0.1.0' } };
