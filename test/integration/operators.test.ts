@@ -260,9 +260,9 @@ describe('closing an account', () => {
     const { id, path } = await listing(seller);
     await market.json(`/api/v1/services/${id}`, { key: market.admin, method: 'PATCH', body: { name: 'Jane again' } });
     const buyer = await market.buyer(1);
-    expect((await fetch(elsewhere.baseUrl + path, { headers: { Authorization: authorization(buyer) } })).status).toBe(
-      200,
-    );
+    // Until the other gateway has the listing.
+    const headers = { Authorization: authorization(buyer) };
+    await until(async () => (await fetch(elsewhere.baseUrl + path, { headers })).status === 200);
     expect([await statusAt(elsewhere.baseUrl, seller), await statusAt(elsewhere.baseUrl, second)]).toEqual([200, 200]);
     // As if it had been paid out.
     await market.settled();
