@@ -11,7 +11,7 @@ import { type Key, Marketplace, startService, type TestService } from './marketp
 
 const PRICE = 0.001;
 const MONEY = 10;
-const COMMAND_TIMEOUT_MS = 500;
+const COMMAND_TIMEOUT_MS = 1_000;
 
 type Answer = { readonly status: number; readonly usageId: string };
 

@@ -22,7 +22,7 @@ const WRITE = defineScript(
    return ARGV[1]`,
 );
 /** Long: only the failures of this file wait for it. */
-const TIMEOUT_MS = 600;
+const TIMEOUT_MS = 1_200;
 
 let master: TestRedis;
 let replica: TestReplica;
@@ -81,6 +81,7 @@ describe('a trip', () => {
     expect(await has(master, 'unknown')).toBe(true);
     expect(demand.missed).toBe(1);
     replica.server.resume();
+    await replica.caughtUp();
     expect(await send('known', 'yes')).toBe('yes');
     expect(demand.missed).toBe(1);
   });
@@ -143,6 +144,7 @@ describe('a trip', () => {
     expect(refused).toBeInstanceOf(RedisNotSent);
     expect(await has(master, 'held')).toBe(false);
     replica.server.resume();
+    await replica.caughtUp();
     proxy.set('pass');
     await until(() => through.ready);
     expect(await send('later', 'yes', through)).toBe('yes');

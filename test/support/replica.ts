@@ -7,6 +7,8 @@ export type TestReplica = {
   readonly server: TestRedis;
   /** Between the master and the replica: `delayMs` delays what the master passes on. */
   readonly line: TcpProxy;
+  /** Waits until it has all that the master had written by now. A replica that was paused may take longer for that than a WAIT takes. */
+  caughtUp(): Promise<void>;
   /** Makes it a master, as an operator or a sentinel does. */
   promote(): Promise<void>;
   close(): Promise<void>;
@@ -20,9 +22,15 @@ export async function startTestReplica(master: TestRedis): Promise<TestReplica> 
   const port = new URL(line.through(master.url)).port;
   const server = await startTestRedis({ args: ['--replicaof', `127.0.0.1 ${port}`] });
   await until(async () => (await ask(master, 'INFO replication')).includes('state=online'));
+  const caughtUp = async (): Promise<void> => {
+    const written = await replicationField(master, 'master_repl_offset');
+    await until(async () => (await replicationField(server, 'slave_repl_offset')) >= written);
+  };
+  await caughtUp();
   return {
     server,
     line,
+    caughtUp,
     promote: async () => {
       await ask(server, 'REPLICAOF NO ONE');
     },
@@ -36,3 +44,9 @@ export async function startTestReplica(master: TestRedis): Promise<TestReplica> 
 /** Asks a Redis something beside the connections under test. */
 export const ask = async ({ port }: TestRedis, command: string): Promise<string> =>
   (await askPort(port, `${command}\r\nQUIT\r\n`)) ?? '';
+
+/** A number of a Redis's `INFO replication`; -1 while it has none. */
+async function replicationField(redis: TestRedis, name: string): Promise<number> {
+  const info = await ask(redis, 'INFO replication');
+  return Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? -1);
+}
