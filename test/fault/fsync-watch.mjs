@@ -7,12 +7,11 @@
 
 import { connect } from 'node:net';
 import { parentPort, workerData } from 'node:worker_threads';
+import { infoNumber } from '../support/redis-info.mjs';
 
 /** The time on a clock that all threads share. */
 const now = () => performance.timeOrigin + performance.now();
 const question = 'INFO persistence\r\n';
-/** @param {string} info @param {string} name */
-const numberOf = (info, name) => Number(new RegExp(`^${name}:(\\d+)\r`, 'm').exec(info)?.[1]);
 
 /** @type {{ coversMs: number, doneMs: number }[]} */
 const fsyncs = [];
@@ -34,8 +33,8 @@ socket.on('data', (text) => {
   if (!(reply.length >= `$${length}\r\n`.length + length + 2)) return;
   const heardMs = now();
   samples++;
-  mostUnwritten = Math.max(mostUnwritten, numberOf(reply, 'aof_buffer_length'));
-  if (numberOf(reply, 'aof_pending_bio_fsync') > 0) coversMs ??= quietMs;
+  mostUnwritten = Math.max(mostUnwritten, infoNumber(reply, 'aof_buffer_length'));
+  if (infoNumber(reply, 'aof_pending_bio_fsync') > 0) coversMs ??= quietMs;
   else {
     if (coversMs !== null) fsyncs.push({ coversMs, doneMs: heardMs });
     coversMs = null;

@@ -12,6 +12,7 @@ import type { Sql } from '../../src/platform/postgres.ts';
 import { RedisClient } from '../../src/platform/redis.ts';
 import type { RedisKeys } from '../../src/platform/redis-keys.ts';
 import { authorization, type Key, Marketplace, startService, type TestService } from '../integration/marketplace.ts';
+import { infoNumber } from '../support/redis-info.mjs';
 import { oneRedis } from '../support/redis-kind.ts';
 import { QUIET } from '../support/store.ts';
 import { scratchDir, scratchRunDir } from '../support/stores.ts';
@@ -56,13 +57,9 @@ function appendOnlyFile(dir: string): string {
 /** Bytes that Redis has in its append-only file, and bytes that it still has to write there. */
 async function appended(): Promise<{ written: number; heldBack: number }> {
   const info = (await market.stores.redis.command('info', ['persistence'])) as string;
-  const bytesOf = (name: string): number => {
-    const bytes = new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1];
-    if (bytes === undefined) throw new Error(`INFO persistence has no ${name}`);
-    return Number(bytes);
-  };
   // After a restart, both sizes include the snapshot that the file began with.
-  return { written: bytesOf('aof_current_size') - bytesOf('aof_base_size'), heldBack: bytesOf('aof_buffer_length') };
+  const written = infoNumber(info, 'aof_current_size') - infoNumber(info, 'aof_base_size');
+  return { written, heldBack: infoNumber(info, 'aof_buffer_length') };
 }
 
 /**
@@ -71,9 +68,15 @@ async function appended(): Promise<{ written: number; heldBack: number }> {
  * @returns the length of the file
  */
 async function killWhenWritten(): Promise<number> {
-  await until(async () => (await appended()).heldBack === 0);
+  const { written } = await until(async () => {
+    const now = await appended();
+    return now.heldBack === 0 && now;
+  });
   await market.redis.kill();
-  return statSync(appendOnlyFile(market.redis.dir)).size;
+  const bytes = statSync(appendOnlyFile(market.redis.dir)).size;
+  // What Redis says of its file is what the answered calls are compared with.
+  expect(bytes).toBeGreaterThanOrEqual(written);
+  return bytes;
 }
 
 /** Calls from several callers at once, so that batches of several commands are under way when Redis dies. */

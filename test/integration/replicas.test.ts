@@ -82,7 +82,7 @@ it('while no replica answers, a paid call gets 503 in time, and nothing stays ch
     const startedAt = performance.now();
     expect(await call()).toBe(503);
     // The bound of docs/guarantees.md. A busy machine may read an answer late.
-    expect(performance.now() - startedAt).toBeLessThan(COMMAND_TIMEOUT_MS + 1_300);
+    expect(performance.now() - startedAt).toBeLessThan(COMMAND_TIMEOUT_MS + 800);
   }
   expect(await market.metric('tollgate_trips_without_replicas_total')).toBeGreaterThan(0);
   replica.server.resume();

@@ -1,4 +1,5 @@
 import { askPort } from '../../scripts/local/ports.mjs';
+import { infoNumber } from './redis-info.mjs';
 import { startTestRedis, type TestRedis } from './stores.ts';
 import { TcpProxy } from './tcp-proxy.ts';
 import { until } from './wait.ts';
@@ -22,9 +23,11 @@ export async function startTestReplica(master: TestRedis): Promise<TestReplica> 
   const port = new URL(line.through(master.url)).port;
   const server = await startTestRedis({ args: ['--replicaof', `127.0.0.1 ${port}`] });
   await until(async () => (await ask(master, 'INFO replication')).includes('state=online'));
+  const offset = async (redis: TestRedis, name: string): Promise<number> =>
+    infoNumber(await ask(redis, 'INFO replication'), name);
   const caughtUp = async (): Promise<void> => {
-    const written = await replicationField(master, 'master_repl_offset');
-    await until(async () => (await replicationField(server, 'slave_repl_offset')) >= written);
+    const written = await offset(master, 'master_repl_offset');
+    await until(async () => (await offset(server, 'slave_repl_offset')) >= written);
   };
   await caughtUp();
   return {
@@ -44,9 +47,3 @@ export async function startTestReplica(master: TestRedis): Promise<TestReplica> 
 /** Asks a Redis something beside the connections under test. */
 export const ask = async ({ port }: TestRedis, command: string): Promise<string> =>
   (await askPort(port, `${command}\r\nQUIT\r\n`)) ?? '';
-
-/** A number of a Redis's `INFO replication`; -1 while it has none. */
-async function replicationField(redis: TestRedis, name: string): Promise<number> {
-  const info = await ask(redis, 'INFO replication');
-  return Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? -1);
-}
