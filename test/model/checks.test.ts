@@ -1,0 +1,59 @@
+// Each check of the rule, switched off, breaks a promise: so the model sees what the check is there for.
+
+import { describe, expect, it } from 'vitest';
+import { CHECKS, type Check, rulesOf } from './checks.ts';
+import { explore } from './explorer.ts';
+import { SCENARIOS } from './scenarios.ts';
+
+/** The scenario that shows it. Null: at these bounds no scenario does; the decision page says why the check stays or goes. */
+const SHOWN_BY: Record<Check, keyof typeof SCENARIOS | null> = {
+  trimMark: 'postgres',
+  pageThere: 'wiped',
+  olderPostgres: 'postgres',
+  dataId: 'wiped',
+  replicationId: 'swapped',
+  token: 'postgres',
+  acceptMark: 'postgres',
+  fillMark: 'both',
+  fillDeadline: 'wiped',
+  loadLock: 'wiped',
+  doubtOnly: 'late',
+  rejected: 'rejected',
+  ahead: 'movements',
+  began: null,
+  ticket: 'wiped',
+  repairMark: 'twice',
+  repairDeadline: null,
+  storedHolds: 'wiped',
+  sweepWaits: 'wiped',
+  dropHash: 'wiped',
+  dropTicket: 'wiped',
+  dropIdle: 'wiped',
+  dropDebit: null,
+  warning: 'postgres',
+};
+
+describe('each check, switched off, breaks a promise', () => {
+  for (const [check, scenario] of Object.entries(SHOWN_BY) as [Check, keyof typeof SCENARIOS | null][]) {
+    if (scenario === null) continue;
+    it(`${CHECKS[check]}`, { timeout: 120_000 }, () => {
+      const { counterexample } = explore(rulesOf(SCENARIOS[scenario], check), 500_000);
+      expect(counterexample?.promise).toBeTypeOf('string');
+      expect(counterexample?.history.some((line) => line.startsWith('FAULT'))).toBe(true);
+    });
+  }
+});
+
+describe('a wrong repair is found', () => {
+  for (const scenario of ['swapped', 'postgres', 'twice'] as const) {
+    it(`that takes too much: ${SCENARIOS[scenario].name}`, { timeout: 120_000 }, () => {
+      const { counterexample } = explore({ ...rulesOf(SCENARIOS[scenario]), repairsTooMuch: true }, 500_000);
+      expect(counterexample?.promise).toBe('a wallet was repaired wrongly');
+    });
+  }
+
+  it('of a tampered wallet', { timeout: 120_000 }, () => {
+    const { counterexample } = explore(rulesOf(SCENARIOS.tampered, 'doubtOnly'), 500_000);
+    expect(counterexample?.promise).toBe('a drift was repaired that cannot be Redis’s');
+  });
+});

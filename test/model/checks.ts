@@ -1,0 +1,71 @@
+// The checks of the rule. Each is a switch: the model explores what happens without it.
+
+export const CHECKS = {
+  trimMark: 'the trim goes on only where it finds the mark that its flush saw',
+  pageThere: 'a flush stores a page only if its last entry is still in the stream',
+  olderPostgres: 'a mark that the journal lacks fences',
+  dataId: 'another data id is doubt',
+  replicationId: 'the data id has the replication id',
+  token: 'a mark has a random token',
+  acceptMark: 'accepting an older Postgres leaves a mark of its own in Redis',
+  fillMark: 'a wallet is filled only where Redis has the mark that was seen, or that of the last flush',
+  fillDeadline: 'a fill that arrives after its deadline is refused',
+  loadLock: 'wallets are not loaded during a flush',
+  doubtOnly: 'a drift is repaired only in doubt',
+  rejected: 'a rejected event bars repairs of its account',
+  ahead: 'a wallet ahead of Postgres is not repaired',
+  began: 'a clean comparison verifies the doubt with which it began',
+  ticket: 'a repair needs the ticket of its reading',
+  repairMark: 'a repair needs the mark of its reading, or that of the last flush',
+  repairDeadline: 'a repair that arrives after its deadline is refused',
+  storedHolds: 'holds of stored calls are removed',
+  sweepWaits: 'the sweep waits for a clean comparison of these data',
+  dropHash: 'a wallet is dropped only if it is as it was read',
+  dropTicket: 'a wallet is dropped only if it has the ticket of its reading',
+  dropIdle: 'a wallet with holds or events stays',
+  dropDebit: 'a wallet with a begun debit stays',
+  warning: 'a commit that came back with a warning counts as failed',
+} as const;
+
+export type Check = keyof typeof CHECKS;
+
+/** What may happen in a history. */
+export type Scenario = {
+  readonly name: string;
+  readonly calls: number;
+  /** The second call is free: it uses up a free call instead of money. */
+  readonly free?: boolean;
+  readonly credit?: boolean;
+  readonly debit?: boolean;
+  /** Postgres refuses the event of the second call. */
+  readonly rejects?: boolean;
+  readonly faults: ReadonlySet<Fault>;
+  readonly maxFaults: number;
+};
+
+export const FAULTS = {
+  cut: 'Redis crashes and comes back with an earlier prefix of its writes',
+  failover: 'a replica that was behind becomes master, and the old master lives on',
+  oldBack: 'the old master is back',
+  swap: 'Redis follows a replica that was behind, and is master again (A→B→A)',
+  flushall: 'somebody sends FLUSHALL',
+  tamper: 'a bug or somebody changes a wallet',
+  writer: 'a writer is suspended after its commit and trims late, or never',
+  late: 'a loading or a repair arrives late',
+  rewind: 'Postgres goes back to an earlier copy',
+  deposed: 'a writer goes on at the deposed primary',
+  warned: 'a standby stops following, waits for it are cancelled, and it becomes primary',
+} as const;
+
+export type Fault = keyof typeof FAULTS;
+
+/** A scenario, and the checks that are switched off. */
+export type Rules = Scenario & {
+  readonly without: ReadonlySet<Check>;
+  /** Repairs take more out of the wallet than the drift: the model must find that. */
+  readonly repairsTooMuch?: boolean;
+};
+
+export function rulesOf(scenario: Scenario, ...without: readonly Check[]): Rules {
+  return { ...scenario, without: new Set(without) };
+}

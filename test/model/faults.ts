@@ -1,0 +1,167 @@
+// What may go wrong. Each fault takes one of a history's few, when it begins: a file that is cut, or a replica that lags, begins with
+// the moment from which on it gets nothing more (`saved`).
+
+import { broken, withGhost, withPg } from './actors.ts';
+import { FAULTS, type Fault, type Rules } from './checks.ts';
+import { verdictOn } from './judging.ts';
+import { nextMark } from './ledger.ts';
+import { isAnyLost, withLosses } from './losses.ts';
+import { IDLE, type Instance, intern, NO_DATA, ON, type State, type Step, type Writer } from './state.ts';
+
+const ALL = ON.gateway | ON.writer | ON.others;
+
+export function faults(state: State, rules: Rules): Step[] {
+  const steps = [...strikes(state, rules)];
+  if (state.faultsLeft === 0) return steps;
+  const is = (fault: Fault): boolean => rules.faults.has(fault);
+  const add = (words: string, next: State): void => {
+    steps.push({ words, state: { ...next, faultsLeft: state.faultsLeft - 1 } });
+  };
+  const { redis, old, saved, pg, copy, writer, hydration, comparison } = state;
+  if ((is('cut') || is('failover') || is('swap')) && saved.at(-1) !== redis.data) {
+    add('FAULT from here on nothing reaches the file and the replica of Redis', {
+      ...state,
+      saved: [...saved, redis.data],
+    });
+  }
+  if (is('flushall'))
+    add('FAULT FLUSHALL', redisFault(state, { ...state, redis: { ...redis, data: intern(NO_DATA) } }));
+  if (is('oldBack') && old !== null) {
+    add('FAULT the old master is back', redisFault(state, { ...state, redis: old, old: null, onOld: 0 }));
+  }
+  if (is('tamper') && redis.data.wallet !== null && redis.data.wallet.tampered === 0) {
+    const { wallet } = redis.data;
+    const tampered = { ...wallet, balance: wallet.balance + 16, tampered: 16 };
+    add('FAULT somebody adds 16 to the wallet', {
+      ...state,
+      redis: { ...redis, data: intern({ ...redis.data, wallet: tampered }) },
+    });
+  }
+  if (is('writer') && writer.at === 'stored') {
+    if (state.late.at === 'idle') add('FAULT the writer is suspended', { ...state, writer: IDLE, late: writer });
+    add('FAULT the writer is killed', { ...state, writer: IDLE });
+  }
+  if (is('late') && hydration !== null && state.lateFill === null) {
+    add('FAULT the gateway is suspended while it loads the wallet', { ...state, hydration: null, lateFill: hydration });
+  }
+  if (is('late') && comparison !== null && comparison.kind !== 'clean' && state.lateRepair === null) {
+    add('FAULT the comparison is suspended', { ...state, comparison: null, lateRepair: comparison });
+  }
+  if (copy === null && state.right === null) {
+    if (is('rewind')) add('FAULT Postgres is copied', { ...state, copy: { pg, warned: false } });
+    if (is('warned'))
+      add('FAULT the standby stops following, and its waits are cancelled', { ...state, copy: { pg, warned: true } });
+  }
+  return steps;
+}
+
+/** The ends of faults that have begun. */
+function strikes(state: State, rules: Rules): Step[] {
+  const steps: Step[] = [];
+  const { redis, old, saved, copy, right } = state;
+  for (const [at, data] of saved.entries()) {
+    const left = saved.slice(0, at);
+    const ids = { run: redis.run, replication: redis.replication };
+    // No id comes again, also not that of a master that has ended.
+    const newest = state.ghost.strikes + 2;
+    const with_ = (server: Instance, more: Partial<State> = {}): State =>
+      redisFault(state, { ...state, saved: left, redis: server, ...more });
+    if (rules.faults.has('cut')) {
+      steps.push({ words: `FAULT ${FAULTS.cut}`, state: with_({ data, run: newest, replication: newest }) });
+    }
+    if (rules.faults.has('swap'))
+      steps.push({ words: `FAULT ${FAULTS.swap}`, state: with_({ ...ids, data, replication: newest }) });
+    if (rules.faults.has('failover') && old === null) {
+      const next = with_({ data, run: newest, replication: newest }, { old: redis, onOld: ALL });
+      // Two masters may both end a call that is open in the newer one. The end that is stored first counts.
+      const both = withGhost(next, { lost: next.ghost.lost | data.holds });
+      steps.push({ words: `FAULT ${FAULTS.failover}`, state: both });
+    }
+  }
+  if (copy !== null) {
+    const { writer } = state;
+    const rewound = {
+      ...state,
+      pg: copy.pg,
+      right: copy.warned ? null : state.pg,
+      copy: null,
+      comparison: null,
+      hydration: null,
+    };
+    const next = pgFault(state, withGhost(rewound, { rewound: true, changed: true, exact: false }), copy.warned);
+    const words = copy.warned ? 'FAULT the standby becomes primary' : `FAULT ${FAULTS.rewind}`;
+    steps.push({ words, state: { ...next, writer: writer.at === 'locked' ? IDLE : writer } });
+    if (rules.faults.has('deposed') && !copy.warned && writer.at !== 'idle' && state.late.at === 'idle') {
+      steps.push({
+        words: `${words}, and the writer stays at the deposed primary`,
+        state: { ...next, writer: IDLE, late: writer },
+      });
+    }
+  }
+  if (right !== null && !copy) steps.push(...recoveries(state, right));
+  return steps;
+}
+
+/** How Postgres gets right again. */
+function recoveries(state: State, right: NonNullable<State['right']>): Step[] {
+  // The session of a writer there ends. What it has committed it may still trim.
+  const late = state.late.at === 'stored' ? state.late : IDLE;
+  const back = {
+    ...state,
+    pg: right,
+    right: null,
+    late,
+    comparison: null,
+    hydration: null,
+    writer: state.writer.at === 'locked' ? IDLE : state.writer,
+  };
+  const given = { ...state, right: null, late };
+  return [
+    {
+      words: 'the right Postgres is back',
+      state: pgFault(state, withGhost(back, { changed: true, exact: false }), false),
+    },
+    { words: 'the newer Postgres is given up', state: pgFault(state, given, false) },
+  ];
+}
+
+/** What operators do after faults, and what becomes of a deposed master. */
+export function recover(state: State, rules: Rules): Step[] {
+  const steps: Step[] = [];
+  const { redis, old, onOld, pg } = state;
+  if (old !== null) {
+    if (onOld & ON.gateway)
+      steps.push({ words: 'the gateway notices the new master', state: { ...state, onOld: onOld & ~ON.gateway } });
+    if (onOld & ON.writer)
+      steps.push({ words: 'the writer notices the new master', state: { ...state, onOld: onOld & ~ON.writer } });
+    if (onOld & ON.others)
+      steps.push({ words: 'the others notice the new master', state: { ...state, onOld: onOld & ~ON.others } });
+    if (onOld === 0) steps.push({ words: 'the old master ends', state: withLosses(state, { ...state, old: null }) });
+  }
+  if (state.copy?.warned) steps.push({ words: 'the standby follows again', state: { ...state, copy: null } });
+  if (state.right === null && verdictOn(redis, pg, rules) === 'postgres is older') {
+    // Redis gets a mark of this act, or a trim of the lost Postgres that comes late would find the mark that it saw.
+    const mark = nextMark(state, pg);
+    const here = { ...redis, data: rules.without.has('acceptMark') ? redis.data : intern({ ...redis.data, mark }) };
+    const { mark: left } = here.data;
+    const journal = [...pg.journal, ...(left === mark ? [] : [left]), mark];
+    const givenUp = (its: Writer): Writer =>
+      its.at === 'stored' && !pg.journal.includes(its.mark) ? intern({ ...its, isGivenUp: true }) : its;
+    const ended = { ...state, redis: here, writer: givenUp(state.writer), late: givenUp(state.late) };
+    const accepted = withPg(ended, { ...pg, journal, doubt: pg.doubt + 1 });
+    steps.push({
+      words: 'an operator accepts the older Postgres',
+      state: withGhost(accepted, { changed: true, exact: false, strikes: state.ghost.strikes + 1 }),
+    });
+  }
+  return steps;
+}
+
+const redisFault = (before: State, after: State): State =>
+  withGhost(withLosses(before, after), { changed: true, exact: false, strikes: before.ghost.strikes + 1 });
+
+function pgFault(before: State, after: State, mustNotLose: boolean): State {
+  if (mustNotLose && isAnyLost(before, after))
+    return broken(after, 'a call was lost that the standby ought to have had');
+  return withLosses(before, after);
+}

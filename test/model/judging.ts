@@ -1,0 +1,176 @@
+// Hands states of the model to the decision functions of the product.
+
+import { judge, type Mark, type Seen, type ShardHistory, type Verdict } from '../../src/ledger/history/judge.ts';
+import { agrees, compare, knowsItsDebits } from '../../src/ledger/reconcile/identity.ts';
+import type { Rules } from './checks.ts';
+import {
+  AMOUNTS,
+  type Data,
+  type Event,
+  type Instance,
+  numberOf,
+  PG_DEBIT,
+  type Pg,
+  WALLET_DEBIT,
+  type Wallet,
+} from './state.ts';
+
+export const dataIdOf = ({ run, replication }: Instance, { without }: Rules): string =>
+  without.has('replicationId') ? `${run}` : `${run} ${replication}`;
+
+const markOf = (mark: number, { without }: Rules): Mark | null =>
+  mark === 0 ? null : { flushId: Math.floor(mark / 100), token: without.has('token') ? '' : String(mark % 100) };
+
+export const flushOf = (mark: number): number => Math.floor(mark / 100);
+
+export const lastFlushOf = (pg: Pg): number => pg.journal.at(-1) ?? 0;
+
+export function historyOf(pg: Pg): ShardHistory {
+  const { dataId, doubt, verified } = pg;
+  return {
+    dataId,
+    doubt,
+    verified,
+  };
+}
+
+export function verdictOn(server: Instance, pg: Pg, rules: Rules): Verdict {
+  const { without } = rules;
+  const { mark } = server.data;
+  const history = historyOf(pg);
+  const seen: { -readonly [K in keyof Seen]: Seen[K] } = { mark: markOf(mark, rules), dataId: dataIdOf(server, rules) };
+  const isInJournal =
+    mark === 0 ||
+    (without.has('token') ? pg.journal.some((its) => flushOf(its) === flushOf(mark)) : pg.journal.includes(mark));
+  if (without.has('dataId')) seen.dataId = history.dataId as string;
+  return judge(seen, history, isInJournal || without.has('olderPostgres'));
+}
+
+export function chargeOf(call: number, { free }: Rules): number {
+  return call === 1 && free ? 0 : (AMOUNTS.calls[call] as number);
+}
+
+export const isFree = (call: number, { free }: Rules): boolean => call === 1 && free === true;
+
+export const creditOf = ({ credits }: Pg): number => [0, AMOUNTS.credit, AMOUNTS.otherCredit][credits] as number;
+
+/** What a wallet is loaded with. */
+export function settledWallet(pg: Pg, rules: Rules): Wallet {
+  const charged = pg.stored.map((how) => how === 1);
+  const taken = pg.debit === PG_DEBIT.taken;
+  const calls = charged.reduce((sum, is, call) => sum + (is ? chargeOf(call, rules) : 0), 0);
+  const credits = creditOf(pg);
+  const balance = AMOUNTS.initial + credits - (taken ? AMOUNTS.debit : 0) - calls;
+  const refused = pg.debit === PG_DEBIT.refused;
+  return {
+    balance,
+    creditSeq: Math.min(pg.credits, 1),
+    debit: taken ? WALLET_DEBIT.taken : refused ? WALLET_DEBIT.refused : WALLET_DEBIT.none,
+    freeUsed: charged.filter((is, call) => is && isFree(call, rules)).length,
+    tampered: 0,
+    ticket: 0,
+  };
+}
+
+export type Found = {
+  readonly agrees: boolean;
+  readonly drift: number;
+  readonly freeDrift: number;
+  readonly lostDebits: number;
+  readonly storedHolds: number;
+  /** The wallet has a credit or a debit that Postgres does not know. */
+  readonly isAhead: boolean;
+};
+
+const NOTHING: Found = { agrees: true, drift: 0, freeDrift: 0, lostDebits: 0, storedHolds: 0, isAhead: false };
+const found = new Map<string, Map<number, Found>>();
+
+/** Compares a Redis with Postgres by the product's `compare`. */
+export function compareAt(data: Data, pg: Pg, rules: Rules): Found {
+  if (data.wallet === null) return NOTHING;
+  const kind = rules.free ? 'free' : 'paid';
+  const of = found.get(kind) ?? new Map<number, Found>();
+  found.set(kind, of);
+  const key = numberOf(data) * 4_194_304 + numberOf(pg);
+  const before = of.get(key);
+  if (before !== undefined) return before;
+  const now = compareAnew(data, data.wallet, pg, rules);
+  of.set(key, now);
+  return now;
+}
+
+function compareAnew(data: Data, wallet: Wallet, pg: Pg, rules: Rules): Found {
+  const settled = settledWallet(pg, rules);
+  const common = { accountId: 'account', serviceId: 'service' };
+  const freeMap = (used: number): ReadonlyMap<string, number> => new Map(used === 0 ? [] : [['service', used]]);
+  const theWallet = {
+    balanceMicros: wallet.balance,
+    creditSeq: wallet.creditSeq,
+    debitSeq: wallet.debit === WALLET_DEBIT.none ? 0 : 1,
+    debitedMicros: wallet.debit === WALLET_DEBIT.taken ? AMOUNTS.debit : 0,
+    freeUsed: freeMap(wallet.freeUsed),
+    repairId: 0,
+    damagedFields: [],
+  };
+  const missing = settled.creditSeq > wallet.creditSeq ? creditOf(pg) : 0;
+  const theSettled = {
+    balanceMicros: settled.balance,
+    missingCreditsMicros: missing,
+    lostCreditsMicros: 0,
+    creditSeq: settled.creditSeq,
+    debitSeq: settled.debit === WALLET_DEBIT.none ? 0 : 1,
+    debitedMicros: settled.debit === WALLET_DEBIT.taken ? AMOUNTS.debit : 0,
+    begunDebitSeq: pg.debit === PG_DEBIT.begun ? 1 : null,
+    freeUsed: freeMap(settled.freeUsed),
+  };
+  const stored = new Map(
+    pg.stored.flatMap((how, call) =>
+      how === 1 || how === 2
+        ? [
+            [
+              String(call),
+              { amountMicros: how === 1 ? chargeOf(call, rules) : 0, freeCall: how === 1 && isFree(call, rules) },
+            ],
+          ]
+        : [],
+    ),
+  );
+  const comparison = compare({
+    accountId: 'account',
+    wallet: theWallet,
+    settled: theSettled,
+    holds: callsOf(data.holds).map((call) => ({
+      ...common,
+      usageId: String(call),
+      text: '',
+      amountMicros: chargeOf(call, rules),
+      freeTier: isFree(call, rules),
+    })),
+    streamed: data.stream.map((event) => ({
+      ...common,
+      streamId: '',
+      usageId: String(callOf(event)),
+      chargedMicros: isCharged(event) ? chargeOf(callOf(event), rules) : 0,
+      freeCall: isCharged(event) && isFree(callOf(event), rules),
+    })),
+    stored,
+    isIncomplete: false,
+  } as Parameters<typeof compare>[0]);
+  return {
+    agrees: agrees(comparison),
+    drift: comparison.driftMicros,
+    freeDrift: comparison.freeDrifts.reduce((sum, { used, expected }) => sum + used - expected, 0),
+    lostDebits: comparison.lostDebitsMicros,
+    storedHolds: comparison.storedHolds.reduce((bits, { usageId }) => bits | (1 << Number(usageId)), 0),
+    isAhead: wallet.creditSeq > settled.creditSeq || !knowsItsDebits(theWallet, theSettled),
+  };
+}
+
+/** The entry that an instance appends: like a stream's ids, `instance` keeps entries apart that were appended after different faults. */
+export function entryOf(call: number, charged: boolean, instance: Instance, faultsLeft: number): Event {
+  return (((instance.run * 16 + instance.replication) * 8 + faultsLeft) * 2 + call) * 2 + (charged ? 1 : 0);
+}
+
+export const callOf = (event: Event): number => (event >> 1) & 1;
+export const isCharged = (event: Event): boolean => (event & 1) === 1;
+export const callsOf = (bits: number): number[] => [0, 1].filter((call) => bits & (1 << call));

@@ -1,0 +1,344 @@
+// What the ledger does: the writer, the loading of wallets, the comparison with its repairs, and the dropping of wallets.
+
+import { isInDoubt, verifiedBy, withDoubt } from '../../src/ledger/history/judge.ts';
+import { mayDrop } from '../../src/ledger/history/may-drop.ts';
+import { mayRepair } from '../../src/ledger/history/may-repair.ts';
+import { broken, serverOf, where, withData, withGhost, withPg } from './actors.ts';
+import type { Rules } from './checks.ts';
+import {
+  callOf,
+  compareAt,
+  dataIdOf,
+  flushOf,
+  historyOf,
+  isCharged,
+  lastFlushOf,
+  settledWallet,
+  verdictOn,
+} from './judging.ts';
+import { streamed } from './losses.ts';
+import {
+  type Comparison,
+  type Data,
+  type Hydration,
+  IDLE,
+  type Instance,
+  intern,
+  ON,
+  PG_DEBIT,
+  type Pg,
+  type State,
+  type Step,
+  type Wallet,
+  type Writer,
+} from './state.ts';
+
+/** Somebody shares the shard's flush lock. */
+const isShared = ({ hydration, comparison }: State): boolean => hydration !== null || comparison !== null;
+
+export function writer(state: State, rules: Rules): Step[] {
+  return steps(state, state.writer, state.pg, rules, {
+    name: 'the writer',
+    set: (its, writer) => ({ ...its, writer }),
+    setPg: withPg,
+  });
+}
+
+/** A writer that was suspended can trim only: Postgres has ended its session. One at a deposed primary goes on there. */
+export function lateWriter(state: State, rules: Rules): Step[] {
+  if (state.late.at === 'idle') return [];
+  return steps(state, state.late, state.right ?? state.pg, rules, {
+    name: state.right === null ? 'the writer that was suspended' : 'the writer at the deposed primary',
+    set: (its, late) => ({ ...its, late }),
+    setPg: (its, pg) => ({ ...its, right: intern(pg) }),
+  });
+}
+
+type Who = {
+  readonly name: string;
+  readonly set: (state: State, writer: Writer) => State;
+  readonly setPg: (state: State, pg: Pg) => State;
+};
+
+function steps(state: State, its: Writer, pg: Pg, rules: Rules, who: Who): Step[] {
+  const server = serverOf(state, ON.writer);
+  const { data } = server;
+  const at = where(state, ON.writer);
+  const { name } = who;
+  const to = (next: Writer): State => who.set(state, intern(next));
+  if (its.at === 'idle') {
+    if (data.stream.length === 0) return [];
+    // A writer whose last commit did not count tries again. That changes nothing until the waits end.
+    const isDone = data.stream.every((event) => pg.stored[callOf(event)] !== 0);
+    if (isDone && pg === state.pg && state.copy?.warned && !rules.without.has('warning')) return [];
+    // A fenced writer reads in vain.
+    if (verdictOn(server, pg, rules) === 'postgres is older') return [];
+    return [
+      { words: `${name} reads ${data.stream.length} events${at}`, state: to({ at: 'read', batch: data.stream }) },
+    ];
+  }
+  if (its.at === 'read') {
+    if (pg === state.pg && isShared(state) && !rules.without.has('loadLock')) return [];
+    const verdict = verdictOn(server, pg, rules);
+    const isThere = data.stream.includes(its.batch.at(-1) as number) || rules.without.has('pageThere');
+    if (verdict === 'postgres is older')
+      return [{ words: `${name} finds that Postgres is older${at}`, state: to(IDLE) }];
+    if (!isThere) return [{ words: `${name} finds that Redis lost what it had read${at}`, state: to(IDLE) }];
+    const isDoubt = verdict === 'redis may have changed';
+    const { batch } = its;
+    const next = to({ at: 'locked', batch, saw: data.mark, dataId: dataIdOf(server, rules), isDoubt });
+    return [{ words: `${name} locks the shard and looks${at}: ${verdict}`, state: next }];
+  }
+  if (its.at === 'locked') return [commit(state, its, pg, rules, who)];
+  const isMine = data.mark === its.saw || rules.without.has('trimMark');
+  if (!isMine) return [{ words: `${name} does not trim${at}, where it finds another mark`, state: to(IDLE) }];
+  const left = data.stream.filter((event) => !its.batch.includes(event));
+  const words = `${name} trims ${data.stream.length - left.length} events${at} and leaves its mark`;
+  const next = withData(to(IDLE), ON.writer, { ...data, stream: left, mark: its.mark });
+  // The flush was committed at a deposed primary: what it has may go with it.
+  const isDeposed = !state.pg.journal.includes(its.mark);
+  const lost = state.ghost.lost | streamed({ stream: its.batch });
+  if (!isDeposed) return [{ words, state: next }];
+  const taken = data.stream.filter((event) => !left.includes(event) && state.pg.stored[callOf(event)] === 0);
+  const isLate = its.isGivenUp && server === state.redis && taken.some(isCharged);
+  const told = isLate ? broken(next, 'a trim lost a call after an operator had accepted the older Postgres') : next;
+  return [{ words, state: withGhost(told, { lost }) }];
+}
+
+/** Stores each call once, and puts aside what Postgres refuses. */
+function commit(state: State, its: Writer & { at: 'locked' }, pg: Pg, rules: Rules, who: Who): Step {
+  const stored = [...pg.stored];
+  for (const event of its.batch) {
+    const call = callOf(event);
+    if (stored[call] === 0) stored[call] = rules.rejects && call === 1 ? 3 : isCharged(event) ? 1 : 2;
+  }
+  const { batch, saw } = its;
+  const mark = nextMark(state, pg);
+  const { doubt, dataId } = its.isDoubt
+    ? withDoubt(historyOf(pg), { mark: null, dataId: its.dataId })
+    : { doubt: pg.doubt, dataId: pg.dataId };
+  const after = { ...pg, stored, journal: [...pg.journal, mark], dataId: dataId as string, doubt };
+  const isWarned = state.copy?.warned === true && pg === state.pg;
+  const counts = !isWarned || rules.without.has('warning');
+  const next = who.set(who.setPg(state, after), counts ? intern({ at: 'stored', batch, saw, mark }) : IDLE);
+  const warning = isWarned ? ', with the warning of a cancelled wait' : '';
+  const isOlder = saw !== 0 && !pg.journal.includes(saw);
+  return {
+    words: `${who.name} commits flush ${flushOf(mark)}${its.isDoubt ? ' with doubt' : ''}${warning}`,
+    state: isOlder ? broken(next, 'a flush went into an older Postgres') : next,
+  };
+}
+
+/** The mark of the next flush: a new number here, and a token that is nowhere. */
+export function nextMark(state: State, pg: Pg): number {
+  return (flushOf(lastFlushOf(pg)) + 1) * 100 + freshToken(state);
+}
+
+function freshToken(state: State): number {
+  const { redis, old, saved, pg, copy, right, writer, late } = state;
+  const marks = [redis.data.mark, old?.data.mark ?? 0, ...saved.map(({ mark }) => mark), ...pg.journal];
+  marks.push(...(copy?.pg.journal ?? []), ...(right?.journal ?? []));
+  for (const its of [writer, late]) if (its.at === 'stored') marks.push(its.mark);
+  return 1 + marks.reduce((most, mark) => Math.max(most, mark % 100), 0);
+}
+
+/** Copies a wallet from Postgres to a Redis that lacks it. */
+export function hydrate(state: State, rules: Rules): Step[] {
+  const { hydration, lateFill, pg } = state;
+  const late = lateFill === null ? [] : [fill({ ...state, lateFill: null }, lateFill, true, rules)];
+  if (hydration !== null) return [...late, fill({ ...state, hydration: null }, hydration, false, rules)];
+  const server = serverOf(state, ON.others);
+  if (server.data.wallet !== null) return late;
+  if (isLocked(state) && !rules.without.has('loadLock')) return late;
+  if (verdictOn(server, pg, rules) === 'postgres is older') return late;
+  const wallet = settledWallet(pg, rules);
+  const read = intern({ fill: wallet, saw: server.data.mark, lastFlush: lastFlushOf(pg) });
+  return [
+    ...late,
+    { words: `a gateway reads the wallet in Postgres: ${wallet.balance}`, state: { ...state, hydration: read } },
+  ];
+}
+
+function fill(state: State, its: NonNullable<Hydration>, isLate: boolean, rules: Rules): Step {
+  const { pg } = state;
+  const { data } = serverOf(state, ON.others);
+  const at = where(state, ON.others);
+  const what = isLate ? 'late wallet' : 'wallet';
+  if (data.wallet !== null) return { words: `the ${what} is loaded already${at}`, state };
+  if (isLate && !rules.without.has('fillDeadline')) return { words: `Redis refuses the late wallet${at}`, state };
+  // Numbers do not tell: a deposed primary gives its next flush the number that the new one gives to another.
+  const isKnown = data.mark === its.saw || data.mark === its.lastFlush;
+  if (!isKnown && !rules.without.has('fillMark')) {
+    return { words: `Redis refuses the ${what}${at}: it has another mark`, state };
+  }
+  const filled = withData(state, ON.others, { ...data, wallet: its.fill });
+  const isOlder = data.mark !== 0 && !pg.journal.includes(data.mark);
+  const next = isOlder ? broken(filled, 'a wallet was loaded from an older Postgres') : filled;
+  return { words: `Redis takes the ${what}${at}: ${its.fill.balance}`, state: next };
+}
+
+const isLocked = ({ writer }: State): boolean => writer.at === 'locked';
+
+/** Compares the account at one instant, and repairs it if the rule allows that. */
+export function compareAndRepair(state: State, rules: Rules): Step[] {
+  const { comparison, lateRepair } = state;
+  const late = lateRepair === null ? [] : [repair({ ...state, lateRepair: null }, lateRepair, true, rules)];
+  if (comparison === null) return [...late, ...begin(state, rules)];
+  const done = { ...state, comparison: null };
+  const { began, kind, strikes } = comparison;
+  if (kind === 'clean') {
+    const { verified } = verifiedBy(historyOf(state.pg), rules.without.has('began') ? state.pg.doubt : began);
+    const next = withPg(done, { ...state.pg, verified, reported: false });
+    const isNew = strikes === state.ghost.strikes;
+    const ended = isNew ? withGhost(next, { changed: false, exact: true }) : next;
+    return [...late, { words: 'the comparison ends clean', state: ended }];
+  }
+  if (kind === 'repair') return [...late, repair(done, comparison, false, rules)];
+  // What is reported waits for an operator. The rest of the shard, and its sweep, must not.
+  const isAllElseRight = comparison.storedHolds === 0 && comparison.lostDebits === 0;
+  const { verified } = isAllElseRight ? verifiedBy(historyOf(state.pg), began) : state.pg;
+  const told = repair(withPg(done, { ...state.pg, reported: true, verified }), comparison, false, rules);
+  return [...late, { ...told, words: `The drift is reported. ${told.words}` }];
+}
+
+function repair(state: State, its: NonNullable<Comparison>, isLate: boolean, rules: Rules): Step {
+  const at = where(state, ON.others);
+  const { data } = serverOf(state, ON.others);
+  const { wallet } = data;
+  const what = isLate ? 'late repair' : 'repair';
+  const hasTicket = wallet !== null && (wallet.ticket === its.ticket || rules.without.has('ticket'));
+  // Else a lost Postgres may have trimmed what the reading found.
+  const hasMark = data.mark === its.saw || data.mark === its.lastFlush || rules.without.has('repairMark');
+  if (!hasTicket || !hasMark || (isLate && !rules.without.has('repairDeadline'))) {
+    return { words: `Redis refuses the ${what}${at}`, state: forgetTicket(state, its.ticket) };
+  }
+  const next = repaired(state, its, data, wallet, rules);
+  return { words: `Redis makes the ${what}${at}`, state: forgetTicket(next, its.ticket) };
+}
+
+function repaired(state: State, its: NonNullable<Comparison>, data: Data, wallet: Wallet, rules: Rules): State {
+  const holds = rules.without.has('storedHolds') ? data.holds : data.holds & ~its.storedHolds;
+  const isMoneyMoved = its.drift !== 0 || its.freeDrift !== 0;
+  const corrected = {
+    ...wallet,
+    balance: wallet.balance - its.drift - its.lostDebits - (isMoneyMoved && rules.repairsTooMuch ? 1 : 0),
+    freeUsed: wallet.freeUsed - its.freeDrift,
+    debit: its.lostDebits === 0 ? wallet.debit : its.debit,
+    tampered: isMoneyMoved ? wallet.tampered - its.tampered : wallet.tampered,
+    ticket: 0,
+  };
+  const next = withData(state, ON.others, { ...data, holds, wallet: corrected });
+  if (!isMoneyMoved) return next;
+  if (data.mark !== 0 && !state.pg.journal.includes(data.mark))
+    return broken(next, 'a wallet was repaired by an older Postgres');
+  if (!state.ghost.changed) return broken(next, 'a drift was repaired that cannot be Redis’s');
+  if (state.pg.stored.includes(3)) return broken(next, 'a drift of a rejected event was repaired');
+  const { drift, freeDrift } = compareAt(serverOf(next, ON.others).data, next.pg, rules);
+  if (drift !== corrected.tampered || freeDrift !== 0) return broken(next, 'a wallet was repaired wrongly');
+  const isHere = serverOf(state, ON.others) === state.redis;
+  return isHere && its.strikes === state.ghost.strikes ? withGhost(next, { exact: true }) : next;
+}
+
+/** A ticket that no repair will ask for is no ticket: so states stay few. */
+function forgetTicket(state: State, ticket: number): State {
+  const forget = (data: Data): Data =>
+    data.wallet === null || data.wallet.ticket !== ticket
+      ? data
+      : intern({ ...data, wallet: { ...data.wallet, ticket: 0 } });
+  const server = <T extends Instance | null>(its: T): T => (its === null ? its : { ...its, data: forget(its.data) });
+  return { ...state, redis: server(state.redis), old: server(state.old), saved: state.saved.map(forget) };
+}
+
+function begin(state: State, rules: Rules): Step[] {
+  const server = serverOf(state, ON.others);
+  const { data } = server;
+  const at = where(state, ON.others);
+  if (isLocked(state) && !rules.without.has('loadLock')) return [];
+  const verdict = verdictOn(server, state.pg, rules);
+  if (verdict === 'postgres is older') return [];
+  const isDoubt = verdict === 'redis may have changed';
+  const seen = { mark: null, dataId: dataIdOf(server, rules) };
+  const pg: Pg = isDoubt
+    ? {
+        ...state.pg,
+
+        dataId: seen.dataId,
+        doubt: withDoubt(historyOf(state.pg), seen).doubt,
+      }
+    : state.pg;
+  const history = historyOf(pg);
+  const found = compareAt(data, pg, rules);
+  const storedHolds = rules.without.has('storedHolds') ? 0 : found.storedHolds;
+  const isDrift = found.drift !== 0 || found.freeDrift !== 0;
+  const obstacles = {
+    hasRejectedEvent: pg.stored.includes(3) && !rules.without.has('rejected'),
+    isAheadOfPostgres: found.isAhead && !rules.without.has('ahead'),
+  };
+  const judged = rules.without.has('doubtOnly') ? { ...history, doubt: history.verified + 1 } : history;
+  const may = mayRepair(judged, obstacles);
+  const isClean = !isDrift && storedHolds === 0 && found.lostDebits === 0;
+  const kind = isClean ? 'clean' : isDrift && !may ? 'report' : 'repair';
+  const isBeside = storedHolds !== 0 || found.lostDebits !== 0;
+  const hasWork = isDoubt || kind === 'repair' || isInDoubt(history) || pg.reported === isClean || isBeside;
+  if (!hasWork) return [];
+  const ticket = isClean ? 0 : freshTicket(state);
+  const comparison = intern({
+    began: pg.doubt,
+    strikes: state.old === null ? state.ghost.strikes : -1,
+    kind,
+    ticket,
+    drift: may ? found.drift : 0,
+    freeDrift: may ? found.freeDrift : 0,
+    lostDebits: found.lostDebits,
+    debit: settledWallet(pg, rules).debit,
+    storedHolds,
+    tampered: data.wallet?.tampered ?? 0,
+    saw: data.mark,
+    lastFlush: lastFlushOf(pg),
+  } as const);
+  const next = { ...withPg(state, pg), comparison };
+  const wallet = data.wallet as Wallet;
+  const words = `a comparison begins${at}: ${verdict}, ${isClean ? 'clean' : `drift ${found.drift}`}`;
+  return [{ words, state: isClean ? next : withData(next, ON.others, { ...data, wallet: { ...wallet, ticket } }) }];
+}
+
+/** The smallest number that is nowhere, so that states in which only dead tickets differ are one. */
+function freshTicket({ redis, old, saved, comparison, lateRepair, dropping }: State): number {
+  const taken = [redis.data, ...saved, ...(old === null ? [] : [old.data])].map(({ wallet }) => wallet?.ticket);
+  taken.push(comparison?.ticket, lateRepair?.ticket, dropping?.wallet.ticket);
+  let ticket = 1;
+  while (taken.includes(ticket)) ticket++;
+  return ticket;
+}
+
+/** On new doubt a wallet leaves Redis, and is loaded again exactly. */
+export function drop(state: State, rules: Rules): Step[] {
+  const { dropping, pg } = state;
+  const server = serverOf(state, ON.others);
+  const { data } = server;
+  const at = where(state, ON.others);
+  if (dropping === null) {
+    if (data.wallet === null) return [];
+    if (verdictOn(server, pg, rules) !== 'as known') return [];
+    const isIdle = rules.without.has('dropIdle');
+    const loaded = {
+      holds: isIdle ? 0 : data.holds,
+      streamed: isIdle ? 0 : data.stream.length,
+      hasBegunDebit: pg.debit === PG_DEBIT.begun && !rules.without.has('dropDebit'),
+    };
+    if (!mayDrop(historyOf(pg), loaded)) return [];
+    const wallet = { ...data.wallet, ticket: freshTicket(state) };
+    const next = withData(state, ON.others, { ...data, wallet });
+    return [{ words: `a wallet is to be dropped${at}`, state: { ...next, dropping: intern({ wallet }) } }];
+  }
+  const { wallet: read } = dropping;
+  const done = forgetTicket({ ...state, dropping: null }, read.ticket);
+  const { wallet } = data;
+  const isSame = wallet !== null && intern({ ...wallet, ticket: 0 }) === intern({ ...read, ticket: 0 });
+  const hasTicket = wallet?.ticket === read.ticket || rules.without.has('dropTicket');
+  if ((!isSame && !rules.without.has('dropHash')) || !hasTicket) {
+    return [{ words: `the wallet stays${at}: it has changed`, state: done }];
+  }
+  const next = withData(done, ON.others, { ...data, wallet: null });
+  return [{ words: `the wallet is dropped${at}`, state: state.old === null ? withGhost(next, { exact: true }) : next }];
+}

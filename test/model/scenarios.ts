@@ -1,0 +1,49 @@
+import type { Fault, Scenario } from './checks.ts';
+
+const of = (...faults: Fault[]): ReadonlySet<Fault> => new Set(faults);
+
+/** Small enough to be a part of `npm test` together. Each asks for other faults, so that histories of two stay few. */
+export const SCENARIOS = {
+  crashes: { name: 'two crashes, two calls', calls: 2, faults: of('cut'), maxFaults: 2 },
+  swapped: {
+    name: 'a master that follows and leads again',
+    calls: 1,
+    faults: of('cut', 'swap', 'tamper'),
+    maxFaults: 2,
+  },
+  masters: { name: 'deposed masters', calls: 1, faults: of('failover', 'oldBack'), maxFaults: 2 },
+  wiped: {
+    name: 'FLUSHALL, and what comes late',
+    calls: 1,
+    faults: of('cut', 'flushall', 'writer', 'late'),
+    maxFaults: 2,
+  },
+  tampered: { name: 'a bug or tampering', calls: 1, faults: of('cut', 'tamper', 'writer', 'flushall'), maxFaults: 2 },
+  late: { name: 'a late trim, and tampering', calls: 2, faults: of('tamper', 'writer'), maxFaults: 2 },
+  rejected: { name: 'a rejected event', calls: 2, rejects: true, faults: of('cut'), maxFaults: 1 },
+  free: { name: 'a free call', calls: 2, free: true, faults: of('cut'), maxFaults: 1 },
+  money: {
+    name: 'credits and debits',
+    calls: 1,
+    credit: true,
+    debit: true,
+    faults: of('cut', 'late', 'flushall'),
+    maxFaults: 1,
+  },
+  postgres: { name: 'an older Postgres', calls: 2, faults: of('rewind', 'deposed', 'warned'), maxFaults: 1 },
+  twice: { name: 'Postgres goes back again', calls: 2, faults: of('rewind'), maxFaults: 2 },
+  both: {
+    name: 'an older Postgres and an older Redis',
+    calls: 1,
+    faults: of('rewind', 'deposed', 'cut', 'late', 'flushall'),
+    maxFaults: 2,
+  },
+  movements: {
+    name: 'an older Postgres, credits and debits',
+    calls: 1,
+    credit: true,
+    debit: true,
+    faults: of('rewind', 'warned'),
+    maxFaults: 1,
+  },
+} as const satisfies Record<string, Scenario>;

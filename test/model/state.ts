@@ -1,0 +1,251 @@
+// The state of the model: one shard, one account, two calls. Its parts are interned: equal parts are the same object with the same
+// number, so a state is compared by a few numbers, and what depends on two parts only is computed once.
+
+export const AMOUNTS = { initial: 9, calls: [1, 2], credit: 4, otherCredit: 32, debit: 8, tampered: 16 } as const;
+
+/** 0 is no mark; otherwise `flushId * 100 + token`. */
+export type MarkNumber = number;
+
+/** An entry of the stream: see `entryOf`. */
+export type Event = number;
+
+/** Decided debits, as numbers of outcomes: of a wallet, and of Postgres. */
+export const WALLET_DEBIT = { none: 0, taken: 1, refused: 2 } as const;
+export const PG_DEBIT = { none: 0, begun: 1, taken: 2, refused: 3 } as const;
+
+export type Wallet = {
+  readonly balance: number;
+  readonly creditSeq: number;
+  readonly debit: number;
+  readonly freeUsed: number;
+  /** Ghost: what a bug or somebody put into the wallet. */
+  readonly tampered: number;
+  readonly ticket: number;
+};
+
+/** What a Redis has: its file, its replica and it itself may have different ones. */
+export type Data = {
+  readonly wallet: Wallet | null;
+  /** A bit for each call. */
+  readonly holds: number;
+  readonly stream: readonly Event[];
+  readonly mark: MarkNumber;
+};
+
+export type Instance = { readonly data: Data; readonly run: number; readonly replication: number };
+
+/** What Postgres has. The settled balance follows from it. */
+export type Pg = {
+  /** For each call 0 not stored, 1 charged, 2 refunded, 3 refused by Postgres and put aside. */
+  readonly stored: readonly number[];
+  /** 0 none, 1 one, 2 one that an operator made after Postgres had lost the first: it has its number and another amount. */
+  readonly credits: number;
+  readonly debit: number;
+  /** Marks of all flushes, in order. */
+  readonly journal: readonly MarkNumber[];
+  readonly dataId: string;
+  readonly doubt: number;
+  readonly verified: number;
+  /** The account's drift was reported as unattributed. */
+  readonly reported: boolean;
+};
+
+export type Writer =
+  | { readonly at: 'idle' }
+  | { readonly at: 'read'; readonly batch: readonly Event[] }
+  | {
+      readonly at: 'locked';
+      readonly batch: readonly Event[];
+      readonly saw: MarkNumber;
+      readonly dataId: string;
+      readonly isDoubt: boolean;
+    }
+  | {
+      readonly at: 'stored';
+      readonly batch: readonly Event[];
+      readonly saw: MarkNumber;
+      readonly mark: MarkNumber;
+      /** An operator has accepted a Postgres that lacks this flush (ghost). */
+      readonly isGivenUp?: boolean;
+    };
+
+export type Hydration = {
+  readonly fill: Wallet;
+  readonly saw: MarkNumber;
+  readonly lastFlush: MarkNumber;
+} | null;
+
+export type Comparison = {
+  readonly began: number;
+  /** `ghost.strikes` at its beginning; -1: what is compared may be an old master (ghost). */
+  readonly strikes: number;
+  readonly kind: 'clean' | 'repair' | 'report';
+  readonly ticket: number;
+  readonly drift: number;
+  readonly freeDrift: number;
+  readonly lostDebits: number;
+  /** The debit that the wallet shall have. */
+  readonly debit: number;
+  readonly storedHolds: number;
+  /** What the reading found tampered with (ghost). */
+  readonly tampered: number;
+  readonly saw: MarkNumber;
+  readonly lastFlush: MarkNumber;
+} | null;
+
+/** The wallet as it was read. */
+export type Dropping = { readonly wallet: Wallet } | null;
+
+/** What a gateway knows of each call; after its end a ghost that says what the caller was told. */
+export const CALL = { new: 0, open: 1, charged: 2, refunded: 3, died: 4, lost: 5 } as const;
+
+/** The process that carries a debit out: what the wallet answered. */
+export type DebitAnswer = number;
+
+/** What only the checks know. */
+export type Ghost = {
+  /** A bit for each call whose event a fault took from both stores. */
+  readonly lost: number;
+  /** How often Redis's data were changed by a fault. */
+  readonly strikes: number;
+  /** Redis may have changed since the last clean comparison. */
+  readonly changed: boolean;
+  /** The wallet was dropped, repaired or found clean since the last fault. */
+  readonly exact: boolean;
+  /** Postgres went back at some time. */
+  readonly rewound: boolean;
+  /** A credit was made. */
+  readonly credited: boolean;
+  /** A promise that was broken; '': none. */
+  readonly broken: string;
+};
+
+/** Who has a connection of its own to Redis. Each leaves a deposed master when it notices, at any time. */
+export const ON = { gateway: 1, writer: 2, others: 4 } as const;
+
+export type State = {
+  readonly redis: Instance;
+  /** A deposed master that still answers those who have not noticed. */
+  readonly old: Instance | null;
+  /** Who has not noticed: a bit for each of `ON`. */
+  readonly onOld: number;
+  /** Redis's data as they were when its file, or its replica, stopped following: oldest first. */
+  readonly saved: readonly Data[];
+  readonly pg: Pg;
+  /** Postgres as it was copied; `warned`: a standby for which commits ought to have waited. */
+  readonly copy: { readonly pg: Pg; readonly warned: boolean } | null;
+  /** Postgres as it was before it went back. */
+  readonly right: Pg | null;
+  readonly writer: Writer;
+  /** A writer that was suspended, or that is at a deposed primary. */
+  readonly late: Writer;
+  readonly hydration: Hydration;
+  readonly comparison: Comparison;
+  readonly dropping: Dropping;
+  /** Sent by processes that were suspended: Postgres has ended their transaction, and so their lock. */
+  readonly lateFill: Hydration;
+  readonly lateRepair: Comparison;
+  readonly calls: readonly number[];
+  readonly answer: DebitAnswer;
+  readonly faultsLeft: number;
+  readonly ghost: Ghost;
+};
+
+export type Step = { readonly words: string; readonly state: State };
+
+const numbers = new WeakMap<object, number>();
+const known = new Map<string, object>();
+
+/** @returns the one object of this content */
+export function intern<T extends object | null>(part: T): T {
+  if (part === null || numbers.has(part)) return part;
+  const key = JSON.stringify(part);
+  const found = known.get(key);
+  if (found !== undefined) return found as T;
+  known.set(key, part);
+  numbers.set(part, known.size);
+  return part;
+}
+
+/** The number of an interned part. */
+export function numberOf(part: object | null): number {
+  return part === null ? 0 : (numbers.get(intern(part)) as number);
+}
+
+export function internedParts(): number {
+  return known.size;
+}
+
+/** Two numbers that tell states apart, into `into`. */
+export function fingerprint(state: State, into: Uint32Array): void {
+  let [one, two] = [0x9e3779b9, 0x85ebca6b];
+  const mix = (value: number): void => {
+    one = Math.imul(one ^ value, 0xcc9e2d51);
+    one = (one << 15) | (one >>> 17);
+    two = Math.imul(two + value + (two >>> 13), 0x1b873593) ^ (two >>> 16);
+    two = (two << 13) | (two >>> 19);
+  };
+  const server = (its: Instance | null): void => {
+    mix(its === null ? 0 : numberOf(its.data) + 1);
+    if (its !== null) mix(its.run * 32 + its.replication);
+  };
+  server(state.redis);
+  server(state.old);
+  mix(state.onOld);
+  mix(state.saved.length);
+  for (const data of state.saved) mix(numberOf(data));
+  mix(numberOf(state.pg));
+  mix(state.copy === null ? 0 : numberOf(state.copy.pg) * 2 + (state.copy.warned ? 1 : 0));
+  for (const part of [
+    state.right,
+    state.writer,
+    state.late,
+    state.hydration,
+    state.comparison,
+    state.dropping,
+    state.lateFill,
+    state.lateRepair,
+  ]) {
+    mix(numberOf(part));
+  }
+  mix(numberOf(state.ghost));
+  mix(state.calls.reduce((all, call) => all * 8 + call, 1) * 64 + state.answer * 16 + state.faultsLeft);
+  into[0] = one ^ (two >>> 7);
+  into[1] = two ^ (one >>> 11);
+}
+
+export function start(calls: number, faults: number, dataId: string): State {
+  return {
+    redis: FIRST_REDIS,
+    old: null,
+    onOld: 0,
+    saved: [],
+    pg: intern({
+      stored: Array(calls).fill(0),
+      credits: 0,
+      debit: PG_DEBIT.none,
+      journal: [],
+      dataId,
+      doubt: 0,
+      verified: 0,
+      reported: false,
+    }),
+    copy: null,
+    right: null,
+    writer: IDLE,
+    late: IDLE,
+    hydration: null,
+    comparison: null,
+    dropping: null,
+    lateFill: null,
+    lateRepair: null,
+    calls: Array(calls).fill(CALL.new),
+    answer: 0,
+    faultsLeft: faults,
+    ghost: intern({ lost: 0, strikes: 0, changed: false, exact: true, rewound: false, credited: false, broken: '' }),
+  };
+}
+
+export const NO_DATA: Data = { wallet: null, holds: 0, stream: [], mark: 0 };
+export const FIRST_REDIS: Instance = { data: intern(NO_DATA), run: 1, replication: 1 };
+export const IDLE: Writer = intern({ at: 'idle' });
