@@ -66,9 +66,19 @@ function parse(args) {
   const text = /** @type {const} */ ({ type: 'string' });
   const flag = /** @type {const} */ ({ type: 'boolean' });
   const options = {
-    ...{ only: text, peers: text, seconds: text, rounds: text, connections: text, workers: text, driver: text },
-    ...{ events: text },
-    ...{ target: text, keys: text, path: text, list: flag, 'no-save': flag },
+    only: text,
+    peers: text,
+    seconds: text,
+    rounds: text,
+    connections: text,
+    workers: text,
+    driver: text,
+    events: text,
+    target: text,
+    keys: text,
+    path: text,
+    list: flag,
+    'no-save': flag,
   };
   try {
     return parseArgs({ args: [...args], options });

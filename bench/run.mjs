@@ -114,7 +114,11 @@ async function runOnStage(scenario, wanted, scratch, { say }) {
   /** @type {Peer[]} */
   const started = [];
   const bench = {
-    ...{ stage, options, say, progress, processors: availableParallelism() },
+    stage,
+    options,
+    say,
+    progress,
+    processors: availableParallelism(),
     peers: starter(stage, wanted, say, started),
   };
   const found = await scenario.run(bench).catch((error) => {

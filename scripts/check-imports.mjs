@@ -1,13 +1,15 @@
 // @ts-check
 // Checks src/ against the layout of ARCHITECTURE.md: imports point down only and never in a circle, every foreign
-// library has one owner, and only the entry reads the environment. Part of `npm run check` and of `npm test`.
+// library has one owner, only the entry reads the environment, and what is exported is imported somewhere. In web/src/ imports
+// must not form a circle either. Part of `npm run check` and of `npm test`.
 //
-//   node scripts/check-imports.mjs [SRC_DIR]     one line per fault: file:line imports X: rule
+//   node scripts/check-imports.mjs     one line per fault: file:line imports X: rule
 
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import process from 'node:process';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { circles, findImports, lineAt, sourceFiles, unusedExports, withoutComments } from './import-graph.mjs';
 
 /** @typedef {{ mayImport: string[], because: string }} Layer */
 
@@ -19,28 +21,43 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 const layers = {
   roles: {
     mayImport: [
-      ...['routes', 'pages', 'mcp', 'http', 'proxy', 'gate', 'admission', 'watch', 'upstream', 'supervisor'],
-      ...['ledger', 'keys', 'accounts', 'catalog', 'quality', 'secrets', 'traffic', 'platform', 'observability'],
+      'routes',
+      'pages',
+      'mcp',
+      'http',
+      'proxy',
+      'gate',
+      'admission',
+      'watch',
+      'upstream',
+      'supervisor',
+      'ledger',
+      'keys',
+      'accounts',
+      'catalog',
+      'quality',
+      'secrets',
+      'traffic',
+      'platform',
+      'observability',
     ],
     because: 'a role puts the parts of one process together',
   },
   routes: {
     mayImport: [
-      ...[
-        'http',
-        'openapi',
-        'pages',
-        'watch',
-        'upstream',
-        'ledger',
-        'keys',
-        'accounts',
-        'catalog',
-        'quality',
-        'secrets',
-        'traffic',
-        'platform',
-      ],
+      'http',
+      'openapi',
+      'pages',
+      'watch',
+      'upstream',
+      'ledger',
+      'keys',
+      'accounts',
+      'catalog',
+      'quality',
+      'secrets',
+      'traffic',
+      'platform',
     ],
     because: 'routes are plain functions over domain calls',
   },
@@ -50,7 +67,7 @@ const layers = {
   },
   pages: { mayImport: [], because: 'a page is text; what it shows it asks for over HTTP' },
   openapi: {
-    mayImport: ['http', 'gate'],
+    mayImport: ['http', 'gate', 'platform'],
     because: 'the document is made of routes alone, and its schemas of nothing',
   },
   http: {
@@ -68,14 +85,14 @@ const layers = {
   admission: { mayImport: ['ledger', 'platform', 'observability'], because: 'admission knows no HTTP' },
   watch: {
     mayImport: ['upstream', 'platform'],
-    because: 'it asks services as calls do, and tells what it found to whoever shows listings',
+    because: 'it asks services as calls do, and tells what it found to those that show listings',
   },
   upstream: { mayImport: [], because: 'the upstream client knows no money and no Redis' },
   ledger: { mayImport: ['platform'], because: domainRule() },
   keys: { mayImport: ['platform', 'observability'], because: domainRule() },
   accounts: { mayImport: ['ledger', 'keys', 'catalog', 'platform'], because: domainRule() },
   catalog: { mayImport: ['platform'], because: domainRule() },
-  secrets: { mayImport: ['catalog', 'platform'], because: 'what is encrypted belongs to a listing, whoever reads it' },
+  secrets: { mayImport: ['catalog', 'platform'], because: 'what is encrypted belongs to a listing' },
   quality: { mayImport: ['ledger', 'platform'], because: domainRule() },
   traffic: { mayImport: ['platform'], because: 'what a process says of itself is handed to it' },
   supervisor: { mayImport: ['platform', 'observability'], because: 'the supervisor knows processes, not what they do' },
@@ -90,7 +107,7 @@ function domainRule() {
 
 /** Files directly in src/. An entry may import everything, and no file may import an entry. */
 const entries = ['main.ts', 'seed.ts'];
-const usableFromEverywhere = ['assert.ts', 'errors.ts', 'shared.mjs', 'version.ts'];
+const usableFromEverywhere = ['assert.ts', 'errors.ts', 'fair-line.ts', 'shared.mjs', 'version.ts'];
 const onlyEntriesReadConfig = 'only an entry reads the configuration and passes on what the other parts need';
 
 /**
@@ -139,6 +156,11 @@ const libraries = [
     owners: ['mcp'],
     because: 'one room knows the protocol; the tools in it know only what they do',
   },
+  {
+    names: ['json-schema-to-ts'],
+    owners: ['http'],
+    because: 'it is types only, and the edge says what a handler gets',
+  },
   { names: ['ajv'], owners: ['config', 'http'], because: 'input is validated where it enters' },
   {
     names: ['@seriousme/openapi-schema-validator'],
@@ -155,10 +177,7 @@ const libraries = [
 const environmentReaders = ['config'];
 
 /**
- * @typedef {object} Import
- * @property {string} specifier
- * @property {number} line
- * @property {boolean} typeOnly
+ * @typedef {import('./import-graph.mjs').Import} Import
  *
  * @typedef {object} Place where a file or the target of an import is: a folder of src, or a file directly in src
  * @property {string} name of the folder or file
@@ -170,22 +189,17 @@ const environmentReaders = ['config'];
  * @returns {string[]} one line per fault, sorted by file
  */
 export function checkImports(srcDir) {
-  const files = sourceFiles(srcDir, '');
   /** @type {string[]} */
   const faults = [];
-  /** @type {Map<string, { file: string, line: number }[]>} */
-  const graph = new Map();
-  for (const file of files) {
+  for (const file of sourceFiles(srcDir)) {
     const code = withoutComments(readFileSync(path.join(srcDir, file), 'utf8'));
-    const imports = findImports(code);
-    for (const found of imports) {
+    for (const found of findImports(code)) {
       const fault = judge(file, found);
       if (fault !== null) faults.push(`src/${file}:${found.line} imports ${found.specifier}: ${fault}`);
     }
     faults.push(...environmentFaults(file, code));
-    graph.set(file, localTargets(file, imports, srcDir));
   }
-  return [...faults, ...cycles(graph)];
+  return faults;
 }
 
 /**
@@ -194,7 +208,7 @@ export function checkImports(srcDir) {
  */
 export function unusedAllowances(srcDir) {
   const used = new Set(
-    sourceFiles(srcDir, '').flatMap((file) =>
+    sourceFiles(srcDir).flatMap((file) =>
       findImports(withoutComments(readFileSync(path.join(srcDir, file), 'utf8')))
         .filter(({ specifier }) => specifier.startsWith('.'))
         .map(({ specifier }) => path.posix.join(path.posix.dirname(file), specifier))
@@ -207,50 +221,6 @@ export function unusedAllowances(srcDir) {
       .map((other) => `scripts/check-imports.mjs: ${folder} may import ${other}, but does not`),
   );
 }
-
-/** @param {string} srcDir @param {string} folder @returns {string[]} paths relative to src, with forward slashes */
-function sourceFiles(srcDir, folder) {
-  return readdirSync(path.join(srcDir, folder), { withFileTypes: true })
-    .sort((a, b) => (a.name < b.name ? -1 : 1))
-    .flatMap((entry) => {
-      const file = path.posix.join(folder, entry.name);
-      if (entry.isDirectory()) return sourceFiles(srcDir, file);
-      return /\.[cm]?[jt]s$/.test(entry.name) ? [file] : [];
-    });
-}
-
-/** Replaces comments by blanks, so that every line keeps its number. @param {string} code */
-function withoutComments(code) {
-  const blank = (/** @type {string} */ text) => text.replace(/[^\n]/g, ' ');
-  // Strings are matched first, so that a '//' inside a string does not count as a comment.
-  return code.replace(
-    /('(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")|\/\*[\s\S]*?\*\/|(?<![\\/])\/\/[^\n]*/g,
-    (text, string) => (string === undefined ? blank(text) : text),
-  );
-}
-
-const importForms = [
-  // import … from 'x' and export … from 'x'
-  /^[ \t]*(?:import|export)\b(?<clause>[^'";]*?)\bfrom\s*['"](?<specifier>[^'"]+)['"]/gm,
-  // import 'x'
-  /^[ \t]*import\s*['"](?<specifier>[^'"]+)['"]/gm,
-  // import('x'), also as a type; require('x')
-  /\b(?:import|require|require\.resolve)\(\s*['"](?<specifier>[^'"]+)['"]/g,
-];
-
-/** @param {string} code @returns {Import[]} */
-function findImports(code) {
-  return importForms.flatMap((form) =>
-    [...code.matchAll(form)].map((match) => {
-      const start = match.index + match[0].search(/\S/);
-      const typeOnly = /^\s*type\b/.test(match.groups?.clause ?? '');
-      return { specifier: match.groups?.specifier ?? '', line: lineAt(code, start), typeOnly };
-    }),
-  );
-}
-
-/** @param {string} code @param {number} offset */
-const lineAt = (code, offset) => code.slice(0, offset).split('\n').length;
 
 /** @param {string} file relative to src @returns {Place} */
 function placeOf(file) {
@@ -305,43 +275,16 @@ function environmentFaults(file, code) {
   );
 }
 
-/** @param {string} file @param {Import[]} imports @param {string} srcDir */
-function localTargets(file, imports, srcDir) {
-  return imports
-    .filter(({ specifier, typeOnly }) => specifier.startsWith('.') && !typeOnly)
-    .map(({ specifier, line }) => ({ file: path.posix.join(path.posix.dirname(file), specifier), line }))
-    .filter((target) => existsSync(path.join(srcDir, target.file)));
-}
-
-/**
- * A depth-first search: an import of a file that is still on the path closes a circle. Imports of types are left out: they no
- * longer exist when modules load, and classes that work together may know each other's shape.
- * @param {Map<string, { file: string, line: number }[]>} graph
- * @returns {string[]}
- */
-function cycles(graph) {
-  /** @type {string[]} */
-  const faults = [];
-  /** @type {Map<string, 'open' | 'done'>} */
-  const state = new Map();
-  /** @param {string} file @param {string[]} trail */
-  const visit = (file, trail) => {
-    state.set(file, 'open');
-    for (const target of graph.get(file) ?? []) {
-      if (state.get(target.file) === 'open') {
-        const circle = [...trail.slice(trail.indexOf(target.file)), target.file].join(' → ');
-        faults.push(`src/${file}:${target.line} imports ${target.file}: a circle (${circle})`);
-      } else if (!state.has(target.file)) visit(target.file, [...trail, target.file]);
-    }
-    state.set(file, 'done');
-  };
-  for (const file of graph.keys()) if (!state.has(file)) visit(file, [file]);
-  return faults;
-}
-
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
-  const srcDir = process.argv[2] ?? fileURLToPath(new URL('../src', import.meta.url));
-  const faults = [...checkImports(srcDir), ...unusedAllowances(srcDir)];
+  const folder = (/** @type {string} */ name) => fileURLToPath(new URL(`../${name}`, import.meta.url));
+  const [src, web] = [folder('src'), folder('web/src')];
+  const faults = [
+    ...checkImports(src),
+    ...unusedAllowances(src),
+    ...circles(src).map((fault) => `src/${fault}`),
+    ...circles(web).map((fault) => `web/src/${fault}`),
+    ...unusedExports(src, ['test', 'bench', 'scripts', 'web'].map(folder)),
+  ];
   for (const fault of faults) console.error(fault);
   if (faults.length > 0) process.exitCode = 1;
 }

@@ -31,7 +31,7 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS;
 
-export type ErrorExtras = {
+type ErrorExtras = {
   /** Fields added to the error body; for example `required` and `balance` of a 402. */
   readonly fields?: Readonly<Record<string, unknown>>;
   /** Response headers that belong to the error; for example `Allow` or `Retry-After`. */

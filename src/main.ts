@@ -7,9 +7,10 @@ import { Metrics } from './observability/metrics.ts';
 import { ForeignRedis } from './platform/installation.ts';
 import { type Migration, readMigrations } from './platform/migrate.ts';
 import { StartRefused } from './platform/start-refused.ts';
-import { CreateAdminError, createAdminKey } from './roles/create-admin.ts';
+import { createAdminKey } from './roles/create-admin.ts';
 import { startGateway } from './roles/gateway.ts';
-import { ReshardError, reshard } from './roles/reshard.ts';
+import { rebuildAllSums } from './roles/rebuild-sums.ts';
+import { reshard, takeBackReshard } from './roles/reshard.ts';
 import { openStores } from './roles/stores.ts';
 import { createSupervisor } from './roles/supervisor.ts';
 import { startWriter } from './roles/writer.ts';
@@ -22,8 +23,8 @@ const POSTGRES_CONNECTIONS = 10;
 const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
 /**
- * The program: `main.js [role]`, `main.js create-admin` or `main.js reshard`. Tested by test/integration/default-start.test.ts,
- * single-process.test.ts, workers-lifecycle.test.ts and operators.test.ts.
+ * The program: `main.js [role]`, `main.js create-admin`, `main.js rebuild-sums` or `main.js reshard`. Tested by
+ * test/integration/default-start.test.ts, single-process.test.ts, workers-lifecycle.test.ts and operators.test.ts.
  */
 async function main(): Promise<void> {
   const [, entry, argument, supervised, worker] = process.argv;
@@ -33,7 +34,10 @@ async function main(): Promise<void> {
     process.stdout.write(`${text}\n`);
     return;
   }
-  if (argument === 'reshard') return reshardInstallation(loadConfig(process.env));
+  if (argument === 'rebuild-sums') {
+    return rebuildAllSums(process.env.DATABASE_URL, knownMigrations(), (line) => process.stdout.write(`${line}\n`));
+  }
+  if (argument === 'reshard') return reshardInstallation(loadConfig(process.env), process.argv.slice(3));
   const role = parseRole(argument);
   const config = loadConfig(process.env);
   if (supervised === SUPERVISED) {
@@ -50,11 +54,15 @@ async function main(): Promise<void> {
   process.exit(0);
 }
 
-async function reshardInstallation(config: Config): Promise<void> {
+async function reshardInstallation(config: Config, options: readonly string[]): Promise<void> {
+  const isTakenBack = options.join() === '--take-back';
+  if (options.length > 0 && !isTakenBack) throw new ConfigError(['reshard has no option but --take-back']);
   const log = createLog(config.logLevel, { role: 'reshard' });
-  const stores = await openStores(config, { name: 'reshard', maxConnections: 4, migrations: knownMigrations(), log });
+  const migrations = knownMigrations();
+  const stores = await openStores(config, { name: 'reshard', maxConnections: 4, migrations, mayBeMoving: true, log });
   try {
-    process.stdout.write(`${await reshard(stores, config)}\n`);
+    const text = isTakenBack ? await takeBackReshard(stores) : await reshard(stores, config);
+    process.stdout.write(`${text}\n`);
   } finally {
     await stores.close();
   }
@@ -191,9 +199,7 @@ function exitOnProgrammerError(log: Log): void {
 
 main().catch((error: unknown) => {
   // An error that an operator can fix is printed without its stack.
-  const isMendable = [ConfigError, ForeignRedis, StartRefused, StartFailure, CreateAdminError, ReshardError].some(
-    (kind) => error instanceof kind,
-  );
+  const isMendable = [ConfigError, ForeignRedis, StartRefused, StartFailure].some((kind) => error instanceof kind);
   if (isMendable && error instanceof Error) process.stderr.write(`tollgate: ${error.message}\n`);
   else process.stderr.write(`tollgate: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
   process.exit(1);

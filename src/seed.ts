@@ -10,6 +10,7 @@ import { hydrateWalletScript } from './ledger/scripts.ts';
 import { createLog } from './observability/log.ts';
 import { readMigrations } from './platform/migrate.ts';
 import { formatUsd, MAX_AMOUNT_MICROS, parseUsd } from './platform/money.ts';
+import { StartRefused } from './platform/start-refused.ts';
 import { openStores, type Stores } from './roles/stores.ts';
 
 /**
@@ -27,6 +28,8 @@ const USAGE = `npm run seed -- --buyers N --out FILE [--balance USD] [--rate-lim
 const BATCH_BUYERS = 1_000;
 const MAX_BUYERS = 1_000_000;
 const DEFAULT_BALANCE = '10';
+/** Number of the last debit of an account that has none. */
+const NO_DEBIT = 0;
 
 type Options = {
   readonly buyers: number;
@@ -91,7 +94,8 @@ async function loadWallets(
   buyers: readonly SeededBuyer[],
   balanceMicros: number,
 ): Promise<void> {
-  const content = [String(balanceMicros), String(lastCreditOf(balanceMicros))];
+  // It is never too late for these wallets: nobody has had a key of these accounts yet, so there is no call of them to be stored.
+  const content = [Number.MAX_SAFE_INTEGER, balanceMicros, lastCreditOf(balanceMicros), NO_DEBIT, 0].map(String);
   await Promise.all(
     buyers.map(({ accountId }) => {
       const wallet = keys.wallet(keys.shardOf(accountId), accountId);
@@ -136,7 +140,8 @@ const isUsageFault = (error: unknown): boolean =>
   (error instanceof TypeError && 'code' in error && /PARSE_ARGS/.test(String(error.code)));
 
 /** An error that an operator can fix is printed without its stack. */
-const isPlainFault = (error: Error): boolean => error instanceof ConfigError || 'syscall' in error;
+const isPlainFault = (error: Error): boolean =>
+  error instanceof ConfigError || error instanceof StartRefused || 'syscall' in error;
 
 main().catch((error: unknown) => {
   const message = error instanceof Error ? error.message : String(error);

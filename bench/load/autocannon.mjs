@@ -38,7 +38,10 @@ const instance = autocannon(
     const { timeouts, errors: lost, duration } = result;
     const { unexpected, tolerated } = statuses.counts;
     writeResult({
-      ...{ seconds: duration, calls: latency.count, bytes, tolerated },
+      seconds: duration,
+      calls: latency.count,
+      bytes,
+      tolerated,
       errors: { connect: 0, socket: lost - timeouts, timeout: timeouts, status: unexpected },
       latency: summaryOf(latency),
     });

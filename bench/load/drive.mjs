@@ -68,8 +68,12 @@ function wrkCommand(resultFile, job) {
     command: 'wrk',
     args: [
       // One thread is enough to keep a proxy process busy. More threads would take the processor from it.
-      ...['--threads', '1', '--connections', String(job.connections), '--duration', `${job.seconds}s`],
-      ...['--timeout', '10s', '--script', here('wrk.lua'), `${job.protocol}://${job.host}:${job.port}${job.path}`],
+      '--threads=1',
+      `--connections=${job.connections}`,
+      `--duration=${job.seconds}s`,
+      '--timeout=10s',
+      `--script=${here('wrk.lua')}`,
+      `${job.protocol}://${job.host}:${job.port}${job.path}`,
     ],
     env: {
       ...process.env,

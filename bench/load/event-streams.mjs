@@ -72,7 +72,10 @@ const startedAt = performance.now();
 await sleep(job.seconds * 1000);
 const { unexpected, tolerated } = statuses.counts;
 writeResult({
-  ...{ seconds: (performance.now() - startedAt) / 1000, calls: delay.count, bytes, tolerated },
+  seconds: (performance.now() - startedAt) / 1000,
+  calls: delay.count,
+  bytes,
+  tolerated,
   errors: { connect: job.connections - speaking, socket: ended, timeout: 0, status: unexpected },
   latency: summaryOf(delay),
 });

@@ -189,7 +189,10 @@ async function drain(elapsedMs) {
   for (const connection of connections) connection.destroy();
   const { unexpected, tolerated } = statuses.counts;
   writeResult({
-    ...{ seconds: elapsedMs / 1000, calls: latency.count, bytes, tolerated },
+    seconds: elapsedMs / 1000,
+    calls: latency.count,
+    bytes,
+    tolerated,
     // A call that could not even be begun got no answer in time either.
     errors: { connect: 0, socket: lost, timeout: unanswered + unsent, status: unexpected },
     latency: summaryOf(latency),

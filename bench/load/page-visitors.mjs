@@ -1,5 +1,5 @@
 // @ts-check
-// People who open pages of the catalog, so many a second, until it is told to end: each load is a page and the files that it names,
+// People who open pages of the catalog, LOADS_PER_SECOND of them, until it is told to end: each load is a page and the files that it names,
 // as a browser without a cache asks for them.
 //
 //   node bench/load/page-visitors.mjs PORT LOADS_PER_SECOND RESULT_FILE FILE...
@@ -11,8 +11,21 @@ const [port, rate, resultFile = '', ...files] = process.argv.slice(2);
 const agent = new Agent({ keepAlive: true, maxSockets: 64 });
 /** What people open: the front page most of all, searches, languages, one category. */
 const addresses = [
-  ...['/', '/', '/', '/?sort=price', '/?sort=newest', '/?q=translat', '/?q=translat&free=true', '/?category=data'],
-  ...['/?lang=de', '/?lang=ja', '/?q=image', '/?max_price=0.01', '/?min_quality=60', '/?lang=fr&q=weather', '/?q=x'],
+  '/',
+  '/',
+  '/',
+  '/?sort=price',
+  '/?sort=newest',
+  '/?q=translat',
+  '/?q=translat&free=true',
+  '/?category=data',
+  '/?lang=de',
+  '/?lang=ja',
+  '/?q=image',
+  '/?max_price=0.01',
+  '/?min_quality=60',
+  '/?lang=fr&q=weather',
+  '/?q=x',
 ];
 
 /** @param {string} path @returns {Promise<Buffer>} */

@@ -38,7 +38,10 @@ for (let opened = 0; opened < job.connections; opened += 1) {
 await sleep(job.seconds * 1000);
 const { unexpected, tolerated } = statuses.counts;
 writeResult({
-  ...{ seconds: job.seconds, calls: answered, bytes: 0, tolerated },
+  seconds: job.seconds,
+  calls: answered,
+  bytes: 0,
+  tolerated,
   errors: { connect: job.connections - answered, socket: ended, timeout: 0, status: unexpected },
   latency: summaryOf(newHistogram()),
 });

@@ -120,7 +120,10 @@ const transfers = Array.from(
 await Promise.all(transfers.map(({ finished }) => finished));
 const { unexpected, tolerated } = statuses.counts;
 writeResult({
-  ...{ seconds: (performance.now() - startedAt) / 1000, calls: latency.count, bytes, tolerated },
+  seconds: (performance.now() - startedAt) / 1000,
+  calls: latency.count,
+  bytes,
+  tolerated,
   errors: { connect: 0, socket: lost, timeout: 0, status: unexpected },
   latency: summaryOf(latency),
 });

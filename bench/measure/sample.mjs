@@ -52,7 +52,7 @@ import { withRedis } from './redis.mjs';
  * @typedef {'proxy' | 'redis' | 'replicas' | 'writer' | 'postgres'} CpuPart
  */
 
-export const cpuParts = /** @type {const} */ (['proxy', 'redis', 'replicas', 'writer', 'postgres']);
+const cpuParts = /** @type {const} */ (['proxy', 'redis', 'replicas', 'writer', 'postgres']);
 
 /** @param {Peer} peer @param {Load} load @param {{ connections: number, seconds: number }} how @returns {Job} */
 export function jobOf(peer, load, { connections, seconds }) {

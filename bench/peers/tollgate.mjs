@@ -73,7 +73,9 @@ export async function environment(stage, name, form) {
  */
 async function startGateway(stage, name, { role, workers, oneProcess = false, waitReplicas = 0 }, { port, env }) {
   const gateway = await stage.start({
-    ...{ name, command: process.execPath, args: [program, role] },
+    name,
+    command: process.execPath,
+    args: [program, role],
     env: {
       ...env,
       WORKERS: String(workers),
@@ -115,6 +117,9 @@ function runToEnd(what, args, { env }) {
 
 /** @param {Place} place */
 export const runMigrations = (place) => runToEnd('migrate', [program, 'migrate'], place);
+
+/** Makes the sums of the calls in the database. @param {Place} place */
+export const rebuildSums = (place) => runToEnd('rebuild-sums', [program, 'rebuild-sums'], place);
 
 /** @param {string} baseUrl @param {string} apiPath @param {Key | undefined} key @param {unknown} body */
 async function post(baseUrl, apiPath, key, body) {

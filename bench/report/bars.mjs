@@ -1,5 +1,5 @@
 // @ts-check
-// Bars are limits that the project promises to keep. Each stands as data beside the scenario that measures it. This file compares
+// Bars are limits that the project promises to keep. Each is data beside the scenario that measures it. This file compares
 // them with what was measured.
 
 import { connectionsLabel, faultsOf, groupBy, median } from './summary.mjs';
@@ -87,9 +87,17 @@ export function found({ what, unit, is, bar, stretch }, label, values, isValid) 
 }
 
 /** @param {Promised} promised @returns {BarResult} */
-export const notMeasured = ({ what, loads = '', unit, is, bar, stretch }) => ({
-  ...{ what, unit, is, bar, stretch, label: loads },
-  ...{ measured: null, lowest: null, highest: null, isValid: true },
+const notMeasured = ({ what, loads = '', unit, is, bar, stretch }) => ({
+  what,
+  unit,
+  is,
+  bar,
+  stretch,
+  label: loads,
+  measured: null,
+  lowest: null,
+  highest: null,
+  isValid: true,
 });
 
 /** @param {BarResult} result @returns {Verdict} */
@@ -114,7 +122,11 @@ export function usedShare({ is, bar }, value) {
 
 /** The part of a bar that can be written as JSON. @param {Promised} bar @returns {Promised} */
 export const promisedOf = ({ what, loads, unit, is, bar, stretch }) => ({
-  ...{ what, unit, is, bar, stretch },
+  what,
+  unit,
+  is,
+  bar,
+  stretch,
   ...(loads === undefined ? {} : { loads }),
 });
 

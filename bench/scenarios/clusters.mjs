@@ -38,8 +38,13 @@ const metrics = [
 export const bars = Object.entries(forms).flatMap(([peer, form]) =>
   metrics.map(({ what, is, metric }) => ({
     what: `${what}, ${form} vs one Redis`,
-    ...{ unit: '', is: /** @type {'at most' | 'at least'} */ (is), bar: null, stretch: null },
-    ...{ of: { peer }, against: { peer: 'tollgate' }, metric },
+    unit: '',
+    is: /** @type {'at most' | 'at least'} */ (is),
+    bar: null,
+    stretch: null,
+    of: { peer },
+    against: { peer: 'tollgate' },
+    metric,
   })),
 );
 

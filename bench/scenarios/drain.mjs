@@ -69,11 +69,18 @@ async function drainBy({ stage, processors, progress }, count, events, name) {
   const perEvent = used.map((cpuSeconds) => (cpuSeconds * 1e6) / events);
   const cores = used.map((cpuSeconds) => cpuSeconds / seconds);
   return {
-    ...{ count, seconds, stored, ...shares },
+    count,
+    seconds,
+    stored,
+    ...shares,
     values: {
       eventsPerSecond: events / seconds,
-      ...{ writerMicros: perEvent[0] ?? 0, postgresMicros: perEvent[1] ?? 0, redisMicros: perEvent[2] ?? 0 },
-      ...{ writerCores: cores[0] ?? 0, postgresCores: cores[1] ?? 0, redisCores: cores[2] ?? 0 },
+      writerMicros: perEvent[0] ?? 0,
+      postgresMicros: perEvent[1] ?? 0,
+      redisMicros: perEvent[2] ?? 0,
+      writerCores: cores[0] ?? 0,
+      postgresCores: cores[1] ?? 0,
+      redisCores: cores[2] ?? 0,
     },
     faults: stored === events ? [] : [`${stored} calls are stored instead of ${events}`],
   };

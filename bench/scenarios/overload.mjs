@@ -53,8 +53,12 @@ function servedOnly(sample) {
   const inTime = sample.openLoop?.inTime ?? { calls: sample.calls, tolerated: sample.tolerated };
   const calls = inTime.calls - inTime.tolerated;
   return {
-    ...{ ...sample, calls, callsPerSecond: calls / sample.seconds, tolerated: 0 },
-    ...{ shedPerSecond: inTime.tolerated / sample.seconds, errors: { ...sample.errors, timeout: 0 } },
+    ...sample,
+    calls,
+    callsPerSecond: calls / sample.seconds,
+    tolerated: 0,
+    shedPerSecond: inTime.tolerated / sample.seconds,
+    errors: { ...sample.errors, timeout: 0 },
   };
 }
 
@@ -85,7 +89,8 @@ export async function run(bench) {
     if (ratePerSecond === 0)
       throw new Error(`${count} connections: no call was served, so there is no rate to multiply`);
     const open = (/** @type {string} */ variant, /** @type {number} */ factor) => ({
-      ...{ peer, variant },
+      peer,
+      variant,
       load: { ...counted, ratePerSecond: ratePerSecond * factor },
     });
     const contestants = [open(full, 1), open(overload, excess)];

@@ -19,7 +19,7 @@ export const defaults = { connections: [64], seconds: 6, rounds: 5 };
 const loadsPerSecond = 50;
 const services = 1_000;
 const without = 'no pages';
-/** The same visitors and the same bytes, from an nginx beside the gateway: what they take of this machine, whoever serves them. */
+/** The same visitors and the same bytes, from an nginx beside the gateway: what they take of this machine, whichever program serves them. */
 const elsewhere = `${loadsPerSecond} page loads/s from nginx`;
 const beside = `${loadsPerSecond} page loads/s from the gateway`;
 
@@ -137,7 +137,10 @@ function startVisitors(stage, port, files) {
     command: process.execPath,
     args: [
       fileURLToPath(new URL('../load/page-visitors.mjs', import.meta.url)),
-      ...[String(port), String(loadsPerSecond), resultFile, ...files],
+      String(port),
+      String(loadsPerSecond),
+      resultFile,
+      ...files,
     ],
     logFile: stage.file('page-visitors.log'),
   });

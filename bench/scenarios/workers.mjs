@@ -16,11 +16,19 @@ const noBar = { bar: null, stretch: null };
 /** @type {import('../report/bars.mjs').Bar[]} */
 export const bars = [
   {
-    ...{ what: 'calls/s of two workers vs one', unit: '', is: 'at least', ...twoVsOne, ...noBar },
+    what: 'calls/s of two workers vs one',
+    unit: '',
+    is: 'at least',
+    ...twoVsOne,
+    ...noBar,
     metric: ({ callsPerSecond }) => callsPerSecond,
   },
   {
-    ...{ what: 'CPU per call of two workers vs one', unit: '', is: 'at most', ...twoVsOne, ...noBar },
+    what: 'CPU per call of two workers vs one',
+    unit: '',
+    is: 'at most',
+    ...twoVsOne,
+    ...noBar,
     metric: proxyCpu,
   },
 ];

@@ -1,13 +1,13 @@
 // @ts-check
-// Puts a hundred days of calls directly into Postgres, as a writer would have stored them that did not sum them by hour.
+// Puts a hundred days of calls directly into Postgres. Their sums are made by `main.js rebuild-sums`.
 
 import postgres from 'postgres';
 
 const days = 100;
 const flushesPerDay = 144;
 const dayMs = 86_400_000;
-export const services = 1_000;
-export const providers = 50;
+const services = 1_000;
+const providers = 50;
 
 /** @param {number} n */
 const hex = (n) => n.toString(16).padStart(12, '0');
@@ -23,8 +23,9 @@ export const serviceId = (n) => `00000000-0000-7000-b000-${hex(n)}`;
  * @param {readonly import('./keys.mjs').BenchKey[]} keys
  * @param {number} count
  * @param {(line: string) => void} progress
+ * @param {() => unknown} sumUp makes the sums of the calls
  */
-export async function insertCalls(databaseUrl, keys, count, progress) {
+export async function insertCalls(databaseUrl, keys, count, progress, sumUp) {
   const sql = postgres(databaseUrl, { max: 1, onnotice: () => {} });
   await sql`
     INSERT INTO accounts (id, owner_id)
@@ -45,6 +46,7 @@ export async function insertCalls(databaseUrl, keys, count, progress) {
     await insertDay(sql, today - ago * dayMs, count / days, keys.length);
     progress(`calls of ${days - ago} of ${days} days made`);
   }
+  sumUp();
   await sql`ANALYZE`;
   await sql.end();
 }

@@ -101,7 +101,11 @@ async function fill(redis, keys, { events, stream }, progress) {
     ['platform/ids.js', 'platform/shards.js', 'ledger/usage-event.js'].map(fromDist),
   );
   const settlement = encodeSettlement({
-    ...{ outcome: 'completed', status: 200, latencyUs: 1234, requestBytes: 0, responseBytes: 221 },
+    outcome: 'completed',
+    status: 200,
+    latencyUs: 1234,
+    requestBytes: 0,
+    responseBytes: 221,
   });
   for (let made = 0; made < events; made += eventsPerTrip) {
     progress(`${made} of ${events} events made`);

@@ -129,7 +129,9 @@ export class Stage {
   async database(name) {
     const server = await this.once('postgres', async () => {
       const started = await startPostgres({
-        ...{ dataDir: this.file('postgres'), runDir: this.scratch.runDir, logFile: this.file('postgres.log') },
+        dataDir: this.file('postgres'),
+        runDir: this.scratch.runDir,
+        logFile: this.file('postgres.log'),
       });
       return { ...started, watched: this.#watch({ pid: started.pid, extent: 'tree' }) };
     });
@@ -184,7 +186,9 @@ export class Stage {
   redisCluster(name) {
     return this.once(`cluster ${name}`, async () => {
       const { url, nodes } = await startRedisCluster({
-        ...{ dir: this.file(`cluster-${name}`), runDir: this.scratch.runDir, ...durable },
+        dir: this.file(`cluster-${name}`),
+        runDir: this.scratch.runDir,
+        ...durable,
       });
       const watch = (/** @type {boolean} */ isReplica) =>
         nodes.filter((node) => node.isReplica === isReplica).map(({ pid }) => this.#watch({ pid, extent: 'process' }));

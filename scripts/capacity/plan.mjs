@@ -2,7 +2,7 @@
 // How much of each part of an installation a load needs, from measured costs. Pure arithmetic: docs/scaling.md says what it leaves out.
 
 /**
- * A measured cost. `source` is a text of docs/performance.md or docs/scaling.md, where the measurement stands.
+ * A measured cost. `source` is a text of docs/performance.md or docs/scaling.md, which has the measurement.
  * @typedef {{ readonly value: number, readonly source: string }} Cost
  */
 
@@ -61,7 +61,12 @@ export function plan(load) {
   const isBeyond = load.callsPerSecond > COSTS.writerMaxPerSecond.value * FULL;
   const step = redisNodes > 1 ? 'a Redis cluster' : gateways > 1 ? 'several workers' : 'one process of each kind';
   return {
-    ...{ step, gateways, gatewayCores, redisNodes, redisCores, isBeyond },
+    step,
+    gateways,
+    gatewayCores,
+    redisNodes,
+    redisCores,
+    isBeyond,
     lines: [
       ...serving(load, { gateways, gatewayCores }),
       redisLine(load, { redisNodes, redisCores }),
@@ -78,7 +83,7 @@ function planGateways(rate) {
   return { gateways, gatewayCores: (rate * gatewayMicros(rate / gateways)) / 1e6 };
 }
 
-/** What a call costs a gateway process that has so many a second. @param {number} rate */
+/** What a call costs a gateway process. @param {number} rate calls a second */
 export const gatewayMicros = (rate) =>
   between(rate, [
     [1_000, COSTS.gatewayAt1000.value],
@@ -120,7 +125,7 @@ function serving({ callsPerSecond }, { gateways, gatewayCores }) {
   ];
 }
 
-/** The most calls a second for which so many gateways are enough, by halving. @param {number} gateways */
+/** The most calls a second for which this many gateways are enough, by halving. @param {number} gateways */
 function mostFor(gateways) {
   let [low, high] = [0, gateways * 40_000];
   while (high - low > 1) {

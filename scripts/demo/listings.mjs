@@ -13,9 +13,6 @@
  *   example?: object }} Operation
  */
 
-/** Counts up with every change of the listings below: a later start then brings the listings of an earlier demo up to date. */
-export const demoVersion = 3;
-
 const integer = (/** @type {string} */ description) => ({ type: 'integer', description });
 
 /** @type {Operation} */

@@ -7,7 +7,7 @@
 import { rmSync } from 'node:fs';
 import { request } from '../local/api.mjs';
 import { readJson, writeJson } from '../local/files.mjs';
-import { demoListings, demoVersion, endpointOf } from './listings.mjs';
+import { demoListings, endpointOf } from './listings.mjs';
 
 /**
  * @typedef {import('../local/api.mjs').Key} Key
@@ -18,7 +18,6 @@ import { demoListings, demoVersion, endpointOf } from './listings.mjs';
  * @property {Key} provider
  * @property {Key} buyer
  * @property {{ id: string, name: string, try_path: string }[]} services
- * @property {number} [version] `demoVersion` of the listings; absent before listings had operations
  *
  * @typedef {object} DemoOptions
  * @property {string} baseUrl
@@ -53,23 +52,10 @@ export async function ensureDemo(options) {
   if (registeredPort !== demoPort) {
     for (const { id, name } of existing.services) await moveListing(baseUrl, existing.provider, id, name, demoPort);
   }
-  const isCurrent = existing.version === demoVersion;
-  if (existing.base_url === baseUrl && isCurrent) return existing;
-  const services = isCurrent ? existing.services : await renewListings(existing, options);
-  const moved = { ...existing, base_url: baseUrl, services, version: demoVersion };
+  if (existing.base_url === baseUrl) return existing;
+  const moved = { ...existing, base_url: baseUrl };
   writeJson(demoFile, moved);
   return moved;
-}
-
-/**
- * Brings the listings of an earlier demo up to date, and makes those that it did not have.
- * @param {Demo} demo @param {DemoOptions} options
- */
-async function renewListings({ provider, services }, { baseUrl, demoPort }) {
-  for (const { id, name } of services) await renewListing(baseUrl, provider, id, name);
-  const isNew = (/** @type {string} */ name) => !services.some((service) => service.name === name);
-  const added = demoListings.filter(({ listing }) => isNew(listing.name));
-  return [...services, ...(await makeListings(baseUrl, provider, demoPort, added))];
 }
 
 /** @param {DemoOptions} options @returns {Promise<Demo>} */
@@ -104,7 +90,7 @@ async function makeFrom(partial, { baseUrl, demoPort, demoFile, partialFile, boo
     // A second request with the same reference makes no second credit.
     reference: `demo ${buyer.key_id}`,
   });
-  const demo = { base_url: baseUrl, admin, provider, buyer, services: made.services, version: demoVersion };
+  const demo = { base_url: baseUrl, admin, provider, buyer, services: made.services };
   writeJson(demoFile, demo);
   rmSync(partialFile, { force: true });
   return demo;
@@ -119,12 +105,12 @@ async function makeKey(baseUrl, role, bootstrapToken) {
 
 /**
  * Makes the listings. Those that an interrupted start has made are kept, and get the present port.
- * @param {string} baseUrl @param {Key} provider @param {number} demoPort @param {typeof demoListings} [listings]
+ * @param {string} baseUrl @param {Key} provider @param {number} demoPort
  */
-async function makeListings(baseUrl, provider, demoPort, listings = demoListings) {
+async function makeListings(baseUrl, provider, demoPort) {
   const { services: existing } = await callApi(baseUrl, 'GET', '/services?mine=true', provider);
   const services = [];
-  for (const { tryPath, listing } of listings) {
+  for (const { tryPath, listing } of demoListings) {
     const { name } = listing;
     let id = existing.find((/** @type {{ name: string }} */ other) => other.name === name)?.id;
     if (id !== undefined) await moveListing(baseUrl, provider, id, name, demoPort);
@@ -136,31 +122,15 @@ async function makeListings(baseUrl, provider, demoPort, listings = demoListings
   return services;
 }
 
-/** @param {string} baseUrl @param {Key} provider @param {string} id @param {string} name @param {number} demoPort */
+/**
+ * Changes the endpoint of a listing, unless somebody who tried the demo out has removed it.
+ * @param {string} baseUrl @param {Key} provider @param {string} id @param {string} name @param {number} demoPort
+ */
 async function moveListing(baseUrl, provider, id, name, demoPort) {
   const endpoint = endpointOf(name, demoPort);
   if (endpoint === null) return;
-  await changeListing(baseUrl, provider, id, { endpoint });
-}
-
-/**
- * Tells how an earlier demo's listing is called now. Its price and status stay: somebody may have changed them.
- * @param {string} baseUrl @param {Key} provider @param {string} id @param {string} name
- */
-async function renewListing(baseUrl, provider, id, name) {
-  const found = demoListings.find(({ listing }) => listing.name === name);
-  if (found === undefined) return;
-  const { description, operations } = found.listing;
-  await changeListing(baseUrl, provider, id, { description, operations });
-}
-
-/**
- * Changes a listing, unless somebody who tried the demo out has removed it.
- * @param {string} baseUrl @param {Key} provider @param {string} id @param {object} change
- */
-async function changeListing(baseUrl, provider, id, change) {
   try {
-    await callApi(baseUrl, 'PATCH', `/services/${id}`, provider, change);
+    await callApi(baseUrl, 'PATCH', `/services/${id}`, provider, { endpoint });
   } catch (error) {
     if (!(error instanceof UnexpectedAnswer && error.status === 404)) throw error;
   }

@@ -107,11 +107,16 @@ function initialise(dataDir, programs, user, { password, durable, database }) {
   giveTo(user, passwordFile);
   try {
     const args = [
-      ...['--pgdata', unfinished, '--username', superuser, '--pwfile', passwordFile],
+      `--pgdata=${unfinished}`,
+      `--username=${superuser}`,
+      `--pwfile=${passwordFile}`,
       // Other users of this machine can reach a loopback port too, so everybody needs the password.
       '--auth=scram-sha-256',
       // Postgres' own rules for UTF-8: the same order and case on every machine, whatever its C library.
-      ...['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'],
+      '--encoding=UTF8',
+      '--locale=C',
+      '--locale-provider=builtin',
+      '--builtin-locale=C.UTF-8',
       ...(durable ? [] : ['--no-sync']),
     ];
     runAs(user, programs.initdb, args, { cwd: unfinished });
@@ -149,7 +154,11 @@ async function startOn(port, { dataDir, runDir, name, logFile }, programs, user,
   // SIGINT asks Postgres for a fast shutdown. SIGTERM would wait until every client has left.
   const child = spawnOwned({
     ...commandAs(user, programs.postgres, args),
-    ...{ runDir, name, logFile, cwd: dataDir, stopSignal: 'SIGINT' },
+    runDir,
+    name,
+    logFile,
+    cwd: dataDir,
+    stopSignal: 'SIGINT',
   });
   try {
     await waitUntilReady(child, () => isReady(dataDir, child.pid), { timeoutMs: readyTimeoutMs, logFile });

@@ -100,7 +100,7 @@ const recordPath = (runDir, name) => path.join(runDir, `${name}.json`);
  * @param {NodeJS.Signals} stopSignal
  * @returns {ProcessRecord}
  */
-export function recordProcess(runDir, name, pid, stopSignal = 'SIGTERM') {
+function recordProcess(runDir, name, pid, stopSignal = 'SIGTERM') {
   // A child that is gone already has no identity. Its record gets an empty one, which matches no process: no later process with
   // the same pid gets a signal that was meant for the child.
   const record = { pid, identity: processIdentity(pid) ?? '', stopSignal };
@@ -109,7 +109,7 @@ export function recordProcess(runDir, name, pid, stopSignal = 'SIGTERM') {
 }
 
 /** @param {string} runDir @param {string} name */
-export function forgetProcess(runDir, name) {
+function forgetProcess(runDir, name) {
   rmSync(recordPath(runDir, name), { force: true });
 }
 

@@ -77,12 +77,16 @@ export async function startRedisCluster(options) {
           runDir,
           name: `${path.basename(dir)}-node-${at}`,
           args: [
-            ...['--cluster-enabled', 'yes', '--cluster-config-file', 'nodes.conf', '--cluster-port', String(busPort)],
-            ...['--cluster-node-timeout', String(nodeTimeoutMs)],
-            // Redis waits five seconds for more replicas, to serve them together.
-            ...['--repl-diskless-sync-delay', '0'],
-            // Otherwise one missing master stops the accounts of all others.
-            ...['--cluster-require-full-coverage', 'no'],
+            ...settingArgs({
+              'cluster-enabled': 'yes',
+              'cluster-config-file': 'nodes.conf',
+              'cluster-port': busPort,
+              'cluster-node-timeout': nodeTimeoutMs,
+              // Redis waits five seconds for more replicas, to serve them together.
+              'repl-diskless-sync-delay': 0,
+              // Otherwise one missing master stops the accounts of all others.
+              'cluster-require-full-coverage': 'no',
+            }),
             ...(behind === undefined ? [] : announce(announced, at)),
             ...(options.args ?? []),
           ],
@@ -96,7 +100,10 @@ export async function startRedisCluster(options) {
       /** @type {ClusterNode} */
       const node = {
         ...first,
-        ...{ busPort, master: at % masters, isReplica: at >= masters, announced: reached },
+        busPort,
+        master: at % masters,
+        isReplica: at >= masters,
+        announced: reached,
         restart: async () => {
           Object.assign(node, await start(first.port));
           if (node.port !== first.port) throw new Error(`port ${first.port} was taken by another program meanwhile`);
@@ -147,7 +154,9 @@ async function form(nodes, masters, say) {
   }
   await until(async () => {
     for (const node of nodes) {
-      if (!(await say(node, 'CLUSTER INFO')).includes('cluster_state:ok')) return false;
+      const info = await say(node, 'CLUSTER INFO');
+      // Without full coverage a node says 'ok' before it has heard of the slots of all others.
+      if (!info.includes('cluster_state:ok') || !info.includes(`cluster_slots_ok:${slots}\r`)) return false;
       if ((await say(node, 'INFO replication')).includes('master_link_status:down')) return false;
     }
     return true;
@@ -155,10 +164,17 @@ async function form(nodes, masters, say) {
 }
 
 /** @param {NodePorts} ports @param {number} at @returns {string[]} */
-const announce = ({ port, busPort }, at) => [
-  ...['--cluster-announce-ip', '127.0.0.1', '--cluster-announce-port', String(port)],
-  ...['--cluster-announce-bus-port', String(busPort), '--bind-source-addr', `127.0.1.${at + 1}`],
-];
+const announce = ({ port, busPort }, at) =>
+  settingArgs({
+    'cluster-announce-ip': '127.0.0.1',
+    'cluster-announce-port': port,
+    'cluster-announce-bus-port': busPort,
+    'bind-source-addr': `127.0.1.${at + 1}`,
+  });
+
+/** @param {Record<string, string | number>} settings of Redis @returns {string[]} arguments of `redis-server` */
+export const settingArgs = (settings) =>
+  Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)]);
 
 /** @param {number} port @param {string} auth @param {string} command @returns {Promise<string>} the replies as they were sent */
 async function ask(port, auth, command) {

@@ -10,7 +10,7 @@ export type Actor = {
   readonly requestId: string | null;
 };
 
-export type SubjectType = 'account' | 'key' | 'service' | 'reconciliation';
+type SubjectType = 'account' | 'key' | 'service' | 'reconciliation';
 
 /** What an operator did. `before` and `after` have the fields that changed, in the form of the API, and never a secret. */
 export type Act = Actor & {

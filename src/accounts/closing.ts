@@ -12,7 +12,7 @@ import { formatUsd } from '../platform/money.ts';
 import type { Sql, Tx } from '../platform/postgres.ts';
 import { type Actor, recordAct } from './audit.ts';
 
-export type ClosingOptions = {
+type ClosingOptions = {
   readonly sql: Sql;
   readonly state: KeyStateStore;
   /** This gateway's own cache. It is told directly, without waiting for the message that tells the other gateways. */
@@ -20,14 +20,14 @@ export type ClosingOptions = {
   readonly wallets: { read(accountId: string): Promise<{ balanceMicros: number; heldMicros: number }> };
 };
 
-export type ClosedAccount = { readonly accountId: string; readonly ownerId: string; readonly closedAt: Date };
+type ClosedAccount = { readonly accountId: string; readonly ownerId: string; readonly closedAt: Date };
 
 /** The label of every closed account, in place of its own. */
 const CLOSED_LABEL = '(closed)';
 
 /**
  * What is kept of the record of a change to a listing of a closed account. All else may name somebody: names, descriptions,
- * endpoints, paths, links. A field that listings get later is erased until it stands here.
+ * endpoints, paths, links. A field that listings get later is erased until it is listed here.
  */
 const KEPT_OF_LISTINGS = ['status', 'price', 'max_price', 'free_calls', 'category', 'protocol', 'timeout_seconds'];
 

@@ -1,4 +1,5 @@
-import { type CreatedKey, openAccount } from '../keys/keys.ts';
+import type { CreatedKey } from '../keys/key-fields.ts';
+import { openAccount } from '../keys/keys.ts';
 import type { Sql } from '../platform/postgres.ts';
 import { adminAct, recordAct } from './audit.ts';
 
@@ -9,7 +10,7 @@ import { adminAct, recordAct } from './audit.ts';
 export function createAdmin(sql: Sql, label: string): Promise<CreatedKey> {
   return sql.begin(async (tx) => {
     const created = await openAccount(tx, label, 'admin');
-    await recordAct(tx, adminAct({ actor: 'create-admin', actorAccountId: null, requestId: null }, created.accountId));
+    await recordAct(tx, adminAct({ actor: 'create-admin', actorAccountId: null, requestId: null }, created.account_id));
     return created;
   });
 }

@@ -5,7 +5,7 @@ import { formatUsd, microsToUsd } from '../platform/money.ts';
 import { type Sql, sqlState, type Tx } from '../platform/postgres.ts';
 import { type Actor, recordAct } from './audit.ts';
 
-export type NewDebit = Pick<Debit, 'accountId' | 'amountMicros' | 'reference' | 'reason'>;
+type NewDebit = Pick<Debit, 'accountId' | 'amountMicros' | 'reference' | 'reason'>;
 
 /** Lets the wallet decide a debit that is begun, and stores the outcome. */
 export type DebitCarrier = Pick<DebitWallets, 'carryOut'>;

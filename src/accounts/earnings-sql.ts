@@ -1,4 +1,3 @@
-import { isRolledUp } from '../ledger/rollups/backlog.ts';
 import type { Sql, Tx } from '../platform/postgres.ts';
 import type { TimeRange } from './time-range.ts';
 
@@ -11,24 +10,22 @@ export type EarningsSums = {
   /** The platform's share of it. */
   readonly feesMicros: number;
 };
-export type ServiceEarnings = EarningsSums & { readonly serviceId: string; readonly serviceName: string };
+type ServiceEarnings = EarningsSums & { readonly serviceId: string; readonly serviceName: string };
 /** `day`: YYYY-MM-DD, UTC. */
-export type DayEarnings = EarningsSums & { readonly day: string };
+type DayEarnings = EarningsSums & { readonly day: string };
 
-export type Earnings = {
+type Earnings = {
   readonly byService: readonly ServiceEarnings[];
   readonly byDay: readonly DayEarnings[];
   /** Sum of the payouts within the range. */
   readonly paidOutMicros: number;
   /** What the platform owes the provider now, whatever the range: the balance of its earnings ledger. */
   readonly payableMicros: number;
-  /** Whether the sums have all calls. Not for some time after an upgrade from a version that did not sum by hour. */
-  readonly isComplete: boolean;
 };
 
 /**
  * Earnings of a provider on the days of the range. All of it is read from one snapshot, so without a range
- * `payable = gross − fees − paid out` holds to the micro-dollar if the sums are complete.
+ * `payable = gross − fees − paid out` holds to the micro-dollar.
  *
  * Tested by test/routes/earnings.test.ts.
  */
@@ -38,7 +35,6 @@ export async function selectEarnings(sql: Sql, providerId: string, range: TimeRa
       ...(await selectSums(tx, providerId, range)),
       paidOutMicros: await selectPaidOut(tx, providerId, range),
       payableMicros: await selectPayable(tx, providerId),
-      isComplete: await isRolledUp(tx),
     }),
     'ISOLATION LEVEL REPEATABLE READ READ ONLY',
   );

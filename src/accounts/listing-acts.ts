@@ -87,7 +87,7 @@ const DERIVED = ['price_label', 'free_calls_label', 'quality', 'proxy_path', 'up
 
 /** What can be changed of a listing, as the API shows it: secrets only by their names, operations only by what calls need of them. */
 function fieldsOf(listing: Listing): Record<string, unknown> {
-  const shown: Record<string, unknown> = { ...fullItem(listing, UNKNOWN_QUALITY, 'en', { withEndpoint: true }) };
+  const shown = fullItem('owner', { listing, quality: UNKNOWN_QUALITY, language: 'en' });
   for (const name of DERIVED) delete shown[name];
   return listing.operationTerms === null ? shown : { ...shown, operations: operationsOf(listing.operationTerms) };
 }

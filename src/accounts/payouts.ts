@@ -13,10 +13,9 @@ export type Payout = {
   readonly createdAt: Date;
 };
 
-export type NewPayout = Omit<Payout, 'createdAt'>;
+type NewPayout = Omit<Payout, 'createdAt'>;
 
 const UNIQUE_VIOLATION = '23505';
-const FOREIGN_KEY_VIOLATION = '23503';
 
 /**
  * Stores a payout in one transaction: its row, its journal entries (the account's earnings down, the platform's cash up), the
@@ -31,23 +30,29 @@ export async function storePayout(
   payout: NewPayout,
   by: Actor,
 ): Promise<{ readonly payout: Payout; readonly created: boolean } | null> {
-  const stored = await selectSame(sql, payout);
-  if (stored !== null) return { payout: stored, created: false };
   try {
-    return { payout: await sql.begin((tx) => insertPayout(tx, payout, by)), created: true };
+    return await sql.begin((tx) => storeInTransaction(tx, payout, by));
   } catch (error) {
-    if (sqlState(error) === FOREIGN_KEY_VIOLATION) return null;
     if (sqlState(error) !== UNIQUE_VIOLATION) throw error;
-    // Another request stored this reference at the same moment. It is committed: the insertion waited for that.
-    const same = await selectSame(sql, payout);
-    if (same === null) throw error;
-    return { payout: same, created: false };
+    // At the same moment another account was paid under this reference. That payout is committed by now, so the second attempt
+    // finds it and throws `conflict`.
+    return sql.begin((tx) => storeInTransaction(tx, payout, by));
   }
 }
 
+async function storeInTransaction(tx: Tx, payout: NewPayout, by: Actor) {
+  // Locking the account lets its payouts in one at a time. A lock is also written to the log: so when the payout is found stored, the
+  // commit waits until the synchronous standby has it too, which the first commit may not have done.
+  const accounts = await tx<object[]>`SELECT FROM accounts WHERE id = ${payout.accountId} FOR NO KEY UPDATE`;
+  if (accounts.length === 0) return null;
+  const stored = await selectSame(tx, payout);
+  if (stored !== null) return { payout: stored, created: false };
+  return { payout: await insertPayout(tx, payout, by), created: true };
+}
+
 /** @throws ApiError `conflict` when the reference belongs to another account or amount */
-async function selectSame(sql: Sql, { accountId, amountMicros, reference }: NewPayout): Promise<Payout | null> {
-  const [stored] = await sql<Payout[]>`
+async function selectSame(tx: Tx, { accountId, amountMicros, reference }: NewPayout): Promise<Payout | null> {
+  const [stored] = await tx<Payout[]>`
     SELECT account_id AS "accountId", amount AS "amountMicros", reference, created_at AS "createdAt"
     FROM payouts WHERE reference = ${reference}`;
   if (stored === undefined) return null;

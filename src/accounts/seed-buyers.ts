@@ -6,7 +6,7 @@ import type { Sql, Tx } from '../platform/postgres.ts';
 /** A buyer's account with one key and one credit, made in bulk. */
 export type SeededBuyer = { readonly accountId: string; readonly keyId: string; readonly secret: string };
 
-export type SeedBatch = {
+type SeedBatch = {
   readonly buyers: number;
   /** Micro-USD credited to each buyer; with 0 there is no credit. */
   readonly balanceMicros: number;

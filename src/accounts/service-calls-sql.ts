@@ -1,6 +1,8 @@
 import { SERVICE_FAILURES } from '../ledger/rollups/call-class.ts';
 import { COUNTED_SQL } from '../ledger/usage-event.ts';
+import { selectList } from '../platform/fields.ts';
 import type { Sql } from '../platform/postgres.ts';
+import { CALL, type CallRow } from './call-fields.ts';
 import { clampTime, type TimeRange, utcDay } from './time-range.ts';
 import { lowestId } from './usage-sql.ts';
 
@@ -19,7 +21,7 @@ const FAILED = SERVICE_FAILURES.map((why) => `refunded:${why}`);
 
 export const OUTCOMES = ['completed', 'failed'] as const;
 
-export type ServiceCallsFilter = TimeRange & {
+type ServiceCallsFilter = TimeRange & {
   readonly serviceId: string;
   readonly outcome: (typeof OUTCOMES)[number] | null;
 };
@@ -29,23 +31,9 @@ export type Place = { readonly hourMs: number; readonly usageId: string };
 /** Behind all calls of its hour. */
 const LAST_ID = '00000000-0000-0000-0000-000000000000';
 
-/** A call as its provider may see it. `accountId` must not be shown: make a pseudonym of it. */
-export type ServiceCall = {
-  readonly usageId: string;
-  readonly accountId: string;
-  readonly providerId: string;
-  readonly method: string;
-  readonly path: string;
-  readonly status: number;
-  readonly amountMicros: number;
-  readonly feeMicros: number;
-  readonly freeTier: boolean;
-  readonly outcome: string;
-  readonly latencyUs: number;
-  readonly requestBytes: number;
-  readonly responseBytes: number;
-  readonly createdAt: Date;
-};
+/** All calls of a list are of one service, whose name would need a join. */
+type ServiceCall = Omit<CallRow, 'service_name'>;
+const COLUMNS = selectList(CALL, ['service_name']);
 
 type Row = ServiceCall & { readonly hourMs: number };
 
@@ -77,7 +65,7 @@ export async function selectServiceCalls(
     found.push(...(newest ?? (await selectCallsOf(sql, filter, after, group, needed))));
     if (found.length <= limit) continue;
     const calls = found.slice(0, limit);
-    const { hourMs, usageId } = calls.at(-1) as Row;
+    const { hourMs, usage_id: usageId } = calls.at(-1) as Row;
     return { calls, next: { hourMs, usageId } };
   }
   return { calls: found, next: null };
@@ -101,7 +89,7 @@ function selectHours(sql: Sql, filter: ServiceCallsFilter, after: Place | null):
     ORDER BY hour DESC LIMIT ${MAX_HOURS + 1}`;
 }
 
-/** The hours from `at` on that are of one day, as many as are needed for so many calls. */
+/** The hours from `at` on that are of one day, as many as are needed for this many calls. */
 function sameDay(hours: readonly Hour[], at: number, needed: number): Hour[] {
   const day = utcDay((hours[at] as Hour).hourMs);
   const group: Hour[] = [];
@@ -114,7 +102,7 @@ function sameDay(hours: readonly Hour[], at: number, needed: number): Hour[] {
   return group;
 }
 
-/** From so many calls in an hour on, a service may have a good part of all calls of that hour. */
+/** From this many calls in an hour on, a service may have a good part of all calls of that hour. */
 const BUSY_HOUR = 2_000;
 /** Maximum calls of all services that are looked through for those of a busy one: about 20 ms. */
 const MAX_SCAN = 20_000;
@@ -135,20 +123,15 @@ async function selectNewest(
   const [firstMs, lastMs] = [hourMs - CLOCK_SLACK_MS, hourMs + HOUR_MS + CLOCK_SLACK_MS];
   const isWithin = after !== null && after.hourMs === hourMs;
   const rows = await sql.anew<Row[]>`
-    SELECT ${columns(sql)}, ${hourMs}::bigint AS "hourMs"
+    SELECT ${sql.text(COLUMNS)}, ${hourMs}::bigint AS "hourMs"
     FROM (SELECT * FROM calls
           WHERE day >= ${utcDay(firstMs)} AND day <= ${utcDay(lastMs)} AND usage_id >= ${lowestId(firstMs)}
             AND usage_id < ${isWithin ? after.usageId : lowestId(lastMs)}
-          ORDER BY day DESC, usage_id DESC LIMIT ${MAX_SCAN}) AS newest
+          ORDER BY day DESC, usage_id DESC LIMIT ${MAX_SCAN}) AS c
     WHERE created_at >= ${new Date(hourMs)} AND created_at < ${new Date(hourMs + HOUR_MS)} AND ${matching(sql, filter)}
     ORDER BY usage_id DESC LIMIT ${needed}`;
   return rows.length < needed ? null : rows;
 }
-
-const columns = (sql: Sql) => sql`
-  usage_id AS "usageId", account_id AS "accountId", provider_id AS "providerId", method, path, status, amount AS "amountMicros",
-  fee AS "feeMicros", free_tier AS "freeTier", outcome, latency_us AS "latencyUs", request_bytes AS "requestBytes",
-  response_bytes AS "responseBytes", created_at AS "createdAt"`;
 
 const matching = (sql: Sql, { serviceId, fromMs, toMs, outcome }: ServiceCallsFilter) => sql`
   service_id = ${serviceId} AND ${sql.text(COUNTED_SQL)}
@@ -178,11 +161,11 @@ function selectCallsOf(
                 ${ends.map((ms) => lowestId(ms + CLOCK_SLACK_MS))}::uuid[]) AS h (hour, ends, lowest, highest)
     JOIN key_hours k ON k.service_id = ${serviceId} AND k.hour = h.hour ${outcome === 'failed' ? sql`AND k.failed > 0` : sql``}
     CROSS JOIN LATERAL (
-      SELECT ${columns(sql)} FROM calls
+      SELECT ${sql.text(COLUMNS)} FROM calls c
       WHERE key_id = k.key_id AND ${matching(sql, filter)}
         AND day >= ${utcDay(firstMs)} AND day <= ${utcDay(lastMs)}
         AND usage_id >= h.lowest AND usage_id < h.highest AND created_at >= h.hour AND created_at < h.ends
         ${after === null ? sql`` : sql`AND (h.hour < ${new Date(after.hourMs)} OR usage_id < ${after.usageId})`}
       ORDER BY usage_id DESC LIMIT ${limit}) AS c
-    ORDER BY h.hour DESC, c."usageId" DESC LIMIT ${limit}`;
+    ORDER BY h.hour DESC, c.usage_id DESC LIMIT ${limit}`;
 }

@@ -1,4 +1,3 @@
-import { isRolledUp } from '../ledger/rollups/backlog.ts';
 import type { Sql, Tx } from '../platform/postgres.ts';
 import { microsOf, type Place, timeOf } from './place.ts';
 import type { TimeRange } from './time-range.ts';
@@ -6,7 +5,7 @@ import type { TimeRange } from './time-range.ts';
 /** Which money of an account a statement is about: what it can spend, or what its services have earned. */
 export type StatementLedger = 'wallet' | 'earnings';
 
-export type MovementKind = 'credit' | 'charge' | 'debit' | 'earning' | 'fee' | 'payout';
+type MovementKind = 'credit' | 'charge' | 'debit' | 'earning' | 'fee' | 'payout';
 
 /**
  * A movement of money. What calls of an hour cost stands at its last microsecond, and what they earned at its beginning. So credits come
@@ -35,7 +34,7 @@ export type StatementPage = {
   readonly balanceMicros: number;
 };
 
-export type StatementRequest = TimeRange & {
+type StatementRequest = TimeRange & {
   readonly accountId: string;
   readonly ledger: StatementLedger;
   /** The last movement of the page before; null: from the newest. */
@@ -78,7 +77,7 @@ type Row = Omit<Movement, 'place' | 'balanceMicros'> & { readonly micros: number
  */
 export async function selectStatement(sql: Sql, request: StatementRequest): Promise<StatementPage> {
   return sql.begin(async (tx) => {
-    const sources = await sourcesOf(tx, request);
+    const sources = sourcesOf(tx, request);
     const balanceMicros = (await selectBalance(tx, request)) - (await sumNewer(tx, sources, request));
     const movements: Movement[] = [];
     let left = balanceMicros;
@@ -90,16 +89,15 @@ export async function selectStatement(sql: Sql, request: StatementRequest): Prom
   }, 'ISOLATION LEVEL REPEATABLE READ READ ONLY');
 }
 
-async function sourcesOf(tx: Tx, { accountId, ledger }: StatementRequest): Promise<Source[]> {
-  const hasHours = await isRolledUp(tx);
+function sourcesOf(tx: Tx, { accountId, ledger }: StatementRequest): Source[] {
   if (ledger === 'earnings') {
     const payouts = tx`payouts m WHERE m.account_id = ${accountId}`;
-    return [earnings(tx, accountId, hasHours), moved(tx, payouts, tx`m.created_at`, 'payout')];
+    return [earnings(tx, accountId), moved(tx, payouts, tx`m.created_at`, 'payout')];
   }
   const credits = tx`credits m WHERE m.account_id = ${accountId}`;
   const debits = tx`debits m WHERE m.account_id = ${accountId} AND m.state = 'taken'`;
   return [
-    charges(tx, accountId, hasHours),
+    charges(tx, accountId),
     moved(tx, credits, tx`m.created_at`, 'credit'),
     moved(tx, debits, tx`m.ended_at`, 'debit'),
   ];
@@ -111,7 +109,12 @@ function moved(tx: Tx, from: Fragment, at: Fragment, kind: 'credit' | 'debit' | 
   const rest = tx`lpad(m.journal_id::text, 16, '0')`;
   const reason = kind === 'debit' ? tx`m.reason` : tx`NULL::text`;
   return {
-    ...{ from, at, rest, indexed: at, lagHours: 0, group: null },
+    from,
+    at,
+    rest,
+    indexed: at,
+    lagHours: 0,
+    group: null,
     amount: kind === 'credit' ? tx`m.amount` : tx`-m.amount`,
     columns: tx`${kind}::text AS kind, NULL::timestamptz AS hour, NULL::uuid AS service_id, m.reference, ${reason} AS reason`,
     order: tx`${at} DESC, m.journal_id DESC`,
@@ -120,15 +123,13 @@ function moved(tx: Tx, from: Fragment, at: Fragment, kind: 'credit' | 'debit' | 
 
 const hourEnd = (tx: Tx) => tx`(m.hour + interval '3599.999999 seconds')`;
 
-function charges(tx: Tx, accountId: string, hasHours: boolean): Source {
-  const hours = hasHours
-    ? tx`key_hours`
-    : tx`(SELECT c.account_id, date_trunc('hour', c.created_at, 'UTC') AS hour, c.service_id, sum(c.amount)::bigint AS spent
-          FROM api_keys k JOIN calls c ON c.key_id = k.key_id AND c.account_id = k.account_id
-          WHERE k.account_id = ${accountId} GROUP BY 1, 2, 3)`;
+function charges(tx: Tx, accountId: string): Source {
   return {
-    from: tx`${hours} m WHERE m.account_id = ${accountId} AND m.spent > 0`,
-    ...{ at: hourEnd(tx), rest: tx`m.service_id::text`, indexed: tx`m.hour`, lagHours: 1 },
+    from: tx`key_hours m WHERE m.account_id = ${accountId} AND m.spent > 0`,
+    at: hourEnd(tx),
+    rest: tx`m.service_id::text`,
+    indexed: tx`m.hour`,
+    lagHours: 1,
     amount: tx`-m.spent`,
     columns: tx`'charge' AS kind, m.hour, m.service_id, NULL::text AS reference, NULL::text AS reason`,
     // Of several keys of the account.
@@ -138,16 +139,14 @@ function charges(tx: Tx, accountId: string, hasHours: boolean): Source {
 }
 
 /** Two movements for each hour and service: what buyers paid, and then the platform's share of it. */
-function earnings(tx: Tx, accountId: string, hasHours: boolean): Source {
-  const hours = hasHours
-    ? tx`service_hours`
-    : tx`(SELECT c.provider_id, date_trunc('hour', c.created_at, 'UTC') AS hour, c.service_id,
-                 sum(c.amount)::bigint AS charged, sum(c.fee)::bigint AS fees
-          FROM calls c WHERE c.provider_id = ${accountId} GROUP BY 1, 2, 3)`;
+function earnings(tx: Tx, accountId: string): Source {
   const parts = tx`(VALUES ('earning', m.charged, ''), ('fee', -m.fees, '-fee')) AS part (kind, amount, suffix)`;
   return {
-    from: tx`${hours} m CROSS JOIN LATERAL ${parts} WHERE m.provider_id = ${accountId} AND part.amount <> 0`,
-    ...{ at: tx`m.hour`, rest: tx`m.service_id::text || part.suffix`, indexed: tx`m.hour`, lagHours: 0 },
+    from: tx`service_hours m CROSS JOIN LATERAL ${parts} WHERE m.provider_id = ${accountId} AND part.amount <> 0`,
+    at: tx`m.hour`,
+    rest: tx`m.service_id::text || part.suffix`,
+    indexed: tx`m.hour`,
+    lagHours: 0,
     amount: tx`part.amount`,
     columns: tx`part.kind, m.hour, m.service_id, NULL::text AS reference, NULL::text AS reason`,
     group: null,

@@ -5,7 +5,7 @@ import { lockKeyStates, updateAccountStatus } from '../keys/keys-sql.ts';
 import type { Sql } from '../platform/postgres.ts';
 import { type Act, type Actor, recordAct } from './audit.ts';
 
-export type SuspensionOptions = {
+type SuspensionOptions = {
   readonly sql: Sql;
   readonly state: KeyStateStore;
   /** This gateway's own cache. It is told directly, without waiting for the message that tells the other gateways. */
@@ -14,7 +14,7 @@ export type SuspensionOptions = {
 
 type Status = Exclude<AccountStatus, 'closed'>;
 
-export type Account = { readonly accountId: string; readonly ownerId: string; readonly status: AccountStatus };
+type Account = { readonly accountId: string; readonly ownerId: string; readonly status: AccountStatus };
 
 /**
  * Suspends and resumes accounts, in the way that keys are revoked. Postgres commits the change and tells gateways to forget the

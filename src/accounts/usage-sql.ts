@@ -1,5 +1,6 @@
 import { dayOfId, timeOfId } from '../platform/ids.ts';
 import type { Sql, Tx } from '../platform/postgres.ts';
+import { CALL_SELECT, type CallRow } from './call-fields.ts';
 import { clampTime, MAX_TIME_MS, type TimeRange, utcDay } from './time-range.ts';
 
 /** What a list of calls may be asked for. `refunded`: for any reason, calls whose gateway died included. */
@@ -13,30 +14,6 @@ export type UsageFilter = TimeRange & {
   readonly outcome: (typeof OUTCOMES)[number] | null;
 };
 
-/** One recorded call. Amounts in micro-USD, latency in microseconds. */
-export type CallRecord = {
-  readonly usageId: string;
-  readonly accountId: string;
-  readonly keyId: string;
-  readonly providerId: string;
-  readonly serviceId: string;
-  readonly serviceName: string;
-  readonly method: string;
-  readonly path: string;
-  /**
-   * The HTTP status sent to the caller; 499 if the caller left before one was sent; 0 when the gateway died, since then nobody
-   * knows what was sent.
-   */
-  readonly status: number;
-  readonly amountMicros: number;
-  readonly feeMicros: number;
-  readonly freeTier: boolean;
-  readonly outcome: string;
-  readonly latencyUs: number;
-  readonly requestBytes: number;
-  readonly responseBytes: number;
-  readonly createdAt: Date;
-};
 /**
  * By how much the gateway's clock and Redis's clock may differ before a query misses a call. Ids carry the gateway's time, and
  * `created_at` Redis's. A time range selects by `created_at`; ids only narrow the search to partitions and a range of the index.
@@ -49,7 +26,7 @@ export function lowestId(ms: number): string {
   return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
 }
 
-/** Whether a call can have this id. False when its time is later than `MAX_TIME_MS`: `dayOfId` cannot write its day. */
+/** Whether a call can have this id. False when its time is later than `MAX_TIME_MS`: no list reaches its day. */
 export function isUsageTime(usageId: string): boolean {
   return timeOfId(usageId) <= MAX_TIME_MS;
 }
@@ -68,12 +45,6 @@ export function matches(sql: Sql | Tx, filter: UsageFilter, before: string | nul
     ${serviceId === null ? sql`` : sql`AND c.service_id = ${serviceId}`}
     ${before === null ? sql`` : sql`AND c.day <= ${dayOfId(before)} AND c.usage_id < ${before}`}`;
 }
-
-export const callColumns = (sql: Sql | Tx) => sql`
-  c.usage_id AS "usageId", c.account_id AS "accountId", c.key_id AS "keyId", c.provider_id AS "providerId",
-  c.service_id AS "serviceId", coalesce(s.name, '') AS "serviceName", c.method, c.path, c.status,
-  c.amount AS "amountMicros", c.fee AS "feeMicros", c.free_tier AS "freeTier", c.outcome, c.latency_us AS "latencyUs",
-  c.request_bytes AS "requestBytes", c.response_bytes AS "responseBytes", c.created_at AS "createdAt"`;
 
 const DAY_MS = 86_400_000;
 /**
@@ -102,9 +73,9 @@ export async function selectCalls(
   filter: UsageFilter,
   before: string | null,
   limit: number,
-): Promise<CallRecord[]> {
+): Promise<CallRow[]> {
   const newestMs = Math.min(filter.toMs ?? MAX_TIME_MS, before === null ? MAX_TIME_MS : timeOfId(before), Date.now());
-  const found: CallRecord[] = [];
+  const found: CallRow[] = [];
   let end = null as string | null;
   let firstDay = null as string | null;
   for (let query = 0; ; query++) {
@@ -115,8 +86,8 @@ export async function selectCalls(
     const isLast = isBehindAll || days * DAY_MS > newestMs - (filter.fromMs ?? 0);
     const begin = isLast ? null : utcDay(newestMs - days * DAY_MS);
     const tx = await timed();
-    const calls: CallRecord[] = await tx.anew<CallRecord[]>`
-      SELECT ${callColumns(tx)}
+    const calls: CallRow[] = await tx.anew<CallRow[]>`
+      SELECT ${tx.text(CALL_SELECT)}
       FROM calls c LEFT JOIN services s ON s.id = c.service_id
       WHERE ${matches(tx, filter, before)} ${ofOutcome(tx, filter.outcome)}
         ${begin === null ? tx`` : tx`AND c.day >= ${begin}`} ${end === null ? tx`` : tx`AND c.day < ${end}`}
@@ -139,9 +110,9 @@ async function selectFirstDay(tx: Tx): Promise<string> {
 }
 
 /** One call by its id. The day in the id tells in which partition the call is. */
-export async function selectCall(sql: Sql, usageId: string): Promise<CallRecord | null> {
-  const rows = await sql.anew<CallRecord[]>`
-    SELECT ${callColumns(sql)}
+export async function selectCall(sql: Sql, usageId: string): Promise<CallRow | null> {
+  const rows = await sql.anew<CallRow[]>`
+    SELECT ${sql.text(CALL_SELECT)}
     FROM calls c LEFT JOIN services s ON s.id = c.service_id
     WHERE c.day = ${dayOfId(usageId)} AND c.usage_id = ${usageId}`;
   return rows[0] ?? null;

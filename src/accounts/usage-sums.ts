@@ -1,9 +1,9 @@
 import { readHorizonMs } from '../ledger/retention/horizon.ts';
-import { isRolledUp } from '../ledger/rollups/backlog.ts';
-import { keySumsOf, SUMMED_COLUMNS } from '../ledger/rollups/hours-sql.ts';
+import { COUNTED_SQL } from '../ledger/usage-event.ts';
 import type { Sql, Tx } from '../platform/postgres.ts';
+import type { CallRow } from './call-fields.ts';
 import { readWithDeadline } from './lists/deadline.ts';
-import { type CallRecord, matches, selectCalls, type UsageFilter } from './usage-sql.ts';
+import { matches, selectCalls, type UsageFilter } from './usage-sql.ts';
 import { divideByHours, refusePartsOfDropped } from './whole-hours.ts';
 
 /** Sums over the matching calls of one service that count (`isCounted` of src/ledger/usage-event.ts). */
@@ -20,12 +20,12 @@ export type ServiceUsage = {
 };
 
 /** The same sums over the calls of one day. */
-export type DayUsage = Pick<ServiceUsage, 'calls' | 'freeCalls' | 'spentMicros'> & {
+type DayUsage = Pick<ServiceUsage, 'calls' | 'freeCalls' | 'spentMicros'> & {
   /** YYYY-MM-DD, UTC. */
   readonly day: string;
 };
 
-export type UsageSums = {
+type UsageSums = {
   /** In descending order of money spent. */
   readonly byService: readonly ServiceUsage[];
   /** Days with calls, newest first: all of them. */
@@ -43,7 +43,15 @@ export type KeyActivity = {
 /** As `sql.begin` takes it: all queries of the transaction see the same calls and sums. */
 const ONE_SNAPSHOT = 'ISOLATION LEVEL REPEATABLE READ READ ONLY';
 
-/** The sums of whole hours, in the form that `keySumsOf` gives the rest. */
+/** The sums of begun hours, from their calls, in the form of `storedSums`. */
+const sumsOfCalls = (tx: Tx, filter: UsageFilter) => tx`
+  SELECT service_id, date_trunc('hour', created_at, 'UTC') AS hour, count(*) AS calls,
+         count(*) FILTER (WHERE outcome = 'completed' AND free_tier) AS free_calls, sum(amount) AS spent,
+         sum(latency_us) AS latency_sum_us, count(*) FILTER (WHERE latency_us > 0) AS latency_count
+  FROM calls c WHERE ${matches(tx, filter, null)} AND ${tx.text(COUNTED_SQL)}
+  GROUP BY 1, 2`;
+
+/** The sums of whole hours. */
 function storedSums(tx: Tx, { keyId, serviceId, fromMs, toMs }: UsageFilter) {
   return tx`
     SELECT service_id, hour, calls, free_calls, spent, latency_sum_us, latency_count
@@ -61,20 +69,13 @@ function storedSums(tx: Tx, { keyId, serviceId, fromMs, toMs }: UsageFilter) {
 async function selectSums(tx: Tx, filter: UsageFilter): Promise<UsageSums> {
   const horizonMs = await readHorizonMs(tx);
   refusePartsOfDropped(filter, horizonMs);
-  const { hours, rest } = divideByHours(filter, await isRolledUp(tx));
-  const calls = rest.map((range, i) => {
-    const part = tx`
-      SELECT ${tx.text(SUMMED_COLUMNS)} FROM calls c WHERE ${matches(tx, { ...filter, ...range }, null)}`;
-    return i === 0 ? part : tx`UNION ALL ${part}`;
-  });
+  const { hours, rest } = divideByHours(filter);
+  const parts = rest.map((range) => sumsOfCalls(tx, { ...filter, ...range }));
+  if (hours !== null) parts.push(storedSums(tx, { ...filter, ...hours }));
   type Row = Omit<ServiceUsage, 'serviceId'> & { readonly serviceId: string | null; readonly day: string };
   const ask = rest.length > 0 ? tx.anew : tx;
   const rows = await ask<Row[]>`
-    WITH rest AS (${rest.length > 0 ? calls : tx`SELECT ${tx.text(SUMMED_COLUMNS)} FROM calls c WHERE false`}
-    ), sums AS (
-      SELECT service_id, hour, calls, free_calls, spent, latency_sum_us, latency_count
-      FROM (${tx.text(keySumsOf('rest'))}) AS summed
-      ${hours === null ? tx`` : tx`UNION ALL ${storedSums(tx, { ...filter, ...hours })}`}
+    WITH sums AS (${parts.map((part, i) => (i === 0 ? part : tx`UNION ALL ${part}`))}
     ), totals AS (
       SELECT service_id, day, sum(calls)::bigint AS calls, sum(free_calls)::bigint AS free_calls,
              sum(spent)::bigint AS spent, sum(latency_sum_us)::bigint AS latency_sum,
@@ -100,7 +101,7 @@ export async function selectUsage(
   filter: UsageFilter,
   before: string | null,
   limit: number,
-): Promise<UsageSums & { readonly calls: readonly CallRecord[] }> {
+): Promise<UsageSums & { readonly calls: readonly CallRow[] }> {
   if (filter.outcome !== null) {
     const sums = await sql.begin((tx) => selectSums(tx, filter), ONE_SNAPSHOT);
     return { ...sums, calls: await selectCallPage(sql, filter, before, limit) };
@@ -123,7 +124,7 @@ export function selectCallPage(
   filter: UsageFilter,
   before: string | null,
   limit: number,
-): Promise<CallRecord[]> {
+): Promise<CallRow[]> {
   const read = (timed: () => Promise<Tx>) => selectCalls(timed, filter, before, limit);
   return filter.outcome === null ? sql.begin((tx) => read(async () => tx), ONE_SNAPSHOT) : readWithDeadline(sql, read);
 }
@@ -142,6 +143,6 @@ export function selectKeyActivity(sql: Sql, keyId: string): Promise<KeyActivity>
     const { byService } = await selectSums(tx, filter);
     const [last] = await selectCalls(async () => tx, filter, null, 1);
     const totalSpentMicros = byService.reduce((sum, { spentMicros }) => sum + spentMicros, 0);
-    return { lastUsedAt: last?.createdAt ?? (await selectLastCounted(tx, keyId)), totalSpentMicros };
+    return { lastUsedAt: last?.created_at ?? (await selectLastCounted(tx, keyId)), totalSpentMicros };
   }, ONE_SNAPSHOT);
 }

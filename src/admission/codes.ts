@@ -1,17 +1,43 @@
-/** Codes that scripts/batch.lua replies to 'A' (admit a call) and 'T' (take a token). Its header says what each code means. */
-export const OK = 0;
-export const RATE_LIMITED = 1;
-export const KEY_REVOKED = 2;
-export const KEY_NOT_LOADED = 3;
-export const WALLET_NOT_LOADED = 4;
-export const INSUFFICIENT_BALANCE = 5;
-export const DUPLICATE = 6;
-export const ACCOUNT_SUSPENDED = 7;
-export const WALLET_DAMAGED = 8;
-export const SHARD_DAMAGED = 9;
+import type { Damage } from '../ledger/damage-log.ts';
 
-/** Codes that scripts/batch.lua replies to a settlement or a cancellation. 1, which has no name here, means 'settled now'. */
+/** Code that scripts/batch.lua replies to 'A' (admit a call) and 'T' (take a token) when it granted what was asked. */
+export const OK = 0;
+
+/** Why a request of any kind is refused. gate/gate.ts makes the error. */
+export type KeyRefusal = 'rate_limited' | 'revoked' | 'suspended';
+/** Why a call is refused. No other request can be refused for this. proxy/refusals.ts makes the error. */
+export type CallRefusal = 'insufficient_balance' | 'damaged';
+
+/** What the gateway does about a code of batch.lua other than OK. */
+type Refusal =
+  /** Redis lacks the state of the key or the wallet: it is loaded from Postgres, and the command is sent again. */
+  | { readonly does: 'load'; readonly what: 'key' | 'wallet' }
+  | { readonly does: 'refuse'; readonly outcome: KeyRefusal; readonly damage?: Damage }
+  | { readonly does: 'refuse_call'; readonly outcome: CallRefusal; readonly damage?: Damage }
+  /** The caller gets 503 `unavailable`. */
+  | { readonly does: 'fail'; readonly damage?: Damage };
+
+/**
+ * The codes that batch.lua replies to 'A' and 'T'; its header says what each means. Nothing else in the gateway knows their numbers.
+ * Damage is counted and logged (ledger/damage-log.ts). A code without a row grants nothing: `AdmitCommand` and `TakeCommand` answer
+ * 503, and log it.
+ */
+export const REFUSALS: { readonly [code: number]: Refusal } = {
+  1: { does: 'refuse', outcome: 'rate_limited' },
+  2: { does: 'refuse', outcome: 'revoked' },
+  3: { does: 'load', what: 'key' },
+  4: { does: 'load', what: 'wallet' },
+  5: { does: 'refuse_call', outcome: 'insufficient_balance' },
+  6: { does: 'fail' },
+  7: { does: 'refuse', outcome: 'suspended' },
+  8: { does: 'refuse_call', outcome: 'damaged', damage: 'wallet' },
+  9: { does: 'fail', damage: 'shard' },
+  10: { does: 'fail', damage: 'key' },
+};
+
+/** Codes that scripts/batch.lua replies to a settlement or a cancellation. */
 export const NO_HOLD = 0;
+export const SETTLED = 1;
 export const SETTLED_BESIDE_WALLET = 2;
 export const HOLD_LEFT = 3;
 export const NOT_CLOSED = 4;

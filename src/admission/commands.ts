@@ -4,22 +4,18 @@ import { bulk, bulkHead } from '../platform/trip-encoder.ts';
 import type { BatchEncoder } from './batch-encoder.ts';
 import type { Buyer } from './buyer.ts';
 import type { CallTerms } from './call-terms.ts';
-import type { RateState } from './codes.ts';
 import {
-  ACCOUNT_SUSPENDED,
-  DUPLICATE,
+  type CallRefusal,
   HOLD_LEFT,
-  INSUFFICIENT_BALANCE,
-  KEY_NOT_LOADED,
+  type KeyRefusal,
   NO_HOLD,
   NOT_CLOSED,
   OK,
-  RATE_LIMITED,
+  type RateState,
+  REFUSALS,
   rateState,
+  SETTLED,
   SETTLED_BESIDE_WALLET,
-  SHARD_DAMAGED,
-  WALLET_DAMAGED,
-  WALLET_NOT_LOADED,
 } from './codes.ts';
 import type { EncodedKeys } from './encoded-keys.ts';
 import type { HoldOwner } from './hold-owners.ts';
@@ -45,14 +41,13 @@ export type Admitted = {
   readonly owner: HoldOwner;
 };
 
-/** Why calls are not allowed: the key itself is revoked, or its whole account is suspended. */
-type Barred = 'revoked' | 'suspended';
-
 export type Rejected =
-  | { readonly outcome: 'rate_limited' | Barred; readonly rate: RateState }
-  | { readonly outcome: 'insufficient_balance'; readonly rate: RateState; readonly balanceMicros: number }
-  /** The account's wallet in Redis is damaged. An operator has to repair it; other accounts are not affected. */
-  | { readonly outcome: 'damaged'; readonly rate: RateState }
+  | {
+      readonly outcome: KeyRefusal | CallRefusal;
+      readonly rate: RateState;
+      /** The balance that the price was compared with. Any number where the outcome is another than 'insufficient_balance'. */
+      readonly balanceMicros: number;
+    }
   /**
    * Nobody could decide the call: Redis is away, too busy or has a damaged shard, or Postgres could not fill it. Nothing is
    * charged: an admission without a reply is cancelled by its id.
@@ -62,7 +57,7 @@ export type Rejected =
 export type AdmitResult = Admitted | Rejected;
 
 export type TakeResult =
-  | { readonly outcome: 'taken' | 'rate_limited' | Barred; readonly rate: RateState }
+  | { readonly outcome: 'taken' | KeyRefusal; readonly rate: RateState }
   | { readonly outcome: 'unavailable' };
 
 /** What commands need from `Admission` while they are encoded, and when their reply arrives or is lost. */
@@ -81,8 +76,10 @@ export interface CommandHost {
   retryRefused(command: SettleCommand | CancelCommand, accountId: string): void;
   /** Redis has accepted a settlement that it had refused before: the shard of this account works again. */
   mended(accountId: string): void;
-  /** A command met data that this version cannot read: damaged, or (holds only) written by a newer version. */
-  foundDamage(what: Damage, accountId: string, usageId: string): void;
+  /** A command met data that this version cannot read: damaged, or (holds and keys) written by another version. */
+  foundDamage(what: Damage, accountId: string, id: string): void;
+  /** The script has replied a code that the gateway does not know: somebody forgot a row in codes.ts. */
+  foundUnknownCode(code: number): void;
   /** A settlement found no hold: the sweep had ended the call, or Redis lost it. */
   settledElsewhere(): void;
 }
@@ -108,11 +105,6 @@ const MAX_LOADS = 3;
 const UNAVAILABLE = { outcome: 'unavailable' } as const;
 
 const OF_KEY = bulk('0');
-
-function refusalOf(code: number): 'rate_limited' | Barred {
-  if (code === RATE_LIMITED) return 'rate_limited';
-  return code === ACCOUNT_SUSPENDED ? 'suspended' : 'revoked';
-}
 
 export class TakeCommand implements Command {
   readonly keyId: string | null;
@@ -140,14 +132,31 @@ export class TakeCommand implements Command {
 
   onReply(reply: readonly number[], at: number, host: CommandHost): number {
     const code = reply[at] as number;
-    if (code === KEY_NOT_LOADED) {
-      if (++this.loads > MAX_LOADS) this.done(UNAVAILABLE);
-      else host.reloadAndRetry(this, 'key');
-    } else {
-      const rate = rateState(reply[at + 1] as number, reply[at + 2] as number);
-      this.done({ outcome: code === OK ? 'taken' : refusalOf(code), rate });
-    }
+    const rate = rateState(reply[at + 1] as number, reply[at + 2] as number);
+    if (code === OK) this.done({ outcome: 'taken', rate });
+    else this.#refuse(code, rate, host);
     return at + 3;
+  }
+
+  #refuse(code: number, rate: RateState, host: CommandHost): void {
+    const refusal = REFUSALS[code];
+    switch (refusal?.does) {
+      case 'load':
+        if (++this.loads > MAX_LOADS) this.done(UNAVAILABLE);
+        else host.reloadAndRetry(this, refusal.what);
+        return;
+      case 'refuse':
+        this.done({ outcome: refusal.outcome, rate });
+        return;
+      case 'fail':
+        if (refusal.damage !== undefined) host.foundDamage(refusal.damage, this.subject, this.keyId ?? '');
+        this.done(UNAVAILABLE);
+        return;
+      // 'refuse_call' is as unknown as no row: no token is refused like that.
+      default:
+        host.foundUnknownCode(code);
+        this.done(UNAVAILABLE);
+    }
   }
 
   onLost(): void {
@@ -155,7 +164,7 @@ export class TakeCommand implements Command {
   }
 }
 
-/** Is told how an admission was decided. The call itself (proxy/exchange.ts) implements it. */
+/** Is told how an admission was decided. The call itself (proxy/stages/checked-call.ts) implements it. */
 export interface AdmissionListener {
   onAdmission(result: AdmitResult): void;
 }
@@ -192,37 +201,36 @@ export class AdmitCommand implements Command {
 
   onReply(reply: readonly number[], at: number, host: CommandHost): number {
     const code = reply[at] as number;
+    const rate = rateState(reply[at + 1] as number, reply[at + 2] as number);
     const balanceMicros = reply[at + 3] as number;
     if (code === OK) {
       const freeTier = reply[at + 4] === 1;
-      const rate = rateState(reply[at + 1] as number, reply[at + 2] as number);
       const amountMicros = freeTier ? 0 : this.request.terms.priceMicros;
       this.done({ outcome: 'admitted', rate, amountMicros, freeTier, balanceMicros, owner: host.admitted() });
     } else {
-      this.#reject(code, reply[at + 1] as number, reply[at + 2] as number, balanceMicros, host);
+      this.#refuse(code, rate, balanceMicros, host);
     }
     return at + 5;
   }
 
-  #reject(code: number, limit: number, tokens: number, balanceMicros: number, host: CommandHost): void {
-    if (code === KEY_NOT_LOADED || code === WALLET_NOT_LOADED) {
-      if (++this.loads > MAX_LOADS) this.done(UNAVAILABLE);
-      else host.reloadAndRetry(this, code === KEY_NOT_LOADED ? 'key' : 'wallet');
-      return;
-    }
-    if (code === DUPLICATE) {
+  #refuse(code: number, rate: RateState, balanceMicros: number, host: CommandHost): void {
+    const refusal = REFUSALS[code];
+    if (refusal === undefined) {
+      // Whatever the code means, the call is not admitted here. If the script has opened a hold, the cancellation ends it.
+      host.foundUnknownCode(code);
+      host.cancel(this);
       this.done(UNAVAILABLE);
       return;
     }
-    const rate = rateState(limit, tokens);
-    if (code === WALLET_DAMAGED || code === SHARD_DAMAGED) {
-      const { buyer, usageId } = this.request;
-      host.foundDamage(code === WALLET_DAMAGED ? 'wallet' : 'shard', buyer.accountId, usageId);
-      this.done(code === WALLET_DAMAGED ? { outcome: 'damaged', rate } : UNAVAILABLE);
+    if (refusal.does === 'load') {
+      if (++this.loads > MAX_LOADS) this.done(UNAVAILABLE);
+      else host.reloadAndRetry(this, refusal.what);
       return;
     }
-    if (code === INSUFFICIENT_BALANCE) this.done({ outcome: 'insufficient_balance', rate, balanceMicros });
-    else this.done({ outcome: refusalOf(code), rate });
+    const { damage } = refusal;
+    const { buyer, usageId } = this.request;
+    if (damage !== undefined) host.foundDamage(damage, buyer.accountId, damage === 'key' ? buyer.keyId : usageId);
+    this.done(refusal.does === 'fail' ? UNAVAILABLE : { outcome: refusal.outcome, rate, balanceMicros });
   }
 
   onLost(sent: boolean, host: CommandHost): void {
@@ -233,7 +241,8 @@ export class AdmitCommand implements Command {
 
 /**
  * Handles the unusual replies to a settlement or a cancellation: damage, or any reply to a command that Redis had refused before.
- * The usual replies, 'settled now' and 'no hold', do not come here.
+ * The usual replies, 'settled now' and 'no hold', do not come here. After a code that nobody knows, the command is not sent again;
+ * if its hold is still there, the sweep ends it once its owner's lease has run out.
  */
 function closedAtLast(
   code: number,
@@ -250,6 +259,7 @@ function closedAtLast(
   }
   if (code === HOLD_LEFT) host.foundDamage('hold', accountId, usageId);
   else if (code === SETTLED_BESIDE_WALLET) host.foundDamage('wallet', accountId, usageId);
+  else if (code !== SETTLED && code !== NO_HOLD) host.foundUnknownCode(code);
   command.done();
   if (command.wasRefused) host.mended(accountId);
 }

@@ -1,6 +1,6 @@
 import type { RedisKeys } from '../platform/redis-keys.ts';
 import { bulk, bulkHead } from '../platform/trip-encoder.ts';
-import type { Buyer } from './buyer.ts';
+import { Buyer } from './buyer.ts';
 
 const KEY_ID_CHARS = 26;
 const ACCOUNT_ID_CHARS = 36;
@@ -34,14 +34,7 @@ export class EncodedKeys {
   }
 
   buyer(keyId: string, accountId: string): Buyer {
-    return {
-      keyId,
-      accountId,
-      admitKeys: flat(this.admit(keyId, accountId)),
-      settleKeys: this.settle(accountId),
-      providerId: '',
-      pseudonym: '',
-    };
+    return new Buyer(keyId, accountId, flat(this.admit(keyId, accountId)), this.settle(accountId));
   }
 
   /** KEYS of an admission: bucket, wallet, open. */

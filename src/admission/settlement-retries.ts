@@ -8,7 +8,7 @@ import type { Command } from './commands.ts';
 const FIRST_MS = 200;
 const LONGEST_MS = 1_000;
 
-export type RetryPort = {
+type RetryPort = {
   /** Whether Redis is connected. Nothing is sent while it is not. */
   readonly connected: () => boolean;
   /** True while a command would probably fail again: the last trip had no reply, or the shard refuses settlements. */

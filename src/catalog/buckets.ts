@@ -1,7 +1,7 @@
 import type { Listing } from './listing.ts';
 
 /** A listing's bucket: the last byte of its id, which is random. So 256 buckets, of about 400 listings each at 100 000. */
-export const bucketOf = (id: string): number => Number.parseInt(id.slice(-2), 16);
+const bucketOf = (id: string): number => Number.parseInt(id.slice(-2), 16);
 
 /** Sums are kept below this, so that they are exact in a JavaScript number after one more summand. */
 const MODULUS = 2 ** 48;

@@ -12,7 +12,7 @@ type CatalogLog = {
   error(fields: object, message: string): void;
 };
 
-export type CatalogOptions = {
+type CatalogOptions = {
   readonly sql: Sql;
   readonly log: CatalogLog;
   /** Interval of comparisons, which find changes whose message was lost. Default 30 000 ms. */

@@ -5,7 +5,7 @@ export const LANGUAGES = ['en', 'zh-TW', 'zh-CN', 'ja', 'ko', 'es', 'de', 'fr'] 
 
 export type Language = (typeof LANGUAGES)[number];
 
-export const DEFAULT_LANGUAGE: Language = 'en';
+const DEFAULT_LANGUAGE: Language = 'en';
 
 /** Maximum number of characters of a header that are read; the rest is ignored. Browsers send far fewer. */
 const MAX_HEADER_LENGTH = 1_000;
@@ -32,7 +32,7 @@ export function languageOf(tag: string): Language | null {
 
 /**
  * The language that an `Accept-Language` header prefers (RFC 9110 §12.5.4); English when it names none of ours. Of languages with
- * equal weight, the first named wins. `*` stands for every language not named, English first. Malformed entries are ignored.
+ * equal weight, the first named wins. `*` means every language not named, English first. Malformed entries are ignored.
  */
 export function negotiateLanguage(header: string | undefined): Language {
   if (header === undefined) return DEFAULT_LANGUAGE;

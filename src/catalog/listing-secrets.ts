@@ -3,7 +3,7 @@
  * a row can be compared, and every gateway keeps them in memory, so that the first call of a listing need not ask Postgres.
  */
 
-export type StoredHeader = readonly [name: string, sealedValue: string];
+type StoredHeader = readonly [name: string, sealedValue: string];
 
 export type StoredSigningKey = {
   readonly keyid: string;
@@ -35,7 +35,7 @@ export function originOf(endpoint: string): string {
 }
 
 /** Header names of the listing's own are at most this long. */
-export const MAX_HEADER_NAME_LENGTH = 64;
+const MAX_HEADER_NAME_LENGTH = 64;
 export const MAX_UPSTREAM_HEADERS = 10;
 /** Enough for a JWT with many claims; many servers take at most 8 KiB for one header. */
 export const MAX_HEADER_VALUE_LENGTH = 4_096;
@@ -59,8 +59,17 @@ export const CREDENTIAL_HEADERS = [
 
 /** The gateway writes these itself, because they say where a message goes, where it ends, or what it knows of the call. */
 const OURS = [
-  ...['host', 'expect', 'via', 'content-length', 'transfer-encoding'],
-  ...['connection', 'keep-alive', 'te', 'trailer', 'upgrade', 'http2-settings'],
+  'host',
+  'expect',
+  'via',
+  'content-length',
+  'transfer-encoding',
+  'connection',
+  'keep-alive',
+  'te',
+  'trailer',
+  'upgrade',
+  'http2-settings',
 ];
 const OUR_PREFIXES = ['x-acf-', 'proxy-', 'signature'];
 

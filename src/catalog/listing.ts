@@ -1,5 +1,3 @@
-import { usdToMicros } from '../platform/money.ts';
-import type { NextTerms } from './notice/terms.ts';
 import type { Protocol, StoredOperations } from './operations/operation.ts';
 
 export type ListingStatus = 'active' | 'paused' | 'removed';
@@ -54,6 +52,15 @@ export type Listing = {
   readonly rowHash: number;
 };
 
+/** All that decides what a call of a listing costs. */
+export type Terms = Pick<Listing, 'priceMicros' | 'freeCalls' | 'onlyOperations' | 'operationTerms'>;
+
+/** Terms by which a call may cost more than today, and the time from which they count. */
+export type NextTerms = Terms & {
+  /** By the clock of Postgres. */
+  readonly fromMs: number;
+};
+
 /** What a provider states about a service. */
 export type ListingFields = Pick<
   Listing,
@@ -82,7 +89,6 @@ export type ListingPatch = Partial<ListingFields> & { readonly status?: 'active'
 export const DEFAULT_TIMEOUT_SECONDS = 60;
 export const MAX_IDLE_SECONDS = 3_600;
 export const MAX_ENDPOINT_LENGTH = 2048;
-export const MAX_PRICE_USD = 10_000;
 export const MAX_FREE_CALLS = 1_000_000_000;
 /** A category: lower-case words joined by single hyphens, at most 50 characters. */
 export const CATEGORY_PATTERN = '^[a-z0-9]+(-[a-z0-9]+)*$';
@@ -139,11 +145,4 @@ export function descriptionFault(description: string): string | null {
   if (/[^\P{Cc}\t\n\r]/u.test(description))
     return 'must not contain control characters other than line breaks and tabs';
   return null;
-}
-
-/** A JSON number of USD → micro-USD, or what is wrong with it. */
-export function parsePrice(usd: number): { readonly micros: number } | { readonly fault: string } {
-  if (usd > MAX_PRICE_USD) return { fault: `must be at most ${MAX_PRICE_USD} USD` };
-  const micros = usdToMicros(usd);
-  return micros === null ? { fault: 'must be a number of USD, 0 or more, with at most 6 decimals' } : { micros };
 }

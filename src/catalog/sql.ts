@@ -322,7 +322,7 @@ export async function selectCatalogPage(
   return rows.map(toListing);
 }
 
-export type ListingFilter = {
+type ListingFilter = {
   readonly status: ListingStatus | null;
   readonly providerId: string | null;
   readonly category: string | null;

@@ -5,7 +5,7 @@ import { parseSecretsKeys } from './secrets-key.ts';
 import { SETTINGS } from './settings.ts';
 import { MAX_WORKERS, parseWorkers } from './workers.ts';
 
-export const ROLES = ['all', 'gateway', 'writer', 'migrate'] as const;
+const ROLES = ['all', 'gateway', 'writer', 'migrate'] as const;
 
 /** What this process runs. `all` means gateway and writer; `migrate` only prepares the stores, then ends. */
 export type ProcessRole = (typeof ROLES)[number];

@@ -197,7 +197,7 @@ export const SETTINGS = {
     maximum: 36_500,
     default: 400,
     description:
-      'how many days before today (UTC) calls are kept one by one, at least 30; then their day is dropped, while sums, statements and journal stay; `0`: for ever',
+      'how many days before today (UTC) calls are kept one by one, at least 30; then their day is dropped once 30 newer days have calls, while sums, statements and journal stay; `0`: for ever',
   },
   EXPORT_DIR: {
     type: 'string',

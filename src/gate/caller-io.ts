@@ -44,7 +44,7 @@ export interface CallerEvents {
   /** The caller left before the response was complete. Nothing may be written after this. */
   onCallerGone(): void;
   /**
-   * The request body arrives too slowly (see src/http/upload-pace.ts). Not called while the body is paused. Whoever gives a body a time
+   * The request body arrives too slowly (see src/http/upload-pace.ts). Not called while the body is paused. Code that gives a body a time
    * of its own needs no such event.
    */
   onCallerTooSlow?(): void;

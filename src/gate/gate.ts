@@ -1,4 +1,4 @@
-import { type RateState, rateState, UNITS_PER_REQUEST } from '../admission/codes.ts';
+import { type KeyRefusal, type RateState, rateState, UNITS_PER_REQUEST } from '../admission/codes.ts';
 import type { AdmitResult, TakeResult } from '../admission/commands.ts';
 import type { CallAdmission } from '../admission/sharded-admission.ts';
 import type { ApiError } from '../errors.ts';
@@ -8,7 +8,7 @@ import { rateLimitedError, suspendedError, unauthorizedError, unavailableError, 
 import { ExhaustedAddresses } from './exhausted-addresses.ts';
 import type { RefillPlaces } from './refill-places.ts';
 
-export type GateOptions = {
+type GateOptions = {
   readonly authenticator: Authenticator;
   readonly admission: CallAdmission;
   /** Requests per minute that an address may make without a key. */
@@ -101,18 +101,26 @@ export class Gate {
     return key === null ? this.#options.anonymousRateLimit : key.rateLimit;
   }
 
+  /** The error for a request whose key or address is refused, whatever it came for. */
+  refusal(who: KeyRecord | string, outcome: KeyRefusal, rate: RateState): ApiError {
+    switch (outcome) {
+      case 'rate_limited':
+        return this.rateLimited(who, rate);
+      case 'revoked':
+        return unauthorizedError();
+      case 'suspended':
+        return suspendedError();
+    }
+  }
+
   #passage(who: KeyRecord | string, result: TakeResult): Passage {
     switch (result.outcome) {
       case 'taken':
         return { rate: result.rate, refusal: null };
-      case 'rate_limited':
-        return { rate: result.rate, refusal: this.rateLimited(who, result.rate) };
-      case 'revoked':
-        return { rate: result.rate, refusal: unauthorizedError() };
-      case 'suspended':
-        return { rate: result.rate, refusal: suspendedError() };
       case 'unavailable':
         return { rate: unknownRate(this.limitOf(typeof who === 'string' ? null : who)), refusal: unavailableError() };
+      default:
+        return { rate: result.rate, refusal: this.refusal(who, result.outcome, result.rate) };
     }
   }
 }

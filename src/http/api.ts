@@ -141,7 +141,7 @@ export class Api {
   }
 
   /**
-   * Answers a request that begins inside this process and has no body. Whoever asks has identified the caller and taken a token
+   * Answers a request that begins inside this process and has no body. The code that asks has identified the caller and taken a token
    * for it. Rejects only with `ApiError`.
    */
   async ask(asked: Omit<Asked, 'stream'>): Promise<ApiResponse> {

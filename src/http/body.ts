@@ -35,7 +35,7 @@ export class BodyBudget {
   }
 }
 
-export type Body = Buffer | 'too_large' | 'too_slow' | 'no_room';
+type Body = Buffer | 'too_large' | 'too_slow' | 'no_room';
 
 /**
  * Reads a whole request body.

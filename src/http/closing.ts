@@ -3,7 +3,7 @@ import type { HttpResponse } from './uws.ts';
 import { headOf } from './uws-response.ts';
 
 /**
- * How a response closes its connection.
+ * How a response closes its connection. The *writer* is its ResponseWriter.
  *
  * A response has to close its connection, and announces that by `connection: close`,
  *
@@ -24,10 +24,10 @@ import { headOf } from './uws-response.ts';
  *
  *    | body           | closed by                                                                                              |
  *    |----------------|--------------------------------------------------------------------------------------------------------|
- *    | known length   | the stream. The addon is told one byte more than there are, so the response is never complete          |
+ *    | known length   | the writer. The addon is told one byte more than there are, so the response is never complete          |
  *    | one byte       | the addon, when it has sent the byte. No byte goes before it that step 1 could wait for                |
- *    | none           | the stream. The addon gets the head and never the end, so the response is never complete               |
- *    | unknown length | the stream, through a second handle. Only end() sends the last chunk, and that completes the response  |
+ *    | none           | the writer. The addon gets the head and never the end, so the response is never complete               |
+ *    | unknown length | the writer, through a second handle. Only end() sends the last chunk, and that completes the response  |
  */
 
 /** Performs step 2, then calls `then`, which performs step 3. */
@@ -46,7 +46,7 @@ export function sendByteAndClose(response: HttpResponse, head: string | Uint8Arr
 
 /**
  * Sends the head of a response without a body, and leaves the response open. When a response has a body, the addon can close the
- * connection after it, but not when it has none. So this response never ends; the stream closes its connection instead.
+ * connection after it, but not when it has none. So this response never ends; the writer closes its connection instead.
  */
 export function sendClosingHead(response: HttpResponse, status: number, headerLines: string, isAscii: boolean): void {
   // The addon writes CRLF after a status line. Together with the CRLF at the end of `closing`, it makes the empty line that ends

@@ -2,7 +2,7 @@ import { EXCLUSIVE_PORT, portTaken } from './port.ts';
 import type { LoadedUws } from './uws.ts';
 
 /** The page of metrics that Prometheus reads. */
-export type MetricsPage = { readonly contentType: string; render(): Promise<string> };
+type MetricsPage = { readonly contentType: string; render(): Promise<string> };
 
 /** Serves `GET /metrics` on a port of its own, which must not be reachable from outside. @returns a function that closes it */
 export function serveMetrics(loaded: LoadedUws, host: string, port: number, page: MetricsPage): Promise<() => void> {

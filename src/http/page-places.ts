@@ -1,4 +1,5 @@
 import { unavailableError } from '../errors.ts';
+import { FairLine } from '../fair-line.ts';
 
 /** Maximum requests that wait for a place: as many as the pool of Postgres lets wait. One more gets 503. */
 const MAX_WAITING = 1_000;
@@ -18,7 +19,7 @@ export type PagePlacesOptions = {
   readonly maxWaitMs?: number;
 };
 
-/** Places for a pool with so many connections. One owner has at most a fifth of them. */
+/** Places for a pool with this many connections. One owner has at most a fifth of them. */
 export const placesFor = (connections: number): PagePlacesOptions => ({
   places: Math.max(1, connections - LEFT_TO_OTHERS),
   placesOfOne: Math.max(1, Math.floor(connections / 5)),
@@ -27,10 +28,7 @@ export const placesFor = (connections: number): PagePlacesOptions => ({
 /** Places of requests that are answered from memory: those of many owners, each of whom may search twice at a time. */
 export const IN_MEMORY: PagePlacesOptions = { places: 64, placesOfOne: 2 };
 
-type Waiting = { readonly begin: () => void; readonly timer: NodeJS.Timeout };
-
-/** An account, or the address of callers without a key. */
-type Owner = { readonly name: string; taken: number; readonly waiting: Set<Waiting> };
+type Waiting = { readonly owner: string; readonly begin: () => void; readonly timer: NodeJS.Timeout };
 
 /**
  * Shares the pool of Postgres between those who ask for pages. Eight slow statements of one key used to make every page of everybody
@@ -47,12 +45,8 @@ type Owner = { readonly name: string; taken: number; readonly waiting: Set<Waiti
  */
 export class PagePlaces {
   readonly #options: Required<PagePlacesOptions>;
-  /** Those who have a place or wait for one. */
-  readonly #owners = new Map<string, Owner>();
-  /** Those whose next request could begin if there were a place, in the order of their turns. */
-  readonly #turns = new Set<Owner>();
+  readonly #line: FairLine<Waiting>;
   #free: number;
-  #waiting = 0;
 
   constructor(options: PagePlacesOptions) {
     this.#options = {
@@ -61,13 +55,16 @@ export class PagePlaces {
       maxWaitMs: MAX_WAIT_MS,
       ...options,
     };
+    this.#line = new FairLine(this.#options.maxWaiting, this.#options.maxWaitingOfOne);
     this.#free = options.places;
   }
 
-  /** Runs `work` in a place of the owner. Rejects with `unavailable` when a bound of the line is reached. */
-  async run<T>(name: string, work: () => Promise<T>): Promise<T> {
-    const owner = this.#owners.get(name) ?? this.#add(name);
-    if (this.#free > 0 && owner.taken < this.#options.placesOfOne) this.#take(owner);
+  /**
+   * Runs `work` in a place of the owner: an account, or the address of a caller without a key. Rejects with `unavailable` when a bound
+   * of the line is reached.
+   */
+  async run<T>(owner: string, work: () => Promise<T>): Promise<T> {
+    if (this.#free > 0 && this.#line.takenBy(owner) < this.#options.placesOfOne) this.#take(owner);
     else await this.#wait(owner);
     try {
       return await work();
@@ -76,66 +73,39 @@ export class PagePlaces {
     }
   }
 
-  #add(name: string): Owner {
-    const owner = { name, taken: 0, waiting: new Set<Waiting>() };
-    this.#owners.set(name, owner);
-    return owner;
-  }
-
-  #take(owner: Owner): void {
-    owner.taken++;
+  #take(owner: string): void {
+    this.#line.took(owner);
     this.#free--;
   }
 
-  #wait(owner: Owner): Promise<void> {
-    const { maxWaiting, maxWaitingOfOne, maxWaitMs, placesOfOne } = this.#options;
-    if (owner.waiting.size >= maxWaitingOfOne || this.#waiting >= maxWaiting) {
-      this.#forgetIfDone(owner);
-      return Promise.reject(busyError());
-    }
+  #wait(owner: string): Promise<void> {
+    if (!this.#line.hasRoomFor(owner)) return Promise.reject(busyError());
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
-        this.#stopWaiting(owner, entry);
-        this.#forgetIfDone(owner);
+        this.#line.remove(owner, entry);
         reject(busyError());
-      }, maxWaitMs);
-      const entry: Waiting = { begin: resolve, timer };
-      owner.waiting.add(entry);
-      this.#waiting++;
-      if (owner.taken < placesOfOne) this.#turns.add(owner);
+      }, this.#options.maxWaitMs);
+      const entry: Waiting = { owner, begin: resolve, timer };
+      this.#line.wait(owner, entry);
     });
   }
 
-  #stopWaiting(owner: Owner, entry: Waiting): void {
-    clearTimeout(entry.timer);
-    owner.waiting.delete(entry);
-    this.#waiting--;
-    if (owner.waiting.size === 0) this.#turns.delete(owner);
-  }
-
-  #leave(owner: Owner): void {
-    owner.taken--;
+  #leave(owner: string): void {
+    // It could have no turn before now: its turn is after those of the others that wait.
+    if (this.#line.takenBy(owner) === this.#options.placesOfOne) this.#line.goesLast(owner);
+    this.#line.left(owner);
     this.#free++;
-    if (owner.waiting.size > 0) this.#turns.add(owner);
-    this.#forgetIfDone(owner);
     this.#serveNext();
   }
 
   /** Gives the place that was just left to the next in turn, if anybody may have it. */
   #serveNext(): void {
-    const [owner] = this.#turns;
-    if (owner === undefined || this.#free === 0) return;
-    const [entry] = owner.waiting;
-    this.#turns.delete(owner);
-    this.#stopWaiting(owner, entry as Waiting);
-    this.#take(owner);
-    // To the end: the others have their turns first.
-    if (owner.waiting.size > 0 && owner.taken < this.#options.placesOfOne) this.#turns.add(owner);
-    (entry as Waiting).begin();
-  }
-
-  #forgetIfDone(owner: Owner): void {
-    if (owner.taken === 0 && owner.waiting.size === 0) this.#owners.delete(owner.name);
+    const next = this.#line.next(this.#options.placesOfOne);
+    if (next === undefined) return;
+    clearTimeout(next.timer);
+    this.#line.served(next.owner, next);
+    this.#take(next.owner);
+    next.begin();
   }
 }
 

@@ -1,13 +1,12 @@
+import type { FromSchema } from 'json-schema-to-ts';
 import type { ErrorCode } from '../errors.ts';
 import type { Caller, Role } from '../keys/caller.ts';
+import type { JsonSchema } from '../platform/schemas.ts';
 
 export type Method = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
-/**
- * A JSON Schema in the part of the language that draft-07 and OpenAPI 3.1 have in common. The OpenAPI document contains the same
- * object; a schema with a `title` becomes a component of the document with that name.
- */
-export type JsonSchema = Readonly<Record<string, unknown>>;
+/** The type of what passes a schema, which has to be `as const`. */
+export type { FromSchema, JsonSchema };
 
 /** The query of pages that people link to, and of health checks: parameters that others add, such as a cache-buster, are ignored. */
 export const ANY_QUERY: JsonSchema = { type: 'object', additionalProperties: true, properties: {} };
@@ -65,7 +64,7 @@ export type ResponseDescription = {
  * 'optional': no key is needed, but a key that is sent must be valid. A list: a valid key with one of these roles is needed;
  * an admin key passes every list.
  */
-export type Access = 'anyone' | 'optional' | readonly Role[];
+type Access = 'anyone' | 'optional' | readonly Role[];
 
 export type Route = {
   readonly method: Method;
@@ -97,6 +96,6 @@ export type Route = {
   readonly errors?: readonly ErrorCode[];
   /** Maximum bytes of the body; absent: 64 KiB. */
   readonly maxBodyBytes?: number;
-  // biome-ignore lint/suspicious/noExplicitAny: each route states the shape its own schemas enforce
-  readonly handle: (request: ApiRequest<any, any>) => Promise<ApiResponse>;
+  /** A method, so that a handler may ask for the types of its own schemas (`FromSchema`): parameters of functions may not be narrower. */
+  handle(request: ApiRequest): Promise<ApiResponse>;
 };

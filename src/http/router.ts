@@ -1,6 +1,6 @@
 import type { Route } from './route.ts';
 
-export type Match =
+type Match =
   | { readonly kind: 'route'; readonly route: Route; readonly params: Readonly<Record<string, string>> }
   | { readonly kind: 'method_not_allowed'; readonly allow: string }
   | { readonly kind: 'not_found' };

@@ -1,10 +1,9 @@
 import type { CallerStream, RequestHead } from '../gate/caller-io.ts';
 import type { Log } from '../observability/log.ts';
-import { UwsCallerStream } from './caller-stream.ts';
+import { type StreamOwner, UwsCallerStream } from './caller-stream.ts';
 import { EXCLUSIVE_PORT, portTaken, SHARED_PORT } from './port.ts';
 import { copyRequestHead } from './request-head.ts';
 import { shortTurn } from './short-turn.ts';
-import type { StreamOwner } from './stream-owner.ts';
 import type { HttpRequest, HttpResponse, LoadedUws, TemplatedApp, us_listen_socket } from './uws.ts';
 
 /**
@@ -14,7 +13,7 @@ import type { HttpRequest, HttpResponse, LoadedUws, TemplatedApp, us_listen_sock
  */
 const TICK_MS = 2_000;
 /**
- * A response that ended less than so many ticks ago may have last bytes that the addon has not sent yet: 6 to 8 s, in which a caller
+ * A response that ended less than this many ticks ago may have last bytes that the addon has not sent yet: 6 to 8 s, in which a caller
  * takes 16 KiB even on a very slow line.
  */
 const TAIL_TICKS = 4;
@@ -47,7 +46,7 @@ export type ServerOptions = {
 };
 
 /**
- * The public HTTP edge: accepts connections, and hands each request to the proxy, to the API, or to whoever answers preflights.
+ * The public HTTP edge: accepts connections, and hands each request to the proxy, to the API, or to what answers preflights.
  *
  * Tested by test/http/drain.test.ts and test/http/slow-callers.test.ts.
  */

@@ -1,4 +1,4 @@
-/** The pace is judged over so many ticks of the server: 10 s. */
+/** The pace is judged over this many ticks of the server: 10 s. */
 const WINDOW_TICKS = 5;
 /**
  * Minimum bytes of a window: 1 KiB/s, which the slowest mobile networks exceed by ten. A body that brings fewer is too slow, because it

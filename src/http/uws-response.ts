@@ -2,7 +2,7 @@ import { statusLine } from './status.ts';
 import type { HttpResponse, RecognizedString } from './uws.ts';
 
 /**
- * How UwsCallerStream writes a response with uWebSockets.js ("the addon"). A response that closes its connection also needs
+ * How ResponseWriter writes a response with uWebSockets.js ("the addon"). A response that closes its connection also needs
  * closing.ts and KeptBack.
  *
  * The addon sends a head only together with the first bytes of the body or with the end. A function that may be the first to

@@ -45,7 +45,7 @@ for (let byte = 0; byte < 256; byte++) {
   CRC_TABLE[byte] = crc;
 }
 
-export type Credentials = { readonly keyId: string; readonly secret: string };
+type Credentials = { readonly keyId: string; readonly secret: string };
 
 /** Uniform base62 text from the system's cryptographic random generator. */
 function randomBase62(chars: number): string {

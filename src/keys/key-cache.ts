@@ -5,7 +5,7 @@ import { within } from '../platform/timing.ts';
 import type { KeyRecord } from './caller.ts';
 
 /** Reads the records of these keys; the result lacks keys that do not exist. Rejects with the errors of Postgres. */
-export type FetchKeys = (keyIds: readonly string[]) => Promise<KeyRecord[]>;
+type FetchKeys = (keyIds: readonly string[]) => Promise<KeyRecord[]>;
 
 export type KeyCacheOptions = {
   readonly fetchKeys: FetchKeys;

@@ -1,6 +1,7 @@
 import type { Sql, Tx } from '../platform/postgres.ts';
 import type { KeyRecord, Role } from './caller.ts';
 import { digestOfHash } from './credentials.ts';
+import { KEY_SELECT, type KeyRow } from './key-fields.ts';
 
 // The SQL of keys and accounts. Tested by test/keys/key-feed.test.ts and test/routes/keys.test.ts.
 
@@ -11,20 +12,7 @@ export const ACCOUNT_PREFIX = 'account:';
 
 export type AccountStatus = KeyRecord['accountStatus'];
 
-/** An API key as its owner may see it. */
-export type KeyDescription = {
-  readonly keyId: string;
-  readonly accountId: string;
-  readonly ownerId: string;
-  readonly role: Role;
-  readonly rateLimit: number;
-  readonly status: 'active' | 'revoked';
-  readonly createdAt: Date;
-  /** When the secret that the last rotation replaced ceases to be valid; null when it is not valid now, or there is none. */
-  readonly previousExpiresAt: Date | null;
-};
-
-export type NewKey = {
+type NewKey = {
   readonly keyId: string;
   readonly accountId: string;
   readonly role: Role;
@@ -32,7 +20,7 @@ export type NewKey = {
   readonly rateLimit: number;
 };
 
-type KeyRow = Omit<KeyRecord, 'secretDigest' | 'previousSecretDigest' | 'previousExpiresAtMs' | 'buyer'> & {
+type RecordRow = Omit<KeyRecord, 'secretDigest' | 'previousSecretDigest' | 'previousExpiresAtMs' | 'buyer'> & {
   readonly secretHash: string;
   readonly previousSecretHash: string | null;
   readonly previousExpiresAt: Date | null;
@@ -40,7 +28,7 @@ type KeyRow = Omit<KeyRecord, 'secretDigest' | 'previousSecretDigest' | 'previou
 
 /** The records of these keys for `KeyCache`; the result lacks unknown ids. */
 export async function selectKeyRecords(sql: Sql, keyIds: readonly string[]): Promise<KeyRecord[]> {
-  const rows = await sql<KeyRow[]>`
+  const rows = await sql<RecordRow[]>`
     SELECT k.key_id AS "keyId", k.account_id AS "accountId", a.owner_id AS "ownerId", k.role,
            k.secret_hash AS "secretHash", k.previous_secret_hash AS "previousSecretHash",
            k.previous_expires_at AS "previousExpiresAt", k.rate_limit AS "rateLimit", ${keyStatus(sql)} AS "status",
@@ -78,15 +66,9 @@ function shared<T extends string>(word: T): T {
  */
 const keyStatus = (sql: Tx) => sql`CASE WHEN a.status = 'closed' THEN 'revoked' ELSE k.status END`;
 
-/** The columns of `KeyDescription`, from `api_keys k JOIN accounts a`. */
-export const keyDescription = (sql: Tx) => sql`
-  k.key_id AS "keyId", k.account_id AS "accountId", a.owner_id AS "ownerId", k.role, k.rate_limit AS "rateLimit",
-  k.status, k.created_at AS "createdAt",
-  CASE WHEN k.previous_expires_at > now() THEN k.previous_expires_at END AS "previousExpiresAt"`;
-
-export async function selectKey(sql: Sql, keyId: string): Promise<KeyDescription | null> {
-  const rows = await sql<KeyDescription[]>`
-    SELECT ${keyDescription(sql)} FROM api_keys k JOIN accounts a ON a.id = k.account_id WHERE k.key_id = ${keyId}`;
+export async function selectKey(sql: Sql, keyId: string): Promise<KeyRow | null> {
+  const rows = await sql<KeyRow[]>`
+    SELECT ${sql.text(KEY_SELECT)} FROM api_keys k JOIN accounts a ON a.id = k.account_id WHERE k.key_id = ${keyId}`;
   return rows[0] ?? null;
 }
 
@@ -100,14 +82,14 @@ export async function selectKeysOfAccount(
   accountId: string,
   after: string | null,
   limit: number,
-): Promise<KeyDescription[]> {
+): Promise<KeyRow[]> {
   // Keys made in one transaction have the same `created_at`: the id breaks the tie.
   const older =
     after === null
       ? sql``
       : sql`AND (k.created_at, k.key_id) < (SELECT created_at, key_id FROM api_keys WHERE key_id = ${after})`;
-  return sql<KeyDescription[]>`
-    SELECT ${keyDescription(sql)} FROM api_keys k JOIN accounts a ON a.id = k.account_id
+  return sql<KeyRow[]>`
+    SELECT ${sql.text(KEY_SELECT)} FROM api_keys k JOIN accounts a ON a.id = k.account_id
     WHERE k.account_id = ${accountId} ${older}
     ORDER BY k.created_at DESC, k.key_id DESC LIMIT ${limit}`;
 }

@@ -4,10 +4,10 @@ import type { Sql, Tx } from '../platform/postgres.ts';
 import { countOpening, type Opener } from './account-openings.ts';
 import type { Role } from './caller.ts';
 import { hashSecret, newKeyId, newSecret } from './credentials.ts';
+import type { CreatedKey, KeyRow } from './key-fields.ts';
 import {
   insertAccount,
   insertKey,
-  type KeyDescription,
   type KeyState,
   lockAccount,
   lockFirstAdmin,
@@ -39,7 +39,7 @@ export type KeyStateStore = {
   put(keyId: string, accountId: string, state: Pick<KeyState, 'limit' | 'status'>): Promise<void>;
 };
 
-export type KeysOptions = {
+type KeysOptions = {
   readonly sql: Sql;
   readonly state: KeyStateStore;
   /** This gateway's own cache. It is told directly, without waiting for the message that tells the other gateways. */
@@ -53,17 +53,6 @@ export type KeysOptions = {
  * @param subject what the change made or replaced
  */
 export type Alongside<Subject> = (tx: Tx, subject: Subject) => Promise<void>;
-
-/** A key that was just made. This is the only copy of its secret in clear. */
-export type CreatedKey = {
-  readonly keyId: string;
-  readonly secret: string;
-  readonly accountId: string;
-  readonly ownerId: string;
-  readonly role: Role;
-  /** Requests per minute. */
-  readonly rateLimit: number;
-};
 
 /**
  * Creates, lists and changes API keys. The routes decide who may do so.
@@ -135,11 +124,11 @@ export class Keys {
   }
 
   /** Keys of an account, newest first, including revoked ones. `after` is the last key id of the previous page, or null. */
-  list(accountId: string, after: string | null, limit: number): Promise<KeyDescription[]> {
+  list(accountId: string, after: string | null, limit: number): Promise<KeyRow[]> {
     return selectKeysOfAccount(this.#sql, accountId, after, limit);
   }
 
-  find(keyId: string): Promise<KeyDescription | null> {
+  find(keyId: string): Promise<KeyRow | null> {
     return selectKey(this.#sql, keyId);
   }
 
@@ -233,5 +222,5 @@ async function giveKey(tx: Tx, accountId: string, ownerId: string, role: Role): 
   const secret = newSecret();
   const rateLimit = DEFAULT_RATE_LIMIT;
   await insertKey(tx, { keyId, accountId, role, secretHash: hashSecret(secret), rateLimit });
-  return { keyId, secret, accountId, ownerId, role, rateLimit };
+  return { key_id: keyId, secret, role, owner_id: ownerId, rate_limit: rateLimit, account_id: accountId };
 }

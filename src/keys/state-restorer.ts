@@ -8,7 +8,7 @@ const MAX_KEYS = 100;
 /** Pause after each attempt for a key: a lasting fault must not cost Postgres a transaction per request. */
 const PAUSE_MS = 1_000;
 
-export type StateRestorerOptions = {
+type StateRestorerOptions = {
   /** Copies the state of a key from Postgres to Redis, where the admission script finds it. */
   readonly publish: (keyId: string) => Promise<void>;
   readonly log: { warn(fields: object, message: string): void };

@@ -20,11 +20,8 @@ export const FLUSH_LOCK = 7_014_657;
 /** Lets one process at a time create partitions. */
 export const PARTITION_LOCK = 7_014_658;
 
-/** Lets one process at a time add the calls of older versions to the sums by hour. */
-export const ROLLUP_LOCK = 7_014_659;
-
 /** Lets one process at a time drop the calls of old days. Its session keeps the lock for a round. */
 export const RETENTION_LOCK = 7_014_660;
 
-/** Each writer shares this lock for the whole life of its session: so many there are. */
+/** Each writer shares this lock for the whole life of its session, so its holders are the writers that there are. */
 export const WRITERS_LOCK = 7_014_661;

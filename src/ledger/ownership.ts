@@ -1,24 +1,20 @@
-import { isUuid } from '../platform/ids.ts';
-import { ForeignRedis, INSTALLATION_KEY, ownedByAnother } from '../platform/installation.ts';
+import { INSTALLATION_KEY, ownedByAnother } from '../platform/installation.ts';
 import { type Sql, sqlState } from '../platform/postgres.ts';
 import type { RedisStore } from '../platform/redis.ts';
 import { installationKey, type RedisKeys, SHARED_TAG } from '../platform/redis-keys.ts';
+import { madeBefore, StartRefused } from '../platform/start-refused.ts';
 
-/** Redis key that every version sets at its first start, including versions that wrote no installation id. */
+/** Redis key that every first start sets, after the installation's id. */
 export const SHARDS_KEY = 'tollgate:shards';
 
 const UNDEFINED_TABLE = '42P01';
-/** About how many wallets are looked up in the database at most. One unknown account among them is enough to refuse the Redis. */
-const MAX_WALLETS = 1_000;
-/**
- * Keys per SCAN, and maximum number of SCANs: 200 000 keys took 0.14 s. One SCAN took 1.2 ms, in which Redis serves nobody else.
- * Keys beyond that number are not looked at.
- */
-const SCAN_COUNT = 1_000;
-const MAX_SCANS = 200;
 
 type OwnershipStores = { readonly redis: RedisStore; readonly keys: RedisKeys; readonly sql: Sql };
 type Places = { readonly redisUrl: string; readonly databaseUrl: string };
+
+/** The refusal of a Redis with another number of shards: most wallets would be looked for where they are not. */
+export const otherShards = (kept: unknown, shards: number): StartRefused =>
+  new StartRefused(`this Redis was set up with ${String(kept)} shards, but REDIS_SHARDS is ${shards}`);
 
 /**
  * Checks that Redis and the database belong to the same installation, before anything is changed in either. It cannot see
@@ -26,22 +22,34 @@ type Places = { readonly redisUrl: string; readonly databaseUrl: string };
  * Tested by test/integration/installations.test.ts.
  *
  * @throws ForeignRedis naming both stores
+ * @throws StartRefused when Redis was used by a version that wrote no installation id, or has another number of shards
  */
 export async function checkOwnership({ redis, keys, sql }: OwnershipStores, places: Places): Promise<void> {
   // Redis is read before the database. A process writes the id to Redis only after it has migrated the database, so an id of our
   // installation that is seen in Redis here can be read from the database next, even if a process makes both right now.
-  const owner = await readOwner(redis, keys);
+  const { owner, shards } = redis.isCluster
+    ? { owner: await readOwnerOfCluster(redis, keys), shards: null }
+    : await readOwner(redis, places.redisUrl);
   const ours = await readInstallation(sql);
-  const where = `Redis ${placeOf(places.redisUrl)}, database ${placeOf(places.databaseUrl)}`;
-  // Every version that knows clusters writes the id, so only a single Redis can have data without one.
-  if (owner === null && !redis.isCluster) await checkAccounts(redis, sql, ours, where);
-  else if (owner === null) return;
-  else if (owner !== ours) throw ownedByAnother(String(owner), ours, where);
+  if (owner !== null && owner !== ours) {
+    const where = `Redis ${placeOf(places.redisUrl)}, database ${placeOf(places.databaseUrl)}`;
+    throw ownedByAnother(String(owner), ours, where);
+  }
+  if (shards !== null && shards !== String(keys.shards)) throw otherShards(shards, keys.shards);
 }
 
-/** The id in Redis; in a cluster the first that any shard has. */
-async function readOwner(redis: RedisStore, keys: RedisKeys): Promise<unknown> {
-  if (!redis.isCluster) return redis.command('get', [INSTALLATION_KEY]);
+/**
+ * The id in Redis and the number of shards. Refuses a Redis that has the number and no id; a flush removes both. One command reads
+ * both: between two, another process may make its first start.
+ */
+async function readOwner(redis: RedisStore, url: string): Promise<{ owner: unknown; shards: unknown }> {
+  const [owner, shards] = (await redis.command('mget', [INSTALLATION_KEY, SHARDS_KEY])) as unknown[];
+  if (owner === null && shards !== null) throw new StartRefused(madeBefore(`Redis ${placeOf(url)}`));
+  return { owner, shards };
+}
+
+/** The first id that any shard has. The number of shards is not stored in a cluster. */
+async function readOwnerOfCluster(redis: RedisStore, keys: RedisKeys): Promise<unknown> {
   const owner = await redis.command('get', [installationKey(SHARED_TAG)]);
   if (owner !== null) return owner;
   for (const shard of keys.open.keys()) {
@@ -51,53 +59,15 @@ async function readOwner(redis: RedisStore, keys: RedisKeys): Promise<unknown> {
   return null;
 }
 
-/** The id that the database has, or will get from migration 0006; null for a database without our tables. */
+/** Null for a database without our tables. */
 async function readInstallation(sql: Sql): Promise<string | null> {
   try {
-    const rows = await sql<{ id: string }[]>`
-      SELECT coalesce(to_jsonb(i) ->> 'id', (md5('installation:' || pseudonym_secret)::uuid)::text) AS id
-      FROM installation AS i`;
+    const rows = await sql<{ id: string }[]>`SELECT id FROM installation`;
     return rows[0]?.id ?? null;
   } catch (error) {
     if (sqlState(error) !== UNDEFINED_TABLE) throw error;
     return null;
   }
-}
-
-/**
- * Checks a Redis without an installation id that an older version has used, since that version wrote none. Any installation that
- * starts could claim it, so the accounts in it must be known to our database. Every hold and every event has a wallet beside it,
- * so checking wallets is enough.
- */
-async function checkAccounts(redis: RedisStore, sql: Sql, ours: string | null, where: string): Promise<void> {
-  if ((await redis.command('exists', [SHARDS_KEY])) === 0) return;
-  const accounts = await someAccountsIn(redis);
-  const strangers = ours === null ? accounts : await unknownAccounts(sql, accounts);
-  if (strangers.length === 0) return;
-  const remedy = ours === null ? '' : ` If it is ours all the same, run SET ${INSTALLATION_KEY} ${ours} there`;
-  throw new ForeignRedis(
-    `this Redis has wallets of accounts that our database does not have, such as ${strangers[0]} (${where}).${remedy}`,
-  );
-}
-
-async function someAccountsIn(redis: RedisStore): Promise<string[]> {
-  const accounts = new Set<string>();
-  let cursor = '0';
-  for (let scans = 0; scans < MAX_SCANS && accounts.size < MAX_WALLETS; scans++) {
-    const reply = await redis.command('scan', [cursor, 'MATCH', 'wallet:{*', 'COUNT', String(SCAN_COUNT)]);
-    const [next, keys] = reply as [string, string[]];
-    for (const key of keys) accounts.add(key.slice(key.lastIndexOf(':') + 1));
-    if (next === '0') break;
-    cursor = next;
-  }
-  return Array.from(accounts);
-}
-
-async function unknownAccounts(sql: Sql, ids: readonly string[]): Promise<string[]> {
-  const rows = await sql<{ id: string }[]>`
-    SELECT asked.id FROM unnest(${ids.filter(isUuid)}::uuid[]) AS asked (id)
-    WHERE NOT EXISTS (SELECT FROM accounts a WHERE a.id = asked.id)`;
-  return rows.map(({ id }) => id);
 }
 
 /** Host and database of a URL, without the password. */

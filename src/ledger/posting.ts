@@ -27,7 +27,7 @@ WITH posted AS (
 )${MOVE_BALANCES_SQL}`;
 
 /** One side of a journal row. */
-export type Entry = {
+type Entry = {
   readonly accountId: string;
   readonly ledger: 'wallet' | 'earnings' | 'cash';
   readonly amountMicros: number;

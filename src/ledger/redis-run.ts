@@ -1,29 +1,35 @@
 import { byStore, type RedisStore } from '../platform/redis.ts';
 
-/** Identifies the Redis process that answers. After a restart another process answers, perhaps with an older state. */
+/** Identifies the Redis process that answers, and its data. After a restart another process answers, perhaps with an older state. */
 export type RedisRun = {
   readonly runId: string;
   /**
-   * In a cluster it changes also when the same process has taken over another's data: it was made a replica and then a master again.
-   * So there `runId` alone does not tell whether the data are still those that were compared.
+   * The run id and the replication id. The latter changes when the same process may have taken over another's data: it was a replica, and
+   * is a master again. It also changes when a first replica follows, and an hour after the last one has left (`repl-backlog-ttl`). Then
+   * the data are compared once more than needed.
    */
   readonly dataId: string;
   readonly uptimeSeconds: number;
-  /** A node of a cluster: it may have been a replica, or got its slots from another node. So its start proves nothing. */
-  readonly isNode: boolean;
+  /**
+   * Whether its data may be another's: it is a node of a cluster, which may have got its slots from another, or it was a replica. Then its
+   * start proves nothing. A master that was a replica keeps its former replication id until an hour after its last replica has left. One
+   * without an append-only file that had replicas has such an id after a restart, too.
+   */
+  readonly isHeir: boolean;
 };
+
+const NO_REPLICATION_ID = '0'.repeat(40);
 
 /** Asks Redis which process it is. Rejects when Redis is away. @param redis  of a cluster: one shard of it */
 export async function readRedisRun(redis: Pick<RedisStore, 'command'>): Promise<RedisRun> {
   const info = String(await redis.command('info', ['server', 'replication', 'cluster']));
   const field = (name: string): string => new RegExp(`^${name}:(\\w+)`, 'm').exec(info)?.[1] ?? '';
   const runId = field('run_id');
-  const isNode = field('cluster_enabled') === '1';
   return {
     runId,
-    dataId: isNode ? `${runId} ${field('master_replid')}` : runId,
+    dataId: `${runId} ${field('master_replid')}`,
     uptimeSeconds: Number(field('uptime_in_seconds')),
-    isNode,
+    isHeir: field('cluster_enabled') === '1' || field('master_replid2') !== NO_REPLICATION_ID,
   };
 }
 

@@ -3,11 +3,11 @@ import { isUuid } from '../platform/ids.ts';
 /**
  * The usage event: settling a call appends it to the stream, and it is all that the writer knows of the call. It is one stream
  * field of tab-separated text, so that neither the hot path nor the Lua script serialises anything. The field's name is the
- * version of the format: `e1`, or `e` in earlier versions.
+ * version of the format: `e1`.
  *
  *   usage_id
- *   the hold, as it was in Redis: v1 (absent in earlier versions), amount, free (0|1), admitted at (ms), instance, account, key,
- *     service, provider, method, path
+ *   the hold, as it was in Redis: v1, amount, free (0|1), admitted at (ms), instance, account, key, service, provider, method,
+ *     path
  *   the settlement: outcome, status, latency (µs), request bytes, response bytes
  *
  * Three stream fields, one for each part, cost the writer 2.6 µs more per event: ioredis makes a Buffer and a string of each
@@ -131,18 +131,15 @@ function outcome(text: string | undefined): Outcome {
   return text as Outcome;
 }
 
-/** Whether a stream field is a usage event that this version can read: its own format or the previous one. */
-export const isEvent = (field: string | undefined): boolean => field === 'e1' || field === 'e';
+/** Whether a stream field is a usage event that this version can read. */
+export const isEvent = (field: string | undefined): boolean => field === 'e1';
 
 /** Whether a stream field is a usage event of a newer version. Only a writer of that version can store it. */
 export const isNewerEvent = (field: string | undefined): boolean =>
   field !== undefined && !isEvent(field) && /^e[1-9]\d{0,3}$/.test(field);
 
-/** The first field of a hold, which says its version. Holds of earlier versions begin with the amount instead. */
-export const HOLD_V1 = 'v1\t';
-
-/** Number of fields of an event, without the hold's version. */
-const FIELDS = 16;
+/** Number of fields of an event. */
+const FIELDS = 17;
 
 /**
  * Reads an event. Throws on text that batch.lua and `encodeSettlement` cannot have written. The writer then puts that event into
@@ -150,25 +147,25 @@ const FIELDS = 16;
  */
 export function decodeUsageEvent(text: string): UsageEvent {
   const f = text.split('\t');
-  if (f[1] === 'v1') f.splice(1, 1);
   if (f.length !== FIELDS) throw new Error('usage event: wrong number of fields');
-  if (f[2] !== '0' && f[2] !== '1') throw new Error(`usage event: free is neither 0 nor 1: ${f[2]}`);
+  if (f[1] !== 'v1') throw new Error(`usage event: the hold has another version: ${f[1]}`);
+  if (f[3] !== '0' && f[3] !== '1') throw new Error(`usage event: free is neither 0 nor 1: ${f[3]}`);
   return {
     usageId: uuid(f[0], 'usage_id'),
-    heldMicros: integer(f[1], 'amount'),
-    freeTier: f[2] === '1',
-    admittedAtMs: integer(f[3], 'admitted at'),
-    accountId: uuid(f[5], 'account'),
-    keyId: storable(f[6], 'key'),
-    serviceId: sharedUuid(f[7], 'service'),
-    providerId: sharedUuid(f[8], 'provider'),
-    method: storable(f[9], 'method'),
-    path: storable(f[10], 'path'),
-    outcome: outcome(f[11]),
-    status: integer(f[12], 'status', MAX_SMALLINT),
-    latencyUs: integer(f[13], 'latency'),
-    requestBytes: integer(f[14], 'request bytes'),
-    responseBytes: integer(f[15], 'response bytes'),
+    heldMicros: integer(f[2], 'amount'),
+    freeTier: f[3] === '1',
+    admittedAtMs: integer(f[4], 'admitted at'),
+    accountId: uuid(f[6], 'account'),
+    keyId: storable(f[7], 'key'),
+    serviceId: sharedUuid(f[8], 'service'),
+    providerId: sharedUuid(f[9], 'provider'),
+    method: storable(f[10], 'method'),
+    path: storable(f[11], 'path'),
+    outcome: outcome(f[12]),
+    status: integer(f[13], 'status', MAX_SMALLINT),
+    latencyUs: integer(f[14], 'latency'),
+    requestBytes: integer(f[15], 'request bytes'),
+    responseBytes: integer(f[16], 'response bytes'),
   };
 }
 
@@ -187,11 +184,13 @@ export const MESSAGE_MARK = '#';
  * Whether statistics count the call. They count what was charged, and what buyers called. They leave out what cost nothing and
  * was no use of the service by a buyer: free messages to MCP servers, and calls that providers made of their own listings.
  *
- * `COUNTED_SQL` says the same in SQL. Tested by test/ledger/usage-event.test.ts and test/ledger/writing/flush.test.ts.
+ * Tested by test/ledger/rollups/hours.test.ts. `COUNTED_SQL` says the same in SQL, for pages: test/accounts/usage-sums.test.ts.
  */
-export function isCounted(event: UsageEvent): boolean {
-  if (chargedMicros(event) > 0) return true;
-  return event.accountId !== event.providerId && !event.path.includes(MESSAGE_MARK);
+export function isCounted(
+  { accountId, providerId, path }: Pick<UsageEvent, 'accountId' | 'providerId' | 'path'>,
+  amountMicros: number,
+): boolean {
+  return amountMicros > 0 || (accountId !== providerId && !path.includes(MESSAGE_MARK));
 }
 
 /** `isCounted` as a condition on columns of `calls`. */

@@ -5,7 +5,7 @@ import type { CallAnswer, Headers } from './in-process-caller.ts';
 import { callError, chargedText, type ErrorFields, retryAfter, type ToolResult, toolResult } from './tool-result.ts';
 
 /**
- * What `call_service` answers, made from what became of the call.
+ * What `call_service` answers, made from how the call ended.
  *
  * Tested by test/mcp/call-answer.test.ts, and test/integration/mcp-tools.test.ts.
  *

@@ -27,7 +27,7 @@ const MAX_KEPT_BYTES = 134_217_728;
 /** Services or calls on a page if the model does not say. */
 const PAGE = 20;
 
-export type McpOptions = {
+type McpOptions = {
   readonly gate: Gate;
   /** Answers a request to the API from inside this process. */
   readonly ask: (asked: {

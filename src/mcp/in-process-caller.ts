@@ -19,7 +19,7 @@ export type AnswerBounds = {
   readonly maxStreamMs: number;
 };
 
-/** What became of a call. Header names are in lower case. */
+/** How a call ended. Header names are in lower case. */
 export type CallAnswer =
   /** The gateway answered: the call was refused, or its service failed before it answered. */
   | { readonly kind: 'error'; readonly headers: Headers; readonly body: string }
@@ -39,7 +39,7 @@ export type CallAnswer =
 export type Headers = ReadonlyMap<string, string>;
 
 /** The connection of the MCP request that a call is made for. */
-export type OuterCaller = Pick<CallerStream, 'address' | 'wasCut'>;
+type OuterCaller = Pick<CallerStream, 'address' | 'wasCut'>;
 
 /**
  * The caller of a call that begins inside this process. To the exchange it is a caller like any other: it sends a request body

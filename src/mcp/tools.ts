@@ -1,7 +1,7 @@
 import type { JsonSchema } from '../http/route.ts';
 
 /** A tool as `tools/list` shows it. */
-export type Tool = {
+type Tool = {
   readonly name: ToolName;
   readonly title: string;
   readonly description: string;

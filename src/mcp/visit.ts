@@ -8,10 +8,10 @@ import type { CallArguments } from './call-request.ts';
 import { type AnswerBounds, type CallAnswer, InProcessCaller, type OpenCall } from './in-process-caller.ts';
 
 /**
- * Maximum bytes of a message to `/mcp`; a longer one gets 413. Models write no longer arguments, and whoever has a large file at
+ * Maximum bytes of a message to `/mcp`; a longer one gets 413. Models write no longer arguments, and anyone who has a large file at
  * hand can send it through the proxy, which streams it.
  */
-export const MAX_MESSAGE_BYTES = 1_048_576;
+const MAX_MESSAGE_BYTES = 1_048_576;
 /**
  * Maximum time for the whole message; one that takes longer gets 408. The bytes that have come count against the memory of all
  * messages, so callers that send theirs drop by drop could close this endpoint to everybody else. 1 MiB in this time is 35 KB/s.

@@ -13,7 +13,7 @@ export const BOUNDS_SECONDS: readonly number[] = Array.from({ length: BOUNDS }, 
  * Tested by test/observability/latency-histogram.test.ts.
  */
 export class LatencyHistogram {
-  /** One count for each bucket. Not added up: that is left to whoever reads, because calls are counted more often. */
+  /** One count for each bucket. Not added up: that is left to the reader, because calls are counted more often. */
   readonly #counts = new Float64Array(BOUNDS + 1);
   #sumUs = 0;
 

@@ -97,7 +97,7 @@ export function byStatus(codes: readonly ErrorCode[]): [status: number, codes: E
 }
 
 /** The schema of one code's errors: 'not_found' → NotFoundError. */
-export function errorSchema(code: ErrorCode): JsonSchema {
+function errorSchema(code: ErrorCode): JsonSchema {
   const { required = [], properties = {} } = (FIELDS[code]?.schema ?? {}) as {
     required?: string[];
     properties?: Record<string, JsonSchema>;

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { Asset } from './asset.ts';
 
 /** The page at /docs, and the files that it loads. */
-export type ReferencePage = { readonly html: string; readonly assets: readonly Asset[] };
+type ReferencePage = { readonly html: string; readonly assets: readonly Asset[] };
 
 /**
  * What the page may do: load scripts, styles and data from this gateway, and nothing else. Swagger UI needs no inline script and

@@ -16,7 +16,7 @@ const gzipped = promisify(gzip);
 const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } };
 
 /** A page that was rendered. Its codings are made when first asked for. */
-export class RenderedPage {
+class RenderedPage {
   readonly html: Buffer;
   readonly etag: string;
   readonly #coded = new Map<string, Promise<Uint8Array>>();

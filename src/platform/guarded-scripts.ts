@@ -39,8 +39,11 @@ export class GuardedScripts {
     const args = keysAndArgs.slice(numberOfKeys);
     try {
       return await this.#loadedOnDemand(this.#guardedOf(script), [
-        ...[String(numberOfKeys + 1), ...keys, this.#installationKey],
-        ...[...args, installation],
+        String(numberOfKeys + 1),
+        ...keys,
+        this.#installationKey,
+        ...args,
+        installation,
       ]);
     } catch (error) {
       throw (error instanceof Error && foreignRedis(error.message, installation)) || error;

@@ -50,7 +50,8 @@ export function timeOfId(id: string): number {
 
 /** The UTC day (`YYYY-MM-DD`) a UUIDv7 belongs to: the partition key of `calls`. */
 export function dayOfId(id: string): string {
-  return new Date(timeOfId(id)).toISOString().slice(0, 10);
+  // Years beyond 9999 print as '+010889-…'. Postgres accepts them as '10889-…', without the sign and the zeros.
+  return new Date(timeOfId(id)).toISOString().replace(/^\+0*/, '').split('T')[0] as string;
 }
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;

@@ -1,6 +1,8 @@
+import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Sql, Tx } from './postgres.ts';
+import { madeBefore, StartRefused } from './start-refused.ts';
 
 /** Key of the advisory lock that every process takes before it migrates. The number is arbitrary. */
 const MIGRATION_LOCK = 7_014_655_001;
@@ -26,9 +28,10 @@ export function readMigrations(folder: string): Migration[] {
 
 /**
  * Applies the missing migrations, each in its own transaction. An advisory lock keeps processes that start together from applying
- * a migration twice. Refuses a database whose schema is newer than this code knows.
+ * a migration twice.
  *
  * @returns the versions that this process applied
+ * @throws StartRefused as `refuseOtherSchema`
  */
 export function migrate(sql: Sql, migrations: readonly Migration[]): Promise<number[]> {
   return sql.reserve(async (connection) => {
@@ -43,22 +46,18 @@ export function migrate(sql: Sql, migrations: readonly Migration[]): Promise<num
 }
 
 async function applyMissing(connection: Tx, migrations: readonly Migration[]): Promise<number[]> {
+  const current = await refuseOtherSchema(connection, migrations);
   await connection`
     CREATE TABLE IF NOT EXISTS schema_migrations (
-      version int PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())`;
-  const rows = await connection<{ version: number }[]>`SELECT max(version) AS version FROM schema_migrations`;
-  const current = rows[0]?.version ?? 0;
-  if (current > migrations.length) {
-    throw new Error(
-      `the database has schema version ${current}, this build knows ${migrations.length}: run a newer build`,
-    );
-  }
+      version int PRIMARY KEY, name text NOT NULL, digest text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())`;
   const missing = migrations.slice(current);
   for (const migration of missing) {
     await connection`BEGIN`;
     try {
       await connection.unsafe(migration.sql);
-      await connection`INSERT INTO schema_migrations (version, name) VALUES (${migration.version}, ${migration.name})`;
+      await connection`
+        INSERT INTO schema_migrations (version, name, digest)
+        VALUES (${migration.version}, ${migration.name}, ${digestOf(migration)})`;
       await connection`COMMIT`;
     } catch (error) {
       await connection`ROLLBACK`;
@@ -68,16 +67,45 @@ async function applyMissing(connection: Tx, migrations: readonly Migration[]): P
   return missing.map(({ version }) => version);
 }
 
-/** @returns why this build must not write to the database as it is; null if its schema is the one that this build knows */
-export async function checkSchema(sql: Sql, migrations: readonly Migration[]): Promise<string | null> {
+const digestOf = ({ sql }: Migration): string => createHash('sha256').update(sql).digest('hex');
+
+/**
+ * Reads only.
+ *
+ * @returns the version of the database's schema; 0: none
+ * @throws StartRefused when the schema is newer than this build knows, or came from other migrations than this build's
+ */
+export async function refuseOtherSchema(sql: Tx, migrations: readonly Migration[]): Promise<number> {
+  const applied = await readApplied(sql);
+  const isOther = migrations
+    .slice(0, applied.length)
+    .some((migration, i) => applied[i]?.name !== migration.name || applied[i]?.digest !== digestOf(migration));
+  if (isOther) throw new StartRefused(madeBefore('the database'));
+  if (applied.length > migrations.length) {
+    throw new StartRefused(`${versions(applied.length, migrations)}: use a newer build`);
+  }
+  return applied.length;
+}
+
+type Applied = { readonly name: string; readonly digest: string | null };
+
+/** In their order. Databases from before 0.1.0 have no digests, so the column is not named as one. */
+async function readApplied(sql: Tx): Promise<readonly Applied[]> {
   const tables = await sql<{ exists: boolean }[]>`SELECT to_regclass('schema_migrations') IS NOT NULL AS exists`;
-  const rows = tables[0]?.exists
-    ? await sql<{ version: number | null }[]>`SELECT max(version) AS version FROM schema_migrations`
-    : [];
-  const current = rows[0]?.version ?? 0;
-  if (current === migrations.length) return null;
-  const versions = `the database has schema version ${current}, this build knows ${migrations.length}`;
-  return current > migrations.length
-    ? `${versions}: use a newer build`
-    : `${versions}: migrate it first, with \`main.js migrate\` or by starting the gateway`;
+  if (tables[0]?.exists !== true) return [];
+  return sql<Applied[]>`
+    SELECT m.name, to_jsonb(m) ->> 'digest' AS digest FROM schema_migrations AS m ORDER BY m.version`;
+}
+
+const versions = (current: number, migrations: readonly Migration[]): string =>
+  `the database has schema version ${current}, this build knows ${migrations.length}`;
+
+/** @throws StartRefused when this build must not write to the database as it is: its schema is not exactly the one that this build knows */
+export async function checkSchema(sql: Sql, migrations: readonly Migration[]): Promise<void> {
+  const current = await refuseOtherSchema(sql, migrations);
+  if (current < migrations.length) {
+    throw new StartRefused(
+      `${versions(current, migrations)}: migrate it first, with \`main.js migrate\` or by starting the gateway`,
+    );
+  }
 }

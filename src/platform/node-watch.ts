@@ -1,3 +1,4 @@
+import { Job, type JobOptions } from './job.ts';
 import { type NodeInfo, readNodeInfo } from './redis-node.ts';
 import type { RedisStore } from './redis-store.ts';
 
@@ -5,7 +6,7 @@ import type { RedisStore } from './redis-store.ts';
 const LOOK_EVERY_MS = 10_000;
 
 type Node = { readonly address: string; readonly store: Pick<RedisStore, 'command'> };
-type Log = { warn(fields: object, message: string): void; error(fields: object, message: string): void };
+type Log = JobOptions['log'] & { error(fields: object, message: string): void };
 
 /**
  * Asks each Redis how it is set up, and how it is: its memory, its replicas. A start refuses a Redis that may evict keys. This finds
@@ -14,30 +15,24 @@ type Log = { warn(fields: object, message: string): void; error(fields: object, 
  *
  * Tested by test/platform/node-watch.test.ts.
  */
-export class NodeWatch {
+export class NodeWatch extends Job {
   readonly #nodes: () => readonly Node[];
   readonly #kind: 'single' | 'cluster';
   readonly #log: Log;
-  #timer: NodeJS.Timeout | null = null;
   /** Null before the first look. */
   #infos: ReadonlyMap<string, NodeInfo> | null = null;
   /** By node that was ever seen: its fault at the time. */
   readonly #reported = new Map<string, string | null>();
 
   constructor(options: { nodes: () => readonly Node[]; kind: 'single' | 'cluster'; log: Log }) {
+    super({
+      everyMs: LOOK_EVERY_MS,
+      messages: { failing: 'cannot look at the redis nodes now', again: 'looks at the redis nodes again' },
+      log: options.log,
+    });
     this.#nodes = options.nodes;
     this.#kind = options.kind;
     this.#log = options.log;
-  }
-
-  start(): void {
-    void this.look();
-    this.#timer = setInterval(() => void this.look(), LOOK_EVERY_MS);
-    this.#timer.unref();
-  }
-
-  stop(): void {
-    if (this.#timer !== null) clearInterval(this.#timer);
   }
 
   /** What each node said at the last look. A node that did not answer is missing: its own log line says that it is away. */
@@ -45,7 +40,10 @@ export class NodeWatch {
     return this.#infos ?? new Map();
   }
 
-  /** Never rejects. */
+  protected override round(): Promise<void> {
+    return this.look();
+  }
+
   async look(): Promise<void> {
     const nodes = this.#nodes();
     const replies = await Promise.allSettled(nodes.map(({ store }) => store.command('info', [])));

@@ -18,14 +18,36 @@ export function violatedConstraint(error: unknown): string | undefined {
 /** Code of the error that the database belongs to another installation. Such a database counts as away. */
 export const FOREIGN_DATABASE = 'FOREIGN_DATABASE';
 
+/** Code of the error that the server is a standby, which may lag behind the primary. It counts as away. */
+const STANDBY = 'STANDBY_DATABASE';
+export const standby = (): Error => connectionError(STANDBY, 'this Postgres is a standby, not the primary');
+
+/** Whether the URL led to a database that must not be used: the next connection would most likely meet the same one. */
+export function isWrongDatabase(error: unknown): boolean {
+  const code = (error as { code?: unknown } | null)?.code;
+  return code === FOREIGN_DATABASE || code === STANDBY;
+}
+
+/**
+ * Code of the error that a commit came back with a warning. The transaction is committed on this server, but may be missing on the
+ * synchronous standby that would be promoted. So it counts as failed, and what it stored may be there.
+ */
+export const COMMIT_IN_DOUBT = 'COMMIT_IN_DOUBT';
+
+/** Code of the error that the data in Redis are not laid out as this process was told (ledger/layout.ts). Its database counts as away. */
+export const WRONG_LAYOUT = 'WRONG_LAYOUT';
+
 const UNAVAILABLE = [
   FOREIGN_DATABASE,
+  STANDBY,
+  COMMIT_IN_DOUBT,
+  WRONG_LAYOUT,
   // Codes of postgres.js and of this folder, then those of sockets and of name resolution.
   'CONNECT_TIMEOUT|CONNECTION_(CLOSED|DESTROYED|ENDED|CONNECT_TIMEOUT)',
   'ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN',
   // SQLSTATEs of the server: shutdown, crash, cannot connect now; connection exceptions; too many connections; a cancelled
-  // statement.
-  '57P0.|08...|53300|57014',
+  // statement; a server that only reads.
+  '57P0.|08...|53300|57014|25006',
 ];
 const UNAVAILABLE_CODE = new RegExp(`^(${UNAVAILABLE.join('|')})$`);
 

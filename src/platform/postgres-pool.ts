@@ -1,4 +1,4 @@
-import { connectionError, FOREIGN_DATABASE } from './postgres-errors.ts';
+import { connectionError, isWrongDatabase } from './postgres-errors.ts';
 import { PostgresListener, type Subscription } from './postgres-listener.ts';
 import { type Run, type Tx, templateTag } from './postgres-query.ts';
 import { PostgresSession, type SessionOptions } from './postgres-session.ts';
@@ -10,13 +10,13 @@ export type PostgresOptions = SessionOptions & { readonly maxConnections: number
 const END_SECONDS = 5;
 
 /**
- * How long the pool makes no new connection after it found that the database belongs to another installation. During that time,
- * users that need a new connection fail with the same error.
+ * How long the pool makes no new connection after it found that the database belongs to another installation, or is a standby. During
+ * that time, users that need a new connection fail with the same error.
  */
-const FOREIGN_MS = 1_000;
+const REFUSED_MS = 1_000;
 
 /** How many users may wait for a connection, and how long. At either bound a user fails as if Postgres were away (503). */
-export type WaitBounds = { readonly maxWaiting: number; readonly maxWaitMs: number };
+type WaitBounds = { readonly maxWaiting: number; readonly maxWaitMs: number };
 const WAIT_BOUNDS: WaitBounds = { maxWaiting: 1_000, maxWaitMs: 5_000 };
 
 const noneFree = (message: string): Error => connectionError('CONNECT_TIMEOUT', message);
@@ -36,7 +36,7 @@ export class PostgresPool {
   /** The users that wait, in order. A set keeps the order of insertion, and removes a user that gives up in constant time. */
   readonly #waiting = new Set<(session: Promise<PostgresSession>) => void>();
   readonly #listeners = new Set<PostgresListener>();
-  #foreign: { readonly error: unknown; readonly untilMs: number } | null = null;
+  #refused: { readonly error: unknown; readonly untilMs: number } | null = null;
   #ended = false;
   /** Waits until the last session is returned, after `end`. */
   readonly #returns = new Sleeper();
@@ -71,7 +71,7 @@ export class PostgresPool {
     try {
       return await work(session, templateTag(run));
     } catch (error) {
-      if ((error as { code?: unknown } | null)?.code === FOREIGN_DATABASE) this.#refuse(error);
+      if (isWrongDatabase(error)) this.#refuse(error);
       throw error;
     } finally {
       isOver = true;
@@ -86,7 +86,7 @@ export class PostgresPool {
     while (session?.open === false) session = this.#idle.pop();
     if (session === undefined) {
       if (this.#lent.size >= this.#options.maxConnections) return this.#wait();
-      if (this.#foreign !== null && performance.now() < this.#foreign.untilMs) throw this.#foreign.error;
+      if (this.#refused !== null && performance.now() < this.#refused.untilMs) throw this.#refused.error;
       session = new PostgresSession(this.#options);
     }
     this.#lent.add(session);
@@ -121,7 +121,7 @@ export class PostgresPool {
   }
 
   #refuse(error: unknown): void {
-    this.#foreign = { error, untilMs: performance.now() + FOREIGN_MS };
+    this.#refused = { error, untilMs: performance.now() + REFUSED_MS };
     for (const end of this.#waiting) end(Promise.reject(error));
   }
 

@@ -51,7 +51,7 @@ export function templateTag(run: Run): Tx {
 }
 
 /** A query, or a part of another query. It runs when it is awaited; in another query's template it becomes part of that query. */
-export class Query<Result> implements Promise<Result> {
+class Query<Result> implements Promise<Result> {
   readonly [Symbol.toStringTag] = 'Query';
   readonly #run: (text: string, parameters: Value[]) => Promise<Result>;
   readonly #texts: readonly string[];

@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import { promisify } from 'node:util';
 import postgres from 'postgres';
-import { connectionError, FOREIGN_DATABASE, sqlState } from './postgres-errors.ts';
+import { COMMIT_IN_DOUBT, connectionError, FOREIGN_DATABASE, sqlState, standby } from './postgres-errors.ts';
 import type { Row, Rows, RunOptions, Value } from './postgres-query.ts';
 import { VALUE_TYPES } from './postgres-values.ts';
 import { within } from './timing.ts';
@@ -42,9 +42,12 @@ const NO_INSTALLATION = /^(42P01|42703)$/;
  * calls had its row. So each transaction turns the setting on. The session does not, because connection poolers refuse or drop
  * settings of a session. Only `off` and `local` are raised; `remote_write` and `remote_apply` stay. The SELECT travels with
  * the BEGIN and costs no round trip of its own; a commit that wrote nothing does not wait for the disk.
+ *
+ * It also asks whether the server is a standby: a pooler may have moved the session since it was made.
  */
-const DURABLE = `;SELECT set_config('synchronous_commit', 'on', true)
-  WHERE current_setting('synchronous_commit') IN ('off', 'local')`;
+const AFTER_BEGIN = `;SELECT pg_is_in_recovery() AS "isStandby",
+  CASE WHEN current_setting('synchronous_commit') IN ('off', 'local') THEN set_config('synchronous_commit', 'on', true) END`;
+type AfterBegin = readonly [begin: unknown, rows: readonly [{ readonly isStandby: boolean }]];
 
 /**
  * One connection to Postgres. A session never reconnects: once its connection is gone, every further query on it fails.
@@ -53,22 +56,30 @@ const DURABLE = `;SELECT set_config('synchronous_commit', 'on', true)
  * was left unsent goes out before the greeting, or the process ends (docs/decisions/0012-a-pool-of-our-own-for-postgres.md). So a
  * session writes nothing after its close, and never uses its postgres.js client for a second connection.
  *
- * Tested by test/platform/postgres.test.ts and test/ledger/writing/writer-outage.test.ts.
+ * Tested by test/platform/postgres.test.ts, test/platform/standby.test.ts and test/ledger/writing/writer-outage.test.ts.
  */
 export class PostgresSession {
-  readonly #client: postgres.Sql;
+  #client: postgres.Sql;
   readonly #options: SessionOptions;
   readonly #timeoutMs: number;
   #socket: Socket | null = null;
+  /** Number of hosts in the URL; known when the first is dialled. */
+  #hosts = 1;
   #hostsTried = 0;
   #comparison: Promise<void> | null = null;
+  /** The server's last warning. */
+  #warning: string | null = null;
   #open = true;
 
   /** The first query connects. @param timeoutMs bounds every query, even if the network no longer delivers anything */
   constructor(options: SessionOptions, timeoutMs = STATEMENT_TIMEOUT_MS + NETWORK_MS) {
     this.#options = options;
     this.#timeoutMs = timeoutMs;
-    const { applicationName, settings, onNotify } = options;
+    this.#client = this.#newClient();
+  }
+
+  #newClient(): postgres.Sql {
+    const { url, applicationName, settings, onNotify } = this.#options;
     const clientOptions = {
       max: 1,
       max_lifetime: null,
@@ -76,14 +87,19 @@ export class PostgresSession {
       connect_timeout: LOGIN_MS / 1000,
       fetch_types: false,
       types: VALUE_TYPES,
-      onnotice: () => {},
-      onclose: () => this.close(),
+      onnotice: ({ severity, message }: postgres.Notice) => {
+        if (severity === 'WARNING') this.#warning = message ?? '';
+      },
+      onclose: () => {
+        if (this.#client === client) this.close();
+      },
       onnotify: (channel: string, payload: string) => onNotify?.(payload, channel),
       socket: (address: Address) => this.#dial(address),
       connection: { application_name: applicationName, statement_timeout: STATEMENT_TIMEOUT_MS, ...settings },
     };
     // A cast, because the types of postgres.js leave out its options `socket` and `onnotify`.
-    this.#client = postgres(options.url, clientOptions as object);
+    const client: postgres.Sql = postgres(url, clientOptions as object);
+    return client;
   }
 
   get open(): boolean {
@@ -97,6 +113,7 @@ export class PostgresSession {
    */
   #dial({ host, port, path }: Address): Socket {
     const next = this.#hostsTried++;
+    this.#hosts = host.length;
     if (next === host.length) this.close();
     if (!this.#open) throw connectionError('CONNECTION_CLOSED', 'postgres hung up before it was ready');
     const to = path ? { path } : { host: host[next], port: port[next] as number };
@@ -108,14 +125,14 @@ export class PostgresSession {
   }
 
   /**
-   * Runs `work` after the installation was compared.
+   * Runs `work` after the host was found to be right.
    *
    * @throws PostgresError when the server refuses a statement: the session stays open. Any other error closes the session.
    */
   async #run<T>(work: () => PromiseLike<T>): Promise<T> {
     if (!this.#open) throw connectionError('CONNECTION_CLOSED', 'the connection to postgres is gone');
     try {
-      this.#comparison ??= this.#compare();
+      this.#comparison ??= this.#findHost();
       return await within(this.#comparison.then(work), this.#timeoutMs, noAnswer);
     } catch (error) {
       if (sqlState(error) === undefined) this.close();
@@ -123,22 +140,38 @@ export class PostgresSession {
     }
   }
 
+  /** Goes on to the next host of the URL until one is a primary and has our installation. Throws the last one's fault when none has. */
+  async #findHost(): Promise<void> {
+    for (;;) {
+      const fault = await this.#compare();
+      if (fault === null) return;
+      if (this.#hostsTried >= this.#hosts) throw fault;
+      this.#hangUp();
+      this.#client = this.#newClient();
+    }
+  }
+
   /**
-   * Compares the installation's id. The URL may by now lead to another database: a restored one, another server, a stranger's. A
-   * failure closes the session, even if its cause (a lock, a cancelled query) passes: `#comparison` stays rejected.
+   * Asks whether this is a primary, and compares the installation's id. The URL may by now lead to another database: a restored one,
+   * another server, a stranger's. A failure closes the session, even if its cause (a lock, a cancelled query) passes: `#comparison` stays
+   * rejected.
+   *
+   * @returns why the host must not be used
    */
-  async #compare(): Promise<void> {
+  async #compare(): Promise<Error | null> {
     const { installation } = this.#options;
-    if (installation === undefined) return;
-    const rows = await this.#client.unsafe('SELECT id FROM installation').catch((error: unknown) => {
+    const ours = installation === undefined ? '' : ', (SELECT id FROM installation) AS id';
+    const asking = this.#client.unsafe(`SELECT pg_is_in_recovery() AS "isStandby"${ours}`);
+    const rows = await asking.catch((error: unknown) => {
       if (NO_INSTALLATION.test(sqlState(error) ?? '')) return [];
       this.close();
       throw error;
     });
+    if (rows[0]?.isStandby === true) return standby();
     const found = rows[0]?.id ?? 'none';
-    if (found === installation) return;
+    if (installation === undefined || found === installation) return null;
     const message = `this Postgres database belongs to another installation: its id is ${found}, ours is ${installation}`;
-    throw connectionError(FOREIGN_DATABASE, message);
+    return connectionError(FOREIGN_DATABASE, message);
   }
 
   /**
@@ -182,14 +215,20 @@ export class PostgresSession {
     });
   }
 
-  /** Runs `work` between BEGIN and a COMMIT that is on the disk, or a ROLLBACK if it throws. @param mode such as 'READ ONLY' */
+  /**
+   * Runs `work` between BEGIN and a COMMIT that is on the disk, and on the synchronous standby if there is one; or a ROLLBACK if it throws.
+   *
+   * @param mode such as 'READ ONLY'
+   */
   async transaction<T>(work: () => PromiseLike<T>, mode = ''): Promise<T> {
     try {
-      await this.query(`BEGIN ${mode}${DURABLE}`);
+      const [, [state]] = (await this.query(`BEGIN ${mode}${AFTER_BEGIN}`)) as unknown as AfterBegin;
+      if (state.isStandby) {
+        this.close();
+        throw standby();
+      }
       const result = await work();
-      const { command } = await this.query('COMMIT');
-      // When a statement has failed, Postgres carries out COMMIT as ROLLBACK and says so, even if `work` caught the error.
-      if (command !== 'COMMIT') throw new Error('the transaction was rolled back: a statement in it failed');
+      await this.#commit();
       return result;
     } catch (error) {
       // If the ROLLBACK fails, the session is closed; then the server rolls back by itself.
@@ -198,14 +237,30 @@ export class PostgresSession {
     }
   }
 
+  async #commit(): Promise<void> {
+    this.#warning = null;
+    const { command } = await this.query('COMMIT');
+    // When a statement has failed, Postgres carries out COMMIT as ROLLBACK and says so, even if `work` caught the error.
+    if (command !== 'COMMIT') throw new Error('the transaction was rolled back: a statement in it failed');
+    if (this.#warning === null) return;
+    // Somebody cancelled the wait for a synchronous standby. The text may be in any language, and no other warning comes with a COMMIT.
+    this.close();
+    throw connectionError(COMMIT_IN_DOUBT, `postgres has committed with a warning: ${this.#warning}`);
+  }
+
   /** Ends the connection at once. The server then rolls back an open transaction and releases the session's locks. */
   close(): void {
     if (!this.#open) return;
     this.#open = false;
+    this.#hangUp();
+    this.#options.onClose?.();
+  }
+
+  #hangUp(): void {
+    const socket = this.#socket;
     this.#client.end({ timeout: 0 }).catch(() => {});
     // `end` has written the goodbye. The socket must not stay open when the network does not deliver it.
-    setTimeout(() => this.#socket?.destroy(), GOODBYE_MS).unref();
-    this.#options.onClose?.();
+    setTimeout(() => socket?.destroy(), GOODBYE_MS).unref();
   }
 }
 

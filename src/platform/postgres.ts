@@ -1,9 +1,15 @@
 import { type PostgresOptions, PostgresPool } from './postgres-pool.ts';
 import { type Tx, templateTag } from './postgres-query.ts';
 
-export { connectionError, isPostgresUnavailable, sqlState, violatedConstraint } from './postgres-errors.ts';
+export {
+  connectionError,
+  isPostgresUnavailable,
+  sqlState,
+  standby,
+  violatedConstraint,
+  WRONG_LAYOUT,
+} from './postgres-errors.ts';
 export type { Subscription } from './postgres-listener.ts';
-export type { PostgresOptions } from './postgres-pool.ts';
 export type { Tx } from './postgres-query.ts';
 export { PostgresSession } from './postgres-session.ts';
 

@@ -1,16 +1,15 @@
 import { Command, Redis } from 'ioredis';
-import { GuardedScripts } from './guarded-scripts.ts';
-import { claimScript, ForeignRedis, INSTALLATION_KEY, isNews } from './installation.ts';
+import { ForeignRedis, INSTALLATION_KEY, isNews } from './installation.ts';
+import { CLAIM_EVERY_MS, OwnedStore } from './owned-store.ts';
 import { addressOf } from './redis-node.ts';
-import { type RedisArg, RedisNotSent, type RedisStore } from './redis-store.ts';
-import type { Script } from './script.ts';
+import { type RedisArg, RedisNotSent } from './redis-store.ts';
 import { StartRefused } from './start-refused.ts';
 
 export { INSTALLATION_KEY } from './installation.ts';
 export { byStore, RedisNotCarriedOut, RedisNotSent, type RedisStore } from './redis-store.ts';
 export { defineScript, type Script } from './script.ts';
 
-export type RedisOptions = {
+type RedisOptions = {
   readonly url: string;
   readonly name: string;
   /** A command that has no reply after this time fails; whether Redis carried it out is then unknown. */
@@ -20,13 +19,6 @@ export type RedisOptions = {
 export type RedisLog = { warn(fields: object, message: string): void };
 
 /**
- * Interval at which a connected client checks the installation's id in Redis, because a flush does not end the connection. This
- * is for a process without calls: the writer's scripts check the id, and so do those that load a wallet or a key for a call after
- * a flush. Checking every second used 0.07 % of a core per process.
- */
-const CLAIM_EVERY_MS = 5_000;
-
-/**
  * The only owner of ioredis. This client never resends or queues a command by itself (docs/design.md, 'Redis'): a script that
  * moves money must not run twice because a socket broke.
  *
@@ -34,22 +26,14 @@ const CLAIM_EVERY_MS = 5_000;
  *       ▲                └─ another's: drop the connection ◄─────────────────────────────────────────┘
  *       └── again after 50 … 250 ms ◄──┘
  *
- * Until `claim` is called for the first time, no id is compared, and scripts run without their guard.
- *
  * Tested by test/platform/installation.test.ts and test/integration/redis-away.test.ts.
  */
-export class RedisClient implements RedisStore {
+export class RedisClient extends OwnedStore {
   /** `host:port` of the server. */
   readonly address: string;
   readonly #redis: Redis;
   readonly #name: string;
   readonly #log: RedisLog;
-  readonly #scripts: GuardedScripts;
-  readonly #readyListeners: (() => void)[] = [];
-  readonly #foreignListeners: ((error: ForeignRedis) => void)[] = [];
-  #installation: string | null = null;
-  /** True when the client is connected and Redis has our installation's id. Before `claim` no id is compared. */
-  #isOurs = false;
   /** Number of connections in a row whose id could not be compared or was another's. It lengthens the pause before the next. */
   #refusals = 0;
   #reported: unknown = null;
@@ -57,10 +41,10 @@ export class RedisClient implements RedisStore {
   #closing = false;
 
   constructor(options: RedisOptions, log: RedisLog) {
+    super(INSTALLATION_KEY);
     this.address = addressOf(options.url);
     this.#name = options.name;
     this.#log = log;
-    this.#scripts = new GuardedScripts(INSTALLATION_KEY, (name, args) => this.#send(name, args));
     this.#redis = new Redis(options.url, {
       connectionName: options.name,
       lazyConnect: true,
@@ -82,7 +66,7 @@ export class RedisClient implements RedisStore {
     this.#redis.on('error', (error: Error) => this.#report(error));
     this.#redis.on('ready', () => void this.#onConnected());
     this.#redis.on('close', () => {
-      this.#isOurs = false;
+      this.isOurs = false;
     });
   }
 
@@ -97,104 +81,47 @@ export class RedisClient implements RedisStore {
     }
   }
 
-  /**
-   * Binds this client to an installation. From now on the id in Redis is compared: at once, with every script, every five
-   * seconds, and after each reconnection before the client counts as ready. A Redis without an id becomes ours, with whatever
-   * data it has; ledger/ownership.ts judges those data when a process starts.
-   *
-   * @throws ForeignRedis when Redis has another installation's data
-   */
-  async claim(installation: string): Promise<void> {
-    this.#installation = installation;
-    await this.#scripts.compare(installation);
-    this.#claimTimer ??= setInterval(() => void this.#compareAgain(installation), CLAIM_EVERY_MS);
-    this.#claimTimer.unref();
-  }
-
-  async #compareAgain(installation: string): Promise<void> {
-    try {
-      if (this.ready) await this.#scripts.compare(installation);
-    } catch (error) {
-      // Any other error is ignored: the next command meets and reports it.
-      if (error instanceof ForeignRedis) this.#refuse(error);
-    }
-  }
-
-  /** Calls `listener` each time the connection becomes ready, including the first. */
-  onReady(listener: () => void): void {
-    this.#readyListeners.push(listener);
-  }
-
-  /** Calls `listener` each time the Redis behind this client turns out to be another installation's. */
-  onForeign(listener: (error: ForeignRedis) => void): void {
-    this.#foreignListeners.push(listener);
+  override async claim(installation: string): Promise<void> {
+    await super.claim(installation);
+    this.#claimTimer ??= setInterval(() => {
+      if (this.ready) void this.compareOwner(installation);
+    }, CLAIM_EVERY_MS).unref();
   }
 
   get ready(): boolean {
-    return this.#isOurs && this.#redis.status === 'ready';
+    return this.isOurs && this.#redis.status === 'ready';
   }
 
-  readonly isCluster = false;
-
-  shard(): this {
-    return this;
-  }
-
-  /** Sends a command. Rejects with `RedisNotSent` when it was certainly not sent. */
-  command(name: string, args: readonly RedisArg[]): Promise<unknown> {
-    return this.ready ? this.#send(name, args) : Promise.reject(new RedisNotSent());
-  }
-
-  #send(name: string, args: readonly RedisArg[]): Promise<unknown> {
+  protected send(name: string, args: readonly RedisArg[]): Promise<unknown> {
     const command = new Command(name, args as RedisArg[], { replyEncoding: 'utf8' });
     return this.#redis.sendCommand(command) as Promise<unknown>;
   }
 
-  /** Runs a script by its digest, provided that the data are ours: see `claim`. */
-  async script(script: Script, numberOfKeys: number, keysAndArgs: readonly RedisArg[]): Promise<unknown> {
-    if (!this.ready) throw new RedisNotSent();
-    try {
-      return await this.#scripts.run(this.#installation, script, numberOfKeys, keysAndArgs);
-    } catch (error) {
-      if (error instanceof ForeignRedis) this.#refuse(error);
-      throw error;
-    }
-  }
-
-  async confirmOwner(): Promise<void> {
-    await this.script(claimScript, 0, []);
-  }
-
   async #onConnected(): Promise<void> {
-    this.#isOurs = false;
+    this.isOurs = false;
     try {
-      if (this.#installation !== null) await this.#scripts.compare(this.#installation);
+      if (this.installation !== null) await this.scripts.compare(this.installation);
     } catch (error) {
       this.#refusals++;
       this.#report(error);
-      if (error instanceof ForeignRedis) this.#tell(error);
+      if (error instanceof ForeignRedis) this.tellForeign(error);
       // If the comparison failed because the connection ended, ioredis is already making the next one.
       if (this.#redis.status === 'ready') this.#redis.disconnect(true);
       return;
     }
-    this.#isOurs = true;
     this.#refusals = 0;
     if (this.#reported !== null) this.#log.warn({ redis: this.#name, node: this.address }, 'redis connection is back');
     this.#reported = null;
-    for (const listener of this.#readyListeners) listener();
+    this.becomeReady();
   }
 
   /** Stops using this Redis, but reconnects: somebody may flush it, or its address may lead to the right Redis again. */
-  #refuse(error: ForeignRedis): void {
+  protected refuse(error: ForeignRedis): void {
     if (!this.ready) return;
-    this.#isOurs = false;
+    this.isOurs = false;
     this.#report(error);
     this.#redis.disconnect(true);
-    this.#tell(error);
-  }
-
-  #tell(error: ForeignRedis): void {
-    for (const listener of this.#foreignListeners) listener(error);
+    this.tellForeign(error);
   }
 
   #report(error: unknown): void {

@@ -59,12 +59,12 @@ type HeldTrip = { readonly wire: Buffer; readonly listener: TripListener };
  *
  * A trip that writes nothing, such as a settlement that is repeated, must not count before what it relies on has reached the
  * replicas. Redis up to 7.0 waits for all that it had written when the trip ran. Later versions, and Valkey, wait for the last write of
- * this connection. That is enough: a new connection begins with renewals of leases (admission.ts), which are written after
+ * this connection. That is enough: a new connection begins with renewals of leases (trips.ts), which are written after
  * everything that an earlier connection wrote.
  *
  * Tested by test/platform/replicated-connection.test.ts and test/integration/replicas.test.ts.
  */
-export class ReplicatedConnection implements TripConnection {
+class ReplicatedConnection implements TripConnection {
   readonly #connection: ScriptConnection;
   readonly #sha: string;
   readonly #demand: ReplicaDemand;

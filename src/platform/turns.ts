@@ -2,13 +2,13 @@
  * Maximum time that one step of long work may keep the event loop busy, in milliseconds. A step that began may exceed it by the
  * unit of work that it had begun, which must be short. Calls wait for one step at most.
  */
-export const STEP_MS = 1;
+const STEP_MS = 1;
 
 /**
- * Shares the event loop between long pieces of work and everything else: one step per turn of the loop, whoever asks. A hundred
- * pieces of work at once therefore delay a call as long as one does. They advance in rotation, but every other turn belongs to those
- * who take over changes (`nextAhead`), if any wait: otherwise some hundred readers of long answers would keep the catalog from
- * following Postgres.
+ * Shares the event loop between long pieces of work and everything else: one step per turn of the loop, for all that ask
+ * together. A hundred pieces of work at once therefore delay a call as long as one does. They advance in rotation, but every other
+ * turn belongs to those who take over changes (`nextAhead`), if any wait: otherwise some hundred readers of long answers would keep
+ * the catalog from following Postgres.
  *
  *     await turns.next();
  *     const pause = stepEnd();
@@ -42,7 +42,7 @@ class Turns {
     setImmediate(this.#run);
   }
 
-  // Whoever is resolved here runs right after this returns, before the loop goes on.
+  // What is resolved here runs right after this returns, before the loop goes on.
   readonly #run = (): void => {
     this.#scheduled = false;
     this.#wasAhead = !this.#ahead.isEmpty && (!this.#wasAhead || this.#waiting.isEmpty);

@@ -1,5 +1,5 @@
 /** The clock of a breaker, in ticks. `Breakers` advances it; a test can advance its own. */
-export type Ticks = { readonly now: number };
+type Ticks = { readonly now: number };
 
 /** Length of one tick of a breaker's clock. */
 export const TICK_MS = 500;

@@ -83,7 +83,7 @@ export interface Places {
 /**
  * Keeps a service's HTML from running as a page of the gateway. A page of any origin can fetch it with a key, and then navigate to the
  * same URL: Chromium takes it from its cache, without a key. Its scripts would run with the gateway's origin, next to those of all other
- * services. Only documents heed this header, calls do not. A policy of the service's own holds beside it. (CSP3 §6.3.2)
+ * services. Only documents obey this header, calls do not. A policy of the service's own holds beside it. (CSP3 §6.3.2)
  */
 const NO_PAGE = '\r\nContent-Security-Policy: sandbox';
 

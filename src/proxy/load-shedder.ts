@@ -16,7 +16,7 @@ const SHARE_STEP = 0.0625;
  * Maximum share of new calls that are shed: one for every three taken. Refusing a call costs about a third of the CPU of
  * taking it. So at this share a tenth of the CPU goes into refusals (1 × ⅓ against 3 × 1) and nine tenths into calls, on any
  * machine. Without a maximum, a process whose callers retry at once would do little but refuse. The calls that are taken have
- * to wait, but at most one per connection, and callers that heed Retry-After stay away for a second.
+ * to wait, but at most one per connection, and callers that obey Retry-After stay away for a second.
  */
 const MAX_SHARE = 0.25;
 /** When halving makes the share smaller than this, it becomes 0. */
@@ -27,7 +27,7 @@ const LEAST_SHARE = 0.02;
  */
 const REST_AFTER_SAMPLES = 20;
 
-export type LoadShedderOptions = {
+type LoadShedderOptions = {
   /** The time in milliseconds, from a clock that never goes back. */
   readonly now?: () => number;
   /** A random number, at least 0 and less than 1. */

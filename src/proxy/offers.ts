@@ -35,7 +35,7 @@ export type Offer = {
 };
 
 /** What offers need besides the listing. */
-export type OffersOptions = {
+type OffersOptions = {
   readonly breakers: Breakers;
   /** Longest silence within a response of a listing that does not state its own. */
   readonly idleBodySeconds: number;

@@ -6,8 +6,8 @@ import { ApiError } from '../errors.ts';
 import { TermsByPrice } from './terms-by-price.ts';
 
 /**
- * Headers by which a caller asks a service to take another method or path than those of the request. Frameworks that heed them
- * would carry out a dear operation for the price of a cheap one. X-Original-URL and X-Rewrite-URL are heeded by IIS and by older
+ * Headers by which a caller asks a service to take another method or path than those of the request. Frameworks that obey them
+ * would carry out an expensive operation for the price of a cheap one. X-Original-URL and X-Rewrite-URL are obeyed by IIS and by older
  * versions of Symfony and Laminas.
  */
 const OVERRIDES = new Set([
@@ -31,7 +31,7 @@ export class PricedOperations {
     this.#table = new PriceTable(parseTerms(operationTerms) as readonly HttpTerms[], listing);
   }
 
-  /** Throws the `ApiError` that the caller gets when its call matches no operation, or might mean a dearer one. */
+  /** Throws the `ApiError` that the caller gets when its call matches no operation, or might mean one that costs more. */
   termsOf(head: CallHead, rest: string): CallTerms {
     if (this.#table.hasSeveralPrices) refuseOverrides(head);
     const priced = this.#table.priceOf(head.method, rest);

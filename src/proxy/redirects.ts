@@ -3,7 +3,7 @@ import type { Origin } from '../upstream/index.ts';
 import { hasDotSegment, type Target, upstreamPath } from './target.ts';
 
 /** The call that the service answers with a `Location` or `Content-Location`. */
-export type Called = {
+type Called = {
   readonly origin: Origin;
   readonly basePath: string;
   readonly target: Target;

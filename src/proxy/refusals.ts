@@ -1,7 +1,7 @@
 import type { CallTerms } from '../admission/call-terms.ts';
 import type { RateState } from '../admission/codes.ts';
 import type { Rejected } from '../admission/commands.ts';
-import { ApiError, ERRORS, suspendedError, unauthorizedError, unavailableError } from '../errors.ts';
+import { ApiError, ERRORS, unavailableError } from '../errors.ts';
 import { unknownRate } from '../gate/answer.ts';
 import type { HeadFault } from '../gate/caller-io.ts';
 import type { KeyRecord } from '../keys/caller.ts';
@@ -51,18 +51,14 @@ export function refusalOf(
   { gate, topUpUrl }: Pick<ExchangeOptions, 'gate' | 'topUpUrl'>,
 ): { readonly error: ApiError; readonly rate: RateState } {
   switch (result.outcome) {
-    case 'rate_limited':
-      return { error: gate.rateLimited(key, result.rate), rate: result.rate };
-    case 'revoked':
-      return { error: unauthorizedError(), rate: result.rate };
-    case 'suspended':
-      return { error: suspendedError(), rate: result.rate };
     case 'insufficient_balance':
       return { error: insufficientBalance(terms.priceMicros, result.balanceMicros, topUpUrl), rate: result.rate };
     case 'damaged':
       return { error: damagedAccount(), rate: result.rate };
     case 'unavailable':
       return { error: unavailableError(), rate: unknownRate(key.rateLimit) };
+    default:
+      return { error: gate.refusal(key, result.outcome, result.rate), rate: result.rate };
   }
 }
 
@@ -87,7 +83,7 @@ export function unreadableSecrets(): ApiError {
  *
  * @param topUpUrl  TOP_UP_URL, or null
  */
-export function insufficientBalance(priceMicros: number, balanceMicros: number, topUpUrl: string | null): ApiError {
+function insufficientBalance(priceMicros: number, balanceMicros: number, topUpUrl: string | null): ApiError {
   const how = topUpUrl === null ? "Ask this gateway's operator to add money" : `Money can be added at ${topUpUrl}`;
   return new ApiError(
     'insufficient_balance',

@@ -1,7 +1,7 @@
 /**
  * The formula of a service's quality. docs/quality.md explains it, with an example that a test computes.
  *
- * Tested by test/quality/formula.test.ts and quality.test.ts.
+ * Tested by test/quality/quality.test.ts.
  */
 
 /** After this many days a call weighs half. Long enough that one bad hour does not bury a good month. */
@@ -14,13 +14,13 @@ export const WINDOW_DAYS = 30;
  */
 export const BUYER_WEIGHT = 5;
 /** The weight of the prior, in calls: with evidence worth 20 calls, a service is half-way from the prior to what was observed. */
-export const PRIOR_WEIGHT = 20;
+const PRIOR_WEIGHT = 20;
 /** Both parts of the score have this value when nothing is known. */
 const PRIOR = 0.5;
 /** Success counts nine times as much as latency: a fast failure is worth nothing. */
 const SUCCESS_SHARE = 0.9;
 
-/** What a trend compares the quality with: that of so many days before. */
+/** What a trend compares the quality with: that of this many days before. */
 export const TREND_DAYS = 7;
 /** With less evidence than this on that day, the prior would be compared: there is no trend. */
 const MIN_EVIDENCE_BEFORE = 5;
@@ -28,7 +28,7 @@ const MIN_EVIDENCE_BEFORE = 5;
 export type Evidence = {
   /** The sum of all buyers' weights. */
   readonly weight: number;
-  /** The part of `weight` that stands for succeeded calls. */
+  /** The part of `weight` that counts succeeded calls. */
   readonly succeeded: number;
   /** The typical latency in microseconds: the geometric mean over buyers, by weight. Null when no latency is known. */
   readonly latencyUs: number | null;

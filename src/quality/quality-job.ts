@@ -1,5 +1,5 @@
+import { Job, type JobOptions } from '../platform/job.ts';
 import { type Sql, sqlState } from '../platform/postgres.ts';
-import { overWithin, Sleeper } from '../platform/timing.ts';
 import { qualityFrom, trendFrom } from './formula.ts';
 import {
   selectEvidence,
@@ -25,16 +25,15 @@ const PAGE = 50;
 const HEAVY_ROWS = 2_000;
 /** Share of the time that the job keeps Postgres busy: calls and pages come first. A service with very many buyers waits longer. */
 const BUSY_SHARE = 0.1;
-const LONGEST_PAUSE_MS = 30_000;
 /** SQLSTATE of a statement that took longer than the session permits. */
 const QUERY_CANCELED = '57014';
 
-export type QualityJobOptions = {
+type QualityJobOptions = {
   readonly sql: Sql;
   /** Whether this process judges. Several that do make the same rows; one of them is enough. */
   readonly isActive: () => boolean;
   readonly everyMs?: number;
-  readonly log: { warn(fields: object, message: string): void };
+  readonly log: JobOptions['log'];
 };
 
 /**
@@ -44,11 +43,8 @@ export type QualityJobOptions = {
  *
  * Everything is computed anew each time, so an error never stays, and nothing is counted twice.
  */
-export class QualityJob {
+export class QualityJob extends Job {
   readonly #options: QualityJobOptions;
-  readonly #sleeper = new Sleeper();
-  #running: Promise<void> | null = null;
-  #stopping = false;
   /** The calls of each service since the hour `#sinceMs`, at the last look. */
   #seen: ReadonlyMap<string, number> = new Map();
   /** 0 before the first look. */
@@ -61,43 +57,26 @@ export class QualityJob {
   #walk: string | null | 'over' = 'over';
   #walkBeganAt = Number.NEGATIVE_INFINITY;
   #typical: ReadonlyMap<string, number> = new Map();
-  #failing = false;
 
   constructor(options: QualityJobOptions) {
+    super({
+      everyMs: options.everyMs ?? EVERY_MS,
+      isActive: options.isActive,
+      busyShare: BUSY_SHARE,
+      messages: {
+        failing: 'quality: cannot compute; the last values stay in use',
+        again: 'quality: computes again',
+      },
+      log: options.log,
+    });
     this.#options = options;
   }
 
-  start(): void {
-    this.#running ??= this.#run();
-  }
-
-  /** Resolves when the query under way has ended, or after `timeoutMs`. */
-  async stop(timeoutMs: number): Promise<void> {
-    this.#stopping = true;
-    this.#sleeper.wake();
-    if (this.#running !== null) await overWithin(this.#running, timeoutMs);
-  }
-
-  async #run(): Promise<void> {
-    while (!this.#stopping) {
-      const endAt = performance.now() + (this.#options.everyMs ?? EVERY_MS);
-      try {
-        if (this.#options.isActive()) await this.#judge(endAt);
-        this.#failing = false;
-      } catch (error) {
-        if (!this.#failing && !this.#stopping)
-          this.#options.log.warn({ err: error }, 'quality: cannot compute; the last values stay in use');
-        this.#failing = true;
-      }
-      const leftMs = endAt - performance.now();
-      if (!this.#stopping && leftMs > 0) await this.#sleeper.sleep(leftMs);
-    }
-  }
-
-  async #judge(endAt: number): Promise<void> {
-    const { sql } = this.#options;
+  protected override async round(): Promise<void> {
+    const { sql, everyMs = EVERY_MS } = this.#options;
+    const endAt = performance.now() + everyMs;
     if (this.#walk === 'over' && performance.now() - this.#walkBeganAt >= ALL_EVERY_MS) {
-      this.#typical = await this.#paced(() => selectTypicalLatencies(sql));
+      this.#typical = await this.paced(() => selectTypicalLatencies(sql));
       this.#walkBeganAt = performance.now();
       this.#walk = null;
     }
@@ -105,12 +84,13 @@ export class QualityJob {
     const called = Array.from(this.#due).filter((id) => !this.#heavy.has(id));
     for (let from = 0; from < called.length; from += PAGE) await this.#judgePage(called.slice(from, from + PAGE));
     let isMore = true;
-    while (isMore && !this.#stopping) {
+    while (isMore && !this.stopping.aborted) {
       const heavy = Array.from(this.#due).find((id) => this.#heavy.has(id));
       if (heavy !== undefined) await this.#judgePage([heavy]);
       await this.#walkOn();
       isMore = performance.now() < endAt && (heavy !== undefined || this.#walk !== 'over');
     }
+    this.nextIn(endAt - performance.now());
   }
 
   /**
@@ -120,27 +100,27 @@ export class QualityJob {
   async #look(): Promise<void> {
     const laterMs = Math.max(this.#sinceMs, (Math.floor(Date.now() / HOUR_MS) - RECENT_HOURS) * HOUR_MS);
     const since = new Date(this.#sinceMs === 0 ? laterMs : this.#sinceMs);
-    const recent = await this.#paced(() => selectRecentCalls(this.#options.sql, since, new Date(laterMs)));
+    const recent = await this.paced(() => selectRecentCalls(this.#options.sql, since, new Date(laterMs)));
     for (const { id, calls } of recent) if (this.#seen.get(id) !== calls) this.#due.add(id);
     this.#seen = new Map(recent.filter(({ later }) => later > 0).map(({ id, later }) => [id, later]));
     this.#sinceMs = laterMs;
   }
 
   async #walkOn(): Promise<void> {
-    if (this.#walk === 'over' || this.#stopping) return;
+    if (this.#walk === 'over' || this.stopping.aborted) return;
     const { sql } = this.#options;
     const after = this.#walk;
-    const page = await this.#paced(() => selectJudgedServices(sql, after, PAGE));
+    const page = await this.paced(() => selectJudgedServices(sql, after, PAGE));
     for (const id of page) this.#due.add(id);
     await this.#judgePage(page.filter((id) => !this.#heavy.has(id)));
     this.#walk = page.length === PAGE ? (page.at(-1) as string) : 'over';
   }
 
   async #judgePage(ids: readonly string[]): Promise<void> {
-    if (ids.length === 0 || this.#stopping) return;
+    if (ids.length === 0 || this.stopping.aborted) return;
     for (const id of ids) this.#due.delete(id);
     try {
-      await this.#paced(() => this.#judgeNow(ids));
+      await this.paced(() => this.#judgeNow(ids));
     } catch (error) {
       const isTooMuch = sqlState(error) === QUERY_CANCELED;
       if (!isTooMuch || ids.length > 1) for (const id of ids) this.#due.add(id);
@@ -163,17 +143,6 @@ export class QualityJob {
     for (const { serviceId, rows } of evidence) {
       if (rows > HEAVY_ROWS) this.#heavy.add(serviceId);
       else this.#heavy.delete(serviceId);
-    }
-  }
-
-  /** Does work that keeps Postgres busy, and then pauses for as long as `BUSY_SHARE` asks. */
-  async #paced<T>(work: () => Promise<T>): Promise<T> {
-    const startedAt = performance.now();
-    try {
-      return await work();
-    } finally {
-      const pauseMs = ((performance.now() - startedAt) * (1 - BUSY_SHARE)) / BUSY_SHARE;
-      if (!this.#stopping) await this.#sleeper.sleep(Math.min(pauseMs, LONGEST_PAUSE_MS));
     }
   }
 }

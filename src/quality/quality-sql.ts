@@ -1,7 +1,7 @@
 import type { Sql, Tx } from '../platform/postgres.ts';
 import { BUYER_WEIGHT, type Evidence, HALF_LIFE_DAYS, TREND_DAYS, WINDOW_DAYS } from './formula.ts';
 
-export type ServiceEvidence = Evidence & {
+type ServiceEvidence = Evidence & {
   readonly serviceId: string;
   readonly category: string;
   readonly buyers: number;
@@ -11,7 +11,7 @@ export type ServiceEvidence = Evidence & {
   readonly rows: number;
 };
 
-export type JudgedService = ServiceEvidence & { readonly quality: number; readonly trend: number | null };
+type JudgedService = ServiceEvidence & { readonly quality: number; readonly trend: number | null };
 
 /** What gateways read of a service's quality: see `Quality` in src/catalog/quality.ts. */
 export type FoundQuality = { readonly value: number; readonly trend: number | null; readonly rated: boolean };
@@ -32,7 +32,7 @@ export type ChangedQuality = ChangeCursor &
 const SETTLED_AFTER_SECONDS = 30;
 
 /** A service, how many of its calls count since one hour, and since another. */
-export type RecentCalls = { readonly id: string; readonly calls: number; readonly later: number };
+type RecentCalls = { readonly id: string; readonly calls: number; readonly later: number };
 
 /** The services with calls in the hours from `since` on. @param laterSince  not before `since` */
 export async function selectRecentCalls(sql: Sql, since: Date, laterSince: Date): Promise<RecentCalls[]> {
@@ -62,10 +62,10 @@ export async function selectJudgedServices(sql: Sql, afterId: string | null, lim
 }
 
 /**
- * Maximum rows of `key_hours` that a service is judged by, the newest first. Postgres takes 0.3 s for so many. A service that has
+ * Maximum rows of `key_hours` that a service is judged by, the newest first. Postgres takes 0.3 s for this many. A service that has
  * more within the window has hundreds of buyers, and what is left out is old.
  */
-export const MAX_ROWS = 100_000;
+const MAX_ROWS = 100_000;
 
 /** Weight, succeeded, and latency in microseconds, as of one moment; null without calls. */
 type Sums = readonly [weight: number | null, succeeded: number | null, latencyUs: number | null] | null;

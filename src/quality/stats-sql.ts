@@ -21,7 +21,7 @@ export type ChargedPrices = {
 };
 
 /** What the quality was made from, when it was last computed. */
-export type QualityInputs = {
+type QualityInputs = {
   readonly evidence: number;
   readonly successRate: number;
   readonly latencyUs: number | null;

@@ -1,11 +1,6 @@
-import { Closing } from '../accounts/closing.ts';
-import { Suspension } from '../accounts/suspension.ts';
-import { selectKeyActivity } from '../accounts/usage-sums.ts';
 import { Backlog } from '../admission/backlog.ts';
 import { Catalog } from '../catalog/catalog.ts';
 import { Discovery } from '../catalog/discovery/discovery.ts';
-import { OpenApiImporter } from '../catalog/openapi-import/importer.ts';
-import { OperationsReader } from '../catalog/operations/operations-reader.ts';
 import type { Config } from '../config/config.ts';
 import { untouchedRate } from '../gate/answer.ts';
 import { type CallerStream, PROXY_PREFIX, type RequestHead } from '../gate/caller-io.ts';
@@ -15,7 +10,6 @@ import { Api } from '../http/api.ts';
 import { PagePlaces, placesFor } from '../http/page-places.ts';
 import { answerPreflight } from '../http/preflight.ts';
 import { getHead } from '../http/request-head.ts';
-import type { Route } from '../http/route.ts';
 import { HttpServer } from '../http/server.ts';
 import type { LoadedUws } from '../http/uws.ts';
 import { Authenticator } from '../keys/authenticator.ts';
@@ -24,11 +18,9 @@ import { keepKeyCacheFresh } from '../keys/key-feed.ts';
 import { Keys } from '../keys/keys.ts';
 import { selectKeyRecords } from '../keys/keys-sql.ts';
 import { StateRestorer } from '../keys/state-restorer.ts';
-import { CreditWallets } from '../ledger/wallets/credit-wallets.ts';
-import { DebitWallets } from '../ledger/wallets/debit-wallets.ts';
+import { keepLayout, layoutOf } from '../ledger/layout.ts';
 import { Hydrator } from '../ledger/wallets/hydrate.ts';
 import { KeyStates } from '../ledger/wallets/key-states.ts';
-import { Wallets } from '../ledger/wallets/wallets.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { SparseWarning } from '../observability/sparse-warning.ts';
@@ -38,7 +30,7 @@ import { maxOpenFiles } from '../platform/open-files.ts';
 import { Breakers } from '../proxy/breakers.ts';
 import { BufferedBytes } from '../proxy/buffered-bytes.ts';
 import { EventStreams } from '../proxy/event-stream.ts';
-import { Exchange } from '../proxy/exchange.ts';
+import { startExchange } from '../proxy/exchange.ts';
 import { newCounters } from '../proxy/exchange-options.ts';
 import { LoadShedder } from '../proxy/load-shedder.ts';
 import { MessageBodies } from '../proxy/mcp/message-bodies.ts';
@@ -46,53 +38,29 @@ import { Messages } from '../proxy/mcp/messages.ts';
 import { Offers } from '../proxy/offers.ts';
 import { Pseudonyms } from '../proxy/pseudonyms.ts';
 import { shedCall } from '../proxy/shed.ts';
+import type { ArrivedCall } from '../proxy/stages/arrived-call.ts';
 import { QualityFeed } from '../quality/quality-feed.ts';
-import { StatsReader } from '../quality/stats-reader.ts';
-import { accountsRoutes } from '../routes/admin/accounts.ts';
-import { auditRoutes } from '../routes/admin/audit.ts';
-import { adminCallsRoutes } from '../routes/admin/calls.ts';
-import { creditsRoutes } from '../routes/admin/credits.ts';
-import { debitsRoutes } from '../routes/admin/debits.ts';
-import { instancesRoutes } from '../routes/admin/instances.ts';
-import { adminKeysRoutes } from '../routes/admin/keys.ts';
-import { payoutsRoutes } from '../routes/admin/payouts.ts';
-import { reconciliationRoutes } from '../routes/admin/reconciliation.ts';
-import { adminServicesRoutes } from '../routes/admin/services.ts';
-import { statsRoutes } from '../routes/admin/stats.ts';
-import { trafficRoutes } from '../routes/admin/traffic.ts';
-import { balanceRoutes } from '../routes/balance.ts';
-import { discoverRoutes } from '../routes/discover.ts';
-import { earningsRoutes } from '../routes/earnings.ts';
-import { healthRoutes } from '../routes/health.ts';
-import { keysRoutes } from '../routes/keys.ts';
-import { llmsRoutes } from '../routes/llms.ts';
-import { mcpServerRoutes } from '../routes/mcp-server.ts';
 import { openApiRoutes } from '../routes/openapi.ts';
-import { openApiImportRoutes } from '../routes/openapi-import.ts';
 import { pageRoutes } from '../routes/pages.ts';
-import { serviceCallsRoutes } from '../routes/service-calls.ts';
-import { servicesRoutes, type Watch } from '../routes/services.ts';
+import type { Watch } from '../routes/services.ts';
 import { siteRoutes } from '../routes/site.ts';
 import { errorPages } from '../routes/site-errors.ts';
-import { statementRoutes } from '../routes/statement.ts';
-import { serviceStatsRoutes } from '../routes/stats.ts';
-import { usageRoutes } from '../routes/usage.ts';
 import { Resealer } from '../secrets/resealer.ts';
 import { Sealer } from '../secrets/sealer.ts';
 import { ServiceSecrets } from '../secrets/service-secrets.ts';
 import { EventStreams as AdminStreams } from '../traffic/event-streams.ts';
-import { readLeaseAges } from '../traffic/leases.ts';
+import { untilLeased } from '../traffic/leases.ts';
 import { LOOKS, Looks } from '../traffic/looks.ts';
 import { nameOf } from '../traffic/name.ts';
 import { Reporter } from '../traffic/reporter.ts';
-import { AddressPolicy, UpstreamClient } from '../upstream/index.ts';
+import { UpstreamClient } from '../upstream/index.ts';
 import { Reachability } from '../watch/reachability.ts';
 import { Uptimes } from '../watch/uptimes.ts';
 import { connectionBound } from './connection-bound.ts';
 import { gatewayMetrics } from './gateway-metrics.ts';
+import { gatewayRoutes } from './gateway-routes.ts';
 import { openAdmission } from './open-admission.ts';
 import { newInstanceId, type Stores } from './stores.ts';
-import { Reconcilers } from './upkeep.ts';
 
 /** Bounds of the upstream client, see `UpstreamOptions`. They are not settings, because no operator has needed others yet. */
 const UPSTREAM = {
@@ -125,7 +93,7 @@ export type Gateway = {
   stop(options?: { readonly handOver?: boolean }): Promise<{ callsCut: number; unsettled: number }>;
 };
 
-export type GatewayOptions = {
+type GatewayOptions = {
   readonly config: Config;
   readonly stores: Stores;
   readonly uws: LoadedUws;
@@ -155,8 +123,22 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
 
   const hydrator = new Hydrator({ databaseUrl: config.databaseUrl, installation, sql, redis, keys: redisKeys, log });
   const { admission, replicaDemand, nodes, closeBatches } = await openAdmission({
-    ...{ config, stores, instance, loader: hydrator, log },
+    config,
+    stores,
+    instance,
+    loader: hydrator,
+    log,
   });
+  // Before anything is kept of Redis. `reshard` either finds this lease, or is found here (`Layout`).
+  admission.start();
+  try {
+    await untilLeased(redis, redisKeys, instance);
+    await keepLayout(sql, layoutOf(stores));
+  } catch (error) {
+    await admission.drain(0);
+    await closeBatches();
+    throw error;
+  }
   const backlog = new Backlog({ redis, keys: redisKeys, maxEvents: config.maxBacklogEvents });
   const keyCache = new KeyCache({ fetchKeys: (ids) => selectKeyRecords(sql, ids) });
   const catalog = new Catalog({ sql, log });
@@ -176,7 +158,9 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     name: nameOf('gateway', instance, options.worker ?? 1),
     calls: {
       counts: () => ({
-        ...{ admitted: counters.admitted, completed: counters.completed, open: counters.open },
+        admitted: counters.admitted,
+        completed: counters.completed,
+        open: counters.open,
         refunded: Object.fromEntries(counters.refunded),
         refused: Object.fromEntries(counters.refused),
       }),
@@ -184,18 +168,16 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     },
   });
   const looks = new Looks({ sql, redis, reporter });
-  const trafficStreams = new AdminStreams();
   const stopKeyFeed = await keepKeyCacheFresh(sql, keyCache, {
     also: { channel: LOOKS, onMessage: () => reporter.looked() },
   });
   await catalog.start();
   const qualities = new QualityFeed({ sql, take: (changed) => catalog.setQualities(changed), log });
+  // Before the index is there, so that its first lists have qualities.
   qualities.start();
   await discovery.current();
 
   const keyStates = new KeyStates({ redis, keys: redisKeys });
-  const wallets = new Wallets({ redis, keys: redisKeys, hydrator });
-  const credits = new CreditWallets({ sql, redis, keys: redisKeys, hydrator, log });
   const keys = new Keys({ sql, state: keyStates, cache: keyCache });
 
   const restorer = new StateRestorer({ publish: (keyId) => keys.restoreState(keyId), log });
@@ -229,73 +211,34 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   };
 
   const pseudonyms = exchangeOptions.pseudonyms;
-  const operations = new OperationsReader(sql);
-  const stats = new StatsReader(sql);
-  const watchLog = new SparseWarning(log);
-  const reachability = new Reachability({ client: upstream, sql, log: watchLog });
-  const uptimes = new Uptimes({ sql, log: watchLog });
+  const reachability = new Reachability({ client: upstream, sql, log: new SparseWarning(log) });
+  const uptimes = new Uptimes({ sql, log });
   const watch: Watch = {
     check: (listing) => {
       if (options.asksNewEndpoints ?? true) reachability.check(listing);
     },
     uptimeOf: (serviceId) => uptimes.of(serviceId),
   };
-  const apiRoutes: Route[] = [
-    ...keysRoutes({
-      keys,
-      readActivity: (keyId) => selectKeyActivity(sql, keyId),
-      adminBootstrapToken: config.adminBootstrapToken,
-      maxAccountsPerAddress: config.maxAccountsPerAddress,
-    }),
-    ...discoverRoutes({ catalog, discovery, operations, watch, stats }),
-    ...servicesRoutes({
-      catalog,
-      sql,
-      operations,
-      secrets,
-      maxListings: config.maxListingsPerAccount,
-      addresses: new AddressPolicy(config.upstreamAllowCidrs),
-      noticeSeconds: config.priceNoticeSeconds,
-      watch,
-    }),
-    ...openApiImportRoutes({
-      catalog,
-      sql,
-      operations,
-      importer: new OpenApiImporter({ workerFile: options.importWorker }),
-      noticeSeconds: config.priceNoticeSeconds,
-      watch,
-    }),
-    ...serviceStatsRoutes({ catalog, reader: stats }),
-    ...serviceCallsRoutes({ sql, pseudonymOf: (buyer, provider) => pseudonyms.ofAccount(buyer, provider) }),
-    ...usageRoutes({ sql }),
-    ...balanceRoutes({ wallets, topUpUrl: config.topUpUrl }),
-    ...earningsRoutes({ sql, feeBasisPoints: config.platformFeeBasisPoints }),
-    ...accountsRoutes({
-      suspension: new Suspension({ sql, state: keyStates, cache: keyCache }),
-      closing: new Closing({ sql, state: keyStates, cache: keyCache, wallets }),
-      wallets,
-      sql,
-    }),
-    ...adminKeysRoutes({ sql, keys }),
-    ...adminServicesRoutes({ catalog, sql, operations, watch, noticeSeconds: config.priceNoticeSeconds }),
-    ...adminCallsRoutes({ sql }),
-    ...auditRoutes({ sql }),
-    ...statsRoutes({ sql, backlog }),
-    ...trafficRoutes({ looks, streams: trafficStreams }),
-    ...instancesRoutes({ looks, leaseAges: () => readLeaseAges(redis, redisKeys), shards: redisKeys.shards }),
-    ...statementRoutes({ sql, wallets }),
-    ...creditsRoutes({ sql, keys, applier: credits, log }),
-    ...debitsRoutes({ sql, carrier: new DebitWallets({ sql, redis, keys: redisKeys, hydrator, log }), log }),
-    ...payoutsRoutes({ sql }),
-    ...reconciliationRoutes({ sql, reconciler: new Reconcilers({ sql, redis, keys: redisKeys }) }),
-    ...llmsRoutes({ trustedProxyHops: config.trustedProxyHops }),
-    ...mcpServerRoutes({ trustedProxyHops: config.trustedProxyHops }),
-    ...healthRoutes({
-      isReady: () => !server.draining && admission.answering && redis.ready && catalog.ready(),
-      readyFile: config.readyFile,
-    }),
-  ];
+  const trafficStreams = new AdminStreams();
+  const apiRoutes = gatewayRoutes({
+    config,
+    stores,
+    log,
+    catalog,
+    discovery,
+    keys,
+    keyStates,
+    keyCache,
+    hydrator,
+    secrets,
+    pseudonyms,
+    watch,
+    backlog,
+    looks,
+    trafficStreams,
+    importWorker: options.importWorker,
+    isReady: () => !server.draining && admission.answering && redis.ready && catalog.ready(),
+  });
   const site = config.web ? await SiteFiles.load(options.webFolder?.()) : null;
   if (config.web && site === null) log.warn({}, 'the pages are not built (npm run build): `/` is a small page');
   const routes = [
@@ -316,14 +259,12 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const errorPage = site === null ? undefined : errorPages(site);
   const places = new PagePlaces(placesFor(sql.maxConnections));
   const api: Api = new Api({ gate, places, routes: [...routes, ...openApiRoutes(routes)], log, errorPage });
-  const startCall = (head: RequestHead, caller: CallerStream): Exchange | null => {
+  const startCall = (head: RequestHead, caller: CallerStream): ArrivedCall | null => {
     if (shedder.sheds()) {
       shedCall(gate, counters, head, caller);
       return null;
     }
-    const exchange = new Exchange(exchangeOptions, head, caller);
-    exchange.start();
-    return exchange;
+    return startExchange(exchangeOptions, head, caller);
   };
   // Loaded here, so that only gateways load it: the protocol's package takes 27 MB and 0.2 s in every process that imports it.
   const { MCP_PATH, McpEndpoint } = await import('../mcp/endpoint.ts');
@@ -358,17 +299,25 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
 
   options.metrics.add(
     gatewayMetrics({
-      ...{ counters, server, upstream, admission, replicaDemand, nodes, backlog, breakers, shedder, resealer },
+      counters,
+      server,
+      upstream,
+      admission,
+      replicaDemand,
+      nodes,
+      backlog,
+      breakers,
+      shedder,
+      resealer,
       shards: redisKeys.shards,
       maxBacklogEvents: config.maxBacklogEvents,
     }),
   );
-  admission.start();
   backlog.start();
   breakers.start();
   shedder.start();
-  uptimes.start();
-  resealer?.start();
+  const jobs = [qualities, uptimes, ...(resealer === null ? [] : [resealer])];
+  for (const job of jobs) job.start();
   const port = await server.listen();
 
   return {
@@ -386,9 +335,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       breakers.stop();
       shedder.stop();
       reachability.stop();
-      uptimes.stop();
-      await resealer?.stop();
-      await qualities.stop();
+      await Promise.all(jobs.map((job) => job.stop()));
       await catalog.stop();
       stopKeyFeed();
       await upstream.close();

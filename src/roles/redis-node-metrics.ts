@@ -63,7 +63,10 @@ export function gatewayNodeMetrics({ nodes, moves, trips }: GatewayNodes): Sourc
 
 export function writerNodeMetrics(nodes: () => readonly RedisNode[], watch: NodeWatch): Source[] {
   const gauge = (name: string, help: string, pick: (info: NodeInfo) => number): Source => ({
-    ...{ name, help, type: 'gauge', label: 'node' },
+    name,
+    help,
+    type: 'gauge',
+    label: 'node',
     read: () => new Map(Array.from(watch.infos, ([address, info]) => [address, pick(info)])),
   });
   return [

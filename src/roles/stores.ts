@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import type { Config } from '../config/config.ts';
+import { keepLayout, layoutOf, refuseOtherLayout } from '../ledger/layout.ts';
 import { checkOwnership } from '../ledger/ownership.ts';
 import type { Log } from '../observability/log.ts';
-import { isClusterUrl } from '../platform/cluster/cluster-url.ts';
 import type { RedisCluster } from '../platform/cluster/redis-cluster.ts';
-import { type Migration, migrate } from '../platform/migrate.ts';
+import { type Migration, migrate, refuseOtherSchema } from '../platform/migrate.ts';
 import { durabilityWarnings, openPostgres, type Sql } from '../platform/postgres.ts';
 import type { RedisStore } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
-import { keepLayout, openRedis } from './open-redis.ts';
+import { openRedis } from './open-redis.ts';
 
 /** The stores, which every role needs. */
 export type Stores = {
@@ -26,6 +26,8 @@ type Options = {
   readonly name: string;
   readonly maxConnections: number;
   readonly migrations: readonly Migration[];
+  /** Default false: while the data in Redis are moved (`Layout`) the start is refused. */
+  readonly mayBeMoving?: boolean;
   readonly log: Log;
 };
 
@@ -68,25 +70,29 @@ export async function openStores(config: Config, options: Options): Promise<Stor
 }
 
 /**
- * Checks that the stores belong together, then migrates the database, on a connection that does not check the installation's id yet.
+ * Checks that the stores are of this build's formats and belong together, then migrates the database, on a connection that does not
+ * check the installation's id yet.
  *
  * @returns the installation's id
  */
 async function prepareDatabase(
   config: Config,
-  { name, migrations, log }: Options,
+  { name, migrations, mayBeMoving = false, log }: Options,
   redis: RedisStore,
   keys: RedisKeys,
 ): Promise<string> {
   const sql = openPostgres({ url: config.databaseUrl, maxConnections: 1, applicationName: `tollgate-${name}-start` });
+  const layout = layoutOf({ redis, keys });
   try {
+    const version = await refuseOtherSchema(sql, migrations);
     await checkOwnership({ redis, keys, sql }, config);
+    if (version > 0) await refuseOtherLayout(sql, layout, { mayBeMoving });
     const applied = await migrate(sql, migrations);
     if (applied.length > 0) log.info({ versions: applied }, 'migrated');
     for (const warning of await durabilityWarnings(sql)) log.warn({}, warning);
     const rows = await sql<{ id: string }[]>`SELECT id FROM installation`;
     if (rows[0] === undefined) throw new Error('the installation row is missing');
-    await keepLayout(sql, { redis, shards: keys.shards, layout: isClusterUrl(config.redisUrl) ? 'cluster' : 'single' });
+    await keepLayout(sql, layout, { mayBeMoving });
     return rows[0].id;
   } finally {
     await sql.end({ timeout: 1 });

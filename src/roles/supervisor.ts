@@ -12,7 +12,7 @@ import { Supervisor } from '../supervisor/supervisor.ts';
 /** How long a process may take to stop, for settlements and connections, after its calls' deadline. Then it is killed. */
 const STOP_MARGIN_MS = 10_000;
 
-export type SupervisorRole = {
+type SupervisorRole = {
   /** Resolves when all processes serve. Rejects when a process cannot be started; then none is left running. */
   start(): Promise<void>;
   /** Drains the workers, then stops the writer. May be called in the middle of a start. */

@@ -74,8 +74,8 @@ function logOf(log: Log, parts: number, shards: readonly number[]): Pick<Log, 'i
 /** What keeps Redis right in the background: the sweep of dead gateways' holds, and the regular comparison with Postgres. */
 export class Upkeep {
   readonly reconcilers: Reconcilers;
-  readonly #sweepers: readonly Sweeper[];
-  readonly #jobs: readonly ReconcileJob[];
+  readonly sweepers: readonly Sweeper[];
+  readonly reconcileJobs: readonly ReconcileJob[];
 
   constructor(options: {
     readonly stores: UpkeepStores;
@@ -86,53 +86,43 @@ export class Upkeep {
     const { stores, leaseSeconds, isActive, log } = options;
     this.reconcilers = new Reconcilers(stores);
     const { parts } = this.reconcilers;
-    this.#sweepers = parts.map(
+    this.sweepers = parts.map(
       ({ redis, shards, reconciler }) =>
         new Sweeper({
-          ...{ redis, keys: stores.keys, shards, leaseSeconds, log: logOf(log, parts.length, shards) },
+          redis,
+          keys: stores.keys,
+          shards,
+          leaseSeconds,
+          log: logOf(log, parts.length, shards),
           isReconciled: (shard, dataId) => reconciler.hasCompared(shard, dataId),
         }),
     );
     const failing = new Set<ReconcileJob>();
-    this.#jobs = parts.map(
+    this.reconcileJobs = parts.map(
       ({ redis, shards, reconciler }) =>
         new ReconcileJob({
-          ...{ reconciler, isActive, log: logOf(log, parts.length, shards) },
+          reconciler,
+          isActive,
+          log: logOf(log, parts.length, shards),
           failing,
           onRedisReady: (listener) => redis.onReady(listener),
         }),
     );
   }
 
-  startSweep(): void {
-    for (const sweeper of this.#sweepers) sweeper.start();
-  }
-
-  startReconciliation(): void {
-    for (const job of this.#jobs) job.start();
-  }
-
-  async stopSweep(timeoutMs: number): Promise<void> {
-    await Promise.all(this.#sweepers.map((sweeper) => sweeper.stop(timeoutMs)));
-  }
-
-  async stopReconciliation(timeoutMs: number): Promise<void> {
-    await Promise.all(this.#jobs.map((job) => job.stop(timeoutMs)));
-  }
-
   /** Number of holds swept since the start. */
   get swept(): number {
-    return this.#sweepers.reduce((sum, { swept }) => sum + swept, 0);
+    return this.sweepers.reduce((sum, { swept }) => sum + swept, 0);
   }
 
   /** Number of holds that the last rounds left alone. */
   get leftAlone(): number {
-    return this.#sweepers.reduce((sum, { leftAlone }) => sum + leftAlone, 0);
+    return this.sweepers.reduce((sum, { leftAlone }) => sum + leftAlone, 0);
   }
 
   get damage(): ReadonlyMap<Damage, number> {
     const counts = new Map<Damage, number>();
-    for (const { damage } of this.#sweepers) {
+    for (const { damage } of this.sweepers) {
       for (const [what, count] of damage) counts.set(what, (counts.get(what) ?? 0) + count);
     }
     return counts;

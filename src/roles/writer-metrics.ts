@@ -93,7 +93,7 @@ export function writerMetrics(parts: {
     },
     {
       name: 'tollgate_writer_overdue_days',
-      help: 'Days older than USAGE_RETENTION_DAYS whose calls were still stored after the last round of this writer',
+      help: 'Days that were due to be dropped and still stored after the last round of this writer',
       type: 'gauge',
       read: () => retention.overdueDays,
     },

@@ -1,13 +1,12 @@
 import type { Config } from '../config/config.ts';
 import { RetentionJob } from '../ledger/retention/retention-job.ts';
-import { BacklogJob } from '../ledger/rollups/backlog-job.ts';
 import { CreditWallets } from '../ledger/wallets/credit-wallets.ts';
 import { DebitWallets } from '../ledger/wallets/debit-wallets.ts';
 import { Hydrator } from '../ledger/wallets/hydrate.ts';
 import { UsageWriter } from '../ledger/writing/writer.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
-import { SparseWarning } from '../observability/sparse-warning.ts';
+import type { Job } from '../platform/job.ts';
 import { NodeWatch } from '../platform/node-watch.ts';
 import { isPostgresUnavailable } from '../platform/postgres.ts';
 import { QualityJob } from '../quality/quality-job.ts';
@@ -30,8 +29,6 @@ const STOP_MS = 5_000;
  */
 const SWEEP_STOP_MS = 1_000;
 
-/** Minimum time between two log lines that say that health checks cannot be made. */
-const WARN_MS = 60_000;
 /** Bounds of the client that asks services whether they are up. Each is asked by one request at a time. */
 const HEALTH_CHECKS = {
   maxConnectionsPerOrigin: 1,
@@ -79,51 +76,40 @@ export async function startWriter(options: {
   const isActive = (): boolean => writer.owns(0);
   const upkeep = new Upkeep({ stores, leaseSeconds: config.instanceLeaseSeconds, isActive, log });
   const quality = new QualityJob({ sql, isActive, log });
-  const backlog = new BacklogJob({ sql, log });
   const { databaseUrl, exportDir, usageRetentionDays: retentionDays } = config;
   const retention = new RetentionJob({ databaseUrl, installation, retentionDays, exportDir, log });
   const nodes = (): RedisNode[] => redisNodes(stores, config.redisUrl);
   const nodeWatch = new NodeWatch({ nodes, kind: cluster === null ? 'single' : 'cluster', log });
   metrics.add([...writerMetrics({ writer, upkeep, hydrator, retention }), ...writerNodeMetrics(nodes, nodeWatch)]);
   const upstream = new UpstreamClient({ ...HEALTH_CHECKS, allowCidrs: config.upstreamAllowCidrs });
-  const health = new HealthJob({ ...options.health, client: upstream, sql, log: new SparseWarning(log, WARN_MS) });
+  const health = new HealthJob({ ...options.health, client: upstream, sql, log });
   const reporter = new Reporter({
     redis,
     name: nameOf('writer', newInstanceId(), null),
     shards: () => writer.stats().ownedShards,
   });
   const unlisten = await listenForLooks(sql, reporter);
+  const jobs = [credits, debits, ...upkeep.reconcileJobs, quality, retention, health, nodeWatch];
   writer.start();
-  upkeep.startSweep();
-  credits.start();
-  debits.start();
-  upkeep.startReconciliation();
-  quality.start();
-  backlog.start();
-  retention.start();
-  health.start();
-  nodeWatch.start();
+  for (const job of [...upkeep.sweepers, ...jobs]) job.start();
   return {
     stop: async () => {
       unlisten();
-      nodeWatch.stop();
       await reporter.stop();
       // These stop at the same time: the writer's last flush must not wait for a credit that is stuck, or for a reconciliation
       // that still locks shards.
       await Promise.all([
-        upkeep.stopSweep(SWEEP_STOP_MS).then(() => writer.stop(STOP_MS - SWEEP_STOP_MS)),
-        credits.stop(STOP_MS),
-        debits.stop(STOP_MS),
-        upkeep.stopReconciliation(STOP_MS),
-        quality.stop(STOP_MS),
-        backlog.stop(STOP_MS),
-        retention.stop(STOP_MS),
-        health.stop(STOP_MS).then(() => upstream.close()),
+        stopAll(upkeep.sweepers, SWEEP_STOP_MS).then(() => writer.stop(STOP_MS - SWEEP_STOP_MS)),
+        stopAll(jobs, STOP_MS),
       ]);
+      await upstream.close();
       hydrator.close();
     },
   };
 }
+
+const stopAll = (jobs: readonly Pick<Job, 'stop'>[], timeoutMs: number): Promise<unknown> =>
+  Promise.all(jobs.map((job) => job.stop(timeoutMs)));
 
 /** While Postgres is away it only tries: the listener begins as soon as Postgres is back. */
 async function listenForLooks(sql: Stores['sql'], reporter: Reporter): Promise<() => void> {

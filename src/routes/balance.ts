@@ -26,7 +26,10 @@ const BALANCE = record(
   { optional: ['top_up'] },
 );
 const EXAMPLE = {
-  ...{ owner_id: 'acme-bot', balance: 9.998, held: 0.002, currency: 'USD' },
+  owner_id: 'acme-bot',
+  balance: 9.998,
+  held: 0.002,
+  currency: 'USD',
   top_up: 'https://example.com/top-up',
 };
 

@@ -1,25 +1,32 @@
 import type { Catalog } from '../catalog/catalog.ts';
 import type { DiscoverQuery, Discovery } from '../catalog/discovery/discovery.ts';
 import type { Filter } from '../catalog/discovery/filter.ts';
-import { MAX_CURSOR_LENGTH, SORTS, type Sort } from '../catalog/discovery/sorts.ts';
+import { MAX_CURSOR_LENGTH, SORTS } from '../catalog/discovery/sorts.ts';
 import { wordsOf } from '../catalog/discovery/words.ts';
 import { chooseLanguage, languageHeaders } from '../catalog/languages.ts';
 import { CATEGORY_PATTERN, MAX_CATEGORY_LENGTH } from '../catalog/listing.ts';
+import { FOUND as FOUND_LISTING } from '../catalog/listing-fields.ts';
 import type { OperationsReader } from '../catalog/operations/operations-reader.ts';
 import { agentItem } from '../catalog/present.ts';
 import { ApiError, unavailableError } from '../errors.ts';
 import { isKnown } from '../http/entity-tags.ts';
-import { type ApiRequest, type ApiResponse, BodyInPieces, type JsonSchema, type Route } from '../http/route.ts';
+import { type ApiRequest, type ApiResponse, BodyInPieces, type FromSchema, type Route } from '../http/route.ts';
 import { ACCEPT_LANGUAGE, CACHE_CONTROL, LANGUAGE_HEADERS } from '../openapi/headers.ts';
 import { COUNT, EXAMPLE, json, list, record, UUID } from '../openapi/schemas.ts';
 import { usdToMicros } from '../platform/money.ts';
 import type { StatsReader } from '../quality/stats-reader.ts';
-import { CALLABLE_SERVICE, CALLABLE_SERVICE_EXAMPLE, LISTED_SERVICE, SERVICE_EXAMPLE } from './service-schemas.ts';
+import {
+  CALLABLE_SERVICE,
+  CALLABLE_SERVICE_EXAMPLE,
+  LANG,
+  LANG_QUERY,
+  type LangQuery,
+  LISTED_SERVICE,
+} from './service-schemas.ts';
 import type { Watch } from './services.ts';
 import { recentStats } from './stats.ts';
 
-const LANG = { type: 'string', maxLength: 35, description: 'Language of the labels; overrides Accept-Language' };
-const QUERY: JsonSchema = {
+const QUERY = {
   type: 'object',
   additionalProperties: false,
   properties: {
@@ -58,19 +65,8 @@ const QUERY: JsonSchema = {
     },
     lang: LANG,
   },
-};
-const ONE_QUERY: JsonSchema = { type: 'object', additionalProperties: false, properties: { lang: LANG } };
-type Query = {
-  readonly category?: string;
-  readonly min_quality?: number;
-  readonly q?: string;
-  readonly free?: boolean;
-  readonly max_price?: number;
-  readonly sort?: Sort;
-  readonly limit?: number | 'all';
-  readonly cursor?: string;
-  readonly lang?: string;
-};
+} as const;
+type Query = FromSchema<typeof QUERY>;
 
 const FOUND = record(
   'FoundServices',
@@ -123,7 +119,7 @@ export function discoverRoutes(deps: {
         200: json(
           'One page of the services that match',
           FOUND,
-          { services: [SERVICE_EXAMPLE], categories: [{ category: 'language', services: 1 }], total: 1 },
+          { services: [FOUND_LISTING.example], categories: [{ category: 'language', services: 1 }], total: 1 },
           HEADERS,
         ),
         304: { description: 'What If-None-Match names still holds', headers: HEADERS },
@@ -154,7 +150,7 @@ export function discoverRoutes(deps: {
       summary:
         'One active service as an agent needs it: whole description, operations with schemas, examples and prices, statistics',
       access: 'anyone',
-      query: ONE_QUERY,
+      query: LANG_QUERY,
       requestHeaders: ACCEPT_LANGUAGE,
       params: { id: { description: 'The service', schema: UUID, example: EXAMPLE.serviceId } },
       responses: {
@@ -164,15 +160,14 @@ export function discoverRoutes(deps: {
         }),
       },
       errors: ['service_not_found'],
-      handle: async (request: ApiRequest<undefined, { readonly lang?: string }>): Promise<ApiResponse> => {
+      handle: async (request: ApiRequest<undefined, LangQuery>): Promise<ApiResponse> => {
         if (!catalog.ready()) throw unavailableError();
         const listing = catalog.get(request.params.id ?? '');
         if (listing === undefined || listing.status !== 'active') throw new ApiError('service_not_found');
         const language = chooseLanguage(request.query.lang, request.header('accept-language'));
-        const watched = { uptime: watch.uptimeOf(listing.id) };
-        const quality = catalog.qualityOf(listing.id);
+        const [uptime, quality] = [watch.uptimeOf(listing.id), catalog.qualityOf(listing.id)];
         const [written, recent] = await Promise.all([operations.read(listing), recentStats(stats, listing.id)]);
-        const item = agentItem(listing, quality, language, written, watched);
+        const item = agentItem({ listing, quality, language, uptime, operations: written });
         const body = recent === undefined ? item : { ...item, stats: recent };
         return { status: 200, body, headers: { 'Cache-Control': 'no-cache', ...languageHeaders(language) } };
       },

@@ -1,20 +1,20 @@
 import { type EarningsSums, selectEarnings } from '../accounts/earnings-sql.ts';
 import { parseDayRange } from '../accounts/time-range.ts';
-import type { ApiRequest, JsonSchema, Route } from '../http/route.ts';
+import type { ApiRequest, FromSchema, Route } from '../http/route.ts';
 import { keyOf } from '../keys/caller.ts';
 import { COUNT, CURRENCY, EXAMPLE, json, list, record, TEXT, UUID, usd } from '../openapi/schemas.ts';
 import { microsToUsd } from '../platform/money.ts';
 import type { Sql } from '../platform/postgres.ts';
 
-const QUERY: JsonSchema = {
+const QUERY = {
   type: 'object',
   additionalProperties: false,
   properties: {
     from: { type: 'string', maxLength: 40, description: 'First UTC day, YYYY-MM-DD' },
     to: { type: 'string', maxLength: 40, description: 'First UTC day not included, YYYY-MM-DD' },
   },
-};
-type Query = { readonly from?: string; readonly to?: string };
+} as const;
+type Query = FromSchema<typeof QUERY>;
 
 const SUMS = {
   calls: COUNT,
@@ -31,10 +31,6 @@ const EARNINGS = record('Earnings', {
   payable: usd('What is owed now, whatever the range'),
   fee_percent: { type: 'number', minimum: 0, maximum: 100, description: "The platform's share of a charge at present" },
   currency: CURRENCY,
-  complete: {
-    type: 'boolean',
-    description: 'false for some time after an upgrade: calls stored by the earlier version are still being summed',
-  },
   by_service: list(record('ServiceEarnings', { service_id: UUID, service_name: TEXT, ...SUMS })),
   by_day: list(
     record('DayEarnings', { day: { type: 'string', format: 'date', description: 'In UTC' }, ...SUMS }),
@@ -45,8 +41,8 @@ const SUMS_EXAMPLE = { calls: 120, free_calls: 20, gross: 0.2, fees: 0.02, earne
 
 /**
  * `GET /earnings/me`: what the services of this account have earned, in USD. `gross`, `fees`, `earned` (gross − fees)
- * and `paid_out` cover the range only; `payable` is always what the provider is owed now. Without a range, and once the sums are
- * `complete`, payable = earned − paid_out.
+ * and `paid_out` cover the range only; `payable` is always what the provider is owed now. Without a range,
+ * payable = earned − paid_out.
  */
 export function earningsRoutes(deps: { readonly sql: Sql; readonly feeBasisPoints: number }): Route[] {
   return [
@@ -58,16 +54,13 @@ export function earningsRoutes(deps: { readonly sql: Sql; readonly feeBasisPoint
       query: QUERY,
       responses: {
         200: json('The earnings', EARNINGS, {
-          ...{
-            gross: 0.2,
-            fees: 0.02,
-            earned: 0.18,
-            paid_out: 0,
-            payable: 0.18,
-            fee_percent: 10,
-            currency: 'USD',
-            complete: true,
-          },
+          gross: 0.2,
+          fees: 0.02,
+          earned: 0.18,
+          paid_out: 0,
+          payable: 0.18,
+          fee_percent: 10,
+          currency: 'USD',
           by_service: [{ service_id: EXAMPLE.serviceId, service_name: 'Translate', ...SUMS_EXAMPLE }],
           by_day: [{ day: '2026-11-22', ...SUMS_EXAMPLE }],
         }),
@@ -86,7 +79,6 @@ export function earningsRoutes(deps: { readonly sql: Sql; readonly feeBasisPoint
             payable: microsToUsd(earnings.payableMicros),
             fee_percent: deps.feeBasisPoints / 100,
             currency: 'USD',
-            complete: earnings.isComplete,
             by_service: earnings.byService.map((service) => ({
               service_id: service.serviceId,
               service_name: service.serviceName,

@@ -3,7 +3,7 @@ import { ANY_QUERY, type Route } from '../http/route.ts';
 import { RETRY_AFTER } from '../openapi/headers.ts';
 import { json, record } from '../openapi/schemas.ts';
 
-export type HealthRoutesDeps = {
+type HealthRoutesDeps = {
   readonly isReady: () => boolean;
   /**
    * `npm start` creates this file once everything else it starts is usable too, such as the demo; until then `/readyz` answers

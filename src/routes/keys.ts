@@ -2,26 +2,24 @@ import { actorOf, adminAct, recordAct } from '../accounts/audit.ts';
 import type { KeyActivity } from '../accounts/usage-sums.ts';
 import { ApiError, unauthorizedError } from '../errors.ts';
 import { refuseForeignPage } from '../http/own-origin.ts';
-import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../http/route.ts';
+import type { ApiRequest, ApiResponse, FromSchema, Route } from '../http/route.ts';
 import type { Opener } from '../keys/account-openings.ts';
-import { type KeyRecord, keyOf, ROLES, type Role, roleCovers } from '../keys/caller.ts';
+import { type KeyRecord, keyOf, ROLES, roleCovers } from '../keys/caller.ts';
 import { equalConstantTime, hashSecret, isKeyId } from '../keys/credentials.ts';
+import { type CreatedKey, KEY, KEY_ID, type KeyRow, LISTED_KEY, NEW_KEY, OWN_KEY } from '../keys/key-fields.ts';
 import {
   type Alongside,
-  type CreatedKey,
   DEFAULT_OVERLAP_SECONDS,
   type Keys,
   MAX_OVERLAP_SECONDS,
   MAX_RATE_LIMIT,
 } from '../keys/keys.ts';
-import type { KeyDescription } from '../keys/keys-sql.ts';
 import { CACHE_CONTROL } from '../openapi/headers.ts';
-import { EXAMPLE, json, list, orNull, record, TEXT, TIME, UUID, usd } from '../openapi/schemas.ts';
-import { microsToUsd } from '../platform/money.ts';
+import { EXAMPLE, json, list, orNull, record, TEXT } from '../openapi/schemas.ts';
 import { AddressPolicy } from '../upstream/index.ts';
 import { ifAct, keyAct } from './admin/key-acts.ts';
 
-export type KeysRoutesDeps = {
+type KeysRoutesDeps = {
   readonly keys: Keys;
   /** Reads when a key was last used and what it has spent: `selectKeyActivity` over Postgres. */
   readonly readActivity: (keyId: string) => Promise<KeyActivity>;
@@ -39,7 +37,7 @@ const DEFAULT_LIMIT = 100;
 // No cache between gateway and caller may store the response: it contains the only copy of the secret.
 const NO_STORE = { 'Cache-Control': 'no-store' };
 
-const CREATE_BODY: JsonSchema = {
+const CREATE_BODY = {
   title: 'NewKey',
   examples: [{ owner_id: 'acme-bot', role: 'buyer' }],
   type: 'object',
@@ -61,20 +59,20 @@ const CREATE_BODY: JsonSchema = {
       description: 'The account that gets the key; for admins only',
     },
   },
-};
-type CreateBody = { readonly owner_id: string; readonly role: Role; readonly account_id?: string };
+} as const;
+type CreateBody = FromSchema<typeof CREATE_BODY>;
 
-const LIST_QUERY: JsonSchema = {
+const LIST_QUERY = {
   type: 'object',
   additionalProperties: false,
   properties: {
     limit: { type: 'integer', minimum: 1, maximum: 1000, description: `Keys on a page; ${DEFAULT_LIMIT} if absent` },
     cursor: { type: 'string', maxLength: 100, description: 'next_cursor of the previous page' },
   },
-};
-type ListQuery = { readonly limit?: number; readonly cursor?: string };
+} as const;
+type ListQuery = FromSchema<typeof LIST_QUERY>;
 
-const ROTATE_BODY: JsonSchema = {
+const ROTATE_BODY = {
   title: 'KeyRotation',
   examples: [{ overlap_seconds: 600 }],
   type: 'object',
@@ -87,9 +85,9 @@ const ROTATE_BODY: JsonSchema = {
       description: `How long the present secret stays good; ${DEFAULT_OVERLAP_SECONDS} if absent`,
     },
   },
-};
+} as const;
 
-const PATCH_BODY: JsonSchema = {
+const PATCH_BODY = {
   title: 'KeyChange',
   examples: [{ rate_limit: 120 }],
   type: 'object',
@@ -98,48 +96,20 @@ const PATCH_BODY: JsonSchema = {
   properties: {
     rate_limit: { type: 'integer', minimum: 1, maximum: MAX_RATE_LIMIT, description: 'Requests per minute' },
   },
-};
+} as const;
 
-const KEY_ID: JsonSchema = { type: 'string', pattern: '^acf_[0-9A-Za-z]{22}$' };
-const SECRET: JsonSchema = {
-  type: 'string',
-  pattern: '^sk_[0-9A-Za-z]{49}$',
-  description: 'Shown here and never again',
-};
-const RATE_LIMIT: JsonSchema = { type: 'integer', minimum: 1, description: 'Requests per minute' };
-const ROLE: JsonSchema = { type: 'string', enum: [...ROLES] };
-const OWNER = { role: ROLE, owner_id: TEXT, rate_limit: RATE_LIMIT, account_id: UUID };
-
-const CREATED = record('CreatedKey', { key_id: KEY_ID, secret: SECRET, ...OWNER });
-const KEY_FIELDS = {
-  key_id: KEY_ID,
-  ...OWNER,
-  status: { type: 'string', enum: ['active', 'revoked'] },
-  created_at: TIME,
-  previous_secret_expires_at: orNull(TIME),
-};
-const KEY = record('Key', KEY_FIELDS);
-const OWN_KEY = record('OwnKey', {
-  ...KEY_FIELDS,
-  last_used_at: orNull(TIME),
-  total_spent: usd('What calls with this key have cost'),
-});
-export const KEYS = record('Keys', { keys: list(KEY, 'Newest first'), next_cursor: orNull(TEXT) });
+export const KEYS = json(
+  'One page of keys',
+  record('Keys', { keys: list(record('Key', LISTED_KEY.schemas), 'Newest first'), next_cursor: orNull(TEXT) }),
+  { keys: [LISTED_KEY.example], next_cursor: null },
+);
 const ROTATED = record('RotatedKey', {
   key_id: KEY_ID,
-  secret: SECRET,
-  previous_secret_expires_at: orNull(TIME),
+  secret: KEY.secret.schema,
+  previous_secret_expires_at: KEY.previous_secret_expires_at.schema,
 });
 const REVOKED = record('RevokedKey', { key_id: KEY_ID, status: { type: 'string', const: 'revoked' } });
 
-const OWNER_EXAMPLE = { role: 'buyer', owner_id: 'acme-bot', rate_limit: 60, account_id: EXAMPLE.accountId };
-export const KEY_EXAMPLE = {
-  key_id: EXAMPLE.keyId,
-  ...OWNER_EXAMPLE,
-  status: 'active',
-  created_at: EXAMPLE.time,
-  previous_secret_expires_at: null,
-};
 const KEY_PARAM = { key_id: { description: 'The key', schema: KEY_ID, example: EXAMPLE.keyId } };
 const NOT_STORED = { 'Cache-Control': CACHE_CONTROL('no-store') };
 
@@ -160,14 +130,14 @@ export function keysRoutes(deps: KeysRoutesDeps): Route[] {
         },
       },
       responses: {
-        201: json('The key', CREATED, { key_id: EXAMPLE.keyId, secret: EXAMPLE.secret, ...OWNER_EXAMPLE }, NOT_STORED),
+        201: json('The key', record('CreatedKey', NEW_KEY.schemas), NEW_KEY.example, NOT_STORED),
       },
       errors: ['not_found', 'conflict'],
       handle: async (request: ApiRequest<CreateBody>) => {
         const { caller } = request;
         const created =
           caller.kind === 'key' ? await addKey(deps, caller.key, request) : await openAccount(deps, request);
-        return { status: 201, body: createdJson(created), headers: NO_STORE };
+        return { status: 201, body: NEW_KEY.json(created), headers: NO_STORE };
       },
     },
     {
@@ -176,7 +146,7 @@ export function keysRoutes(deps: KeysRoutesDeps): Route[] {
       summary: "The keys of the caller's account, newest first; never their secrets",
       access: ROLES,
       query: LIST_QUERY,
-      responses: { 200: json('One page of keys', KEYS, { keys: [KEY_EXAMPLE], next_cursor: null }) },
+      responses: { 200: KEYS },
       handle: (request: ApiRequest<undefined, ListQuery>) => listKeys(keys, keyOf(request.caller), request.query),
     },
     {
@@ -185,7 +155,7 @@ export function keysRoutes(deps: KeysRoutesDeps): Route[] {
       summary: 'The key that sends this request',
       access: ROLES,
       responses: {
-        200: json('The key', OWN_KEY, { ...KEY_EXAMPLE, last_used_at: EXAMPLE.time, total_spent: 0.002 }),
+        200: json('The key', record('OwnKey', OWN_KEY.schemas), OWN_KEY.example),
       },
       handle: (request) => describeCaller(deps, keyOf(request.caller)),
     },
@@ -205,9 +175,9 @@ export function keysRoutes(deps: KeysRoutesDeps): Route[] {
         ),
       },
       errors: ['not_found', 'conflict'],
-      handle: async (request: ApiRequest<{ overlap_seconds?: number } | undefined>) => {
+      handle: async (request: ApiRequest<FromSchema<typeof ROTATE_BODY> | undefined>) => {
         const key = await manageableKey(keys, request);
-        const { keyId } = key;
+        const keyId = key.key_id;
         const overlapSeconds = request.body?.overlap_seconds ?? DEFAULT_OVERLAP_SECONDS;
         const record = ifAct(request, key, (tx, { previousExpiresAt }: { previousExpiresAt: Date | null }) =>
           recordAct(tx, keyAct(request, 'key.rotate', key, null, { previous_secret_expires_at: previousExpiresAt })),
@@ -234,8 +204,8 @@ export function keysRoutes(deps: KeysRoutesDeps): Route[] {
         const record = ifAct(request, key, (tx) =>
           recordAct(tx, keyAct(request, 'key.revoke', key, { status: 'active' }, { status: 'revoked' })),
         );
-        await keys.revoke(key.keyId, record);
-        return { status: 200, body: { key_id: key.keyId, status: 'revoked' } };
+        await keys.revoke(key.key_id, record);
+        return { status: 200, body: { key_id: key.key_id, status: 'revoked' } };
       },
     },
     {
@@ -245,15 +215,20 @@ export function keysRoutes(deps: KeysRoutesDeps): Route[] {
       access: ['admin'],
       body: PATCH_BODY,
       params: KEY_PARAM,
-      responses: { 200: json('The key as it is now', KEY, { ...KEY_EXAMPLE, rate_limit: 120 }) },
+      responses: {
+        200: json('The key as it is now', record('Key', LISTED_KEY.schemas), {
+          ...LISTED_KEY.example,
+          rate_limit: 120,
+        }),
+      },
       errors: ['not_found'],
-      handle: async (request: ApiRequest<{ rate_limit: number }>) => {
+      handle: async (request: ApiRequest<FromSchema<typeof PATCH_BODY>>) => {
         const key = await manageableKey(keys, request);
         const rateLimit = request.body.rate_limit;
-        await keys.setRateLimit(key.keyId, rateLimit, (tx, before) =>
+        await keys.setRateLimit(key.key_id, rateLimit, (tx, before) =>
           recordAct(tx, keyAct(request, 'key.limit', key, { rate_limit: before }, { rate_limit: rateLimit })),
         );
-        return { status: 200, body: descriptionJson({ ...key, rateLimit }) };
+        return { status: 200, body: LISTED_KEY.json({ ...key, rate_limit: rateLimit }) };
       },
     },
   ];
@@ -269,7 +244,7 @@ async function addKey(deps: KeysRoutesDeps, by: KeyRecord, request: ApiRequest<C
   if (accountId !== by.accountId && by.role !== 'admin') {
     throw new ApiError('forbidden', 'account_id: only an admin key may name another account.');
   }
-  const record = ifAct(request, { accountId, role: body.role }, (tx, key: CreatedKey) =>
+  const record = ifAct(request, { account_id: accountId, role: body.role }, (tx, key: CreatedKey) =>
     recordAct(tx, keyAct(request, 'key.create', key, null, { role: key.role })),
   );
   const created = await deps.keys.addKey(accountId, body.role, record);
@@ -280,12 +255,15 @@ async function addKey(deps: KeysRoutesDeps, by: KeyRecord, request: ApiRequest<C
 async function openAccount(deps: KeysRoutesDeps, request: ApiRequest<CreateBody>): Promise<CreatedKey> {
   // Nobody was known before this key, so it is its own maker.
   const recordAdmin: Alongside<CreatedKey> = (tx, key) =>
-    recordAct(tx, adminAct(actorOf(key, request.requestId), key.accountId));
+    recordAct(
+      tx,
+      adminAct(actorOf({ keyId: key.key_id, accountId: key.account_id }, request.requestId), key.account_id),
+    );
   const { owner_id: ownerId, role, account_id: accountId } = request.body;
   if (accountId !== undefined) throw new ApiError('forbidden', 'account_id: only an admin key may name an account.');
   if (role !== 'admin') return deps.keys.createAccountWithKey(ownerId, role, openerOf(deps, request));
   if (deps.adminBootstrapToken === null) {
-    // Whoever reaches a new gateway first is its admin. That must not be a page that somebody near the gateway happens to visit.
+    // The first to reach a new gateway is its admin. That must not be a page that somebody near the gateway happens to visit.
     refuseForeignPage(request, 'A web page of another origin cannot create the first admin.');
     const created = await deps.keys.createFirstAdmin(ownerId, recordAdmin);
     if (created !== null) return created;
@@ -314,13 +292,13 @@ function openerOf({ maxAccountsPerAddress }: KeysRoutesDeps, { address }: ApiReq
 async function listKeys(keys: Keys, by: KeyRecord, query: ListQuery): Promise<ApiResponse> {
   const limit = query.limit ?? DEFAULT_LIMIT;
   const after = query.cursor ?? null;
-  if (after !== null && (!isKeyId(after) || (await keys.find(after))?.accountId !== by.accountId)) {
+  if (after !== null && (!isKeyId(after) || (await keys.find(after))?.account_id !== by.accountId)) {
     throw new ApiError('invalid_request', 'cursor: not issued by this list.');
   }
   const found = await keys.list(by.accountId, after, limit + 1);
   const page = found.slice(0, limit);
-  const nextCursor = found.length > limit ? (page.at(-1)?.keyId ?? null) : null;
-  return { status: 200, body: { keys: page.map(descriptionJson), next_cursor: nextCursor } };
+  const nextCursor = found.length > limit ? (page.at(-1)?.key_id ?? null) : null;
+  return { status: 200, body: { keys: page.map(LISTED_KEY.json), next_cursor: nextCursor } };
 }
 
 async function describeCaller(deps: KeysRoutesDeps, by: KeyRecord): Promise<ApiResponse> {
@@ -328,11 +306,7 @@ async function describeCaller(deps: KeysRoutesDeps, by: KeyRecord): Promise<ApiR
   if (key === null) throw unauthorizedError();
   return {
     status: 200,
-    body: {
-      ...descriptionJson(key),
-      last_used_at: activity.lastUsedAt?.toISOString() ?? null,
-      total_spent: microsToUsd(activity.totalSpentMicros),
-    },
+    body: OWN_KEY.json({ ...key, last_used_at: activity.lastUsedAt, total_spent: activity.totalSpentMicros }),
   };
 }
 
@@ -341,39 +315,15 @@ async function describeCaller(deps: KeysRoutesDeps, by: KeyRecord): Promise<ApiR
  * account is answered as if it did not exist. Within an account, no key may change a key with a higher role: otherwise anyone
  * with a buyer key could rotate the admin key of the same account, and would have its secret.
  */
-async function manageableKey(keys: Keys, request: ApiRequest<unknown>): Promise<KeyDescription> {
+async function manageableKey(keys: Keys, request: ApiRequest<unknown>): Promise<KeyRow> {
   const by = keyOf(request.caller);
   const keyId = request.params.key_id ?? '';
   const key = isKeyId(keyId) ? await keys.find(keyId) : null;
-  if (key === null || (key.accountId !== by.accountId && by.role !== 'admin')) {
+  if (key === null || (key.account_id !== by.accountId && by.role !== 'admin')) {
     throw new ApiError('not_found', 'There is no such key.');
   }
   if (!roleCovers(by.role, key.role)) {
     throw new ApiError('forbidden', `Your key cannot change a key with the role ${key.role}.`);
   }
   return key;
-}
-
-function createdJson(key: CreatedKey): Record<string, unknown> {
-  return {
-    key_id: key.keyId,
-    secret: key.secret,
-    role: key.role,
-    owner_id: key.ownerId,
-    rate_limit: key.rateLimit,
-    account_id: key.accountId,
-  };
-}
-
-export function descriptionJson(key: KeyDescription): Record<string, unknown> {
-  return {
-    key_id: key.keyId,
-    role: key.role,
-    owner_id: key.ownerId,
-    rate_limit: key.rateLimit,
-    account_id: key.accountId,
-    status: key.status,
-    created_at: key.createdAt.toISOString(),
-    previous_secret_expires_at: key.previousExpiresAt?.toISOString() ?? null,
-  };
 }

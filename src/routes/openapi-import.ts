@@ -8,15 +8,16 @@ import type { Operation } from '../catalog/operations/operation.ts';
 import type { OperationsReader } from '../catalog/operations/operations-reader.ts';
 import { selectLatestOperations, selectListing, selectOperationsText, updateListing } from '../catalog/sql.ts';
 import { ApiError, unavailableError } from '../errors.ts';
-import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../http/route.ts';
+import type { ApiRequest, ApiResponse, FromSchema, JsonSchema, Route } from '../http/route.ts';
 import { ACCEPT_LANGUAGE, LANGUAGE_HEADERS } from '../openapi/headers.ts';
 import { COUNT, EXAMPLE, json, list, record, TEXT, UUID } from '../openapi/schemas.ts';
 import type { Sql } from '../platform/postgres.ts';
+import { idOf, mayManage, refusal, writerOf } from './named-service.ts';
 import { readOperations, withinRules } from './operations.ts';
-import { SERVICE, SERVICE_DETAILS_EXAMPLE } from './service-schemas.ts';
-import { idOf, mayManage, refusal, show, type Watch, writerOf } from './services.ts';
+import { SERVICE, SERVICE_EXAMPLE } from './service-schemas.ts';
+import { show, type Watch } from './services.ts';
 
-export type OpenApiImportDeps = {
+type OpenApiImportDeps = {
   readonly catalog: Catalog;
   readonly sql: Sql;
   readonly operations: Pick<OperationsReader, 'read'>;
@@ -43,7 +44,7 @@ const IMPORTED_EXAMPLE = {
   skipped: [{ method: 'TRACE', path: '/translate', reason: 'the gateway does not forward this method' }],
   skipped_total: 1,
   changed: [],
-  service: SERVICE_DETAILS_EXAMPLE,
+  service: SERVICE_EXAMPLE,
 };
 
 const BODY: JsonSchema = {
@@ -65,14 +66,14 @@ const BODY: JsonSchema = {
   },
 };
 
-const QUERY: JsonSchema = {
+const QUERY = {
   type: 'object',
   additionalProperties: false,
   properties: {
     dry_run: { type: 'boolean', default: false, description: 'true: answers the same, and changes nothing' },
   },
-};
-type Query = { readonly dry_run?: boolean };
+} as const;
+type Query = FromSchema<typeof QUERY>;
 
 /** `PUT /services/{id}/openapi`: replaces the operations of a listing by those of a document, or tells what would become of them. */
 export function openApiImportRoutes(deps: OpenApiImportDeps): Route[] {
@@ -97,7 +98,7 @@ export function openApiImportRoutes(deps: OpenApiImportDeps): Route[] {
         ),
       },
       errors: ['service_not_found', 'conflict'],
-      handle: (request) => importDocument(deps, request),
+      handle: (request: ApiRequest<Uint8Array, Query>) => importDocument(deps, request),
     },
   ];
 }
@@ -125,7 +126,7 @@ async function importDocument(deps: OpenApiImportDeps, request: ApiRequest<Uint8
 
 type Write = (
   deps: OpenApiImportDeps,
-  request: ApiRequest<unknown, unknown>,
+  request: ApiRequest,
   id: string,
   write: WriteListing,
 ) => Promise<ApiResponse | null>;
@@ -153,7 +154,7 @@ const dryRun: Write = async (deps, request, id, write) => {
 };
 
 /** The listing as Postgres has it now: another gateway may have changed it a moment ago. */
-async function listingOf(sql: Sql, request: ApiRequest<unknown, unknown>): Promise<Listing> {
+async function listingOf(sql: Sql, request: ApiRequest): Promise<Listing> {
   const id = idOf(request);
   const listing = await selectListing(sql, id);
   if (listing === null || listing.status === 'removed' || !mayManage(request.caller, listing))

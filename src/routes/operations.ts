@@ -1,4 +1,3 @@
-import { MAX_PRICE_USD } from '../catalog/listing.ts';
 import {
   MAX_OPERATIONS,
   MAX_SUMMARY_LENGTH,
@@ -11,12 +10,12 @@ import {
   storeOperations,
 } from '../catalog/operations/operation.ts';
 import { MAX_TEMPLATE_LENGTH } from '../catalog/operations/template.ts';
+import { MAX_PRICE_USD } from '../catalog/price.ts';
 import { ApiError } from '../errors.ts';
-import type { JsonSchema } from '../http/route.ts';
 import { violatedConstraint } from '../platform/postgres.ts';
 
 /** Operations as a provider writes them. Which fields an operation needs depends on the protocol: `readOperations` checks it. */
-export const OPERATIONS: JsonSchema = {
+export const OPERATIONS = {
   type: ['array', 'null'],
   maxItems: MAX_OPERATIONS,
   description: 'How to call the service; null or an empty list: not told',
@@ -47,7 +46,7 @@ export const OPERATIONS: JsonSchema = {
       },
     },
   },
-};
+} as const;
 
 const HTTP_FIELDS = ['method', 'path', 'summary'] as const;
 const ONLY_HTTP = ['method', 'path', 'input', 'output', 'example'] as const;

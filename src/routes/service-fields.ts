@@ -10,16 +10,15 @@ import {
   MAX_ENDPOINT_LENGTH,
   MAX_FREE_CALLS,
   MAX_IDLE_SECONDS,
-  MAX_PRICE_USD,
   nameFault,
-  parsePrice,
 } from '../catalog/listing.ts';
-import type { Protocol } from '../catalog/operations/operation.ts';
+import { MAX_PRICE_USD, parsePrice } from '../catalog/price.ts';
 import { ApiError } from '../errors.ts';
-import type { JsonSchema } from '../http/route.ts';
+import { refuseForeignPage } from '../http/own-origin.ts';
+import type { ApiRequest, FromSchema } from '../http/route.ts';
 import { type AddressPolicy, isForbiddenLiteral } from '../upstream/index.ts';
 import { OPERATIONS } from './operations.ts';
-import { forwardHeadersOf, SECRET_FIELDS, type SecretFields } from './service-secrets.ts';
+import { forwardHeadersOf, SECRET_FIELDS } from './service-secrets.ts';
 
 const FIELDS = {
   name: { type: 'string', minLength: 1, maxLength: 100, description: 'Spaces around it are removed' },
@@ -41,34 +40,38 @@ const FIELDS = {
   only_operations: { type: 'boolean', description: 'Refuse calls that match no operation' },
   operations: OPERATIONS,
   ...SECRET_FIELDS,
-};
+} as const;
 const IDLE_SECONDS = {
   type: 'integer',
   minimum: 1,
   maximum: MAX_IDLE_SECONDS,
   description: 'The longest silence within a response',
-};
+} as const;
 const DOCS_URL = {
   type: 'string',
   minLength: 1,
   maxLength: MAX_ENDPOINT_LENGTH,
   description: 'http or https URL of a page about the service, for people',
-};
+} as const;
 const HEALTH_PATH = {
   type: 'string',
   minLength: 1,
   maxLength: MAX_HEALTH_PATH_LENGTH,
   description: 'Path below the endpoint that the gateway gets every minute; 2xx and 3xx mean that the service is up',
-};
-const FREE_CALLS = { type: 'integer', minimum: 1, maximum: MAX_FREE_CALLS, description: 'Per buyer' };
+} as const;
+const FREE_CALLS = { type: 'integer', minimum: 1, maximum: MAX_FREE_CALLS, description: 'Per buyer' } as const;
 
 /** The body of POST /services. */
-export const CREATE_BODY: JsonSchema = {
+export const CREATE_BODY = {
   title: 'NewService',
   examples: [
     {
-      ...{ name: 'Translate', description: 'Translates text into 30 languages.', category: 'language' },
-      ...{ endpoint: 'https://translate.example.com/v1', price: 0.002, free_calls: 100 },
+      name: 'Translate',
+      description: 'Translates text into 30 languages.',
+      category: 'language',
+      endpoint: 'https://translate.example.com/v1',
+      price: 0.002,
+      free_calls: 100,
     },
   ],
   type: 'object',
@@ -82,25 +85,11 @@ export const CREATE_BODY: JsonSchema = {
     health_path: HEALTH_PATH,
     protocol: { type: 'string', enum: ['http', 'mcp'], default: 'http', description: 'It cannot be changed later' },
   },
-};
-export type CreateBody = SecretFields & {
-  readonly name: string;
-  readonly description: string;
-  readonly endpoint: string;
-  readonly price: number;
-  readonly free_calls?: number;
-  readonly category: string;
-  readonly timeout_seconds?: number;
-  readonly idle_seconds?: number;
-  readonly docs_url?: string;
-  readonly health_path?: string;
-  readonly protocol: Protocol;
-  readonly only_operations?: boolean;
-  readonly operations?: readonly object[] | null;
-};
+} as const;
+export type CreateBody = FromSchema<typeof CREATE_BODY>;
 
 /** The body of PATCH /services/{id}. */
-export const PATCH_BODY: JsonSchema = {
+export const PATCH_BODY = {
   title: 'ServiceChange',
   examples: [{ price: 0.003, status: 'active' }],
   type: 'object',
@@ -114,16 +103,8 @@ export const PATCH_BODY: JsonSchema = {
     health_path: { ...HEALTH_PATH, type: ['string', 'null'], description: 'null: it is not asked' },
     status: { type: 'string', enum: ['active', 'paused'] },
   },
-};
-export type PatchBody = Partial<
-  Omit<CreateBody, 'free_calls' | 'idle_seconds' | 'docs_url' | 'health_path' | 'protocol'>
-> & {
-  readonly free_calls?: number | null;
-  readonly idle_seconds?: number | null;
-  readonly docs_url?: string | null;
-  readonly health_path?: string | null;
-  readonly status?: 'active' | 'paused';
-};
+} as const;
+export type PatchBody = FromSchema<typeof PATCH_BODY>;
 
 /** Reads the fields in the body, with the checks that a schema cannot express. Throws `invalid_request` naming the field. */
 export function readFields(body: PatchBody, addresses: AddressPolicy): Partial<ListingFields> {
@@ -168,4 +149,14 @@ function readPrice(usd: number): number {
   const price = parsePrice(usd);
   if ('fault' in price) throw new ApiError('invalid_request', `price: ${price.fault}.`);
   return price.micros;
+}
+
+/**
+ * Where the operator allows private addresses, no page of another site may choose an endpoint. Otherwise a page could read any
+ * service there, past the browser's same-origin policy: it opens the accounts that it needs, lists the service, and calls it. A
+ * name may lead to a private address at any time, so the endpoint itself does not matter.
+ */
+export function refusePageChoosingEndpoint(request: ApiRequest<PatchBody>, addresses: AddressPolicy): void {
+  if (request.body.endpoint === undefined || !addresses.allowsMore) return;
+  refuseForeignPage(request, 'endpoint: a web page of another origin cannot set it on this gateway.');
 }

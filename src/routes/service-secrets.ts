@@ -1,4 +1,5 @@
 import type { Listing, ListingFields } from '../catalog/listing.ts';
+import type { Shown } from '../catalog/listing-fields.ts';
 import {
   CREDENTIAL_HEADERS,
   headerNameFault,
@@ -10,13 +11,13 @@ import {
   storedHeaders,
 } from '../catalog/listing-secrets.ts';
 import { ApiError } from '../errors.ts';
-import type { JsonSchema } from '../http/route.ts';
+import type { FromSchema } from '../http/route.ts';
 import { hasCredentials } from '../keys/credentials.ts';
 import type { ServiceSecrets } from '../secrets/service-secrets.ts';
 import { type AddressPolicy, maySendSecrets } from '../upstream/index.ts';
 
 /** The fields of a listing that have to do with secrets, for the bodies of POST and PATCH /services. */
-export const SECRET_FIELDS: Readonly<Record<string, JsonSchema>> = {
+export const SECRET_FIELDS = {
   upstream_headers: {
     type: 'object',
     writeOnly: true,
@@ -32,12 +33,8 @@ export const SECRET_FIELDS: Readonly<Record<string, JsonSchema>> = {
     items: { type: 'string', enum: [...CREDENTIAL_HEADERS] },
     description: 'Credential headers of the caller that the service asks for. Each call has to agree by X-ACF-Forward',
   },
-};
-export type SecretFields = {
-  readonly upstream_headers?: Readonly<Record<string, string>>;
-  readonly signed?: boolean;
-  readonly forward_headers?: readonly string[];
-};
+} as const;
+type SecretFields = FromSchema<{ readonly type: 'object'; readonly properties: typeof SECRET_FIELDS }>;
 
 /** `Listing.forwardHeaders` of the field in a body. */
 export const forwardHeadersOf = (names: readonly string[]): string | null => (names.length === 0 ? null : names.join());
@@ -46,7 +43,7 @@ type Before = Pick<Listing, 'id' | 'endpoint' | 'upstreamHeaders' | 'signingKeys
 export type SecretsChange = {
   readonly fields: Partial<Pick<ListingFields, 'upstreamHeaders' | 'signingKeys'>>;
   /** Fields of the response to this request, and of no other. */
-  readonly once: Readonly<Record<string, unknown>>;
+  readonly once: NonNullable<Shown['once']>;
 };
 
 /** Whether a change of these fields depends on what the listing has now. */
@@ -71,7 +68,7 @@ export function changeSecrets(
 
 const UNCHANGED: SecretsChange = { fields: {}, once: {} };
 
-/** The headers were meant for the server at the old endpoint. Whoever runs the one at another origin may be somebody else. */
+/** The headers were meant for the server at the old endpoint. The server at another origin may be run by somebody else. */
 function changeHeaders(
   given: SecretFields['upstream_headers'],
   before: Before,

@@ -1,11 +1,12 @@
-import { type ListingWriter, type WriteListing, writeListing } from '../accounts/listing-acts.ts';
+import { type WriteListing, writeListing } from '../accounts/listing-acts.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { chooseLanguage, languageHeaders } from '../catalog/languages.ts';
 import { DEFAULT_TIMEOUT_SECONDS, type Listing, type ListingFields, type ListingPatch } from '../catalog/listing.ts';
+import type { Shown as ShownListing } from '../catalog/listing-fields.ts';
 import { refuseBeyondLimit } from '../catalog/listing-limit.ts';
 import type { Operation, StoredOperations } from '../catalog/operations/operation.ts';
 import type { OperationsReader } from '../catalog/operations/operations-reader.ts';
-import { fullItem, type Watched } from '../catalog/present.ts';
+import { fullItem } from '../catalog/present.ts';
 import {
   insertListing,
   removeListing,
@@ -15,19 +16,26 @@ import {
   updateListing,
 } from '../catalog/sql.ts';
 import { ApiError, unavailableError } from '../errors.ts';
-import { refuseForeignPage } from '../http/own-origin.ts';
-import type { ApiRequest, ApiResponse, JsonSchema, ResponseDescription, Route } from '../http/route.ts';
-import { type Caller, keyOf } from '../keys/caller.ts';
+import type { ApiRequest, ApiResponse, FromSchema, ResponseDescription, Route } from '../http/route.ts';
+import { keyOf } from '../keys/caller.ts';
 import { ACCEPT_LANGUAGE, CACHE_CONTROL, LANGUAGE_HEADERS } from '../openapi/headers.ts';
-import { EXAMPLE, json, list, record, TEXT, UUID } from '../openapi/schemas.ts';
+import { EXAMPLE, json, list, record, TEXT } from '../openapi/schemas.ts';
 import { isUuid, uuidv7 } from '../platform/ids.ts';
 import type { Sql } from '../platform/postgres.ts';
 import type { ServiceSecrets } from '../secrets/service-secrets.ts';
 import type { AddressPolicy } from '../upstream/index.ts';
 import { selectFound } from '../watch/watch-sql.ts';
+import { idOf, mayManage, notFound, refusal, SERVICE_PARAM, writerOf } from './named-service.ts';
 import { readOperations, withinRules } from './operations.ts';
-import { CREATE_BODY, type CreateBody, PATCH_BODY, type PatchBody, readFields } from './service-fields.ts';
-import { SERVICE, SERVICE_DETAILS_EXAMPLE } from './service-schemas.ts';
+import {
+  CREATE_BODY,
+  type CreateBody,
+  PATCH_BODY,
+  type PatchBody,
+  readFields,
+  refusePageChoosingEndpoint,
+} from './service-fields.ts';
+import { LANG, LANG_QUERY, type LangQuery, SERVICE, SERVICE_EXAMPLE } from './service-schemas.ts';
 import { changeSecrets, newSigningSecret, type SecretsChange, touchesSecrets } from './service-secrets.ts';
 
 export type ServicesRoutesDeps = {
@@ -48,18 +56,14 @@ export type ServicesRoutesDeps = {
 export type Watch = {
   /** Asks a new endpoint in the background; returns at once. */
   check(listing: Listing): void;
-  uptimeOf(serviceId: string): Watched['uptime'];
+  uptimeOf(serviceId: string): ShownListing['uptime'];
 };
 
 const DEFAULT_LIMIT = 100;
 /** Room for the operations with their schemas (`MAX_OPERATIONS_LENGTH` characters, some of several bytes) and the other fields. */
 const MAX_LISTING_BODY_BYTES = 1_048_576;
 
-const LANG = { type: 'string', maxLength: 35, description: 'Language of the labels; overrides Accept-Language' };
-const GET_QUERY: JsonSchema = { type: 'object', additionalProperties: false, properties: { lang: LANG } };
-type GetQuery = { readonly lang?: string };
-
-const LIST_QUERY: JsonSchema = {
+const LIST_QUERY = {
   type: 'object',
   additionalProperties: false,
   properties: {
@@ -68,17 +72,16 @@ const LIST_QUERY: JsonSchema = {
     cursor: { type: 'string', maxLength: 36, description: 'next_cursor of the previous page' },
     lang: LANG,
   },
-};
-type ListQuery = GetQuery & { readonly mine?: boolean; readonly limit?: number; readonly cursor?: string };
+} as const;
+type ListQuery = FromSchema<typeof LIST_QUERY>;
 
 const OWN_SERVICES = record(
   'OwnServices',
   { services: list(SERVICE, 'Newest first'), next_cursor: { ...TEXT, description: 'Absent on the last page' } },
   { optional: ['next_cursor'] },
 );
-export const SERVICE_PARAM = { id: { description: 'The service', schema: UUID, example: EXAMPLE.serviceId } };
 const shows = (description: string, headers: ResponseDescription['headers'] = {}): ResponseDescription =>
-  json(description, SERVICE, SERVICE_DETAILS_EXAMPLE, { ...LANGUAGE_HEADERS, ...headers });
+  json(description, SERVICE, SERVICE_EXAMPLE, { ...LANGUAGE_HEADERS, ...headers });
 /** No cache between gateway and caller may store a response that contains the only copy of a secret. */
 const NO_STORE = { 'Cache-Control': 'no-store' };
 const NOT_STORED = { 'Cache-Control': { ...CACHE_CONTROL('no-store'), optional: true } } as const;
@@ -97,7 +100,7 @@ export function servicesRoutes(deps: ServicesRoutesDeps): Route[] {
       body: CREATE_BODY,
       requestHeaders: ACCEPT_LANGUAGE,
       responses: {
-        201: json('The listing', SERVICE, SERVICE_DETAILS_EXAMPLE, {
+        201: json('The listing', SERVICE, SERVICE_EXAMPLE, {
           Location: {
             description: 'Where the listing is',
             schema: { type: 'string', format: 'uri-reference' },
@@ -109,7 +112,7 @@ export function servicesRoutes(deps: ServicesRoutesDeps): Route[] {
       },
       errors: ['conflict'],
       maxBodyBytes: MAX_LISTING_BODY_BYTES,
-      handle: (request) => create(deps, request),
+      handle: (request: ApiRequest<CreateBody>) => create(deps, request),
     },
     {
       method: 'GET',
@@ -119,21 +122,21 @@ export function servicesRoutes(deps: ServicesRoutesDeps): Route[] {
       query: LIST_QUERY,
       requestHeaders: ACCEPT_LANGUAGE,
       responses: {
-        200: json('One page of listings', OWN_SERVICES, { services: [SERVICE_DETAILS_EXAMPLE] }, LANGUAGE_HEADERS),
+        200: json('One page of listings', OWN_SERVICES, { services: [SERVICE_EXAMPLE] }, LANGUAGE_HEADERS),
       },
-      handle: (request) => listMine(deps, request),
+      handle: (request: ApiRequest<undefined, ListQuery>) => listMine(deps, request),
     },
     {
       method: 'GET',
       path: '/api/v1/services/:id',
       summary: 'One listing with its whole description; the endpoint is shown to its provider and admins only',
       access: 'anyone',
-      query: GET_QUERY,
+      query: LANG_QUERY,
       requestHeaders: ACCEPT_LANGUAGE,
       params: SERVICE_PARAM,
       responses: { 200: shows('The listing') },
       errors: ['service_not_found'],
-      handle: (request) => getOne(deps, request),
+      handle: (request: ApiRequest<undefined, LangQuery>) => getOne(deps, request),
     },
     {
       method: 'PATCH',
@@ -146,7 +149,7 @@ export function servicesRoutes(deps: ServicesRoutesDeps): Route[] {
       responses: { 200: shows('The listing as it is now', NOT_STORED) },
       errors: ['service_not_found', 'conflict'],
       maxBodyBytes: MAX_LISTING_BODY_BYTES,
-      handle: (request) => patch(deps, request),
+      handle: (request: ApiRequest<PatchBody>) => patch(deps, request),
     },
     {
       method: 'POST',
@@ -184,7 +187,7 @@ const DEFAULTS = {
   forwardHeaders: null,
 } as const;
 
-async function create(deps: ServicesRoutesDeps, request: ApiRequest<CreateBody, unknown>): Promise<ApiResponse> {
+async function create(deps: ServicesRoutesDeps, request: ApiRequest<CreateBody>): Promise<ApiResponse> {
   const { catalog, sql, addresses, maxListings } = deps;
   const { protocol, operations = null } = request.body;
   refusePageChoosingEndpoint(request, addresses);
@@ -239,8 +242,8 @@ async function listMine(
     status: 200,
     body: {
       services: page.map((listing) => {
-        const watched = { uptime: watch.uptimeOf(listing.id), found: endpoints.get(listing.id) };
-        return fullItem(listing, catalog.qualityOf(listing.id), language, { withEndpoint: true, watched });
+        const [uptime, found] = [watch.uptimeOf(listing.id), endpoints.get(listing.id)];
+        return fullItem('owner', { listing, quality: catalog.qualityOf(listing.id), language, uptime, found });
       }),
       ...(last === undefined ? {} : { next_cursor: last.id }),
     },
@@ -248,7 +251,7 @@ async function listMine(
   };
 }
 
-async function getOne(deps: ServicesRoutesDeps, request: ApiRequest<undefined, GetQuery>): Promise<ApiResponse> {
+async function getOne(deps: ServicesRoutesDeps, request: ApiRequest<undefined, LangQuery>): Promise<ApiResponse> {
   const { catalog, sql } = deps;
   const id = idOf(request);
   let listing: Listing | null | undefined = catalog.get(id);
@@ -263,7 +266,9 @@ async function getOne(deps: ServicesRoutesDeps, request: ApiRequest<undefined, G
   return show(deps, listing, request, { status: 200, lang: request.query.lang });
 }
 
-async function patch(deps: ServicesRoutesDeps, request: ApiRequest<PatchBody, unknown>): Promise<ApiResponse> {
+const isGone = ({ status, isSuspended }: Listing): boolean => status === 'removed' || isSuspended;
+
+async function patch(deps: ServicesRoutesDeps, request: ApiRequest<PatchBody>): Promise<ApiResponse> {
   const { catalog, sql, addresses, noticeSeconds } = deps;
   refusePageChoosingEndpoint(request, addresses);
   const id = idOf(request);
@@ -299,7 +304,7 @@ const MAX_READINGS = 5;
 /** Makes a change that depends on what the listing is now: it is written only if nobody has changed the listing since it was read. */
 async function changeKnown(
   deps: ServicesRoutesDeps,
-  request: ApiRequest<unknown, unknown>,
+  request: ApiRequest,
   id: string,
   changes: ListingPatch,
   change: (before: Listing) => SecretsChange,
@@ -328,7 +333,7 @@ async function changeKnown(
 /** The operations in the body, or undefined if they do not change. The listing's protocol, which never changes, decides their form. */
 async function changedOperations(
   { catalog, sql }: ServicesRoutesDeps,
-  { body, caller }: ApiRequest<PatchBody, unknown>,
+  { body, caller }: ApiRequest<PatchBody>,
   id: string,
 ): Promise<StoredOperations | null | undefined> {
   if (body.operations === undefined) return undefined;
@@ -350,45 +355,17 @@ async function remove(deps: ServicesRoutesDeps, request: ApiRequest): Promise<Ap
   return show(deps, before, request, { status: 200 });
 }
 
-/**
- * The error for a change that matched no listing which this key may change. A removed listing never comes back: not even an admin
- * can change it.
- */
-export async function refusal(sql: Sql, id: string): Promise<ApiError> {
-  const listing = await selectListing(sql, id);
-  if (listing === null || listing.status === 'removed') return notFound();
-  return new ApiError('forbidden', 'This service belongs to another account.');
-}
-
-const isGone = ({ status, isSuspended }: Listing): boolean => status === 'removed' || isSuspended;
-
-export const notFound = (): ApiError => new ApiError('service_not_found', 'There is no service with this id.');
-
-/** Whoever sends a request to change a listing. */
-export const writerOf = ({ caller, requestId }: ApiRequest): ListingWriter => ({ key: keyOf(caller), requestId });
-
-export function mayManage(caller: Caller, listing: Listing): boolean {
-  return caller.kind === 'key' && (caller.key.role === 'admin' || caller.key.accountId === listing.providerId);
-}
-
-/** The id in the path. Only a lower-case UUID names a service, as in the path of a call; Postgres might refuse other text. */
-export function idOf({ params }: ApiRequest): string {
-  const id = params.id ?? '';
-  if (!isUuid(id)) throw notFound();
-  return id;
-}
-
 type Shown = {
   readonly status: number;
   readonly lang?: string | undefined;
   readonly headers?: Readonly<Record<string, string>>;
   /** Fields of this response alone. */
-  readonly once?: Readonly<Record<string, unknown>>;
+  readonly once?: NonNullable<ShownListing['once']>;
   /** The operations that the provider wrote last, if Postgres does not have them yet. */
   readonly latest?: readonly Operation[];
 };
 
-export type ShowDeps = Pick<ServicesRoutesDeps, 'catalog' | 'operations' | 'sql' | 'watch' | 'noticeSeconds'>;
+type ShowDeps = Pick<ServicesRoutesDeps, 'catalog' | 'operations' | 'sql' | 'watch' | 'noticeSeconds'>;
 
 export async function show(
   { catalog, operations, sql, watch, noticeSeconds }: ShowDeps,
@@ -399,29 +376,23 @@ export async function show(
   const language = chooseLanguage(lang, request.header('accept-language'));
   const withEndpoint = mayManage(request.caller, listing);
   const found = withEndpoint ? (await selectFound(sql, [listing.id])).get(listing.id) : undefined;
-  const body = fullItem(listing, catalog.qualityOf(listing.id), language, {
-    withEndpoint,
+  const body = fullItem(withEndpoint ? 'owner' : 'anyone', {
+    listing,
+    quality: catalog.qualityOf(listing.id),
+    language,
+    uptime: watch.uptimeOf(listing.id),
+    found,
+    noticeSeconds,
+    once,
     operations: await operations.read(listing),
-    watched: { uptime: watch.uptimeOf(listing.id), found },
-    ...(withEndpoint ? { noticeSeconds } : {}),
     ...(withEndpoint && hasAnnouncedOperations(listing)
       ? { announced: latest ?? (await selectLatestOperations(sql, listing.id)) }
       : {}),
   });
   const caching = 'signing_secret' in once ? NO_STORE : {};
-  return { status, body: { ...body, ...once }, headers: { ...headers, ...languageHeaders(language), ...caching } };
+  return { status, body, headers: { ...headers, ...languageHeaders(language), ...caching } };
 }
 
 /** What is announced are only prices; who edits operations needs the whole of them. */
 const hasAnnouncedOperations = ({ next, operationTerms }: Listing): boolean =>
   next !== null && next.operationTerms !== operationTerms;
-
-/**
- * Where the operator allows private addresses, no page of another site may choose an endpoint. Otherwise a page could read any
- * service there, past the browser's same-origin policy: it opens the accounts that it needs, lists the service, and calls it. A
- * name may lead to a private address at any time, so the endpoint itself does not matter.
- */
-function refusePageChoosingEndpoint(request: ApiRequest<PatchBody, unknown>, addresses: AddressPolicy): void {
-  if (request.body.endpoint === undefined || !addresses.allowsMore) return;
-  refuseForeignPage(request, 'endpoint: a web page of another origin cannot set it on this gateway.');
-}

@@ -16,7 +16,7 @@ type Asked = {
 
 /**
  * What a person gets who opened an address in a browser and cannot have it: a page that says why, and what can be done. Programs
- * keep the JSON, and so does whoever opens an address of the API in a browser.
+ * keep the JSON, and so does anyone who opens an address of the API in a browser.
  */
 export function errorPages(files: SiteFiles): (error: ApiError, asked: Asked) => ApiResponse | null {
   const pages = new RenderedPages(files);
@@ -25,7 +25,7 @@ export function errorPages(files: SiteFiles): (error: ApiError, asked: Asked) =>
     if (path.startsWith('/api/') || path.startsWith('/assets/')) return null;
     if (!prefers(headerOf(headers, 'accept'), 'text/html', 'application/json')) return null;
     const language = negotiateLanguage(headerOf(headers, 'accept-language'));
-    // The address is not that of the page: whoever makes up addresses must not fill the memory with copies of it.
+    // The address is not that of the page: callers who make up addresses must not fill the memory with copies of it.
     const where = { url: '/', language, origin: '' };
     // Only of a bad request does the page show the gateway's own words. Those of a 429 have a number that changes from request to
     // request, and who is beyond the limit takes no more tokens: each of these requests would be rendered.

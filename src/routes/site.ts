@@ -13,7 +13,7 @@ import { within } from '../platform/timing.ts';
  * What the pages may do: load scripts, styles and data from this gateway, and nothing else. No script can be written into the page
  * as text (`require-trusted-types-for`), whatever a provider calls his service.
  */
-export const SITE_POLICY =
+const SITE_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; " +
   "manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'";
 
@@ -98,7 +98,7 @@ export function siteRoutes(options: SiteOptions): Route[] {
       return await page(request, { page: 'service', url, language, data: { service: text, ...stats } });
     } catch (error) {
       if (!(error instanceof ApiError) || error.status !== 404) throw error;
-      // At no address of its own: whoever makes up ids must not fill the memory with copies of it.
+      // At no address of its own: callers who make up ids must not fill the memory with copies of it.
       const where = { url: lang === undefined ? '/' : `/?lang=${language}`, origin: '' };
       return sendPage(pages, request, { ...where, page: 'not-found', language, data: {} }, 404);
     }

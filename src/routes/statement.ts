@@ -49,11 +49,19 @@ const STATEMENT = record('Statement', {
   next_cursor: orNull(TEXT),
 });
 const CHARGE = {
-  ...{ at: '2026-11-22T07:59:59.999Z', kind: 'charge', amount: -0.002, balance: 9.998 },
-  ...{ hour: '2026-11-22T07:00:00.000Z', service_id: EXAMPLE.serviceId, service_name: 'Translate' },
+  at: '2026-11-22T07:59:59.999Z',
+  kind: 'charge',
+  amount: -0.002,
+  balance: 9.998,
+  hour: '2026-11-22T07:00:00.000Z',
+  service_id: EXAMPLE.serviceId,
+  service_name: 'Translate',
 };
 const STATEMENT_EXAMPLE = {
-  ...{ owner_id: 'acme-bot', ledger: 'wallet', balance: 9.998, currency: 'USD' },
+  owner_id: 'acme-bot',
+  ledger: 'wallet',
+  balance: 9.998,
+  currency: 'USD',
   movements: [CHARGE, { at: EXAMPLE.time, kind: 'credit', amount: 10, balance: 10, reference: 'invoice 4711' }],
   next_cursor: null,
 };

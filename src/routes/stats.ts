@@ -68,7 +68,13 @@ const STATS = record('ServiceStats', {
   ),
 });
 const COUNTS_EXAMPLE = {
-  ...{ calls: 120, succeeded: 115, failed: 2, caller_errors: 3, caller_left: 0, unavailable: 0, success_rate: 0.9829 },
+  calls: 120,
+  succeeded: 115,
+  failed: 2,
+  caller_errors: 3,
+  caller_left: 0,
+  unavailable: 0,
+  success_rate: 0.9829,
   latency_ms: { p50: 18.9, p95: 47, p99: 98 },
   price_charged: { median: 0.002, p95: 0.002 },
 };
@@ -91,9 +97,14 @@ export function serviceStatsRoutes(deps: {
           'The statistics',
           STATS,
           {
-            ...{ service_id: EXAMPLE.serviceId, quality: 83.4 },
+            service_id: EXAMPLE.serviceId,
+            quality: 83.4,
             quality_inputs: {
-              ...{ evidence: 61.4, buyers: 17, success_rate: 0.98, latency_ms: 21.4, computed_at: EXAMPLE.time },
+              evidence: 61.4,
+              buyers: 17,
+              success_rate: 0.98,
+              latency_ms: 21.4,
+              computed_at: EXAMPLE.time,
             },
             ...COUNTS_EXAMPLE,
             days: [{ day: '2026-11-22', ...COUNTS_EXAMPLE }],

@@ -1,12 +1,14 @@
+import { ANY_CALL, audienceOf, BOUGHT, BOUGHT_LIST, CALL, type CallRow, SOLD } from '../accounts/call-fields.ts';
 import { type Labels, selectLabels } from '../accounts/labels-sql.ts';
 import { parseTimeRange, recordsSince, utcDay } from '../accounts/time-range.ts';
-import { type CallRecord, isUsageTime, OUTCOMES, selectCall, type UsageFilter } from '../accounts/usage-sql.ts';
+import { isUsageTime, OUTCOMES, selectCall, type UsageFilter } from '../accounts/usage-sql.ts';
 import { type ServiceUsage, selectCallPage, selectUsage } from '../accounts/usage-sums.ts';
 import { ApiError } from '../errors.ts';
 import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../http/route.ts';
 import { type KeyRecord, keyOf, ROLES } from '../keys/caller.ts';
 import { isBeforeHorizon, readHorizonMs } from '../ledger/retention/horizon.ts';
-import { COUNT, EXAMPLE, json, list, orNull, record, TEXT, TIME, UUID, usd } from '../openapi/schemas.ts';
+import { COUNT, EXAMPLE, json, list, orNull, record, TEXT, UUID, usd } from '../openapi/schemas.ts';
+import type { Audience } from '../platform/fields.ts';
 import { isUuid } from '../platform/ids.ts';
 import { microsToUsd } from '../platform/money.ts';
 import type { Sql } from '../platform/postgres.ts';
@@ -19,26 +21,7 @@ const MAX_DAYS = 366;
 type Query = CsvListQuery & { readonly service_id?: string; readonly outcome?: (typeof OUTCOMES)[number] };
 
 const MS: JsonSchema = { type: 'number', minimum: 0, description: 'Milliseconds' };
-const RECORD_FIELDS = {
-  usage_id: UUID,
-  service_id: UUID,
-  service_name: TEXT,
-  method: TEXT,
-  path: { type: 'string', description: 'Without its query, cut after 512 characters' },
-  status: { type: 'integer', description: '499: the caller left before an answer. 0: nobody knows' },
-  amount: usd('What the call cost'),
-  free_tier: { type: 'boolean' },
-  outcome: {
-    type: 'string',
-    pattern: '^(completed|abandoned|refunded:[a-z0-9_]+)$',
-    description: '`completed`, `refunded:<reason>` or `abandoned`',
-  },
-  latency_ms: MS,
-  request_bytes: COUNT,
-  response_bytes: COUNT,
-  created_at: TIME,
-};
-const RECORD = record('UsageRecord', RECORD_FIELDS);
+const RECORD = record('UsageRecord', BOUGHT_LIST.schemas);
 export const RECORDS_SINCE: JsonSchema = {
   type: 'string',
   format: 'date',
@@ -76,65 +59,37 @@ const USAGE_FIELDS = {
   records_since: RECORDS_SINCE,
 };
 const USAGE = record('Usage', USAGE_FIELDS, { optional: ['records_since'] });
-export const ADMIN_CALL_FIELDS = {
-  ...RECORD_FIELDS,
-  key_id: { type: 'string', description: 'The key that paid' },
-  fee: usd("The platform's share"),
-  earned: usd("The provider's share"),
-  account_id: { ...UUID, description: "The buyer's account" },
-  owner_id: { ...TEXT, description: 'Its label' },
-  provider_id: { ...UUID, description: "The provider's account" },
-  provider_owner_id: { ...TEXT, description: 'Its label' },
-};
-const CALL = record('Call', ADMIN_CALL_FIELDS, {
-  optional: ['key_id', 'fee', 'earned', 'account_id', 'owner_id', 'provider_id', 'provider_owner_id'],
-  description: 'Its buyer sees key_id, its provider fee and earned, an admin all of it',
+const only = (...by: Audience[]) => ANY_CALL.names.filter((name) => by.includes(CALL[name].audience));
+const CALL_RECORD = record('Call', ANY_CALL.schemas, {
+  optional: only('owner', 'counterpart', 'admin'),
+  description: `Its buyer sees ${only('owner').join(' and ')}, its provider ${only('counterpart').join(' and ')}, an admin all of it`,
 });
-const RECORD_EXAMPLE = {
-  ...{ usage_id: EXAMPLE.usageId, service_id: EXAMPLE.serviceId, service_name: 'Translate', method: 'POST' },
-  ...{ path: '/translate', status: 200, amount: 0.002, free_tier: false, outcome: 'completed', latency_ms: 17.322 },
-  ...{ request_bytes: 41, response_bytes: 52, created_at: EXAMPLE.time },
-};
-export const ADMIN_CALL_EXAMPLE = {
-  ...RECORD_EXAMPLE,
-  ...{ key_id: EXAMPLE.keyId, fee: 0.0001, earned: 0.0019 },
-  ...{ account_id: EXAMPLE.accountId, owner_id: 'acme-bot' },
-  ...{ provider_id: EXAMPLE.providerId, provider_owner_id: 'translators' },
-};
 const USAGE_EXAMPLE = {
-  ...{ key_id: EXAMPLE.keyId, owner_id: 'acme-bot', total_calls: 1, free_calls: 0, total_spent: 0.002 },
+  key_id: EXAMPLE.keyId,
+  owner_id: 'acme-bot',
+  total_calls: 1,
+  free_calls: 0,
+  total_spent: 0.002,
   avg_latency_ms: 17.322,
   by_service: [
     {
-      ...{ service_id: EXAMPLE.serviceId, service_name: 'Translate', calls: 1, free_calls: 0, spent: 0.002 },
+      service_id: EXAMPLE.serviceId,
+      service_name: 'Translate',
+      calls: 1,
+      free_calls: 0,
+      spent: 0.002,
       avg_latency_ms: 17.322,
     },
   ],
   by_day: [{ day: EXAMPLE.time.slice(0, 10), calls: 1, free_calls: 0, spent: 0.002 }],
-  records: [RECORD_EXAMPLE],
+  records: [BOUGHT_LIST.example],
   next_cursor: null,
 };
-
-const CSV_COLUMNS = [
-  'usage_id',
-  'service_id',
-  'service_name',
-  'method',
-  'path',
-  'status',
-  'amount',
-  'free_tier',
-  'outcome',
-  'latency_ms',
-  'request_bytes',
-  'response_bytes',
-  'created_at',
-] as const satisfies readonly (keyof ReturnType<typeof recordJson>)[];
 
 const LIST = new CsvList({
   fileName: 'usage.csv',
   entries: 'records',
-  columns: CSV_COLUMNS,
+  columns: BOUGHT_LIST.names,
   filters: {
     service_id: { type: 'string', maxLength: 36, description: 'Only calls of this service' },
     outcome: {
@@ -145,7 +100,7 @@ const LIST = new CsvList({
   },
   cursor: { maxLength: 36, example: EXAMPLE.usageId },
   page: json('The usage of this key', USAGE, USAGE_EXAMPLE),
-  exampleRow: RECORD_EXAMPLE,
+  exampleRow: BOUGHT_LIST.example,
 });
 
 /** The pages that show recorded calls; a call is recorded within a second of its end. Amounts in USD, latencies in ms. */
@@ -176,7 +131,7 @@ export function usageRoutes(deps: { readonly sql: Sql }): Route[] {
       summary: 'One call, for its buyer, its provider and admins',
       access: ROLES,
       params: { usage_id: { description: 'The call', schema: UUID, example: EXAMPLE.usageId } },
-      responses: { 200: json('The call', CALL, { ...RECORD_EXAMPLE, key_id: EXAMPLE.keyId }) },
+      responses: { 200: json('The call', CALL_RECORD, BOUGHT.example) },
       errors: ['not_found'],
       handle: async ({ caller, params }) => {
         const id = params.usage_id ?? '';
@@ -209,9 +164,9 @@ function readCursor(cursor: string | undefined): string | null {
 }
 
 /** Cuts off the extra row, which was read only to find out whether there is another page. */
-function cutPage(found: readonly CallRecord[], limit: number): { calls: readonly CallRecord[]; next: string | null } {
+function cutPage(found: readonly CallRow[], limit: number): { calls: readonly CallRow[]; next: string | null } {
   const calls = found.slice(0, limit);
-  return { calls, next: found.length > limit ? (calls.at(-1)?.usageId ?? null) : null };
+  return { calls, next: found.length > limit ? (calls.at(-1)?.usage_id ?? null) : null };
 }
 
 async function jsonPage(
@@ -249,7 +204,7 @@ async function jsonPage(
       free_calls: freeCalls,
       spent: microsToUsd(spentMicros),
     })),
-    records: calls.map(recordJson),
+    records: calls.map(BOUGHT_LIST.json),
     next_cursor: next,
     ...recordsSince(usage.horizonMs),
   });
@@ -260,56 +215,21 @@ function averageMs(sumUs: number, count: number): number {
   return count === 0 ? 0 : Math.round(sumUs / count) / 1_000;
 }
 
-function recordJson(call: CallRecord) {
-  return {
-    usage_id: call.usageId,
-    service_id: call.serviceId,
-    service_name: call.serviceName,
-    method: call.method,
-    path: call.path,
-    status: call.status,
-    amount: microsToUsd(call.amountMicros),
-    free_tier: call.freeTier,
-    outcome: call.outcome,
-    latency_ms: call.latencyUs / 1_000,
-    request_bytes: call.requestBytes,
-    response_bytes: call.responseBytes,
-    created_at: call.createdAt.toISOString(),
-  };
-}
-
 async function csvPage(sql: Sql, filter: UsageFilter, before: string | null, limit: number): Promise<ApiResponse> {
   const { calls, next } = cutPage(await selectCallPage(sql, filter, before, limit + 1), limit);
-  return LIST.csvPage(calls.map(recordJson), next);
+  return LIST.csvPage(calls.map(BOUGHT_LIST.json), next);
 }
 
-/** All that is recorded of a call. @param labels  of the accounts of both parties */
-export function adminCallJson(call: CallRecord, labels: Labels): Record<string, unknown> {
-  return {
-    ...recordJson(call),
-    key_id: call.keyId,
-    fee: microsToUsd(call.feeMicros),
-    earned: microsToUsd(call.amountMicros - call.feeMicros),
-    account_id: call.accountId,
-    owner_id: labels.get(call.accountId) ?? '',
-    provider_id: call.providerId,
-    provider_owner_id: labels.get(call.providerId) ?? '',
-  };
+/** @param labels  of the accounts of both parties */
+export function adminCallJson(call: CallRow, labels: Labels): object {
+  const label = (accountId: string): string => labels.get(accountId) ?? '';
+  return ANY_CALL.json({ ...call, owner_id: label(call.account_id), provider_owner_id: label(call.provider_id) });
 }
 
-/**
- * What this key may see of the call, or null if nothing. An admin sees all. The buyer sees which of its keys paid, but not how
- * the platform and the provider divide the money. The provider sees its own share, but nothing that identifies the buyer.
- */
-async function viewOf(sql: Sql, call: CallRecord, by: KeyRecord): Promise<Record<string, unknown> | null> {
-  const record = recordJson(call);
-  const forBuyer = { key_id: call.keyId };
-  const forProvider = {
-    fee: microsToUsd(call.feeMicros),
-    earned: microsToUsd(call.amountMicros - call.feeMicros),
-  };
-  if (by.role === 'admin') return adminCallJson(call, await selectLabels(sql, [call.accountId, call.providerId]));
-  if (call.accountId === by.accountId) return { ...record, ...forBuyer };
-  if (call.providerId === by.accountId) return { ...record, ...forProvider };
-  return null;
+/** What this key may see of the call, or null if nothing. */
+async function viewOf(sql: Sql, call: CallRow, by: KeyRecord): Promise<object | null> {
+  const audience = audienceOf(call, by);
+  if (audience === 'admin') return adminCallJson(call, await selectLabels(sql, [call.account_id, call.provider_id]));
+  if (audience === 'owner') return BOUGHT.json(call);
+  return audience === 'counterpart' ? SOLD.json(call) : null;
 }

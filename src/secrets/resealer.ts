@@ -1,12 +1,9 @@
 import { selectListingsWithSecrets, updateListing } from '../catalog/sql.ts';
+import { Job, type JobOptions } from '../platform/job.ts';
 import type { Sql } from '../platform/postgres.ts';
 import type { SecretCounts, ServiceSecrets } from './service-secrets.ts';
 
-type ResealerLog = {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-  error(fields: object, message: string): void;
-};
+type ResealerLog = JobOptions['log'] & { error(fields: object, message: string): void };
 
 /** Listings per query. To decrypt the most secrets that one may have takes 0.2 ms, and nothing else runs during a page. */
 const PAGE_SIZE = 20;
@@ -16,50 +13,37 @@ const RETRY_MS = 30_000;
 
 /**
  * Encrypts the secrets of all listings with the first key of SECRETS_KEY, at start and every hour, and counts those that are not. An
- * operator may retire a key once no secret is encrypted with another key than the first.
+ * operator may retire a key once no secret is encrypted with another key than the first. The first run does not delay the start: calls
+ * read secrets of every key in the list.
  *
  * Any number of gateways may do this at a time: each write depends on the version that was read.
  *
  * Tested by test/secrets/resealer.test.ts.
  */
-export class Resealer {
+export class Resealer extends Job {
   readonly #sql: Sql;
   readonly #secrets: ServiceSecrets;
   readonly #log: ResealerLog;
-  #timer: NodeJS.Timeout | undefined;
-  #running: Promise<void> | null = null;
-  #stopped = false;
   /** As of the last complete run; null before the first: zeros would say that a key may be retired. */
   counts: SecretCounts | null = null;
 
   constructor({ sql, secrets, log }: { sql: Sql; secrets: ServiceSecrets; log: ResealerLog }) {
+    super({
+      everyMs: EVERY_MS,
+      retryMs: RETRY_MS,
+      messages: {
+        failing: 'the secrets of listings could not be checked; trying again',
+        again: 'the secrets of listings could be checked again',
+      },
+      log,
+    });
     this.#sql = sql;
     this.#secrets = secrets;
     this.#log = log;
   }
 
-  /** Begins the first run. It does not delay the start: calls read secrets of every key in the list. */
-  start(): void {
-    this.#running = this.#runAndPlan();
-  }
-
-  async stop(): Promise<void> {
-    this.#stopped = true;
-    clearTimeout(this.#timer);
-    await this.#running;
-  }
-
-  async #runAndPlan(): Promise<void> {
-    let delayMs = EVERY_MS;
-    try {
-      await this.run();
-    } catch (error) {
-      if (!this.#stopped) this.#log.warn({ err: error }, 'the secrets of listings could not be checked; trying again');
-      delayMs = RETRY_MS;
-    }
-    if (this.#stopped) return;
-    this.#timer = setTimeout(() => this.start(), delayMs);
-    this.#timer.unref();
+  protected override round(): Promise<void> {
+    return this.run();
   }
 
   /** One run over all listings. Ends early when it is stopped. */
@@ -69,7 +53,7 @@ export class Resealer {
     do {
       const page = await selectListingsWithSecrets(this.#sql, after, PAGE_SIZE);
       for (const listing of page) {
-        if (this.#stopped) return;
+        if (this.stopping.aborted) return;
         const renewed = this.#secrets.renewed(listing, Date.now());
         const isChanged =
           renewed.upstreamHeaders !== listing.upstreamHeaders || renewed.signingKeys !== listing.signingKeys;

@@ -25,8 +25,8 @@ export type SigningKey = {
   readonly untilMs: number;
 };
 
-/** What became of a listing's secrets when they were read. */
-export type OpenedSecrets = {
+/** A listing's secrets, as far as they could be read. */
+type OpenedSecrets = {
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly signingKeys: readonly SigningKey[];
   /** What could not be decrypted: names of headers, and keyids. */

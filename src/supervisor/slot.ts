@@ -15,7 +15,7 @@ const START_TIMEOUT_MS = 60_000;
  */
 const METRICS_TIMEOUT_MS = 1_000;
 
-export type SlotOptions = {
+type SlotOptions = {
   /** The name in logs and metrics: `writer`, or the number of the worker. */
   readonly name: string;
   readonly fork: () => Child;

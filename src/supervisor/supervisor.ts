@@ -2,7 +2,7 @@ import type { Log } from '../observability/log.ts';
 import { labelled, type MetricFamily, type Metrics, renderFamilies, type Source } from '../observability/metrics.ts';
 import type { Slot } from './slot.ts';
 
-export type SupervisorOptions = {
+type SupervisorOptions = {
   /** The processes that share the port. */
   readonly workers: readonly Slot[];
   /** The process that stores the workers' usage; null when the writer runs elsewhere. */

@@ -1,5 +1,11 @@
 import type { RedisStore } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
+import { StartRefused } from '../platform/start-refused.ts';
+import { Sleeper } from '../platform/timing.ts';
+
+/** Longest wait of a start for its first lease, which Redis has within a round trip or two. */
+const FIRST_LEASE_MS = 10_000;
+const LOOK_MS = 10;
 
 /**
  * Age of each gateway's youngest lease in milliseconds, by instance. A gateway renews it while it has calls, and the sweep refunds the
@@ -31,4 +37,20 @@ export async function readLeaseAges(
     }
   }
   return ages;
+}
+
+/**
+ * Resolves once `readLeaseAges` shows this gateway.
+ *
+ * @throws StartRefused when Redis has no lease of it after FIRST_LEASE_MS
+ */
+export async function untilLeased(
+  ...[redis, keys, instance]: [...Parameters<typeof readLeaseAges>, string]
+): Promise<void> {
+  const startedAt = performance.now();
+  const pause = new Sleeper();
+  while (!(await readLeaseAges(redis, keys)).has(instance)) {
+    if (performance.now() - startedAt > FIRST_LEASE_MS) throw new StartRefused('redis takes no lease of this gateway');
+    await pause.sleep(LOOK_MS);
+  }
 }

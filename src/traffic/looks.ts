@@ -16,7 +16,7 @@ export const FIRST_REPORTS_MS = 400;
 export const FIRST_WINDOW_MS = 1_500;
 
 /**
- * Looks at all processes, for whoever asks this gateway.
+ * Looks at all processes, for anyone who asks this gateway.
  *
  *   look() ──NOTIFY──► every gateway and writer reports to Redis each second, for 10 s ──► read()
  *

@@ -5,6 +5,11 @@ import type { ProcessName } from './report.ts';
 
 /** The name of this process. @param instance  new at each start */
 export const nameOf = (role: ProcessName['role'], instance: string, worker: number | null): ProcessName => ({
-  ...{ instance, role, worker, host: hostname(), pid: process.pid, version: VERSION },
+  instance,
+  role,
+  worker,
+  host: hostname(),
+  pid: process.pid,
+  version: VERSION,
   startedAtMs: Math.round(Date.now() - process.uptime() * 1_000),
 });

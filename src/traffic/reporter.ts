@@ -16,7 +16,7 @@ const REPORT_LIVES_MS = 3_500;
 export const REPORTING_KEY = `{${SHARED_TAG}}`;
 export const reportKey = (instance: string): string => `{${SHARED_TAG}}:${instance}`;
 
-export type ReporterOptions = {
+type ReporterOptions = {
   readonly redis: Pick<RedisStore, 'command'>;
   readonly name: ProcessName;
   /** Of a gateway. The numbers are those that it counts anyway. */

@@ -5,7 +5,7 @@ import { NameLookup } from './name-lookup.ts';
 import type { Lookup, ResolvedAddress } from './types.ts';
 import type { Failure } from './upstream-error.ts';
 
-export type Resolution =
+type Resolution =
   | { readonly ok: true; readonly addresses: readonly ResolvedAddress[] }
   | { readonly ok: false; readonly failure: Failure };
 

@@ -1,10 +1,28 @@
 import { assert } from '../assert.ts';
-import type { Connection } from './connection.ts';
-import type { Pool } from './pool.ts';
 import { RequestBody } from './request-body.ts';
 import type { ParsedHead } from './response-head.ts';
 import type { UpstreamCall, UpstreamHandler, UpstreamRequest } from './types.ts';
 import { type Failure, surface, UpstreamError } from './upstream-error.ts';
+
+/** A connection, as seen by the call that waits for it, or that it carries. */
+export interface Carrier {
+  /** The call for which this connection is being made; null if that call was given up. */
+  reserved: Call | null;
+  /** The account of the call that has this connection, kept by the pool; empty if there is none. */
+  account: string;
+  /** Whether the kernel has taken the whole current request, body included. */
+  readonly isRequestSent: boolean;
+  pause(): void;
+  resume(): void;
+  /** The call was given up. Closes the connection, because the rest of the response may still come. */
+  abandon(): void;
+}
+
+/** What a call needs of its pool. */
+export interface CallPool {
+  /** The call was given up while it waited in line, or while its connection was being made. */
+  cancel(call: Call): void;
+}
 
 /**
  * One request with its response, independent of the connection that carries it: if a reused connection turns out to be dead, the
@@ -26,15 +44,15 @@ export class Call implements UpstreamCall {
   /** When the call joined its pool's queue. */
   waitingSinceTicks = 0;
   /** The connection that the pool is making for this call; null when there is none. */
-  reserved: Connection | null = null;
-  readonly #pool: Pool;
+  reserved: Carrier | null = null;
+  readonly #pool: CallPool;
   readonly #handler: UpstreamHandler;
-  #connection: Connection | null = null;
+  #connection: Carrier | null = null;
   /** Whether a request without a body was given to a socket. For a request with a body, see `RequestBody.started`. */
   #started = false;
   #sent = false;
 
-  constructor(request: UpstreamRequest, handler: UpstreamHandler, pool: Pool) {
+  constructor(request: UpstreamRequest, handler: UpstreamHandler, pool: CallPool) {
     this.request = request;
     this.body = request.bodyLength === 0 ? null : new RequestBody(request.bodyLength);
     this.#pool = pool;
@@ -79,13 +97,14 @@ export class Call implements UpstreamCall {
       this.#pool.cancel(this);
       return;
     }
-    (this.#connection as Connection).abandon();
+    assert(this.#connection !== null);
+    this.#connection.abandon();
     this.state = 'over';
   }
 
   // The methods below are for the pool and the connection.
 
-  attached(connection: Connection): void {
+  attached(connection: Carrier): void {
     assert(this.state === 'waiting');
     this.state = 'active';
     this.#connection = connection;

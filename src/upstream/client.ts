@@ -1,10 +1,9 @@
 import { AddressBook } from './address-book.ts';
 import { AddressPolicy } from './address-policy.ts';
-import { Call } from './call.ts';
 import { CoarseClock } from './coarse-clock.ts';
 import type { Connection } from './connection.ts';
 import type { ConnectorTools } from './connector.ts';
-import type { Destination } from './destination.ts';
+import type { Destination, DestinationPool } from './destination.ts';
 import { assertRequest } from './head-writer.ts';
 import { IdleList } from './idle-list.ts';
 import { Pool, type PoolLimits, type PoolOwner } from './pool.ts';
@@ -68,14 +67,10 @@ export class UpstreamClient implements PoolOwner {
    */
   dispatch(request: UpstreamRequest, handler: UpstreamHandler): UpstreamCall {
     assertRequest(request);
-    const pool = this.#poolOf(request.destination);
-    const call = new Call(request, handler, pool);
-    if (this.isClosing) process.nextTick(failClosing, call);
-    else pool.dispatch(call);
-    return call;
+    return this.#poolOf(request.destination).start(request, handler);
   }
 
-  #poolOf(destination: Destination): Pool {
+  #poolOf(destination: Destination): DestinationPool {
     if (destination.pool?.isInUse) return destination.pool;
     const pool = this.#pools.get(destination.poolKey) ?? new Pool(destination.poolKey, destination.origin, this);
     if (this.isClosing) return pool;
@@ -186,8 +181,4 @@ function limitsOf(options: UpstreamOptions): PoolLimits {
     keepAliveMs,
     maxHeadBytes,
   };
-}
-
-function failClosing(call: Call): void {
-  if (call.state === 'waiting') call.fail({ code: 'busy', message: 'the gateway is shutting down' });
 }

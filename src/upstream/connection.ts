@@ -1,10 +1,10 @@
 import type { Socket } from 'node:net';
 import { assert } from '../assert.ts';
-import type { Call } from './call.ts';
+import type { Call, Carrier } from './call.ts';
 import { Connector, type ConnectorOwner, type ConnectorTools, READ_BUFFER } from './connector.ts';
+import type { Origin } from './endpoint.ts';
 import { serialiseHead } from './head-writer.ts';
 import type { Idle } from './idle-list.ts';
-import type { Pool } from './pool.ts';
 import type { ParsedHead } from './response-head.ts';
 import { ResponseParser, type ResponseSink } from './response-parser.ts';
 import type { Failure, UpstreamErrorCode } from './upstream-error.ts';
@@ -14,6 +14,19 @@ import type { Failure, UpstreamErrorCode } from './upstream-error.ts';
  * before the gateway read the response.
  */
 const KEEP_ALIVE_MARGIN_MS = 1000;
+
+/** What a connection needs of its pool. */
+export interface ConnectionPool {
+  readonly origin: Origin;
+  readonly keepAliveMs: number;
+  connected(connection: Connection): void;
+  connectFailed(connection: Connection, failure: Failure): void;
+  /** The connection is free for another call. */
+  release(connection: Connection): void;
+  closed(connection: Connection): void;
+  /** A stale connection has closed under `call`. The call gets a new connection, because an idle one may be just as stale. */
+  replace(connection: Connection, call: Call): void;
+}
 
 /**
  * One connection to an upstream, and the call that it carries.
@@ -31,15 +44,13 @@ const KEEP_ALIVE_MARGIN_MS = 1000;
  *
  * Tested by test/upstream/reuse.test.ts, backpressure.test.ts and timeouts.test.ts.
  */
-export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection> {
+export class Connection implements Carrier, ConnectorOwner, ResponseSink, Idle<Connection> {
   state: 'connecting' | 'idle' | 'active' | 'closed' = 'connecting';
-  /** The call for which this connection is being made; null if that call was given up. */
   reserved: Call | null = null;
-  /** The account of the call that has this connection, kept by the pool; empty if there is none. */
   account = '';
   idleBefore: Connection | null = null;
   idleAfter: Connection | null = null;
-  readonly #pool: Pool;
+  readonly #pool: ConnectionPool;
   readonly #tools: ConnectorTools;
   readonly #connector: Connector;
   readonly #parser: ResponseParser;
@@ -63,7 +74,7 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
    */
   #pendingEnd: Failure | null = null;
 
-  constructor(pool: Pool, tools: ConnectorTools, maxHeadBytes: number) {
+  constructor(pool: ConnectionPool, tools: ConnectorTools, maxHeadBytes: number) {
     this.#pool = pool;
     this.#tools = tools;
     this.#parser = new ResponseParser(this, maxHeadBytes);
@@ -74,7 +85,6 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
     this.#connector.start();
   }
 
-  /** Whether the kernel has taken the whole current request, body included. */
   get isRequestSent(): boolean {
     const call = this.#call;
     if (call === null || this.#socket === null || !call.requestStarted) return false;
@@ -116,7 +126,6 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
     process.nextTick(this.#afterResume);
   }
 
-  /** The call was given up. Closes the connection, because the rest of the response may still come. */
   abandon(): void {
     this.#detach();
     this.close();

@@ -1,5 +1,14 @@
 import type { Origin } from './endpoint.ts';
-import type { Pool } from './pool.ts';
+import type { UpstreamCall, UpstreamHandler, UpstreamRequest } from './types.ts';
+
+/** The pool of a destination, as the client and the destination see it. */
+export interface DestinationPool {
+  /** Whether the pool has connections or waiting calls. If not, the client has forgotten it. */
+  readonly isInUse: boolean;
+  /** Whether the account may have no connection now, and no place in line. */
+  isFullFor(account: string): boolean;
+  start(request: UpstreamRequest, handler: UpstreamHandler): UpstreamCall;
+}
 
 /** Where requests go, and which pool's connections they use. Made once for many requests. */
 export class Destination {
@@ -9,7 +18,7 @@ export class Destination {
    */
   readonly poolKey: string;
   /** Set by the client: the pool that it found last, valid while that pool has connections. Finding it by key took 0.1 µs. */
-  pool: Pool | null = null;
+  pool: DestinationPool | null = null;
 
   /** @param poolKey by default the origin's key: all destinations without a key of their own share the origin's pool */
   constructor(origin: Origin, poolKey: string = origin.key) {

@@ -12,7 +12,7 @@ export type Origin = {
   readonly hostHeader: string;
 };
 
-export type Endpoint = { readonly origin: Origin; readonly basePath: string };
+type Endpoint = { readonly origin: Origin; readonly basePath: string };
 
 /** Maximum length of an endpoint in characters; a longer one is refused. */
 const MAX_ENDPOINT_LENGTH = 2048;

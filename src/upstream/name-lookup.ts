@@ -21,7 +21,7 @@ const MAX_NAMESERVERS = 3;
 const MAX_SEARCH_DOMAINS = 6;
 const MAX_NDOTS = 15;
 
-export type NameLookupOptions = {
+type NameLookupOptions = {
   readonly hostsFile?: string;
   readonly resolvConf?: string;
   /** Nameservers to ask instead of the system's. */

@@ -1,8 +1,11 @@
-import type { Call } from './call.ts';
-import { Connection } from './connection.ts';
+import { FairLine } from '../fair-line.ts';
+import { Call, type CallPool, type Carrier } from './call.ts';
+import { Connection, type ConnectionPool } from './connection.ts';
 import type { ConnectorTools } from './connector.ts';
+import type { DestinationPool } from './destination.ts';
 import type { Origin } from './endpoint.ts';
-import { Quota, Shares } from './shares.ts';
+import { Quota, shareOf } from './shares.ts';
+import type { UpstreamHandler, UpstreamRequest } from './types.ts';
 import type { Failure } from './upstream-error.ts';
 
 export type PoolLimits = {
@@ -39,7 +42,7 @@ export interface PoolOwner {
  * A call takes the idle connection that was used last, so that the others stay unused and close. If none is idle, the call gets a
  * new connection made for it; if that cannot be made, only this call fails.
  *
- *   three quarters of the connections    whoever comes first
+ *   three quarters of the connections    first come, first served
  *   the last quarter                     accounts that have less than a quarter of all, and less than three times what is free
  *   then, and for all others             a line, in which accounts take turns
  *
@@ -49,15 +52,18 @@ export interface PoolOwner {
  * Hahne, 1998). Until three quarters are taken, all of this costs a call one comparison of integers. The connections of the process
  * are shared by the same rule: otherwise one account could take them all, by calls of many listings.
  */
-export class Pool {
+export class Pool implements CallPool, ConnectionPool, DestinationPool {
   readonly key: string;
   readonly origin: Origin;
   readonly #owner: PoolOwner;
   readonly #connections = new Set<Connection>();
   readonly #idle: Connection[] = [];
   readonly #quota: Quota;
-  /** Null while the pool is not nearly full, and has not been for a sweep. */
-  #shares: Shares | null = null;
+  /**
+   * Which account has how many connections, and which calls wait for one. Null while the pool is not nearly full, and has not been for
+   * a sweep: counting takes about 0.1 µs for each call, which all other calls are spared.
+   */
+  #line: FairLine<Call> | null = null;
 
   constructor(key: string, origin: Origin, owner: PoolOwner) {
     this.key = key;
@@ -66,7 +72,6 @@ export class Pool {
     this.#quota = new Quota(owner.limits.maxConnections);
   }
 
-  /** Whether the pool has connections or waiting calls. If not, the client has forgotten it. */
   get isInUse(): boolean {
     return this.#connections.size > 0 || this.waiting > 0;
   }
@@ -76,33 +81,38 @@ export class Pool {
   }
 
   get waiting(): number {
-    return this.#shares?.size ?? 0;
+    return this.#line?.size ?? 0;
   }
 
-  /** Whether the account may have no connection now, and no place in line. */
   isFullFor(account: string): boolean {
     return !this.#mayTake(account) && !this.#mayWait(account);
   }
 
-  dispatch(call: Call): void {
+  start(request: UpstreamRequest, handler: UpstreamHandler): Call {
+    const call = new Call(request, handler, this);
+    if (this.#owner.isClosing) process.nextTick(failBusy, call, 'the gateway is shutting down');
+    else this.#dispatch(call);
+    return call;
+  }
+
+  #dispatch(call: Call): void {
     const { account } = call.request;
     if (this.#mayTake(account) && this.#hasConnection()) {
       this.#give(call);
     } else if (this.#mayWait(account)) {
       call.waitingSinceTicks = this.#owner.tools.clock.ticks;
-      this.#counted().wait(call);
+      this.#counted().wait(account, call);
     } else {
-      // Fails in the next tick: the code that called `dispatch` does not have the call object yet.
+      // Fails in the next tick: the code that called `start` does not have the call object yet.
       process.nextTick(failBusy, call, 'too many calls are waiting for a connection');
       this.#checkEmpty();
     }
   }
 
-  /** The call was given up while it waited in line, or while its connection was being made. */
   cancel(call: Call): void {
     const { reserved } = call;
     if (reserved === null) {
-      if (this.#shares?.remove(call)) this.#checkEmpty();
+      if (this.#line?.remove(call.request.account, call)) this.#checkEmpty();
       return;
     }
     // The connection is still being made. Another call will use it.
@@ -113,18 +123,18 @@ export class Pool {
   }
 
   sweep(): void {
-    const shares = this.#shares;
-    if (shares === null) return;
+    const line = this.#line;
+    if (line === null) return;
     const { tools, limits } = this.#owner;
     for (;;) {
-      const { oldest } = shares;
+      const { oldest } = line;
       if (oldest === undefined || tools.clock.elapsedMs(oldest.waitingSinceTicks) < limits.maxWaitMs) break;
-      shares.remove(oldest);
+      line.remove(oldest.request.account, oldest);
       failBusy(oldest, `no connection became free within ${limits.maxWaitMs} ms`);
     }
     // Another pool may have closed a connection, so that the process may have one more.
     this.#serve();
-    if (shares.size === 0 && this.#taken < this.#quota.nearlyFull) this.#shares = null;
+    if (line.size === 0 && this.#taken < this.#quota.nearlyFull) this.#line = null;
     this.#checkEmpty();
   }
 
@@ -143,14 +153,13 @@ export class Pool {
     call?.fail(failure);
   }
 
-  /** The connection is free for another call. */
   release(connection: Connection): void {
     this.#leave(connection);
     // This connection is not among the idle ones yet, and so still counts as taken.
-    const shares = this.#shares;
-    const next = shares?.next(this.#quota.limitWith(this.#taken - 1), this.#mayTakeOfProcess);
+    const line = this.#line;
+    const next = line?.next(this.#quota.limitWith(this.#taken - 1), this.#mayTakeOfProcess);
     if (next !== undefined) {
-      shares?.served(next);
+      line?.served(next.request.account, next);
       this.#take(connection, next);
       connection.attach(next);
     } else if (this.#owner.isClosing) {
@@ -167,7 +176,6 @@ export class Pool {
     this.#checkEmpty();
   }
 
-  /** A stale connection has closed under `call`. The call gets a new connection, because an idle one may be just as stale. */
   replace(connection: Connection, call: Call): void {
     this.#forget(connection);
     this.#openFor(call);
@@ -181,7 +189,7 @@ export class Pool {
   /** Whether the account may have one more connection, of the pool and of the process. */
   #mayTake(account: string): boolean {
     const taken = this.#taken;
-    const ofPool = taken < this.#quota.nearlyFull || this.#counted().heldBy(account) < this.#quota.limitWith(taken);
+    const ofPool = taken < this.#quota.nearlyFull || this.#counted().takenBy(account) < this.#quota.limitWith(taken);
     return ofPool && this.#owner.mayTake(account);
   }
 
@@ -192,22 +200,23 @@ export class Pool {
     return this.#connections.size > 0 && this.#counted().hasRoomFor(account);
   }
 
-  #counted(): Shares {
-    if (this.#shares !== null) return this.#shares;
-    const shares = new Shares(this.#owner.limits.maxWaiting);
-    for (const { account } of this.#connections) if (account !== '') shares.took(account);
-    this.#shares = shares;
-    return shares;
+  #counted(): FairLine<Call> {
+    if (this.#line !== null) return this.#line;
+    const { maxWaiting } = this.#owner.limits;
+    const line = new FairLine<Call>(maxWaiting, shareOf(maxWaiting));
+    for (const { account } of this.#connections) if (account !== '') line.took(account);
+    this.#line = line;
+    return line;
   }
 
   /** Gives connections to calls in line, as long as there are connections that they may have. */
   #serve(): void {
-    const shares = this.#shares;
-    while (shares !== null && shares.size > 0 && this.#taken < this.#owner.limits.maxConnections) {
-      const next = shares.next(this.#quota.limitWith(this.#taken), this.#mayTakeOfProcess);
+    const line = this.#line;
+    while (line !== null && line.size > 0 && this.#taken < this.#owner.limits.maxConnections) {
+      const next = line.next(this.#quota.limitWith(this.#taken), this.#mayTakeOfProcess);
       // Asked last, because it may close an idle connection of another pool.
       if (next === undefined || !this.#hasConnection()) return;
-      shares.served(next);
+      line.served(next.request.account, next);
       this.#give(next);
     }
   }
@@ -242,14 +251,14 @@ export class Pool {
   #take(connection: Connection, call: Call): void {
     const { account } = call.request;
     connection.account = account;
-    this.#shares?.took(account);
+    this.#line?.took(account);
     this.#owner.took(account);
   }
 
-  #leave(connection: Connection): void {
+  #leave(connection: Carrier): void {
     const { account } = connection;
     if (account === '') return;
-    this.#shares?.left(account);
+    this.#line?.left(account);
     this.#owner.left(account);
     connection.account = '';
   }

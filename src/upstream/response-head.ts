@@ -1,7 +1,7 @@
 import { COLON, CR, FIELD_TEXT, LF, SPACE, TAB, TOKEN } from './octets.ts';
 import type { ResponseHead } from './types.ts';
 
-export type Framing = 'none' | 'length' | 'chunked' | 'close';
+type Framing = 'none' | 'length' | 'chunked' | 'close';
 
 /** A response head, with the facts in it that the connection needs. */
 export interface ParsedHead extends ResponseHead {

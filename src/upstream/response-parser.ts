@@ -16,7 +16,7 @@ export interface ResponseSink {
  * 'head', and 'length', 'chunked' or 'close' (the framing of the body) say what is being read. 'idle' lasts until the first
  * `begin`, 'done' until the next, and 'failed' for ever.
  */
-export type ParserState = 'idle' | 'head' | 'length' | 'chunked' | 'close' | 'done' | 'failed';
+type ParserState = 'idle' | 'head' | 'length' | 'chunked' | 'close' | 'done' | 'failed';
 
 /** Interim (1xx) responses before a final one; one more is malformed. RFC 9110 sets no bound, and no server needs ten. */
 const MAX_INTERIM_RESPONSES = 10;

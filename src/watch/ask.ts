@@ -1,9 +1,9 @@
 import { Destination, parseEndpoint, type UpstreamClient } from '../upstream/index.ts';
 
 /** How long a service may take to answer, name and connection included. A service that takes longer than this is not of use to callers. */
-export const ANSWER_MS = 5_000;
+const ANSWER_MS = 5_000;
 
-export type Question = {
+type Question = {
   /** For the pool: a question takes none of the connections that the listing's calls have. */
   readonly serviceId: string;
   readonly endpoint: string;

@@ -1,7 +1,7 @@
 import type { Sql } from '../platform/postgres.ts';
 
 /** What was found about a listing's present endpoint. */
-export type Found = { readonly reachable: boolean; readonly checkedAt: Date };
+type Found = { readonly reachable: boolean; readonly checkedAt: Date };
 
 /**
  * Does nothing if the listing has another endpoint by now. Waits for a transaction that is about to change it (FOR SHARE): closing an
@@ -28,7 +28,7 @@ export async function selectFound(sql: Sql, ids: readonly string[]): Promise<Rea
 export type Due = { readonly id: string; readonly endpoint: string; readonly healthPath: string };
 
 /**
- * Takes services whose time has come, and sets their next time: whoever takes one is the only process that asks it. Of one account only
+ * Takes services whose time has come, and sets their next time: the process that takes one is the only one that asks it. Of one account only
  * `perAccount` are taken at a time, so that an account with many services that hang does not keep the others waiting.
  */
 export async function takeDue(sql: Sql, intervalMs: number, limit: number, perAccount: number): Promise<Due[]> {

@@ -388,7 +388,11 @@ it('a gateway renews its lease in every shard with its first trip', async () => 
 describe('more commands than a turn can send', () => {
   it('wait for a trip: none of 16 000 callers with two commands each is refused, only calls beyond 32 768 commands are', async () => {
     const many = new Admission({
-      ...{ batches: store.batches, keys: store.keys, instance: 'gateway-2', cancelSettlement: CANCELLED, log: QUIET },
+      batches: store.batches,
+      keys: store.keys,
+      instance: 'gateway-2',
+      cancelSettlement: CANCELLED,
+      log: QUIET,
       loader: { loadKey: () => Promise.resolve(), loadWallet: () => Promise.resolve() },
     });
     const outcomes = new Map<string, number>();

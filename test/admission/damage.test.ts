@@ -169,12 +169,22 @@ describe('a damaged key or bucket', () => {
     expect(await ask(request(scene, 10))).toMatchObject({ outcome: 'admitted', rate: { limit: 300 } });
   });
 
-  it('with a status of a newer version refuses its calls, and is neither changed nor loaded again', async () => {
-    const scene = await openScene(store, 5_000);
+  it('with a status that this version does not know gets 503, is logged once, and is neither changed nor loaded again', async () => {
+    const [scene, other] = [await openScene(store, 5_000), await openScene(store, 5_000)];
     await store.command('hset', bucketKey(scene), 'status', 'paused');
     const before = await store.hash(bucketKey(scene));
-    expect(await ask(request(scene, 10))).toMatchObject({ outcome: 'revoked' });
+    const token = new Promise((resolve) => admission.takeForKey(scene.keyId, scene.accountId, resolve));
+    const calls = [request(other, 10), request(scene, 10), request(scene, 0), request(other, 10)];
+    const results = await Promise.all(calls.map((call) => ask(call)));
+    expect(results.map(({ outcome }) => outcome)).toEqual(['admitted', 'unavailable', 'unavailable', 'admitted']);
+    expect(await token).toEqual({ outcome: 'unavailable' });
     expect(await store.hash(bucketKey(scene))).toEqual(before);
+    expect(await store.open(scene.accountId)).not.toHaveProperty((calls[1] as AdmitRequest).usageId);
+    expect(await store.balance(scene.accountId)).toBe(5_000);
+    expect(lines).toEqual([expect.stringContaining(scene.keyId)]);
+    expect(admission.damage.get('key')).toBe(3);
+    await store.command('hset', bucketKey(scene), 'status', 'active');
+    expect((await ask(request(scene, 10))).outcome).toBe('admitted');
   });
 
   it.each(['nan', 'inf', '-inf', 'abc', '1e99', '-1e99'])(
@@ -329,7 +339,8 @@ describe('a hold of an unknown format', () => {
     'v1\t5\t2\t1',
     'v1\t5\t0',
     `v1\t${'1'.repeat(17)}\t0\t1\tgateway-1\taccount\tkey\tservice\tprovider\tGET\t/`,
-    `${'1'.repeat(17)}\t0\t1\tgateway-1\taccount\tkey\tservice\tprovider\tGET\t/`,
+    '1000\t0\t1\tgateway-1\taccount\tkey\tservice\tprovider\tGET\t/',
+    'v2\t1000\t0\t1\tgateway-1\taccount\tkey\tservice\tprovider\tGET\t/',
     '5\t0\t1\tgateway-1\taccount',
   ])('(%j) is left alone by settlement, refund and cancellation', async (hold) => {
     const scene = await openScene(store, 5_000);
@@ -343,39 +354,27 @@ describe('a hold of an unknown format', () => {
     expect(await store.balance(scene.accountId)).toBe(5_000);
     expect(lines).toHaveLength(1);
   });
-
-  it('does not include a hold of the previous version, which is refunded and settled as always', async () => {
-    const scene = await openScene(store, 5_000);
-    for (const refund of [false, true]) {
-      const call = request(scene, 1_000);
-      await ask(call);
-      const hold = (await store.open(scene.accountId))[call.usageId] as string;
-      expect(hold.startsWith('v1\t1000\t0\t')).toBe(true);
-      await store.command('hset', openKey(scene), call.usageId, hold.slice(3));
-      await settle(call, refund);
-      await until(() => admission.unsettled === 0);
-    }
-    expect(await store.events(scene.accountId)).toHaveLength(2);
-    expect(await store.balance(scene.accountId)).toBe(4_000);
-  });
 });
+
+/** The connection to Redis, whose replies are changed. */
+function replying(change: (reply: string) => string): ScriptConnection {
+  return {
+    ready: true,
+    onReady: () => {},
+    send: (trip: TripEncoder, { onReply, onLost }: TripListener) => {
+      const changed: TripListener['onReply'] = (bytes, start, end) => {
+        const reply = Buffer.from(change(bytes.toString('latin1', start, end)));
+        onReply(reply, 0, reply.length);
+      };
+      store.batches.send(trip, { onReply: changed, onLost });
+    },
+  } as unknown as ScriptConnection;
+}
 
 it('an unreadable reply counts as lost: the call is cancelled, and the process goes on', async () => {
   const scene = await openScene(store, 5_000);
   let isGarbled = true;
-  const garbling = {
-    ready: true,
-    onReady: () => {},
-    send: (trip: TripEncoder, { onReply, onLost }: TripListener) => {
-      const garbled = Buffer.from('0 300 17940000 1.5 0');
-      const reply: TripListener['onReply'] = (...args) => {
-        if (isGarbled) onReply(garbled, 0, garbled.length);
-        else onReply(...args);
-      };
-      store.batches.send(trip, { onReply: reply, onLost });
-    },
-  } as unknown as ScriptConnection;
-  const own = newAdmission(garbling);
+  const own = newAdmission(replying((reply) => (isGarbled ? '0 300 17940000 1.5 0' : reply)));
   expect(await ask(request(scene, 1_000), own)).toEqual({ outcome: 'unavailable' });
   expect(await store.balance(scene.accountId)).toBe(4_000);
   isGarbled = false;
@@ -383,6 +382,69 @@ it('an unreadable reply counts as lost: the call is cancelled, and the process g
   expect(await store.balance(scene.accountId)).toBe(5_000);
   expect((await store.events(scene.accountId)).map(({ settlement }) => settlement)).toEqual([CANCELLED]);
   await own.drain(0);
+});
+
+describe('a reply code that the gateway does not know', () => {
+  /** The other commands of the turn are asked first, so that the code is that of the last. */
+  async function withCode(code: number, ...commands: ((of: Admission) => Promise<unknown>)[]): Promise<unknown[]> {
+    let isChanged = true;
+    const own = newAdmission(
+      replying((reply) => (isChanged ? reply.replace(/\d+( \d+ \d+( \d+ \d)?)$/, `${code}$1`) : reply)),
+    );
+    const results = await Promise.all(commands.map((command) => command(own)));
+    isChanged = false;
+    await until(() => own.unsettled === 0);
+    await own.drain(0);
+    return results;
+  }
+  const admitted = (scene: Scene) => (of: Admission) => ask(request(scene, 1_000), of);
+  const token =
+    ({ keyId, accountId }: Scene) =>
+    (of: Admission) =>
+      new Promise((resolve) => of.takeForKey(keyId, accountId, resolve));
+
+  it.each([11, 42, -1])(
+    '(%i) admits no call, is logged once, and harms no other command of its batch',
+    async (code) => {
+      const scene = await openScene(store, 5_000);
+      const results = await withCode(code, admitted(scene), admitted(scene));
+      expect(results).toEqual([expect.objectContaining({ outcome: 'admitted' }), { outcome: 'unavailable' }]);
+      // The script had admitted both: the second is taken back.
+      expect(await store.balance(scene.accountId)).toBe(4_000);
+      expect((await store.events(scene.accountId)).map(({ settlement }) => settlement)).toEqual([CANCELLED]);
+      expect(lines).toEqual([expect.stringContaining(`"code":${code}`)]);
+    },
+  );
+
+  it.each([42, 5, 8])('of a token (%i) lets no request pass, and is logged once', async (code) => {
+    const scene = await openScene(store, 5_000);
+    const results = await withCode(code, admitted(scene), token(scene));
+    expect(results).toEqual([expect.objectContaining({ outcome: 'admitted' }), { outcome: 'unavailable' }]);
+    expect(lines).toEqual([expect.stringContaining(`"code":${code}`)]);
+  });
+
+  it('is logged once, however many commands meet it', async () => {
+    const scene = await openScene(store, 5_000);
+    const own = newAdmission(replying((reply) => reply.replace(/^0 /, '42 ')));
+    for (let i = 0; i < 3; i++) expect(await token(scene)(own)).toEqual({ outcome: 'unavailable' });
+    expect(lines).toHaveLength(1);
+    await own.drain(0);
+  });
+
+  it('of a settlement is logged once, and the settlement is not sent again', async () => {
+    const scene = await openScene(store, 5_000);
+    const call = request(scene, 1_000);
+    let isChanged = false;
+    const own = newAdmission(replying((reply) => (isChanged ? '7' : reply)));
+    const result = await ask(call, own);
+    if (result.outcome !== 'admitted') throw new Error(result.outcome);
+    isChanged = true;
+    own.settle(call.usageId, call.buyer, true, REFUNDED, result.owner);
+    await until(() => own.unsettled === 0);
+    expect(await store.events(scene.accountId)).toHaveLength(1);
+    expect(lines).toEqual([expect.stringContaining('"code":7')]);
+    await own.drain(0);
+  });
 });
 
 it('up to a thousand damaged things are remembered, and each is logged once an hour', () => {

@@ -18,8 +18,10 @@ it('prepared KEYS equal the encoded names, for ids of the usual length and of an
       expect(encoded.admit(keyId, accountId)).toBe([names.key(shard, keyId), wallet, open].map(bulk).join(''));
       expect(encoded.settle(accountId)).toBe([open, names.usage[shard] as string].map(bulk).join(''));
       expect(encoded.buyer(keyId, accountId)).toMatchObject({
-        ...{ keyId, accountId },
-        ...{ admitKeys: encoded.admit(keyId, accountId), settleKeys: encoded.settle(accountId) },
+        keyId,
+        accountId,
+        admitKeys: encoded.admit(keyId, accountId),
+        settleKeys: encoded.settle(accountId),
       });
       expect(encoded.refund(accountId)).toBe([open, names.usage[shard] as string, wallet].map(bulk).join(''));
     }),

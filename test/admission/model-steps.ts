@@ -53,8 +53,23 @@ export const step = fc.oneof(
 );
 /** What somebody, or another program, may have written in place of a number. */
 const damage = fc.constantFrom(
-  ...['1.5', 'abc', 'nan', '-nan', 'inf', '-inf', '1e5', '0x10', '007', ' 5', '-0', '', '9007199254740993'],
-  ...['99999999999999999999', '-9223372036854775808', '5000', '-7'],
+  '1.5',
+  'abc',
+  'nan',
+  '-nan',
+  'inf',
+  '-inf',
+  '1e5',
+  '0x10',
+  '007',
+  ' 5',
+  '-0',
+  '',
+  '9007199254740993',
+  '99999999999999999999',
+  '-9223372036854775808',
+  '5000',
+  '-7',
 );
 
 /** Damages the data of the third account: a field, or (`field` null) the whole key. */

@@ -7,12 +7,12 @@
 export const REQUEST = 60_000;
 export const LEASE_MS = 15_000;
 
-export type Wallet = { balance: number; creditSeq: number; free: Map<string, number> };
-export type Hold = { amount: number; free: boolean; instance: string; account: string; service: string };
+type Wallet = { balance: number; creditSeq: number; free: Map<string, number> };
+type Hold = { amount: number; free: boolean; instance: string; account: string; service: string };
 export type Bucket = { limit: number; active: boolean; tokens: number | null; ts: number };
 export type Moment = { readonly earliest: number; readonly latest: number };
 
-export type Admission = {
+type Admission = {
   readonly id: string;
   readonly account: string;
   readonly key: string;

@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { CancelCommand, type Command } from '../../src/admission/commands.ts';
 import { SettlementRetries } from '../../src/admission/settlement-retries.ts';
+import { CLOCKS } from '../support/clocks.ts';
 
 beforeEach(() => {
-  vi.useFakeTimers();
+  vi.useFakeTimers({ toFake: [...CLOCKS] });
 });
 afterEach(() => {
   vi.useRealTimers();

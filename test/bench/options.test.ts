@@ -9,7 +9,11 @@ describe('options of npm run bench', () => {
   it('take lists and numbers', () => {
     const args = ['--only', 'metered-get', '--seconds', '4', '--connections', '16,64', '--rounds', '2', '--no-save'];
     expect(parseOptions(args)).toMatchObject({
-      ...{ only: ['metered-get'], seconds: 4, connections: [16, 64], rounds: 2, save: false },
+      only: ['metered-get'],
+      seconds: 4,
+      connections: [16, 64],
+      rounds: 2,
+      save: false,
     });
   });
 

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { LANGUAGES } from '../../src/catalog/languages.ts';
-import { DiscoverWriter, fullItem, shorten } from '../../src/catalog/present.ts';
+import { shorten } from '../../src/catalog/listing-fields.ts';
+import { DiscoverWriter, fullItem } from '../../src/catalog/present.ts';
 import { UNKNOWN_QUALITY } from '../../src/catalog/quality.ts';
 import { makeListing } from '../support/listings.ts';
 
@@ -64,7 +65,7 @@ describe('a service of /discover', () => {
       fc.property(listing, fc.constantFrom(...LANGUAGES), (fields, language) => {
         const made = makeListing(fields);
         const written = JSON.parse(writer.write(made, UNKNOWN_QUALITY, language));
-        expect(fullItem(made, UNKNOWN_QUALITY, language, { withEndpoint: false })).toMatchObject(written);
+        expect(fullItem('anyone', { listing: made, quality: UNKNOWN_QUALITY, language })).toMatchObject(written);
         expect(JSON.parse(writer.write(made, UNKNOWN_QUALITY, language))).toEqual(written);
       }),
     );

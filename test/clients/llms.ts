@@ -94,7 +94,9 @@ export function llmsTests(demo: () => DemoMarket): void {
   it('has commands that work in a shell of their own, with the lines in front that the page names', async () => {
     const lines = ['BASE=', 'KEY=', 'SERVICE=', 'mcp()'].map((beginning) => lineOf(page, beginning));
     const balance = JSON.stringify({
-      ...{ jsonrpc: '2.0', id: 4, method: 'tools/call' },
+      jsonrpc: '2.0',
+      id: 4,
+      method: 'tools/call',
       params: { name: 'get_balance', arguments: {} },
     });
     const { code, output, errors } = await run('sh', [], {

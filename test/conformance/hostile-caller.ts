@@ -17,9 +17,9 @@ const CASES_PER_KEY = 30;
  * been answered, because a gateway that ends a connection on which two requests arrive at once does not show what else it accepts.
  * 'split': all of it in pieces, cut at random places.
  */
-export type Manner = 'at once' | 'after the answer' | 'split';
+type Manner = 'at once' | 'after the answer' | 'split';
 
-export type Observation = {
+type Observation = {
   /** The status of the answer; 0 if there was none. */
   readonly status: number;
   /** Whether the connection ended, at once or at the next request. */

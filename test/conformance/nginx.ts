@@ -12,7 +12,7 @@ import { until } from '../support/wait.ts';
 export const hasNginx = (): boolean => spawnSync('nginx', ['-v'], { stdio: 'ignore' }).error === undefined;
 
 /** One request as nginx read it. */
-export type NginxRequest = {
+type NginxRequest = {
   readonly method: string;
   readonly target: string;
   readonly status: number;

@@ -10,7 +10,7 @@ export type StrictRequest = {
   readonly raw: Buffer;
 };
 
-export type StrictReading = {
+type StrictReading = {
   readonly requests: readonly StrictRequest[];
   /** The bytes after the last whole request: none, or the beginning of a request that was cut. */
   readonly rest: Buffer;

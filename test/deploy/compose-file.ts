@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 
-export type ComposeService = {
+type ComposeService = {
   readonly command?: readonly string[];
   readonly environment?: Readonly<Record<string, string | null>>;
   readonly ports?: readonly string[];
@@ -20,7 +20,7 @@ export type ComposeService = {
   readonly deploy?: { readonly resources?: { readonly limits?: { readonly memory?: string; readonly pids?: number } } };
 };
 
-export type ComposeFile = {
+type ComposeFile = {
   readonly services: Readonly<Record<string, ComposeService>>;
   readonly networks: Readonly<Record<string, { readonly internal?: boolean }>>;
 };

@@ -29,9 +29,14 @@ function faultsOf(text: string): string[] {
     const file = path.join(dir, 'compose.yaml');
     writeFileSync(file, text);
     const style = [
-      ...['no-quotes-in-volumes', 'require-quotes-in-ports', 'top-level-properties-order', 'service-keys-order'],
-      ...['services-alphabetical-order', 'service-dependencies-alphabetical-order', 'service-ports-alphabetical-order'],
-      // It is built here, and has the tag of whoever publishes it.
+      'no-quotes-in-volumes',
+      'require-quotes-in-ports',
+      'top-level-properties-order',
+      'service-keys-order',
+      'services-alphabetical-order',
+      'service-dependencies-alphabetical-order',
+      'service-ports-alphabetical-order',
+      // It is built here, and has the tag of its publisher.
       'no-build-and-image',
     ];
     const rules = Object.fromEntries(style.map((rule) => [rule, 0 as const]));

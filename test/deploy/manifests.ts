@@ -15,9 +15,9 @@ import { parse, parseAllDocuments } from 'yaml';
 type Labels = Readonly<Record<string, string>>;
 type Reference = { readonly name: string };
 
-export type Probe = { readonly httpGet: { readonly path: string; readonly port: string } };
+type Probe = { readonly httpGet: { readonly path: string; readonly port: string } };
 
-export type Container = {
+type Container = {
   readonly image: string;
   readonly command: readonly string[];
   readonly envFrom: readonly { readonly configMapRef?: Reference; readonly secretRef?: Reference }[];
@@ -28,7 +28,7 @@ export type Container = {
   readonly lifecycle?: { readonly preStop: { readonly exec: { readonly command: readonly string[] } } };
 };
 
-export type PodSpec = {
+type PodSpec = {
   readonly containers: readonly [Container];
   readonly terminationGracePeriodSeconds: number;
 };
@@ -50,7 +50,7 @@ export type Manifest = {
   };
 };
 
-export type Kustomization = {
+type Kustomization = {
   readonly resources: readonly string[];
   readonly configMapGenerator: readonly { readonly name: string; readonly literals: readonly string[] }[];
   readonly secretGenerator?: readonly { readonly name: string; readonly envs: readonly string[] }[];

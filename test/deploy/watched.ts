@@ -7,7 +7,7 @@ export const PROMETHEUS = 'deploy/prometheus';
 const DASHBOARDS = 'deploy/grafana/dashboards';
 export const RUNBOOKS = 'docs/runbooks';
 
-export type Rule = {
+type Rule = {
   readonly alert: string;
   readonly expr: string;
   readonly labels: Readonly<Record<string, string>>;
@@ -19,7 +19,7 @@ export function readRules(): readonly Rule[] {
   return file.groups.flatMap(({ rules }) => rules);
 }
 
-export type AlertCase = { readonly alertname: string; readonly exp_alerts: readonly object[] };
+type AlertCase = { readonly alertname: string; readonly exp_alerts: readonly object[] };
 
 export function readAlertCases(): readonly AlertCase[] {
   const file: { tests: { alert_rule_test: AlertCase[] }[] } = parse(
@@ -28,7 +28,7 @@ export function readAlertCases(): readonly AlertCase[] {
   return file.tests.flatMap((test) => test.alert_rule_test);
 }
 
-export type Panel = {
+type Panel = {
   readonly id: number;
   readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number };
   readonly title: string;
@@ -37,7 +37,7 @@ export type Panel = {
   readonly targets?: readonly { readonly expr: string }[];
 };
 type Variable = { readonly name: string; readonly query?: string | { readonly query: string } };
-export type Dashboard = {
+type Dashboard = {
   readonly uid: string;
   readonly panels: readonly Panel[];
   readonly templating: { readonly list: readonly Variable[] };

@@ -75,9 +75,20 @@ export class Caller {
     const listing = random.pick(this.#listings);
     const path = draw(random);
     const told: Told = {
-      ...{ accountId: this.#buyer.key.account_id, listing, path, status: 0, requestId: null, usageId: null },
-      ...{ amountMicros: null, freeTier: null, balanceMicros: null, complete: false },
-      ...{ atMs: Date.now(), endMs: 0, left: false, code: null },
+      accountId: this.#buyer.key.account_id,
+      listing,
+      path,
+      status: 0,
+      requestId: null,
+      usageId: null,
+      amountMicros: null,
+      freeTier: null,
+      balanceMicros: null,
+      complete: false,
+      atMs: Date.now(),
+      endMs: 0,
+      left: false,
+      code: null,
     };
     this.told.push(told);
     const body = random.chance(0.25) ? Buffer.alloc(random.int(1, 60_000), 'b') : null;

@@ -21,7 +21,10 @@ const onLinux = describe.skipIf(process.platform !== 'linux');
 
 onLinux('in a cluster, no more is lost than a failover may lose, and nothing is doubled', () => {
   testSchedules({
-    ...{ seeds, timeoutMs: 90_000, makePlan: makeClusterPlan, mayLose: !waits },
+    seeds,
+    timeoutMs: 90_000,
+    makePlan: makeClusterPlan,
+    mayLose: !waits,
     start: () => Stack.start('cluster', waits ? { REDIS_WAIT_REPLICAS: '1' } : {}),
   });
 });

@@ -11,8 +11,8 @@ import { LEASE_SECONDS, type Stack } from './stack.ts';
 const NOT_RENEWED_MS = 7_000;
 
 export async function sweepDead(stack: Stack): Promise<void> {
-  const living = new Set(stack.workers().map(({ instance }) => instance));
-  await setLeases(stack, (gateway) => !living.has(gateway), '0');
+  const ended = new Set(stack.ended().map(({ instance }) => instance));
+  await setLeases(stack, (gateway) => ended.has(gateway), '0');
   if (stack.cluster !== null) await expireFormer(stack);
   await sweep(stack);
 }
@@ -66,7 +66,9 @@ const ownersOf = (holds: readonly string[]): string[] =>
 async function sweep({ stores }: Stack): Promise<void> {
   for (const { redis, shards } of partsOf(stores)) {
     await new Sweeper({
-      ...{ redis, shards, keys: stores.keys },
+      redis,
+      shards,
+      keys: stores.keys,
       leaseSeconds: LEASE_SECONDS,
       isReconciled: () => true,
       log: QUIET,

@@ -8,7 +8,7 @@ import type { Plan } from './plan.ts';
 import type { Stack } from './stack.ts';
 
 const REQUEST_MS = 2_000;
-export const FREE_CALLS = 5;
+const FREE_CALLS = 5;
 
 export type Listing = { readonly id: string; readonly priceMicros: number; readonly freeCalls: number };
 

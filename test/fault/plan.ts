@@ -1,4 +1,4 @@
-// The plan that a seed stands for: who calls what, and what breaks when. Times count from the start of the load. The same seed
+// The plan of a seed: who calls what, and what breaks when. Times count from the start of the load. The same seed
 // gives the same plan, but the machine decides how the processes interleave, so a failure may need a few runs of its seed.
 
 import { type ClusterFault, describeClusterFault } from './cluster/plan.ts';
@@ -16,7 +16,7 @@ export const LINKS = [
 export type LinkName = (typeof LINKS)[number];
 
 /** `gateway` means the supervisor and all its workers. */
-export type ProcessName = 'worker' | 'gateway' | 'writer' | 'redis' | 'postgres' | 'service';
+type ProcessName = 'worker' | 'gateway' | 'writer' | 'redis' | 'postgres' | 'service';
 
 type Deed =
   /** SIGKILL, and a new start when the fault ends. */

@@ -8,7 +8,7 @@ import { timeOf } from './cluster/losses.ts';
 /** Rows of the failure table that permit an amount told to the caller to differ from the record. */
 export type Exception = 'gateway killed' | 'service dies in the middle of the body' | 'lost in a failover';
 
-export type Evidence = {
+type Evidence = {
   readonly told: readonly Told[];
   readonly rows: readonly Row[];
   /** Usage ids of the calls that reached the service. */
@@ -61,8 +61,13 @@ export function checkPromises(evidence: Evidence): { faults: string[]; exception
 }
 
 const describe = (call: Told, byId: ReadonlyMap<string, Row>) => ({
-  ...{ status: call.status, complete: call.complete, path: call.path, usageId: call.requestId },
-  ...{ told: call.amountMicros, free: call.freeTier, record: byId.get(call.requestId ?? '') ?? null },
+  status: call.status,
+  complete: call.complete,
+  path: call.path,
+  usageId: call.requestId,
+  told: call.amountMicros,
+  free: call.freeTier,
+  record: byId.get(call.requestId ?? '') ?? null,
 });
 
 /** @returns null when told and recorded agree; a text that begins with '!' for a fault; or the row that permits the difference */

@@ -56,7 +56,9 @@ export async function runSchedule(
   const buyers = await market.buyers(plan, plan.cluster === null ? undefined : (id, buyer) => groupOf(id) === buyer);
   const scene = { stack, market, plan, buyers, groups, losses: new Losses(mayLose) };
   const before = {
-    ...{ seen: readSeen(stack), masters: await readMasters(stack), atMs: Date.now() },
+    seen: readSeen(stack),
+    masters: await readMasters(stack),
+    atMs: Date.now(),
     lastRepair: (await readRepairs(stack, 0)).at(-1)?.id ?? 0,
   };
   const witness = new Witness(stack, buyers, market.listings);
@@ -94,7 +96,8 @@ async function judge({ stack, market, plan, buyers, losses, told, held, before }
   const drifts = await compare(stack);
   const ofBuyer = (buyer: Buyer): Promise<string[]> =>
     checkBuyer(stack, buyer, {
-      ...{ all: rows, listings: market.listings },
+      all: rows,
+      listings: market.listings,
       mayBeLost: ({ usageId, accountId }) => mayBeLost(accountId, ...spanOf(usageId, told)),
       reported: drifts.find(({ accountId }) => accountId === buyer.key.account_id),
     });

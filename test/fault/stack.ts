@@ -157,7 +157,15 @@ export class Stack {
     const config = loadConfig({ ...direct, REDIS_COMMAND_TIMEOUT_MS: cluster === null ? '5000' : '1000' });
     const stores = await openStores(config, { name: 'test', maxConnections: 4, migrations, log: QUIET });
     return new Stack({
-      ...{ oneRedis, cluster, postgres, links, service, writer, gateway, stores, seenFile },
+      oneRedis,
+      cluster,
+      postgres,
+      links,
+      service,
+      writer,
+      gateway,
+      stores,
+      seenFile,
       gatewayUrl: `http://127.0.0.1:${ports.gateway}`,
       metricsUrl: `http://127.0.0.1:${metricsPort}/metrics`,
     });
@@ -166,6 +174,11 @@ export class Stack {
   /** The workers that exist, whether running or stopped. */
   workers(): Worker[] {
     return this.#started().filter(({ pid }) => processIdentity(pid) !== null);
+  }
+
+  /** The workers that have ended. A worker that starts is none of them, although it has leases before it says that it is ready. */
+  ended(): Worker[] {
+    return this.#started().filter(({ pid }) => processIdentity(pid) === null);
   }
 
   #started(): Worker[] {

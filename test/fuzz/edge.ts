@@ -20,9 +20,9 @@ const KEYS = { callers: 1, keysEach: 50, balanceMicros: 10_000_000 };
 const MIN_BATCHES = 8;
 const MARK = /f\d+-\d+-/g;
 
-export type EdgeRun = { readonly connections: number; readonly forwarded: number; readonly calls: number };
+type EdgeRun = { readonly connections: number; readonly forwarded: number; readonly calls: number };
 
-export type EdgeTarget = {
+type EdgeTarget = {
   readonly market: Marketplace;
   readonly witness: Witness;
   readonly proxyPath: string;

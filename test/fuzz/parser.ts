@@ -26,7 +26,7 @@ type Reading = { readonly state: string; readonly malformed: string; readonly he
  * @param poison octets before and behind the input in the shared buffer, which must neither be read nor changed
  * @throws when the parser throws, or goes beyond its input
  */
-export function read(pieces: readonly Buffer[], isHead: boolean, poison: Buffer): Reading {
+function read(pieces: readonly Buffer[], isHead: boolean, poison: Buffer): Reading {
   let head = '';
   const body: Buffer[] = [];
   const parser = new ResponseParser(
@@ -56,7 +56,7 @@ export function read(pieces: readonly Buffer[], isHead: boolean, poison: Buffer)
 }
 
 /** Reads one input whole and in pieces, with different octets around it. @throws an error that says how the results differ */
-export function tryInput(random: Random, wire: Buffer): void {
+function tryInput(random: Random, wire: Buffer): void {
   const isHead = random(8) === 0;
   // The parser sees a fault within a line at once if the line came whole, but only at the end of the line if it came in pieces.
   // So the input gets line ends here.

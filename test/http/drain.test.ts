@@ -51,13 +51,17 @@ describe('draining', () => {
 
   it('loses none of the last bytes of an ended response whose writes all succeeded at once', async () => {
     const piece = Buffer.alloc(15_900, 'x');
-    /** Writes until a write fails or `atMost` succeeded, and ends the response. @returns how many succeeded, and the socket */
+    /**
+     * Writes until a write fails or `atMost` were written, and ends the response. A write that fails has taken its piece, too.
+     * @returns how many pieces were written, and the socket
+     */
     const fill = async (atMost: number): Promise<[number, Socket]> => {
       let pieces = 0;
       const socket = await serve((stream) => {
         stream.attach(noEvents);
         stream.begin(200, '', true, -1, true);
-        while (pieces < atMost && stream.write(piece)) pieces++;
+        let hasRoom = true;
+        for (; hasRoom && pieces < atMost; pieces++) hasRoom = stream.write(piece);
         stream.end();
       });
       socket.pause();
@@ -66,10 +70,10 @@ describe('draining', () => {
     };
     for (let run = 0; run < 5; run++) {
       // The last write that succeeds fills the socket, and the addon mostly still buffers its bytes.
-      const [most, filled] = await fill(Number.POSITIVE_INFINITY);
+      const [toTheBrim, filled] = await fill(Number.POSITIVE_INFINITY);
       filled.destroy();
       server.close();
-      const [pieces, socket] = await fill(most);
+      const [pieces, socket] = await fill(toTheBrim - 1);
       const draining = server.drain(20_000);
       await new Promise(setImmediate);
       const chunks: Buffer[] = [];

@@ -12,7 +12,7 @@ import { Authenticator } from '../../src/keys/authenticator.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
 import { newKeyId, newSecret } from '../../src/keys/credentials.ts';
 import { KeyCache } from '../../src/keys/key-cache.ts';
-import { Exchange } from '../../src/proxy/exchange.ts';
+import { startExchange } from '../../src/proxy/exchange.ts';
 import { type ExchangeOptions, newCounters } from '../../src/proxy/exchange-options.ts';
 import { QUIET } from '../support/store.ts';
 import { until } from '../support/wait.ts';
@@ -86,7 +86,7 @@ describe('a caller that left before its address was read', () => {
     ['with an unknown key', key],
   ])('takes no token and causes no look-up: a call %s', async (_, headers) => {
     const options = { gate, counters, log: QUIET } as unknown as ExchangeOptions;
-    await afterLeaving(headers, (head, stream) => new Exchange(options, head, stream).start());
+    await afterLeaving(headers, (head, stream) => startExchange(options, head, stream));
     expect([taken, lookedUp]).toEqual([[], []]);
     expect(counters.refused.size).toBe(0);
   });

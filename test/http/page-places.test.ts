@@ -76,6 +76,18 @@ it('a request does not wait longer than it may, and takes no place afterwards', 
   expect(await next).toBe('done');
 });
 
+it('a request that got a place is not timed any more', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  open({ places: 1, placesOfOne: 1 });
+  void ask('a');
+  const next = ask('b');
+  expect(vi.getTimerCount()).toBe(1);
+  await end(0);
+  expect(vi.getTimerCount()).toBe(0);
+  await end(1);
+  expect(await next).toBe('done');
+});
+
 it('a request that fails leaves its place', async () => {
   open({ places: 1, placesOfOne: 1 });
   const failing = places.run('a', () => Promise.reject(new Error('broken')));

@@ -69,7 +69,12 @@ describe('a query', () => {
 it('a query with more parameters than any route has is refused before it is read', () => {
   const names = (count: number): string => Array.from({ length: count }, (_, i) => `p${i}`).join('&');
   const any = compileValidators({
-    ...{ method: 'GET', path: '/', summary: '', responses: {}, access: 'anyone', query: ANY_QUERY },
+    method: 'GET',
+    path: '/',
+    summary: '',
+    responses: {},
+    access: 'anyone',
+    query: ANY_QUERY,
     handle: async () => ({ status: 200 }),
   });
   expect(Object.keys(validQuery(any.query, names(100)) as object).length).toBe(100);

@@ -7,9 +7,13 @@ import postgres from 'postgres';
 import { afterEach, beforeAll, describe, expect, inject, it } from 'vitest';
 import { freePort } from '../../scripts/local/ports.mjs';
 import { loadConfig } from '../../src/config/config.ts';
+import { checkOwnership } from '../../src/ledger/ownership.ts';
 import { ForeignRedis } from '../../src/platform/installation.ts';
 import { migrate, readMigrations } from '../../src/platform/migrate.ts';
-import { openPostgres, type Sql } from '../../src/platform/postgres.ts';
+import { openPostgres } from '../../src/platform/postgres.ts';
+import { RedisClient } from '../../src/platform/redis.ts';
+import { RedisKeys } from '../../src/platform/redis-keys.ts';
+import { StartRefused } from '../../src/platform/start-refused.ts';
 import { openStores } from '../../src/roles/stores.ts';
 import { buildSources } from '../support/build.ts';
 import { oneRedis } from '../support/redis-kind.ts';
@@ -292,29 +296,16 @@ describe.skipIf(oneRedis('cuts single connections to it'))(
 
 describe('the start of a process', () => {
   const MIGRATIONS = readMigrations('migrations');
-  /** Makes Redis look as the last version without installation ids left it. */
-  const withoutIds = async (): Promise<{ url: string; sql: Sql }> => {
-    const { url, drop } = await createDatabase();
-    const sql = openPostgres({ url, maxConnections: 1, applicationName: 'test' });
-    ends.push(drop, () => sql.end());
-    await migrate(sql, MIGRATIONS.slice(0, 5));
-    return { url, sql };
-  };
-  const versionOf = async (sql: Sql): Promise<unknown> =>
-    (await sql<{ version: number }[]>`SELECT max(version) AS version FROM schema_migrations`)[0]?.version;
-  const start = async (databaseUrl: string, redisUrl: string): Promise<string> => {
-    const config = loadConfig({ DATABASE_URL: databaseUrl, REDIS_URL: redisUrl });
-    // Up to the migration that adds the id, which one of the tests undoes.
-    // That with the id, and that with the layout of Redis, which every start writes.
-    const migrations = MIGRATIONS.filter(({ version }) => version <= 6 || version === 16);
+  const start = async (databaseUrl: string, redisUrl: string, migrations = MIGRATIONS, shards?: string) => {
+    const config = loadConfig({ DATABASE_URL: databaseUrl, REDIS_URL: redisUrl, REDIS_SHARDS: shards });
     const stores = await openStores(config, { name: 'test', maxConnections: 1, migrations, log: QUIET });
     await stores.close();
-    return stores.installation;
   };
-  const refusal = (databaseUrl: string, redisUrl: string): Promise<string> =>
-    start(databaseUrl, redisUrl).then(
+  const refusal = (...given: Parameters<typeof start>): Promise<string> =>
+    start(...given).then(
       () => 'it started',
-      (error: unknown) => (error instanceof ForeignRedis ? error.message : String(error)),
+      (error: unknown) =>
+        error instanceof ForeignRedis || error instanceof StartRefused ? error.message : String(error),
     );
 
   it('leaves the database unchanged if Redis belongs to another installation, and names both stores without passwords', async () => {
@@ -322,50 +313,102 @@ describe('the start of a process', () => {
     ends.push(() => redis.stop());
     const owner = randomUUID();
     await withRedis(redis.url, (client) => client.set('tollgate:installation', owner));
-    const { url, sql } = await withoutIds();
-    const message = await refusal(url, redis.url);
+    const { url, drop } = await createDatabase();
+    const sql = openPostgres({ url, maxConnections: 1, applicationName: 'test' });
+    ends.push(drop, () => sql.end());
+    await migrate(sql, MIGRATIONS);
+    const next = { version: MIGRATIONS.length + 1, name: '0000_next.sql', sql: 'CREATE TABLE next (n int)' };
+    const message = await refusal(url, redis.url, [...MIGRATIONS, next]);
     const place = ({ host, pathname }: URL): string => host + pathname;
     for (const part of [owner, place(new URL(redis.url)), place(new URL(url))]) expect(message).toContain(part);
     expect(new URL(url).password).not.toBe('');
     expect(message).not.toContain(new URL(url).password);
-    expect(await versionOf(sql)).toBe(5);
+    expect(await sql`SELECT to_regclass('next') AS next`).toEqual([{ next: null }]);
   });
 
-  it('accepts a Redis used by a version without ids only if the database has its accounts', async () => {
+  /** The tables of a database with the numbers of their columns, and the keys of a Redis. */
+  const contents = async (databaseUrl: string, redisUrl: string) => {
+    const sql = postgres(databaseUrl, { max: 1, onnotice: () => {} });
+    const tables =
+      await sql`SELECT relname, relnatts FROM pg_class WHERE relnamespace = 'public'::regnamespace ORDER BY 1`;
+    await sql.end();
+    return { tables: [...tables], keys: await withRedis(redisUrl, async (client) => (await client.keys('*')).sort()) };
+  };
+
+  it('refuses a database made before 0.1.0, and a Redis that has no id, and writes nothing to either', async () => {
     const redis = await startTestRedis();
-    ends.push(() => redis.stop());
-    const [owner, other, fresh] = [await withoutIds(), await withoutIds(), await createDatabase()];
-    ends.push(() => fresh.drop());
-    const account = randomUUID();
-    await owner.sql`INSERT INTO accounts (id, owner_id) VALUES (${account}, 'buyer')`;
+    const [before, fresh] = [await createDatabase(), await createDatabase()];
+    ends.push(() => redis.stop(), before.drop, fresh.drop);
+    const sql = postgres(before.url, { max: 1 });
+    await sql`CREATE TABLE schema_migrations (version int PRIMARY KEY, name text NOT NULL, applied_at timestamptz)`;
+    await sql`INSERT INTO schema_migrations (version, name) SELECT n, n || '.sql' FROM generate_series(1, 17) AS n`;
+    await sql`CREATE TABLE installation (pseudonym_secret text)`;
+    await sql.end();
+    const told = 'was made before 0.1.0: start with an empty store (`npm start`: delete .data)';
+    let unchanged = await contents(before.url, redis.url);
+    expect(await refusal(before.url, redis.url)).toBe(`the database ${told}`);
+    expect(await contents(before.url, redis.url)).toEqual(unchanged);
+
     await withRedis(redis.url, async (client) => {
       await client.set('tollgate:shards', '16');
-      await client.hset(`wallet:{3}:${account}`, { balance: '5' });
+      await client.hset(`wallet:{3}:${randomUUID()}`, { balance: '5' });
     });
-    const message = await refusal(other.url, redis.url);
-    expect(message).toContain(`wallets of accounts that our database does not have, such as ${account}`);
-    expect(await versionOf(other.sql)).toBe(5);
-    expect(await refusal(fresh.url, redis.url)).toContain(account);
-    const installation = await start(owner.url, redis.url);
-    await withRedis(redis.url, async (client) => {
-      expect(await client.get('tollgate:installation')).toBe(installation);
-      // The command that the message offers if the Redis is ours after all.
-      const [, key, id] = /run SET (\S+) (\S+) there/.exec(message) as RegExpExecArray;
-      await client.set(key as string, id as string);
-    });
-    await start(other.url, redis.url);
-    expect(await refusal(owner.url, redis.url)).toContain('holds the data of installation');
+    unchanged = await contents(fresh.url, redis.url);
+    expect(await refusal(fresh.url, redis.url)).toBe(
+      `Redis ${new URL(redis.url).host}${new URL(redis.url).pathname} ${told}`,
+    );
+    expect(await contents(fresh.url, redis.url)).toEqual(unchanged);
   });
 
-  it('keeps its Redis if its database is restored to a state before it had an id', async () => {
+  it('refuses another number of shards, in either store, before it changes anything', async () => {
     const redis = await startTestRedis();
-    ends.push(() => redis.stop());
-    const { url, sql } = await withoutIds();
-    const before = await start(url, redis.url);
-    await sql`ALTER TABLE installation DROP COLUMN id, DROP COLUMN redis_shards, DROP COLUMN redis_layout`;
-    await sql`DROP INDEX IF EXISTS accounts_suspended`;
-    await sql`DELETE FROM schema_migrations WHERE version > 5`;
-    expect(await start(url, redis.url)).toBe(before);
+    const database = await createDatabase();
+    const sql = openPostgres({ url: database.url, maxConnections: 1, applicationName: 'test' });
+    ends.push(
+      () => redis.stop(),
+      database.drop,
+      () => sql.end(),
+    );
+    const next = { version: MIGRATIONS.length + 1, name: '0000_next.sql', sql: 'CREATE TABLE next (n int)' };
+    const ask = (shards: string): Promise<string> => refusal(database.url, redis.url, [...MIGRATIONS, next], shards);
+    await start(database.url, redis.url, MIGRATIONS, '16');
+    const unchanged = await contents(database.url, redis.url);
+    await withRedis(redis.url, (client) => client.del('tollgate:shards'));
+    expect(await ask('32')).toContain('16 shards in a single Redis');
+    // A backup from between `reshard` and the next start has no layout, and the Redis of today has one.
+    await withRedis(redis.url, (client) => client.set('tollgate:shards', '16'));
+    await sql`UPDATE installation SET redis_shards = NULL, redis_layout = NULL`;
+    expect(await ask('32')).toBe('this Redis was set up with 16 shards, but REDIS_SHARDS is 32');
+    expect(await contents(database.url, redis.url)).toEqual(unchanged);
+    expect(await ask('16')).toBe('it started');
+  });
+
+  it('is not refused because another process makes its first start while this one looks at Redis', async () => {
+    const [redis, database] = [await startTestRedis(), await createDatabase()];
+    const sql = openPostgres({ url: database.url, maxConnections: 1, applicationName: 'test' });
+    const client = new RedisClient({ url: redis.url, name: 'test', commandTimeoutMs: 1_000 }, QUIET);
+    ends.push(
+      () => redis.stop(),
+      database.drop,
+      () => sql.end(),
+      () => client.close(),
+    );
+    await client.connect();
+    const other = randomUUID();
+    const overtaken: RedisClient = Object.create(client, {
+      command: {
+        value: async (...asked: Parameters<RedisClient['command']>) => {
+          const reply = await client.command(...asked);
+          await client.command('mset', ['tollgate:installation', other, 'tollgate:shards', '16']);
+          return reply;
+        },
+      },
+      isCluster: { value: false },
+    });
+    const places = { redisUrl: redis.url, databaseUrl: database.url };
+    const check = (store: RedisClient) => checkOwnership({ redis: store, keys: new RedisKeys(16), sql }, places);
+    await check(overtaken);
+    await expect(check(client)).rejects.toThrow(ForeignRedis);
   });
 });
 
@@ -388,7 +431,9 @@ describe('a Postgres database of another installation', () => {
     await until(() => owner.reasons.some((line) => line.includes('writer cannot work')));
     const credit = { account_id: owner.buyer.account_id, amount: 1, reference: 'astray' };
     const answer = await owner.market.request('/api/v1/admin/credits', {
-      ...{ key: owner.market.admin, method: 'POST', body: credit },
+      key: owner.market.admin,
+      method: 'POST',
+      body: credit,
     });
     expect(answer.status).toBe(503);
     const stranger = postgres(urlOf(other.url, name), { max: 1 });

@@ -15,7 +15,7 @@ import { authorization, type Key } from './market-client.ts';
  * it, or have taken the call and lost it. Only the gateway's records tell these apart.
  */
 export type Phase = 'not connected' | 'not sent' | 'no answer' | 'cut' | 'status';
-export type Failure = {
+type Failure = {
   readonly phase: Phase;
   readonly reason: string;
   /** The call used a connection on which no earlier call of this caller was answered. */

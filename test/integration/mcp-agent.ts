@@ -6,7 +6,7 @@ import { StreamableHTTPClientTransport as Transport2025 } from '@modelcontextpro
 import { authorization, type Key } from './marketplace.ts';
 
 export const REVISIONS = ['2026-07-28', '2025-11-25'] as const;
-export type Revision = (typeof REVISIONS)[number];
+type Revision = (typeof REVISIONS)[number];
 
 export type Answer = {
   readonly isError: boolean;
@@ -15,7 +15,7 @@ export type Answer = {
   readonly structured: Record<string, unknown> | undefined;
 };
 
-export type CallOptions = {
+type CallOptions = {
   readonly signal?: AbortSignal;
   readonly onprogress?: (progress: { progress: number; message?: string | undefined }) => void;
 };

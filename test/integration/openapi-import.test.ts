@@ -136,7 +136,10 @@ describe('after an OpenAPI document was sent', () => {
     };
     expect((await discovered(id)).operations).toMatchObject([
       {
-        ...{ method: 'GET', path: '/v1/pets', summary: 'All pets', price: 0.01 },
+        method: 'GET',
+        path: '/v1/pets',
+        summary: 'All pets',
+        price: 0.01,
         input: { properties: { query: { properties: { limit: { exclusiveMaximum: 100 } } } } },
         output: { type: 'array', items: pet },
       },

@@ -7,7 +7,8 @@ import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { readMigrations } from '../../src/platform/migrate.ts';
 import type { Tx } from '../../src/platform/postgres.ts';
-import { CreateAdminError, createAdminKey } from '../../src/roles/create-admin.ts';
+import { StartRefused } from '../../src/platform/start-refused.ts';
+import { createAdminKey } from '../../src/roles/create-admin.ts';
 import { buildSources } from '../support/build.ts';
 import { createDatabase } from '../support/stores.ts';
 import { until } from '../support/wait.ts';
@@ -183,10 +184,14 @@ describe('every act of an admin is recorded', () => {
     );
     const refused = [
       market.request(`/api/v1/admin/accounts/${buyer.account_id}`, {
-        ...{ key: market.admin, method: 'PATCH', body: { status: 'suspended' } },
+        key: market.admin,
+        method: 'PATCH',
+        body: { status: 'suspended' },
       }),
       market.request('/api/v1/admin/credits', {
-        ...{ key: market.admin, method: 'POST', body: { account_id: buyer.account_id, amount: 1, reference: 'lost' } },
+        key: market.admin,
+        method: 'POST',
+        body: { account_id: buyer.account_id, amount: 1, reference: 'lost' },
       }),
       market.request(`/api/v1/keys/${buyer.key_id}`, { key: market.admin, method: 'PATCH', body: { rate_limit: 7 } }),
       market.request(`/api/v1/keys/${buyer.key_id}`, { key: market.admin, method: 'DELETE' }),
@@ -244,7 +249,8 @@ describe('closing an account', () => {
     }).catch(() => {});
     await until(async () => (await market.balance(buyer)).held === 0.5);
     const refused = await market.request(`/api/v1/admin/accounts/${buyer.account_id}/close`, {
-      ...{ key: market.admin, method: 'POST' },
+      key: market.admin,
+      method: 'POST',
     });
     expect([refused.status, await refused.text()]).toEqual([409, expect.stringContaining('open calls hold 0.5 USD')]);
     stop.abort();
@@ -255,7 +261,9 @@ describe('closing an account', () => {
   it('ends all its keys at once on every gateway, unlists its services, and erases names', async () => {
     const seller = await provider();
     const second = await market.json<Key>('/api/v1/keys', {
-      ...{ key: seller, method: 'POST', body: { owner_id: 'x', role: 'provider' } },
+      key: seller,
+      method: 'POST',
+      body: { owner_id: 'x', role: 'provider' },
     });
     const { id, path } = await listing(seller);
     await market.json(`/api/v1/services/${id}`, { key: market.admin, method: 'PATCH', body: { name: 'Jane again' } });
@@ -314,18 +322,42 @@ describe('closing an account', () => {
     const kept = {
       accounts: ['id', 'status', 'credit_seq', 'created_at', 'closed_at'],
       services: [
-        ...['id', 'provider_id', 'name', 'price', 'free_calls', 'category', 'timeout_seconds', 'status', 'created_at'],
-        ...['updated_at', 'protocol', 'idle_seconds'],
+        'id',
+        'provider_id',
+        'name',
+        'price',
+        'free_calls',
+        'category',
+        'timeout_seconds',
+        'status',
+        'created_at',
+        'updated_at',
+        'protocol',
+        'idle_seconds',
       ],
     };
     const erased = {
       accounts: ['owner_id'],
       // By closeListingsOf in src/catalog/sql.ts. A new column that may tell who its provider is belongs there.
       services: [
-        ...['description', 'endpoint', 'only_operations', 'operations', 'operation_terms', 'max_operation_price'],
-        ...['upstream_headers', 'signing_keys', 'forward_headers', 'docs_url', 'health_path'],
-        ...['next_from', 'next_price', 'next_free_calls', 'next_only_operations', 'next_operations'],
-        ...['next_operation_terms', 'next_max_operation_price'],
+        'description',
+        'endpoint',
+        'only_operations',
+        'operations',
+        'operation_terms',
+        'max_operation_price',
+        'upstream_headers',
+        'signing_keys',
+        'forward_headers',
+        'docs_url',
+        'health_path',
+        'next_from',
+        'next_price',
+        'next_free_calls',
+        'next_only_operations',
+        'next_operations',
+        'next_operation_terms',
+        'next_max_operation_price',
       ],
     };
     for (const table of ['accounts', 'services'] as const) {
@@ -419,11 +451,18 @@ describe("an operator's lists", () => {
     expect((await accounts('&status=closed')).length).toBeGreaterThan(0);
     expect((await accounts('&role=admin')).map((entry) => entry.account_id)).toEqual([market.admin.account_id]);
     expect((await accounts('')).find((entry) => entry.account_id === account_id)).toMatchObject({
-      ...{ owner_id: 'buyer', status: 'active', balance: 0.5, payable: 0, active_keys: 1, closed_at: null },
+      owner_id: 'buyer',
+      status: 'active',
+      balance: 0.5,
+      payable: 0,
+      active_keys: 1,
+      closed_at: null,
     });
-    // Whoever has the id of an account or of a key finds the account, also by a key that is revoked.
+    // Anyone who has the id of an account or of a key finds the account, also by a key that is revoked.
     const spare = await market.json<Key>('/api/v1/keys', {
-      ...{ key: buyer, method: 'POST', body: { owner_id: 'x', role: 'buyer' } },
+      key: buyer,
+      method: 'POST',
+      body: { owner_id: 'x', role: 'buyer' },
     });
     await market.request(`/api/v1/keys/${spare.key_id}`, { key: buyer, method: 'DELETE' });
     for (const filter of [`account_id=${account_id}`, `key_id=${buyer.key_id}`, `key_id=${spare.key_id}`]) {
@@ -497,7 +536,9 @@ describe("an operator's lists", () => {
     const closed = accounts.filter(({ status }) => status === 'closed').length;
     expect(stats).toMatchObject({
       accounts: { active: accounts.length - closed, suspended: 0, closed },
-      ...{ backlog: 0, rejected_events: 0, currency: 'USD' },
+      backlog: 0,
+      rejected_events: 0,
+      currency: 'USD',
     });
   });
 });
@@ -524,17 +565,19 @@ describe('main.js create-admin', () => {
     expect(await acts(key.account_id)).toMatchObject([{ actor: 'create-admin', action: 'account.create' }]);
   });
 
-  it('refuses a database that is not migrated, is newer, or is away', async () => {
+  it('refuses a database that is not migrated, is newer, has other migrations, or is away', async () => {
     const database = await createDatabase();
     await expect(createAdminKey(database.url, migrations, [])).rejects.toThrow('migrate it first');
     await database.drop();
     await expect(createAdminKey(database.url, migrations, [])).rejects.toThrow('does not exist');
     const older = migrations.slice(0, -1);
     await expect(createAdminKey(await databaseUrl(), older, [])).rejects.toThrow('use a newer build');
+    const edited = migrations.map((migration) => ({ ...migration, sql: `${migration.sql};` }));
+    await expect(createAdminKey(await databaseUrl(), edited, [])).rejects.toThrow('made before 0.1.0');
     await expect(createAdminKey(undefined, migrations, [])).rejects.toThrow('DATABASE_URL');
     await expect(createAdminKey('postgres://u:p@[x/y', migrations, [])).rejects.toThrow('DATABASE_URL');
     const wrong = Object.assign(new URL(await databaseUrl()), { username: 'nobody', password: 'wrong' }).href;
-    await expect(createAdminKey(wrong, migrations, [])).rejects.toThrow(CreateAdminError);
+    await expect(createAdminKey(wrong, migrations, [])).rejects.toThrow(StartRefused);
     await expect(createAdminKey('postgres://x', migrations, ['--name', 'x'])).rejects.toThrow('--label');
   });
 });

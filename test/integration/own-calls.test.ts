@@ -25,7 +25,9 @@ const call = (path: string, key: Key, headers = {}): Promise<Response> =>
 function billOf(response: Response) {
   const get = (name: string): string | null => response.headers.get(name);
   return {
-    ...{ status: response.status, amount: get('x-acf-amount'), free: get('x-acf-free-tier') },
+    status: response.status,
+    amount: get('x-acf-amount'),
+    free: get('x-acf-free-tier'),
     left: Number(get('x-ratelimit-remaining')),
     limit: Number(get('x-ratelimit-limit')),
   };
@@ -64,12 +66,17 @@ describe("a provider's call of an own listing", () => {
 
   it('costs nothing for tools of an MCP server either, and is refused like any other where the listing refuses', async () => {
     const path = await market.service({
-      ...{ endpoint: `${tools.url}/mcp`, protocol: 'mcp', price: 1, only_operations: true },
+      endpoint: `${tools.url}/mcp`,
+      protocol: 'mcp',
+      price: 1,
+      only_operations: true,
       operations: [{ tool: 'echo', price: 2 }],
     });
     const send = (tool: string, key: Key) =>
       market.request(path, {
-        ...{ key, method: 'POST', headers: { Accept: 'application/json, text/event-stream' } },
+        key,
+        method: 'POST',
+        headers: { Accept: 'application/json, text/event-stream' },
         body: { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: tool, arguments: { text: 'x' } } },
       });
     const answer = await send('echo', owner);

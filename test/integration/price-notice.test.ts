@@ -150,7 +150,10 @@ describe.concurrent('a price that rises', () => {
     await passed(Math.max(...times));
     for (const { baseUrl } of gateways) {
       expect(await observe(baseUrl)).toMatchObject({
-        ...{ bounded: { status: 412, body: { price: 0.002 } }, poor: 0.002, free: 'false', cheap: 0.004 },
+        bounded: { status: 412, body: { price: 0.002 } },
+        poor: 0.002,
+        free: 'false',
+        cheap: 0.004,
       });
     }
     const after = await market.json<Shown>(`/api/v1/discover/${priced}`);
@@ -195,7 +198,9 @@ describe.concurrent('a price that rises', () => {
     const id = await list({ price: 0.001, operations: [{ method: 'GET', path: '/a', summary: 'A' }] });
     const operations = [{ method: 'GET', path: '/a', summary: 'A', price: 1 }];
     const refused = await market.request(`/api/v1/services/${id}`, {
-      ...{ key: market.provider, method: 'PATCH', body: { operations } },
+      key: market.provider,
+      method: 'PATCH',
+      body: { operations },
     });
     expect([refused.status, ((await refused.json()) as { message: string }).message]).toEqual([
       400,

@@ -7,7 +7,7 @@ import { RawCaller, requestText } from './raw-caller.ts';
 
 export const PRICE = 0.1;
 
-export type End = { readonly outcome: string; readonly status: number; readonly amount?: number };
+type End = { readonly outcome: string; readonly status: number; readonly amount?: number };
 
 export class Scene {
   readonly market: Marketplace;

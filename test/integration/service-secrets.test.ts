@@ -209,8 +209,11 @@ describe('a signed call', () => {
     const { method, url, values } = await call(signed.id, '/v1/a%2Fb?x=1&y=%20', { Signature: 'sig1=:AAAA:' });
     const { host, 'x-acf-usage-id': usageId, 'x-acf-buyer': buyerName, ...rest } = values as Record<string, string>;
     const captured = {
-      ...{ host, 'x-acf-usage-id': usageId, 'x-acf-buyer': buyerName },
-      ...{ signature: rest.signature, 'signature-input': rest['signature-input'] },
+      host,
+      'x-acf-usage-id': usageId,
+      'x-acf-buyer': buyerName,
+      signature: rest.signature,
+      'signature-input': rest['signature-input'],
     } as Record<string, string>;
     expect(captured.signature).toMatch(/^sig1=:[A-Za-z0-9+/]{43}=:$/);
     const line = `${method} ${url}`;
@@ -246,7 +249,10 @@ describe('a signed call', () => {
     const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'echo', arguments: {} } };
     const headers = { 'X-ACF-Forward': 'x-auth-token', 'X-Auth-Token': 'callers', x_key: 'mine' };
     const received = await market.json<Received>(`/api/v1/proxy/${id}/mcp`, {
-      ...{ key: buyer, method: 'POST', headers, body },
+      key: buyer,
+      method: 'POST',
+      headers,
+      body,
     });
     const names = received.headers.filter((_, i) => i % 2 === 0);
     const sent = (name: string): string | undefined => received.headers[2 * names.indexOf(name) + 1];

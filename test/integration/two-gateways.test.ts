@@ -47,7 +47,9 @@ describe('a change made on one gateway applies on another', () => {
     await market.request(`/api/v1/keys/${revoked.key_id}`, { key, method: 'DELETE' });
     const setStatus = (status: string): Promise<Response> =>
       market.request(`/api/v1/admin/accounts/${key.account_id}`, {
-        ...{ key: market.admin, method: 'PATCH', body: { status } },
+        key: market.admin,
+        method: 'PATCH',
+        body: { status },
       });
     const ask = async (): Promise<number[]> => {
       const calls = keys.flatMap((its) => [callThere(path, its), market.request(path, { key: its })]);
@@ -153,7 +155,8 @@ describe('a change made on one gateway applies on another', () => {
     const answers: (() => void)[] = [];
     const slow = await startService((_, response) => answers.push(() => response.end('done')));
     const seller = await market.json<Key>('/api/v1/keys', {
-      ...{ method: 'POST', body: { owner_id: 'seller', role: 'provider' } },
+      method: 'POST',
+      body: { owner_id: 'seller', role: 'provider' },
     });
     const list = async (endpoint: string): Promise<string> => {
       const body = { name: 'to be suspended', description: '', category: 'test', price: 0.01, endpoint };

@@ -110,8 +110,13 @@ describe('a health path', () => {
     );
     const { sql } = market.stores;
     const client = new UpstreamClient({
-      ...{ maxConnectionsPerOrigin: 1, maxWaitingPerOrigin: 1, maxWaitMs: 1000, connectTimeoutMs: 1000 },
-      ...{ keepAliveMs: 1000, maxHeadBytes: 65_536, allowCidrs: ['127.0.0.0/8'] },
+      maxConnectionsPerOrigin: 1,
+      maxWaitingPerOrigin: 1,
+      maxWaitMs: 1000,
+      connectTimeoutMs: 1000,
+      keepAliveMs: 1000,
+      maxHeadBytes: 65_536,
+      allowCidrs: ['127.0.0.0/8'],
     });
     // A second process that does the same.
     const other = new HealthJob({ client, sql, log: market.log, intervalMs: INTERVAL_MS, lookMs: 50 });
@@ -183,7 +188,9 @@ describe('a page about a service', () => {
       'https:///x y',
     ]) {
       const response = await market.request(`/api/v1/services/${id}`, {
-        ...{ key: market.provider, method: 'PATCH', body: { docs_url } },
+        key: market.provider,
+        method: 'PATCH',
+        body: { docs_url },
       });
       expect([response.status, await response.json()]).toMatchObject([
         400,

@@ -1,15 +1,16 @@
 import { expect } from 'vitest';
+import { keepLayout, layoutOf } from '../../src/ledger/layout.ts';
 import { PLATFORM_ACCOUNT_ID } from '../../src/ledger/posting.ts';
 import { Reconciler } from '../../src/ledger/reconcile/reconciler.ts';
 import { chargedMicros, encodeSettlement, feeMicros, type UsageEvent } from '../../src/ledger/usage-event.ts';
-import { dayName } from '../../src/ledger/writing/flush-sql.ts';
 import { UsageWriter, type UsageWriterOptions } from '../../src/ledger/writing/writer.ts';
-import { uuidv7 } from '../../src/platform/ids.ts';
+import { dayOfId, uuidv7 } from '../../src/platform/ids.ts';
 import type { Sql } from '../../src/platform/postgres.ts';
 import { openTestDatabase } from '../support/accounts.ts';
 import { QUIET, Store } from '../support/store.ts';
+import type { TestDatabase } from '../support/stores.ts';
 import { until } from '../support/wait.ts';
-import { compareHours } from './rollups/compare-hours.ts';
+import { compareSums } from './rollups/sums-oracle.ts';
 
 export const FEE_BASIS_POINTS = 250;
 
@@ -28,8 +29,11 @@ export class Ledger {
     this.#close = database.close;
   }
 
-  static async open(): Promise<Ledger> {
-    const [store, database] = await Promise.all([Store.open(), openTestDatabase()]);
+  /** @param empty  the database to use, instead of one in the Postgres that all tests share */
+  static async open(empty?: TestDatabase): Promise<Ledger> {
+    const [store, database] = await Promise.all([Store.open(), openTestDatabase(empty)]);
+    // As the first start does.
+    await keepLayout(database.sql, layoutOf(store));
     return new Ledger(store, database);
   }
 
@@ -44,8 +48,8 @@ export class Ledger {
     await this.stopWriters();
     await this.store.command('flushall');
     await this.sql`
-      TRUNCATE accounts, api_keys, credits, calls, journal, entries, balances, free_usage, service_days, service_hours,
-               key_hours, service_latencies, service_amounts, rollup_backlog, rollup_pass,
+      TRUNCATE accounts, api_keys, credits, calls, journal, entries, balances, free_usage, service_hours,
+               key_hours, service_latencies, service_amounts,
                rejected_events, reconciliations, repairs, closed_days CASCADE`;
   }
 
@@ -88,22 +92,18 @@ export class Ledger {
   /** Appends an event as the scripts do. */
   async append(...events: UsageEvent[]): Promise<void> {
     await Promise.all(
-      events.map((event) =>
-        this.appendRaw(event.accountId, event.usageId, `v1\t${holdOf(event)}`, tailOf(event), 'e1'),
-      ),
-    );
-  }
-
-  /** Appends an event as versions without a format number did. */
-  async appendOld(...events: UsageEvent[]): Promise<void> {
-    await Promise.all(
       events.map((event) => this.appendRaw(event.accountId, event.usageId, holdOf(event), tailOf(event))),
     );
   }
 
-  async appendRaw(accountId: string, usageId: string, hold: string, settlement: string, field = 'e'): Promise<void> {
+  async appendRaw(accountId: string, usageId: string, hold: string, settlement: string, field = 'e1'): Promise<void> {
     const stream = this.store.keys.usage[this.store.keys.shardOf(accountId)] as string;
     await this.store.command('xadd', stream, '*', field, [usageId, hold, settlement].join('\t'));
+  }
+
+  /** Writes a wallet with one credit and no debit, whatever the books say. */
+  async setWallet(accountId: string, balanceMicros: number): Promise<void> {
+    await this.store.loadWallet(accountId, balanceMicros, { debit_seq: 0, debited: 0 });
   }
 
   async backlog(): Promise<number> {
@@ -179,7 +179,7 @@ export class Ledger {
     const balances = await sql`
       SELECT account_id || ' ' || ledger AS key, balance AS value FROM balances WHERE ledger <> 'cash' ORDER BY 1`;
     const free = await sql`SELECT account_id || ' ' || service_id AS key, used AS value FROM free_usage ORDER BY 1`;
-    expect(await compareHours(sql), 'the sums by hour are those of the calls').toEqual([]);
+    expect(await compareSums(sql), 'the sums are those of the calls').toEqual([]);
     const days = await sql`
       SELECT service_id || ' ' || to_char(hour AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS key,
              ARRAY[sum(completed), sum(free_calls), sum(charged), sum(fees)]::bigint[] AS value
@@ -191,7 +191,7 @@ export class Ledger {
   }
 }
 
-export type Books = {
+type Books = {
   readonly calls: readonly object[];
   readonly balances: Record<string, unknown>;
   readonly free: Record<string, unknown>;
@@ -230,7 +230,7 @@ export function newEventOf(shard: number, { keys }: Store): UsageEvent {
 export function holdOf(event: UsageEvent): string {
   const { heldMicros, freeTier, admittedAtMs, accountId, keyId, serviceId, providerId, method, path } = event;
   const tail = [accountId, keyId, serviceId, providerId, method, path];
-  return [heldMicros, freeTier ? 1 : 0, admittedAtMs, 'gateway-1', ...tail].join('\t');
+  return ['v1', heldMicros, freeTier ? 1 : 0, admittedAtMs, 'gateway-1', ...tail].join('\t');
 }
 
 export const tailOf = (event: UsageEvent): string => encodeSettlement(event);
@@ -264,7 +264,7 @@ export function expectedBooks(events: readonly UsageEvent[]): Books {
     .sort((a, b) => (a.usageId < b.usageId ? -1 : 1))
     .map((event) => ({
       usage_id: event.usageId,
-      day: dayName(event.usageId),
+      day: dayOfId(event.usageId),
       account_id: event.accountId,
       key_id: event.keyId,
       provider_id: event.providerId,

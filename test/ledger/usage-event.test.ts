@@ -34,6 +34,15 @@ describe('a usage event', () => {
     expect(() => decodeUsageEvent(`${newEvent().usageId}\tx\t\t1\tgateway\t${tailOf(newEvent())}`)).toThrow('fields');
   });
 
+  it.each([
+    ['without a version', '', 'fields'],
+    ['of a newer version', 'v2\t', 'version: v2'],
+  ])('is refused if its hold is %s', (_, version, error) => {
+    const event = newEvent();
+    const hold = holdOf(event).replace('v1\t', version);
+    expect(() => decodeUsageEvent([event.usageId, hold, tailOf(event)].join('\t'))).toThrow(error);
+  });
+
   it('costs the buyer the held amount only when the call completed and was not free', () => {
     expect(chargedMicros(newEvent({ heldMicros: 700 }))).toBe(700);
     expect(chargedMicros(newEvent({ heldMicros: 700, outcome: 'abandoned' }))).toBe(0);

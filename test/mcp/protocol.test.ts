@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { Protocol } from '../../src/mcp/protocol.ts';
 import type { Visit } from '../../src/mcp/visit.ts';
 import { createLog } from '../../src/observability/log.ts';
+import { CLOCKS } from '../support/clocks.ts';
 
 const META = {
   'io.modelcontextprotocol/protocolVersion': '2026-07-28',
@@ -11,7 +12,7 @@ const META = {
 const MODERN = ['mcp-protocol-version', '2026-07-28', 'mcp-method', 'tools/call', 'mcp-name', 'call_service'];
 
 beforeEach(() => {
-  vi.useFakeTimers();
+  vi.useFakeTimers({ toFake: [...CLOCKS] });
 });
 afterEach(() => {
   vi.useRealTimers();

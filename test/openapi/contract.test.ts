@@ -261,8 +261,12 @@ describe('each success of each operation is as the OpenAPI document says', () =>
       ...(driver.contract.operation('postServices').body as object),
       name: 'Held against the document',
       endpoint: service.url,
-      ...{ idle_seconds: 60, docs_url: 'https://docs.example/', health_path: '/health' },
-      ...{ upstream_headers: { 'X-Api-Key': 'x' }, signed: true, forward_headers: ['cookie'] },
+      idle_seconds: 60,
+      docs_url: 'https://docs.example/',
+      health_path: '/health',
+      upstream_headers: { 'X-Api-Key': 'x' },
+      signed: true,
+      forward_headers: ['cookie'],
       operations: [
         {
           method: 'GET',
@@ -525,8 +529,16 @@ it('a client whose types openapi-typescript makes from the document compiles, ca
   try {
     await compileClient(client.dir);
     expect(await runClient(client.dir, market.baseUrl)).toEqual({
-      ...{ service: 'program', price: 0.25, free: 1, status: 200, amount: '0', answer: 'the service says so' },
-      ...{ outcome: 'completed', code: 'forbidden', text: false, wrong: false },
+      service: 'program',
+      price: 0.25,
+      free: 1,
+      status: 200,
+      amount: '0',
+      answer: 'the service says so',
+      outcome: 'completed',
+      code: 'forbidden',
+      text: false,
+      wrong: false,
     });
   } finally {
     client.remove();

@@ -3,13 +3,13 @@
 import { Ajv2020, type AnySchemaObject, type ValidateFunction } from 'ajv/dist/2020.js';
 
 type Json = Record<string, unknown>;
-export type Media = {
+type Media = {
   readonly schema?: Json;
   readonly example?: unknown;
   readonly examples?: Record<string, { value: unknown }>;
 };
-export type Header = { readonly required?: boolean; readonly schema: Json; readonly example?: unknown };
-export type ResponseObject = {
+type Header = { readonly required?: boolean; readonly schema: Json; readonly example?: unknown };
+type ResponseObject = {
   readonly description: string;
   readonly headers: Record<string, Header>;
   readonly content?: Record<string, Media>;

@@ -48,7 +48,8 @@ describe('pages of errors', () => {
 describe('a service that does not exist', () => {
   const request = (id: string, host: string): ApiRequest =>
     ({
-      ...{ params: { id }, query: {} },
+      params: { id },
+      query: {},
       header: (name: string) => (name === 'host' ? host : undefined),
     }) as unknown as ApiRequest;
 

@@ -73,7 +73,14 @@ describe('a batch that fails', () => {
     const { askAll } = coalescer({ maxBatch: 8, load });
     const results = rejected(await askAll('abcdefgh'));
     expect(results.map((error) => error?.message)).toEqual([
-      ...[undefined, undefined, 'c', undefined, undefined, 'f', undefined, undefined],
+      undefined,
+      undefined,
+      'c',
+      undefined,
+      undefined,
+      'f',
+      undefined,
+      undefined,
     ]);
   });
 

@@ -2,8 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type Migration, migrate, readMigrations } from '../../src/platform/migrate.ts';
+import { checkSchema, type Migration, migrate, readMigrations, refuseOtherSchema } from '../../src/platform/migrate.ts';
 import { openPostgres, type Sql } from '../../src/platform/postgres.ts';
+import { StartRefused } from '../../src/platform/start-refused.ts';
 import { createDatabase } from '../support/stores.ts';
 
 describe('reading migrations', () => {
@@ -64,7 +65,53 @@ describe('migrating a database', () => {
     expect(await migrate(pools[1] as Sql, [first, second, migration(3, 'SELECT 1')])).toEqual([3]);
   });
 
+  const refusal = (work: Promise<unknown>): Promise<string> =>
+    work.then(
+      () => 'none',
+      (error: unknown) => (error instanceof StartRefused ? error.message : `no refusal: ${error}`),
+    );
+
   it('refuses a database whose schema is newer than this build knows', async () => {
-    await expect(migrate(pools[0] as Sql, [first])).rejects.toThrow('schema version 3, this build knows 1');
+    const sql = pools[0] as Sql;
+    for (const act of [migrate, refuseOtherSchema, checkSchema]) {
+      expect(await refusal(act(sql, [first]))).toContain('schema version 3, this build knows 1: use a newer build');
+    }
+  });
+
+  const third = migration(3, 'SELECT 1');
+  const fourth = migration(4, 'INSERT INTO things VALUES (4)');
+  it.each<[string, Migration[]]>([
+    ['the text of a migration', [first, { ...second, sql: `${second.sql};` }, third, fourth]],
+    ['the name of a migration', [{ ...first, name: '0001_y.sql' }, second, third, fourth]],
+    ['a migration, in a build that knows fewer', [{ ...first, sql: 'SELECT 1' }]],
+  ])('refuses a database when %s is another, and writes nothing', async (_, migrations) => {
+    const sql = pools[0] as Sql;
+    for (const act of [migrate, refuseOtherSchema, checkSchema]) {
+      expect(await refusal(act(sql, migrations))).toBe(
+        'the database was made before 0.1.0: start with an empty store (`npm start`: delete .data)',
+      );
+    }
+    expect(await things()).toEqual([1, 2]);
+    expect(await refuseOtherSchema(sql, [first, second, third, fourth])).toBe(3);
+  });
+
+  it('refuses a database whose migrations have no digests, and leaves it as it is', async () => {
+    const sql = pools[0] as Sql;
+    await sql`CREATE SCHEMA before`;
+    await sql`SET search_path = before`;
+    await sql`CREATE TABLE schema_migrations (version int PRIMARY KEY, name text NOT NULL, applied_at timestamptz)`;
+    await sql`INSERT INTO schema_migrations (version, name) SELECT n, ${first.name} FROM generate_series(1, 17) AS n`;
+    for (const act of [migrate, refuseOtherSchema, checkSchema]) {
+      expect(await refusal(act(sql, [first]))).toContain('made before 0.1.0');
+    }
+    const tables = await sql`
+      SELECT table_name, count(*)::int AS columns FROM information_schema.columns WHERE table_schema = 'before' GROUP BY 1`;
+    expect(tables).toEqual([{ table_name: 'schema_migrations', columns: 3 }]);
+  });
+
+  it('lets a program that does not migrate use no other schema than its own', async () => {
+    const sql = pools[1] as Sql;
+    expect(await refusal(checkSchema(sql, [first, second, third]))).toBe('none');
+    expect(await refusal(checkSchema(sql, [first, second, third, fourth]))).toContain('migrate it first');
   });
 });

@@ -28,7 +28,7 @@ function watching(nodes: () => readonly RedisClient[]): { watch: NodeWatch; line
   const watch = new NodeWatch({
     nodes: () => nodes().map((store) => ({ address: store.address, store })),
     kind: 'cluster',
-    log: { warn: at('warn'), error: at('error') },
+    log: { info: at('info'), warn: at('warn'), error: at('error') },
   });
   return { watch, lines };
 }

@@ -219,7 +219,11 @@ it('a lock on the installation, met by the first comparison, fails that query an
   await killer.unsafe(`CREATE TABLE installation (id uuid); INSERT INTO installation VALUES ('${id}')`);
   const settings = { lock_timeout: 50 };
   const ours = openPostgres({
-    ...{ url: database.url, maxConnections: 1, applicationName: 'victim', installation: id, settings },
+    url: database.url,
+    maxConnections: 1,
+    applicationName: 'victim',
+    installation: id,
+    settings,
   });
   try {
     await killer.begin(async (tx) => {
@@ -238,7 +242,10 @@ it('a database of another installation is dialled once a second, whoever asks an
   await killer.unsafe(`CREATE TABLE installation (id uuid); INSERT INTO installation VALUES ('${theirs}')`);
   const proxy = await TcpProxy.open(Number(new URL(database.url).port));
   const lost = openPostgres({
-    ...{ url: proxy.through(database.url), maxConnections: 2, applicationName: 'victim', installation: ours },
+    url: proxy.through(database.url),
+    maxConnections: 2,
+    applicationName: 'victim',
+    installation: ours,
   });
   try {
     const ask = (): Promise<unknown> => lost`SELECT 1`.then(() => 'answered', String);

@@ -7,7 +7,7 @@ import { PROXY_PREFIX } from '../../src/gate/caller-io.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
 import { Breakers } from '../../src/proxy/breakers.ts';
 import { BufferedBytes } from '../../src/proxy/buffered-bytes.ts';
-import { Exchange } from '../../src/proxy/exchange.ts';
+import { startExchange } from '../../src/proxy/exchange.ts';
 import { type ExchangeOptions, newCounters } from '../../src/proxy/exchange-options.ts';
 import type { UpstreamHandler } from '../../src/upstream/index.ts';
 import { NO_OWNER } from '../support/store.ts';
@@ -102,7 +102,7 @@ function startCall(bufferedBytes: BufferedBytes) {
     counters: newCounters(),
     log: { debug() {}, info() {}, warn() {}, error() {}, fatal() {} },
   } as unknown as ExchangeOptions;
-  new Exchange(options, head, caller).start();
+  startExchange(options, head, caller);
   if (events === undefined || handler === undefined) throw new Error('the call was not forwarded');
   const answer = (): void => {
     handler?.onHead({ status: 200, headers: [], isAscii: true, contentLength: -1, hasBody: true });

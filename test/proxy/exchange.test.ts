@@ -1,13 +1,15 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, it } from 'vitest';
+import { Buyer } from '../../src/admission/buyer.ts';
+import type { AdmissionListener } from '../../src/admission/commands.ts';
 import type { Listing } from '../../src/catalog/listing.ts';
 import type { CallerStream, RequestHead } from '../../src/gate/caller-io.ts';
 import { PROXY_PREFIX } from '../../src/gate/caller-io.ts';
 import type { Passage } from '../../src/gate/gate.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
 import { Breakers } from '../../src/proxy/breakers.ts';
-import { Exchange } from '../../src/proxy/exchange.ts';
+import { startExchange } from '../../src/proxy/exchange.ts';
 import { type ExchangeOptions, newCounters } from '../../src/proxy/exchange-options.ts';
 import type { Messages, PricedMessage } from '../../src/proxy/mcp/messages.ts';
 import { until } from '../support/wait.ts';
@@ -47,7 +49,7 @@ it('a call is refused before money is touched when all connections of the servic
     log: { debug() {}, info() {}, warn() {}, error() {}, fatal() {} },
   } as unknown as ExchangeOptions;
   const head = { method: 'GET', path: `${PROXY_PREFIX}${ID}/`, headers: [], bodyLength: 0, fault: null };
-  new Exchange(options, head as unknown as RequestHead, caller).start();
+  startExchange(options, head as unknown as RequestHead, caller);
   expect(answers).toEqual([[503, 'upstream_busy']]);
   expect(options.counters.refused).toEqual(new Map([['upstream_busy', 1]]));
 });
@@ -55,7 +57,8 @@ it('a call is refused before money is touched when all connections of the servic
 it('the message of a call to an MCP server is not kept once the service has it, however long the answer takes', async () => {
   setFlagsFromString('--expose-gc');
   const collectGarbage = runInNewContext('gc') as () => void;
-  const key = { accountId: 'account', keyId: 'key', role: 'buyer', accountStatus: 'active', buyer: {} };
+  const buyer = new Buyer('key', 'account', '', '');
+  const key = { accountId: 'account', keyId: 'key', role: 'buyer', accountStatus: 'active', buyer };
   const listing = { id: ID, providerId: 'provider', status: 'active', priceMicros: 5, timeoutSeconds: 1 } as Listing;
   const admitted = { outcome: 'admitted', rate, amountMicros: 5, balanceMicros: 0, freeTier: false, owner: '' };
   const terms = { priceMicros: 5 };
@@ -82,7 +85,7 @@ it('the message of a call to an MCP server is not kept once the service has it, 
         listener.onMessage({ terms, mark: '', body } as unknown as PricedMessage);
       },
     },
-    admission: { admit: (_command: unknown, listener: Exchange) => listener.onAdmission(admitted as never) },
+    admission: { admit: (_command: unknown, listener: AdmissionListener) => listener.onAdmission(admitted as never) },
     upstream: {
       dispatch: () => ({
         write: (chunk: Buffer) => {
@@ -99,8 +102,7 @@ it('the message of a call to an MCP server is not kept once the service has it, 
   } as unknown as ExchangeOptions;
   const head = { method: 'POST', path: `${PROXY_PREFIX}${ID}/`, headers: [], bodyLength: 100_000, fault: null };
   const caller = { aborted: false, attach() {} } as unknown as CallerStream;
-  const call = new Exchange(options, head as unknown as RequestHead, caller);
-  call.start();
+  const call = startExchange(options, head as unknown as RequestHead, caller);
   expect(written).toBe(100_000);
   await until(() => {
     collectGarbage();

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { LoadShedder } from '../../src/proxy/load-shedder.ts';
+import { CLOCKS } from '../support/clocks.ts';
 
 const SAMPLE_MS = 50;
 
@@ -46,7 +47,7 @@ describe('a process that nobody calls', () => {
   afterEach(() => void vi.useRealTimers());
 
   it('stops its timer after a second, and does not count the time without a timer as a delay', () => {
-    vi.useFakeTimers();
+    vi.useFakeTimers({ toFake: [...CLOCKS] });
     const shedder = new LoadShedder({ now: () => Date.now() });
     shedder.start();
     vi.advanceTimersByTime(950);

@@ -12,8 +12,18 @@ const refuses = (query: string | undefined, headers: readonly string[] = []): bo
 
 // PHP reads the second to fifth as `_method`, qs the sixth, Rack before 3 the seventh.
 const OVERRIDES = [
-  ...['_method=PUT', '.method=PUT', '%2Emethod=PUT', '+_method=PUT', '_method%00x=PUT', '[_method]=PUT'],
-  ...['a=1;_method=PUT', 'a=1&%5Fmethod=PUT', '_METHOD=PUT', '$httpMethod=PUT', '%24httpMethod=PUT', '_method[]=PUT'],
+  '_method=PUT',
+  '.method=PUT',
+  '%2Emethod=PUT',
+  '+_method=PUT',
+  '_method%00x=PUT',
+  '[_method]=PUT',
+  'a=1;_method=PUT',
+  'a=1&%5Fmethod=PUT',
+  '_METHOD=PUT',
+  '$httpMethod=PUT',
+  '%24httpMethod=PUT',
+  '_method[]=PUT',
 ];
 it.each(OVERRIDES)('the query %s, which some framework takes for another method, is refused', (query) => {
   expect(refuses(query)).toBe(true);

@@ -6,6 +6,7 @@ import { QualityFeed } from '../../src/quality/quality-feed.ts';
 import { QualityJob } from '../../src/quality/quality-job.ts';
 import { selectEvidence, selectJudgedServices } from '../../src/quality/quality-sql.ts';
 import { addAccount, addCall, addService } from '../support/accounts.ts';
+import { QUIET } from '../support/store.ts';
 import { sql, url, useDatabase } from '../support/use-database.ts';
 import { until } from '../support/wait.ts';
 
@@ -47,8 +48,13 @@ it('carries what calls showed from Postgres to the gateways, and again what chan
       trends.set(id, trend);
     }
   };
-  const job = new QualityJob({ sql, isActive: () => true, everyMs: 20, log: { warn: console.error } });
-  const feed = new QualityFeed({ sql, take, everyMs: 20, log: { warn: console.error } });
+  const job = new QualityJob({
+    sql,
+    isActive: () => true,
+    everyMs: 20,
+    log: { info: console.error, warn: console.error },
+  });
+  const feed = new QualityFeed({ sql, take, everyMs: 20, log: { info: console.error, warn: console.error } });
   job.start();
   feed.start();
   await until(() => known.has(good) && known.has(bad) && known.has(mixed));
@@ -78,7 +84,7 @@ it('judges all other services while one cannot be judged in time, and that one l
     INSERT INTO service_quality (service_id, quality, evidence, success_rate, buyers, changed_at, computed_at)
     VALUES (${slow}, 7, 0, 0, 0, now(), now())`;
   const hasty = openPostgres({ url, maxConnections: 2, applicationName: 'job', settings: { statement_timeout: 300 } });
-  const job = new QualityJob({ sql: hasty, isActive: () => true, everyMs: 20, log: { warn: () => {} } });
+  const job = new QualityJob({ sql: hasty, isActive: () => true, everyMs: 20, log: QUIET });
   // Whoever has locked the row makes the statement that judges the service wait for too long.
   await sql.begin(async (tx) => {
     await tx`SELECT FROM service_quality WHERE service_id = ${slow} FOR UPDATE`;
@@ -97,7 +103,11 @@ it('judges a service with very many rows by the newest of them', async () => {
   const hourMs = 3_600_000;
   for (const [i, outcome] of ['completed', 'completed', 'refunded:upstream_5xx', 'refunded:upstream_5xx'].entries())
     await addCall(sql, {
-      ...{ buyer: buyers[i] as KeyRecord, serviceId: id, providerId: provider.accountId, outcome, amount: 0 },
+      buyer: buyers[i] as KeyRecord,
+      serviceId: id,
+      providerId: provider.accountId,
+      outcome,
+      amount: 0,
       atMs: Date.now() - (i + 1) * hourMs,
     });
   const [all] = await selectEvidence(sql, [id]);

@@ -118,7 +118,6 @@ it('metrics report what the writer stores, rejects, sweeps and loads', async () 
 });
 
 it('metrics report by how much wallets are wrong, and in how many accounts', async () => {
-  const { redis, keys } = ledger.store;
   for (const [balance, wrong] of [
     [1_000, 1_250],
     [1_000, 600],
@@ -126,8 +125,7 @@ it('metrics report by how much wallets are wrong, and in how many accounts', asy
   ] as const) {
     const id = await ledger.account(balance);
     await ledger.sql`UPDATE credits SET applied_at = now() WHERE account_id = ${id}`;
-    const wallet = keys.wallet(keys.shardOf(id), id);
-    await redis.command('hset', [wallet, 'balance', String(wrong), 'credit_seq', '1']);
+    await ledger.setWallet(id, wrong);
   }
   const writer = await start();
   await until(async () => (await metric('tollgate_reconciliation_last_run_timestamp_seconds')) > 0);

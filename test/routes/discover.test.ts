@@ -176,7 +176,9 @@ describe('GET /discover', () => {
     await addCall(sql, { buyer: await addAccount(sql), serviceId: id, providerId, amount: 500_000, latencyUs: 2_000 });
     const shown = bodyOf(await ask(routes, `GET /discover/${id}`));
     expect(shown.stats).toMatchObject({
-      ...{ calls: 1, success_rate: 1, price_charged: { median: 0.5, p95: 0.5 } },
+      calls: 1,
+      success_rate: 1,
+      price_charged: { median: 0.5, p95: 0.5 },
     });
     expect(shown.stats.latency_ms.p50).toBeGreaterThan(1);
     const { stats: _, ...rest } = shown;

@@ -48,6 +48,7 @@ beforeAll(async () => {
     installation: row?.id as string,
     retentionDays: 400,
     exportDir: null,
+    keptDays: 0,
     now: () => at(KEPT, '00:00:01') + 400 * DAY_MS,
     log: QUIET,
   });
@@ -65,7 +66,8 @@ async function sums() {
     selectStatement(sql, { accountId, ledger, ...range, before: null, limit: 100 });
   return {
     usage,
-    ...{ wallet: await statement('wallet', buyer), earned: await statement('earnings', provider) },
+    wallet: await statement('wallet', buyer),
+    earned: await statement('earnings', provider),
     earnings: await selectEarnings(sql, provider.accountId, range),
     spentMicros: (await selectKeyActivity(sql, buyer.keyId)).totalSpentMicros,
   };

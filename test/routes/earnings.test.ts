@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 
 async function reset(): Promise<void> {
-  await sql`TRUNCATE accounts, api_keys, services, service_hours, rollup_backlog, journal, entries, balances CASCADE`;
+  await sql`TRUNCATE accounts, api_keys, services, service_hours, journal, entries, balances CASCADE`;
   provider = await addAccount(sql, 'provider');
   weather = await addService(sql, provider.accountId, 'weather');
   maps = await addService(sql, provider.accountId, 'maps');
@@ -28,8 +28,7 @@ beforeEach(reset);
 const earnings = async (query = {}, by = provider) => json(await send(routes, 'GET /earnings/me', { by, query }));
 
 async function post(kind: 'usage' | 'payout', accountId: string, amount: number, at = '2026-01-15'): Promise<void> {
-  const [journal] =
-    await sql`INSERT INTO journal (kind, created_at, with_hours) VALUES (${kind}, ${at}, true) RETURNING id`;
+  const [journal] = await sql`INSERT INTO journal (kind, created_at) VALUES (${kind}, ${at}) RETURNING id`;
   await sql`INSERT INTO entries VALUES (${journal?.id}, ${accountId}, 'earnings', ${amount})`;
   await sql`
     INSERT INTO balances AS b VALUES (${accountId}, 'earnings', ${amount})
@@ -61,7 +60,6 @@ describe('GET /earnings/me', () => {
       payable: 0,
       fee_percent: 12.5,
       currency: 'USD',
-      complete: true,
       by_service: [],
       by_day: [],
     });
@@ -80,7 +78,6 @@ describe('GET /earnings/me', () => {
       payable: 0.235001,
       fee_percent: 12.5,
       currency: 'USD',
-      complete: true,
       by_service: [
         {
           service_id: weather,
@@ -137,11 +134,6 @@ describe('GET /earnings/me', () => {
       await expect(earnings(query)).rejects.toMatchObject({ code: 'invalid_request' });
     },
   );
-
-  it('says so while calls of an earlier version are still being summed', async () => {
-    await sql`INSERT INTO rollup_backlog VALUES (7)`;
-    expect(await earnings()).toMatchObject({ complete: false });
-  });
 
   it('is for providers', () => {
     expect(findRoute(routes, 'GET /earnings/me').access).toEqual(['provider']);

@@ -78,7 +78,9 @@ describe('POST /admin/payouts', () => {
     const response = await payout(1.25, 'transfer 1');
     expect(response.status).toBe(201);
     expect(json(response)).toEqual({
-      ...{ account_id: provider.accountId, amount: 1.25, reference: 'transfer 1' },
+      account_id: provider.accountId,
+      amount: 1.25,
+      reference: 'transfer 1',
       created_at: expect.stringMatching(/^\d{4}-.*Z$/),
     });
     expect([await balance('earnings'), await balance('cash', PLATFORM_ACCOUNT_ID)]).toEqual([1_750_000, 1_250_000]);
@@ -86,7 +88,9 @@ describe('POST /admin/payouts', () => {
     expect(earnings).toMatchObject({ paid_out: 1.25, payable: 1.75 });
     expect(await acts()).toEqual([
       {
-        ...{ actor: admin.keyId, action: 'account.payout', subject: provider.accountId },
+        actor: admin.keyId,
+        action: 'account.payout',
+        subject: provider.accountId,
         after: { amount: 1.25, reference: 'transfer 1' },
       },
     ]);
@@ -147,7 +151,10 @@ describe('POST /admin/debits', () => {
     expect([first.status, json(first)]).toEqual([
       201,
       {
-        ...{ account_id: provider.accountId, amount: 2, reference: 'r', reason: 'paid twice' },
+        account_id: provider.accountId,
+        amount: 2,
+        reference: 'r',
+        reason: 'paid twice',
         created_at: expect.stringMatching(/^\d{4}-.*Z$/),
       },
     ]);
@@ -157,7 +164,9 @@ describe('POST /admin/debits', () => {
     await expect(debit(1, 'x', uuidv7())).rejects.toMatchObject({ code: 'not_found' });
     expect([await balance('wallet'), await balance('cash', PLATFORM_ACCOUNT_ID)]).toEqual([-2_000_000, 2_000_000]);
     expect((await acts())[0]).toMatchObject({
-      ...{ actor: admin.keyId, action: 'account.debit', subject: provider.accountId },
+      actor: admin.keyId,
+      action: 'account.debit',
+      subject: provider.accountId,
       after: { amount: 2, reference: 'r', reason: 'paid twice' },
     });
   });

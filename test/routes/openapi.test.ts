@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Route } from '../../src/http/route.ts';
+import { tagOf } from '../../src/openapi/tags.ts';
 import { accountsRoutes } from '../../src/routes/admin/accounts.ts';
 import { creditsRoutes } from '../../src/routes/admin/credits.ts';
 import { reconciliationRoutes } from '../../src/routes/admin/reconciliation.ts';
@@ -105,6 +106,16 @@ describe('the OpenAPI document', () => {
     expect(() => openApiRoutes([...routes, { ...route, body: { ...route.body, required: [] } }])).toThrow(
       'two different schemas have the title KeyChange',
     );
+  });
+
+  it('has the statement in the chapter of money, and cannot be made with a path that has no chapter', () => {
+    const [route] = routes as [Route];
+    const at = (path: string) => openApiRoutes([{ ...route, path, params: {} }]);
+    expect(tagOf('/api/v1/statement/me')).toBe('Money');
+    expect(tagOf('/api/v1/keys/:key_id/rotate')).toBe('Keys');
+    for (const path of ['/new', '/api/v1/new', '/api/v1/keysets']) {
+      expect(() => at(path)).toThrow(`${path} has no chapter in src/openapi/tags.ts`);
+    }
   });
 
   it('has no keywords of older schema dialects', () => {

@@ -2,9 +2,9 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { insertListing } from '../../src/catalog/sql.ts';
 import type { Route } from '../../src/http/route.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
-import { addSumsOf } from '../../src/ledger/rollups/all-sums.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { serviceCallsRoutes } from '../../src/routes/service-calls.ts';
+import { sumUp } from '../ledger/rollups/sums-oracle.ts';
 import { addAccount } from '../support/accounts.ts';
 import { ask, bodyOf, LISTING_FIELDS, refusalOf } from '../support/listings.ts';
 import { sql, useDatabase } from '../support/use-database.ts';
@@ -53,11 +53,6 @@ async function store({
   return usageId;
 }
 
-/** The sums by hour that the writer makes in its flush, made from the calls. */
-async function sumUp(): Promise<void> {
-  await sql.unsafe(`WITH ${addSumsOf('calls')} SELECT`);
-}
-
 useDatabase();
 beforeAll(async () => {
   [provider, stranger, admin, buyer] = await Promise.all([
@@ -84,7 +79,7 @@ beforeAll(async () => {
   }
   // The provider's own, with a key of that account that has other calls in the same hour, too.
   await store({ atMs: NOW, key: provider.keyId, account: provider.accountId, service: id });
-  await sumUp();
+  await sumUp(sql);
   rows.sort((a, b) => b.hour - a.hour || (a.id < b.id ? 1 : -1));
   listed.push(...rows.map((row) => row.id));
   failed.sort((a, b) => listed.indexOf(a) - listed.indexOf(b));

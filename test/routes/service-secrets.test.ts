@@ -210,8 +210,14 @@ describe('changes at the same time', () => {
       return make(...args);
     };
     const routes = servicesRoutes({
-      ...{ catalog, sql: writingAfter(sql, () => others), operations: new OperationsReader(sql) },
-      ...{ maxListings: 20, addresses: new AddressPolicy([]), secrets: restless, noticeSeconds: 0, watch: NO_WATCH },
+      catalog,
+      sql: writingAfter(sql, () => others),
+      operations: new OperationsReader(sql),
+      maxListings: 20,
+      addresses: new AddressPolicy([]),
+      secrets: restless,
+      noticeSeconds: 0,
+      watch: NO_WATCH,
     });
     const answer = ask(routes, `POST /services/${id}/signing-secret`, { by: provider });
     expect((await refusalOf(answer)).code).toBe('conflict');

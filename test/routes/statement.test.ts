@@ -3,10 +3,10 @@ import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Route } from '../../src/http/route.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
 import { insertJournal, PLATFORM_ACCOUNT_ID, postEntries } from '../../src/ledger/posting.ts';
-import { addSumsOf } from '../../src/ledger/rollups/all-sums.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import type { Tx } from '../../src/platform/postgres.ts';
 import { statementRoutes } from '../../src/routes/statement.ts';
+import { sumUp } from '../ledger/rollups/sums-oracle.ts';
 import { addAccount, addKeyTo, addService, findRoute, json, send } from '../support/accounts.ts';
 import { sql, useDatabase } from '../support/use-database.ts';
 
@@ -32,7 +32,7 @@ beforeAll(() => {
 beforeEach(reset);
 
 async function reset(): Promise<void> {
-  await sql`TRUNCATE accounts, api_keys, services, credits, payouts, debits, calls, key_hours, service_hours, rollup_backlog,
+  await sql`TRUNCATE accounts, api_keys, services, credits, payouts, debits, calls, key_hours, service_hours,
                      journal, entries, balances CASCADE`;
   [buyer, provider] = [await addAccount(sql, 'buyer'), await addAccount(sql, 'provider')];
   services = [await addService(sql, provider.accountId, 'maps'), await addService(sql, provider.accountId, 'weather')];
@@ -98,12 +98,6 @@ const moves = {
     }),
 };
 
-/** Makes the sums by hour from the calls, as the job does that fills them. */
-async function fillHours(): Promise<void> {
-  await sql`TRUNCATE key_hours, service_hours`;
-  await sql.unsafe(`WITH ${addSumsOf('calls')} SELECT`);
-}
-
 type Row = { at: string; kind: string; amount: number; balance: number; [more: string]: unknown };
 type Page = { balance: number; movements: Row[]; next_cursor: string | null; ledger: string };
 
@@ -133,7 +127,7 @@ describe('GET /statement/me', () => {
     await moves.call(START + 50 * 60_000, 3_000, 0, other.keyId);
     await moves.call(START + 50 * 60_000, 500, 1);
     await moves.debit(START + HOUR, 1_000_000);
-    await fillHours();
+    await sumUp(sql);
     live = { balanceMicros: 8_994_000, heldMicros: 300 };
     const { movements, ...rest } = await ask();
     expect(rest).toEqual({
@@ -149,8 +143,12 @@ describe('GET /statement/me', () => {
     expect(movements).toEqual([
       { at: expect.any(String), kind: 'pending', amount: -0.0002, balance: 8.9943 },
       {
-        ...{ at: '2026-03-01T01:00:00.000Z', kind: 'debit', amount: -1, balance: 8.9945 },
-        ...{ reference: expect.stringMatching(/^d/), reason: 'paid twice' },
+        at: '2026-03-01T01:00:00.000Z',
+        kind: 'debit',
+        amount: -1,
+        balance: 8.9945,
+        reference: expect.stringMatching(/^d/),
+        reason: 'paid twice',
       },
       { at, kind: 'charge', amount: -0.0005, balance: 9.9945, hour, service_id: weather, service_name: 'weather' },
       { at, kind: 'charge', amount: -0.005, balance: 9.995, hour, service_id: maps, service_name: 'maps' },
@@ -169,7 +167,7 @@ describe('GET /statement/me', () => {
     await moves.call(START + 1, 3, 1);
     // Within the hour: what is paid out was earned before.
     await moves.payout(START + 1000, 1_500);
-    await fillHours();
+    await sumUp(sql);
     const { movements, ledger, balance } = await ask({}, provider);
     expect([ledger, balance]).toEqual(['earnings', 0.000303]);
     expect(movements.map(({ kind, amount, balance }) => [kind, amount, balance])).toEqual([
@@ -183,7 +181,7 @@ describe('GET /statement/me', () => {
   it('is live only in a range that has the charges of the present hour', async () => {
     await moves.credit(START, 10_000_000);
     await moves.call(Date.now(), 2_000);
-    await fillHours();
+    await sumUp(sql);
     const endOfHour = (Math.floor(Date.now() / HOUR) + 1) * HOUR;
     const kinds = async (toMs: number) =>
       (await ask({ to: new Date(toMs).toISOString() })).movements.map(({ kind, balance }) => [kind, balance]);
@@ -219,7 +217,7 @@ describe('GET /statement/me', () => {
     await moves.credit(START, 10_000_000);
     await moves.call(START, 2_000);
     await moves.payout(START + HOUR, 1_000);
-    await fillHours();
+    await sumUp(sql);
     live = { balanceMicros: 9_000_000, heldMicros: 300 };
     const own = await ask();
     expect(own.movements.map(({ kind }) => kind)).toEqual(['pending', 'charge', 'credit']);
@@ -254,7 +252,7 @@ describe('GET /statement/me', () => {
     expect(findRoute(routes, 'GET /statement/me').access).toEqual(['buyer', 'provider', 'admin']);
   });
 
-  it('has every movement once, in order, with the right balance, whatever the pages, also while the sums by hour are being filled', async () => {
+  it('has every movement once, in order, with the right balance, whatever the pages', async () => {
     const move = fc.record({
       kind: fc.constantFrom<keyof typeof moves>('credit', 'debit', 'payout', 'call', 'call'),
       // Minutes within three hours, and the edges of hours.
@@ -273,40 +271,34 @@ describe('GET /statement/me', () => {
         async (list, limit, bounds) => {
           await reset();
           for (const { kind, at, micros, service } of list) await moves[kind](START + at, micros, service);
-          await fillHours();
-          for (const isFilled of [true, false]) {
-            if (!isFilled) {
-              await sql`INSERT INTO rollup_backlog VALUES (0)`;
-              await sql`TRUNCATE key_hours, service_hours`;
+          await sumUp(sql);
+          for (const [by, ledger] of [
+            [buyer, 'wallet'],
+            [provider, 'earnings'],
+          ] as const) {
+            const rows = await all({ limit }, by);
+            // Backwards from the end: each balance is the one before plus the amount.
+            let balance = 0;
+            for (const row of rows.toReversed()) {
+              balance += micros(row.amount);
+              expect(micros(row.balance)).toBe(balance);
             }
-            for (const [by, ledger] of [
-              [buyer, 'wallet'],
-              [provider, 'earnings'],
-            ] as const) {
-              const rows = await all({ limit }, by);
-              // Backwards from the end: each balance is the one before plus the amount.
-              let balance = 0;
-              for (const row of rows.toReversed()) {
-                balance += micros(row.amount);
-                expect(micros(row.balance)).toBe(balance);
-              }
-              const [stored] =
-                await sql`SELECT balance FROM balances WHERE account_id = ${by.accountId} AND ledger = ${ledger}`;
-              expect(balance).toBe(stored?.balance ?? 0);
-              expect(rows.map(({ at }) => at)).toEqual(
-                rows
-                  .map(({ at }) => at)
-                  .toSorted()
-                  .reverse(),
-              );
-              const named = rows.map((row) => [row.at, row.kind, row.service_id ?? row.reference].join());
-              expect(new Set(named).size).toBe(rows.length);
-              // A range is a part of the whole, with the same balances.
-              const [from, to] = [START + Math.min(bounds, 6) * 20 * 60_000, START + (7 + bounds) * 20 * 60_000];
-              const inRange = rows.filter(({ at }) => Date.parse(at) >= from && Date.parse(at) < to);
-              const query = { from: new Date(from).toISOString(), to: new Date(to).toISOString(), limit };
-              expect(await all(query, by)).toEqual(inRange);
-            }
+            const [stored] =
+              await sql`SELECT balance FROM balances WHERE account_id = ${by.accountId} AND ledger = ${ledger}`;
+            expect(balance).toBe(stored?.balance ?? 0);
+            expect(rows.map(({ at }) => at)).toEqual(
+              rows
+                .map(({ at }) => at)
+                .toSorted()
+                .reverse(),
+            );
+            const named = rows.map((row) => [row.at, row.kind, row.service_id ?? row.reference].join());
+            expect(new Set(named).size).toBe(rows.length);
+            // A range is a part of the whole, with the same balances.
+            const [from, to] = [START + Math.min(bounds, 6) * 20 * 60_000, START + (7 + bounds) * 20 * 60_000];
+            const inRange = rows.filter(({ at }) => Date.parse(at) >= from && Date.parse(at) < to);
+            const query = { from: new Date(from).toISOString(), to: new Date(to).toISOString(), limit };
+            expect(await all(query, by)).toEqual(inRange);
           }
         },
       ),

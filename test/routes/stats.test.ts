@@ -50,8 +50,16 @@ describe('GET /services/{id}/stats', () => {
         (${serviceId}, ${days[1] as string}, 2000, 4), (${serviceId}, ${days[1] as string}, 50000, 6)`;
     const body = json(await stats());
     expect(body).toMatchObject({
-      ...{ service_id: serviceId, quality: 61.2, quality_inputs: null, calls: 9, succeeded: 5, failed: 2 },
-      ...{ caller_errors: 0, caller_left: 1, unavailable: 1, success_rate: 0.7143 },
+      service_id: serviceId,
+      quality: 61.2,
+      quality_inputs: null,
+      calls: 9,
+      succeeded: 5,
+      failed: 2,
+      caller_errors: 0,
+      caller_left: 1,
+      unavailable: 1,
+      success_rate: 0.7143,
       price_charged: { median: 0.002, p95: 0.05 },
     });
     expect(body.days).toHaveLength(3);
@@ -71,7 +79,10 @@ describe('GET /services/{id}/stats', () => {
 
   it('is all zeros and nulls for a service without calls, and 404 for one that does not exist', async () => {
     expect(json(await stats())).toMatchObject({
-      ...{ calls: 0, success_rate: null, price_charged: { median: null, p95: null }, days: [] },
+      calls: 0,
+      success_rate: null,
+      price_charged: { median: null, p95: null },
+      days: [],
     });
     const sent = send(routes(), 'GET /services/:id/stats', { params: { id: uuidv7() } });
     await expect(sent).rejects.toMatchObject({ code: 'service_not_found' });

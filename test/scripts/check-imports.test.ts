@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { checkImports, unusedAllowances } from '../../scripts/check-imports.mjs';
+import { circles, unusedExports } from '../../scripts/import-graph.mjs';
 
 let src: string;
 beforeEach(() => {
@@ -10,13 +11,17 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(src, { recursive: true, force: true }));
 
-function faultsOf(files: Record<string, string>): string[] {
+function write(files: Record<string, string>): void {
   for (const [name, code] of Object.entries(files)) {
     const file = path.join(src, name);
     mkdirSync(path.dirname(file), { recursive: true });
     writeFileSync(file, code);
   }
-  return checkImports(src);
+}
+
+function faultsOf(files: Record<string, string>): string[] {
+  write(files);
+  return [...checkImports(src), ...circles(src)];
 }
 
 describe('import directions', () => {
@@ -89,10 +94,41 @@ describe('import directions', () => {
     expect(faults).toEqual([expect.stringMatching(/a circle \(.*keys\/a\.ts.* → .*\)/)]);
   });
 
+  it('a circle that exists only because of types is a fault, too', () => {
+    const faults = faultsOf({
+      'keys/a.ts': "import { b } from './b.ts';",
+      'keys/b.ts': "import type { C } from './c.ts';",
+      'keys/c.ts': "export type { A } from './a.ts';",
+    });
+    expect(faults).toEqual(['keys/a.ts:1 imports keys/b.ts: a circle (keys/a.ts → keys/b.ts → keys/c.ts → keys/a.ts)']);
+  });
+
   it('two files may know the types of each other', () => {
     expect(
       faultsOf({ 'keys/a.ts': "import { b } from './b.ts';", 'keys/b.ts': "import type { A } from './a.ts';" }),
     ).toEqual([]);
+  });
+
+  it('two files that need values of each other are a fault', () => {
+    const faults = faultsOf({
+      'keys/a.ts': "import { b } from './b.ts';",
+      'keys/b.ts': "import { type A, a } from './a.ts';",
+    });
+    expect(faults).toEqual([expect.stringContaining('(keys/a.ts → keys/b.ts → keys/a.ts)')]);
+  });
+
+  it('circles that share files are one fault, even where each of them could be two files', () => {
+    const faults = faultsOf({
+      'keys/a.ts': "import type { B } from './b.ts';\nimport { c } from './c.ts';",
+      'keys/b.ts': "import { a } from './a.ts';",
+      'keys/c.ts': "import type { B } from './b.ts';",
+    });
+    expect(faults).toEqual([expect.stringContaining('a circle among 3 files (keys/a.ts → keys/b.ts → keys/a.ts)')]);
+  });
+
+  it('components of pages are searched for circles, too', () => {
+    write({ 'site/a.tsx': "import './b.tsx';", 'site/b.tsx': "import './a.tsx';" });
+    expect(circles(src)).toHaveLength(1);
   });
 });
 
@@ -100,6 +136,44 @@ it('the table allows no import that src does not have', () => {
   expect(unusedAllowances(path.resolve('src'))).toEqual([]);
   mkdirSync(path.join(src, 'keys'), { recursive: true });
   expect(unusedAllowances(src)).toContainEqual(expect.stringContaining('keys may import platform, but does not'));
+});
+
+describe('an export', () => {
+  const unusedIn = (files: Record<string, string>, ...others: string[]): string[] => {
+    write(files);
+    return unusedExports(src, others);
+  };
+
+  it.each([
+    ['export const a = 1;', 'a'],
+    ['export async function a() {}', 'a'],
+    ['export abstract class A {}', 'A'],
+    ['export type A = string;', 'A'],
+    ['const a = 1;\nconst c = 2;\nexport { c, a as b };', 'b'],
+    ["export { type A, c } from './b.ts';", 'A'],
+  ])('%s: that no other file imports is a fault', (code, name) => {
+    const files = { 'keys/a.ts': `${code} // ${name}`, 'keys/b.ts': "import { c } from './a.ts'; // a b A" };
+    expect(unusedIn(files)).toEqual([expect.stringMatching(`^src/keys/a\\.ts:[13] exports ${name}: `)]);
+  });
+
+  it.each([
+    "import { type A, a } from './a.ts';",
+    "export { type A, a } from './a.ts';",
+    "import * as all from './a.ts';\nall.a satisfies all.A;",
+    "const { a } = await import('./a.ts');\ntype A = import('./a.ts').A;",
+    "/** @type {import('./a.ts').A} */\nimport { a as b } from './a.ts';",
+  ])('%s: is used', (code) => {
+    expect(
+      unusedIn({ 'keys/a.ts': 'export type A = number;\nexport const a: A = 1;', 'keys/b.ts': code }),
+    ).not.toContainEqual(expect.stringContaining('keys/a.ts'));
+  });
+
+  it('may be for tests only', () => {
+    const files = { 'src/a.ts': 'export const a = 1;', 'test/a.test.ts': "import { a } from '../src/a.ts';" };
+    write(files);
+    expect(unusedExports(path.join(src, 'src'), [path.join(src, 'test')])).toEqual([]);
+    expect(unusedExports(path.join(src, 'src'), [])).toHaveLength(1);
+  });
 });
 
 describe('owners of foreign libraries', () => {

@@ -7,7 +7,11 @@ const promtoolTests = ['test/deploy/alert-rules.test.ts'];
 describe('npm test', () => {
   it('without arguments checks types, lint and imports, and runs all tests', () => {
     expect(planTests([], browserTests, promtoolTests)).toEqual({
-      ...{ checks: true, stores: true, browser: true, promtool: true, cluster: false },
+      checks: true,
+      stores: true,
+      browser: true,
+      promtool: true,
+      cluster: false,
       vitest: [],
     });
   });
@@ -50,7 +54,11 @@ describe('npm run test:unit', () => {
 
   it('needs no Redis and no browser, checks nothing else, and takes a file too', () => {
     expect(planTests(['--unit'])).toEqual({
-      ...{ checks: false, stores: false, browser: false, promtool: false, cluster: false },
+      checks: false,
+      stores: false,
+      browser: false,
+      promtool: false,
+      cluster: false,
       vitest: config,
     });
     expect(planTests(['--unit', 'test/proxy']).vitest).toEqual([...config, 'test/proxy']);

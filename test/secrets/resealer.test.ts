@@ -35,7 +35,9 @@ async function listed(nowMs = Date.now()): Promise<Listing> {
   const first = secrets.newSigningKey(id, null, nowMs).stored;
   return insertListing(sql, {
     ...LISTING_FIELDS,
-    ...{ id, providerId, protocol: 'http' },
+    id,
+    providerId,
+    protocol: 'http',
     upstreamHeaders: secrets.sealHeaders({ id, endpoint: LISTING_FIELDS.endpoint }, [
       ['x-api-key', 'sk-provider-secret'],
     ]),

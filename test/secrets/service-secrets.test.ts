@@ -32,8 +32,15 @@ it('a header opens for its listing, its name and the origin of the endpoint, how
 });
 
 it.each([
-  ...['http://a.example', 'https://a.example', 'HTTPS://A.Example.:443/v1', 'http://a.example:443', 'http://0x7f.1:80'],
-  ...['https://[::0001]/', 'http://[::ffff:127.0.0.1]:8080', 'https://bücher.example', 'http://127.0.0.1:3000'],
+  'http://a.example',
+  'https://a.example',
+  'HTTPS://A.Example.:443/v1',
+  'http://a.example:443',
+  'http://0x7f.1:80',
+  'https://[::0001]/',
+  'http://[::ffff:127.0.0.1]:8080',
+  'https://bücher.example',
+  'http://127.0.0.1:3000',
 ])('the origin of %s is the one that the upstream client connects to', (spelled) => {
   expect(originOf(spelled)).toBe(parseEndpoint(spelled).origin.key);
 });
@@ -57,7 +64,8 @@ describe('a new signing secret', () => {
     const { key, stored } = secrets.newSigningKey(id, lost, 2_000);
     expect(storedSigningKeys(stored)).toHaveLength(1);
     expect(secrets.open(signed(stored))).toEqual({
-      ...{ headers: [], unreadable: [] },
+      headers: [],
+      unreadable: [],
       signingKeys: [{ ...key, untilMs: Number.POSITIVE_INFINITY }],
     });
   });

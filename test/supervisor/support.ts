@@ -6,7 +6,7 @@ import { Slot } from '../../src/supervisor/slot.ts';
 import { MemoryLog } from '../integration/marketplace.ts';
 import { scratchDir } from '../support/stores.ts';
 
-export type Behaviour = 'good' | 'fails' | 'slow' | 'brief' | 'deaf' | 'silent';
+type Behaviour = 'good' | 'fails' | 'slow' | 'brief' | 'deaf' | 'silent';
 
 /** A slot whose processes behave as the test says, and record what happens to them. */
 export class TestSlot {

@@ -3,15 +3,18 @@ import type { Actor } from '../../src/accounts/audit.ts';
 import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../../src/http/route.ts';
 import type { Caller, KeyRecord, Role } from '../../src/keys/caller.ts';
 import { digestOfHash, hashSecret, newKeyId, newSecret } from '../../src/keys/credentials.ts';
-import { addSumsOf } from '../../src/ledger/rollups/all-sums.ts';
+import { addSumsFrom, sumsColumns } from '../../src/ledger/rollups/all-sums.ts';
+import { STORED_CALL, type StoredCall, sumsOf } from '../../src/ledger/rollups/stored-calls.ts';
 import { dayOfId, timeOfId, uuidv7 } from '../../src/platform/ids.ts';
 import { migrate, readMigrations } from '../../src/platform/migrate.ts';
 import { openPostgres, type Sql } from '../../src/platform/postgres.ts';
-import { createDatabase } from './stores.ts';
+import { createDatabase, type TestDatabase } from './stores.ts';
 
-/** A new, migrated database with its own pool. */
-export async function openTestDatabase(): Promise<{ sql: Sql; url: string; close: () => Promise<void> }> {
-  const database = await createDatabase();
+/** A new, migrated database with its own pool. @param database  an empty one; default: one in the Postgres that all tests share */
+export async function openTestDatabase(
+  database?: TestDatabase,
+): Promise<{ sql: Sql; url: string; close: () => Promise<void> }> {
+  database ??= await createDatabase();
   const sql = openPostgres({ url: database.url, maxConnections: 8, applicationName: 'test' });
   await migrate(sql, readMigrations('migrations'));
   const close = async () => {
@@ -86,15 +89,17 @@ export async function addCall(sql: Sql, call: TestCall): Promise<string> {
             ${call.serviceId}, 'GET', ${call.path ?? '/x'}, 200, ${call.amount ?? 0}, ${call.fee ?? 0},
             ${call.freeTier ?? false}, ${call.outcome ?? 'completed'}, ${call.latencyUs ?? 1500}, 10, 20,
             ${new Date(timeOfId(id))}, 1)`;
-  const inserted = `(SELECT * FROM calls WHERE day = '${dayOfId(id)}' AND usage_id = '${id}') AS inserted`;
-  await sql.unsafe(`WITH ${addSumsOf(inserted)} SELECT`);
+  const stored = await sql<
+    StoredCall[]
+  >`SELECT ${sql.text(STORED_CALL)} FROM calls WHERE day = ${dayOfId(id)} AND usage_id = ${id}`;
+  await sql.unsafe(`WITH ${addSumsFrom(1)} SELECT`, sumsColumns([sumsOf(stored)]));
   return id;
 }
 
 /** Who acts where a test does what an operator does. */
 export const OPERATOR: Actor = { actor: 'system', actorAccountId: null, requestId: null };
 
-export const NOBODY: Caller = { kind: 'ip' };
+const NOBODY: Caller = { kind: 'ip' };
 
 type Sent = {
   readonly by?: KeyRecord;

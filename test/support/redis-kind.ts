@@ -8,7 +8,7 @@ import type { Stores } from '../../src/roles/stores.ts';
 import { type RunningCluster, startTestCluster } from './cluster.ts';
 import { scratchDir, startTestRedis, type TestRedis } from './stores.ts';
 
-export const ON_CLUSTER = process.env.TOLLGATE_TEST_REDIS === 'cluster';
+const ON_CLUSTER = process.env.TOLLGATE_TEST_REDIS === 'cluster';
 
 /**
  * Marks tests that speak of one Redis by their nature: `it.skipIf(oneRedis('restarts it'))`, likewise with `describe`. On a cluster

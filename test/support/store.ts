@@ -103,10 +103,9 @@ export class Store {
   async eventsOf(shard: number): Promise<{ usageId: string; hold: string; settlement: string }[]> {
     const entries = (await this.command('xrange', this.keys.usage[shard] as string, '-', '+')) as [string, string[]][];
     return entries.map(([, [, text]]) => {
-      // The id, a hold of its version and ten fields, and the rest is the settlement.
+      // The id, the eleven fields of the hold, and the rest is the settlement.
       const fields = (text as string).split('\t');
-      const end = fields[1] === 'v1' ? 12 : 11;
-      const [hold, settlement] = [fields.slice(1, end), fields.slice(end)].map((part) => part.join('\t'));
+      const [hold, settlement] = [fields.slice(1, 12), fields.slice(12)].map((part) => part.join('\t'));
       return { usageId: fields[0] as string, hold: hold as string, settlement: settlement as string };
     });
   }
@@ -155,6 +154,7 @@ export function hostOf(keys: RedisKeys, instance: string, notes: Partial<Command
     retryRefused: unexpected('refused'),
     mended: unexpected('mended'),
     foundDamage: unexpected('damage'),
+    foundUnknownCode: unexpected('an unknown code'),
     settledElsewhere: () => {},
   };
   return { ...host, ...notes };

@@ -1,11 +1,12 @@
 // Starts real stores for tests. They end with the test run, even if a test forgets to stop them or dies.
 
+import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import postgres from 'postgres';
 import { inject } from 'vitest';
-import { type RunningPostgres, startPostgres } from '../../scripts/local/postgres.mjs';
+import { type PostgresOptions, type RunningPostgres, startPostgres } from '../../scripts/local/postgres.mjs';
 import { type RedisOptions, type RunningRedis, startRedis } from '../../scripts/local/redis.mjs';
 import { runDirOf } from '../../scripts/local/scratch.mjs';
 
@@ -55,6 +56,11 @@ export interface TestStore {
   restart(): Promise<void>;
 }
 
+export interface TestPostgres extends TestStore {
+  /** Its data folder. */
+  readonly dir: string;
+}
+
 export interface TestRedis extends TestStore {
   /** Its data folder. */
   readonly dir: string;
@@ -72,7 +78,11 @@ export async function startTestRedis(options: TestRedisOptions = {}): Promise<Te
   mkdirSync(dir);
   const start = (port?: number): Promise<RunningRedis> =>
     startRedis({
-      ...{ appendonly: false, ...options, dir, name, runDir: scratchRunDir() },
+      appendonly: false,
+      ...options,
+      dir,
+      name,
+      runDir: scratchRunDir(),
       ...(port === undefined ? {} : { port }),
     });
   return Object.assign(
@@ -92,12 +102,41 @@ export async function startTestPostgres({
 }: {
   readonly durable?: boolean;
   readonly settings?: Record<string, string | number>;
-} = {}): Promise<TestStore> {
+} = {}): Promise<TestPostgres> {
   const name = uniqueName('postgres');
-  const options = { dataDir: path.join(scratchDir(), name), runDir: scratchRunDir(), name, durable, settings };
-  const first = await startPostgres(options);
+  return startPostgresIn(path.join(scratchDir(), name), { durable, settings });
+}
+
+async function startPostgresIn(dataDir: string, options: Partial<PostgresOptions>): Promise<TestPostgres> {
+  const given = { ...options, dataDir, runDir: scratchRunDir(), name: path.basename(dataDir) };
+  const first = await startPostgres(given);
   const { password } = first;
-  return restartable(first, (port) => startPostgres({ ...options, port, password }));
+  return Object.assign(
+    restartable(first, (port) => startPostgres({ ...given, port, password })),
+    { dir: dataDir },
+  );
+}
+
+/** Server settings of a primary whose commits wait for the standby of `startTestStandby`. */
+export const SYNCHRONOUS = { synchronous_standby_names: 'standby' };
+
+/**
+ * Starts a hot standby of a Postgres, which is stopped and started again meanwhile, because its data folder is copied. It calls itself
+ * 'standby' to the primary.
+ */
+export async function startTestStandby(primary: TestPostgres): Promise<TestPostgres> {
+  const dir = path.join(scratchDir(), uniqueName('standby'));
+  await primary.stop();
+  // It must belong to the user who runs the server, which may not be ours.
+  execFileSync('cp', ['-a', primary.dir, dir]);
+  writeFileSync(path.join(dir, 'standby.signal'), '');
+  await primary.restart();
+  const { hostname: host, port, username: user, password } = new URL(primary.url);
+  const line = { host, port, user, password, application_name: 'standby' };
+  const primary_conninfo = Object.entries(line)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(' ');
+  return startPostgresIn(dir, { durable: false, password, settings: { primary_conninfo } });
 }
 
 function restartable<Running extends RunningPostgres | RunningRedis>(

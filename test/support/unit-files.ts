@@ -5,7 +5,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 
 /** Functions and classes that open a server or a socket, or start a process: ours, and those of Node. */
-export const STARTERS =
+const STARTERS =
   /\b(start[A-Z]\w*|spawn|spawnOwned|fork|exec|execFile|create(?:Server|Socket)|Server|connect|Socket|drive)\b/;
 
 /** Import statements at the start of a line, but for `import type`. Tests import dynamically only what they have compiled. */

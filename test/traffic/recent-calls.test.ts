@@ -26,7 +26,11 @@ it('looks back five seconds, and counts only what ended in them', () => {
 it('adds up the rates of all workers, and makes percentiles of all their calls, not of their percentiles', () => {
   // A worker with 98 quick calls, and one with two slow ones: the p99 of all is slow, the median is quick.
   const of = (instance: string, latencyUs: number, calls: number): Report => ({
-    ...{ ...process, instance, worker: 1, load, calls: none },
+    ...process,
+    instance,
+    worker: 1,
+    load,
+    calls: none,
     recent: { seconds: 2, buckets: [[bucketOf(latencyUs), calls]] },
   });
   const { totals, workers } = trafficJson([of('a', 10_000, 98), of('b', 900_000, 2)]) as {

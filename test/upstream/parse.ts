@@ -1,7 +1,7 @@
 import type { ParsedHead } from '../../src/upstream/response-head.ts';
 import { ResponseParser } from '../../src/upstream/response-parser.ts';
 
-export type Parsed = {
+type Parsed = {
   state: string;
   malformed: string;
   head: ParsedHead | null;

@@ -19,7 +19,9 @@ beforeAll(async () => {
   buyer = await market.json<Key>('/api/v1/keys', { method: 'POST', body: { owner_id: `acme ${XSS}`, role: 'buyer' } });
   // An operator of another account than the founder's: a key of its own has a rate limit of its own.
   admin = await market.json<Key>('/api/v1/keys', {
-    ...{ key: market.admin, method: 'POST', body: { owner_id: 'Jo', role: 'admin' } },
+    key: market.admin,
+    method: 'POST',
+    body: { owner_id: 'Jo', role: 'admin' },
   });
   const change = { key: market.admin, method: 'PATCH', body: { rate_limit: 300 } };
   await market.json(`/api/v1/keys/${admin.key_id}`, change);
@@ -70,7 +72,7 @@ describe("an operator's day in the console", () => {
     await page.getByLabel('Amount in US dollars').fill('5');
     await page.getByRole('button', { name: 'Credit $5.00' }).click();
     await page.getByText('Nobody knows yet').waitFor();
-    // Whoever gives up and comes back finds the same payment.
+    // Somebody who gives up and comes back finds the same payment.
     await page.getByRole('button', { name: 'Cancel' }).click();
     await page.getByRole('button', { name: 'Credit' }).click();
     await page.getByText('The outcome of this payment is not known').waitFor();

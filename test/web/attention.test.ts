@@ -8,13 +8,27 @@ const good = {
   keys: { active: 1, revoked: 0 },
   services: { active: 1, paused: 0, removed: 0 },
   calls: { today: sums, last_24_hours: sums, last_30_days: sums },
-  ...{ backlog: 3, rejected_events: 0, held: 0, drift: 0, drifting_accounts: 0, shards_not_compared: 0 },
+  backlog: 3,
+  rejected_events: 0,
+  held: 0,
+  drift: 0,
+  drifting_accounts: 0,
+  shards_not_compared: 0,
   reconciled_at: '2026-11-22T11:59:30Z',
   currency: 'USD' as const,
 };
 const process = {
-  ...{ instance: 'a', worker: null, host: 'a', pid: 1, version: '1.0.0', started_at: '2026-11-22T11:00:00Z' },
-  ...{ uptime_seconds: 1, memory_bytes: 1, cpu: 0, event_loop_delay_ms: 0, lease_age_seconds: null },
+  instance: 'a',
+  worker: null,
+  host: 'a',
+  pid: 1,
+  version: '1.0.0',
+  started_at: '2026-11-22T11:00:00Z',
+  uptime_seconds: 1,
+  memory_bytes: 1,
+  cpu: 0,
+  event_loop_delay_ms: 0,
+  lease_age_seconds: null,
 };
 const writer = { ...process, role: 'writer' as const, shards: 16 };
 const well = { instances: [writer], silent: [], shards: 16 };
@@ -36,7 +50,11 @@ it('what is wrong with money comes first, what is only worth knowing last', () =
     reconciled_at: '2026-11-22T11:00:00Z',
   };
   expect(signs({ ...bad, accounts: { active: 1, suspended: 1, closed: 0 } })).toEqual([
-    ...['Drift', 'Rejected', 'Backlog', 'Late', 'Suspended'],
+    'Drift',
+    'Rejected',
+    'Backlog',
+    'Late',
+    'Suspended',
   ]);
   expect(signs({ ...good, reconciled_at: null as unknown as string })).toEqual(['Not compared']);
 });
@@ -48,7 +66,9 @@ it('a shard without a writer, a gateway that lives and is silent, two versions',
     { instance: 'ended', lease_age_seconds: 60 },
   ];
   expect(signs(good, { instances: [{ ...writer, shards: 15 }, old], silent, shards: 16 })).toEqual([
-    ...['No writer', 'Silent', 'Versions'],
+    'No writer',
+    'Silent',
+    'Versions',
   ]);
 });
 

@@ -17,7 +17,8 @@ const keyOf = ({ key_id: id, secret }: Key): string => `${id}:${secret}`;
 const made = (role: 'buyer' | 'admin', name: string, key?: Key): Promise<Key> =>
   web.market.json<Key>('/api/v1/keys', {
     ...(key === undefined ? {} : { key }),
-    ...{ method: 'POST', body: { owner_id: name, role } },
+    method: 'POST',
+    body: { owner_id: name, role },
   });
 
 beforeAll(async () => {

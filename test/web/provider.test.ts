@@ -311,7 +311,11 @@ describe('a provider in a browser', () => {
       key: provider,
       method: 'POST',
       body: {
-        ...{ name: 'Two ways', description: 'Two ways.', category: 'tools', endpoint: service.url, price: 0.002 },
+        name: 'Two ways',
+        description: 'Two ways.',
+        category: 'tools',
+        endpoint: service.url,
+        price: 0.002,
         operations: [{ method: 'GET', path: '/a', summary: 'One' }],
       },
     });

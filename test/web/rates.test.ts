@@ -10,8 +10,17 @@ import {
 type Worker = Traffic['workers'][number];
 
 const worker = (instance: string, completed: number, more: Partial<Worker['calls']> = {}, startedAt = 0): Worker => ({
-  ...{ instance, worker: 1, host: 'a', pid: 1, version: '1', started_at: new Date(startedAt).toISOString() },
-  ...{ uptime_seconds: 1, memory_bytes: 1, cpu: 0, event_loop_delay_ms: 0, recent: null },
+  instance,
+  worker: 1,
+  host: 'a',
+  pid: 1,
+  version: '1',
+  started_at: new Date(startedAt).toISOString(),
+  uptime_seconds: 1,
+  memory_bytes: 1,
+  cpu: 0,
+  event_loop_delay_ms: 0,
+  recent: null,
   calls: { admitted: completed, completed, refunded: {}, refused: {}, open: 0, ...more },
 });
 const at = (second: number, ...workers: Worker[]): Traffic => ({

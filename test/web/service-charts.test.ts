@@ -3,8 +3,16 @@ import { chartData } from '../../web/src/site/service-chart-data.ts';
 
 it('30 days up to today in UTC: counts of a day without calls are 0, and what was not measured is a gap', () => {
   const day = (of: string, calls: number) => ({
-    ...{ day: of, calls, succeeded: calls, failed: 0, caller_errors: 0, caller_left: 0, unavailable: 0 },
-    ...{ success_rate: 1, latency_ms: { p50: 5, p95: 9, p99: 9 }, price_charged: { median: 0.002, p95: 0.01 } },
+    day: of,
+    calls,
+    succeeded: calls,
+    failed: 0,
+    caller_errors: 0,
+    caller_left: 0,
+    unavailable: 0,
+    success_rate: 1,
+    latency_ms: { p50: 5, p95: 9, p99: 9 },
+    price_charged: { median: 0.002, p95: 0.01 },
   });
   const data = chartData(
     [day('2026-11-22', 3), day('2026-10-24', 1), day('2026-10-23', 7)],

@@ -117,7 +117,9 @@ describe('what a provider can make expensive', () => {
   it('what was cut of a body ends in an ellipsis, and a body of usual length is whole', () => {
     const curl = (body: unknown): string =>
       snippetsOf({
-        ...{ origin: 'http://gateway.test', service: { id: 'id', name: 'name', protocol: 'http' }, key: null },
+        origin: 'http://gateway.test',
+        service: { id: 'id', name: 'name', protocol: 'http' },
+        key: null,
         operation: { ...operation, method: 'POST', example: { body } },
       })[0]?.text ?? '';
     const usual = { model: 'parrot', messages: [{ role: 'user', content: 'x'.repeat(1_000) }] };

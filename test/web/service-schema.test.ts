@@ -3,7 +3,12 @@ import { describe, expect, it } from 'vitest';
 import { schemaRows } from '../../web/src/site/service-schema-rows.ts';
 
 const row = (name: string, more: object = {}) => ({
-  ...{ name, type: 'string', required: false, description: '', limits: [], rows: [] },
+  name,
+  type: 'string',
+  required: false,
+  description: '',
+  limits: [],
+  rows: [],
   ...more,
 });
 
@@ -25,7 +30,9 @@ describe('a schema as lines', () => {
       isCut: false,
       rows: [
         row('tags', {
-          ...{ type: 'array of object', required: true, limits: [['minItems', '1']] },
+          type: 'array of object',
+          required: true,
+          limits: [['minItems', '1']],
           rows: [row('name', { description: 'A word' })],
         }),
         row('unit', {

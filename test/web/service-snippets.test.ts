@@ -18,7 +18,9 @@ const HOSTILE = `it's "quoted" \\ $HOME \`id\` @file %41 &<b>\n{a} 😀`;
 
 const priced = { price: 0.002, price_label: '$0.002 per call' };
 const json: Operation = {
-  ...{ ...priced, method: 'PUT', path: '/notes/{name}' },
+  ...priced,
+  method: 'PUT',
+  path: '/notes/{name}',
   input: { properties: { path: { properties: { name: { type: 'string', default: HOSTILE } } } } },
   example: { query: { [HOSTILE]: HOSTILE, n: 5 }, body: { [HOSTILE]: [HOSTILE, null, true, 1.5], empty: {} } },
 };
@@ -51,7 +53,8 @@ describe('the programs that call a service', () => {
     const env = { ...process.env, ...(key === null ? { TOLLGATE_KEY: secret } : {}) };
     const text = program(kind, operation, key === null ? null : secret);
     const [command, ...words] = {
-      ...{ curl: ['sh', '-c', text], javascript: [process.execPath, '--input-type=module', '-e', text] },
+      curl: ['sh', '-c', text],
+      javascript: [process.execPath, '--input-type=module', '-e', text],
       python: ['python3', '-c', text],
     }[kind as 'curl'] as string[];
     const { stdout } = await run(command as string, words, { env });
@@ -112,7 +115,9 @@ describe('the programs that call a service', () => {
         example: { body: { model: 'parrot', messages } },
       },
       anthropic: {
-        ...{ ...priced, method: 'POST', path: '/v1/messages' },
+        ...priced,
+        method: 'POST',
+        path: '/v1/messages',
         example: { body: { model: 'parrot', max_tokens: 50, messages } },
       },
     };
@@ -152,7 +157,10 @@ describe('the programs that call a service', () => {
       params: { name: 'call_service', arguments: call },
     };
     const answer = await market.request('/mcp', {
-      ...{ key: buyer, method: 'POST', body, headers: { Accept: 'application/json, text/event-stream' } },
+      key: buyer,
+      method: 'POST',
+      body,
+      headers: { Accept: 'application/json, text/event-stream' },
     });
     const text = await answer.text();
     expect(text).toContain('\\"method\\":\\"PUT\\"');

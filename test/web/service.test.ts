@@ -63,7 +63,8 @@ describe('the page of a service in a browser', () => {
       return (await market.json<{ id: string }>('/api/v1/services', made)).id;
     };
     const forecast = operation('GET', '/forecast/{day}', {
-      ...{ input: schema, output: { type: 'object', properties: { got: { type: 'string' } } } },
+      input: schema,
+      output: { type: 'object', properties: { got: { type: 'string' } } },
       example: { query: { city: 'Bern' }, response: { got: 'rain' } },
     });
     [ids.free, ids.paid, ids.hostile, ids.mcp, ids.charted] = await Promise.all([
@@ -75,8 +76,13 @@ describe('the page of a service in a browser', () => {
         operations: [forecast],
       }),
       list({
-        ...{ name: 'Paid Weather', price: 0.01, only_operations: true, forward_headers: ['x-auth-token'] },
-        ...{ docs_url: 'https://docs.example/weather', timeout_seconds: 7, idle_seconds: 90 },
+        name: 'Paid Weather',
+        price: 0.01,
+        only_operations: true,
+        forward_headers: ['x-auth-token'],
+        docs_url: 'https://docs.example/weather',
+        timeout_seconds: 7,
+        idle_seconds: 90,
         operations: ['/forecast', '/hostile', '/fails', '/picture', '/stream'].map((path) => operation('GET', path)),
       }),
       list({
@@ -134,7 +140,7 @@ describe('the page of a service in a browser', () => {
       .poll(() => page.evaluate(`document.querySelector('.try-money').getBoundingClientRect().bottom <= innerHeight`))
       .toBe(true);
     await visit.shot('service-new-visitor');
-    // Whoever leaves without the key would lose the account: the browser asks. A tab that remembers the key may be loaded again.
+    // Somebody who leaves without the key would lose the account: the browser asks. A tab that remembers the key may be loaded again.
     const mayLeave = (): Promise<boolean> =>
       page.evaluate('dispatchEvent(new Event("beforeunload", { cancelable: true }))');
     expect(await mayLeave()).toBe(false);
@@ -312,7 +318,7 @@ describe('the page of a service in a browser', () => {
       await page.getByRole('button', { name: 'Call again' }).click();
       await answer(visit).getByText('200 OK').waitFor();
     }
-    // Nobody knows what became of a call without an answer, but for the list of calls.
+    // Nobody knows how a call ended without an answer, but for the list of calls.
     await page.route('**/api/v1/proxy/**', (route) => route.abort(), { times: 1 });
     await page.getByRole('button', { name: 'Call $0.01' }).click();
     await answer(visit).getByText('The gateway did not answer.').waitFor();
@@ -350,7 +356,7 @@ describe('the page of a service in a browser', () => {
       await phone.page.getByRole('button', { name: 'Open an account and call' }).waitFor();
       const width = await phone.page.evaluate('document.documentElement.scrollWidth');
       expect(width).toBe(390);
-      // The gateway wrote the first view, answers of the API included: nothing is asked again, and nothing stands there twice.
+      // The gateway wrote the first view, answers of the API included: nothing is asked again, and nothing is there twice.
       expect(phone.requested.filter((url) => url.includes('/api/'))).toEqual([]);
       expect(await phone.page.locator('h1, .snippets, form.try').count()).toBe(3);
       await phone.shot(`service-phone${dark ? '-dark' : ''}`);

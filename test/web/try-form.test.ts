@@ -3,8 +3,18 @@ import { formOf, mcpMessage, priceOf, requestOf } from '../../web/src/site/try-f
 
 const operation = { method: 'POST', path: '/v1/{model}', price: 0.01, price_label: '', example: { body: { a: 1 } } };
 const service = {
-  ...{ id: 'id', name: '', description: '', price: 0.002, price_label: '', category: '', quality: 50, rated: false },
-  ...{ proxy_path: '/api/v1/proxy/id/', protocol: 'http' as const, timeout_seconds: 60, only_operations: false },
+  id: 'id',
+  name: '',
+  description: '',
+  price: 0.002,
+  price_label: '',
+  category: '',
+  quality: 50,
+  rated: false,
+  proxy_path: '/api/v1/proxy/id/',
+  protocol: 'http' as const,
+  timeout_seconds: 60,
+  only_operations: false,
   operations: [operation],
 };
 const KEY = 'acf_x:sk_y';
@@ -17,7 +27,9 @@ describe('the form of a call', () => {
         method: 'POST',
         target: '/api/v1/proxy/id/v1/a%20b',
         headers: {
-          ...{ Authorization: `Bearer ${KEY}`, 'X-ACF-Max-Amount': '0.010000', 'Content-Type': 'application/json' },
+          Authorization: `Bearer ${KEY}`,
+          'X-ACF-Max-Amount': '0.010000',
+          'Content-Type': 'application/json',
         },
         body: '{\n  "a": 1\n}',
       },

@@ -65,10 +65,10 @@ export function withOwnPlace(Page: ComponentType): ComponentType<{ readonly path
 }
 
 /**
- * An address stays in the history, in logs, and with whoever it is shared with. Somebody who looks for a key may paste it with its
+ * An address stays in the history, in logs, and with everyone it is shared with. Somebody who looks for a key may paste it with its
  * secret: what is left of it is its id.
  */
-export const withoutSecrets = (url: string): string => url.replace(/(:|%3A)?sk_[0-9A-Za-z]{49}/gi, '');
+const withoutSecrets = (url: string): string => url.replace(/(:|%3A)?sk_[0-9A-Za-z]{49}/gi, '');
 
 /** Of the first view: nobody goes anywhere from there. */
 export function FixedPlace({

@@ -40,8 +40,18 @@ async function meter(request, reply) {
     return reply.code(401).send(problem(401, 'unauthorized', 'Missing or invalid API key.'));
   }
   const [code, limit, tokens, balance, free] = await redis.charge(
-    ...[`key:${key.id}`, `wallet:${key.account}`, 'usage'],
-    ...[price, freeCalls, `free:${service}`, request.id, key.id, key.account, service, request.method, request.url],
+    `key:${key.id}`,
+    `wallet:${key.account}`,
+    'usage',
+    price,
+    freeCalls,
+    `free:${service}`,
+    request.id,
+    key.id,
+    key.account,
+    service,
+    request.method,
+    request.url,
   );
   reply.headers({
     'x-ratelimit-limit': limit,

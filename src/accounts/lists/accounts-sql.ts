@@ -2,7 +2,7 @@ import type { Role } from '../../keys/caller.ts';
 import type { AccountStatus } from '../../keys/keys-sql.ts';
 import type { Tx } from '../../platform/postgres.ts';
 
-export type AccountFilter = {
+type AccountFilter = {
   readonly status: AccountStatus | null;
   /** A part of the label or of the id, in upper or lower case, or the id of a key. */
   readonly text: string | null;

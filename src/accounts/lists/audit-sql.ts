@@ -2,7 +2,7 @@ import type { Tx } from '../../platform/postgres.ts';
 import type { Act } from '../audit.ts';
 import type { TimeRange } from '../time-range.ts';
 
-export type AuditFilter = TimeRange & {
+type AuditFilter = TimeRange & {
   /** The id of a key or of an account; or the name of an actor that is no key. */
   readonly actor: string | null;
   readonly actorIsAccount: boolean;

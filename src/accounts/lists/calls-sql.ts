@@ -1,11 +1,11 @@
 import { dayOfId } from '../../platform/ids.ts';
 import type { Tx } from '../../platform/postgres.ts';
+import { CALL_SELECT, type CallRow } from '../call-fields.ts';
 import { utcDay } from '../time-range.ts';
-import { type CallRecord, callColumns } from '../usage-sql.ts';
 
-export type CallOutcome = 'completed' | 'refunded' | 'abandoned';
+type CallOutcome = 'completed' | 'refunded' | 'abandoned';
 
-export type CallFilter = {
+type CallFilter = {
   /** A half-open range of `created_at`, in ms. */
   readonly fromMs: number;
   readonly toMs: number;
@@ -32,8 +32,8 @@ export async function selectAllCalls(
   filter: CallFilter,
   before: string | null,
   limit: number,
-): Promise<CallRecord[]> {
-  const found: CallRecord[] = [];
+): Promise<CallRow[]> {
+  const found: CallRow[] = [];
   const lastMs = Date.parse(utcDay(filter.fromMs - CLOCK_SLACK_MS));
   const newest = utcDay(filter.toMs + CLOCK_SLACK_MS);
   const first = before !== null && dayOfId(before) < newest ? dayOfId(before) : newest;
@@ -50,13 +50,13 @@ function selectCallsOfDay(
   filter: CallFilter,
   before: string | null,
   limit: number,
-): Promise<CallRecord[]> {
+): Promise<CallRow[]> {
   const { accountId, keyId, serviceId, providerId, outcome, fromMs, toMs } = filter;
   const ofAccount = tx`AND c.account_id = ${accountId}
     AND c.key_id IN (SELECT key_id FROM api_keys WHERE account_id = ${accountId})`;
   const ofOutcome = outcome === 'refunded' ? tx`AND c.outcome LIKE 'refunded:%'` : tx`AND c.outcome = ${outcome}`;
-  return tx.anew<CallRecord[]>`
-    SELECT ${callColumns(tx)}
+  return tx.anew<CallRow[]>`
+    SELECT ${tx.text(CALL_SELECT)}
     FROM calls c LEFT JOIN services s ON s.id = c.service_id
     WHERE c.day = ${day} AND c.created_at >= ${new Date(fromMs)} AND c.created_at < ${new Date(toMs)}
       ${before === null ? tx`` : tx`AND c.usage_id < ${before}`}

@@ -1,8 +1,8 @@
 import type { Role } from '../../keys/caller.ts';
-import { type KeyDescription, keyDescription } from '../../keys/keys-sql.ts';
+import { KEY_SELECT, type KeyRow } from '../../keys/key-fields.ts';
 import type { Tx } from '../../platform/postgres.ts';
 
-export type KeyFilter = {
+type KeyFilter = {
   readonly accountId: string | null;
   readonly role: Role | null;
   readonly status: 'active' | 'revoked' | null;
@@ -18,9 +18,9 @@ export function selectKeys(
   { accountId, role, status }: KeyFilter,
   before: string | null,
   limit: number,
-): Promise<KeyDescription[]> {
-  return tx<KeyDescription[]>`
-    SELECT ${keyDescription(tx)} FROM api_keys k JOIN accounts a ON a.id = k.account_id
+): Promise<KeyRow[]> {
+  return tx<KeyRow[]>`
+    SELECT ${tx.text(KEY_SELECT)} FROM api_keys k JOIN accounts a ON a.id = k.account_id
     WHERE true ${accountId === null ? tx`` : tx`AND k.account_id = ${accountId}`}
       ${role === null ? tx`` : tx`AND k.role = ${role}`}
       ${status === null ? tx`` : tx`AND k.status = ${status}`}

@@ -43,10 +43,11 @@
     0 OK   1 RATE_LIMITED   2 KEY_REVOKED   3 KEY_NOT_LOADED   4 WALLET_NOT_LOADED   5 INSUFFICIENT_BALANCE
     6 DUPLICATE: there is a hold or a tombstone of this usage_id already   7 ACCOUNT_SUSPENDED
     8 WALLET_DAMAGED   9 SHARD_DAMAGED: the key of the open holds is of another type
+   10 STATUS_UNKNOWN: the key has a status that this version does not know; it was left as it is
   Closing codes (mirrored there, too):
     0 NO_HOLD: there is no hold, as the call was settled or swept before   1 SETTLED now
     2 SETTLED_BESIDE_WALLET: settled now, but the wallet is damaged and got nothing back
-    3 HOLD_LEFT: the hold is damaged, or of a newer version; it was left as it is
+    3 HOLD_LEFT: the hold is damaged, or of another version; it was left as it is
     4 NOT_CLOSED: the hash of holds or the stream is damaged; nothing was changed, and the command may be sent again
 
   `tokens` is in units of 1/60000 of a request, so that a refill of `limit` requests a minute is exactly `limit` units a
@@ -61,8 +62,8 @@
   another type) are deleted here; damaged tokens count as a full bucket.
   A damaged wallet is left as it is: an operator repairs it by deleting it.
 
-  A hold's text: 'v1', amount, free (0|1), admitted at (ms), instance, then the tail; tab separated. Holds of earlier versions lack
-  'v1' and begin with the amount. A tombstone's text: 'x', '', ms, instance. An event's field 'e1': usage_id, hold, settlement.
+  ledger/scripts/includes/read-hold.lua describes the texts of holds and tombstones. An event's field 'e1': usage_id, hold,
+  settlement.
   Redis deletes a hash without fields. In a shard with few calls it would delete `open` and make it again for nearly every call.
   So each lease renewal writes a tombstone that belongs to no call (field 'kept') into `open`. The sweep removes that tombstone
   when no gateway has renewed it for long enough.
@@ -186,9 +187,7 @@ local function settle(open, usage, id, settlement)
   -- 0.4 µs less than `read_hold`, which checks all fields.
   local time_at = match(hold, '^v1\t%d+\t[01]\t()')
   if not time_at or time_at > 23 then
-    if byte(hold) == 120 then return '0' end -- a tombstone
-    rare = rare or rare_commands()
-    if not rare.read_hold(hold) then return '3' end -- damaged, or of a newer version
+    return byte(hold) == 120 and '0' or '3' -- a tombstone, or a hold that is damaged or of another version
   end
   call('XADD', usage, '*', 'e1', id .. '\t' .. hold .. '\t' .. settlement)
   call('HDEL', open, id)
@@ -244,7 +243,7 @@ rare_commands = function()
       elseif status == 'revoked' then
         return '2', 0, limit -- revoked
       elseif find(status, '^[a-z_]+$') then
-        return '2', 0, limit -- a status of a newer version: certainly not 'active'
+        return '10', 0, limit -- a status of another version
       else
         call('HDEL', bucket, 'status')
       end
@@ -268,34 +267,15 @@ rare_commands = function()
     return '9', '0' -- shard damaged
   end
 
-  -- Gives the hold's money or free slot back to the wallet. A wallet that is not loaded gets nothing, because its balance will
-  -- include the money when it is loaded. @return false when the wallet is damaged
-  local function give_back(wallet, amount, free, service)
-    local field, back = 'balance', amount
-    if free == '1' then
-      field, back = 'free:' .. service, '-1'
-    elseif amount == '0' then
-      return true
-    end
-    local loaded = try('HEXISTS', wallet, 'balance')
-    if loaded == 0 then return true end
-    return loaded == 1 and type(try('HINCRBY', wallet, field, back)) == 'number'
-  end
-
-  -- @return amount, free (0|1), service; nil for a hold that is damaged or of a newer version
-  function functions.read_hold(hold)
-    local start = string.sub(hold, 1, 3) == 'v1\t' and 4 or 1
-    local amount, free, service =
-      string.match(hold, '^(%d+)\t([01])\t%d+\t[^\t]*\t[^\t]*\t[^\t]*\t([^\t]*)\t', start)
-    if amount and #amount <= 16 then return amount, free, service end
-  end
+  --- @include "../../ledger/scripts/includes/read-hold.lua"
+  --- @include "../../ledger/scripts/includes/give-back.lua"
 
   -- Does what `settle` does, and gives the hold's money or free slot back to the wallet before it removes the hold.
   local function refund(open, usage, wallet, id, settlement)
     local hold = call('HGET', open, id)
     if not hold then return nil end
     if byte(hold) == 120 then return '0' end
-    local amount, free, service = functions.read_hold(hold)
+    local amount, free, _, _, service = read_hold(hold)
     if not amount then return HOLD_LEFT end
     call('XADD', usage, '*', 'e1', id .. '\t' .. hold .. '\t' .. settlement)
     local code = give_back(wallet, amount, free, service) and SETTLED or SETTLED_BESIDE_WALLET

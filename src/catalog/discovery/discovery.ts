@@ -32,10 +32,10 @@ const MIN_REBUILD_MS = 60_000;
  * The body of a /discover response: a text, or pieces of one, each made when it is asked for. `etag` is strong: two answers have
  * the same one only if language and bytes are the same.
  */
-export type DiscoverAnswer = { readonly etag: string; readonly body: string | AsyncIterable<Uint8Array> };
+type DiscoverAnswer = { readonly etag: string; readonly body: string | AsyncIterable<Uint8Array> };
 
 /** What discovery follows. */
-export type DiscoverySource = IndexSource & {
+type DiscoverySource = IndexSource & {
   listings(): Iterable<{ readonly id: string }>;
   /** @param listener  told the id of each listing that is added, changed or dropped, or whose quality changes */
   onChange(listener: (id: string) => void): void;

@@ -6,8 +6,8 @@ import type { Signature } from './signatures.ts';
 import { fold, type SearchedText } from './words.ts';
 
 /**
- * An active listing as discovery keeps it. Immutable: a change of the listing or of its quality makes a new entry, so whoever
- * holds entries of one moment (an answer that is being sent) has that moment, whatever changes meanwhile.
+ * An active listing as discovery keeps it. Immutable: a change of the listing or of its quality makes a new entry, so an
+ * answer that is being sent, and has the entries of one moment, keeps that moment, whatever changes meanwhile.
  */
 export type Entry = {
   readonly listing: Listing;

@@ -29,7 +29,7 @@ const MAX_KEPT_FILTERS = 128;
  * at 100 000 listings. At the bound a new filter gets 503.
  */
 const MAX_WAITING_FILTERS = 64;
-/** Up to so many changes are taken over at once, so that the gateway that made a change shows it at once: less than 1 ms. */
+/** Up to this many changes are taken over at once, so that the gateway that made a change shows it at once: less than 1 ms. */
 const MAX_CHANGES_AT_ONCE = 16;
 
 /**

@@ -2,7 +2,7 @@ import type { Digest, Entry } from './entry.ts';
 import type { Matcher } from './filter.ts';
 import { MAX_RANK, NO_MATCH } from './words.ts';
 
-export type CategoryCount = { readonly category: string; readonly services: number };
+type CategoryCount = { readonly category: string; readonly services: number };
 
 let lastVersion = 0;
 

@@ -15,7 +15,7 @@ export type Chunk = readonly Entry[];
 
 /**
  * All entries in the order of one sort. A change copies one chunk of the list, so it costs some microseconds at any number of
- * listings, and whoever has taken `chunks` keeps the order as it was then.
+ * listings, and code that has taken `chunks` keeps the order as it was then.
  */
 export class Order {
   readonly sort: Sort;

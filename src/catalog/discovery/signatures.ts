@@ -2,7 +2,7 @@
  * Which *grams* may occur in each listing's text: three characters in a row, or two if one of them is of a script that is
  * commonly written without spaces between short words (Chinese, Japanese, Korean and what lies near them in Unicode). A listing
  * has a bit set for each gram, so it takes a quarter to half a byte per character, and a word that occurs has all of its bits set. The
- * converse need not hold: whoever finds a listing here has to look at its text.
+ * converse need not hold: code that finds a listing here has to look at its text.
  *
  * Signatures of equal size are stored in blocks, because 100 000 arrays of their own would take 20 MB more.
  */

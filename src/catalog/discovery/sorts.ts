@@ -18,7 +18,7 @@ export type RankedPlace = Place & { readonly rank: number };
 /** Maximum length of a cursor. The longest that `cursorAfter` makes is shorter, so a longer one is refused. */
 export const MAX_CURSOR_LENGTH = 1_000;
 
-export function sortValue(entry: Entry, sort: AnySort): number | string {
+function sortValue(entry: Entry, sort: AnySort): number | string {
   switch (sort) {
     case 'quality':
     case 'relevance':

@@ -6,7 +6,7 @@ import { type AnySort, compareEntries, compareTo, type RankedPlace, type Sort } 
 import { NO_MATCH } from './words.ts';
 
 /**
- * Up to so many matches are sorted for each answer, in one step of 1 to 2 ms. (With 2 000 a step took 5 ms, and 6 to 7 on a busy
+ * Up to this many matches are sorted for each answer, in one step of 1 to 2 ms. (With 2 000 a step took 5 ms, and 6 to 7 on a busy
  * machine.) More are found by going through the order of all listings, in many steps: since at least one in a hundred of 100 000
  * matches then, a page is found after a few thousand.
  */
@@ -47,7 +47,7 @@ export class View {
     return this.#chunks.slice(this.#firstChunk(after));
   }
 
-  /** All matches after the place, in order. Some of the batches are empty: whoever goes through can pause between any two. */
+  /** All matches after the place, in order. Some of the batches are empty: code that goes through them can pause between any two. */
   *batches(after: RankedPlace | null): Generator<readonly Entry[]> {
     if (this.#sorted !== null) {
       const found = after === null ? this.#sorted : this.#sorted.filter((entry) => this.#isAfter(entry, after));

@@ -1,6 +1,6 @@
+import type { Terms } from '../listing.ts';
 import { type HttpTerms, parseTerms, type ToolTerms } from '../operations/operation.ts';
 import { parseTemplate, type TemplateSegment } from '../operations/template.ts';
-import type { Terms } from './terms.ts';
 
 type Entry = {
   /** Equal for operations that match the same calls: names in braces do not matter. */
@@ -15,7 +15,7 @@ type Entry = {
  * does not count: a provider may end an operation, or offer a new one, at any time.
  *
  * It may say yes although no path exists that would cost more; it never says no wrongly. Each check below closes one way in which the
- * same call can become dearer. At most 200 × 200 templates are compared, which takes a few milliseconds.
+ * same call can cost more. At most 200 × 200 templates are compared, which takes a few milliseconds.
  *
  * Tested by test/catalog/notice/may-cost-more.test.ts, against the prices that calls really have.
  */
@@ -32,8 +32,8 @@ export function mayCostMore(before: Terms, after: Terms): boolean {
 }
 
 /**
- * Free calls serve no operation dearer than the listing. So a lower price of the listing can take them from an operation, unless that
- * was dearer before, too, and no call of an operation that is gone becomes one of it.
+ * Free calls serve no operation that costs more than the listing. So a lower price of the listing can take them from an operation, unless that
+ * cost more before, too, and no call of an operation that is gone becomes one of it.
  */
 function losesFreeCalls(before: Terms, after: Terms, was: readonly Entry[], is: readonly Entry[]): boolean {
   if (before.freeCalls === 0 || after.priceMicros >= before.priceMicros) return false;
@@ -67,7 +67,7 @@ function costsMoreThanBefore(entry: Entry, before: Terms, was: readonly Entry[])
   return was.some((other) => entry.priceMicros > other.priceMicros && mayMatchTheSame(entry, other));
 }
 
-/** The operation is gone, and a dearer one may match its calls now. */
+/** The operation is gone, and one that costs more may match its calls now. */
 function isReplacedByDearer(gone: Entry, is: readonly Entry[]): boolean {
   if (is.some(({ key }) => key === gone.key)) return false;
   return is.some((entry) => entry.priceMicros > gone.priceMicros && mayMatchTheSame(entry, gone));

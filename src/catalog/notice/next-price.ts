@@ -1,6 +1,6 @@
 import { microsToUsd } from '../../platform/money.ts';
+import type { NextTerms, Terms } from '../listing.ts';
 import { type HttpTerms, parseTerms, type ToolTerms } from '../operations/operation.ts';
-import type { NextTerms, Terms } from './terms.ts';
 
 /** `next_price` of a listing: what calls cost from a time on. `free_calls` is there only if it changes; 0: none are left then. */
 export function nextPrice(now: Terms, next: NextTerms) {

@@ -1,7 +1,7 @@
 import type { Tx } from '../../platform/postgres.ts';
+import type { NextTerms, Terms } from '../listing.ts';
 import type { StoredOperations } from '../operations/operation.ts';
 import { mayCostMore } from './may-cost-more.ts';
-import type { NextTerms, Terms } from './terms.ts';
 
 type Fragment = ReturnType<Tx>;
 

@@ -1,16 +1,7 @@
-import type { Listing } from '../listing.ts';
-
-/** All that decides what a call of a listing costs. */
-export type Terms = Pick<Listing, 'priceMicros' | 'freeCalls' | 'onlyOperations' | 'operationTerms'>;
-
-/** Terms by which a call may cost more than today, and the time from which they count. */
-export type NextTerms = Terms & {
-  /** By the clock of Postgres. */
-  readonly fromMs: number;
-};
+import type { Listing, NextTerms, Terms } from '../listing.ts';
 
 /** The terms of the listing alone. */
-export const termsOf = ({ priceMicros, freeCalls, onlyOperations, operationTerms }: Terms): Terms => ({
+const termsOf = ({ priceMicros, freeCalls, onlyOperations, operationTerms }: Terms): Terms => ({
   priceMicros,
   freeCalls,
   onlyOperations,

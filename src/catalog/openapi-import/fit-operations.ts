@@ -8,7 +8,7 @@ export type Draft = {
 };
 
 /** The operation as it is stored, and what its author should know about its parts. */
-export type Fitted = { readonly operation: HttpOperation; readonly notes: readonly string[] };
+type Fitted = { readonly operation: HttpOperation; readonly notes: readonly string[] };
 
 /**
  * How many references within references a part shows: as many as are of use to a reader, then fewer. After the last, the part is

@@ -16,7 +16,7 @@ const MAX_HEAP_MB = 256;
 /** Another document is being read. */
 export class ImporterBusy extends Error {}
 
-export type ImporterOptions = {
+type ImporterOptions = {
   /** Finds worker.js; by default beside this file. Tests run the sources, which a thread of Node 20 cannot load. */
   readonly workerFile?: (() => URL) | undefined;
   readonly deadlineMs?: number;

@@ -1,4 +1,3 @@
-import { parsePrice } from '../listing.ts';
 import {
   type HttpOperation,
   MAX_OPERATIONS,
@@ -6,6 +5,7 @@ import {
   OPERATION_METHODS,
   shapeOf,
 } from '../operations/operation.ts';
+import { parsePrice } from '../price.ts';
 import { isVersion30, type OpenApiDocument } from './document.ts';
 import { DocumentFault } from './document-fault.ts';
 import { type Draft, fitOperations } from './fit-operations.ts';
@@ -17,9 +17,9 @@ import { References } from './references.ts';
 /** The price of an operation that is stored. */
 export type StoredPrice = { readonly method: string; readonly path: string; readonly price: number };
 /** An operation that was not taken over. `method` is `*` if that concerns a whole path. */
-export type Skipped = { readonly method: string; readonly path: string; readonly reason: string };
+type Skipped = { readonly method: string; readonly path: string; readonly reason: string };
 /** An operation that was taken over, but differs from the document. */
-export type Changed = { readonly method: string; readonly path: string; readonly note: string };
+type Changed = { readonly method: string; readonly path: string; readonly note: string };
 
 export type Imported = {
   readonly operations: readonly HttpOperation[];

@@ -17,7 +17,7 @@ export type MakePart = (maxReferences: number) => Made | null | 'too_large';
 const MAX_PART_LENGTH = 16_384;
 
 /** What the parts of an operation are made of: its document's objects, with references to whole objects followed. */
-export type Sources = {
+type Sources = {
   readonly references: References;
   readonly is30: boolean;
   readonly pathNames: ReadonlyMap<string, string>;
@@ -28,7 +28,7 @@ export type Sources = {
 };
 
 /** The media type of a body or a response, JSON if there is a choice. */
-export type Media = { readonly type: string; readonly isJson: boolean; readonly media: JsonObject };
+type Media = { readonly type: string; readonly isJson: boolean; readonly media: JsonObject };
 
 export function mediaOf(content: unknown): Media | null {
   const all = Object.entries(objectOf(content)).map(([type, media]) => ({

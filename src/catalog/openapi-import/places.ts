@@ -2,9 +2,7 @@ import { parseTemplate } from '../operations/template.ts';
 import { type JsonObject, listOf, objectOf, quoted, storableText } from './json.ts';
 
 /** Where an operation is, seen from the endpoint. `names`: the path parameters' names in the document → in the template. */
-export type Place =
-  | { readonly path: string; readonly names: ReadonlyMap<string, string> }
-  | { readonly reason: string };
+type Place = { readonly path: string; readonly names: ReadonlyMap<string, string> } | { readonly reason: string };
 
 type Server = {
   /** Without a slash at its end: '' or '/…'. */

@@ -1,7 +1,7 @@
 import { isObject, type JsonObject, memberOf, quoted } from './json.ts';
 
 /** What a reference leads to, or why it is not followed. */
-export type Resolved = { readonly value: unknown; readonly pointer: string } | { readonly fault: string };
+type Resolved = { readonly value: unknown; readonly pointer: string } | { readonly fault: string };
 
 /** Maximum references that lead to one another before a value comes. A circle of them ends here, too. */
 const MAX_CHAIN = 20;
@@ -35,7 +35,7 @@ export class References {
     return { value, pointer };
   }
 
-  /** A parameter, body, response or example that may be a reference: the object itself. What stands beside `$ref` wins. */
+  /** A parameter, body, response or example that may be a reference: the object itself. What is beside `$ref` wins. */
   follow(value: unknown): { readonly object: JsonObject } | { readonly fault: string } {
     let found = value;
     let beside: JsonObject = {};

@@ -1,35 +1,35 @@
 import { isObject, type JsonObject, listOf, storableText } from './json.ts';
 import type { References } from './references.ts';
 
-/** Maximum depth of a copy. With what stands around it, it stays below the `MAX_DEPTH` of an operation. */
+/** Maximum depth of a copy. With what is around it, it stays below the `MAX_DEPTH` of an operation. */
 const MAX_COPY_DEPTH = 48;
 
 /** How the value of a keyword is copied. Keywords that are not in this table say nothing to a reader and are left out. */
 const KEYWORDS: ReadonlyMap<string, 'schema' | 'list' | 'map' | 'data'> = new Map([
-  ...['items', 'additionalItems', 'additionalProperties', 'contains', 'propertyNames', 'unevaluatedItems'].map(
-    asSchema,
+  ...copiedAs(
+    'schema',
+    'items additionalItems additionalProperties contains propertyNames unevaluatedItems',
+    'unevaluatedProperties not if then else contentSchema',
   ),
-  ...['unevaluatedProperties', 'not', 'if', 'then', 'else', 'contentSchema'].map(asSchema),
-  ...(['allOf', 'anyOf', 'oneOf', 'prefixItems'] as const).map((name) => [name, 'list'] as const),
-  ...(['properties', 'patternProperties', 'dependentSchemas'] as const).map((name) => [name, 'map'] as const),
-  ...['type', 'title', 'description', 'format', 'enum', 'const', 'default', 'examples', 'required'].map(asData),
-  ...['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf'].map(asData),
-  ...['minLength', 'maxLength', 'pattern', 'minItems', 'maxItems', 'uniqueItems', 'minContains'].map(asData),
-  ...['maxContains', 'minProperties', 'maxProperties', 'dependentRequired', 'readOnly', 'writeOnly'].map(asData),
-  ...['deprecated', 'contentEncoding', 'contentMediaType'].map(asData),
+  ...copiedAs('list', 'allOf anyOf oneOf prefixItems'),
+  ...copiedAs('map', 'properties patternProperties dependentSchemas'),
+  ...copiedAs(
+    'data',
+    'type title description format enum const default examples required readOnly writeOnly deprecated',
+    'minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength pattern',
+    'minItems maxItems uniqueItems minContains maxContains minProperties maxProperties',
+    'dependentRequired contentEncoding contentMediaType',
+  ),
 ]);
 
-function asSchema(name: string): readonly [string, 'schema'] {
-  return [name, 'schema'];
-}
-function asData(name: string): readonly [string, 'data'] {
-  return [name, 'data'];
+function copiedAs<Way extends string>(way: Way, ...keywords: readonly string[]): (readonly [string, Way])[] {
+  return keywords.flatMap((line) => line.split(' ').map((name) => [name, way] as const));
 }
 
 /** The copy would have more characters than it may. */
 export class TooLarge extends Error {}
 
-export type CopyOptions = {
+type CopyOptions = {
   readonly references: References;
   /** The schemas are those of OpenAPI 3.0, which are a dialect of their own. */
   readonly is30: boolean;
@@ -94,7 +94,7 @@ export class SchemaCopier {
     }
     const inside = { depth, via: [...via, pointer] };
     const { $ref: _, ...beside } = schema;
-    // OpenAPI 3.0 ignores what stands beside a reference; JSON Schema demands both.
+    // OpenAPI 3.0 ignores what is beside a reference; JSON Schema demands both.
     if (this.#options.is30 || Object.keys(beside).length === 0) return this.#schema(value, inside);
     if (!isObject(value)) return this.#members(beside, { depth, via });
     const conflicts = Object.keys(beside).some((keyword) => keyword in value && !ANNOTATIONS.has(keyword));

@@ -1,5 +1,5 @@
 import { isDeeperThan } from '../../platform/json-depth.ts';
-import { parsePrice } from '../listing.ts';
+import { parsePrice } from '../price.ts';
 import { looseTemplate } from './spelling.ts';
 import { parseTemplate, type TemplateSegment } from './template.ts';
 
@@ -20,7 +20,7 @@ export type HttpOperation = {
 };
 
 /** A tool of an MCP server: its `tools/call` is what is charged. */
-export type ToolOperation = { readonly tool: string; readonly summary?: string; readonly price?: number };
+type ToolOperation = { readonly tool: string; readonly summary?: string; readonly price?: number };
 
 export type Operation = HttpOperation | ToolOperation;
 
@@ -35,7 +35,7 @@ export type StoredOperations = {
   readonly json: string;
   /** JSON text of `OperationTerms`. */
   readonly terms: string;
-  /** Price of the dearest operation that has one of its own, or null. */
+  /** Highest price among the operations that have one of their own, or null. */
   readonly maxPriceMicros: number | null;
 };
 

@@ -12,7 +12,7 @@ import {
 import { parseTemplate, type TemplateSegment } from './template.ts';
 
 /** What a call costs: a price in micro-USD, or why the call is refused. */
-export type Priced =
+type Priced =
   | { readonly priceMicros: number }
   /** `spelling`: of the operation that the path may also mean, and that costs more. */
   | { readonly refused: 'no_operation' | 'ambiguous'; readonly spelling?: string };
@@ -27,14 +27,14 @@ type Entry = {
 
 type MethodTable = {
   readonly matcher: Matcher<Entry>;
-  /** In order of price, dearest first. */
+  /** In order of price, highest first. */
   readonly entries: Entry[];
 };
 
 /**
  * The prices of a listing's operations, compiled once per version of the listing. A call is priced by the operation whose template
  * its path matches byte for byte. A service may read another path in the same bytes: a path that matches a cheap operation, but that
- * some server would take for a dearer one, is refused. So no spelling reaches a dear operation at a low price. A path that is
+ * some server would take for a more expensive one, is refused. So no spelling reaches an expensive operation at a low price. A path that is
  * spelled exactly as a literal template is never refused, nor is one that matches both byte for byte.
  *
  * Tested by test/catalog/operations/price-table.test.ts.
@@ -68,12 +68,12 @@ export class PriceTable {
     }
     if (found.isLiteral || !this.hasSeveralPrices) return found;
     const readings = readingsOf(rest);
-    // Some server may see a path that no operation has, for example one that drops what `*` stands for.
+    // Some server may see a path that no operation has, for example one that drops what `*` matches.
     if (!this.#onlyOperations && !surelyMatches(readings, found.loose)) {
       return { priceMicros: this.#listingPriceMicros };
     }
-    const dearer = dearerMeaning(table.entries, found, readings);
-    return dearer === null ? found : { refused: 'ambiguous', spelling: dearer.path };
+    const costlier = costlierMeaning(table.entries, found, readings);
+    return costlier === null ? found : { refused: 'ambiguous', spelling: costlier.path };
   }
 
   #add(method: string, path: string, priceMicros: number): void {
@@ -90,11 +90,11 @@ export class PriceTable {
   }
 }
 
-function dearerMeaning(entries: readonly Entry[], found: Entry, readings: Readings): Entry | null {
+function costlierMeaning(entries: readonly Entry[], found: Entry, readings: Readings): Entry | null {
   for (const entry of entries) {
     if (entry.priceMicros <= found.priceMicros) return null;
     if (!mayMean(readings, entry.loose)) continue;
-    // `/items/{id}/photo` stays callable beside a dearer `/items/{id}/{part}`.
+    // `/items/{id}/photo` stays callable beside a more expensive `/items/{id}/{part}`.
     if (!comesFirst(found.loose, entry.loose, readings)) return entry;
   }
   return null;

@@ -2,7 +2,7 @@ import type { TemplateSegment } from './template.ts';
 
 /**
  * Different spellings of a path that some server reads as the same path. A gateway that compared paths byte for byte only would let
- * a caller reach a dear operation through a cheaper one that also matches: `/{name}` matches `/REPORT` and `/%72eport`, and many
+ * a caller reach an expensive operation through a cheaper one that also matches: `/{name}` matches `/REPORT` and `/%72eport`, and many
  * servers take both for `/report`.
  */
 

@@ -14,15 +14,15 @@ export type Wallet = {
   /** 0 when the balance is damaged. */
   readonly balanceMicros: number;
   readonly creditSeq: number;
-  /** Number of the last debit that the wallet has decided. Null if a version loaded it that knew no debits. */
-  readonly debitSeq: number | null;
-  /** What all its debits have taken. Null as `debitSeq`. */
-  readonly debitedMicros: number | null;
+  /** Number of the last debit that the wallet has decided; 0: none. */
+  readonly debitSeq: number;
+  /** What all its debits have taken. */
+  readonly debitedMicros: number;
   /** Number of free calls used, by service. */
   readonly freeUsed: ReadonlyMap<string, number>;
   /** Number of the last repair made in this wallet; 0: none. */
   readonly repairId: number;
-  /** Names of the fields whose value is not an integer within 2^53. The scripts refuse such values, too. */
+  /** Names of the fields that are missing, or whose value is not an integer within 2^53. The scripts refuse such wallets, too. */
   readonly damagedFields: readonly string[];
 };
 
@@ -38,8 +38,6 @@ export type Settled = {
   readonly debitSeq: number;
   /** What the debits up to `debitSeq` have taken: exactly these are in `balanceMicros`. */
   readonly debitedMicros: number;
-  /** The part of `debitedMicros` that was stored before the wallet was read. */
-  readonly debitedBeforeMicros: number;
   /** Number of the debit that is begun; null: none. */
   readonly begunDebitSeq: number | null;
   readonly freeUsed: ReadonlyMap<string, number>;
@@ -83,7 +81,7 @@ export type AccountState = {
 export type FreeDrift = { readonly serviceId: string; readonly used: number; readonly expected: number };
 
 /** An open hold of a call that Postgres has stored. Its settlement had removed the hold, so Redis came back with an older state. */
-export type StoredHold = Hold & { readonly stored: StoredCall };
+type StoredHold = Hold & { readonly stored: StoredCall };
 
 export type Comparison = {
   readonly accountId: string;
@@ -139,20 +137,17 @@ export function agrees({ driftMicros, freeDrifts, storedHolds, damagedFields }: 
 
 /** What Postgres has taken by debits beyond the wallet; negative: the wallet has taken it, and Postgres has not stored that yet. */
 function debitsApart(wallet: Wallet, settled: Settled): number {
-  // A wallet without these fields was loaded by an earlier version, with all debits of that time. Later ones write the fields.
-  if (wallet.debitedMicros === null) return settled.debitedMicros - settled.debitedBeforeMicros;
   return knowsItsDebits(wallet, settled) ? settled.debitedMicros - wallet.debitedMicros : 0;
 }
 
 /** Whether Postgres has every debit that the wallet has decided. If not, Postgres has lost data, and the difference is a drift. */
 export function knowsItsDebits({ debitSeq }: Wallet, settled: Settled): boolean {
-  return debitSeq === null || debitSeq <= settled.debitSeq || debitSeq === settled.begunDebitSeq;
+  return debitSeq <= settled.debitSeq || debitSeq === settled.begunDebitSeq;
 }
 
 /** The next debit that the wallet decides also takes what it lacks (take-debit.lua), so a wallet ahead of Postgres lacks nothing. */
 function lostDebits(wallet: Wallet, settled: Settled): number {
-  if (wallet.debitSeq === null || wallet.debitedMicros === null || wallet.debitSeq > settled.debitSeq) return 0;
-  return settled.debitedMicros - wallet.debitedMicros;
+  return wallet.debitSeq > settled.debitSeq ? 0 : settled.debitedMicros - wallet.debitedMicros;
 }
 
 function freeDrifts(used: ReadonlyMap<string, number>, expected: ReadonlyMap<string, number>): FreeDrift[] {

@@ -12,7 +12,7 @@ const RETRY_MS = 1_000;
 const BEHIND_MS = 5_000;
 const STOP_MS = 2_000;
 
-export type ReconcileJobOptions = {
+type ReconcileJobOptions = {
   readonly reconciler: Reconciler;
   /** Whether this process makes the regular runs. Of several writers one does. */
   readonly isActive: () => boolean;

@@ -12,7 +12,7 @@ export type RecentCall = {
 export type Evidence = {
   readonly wallet: Wallet;
   readonly settled: Settled;
-  /** Null: a node of a cluster, whose start does not tell which calls it may lack. */
+  /** Null: a Redis whose data may be another's, so that its start does not tell which calls it may lack. */
   readonly redisStartedAtMs: number | null;
   /** When an earlier comparison first found the account drifting; null: none has. */
   readonly driftingSinceMs: number | null;
@@ -24,6 +24,8 @@ export type Evidence = {
 
 /** Maximum length of a reason; the rest is cut off. A damaged wallet may have any number of damaged fields. */
 const MAX_REASON = 300;
+
+const UNTOLD = 'it cannot be told which calls are missing in a node of a cluster, or in a Redis that was a replica';
 
 /** Redis reports its uptime in whole seconds, so its start is uncertain by one second. */
 export const START_UNCERTAIN_MS = 1_000;
@@ -51,7 +53,7 @@ export function explain(
   const { storedHolds } = comparison;
   const tooMuchHeld = storedHolds.reduce((sum, hold) => sum + hold.amountMicros - hold.stored.amountMicros, 0);
   if (redisStartedAtMs === null) {
-    if (storedHolds.length === 0) return { unproven: 'in a cluster it cannot be told which calls a node lacks' };
+    if (storedHolds.length === 0) return { unproven: UNTOLD };
     // That a hold belongs to a stored call needs no dates. It goes, or the sweep would refund the call; any other drift stays.
     return {
       reason: `${storedHolds.length} holds belonged to calls that Postgres has stored`,

@@ -1,7 +1,6 @@
 // The SQL of the reconciliation. Tested by test/ledger/reconcile/reconciler.test.ts, credits.test.ts and restart.test.ts.
 import { dayOfId, isUuid, uuidv7 } from '../../platform/ids.ts';
 import type { Sql, Tx } from '../../platform/postgres.ts';
-import { dayName } from '../writing/flush-sql.ts';
 import type { StoredCall } from './identity.ts';
 import { type RecentCall, START_UNCERTAIN_MS } from './provable.ts';
 import type { ShardReport } from './report.ts';
@@ -49,7 +48,7 @@ export async function selectStored(tx: Tx, usageIds: readonly string[]): Promise
   // A hold that somebody wrote by hand may have any text as its usage id.
   const ids = usageIds.filter(isUuid);
   if (ids.length === 0) return new Map();
-  const days = ids.map(dayName);
+  const days = ids.map(dayOfId);
   // Only by the last line Postgres sees, when it plans, which partitions are meant.
   const rows = await tx.anew<(StoredCall & { id: string })[]>`
     SELECT asked.id, c.amount AS "amountMicros", c.free_call AS "freeCall"
@@ -67,7 +66,7 @@ function firstId(ms: number): string {
   return `${uuidv7(ms).slice(0, 13)}-7000-8000-000000000000`;
 }
 
-export type NewRepair = {
+type NewRepair = {
   readonly accountId: string;
   readonly madeBy: string;
   readonly reason: string;

@@ -31,7 +31,7 @@ export type RunResult = {
   readonly reports: readonly ShardReport[];
   /** Number of drifting accounts that this run neither repaired nor found impossible to repair: the next run tries them. */
   readonly undecided: number;
-  /** Shards that were not compared, because the writer is behind: so many events wait in their streams. */
+  /** For each shard that was not compared because the writer is behind: how many events wait in its stream. */
   readonly behind: readonly number[];
   readonly endedAtMs: number;
 };
@@ -49,7 +49,7 @@ type Learnt = {
 type Scene = {
   readonly redisRunId: string;
   readonly dataId: string;
-  /** Null: a node of a cluster, whose start proves nothing. */
+  /** Null: its data may be another's (`RedisRun`), so its start proves nothing. */
   readonly redisStartedAtMs: number | null;
   readonly nowMs: number;
   readonly accounts: ReadonlyMap<number, string[]>;
@@ -60,7 +60,7 @@ type Scene = {
   readonly behind: number[];
 };
 
-export type ReconcilerOptions = {
+type ReconcilerOptions = {
   readonly maxRepairs?: number;
   /** The shards to compare, all of one Redis: it is asked for its process and its time. Default: all. */
   readonly shards?: readonly number[];
@@ -145,7 +145,7 @@ export class Reconciler {
     const { sql } = this.#stores;
     const before = await selectReports(sql);
     const scene: Scene = {
-      ...(await readStart(this.#stores)),
+      ...(await readStart(this.#stores, before)),
       accounts: await this.#scanWallets(),
       before: new Map(before.map((report) => [report.shard, report])),
       begunRepairs: await selectBegunRepairs(sql),
@@ -172,7 +172,7 @@ export class Reconciler {
     const sums = new ReportSums();
     const disagreeing: Comparison[] = [];
     const accounts = scene.accounts.get(shard) ?? [];
-    const { redisRunId, nowMs } = scene;
+    const { redisRunId, redisStartedAtMs, nowMs } = scene;
     try {
       await view.readAhead();
       const holds = Number(await this.#stores.redis.command('hlen', [this.#stores.keys.open[shard] as string]));
@@ -202,7 +202,7 @@ export class Reconciler {
         if (drift !== null) drifts.push(drift);
       }
       if (scene.undecided === undecidedBefore) this.#learnt.shards.add(shard);
-      return newReport({ shard, checkedAtMs: nowMs, redisRunId }, sums, drifts);
+      return newReport({ shard, checkedAtMs: nowMs, redisRunId, isHeir: redisStartedAtMs === null }, sums, drifts);
     } catch (error) {
       if (error instanceof StreamTooLong) scene.behind.push(shard);
       if (error instanceof StreamTooLong || isWrongType(error))
@@ -285,9 +285,11 @@ export class Reconciler {
   }
 }
 
-/** Reads which Redis process answers and when it started. The start is exact to `START_UNCERTAIN_MS`. */
-async function readStart({ redis }: ReconcileStores) {
-  const { runId, dataId, uptimeSeconds, isNode }: RedisRun = await readRedisRun(redis);
+/** Reads which Redis answers and when it started. The start is exact to `START_UNCERTAIN_MS`. */
+async function readStart({ redis }: ReconcileStores, before: readonly ShardReport[]) {
+  const { runId, dataId, uptimeSeconds, ...run }: RedisRun = await readRedisRun(redis);
   const nowMs = await readRedisTime(redis);
-  return { redisRunId: runId, dataId, redisStartedAtMs: isNode ? null : nowMs - uptimeSeconds * 1000, nowMs };
+  // Redis itself forgets that it was a replica, but a report does not.
+  const isHeir = run.isHeir || before.some((report) => report.redisRunId === runId && report.isHeir);
+  return { redisRunId: runId, dataId, redisStartedAtMs: isHeir ? null : nowMs - uptimeSeconds * 1000, nowMs };
 }

@@ -13,7 +13,7 @@ import type { Reading, ReconcileStores, ShardView } from './shard-view.ts';
 const MAX_LOOKS = 3;
 
 /** Whose debits are restored. */
-export type Restoration = {
+type Restoration = {
   readonly view: ShardView;
   readonly shard: number;
   readonly accountId: string;
@@ -22,7 +22,7 @@ export type Restoration = {
   readonly begun: readonly number[];
 };
 
-export type RepairRequest = Restoration & {
+type RepairRequest = Restoration & {
   readonly redisStartedAtMs: number | null;
   /** When an earlier comparison first found the account drifting; null: never. */
   readonly driftingSinceMs: number | null;
@@ -30,7 +30,7 @@ export type RepairRequest = Restoration & {
 };
 
 /** What is left after a repair was tried: the comparison and the reason; null when the account agrees. */
-export type Left = {
+type Left = {
   readonly comparison: Comparison;
   readonly unproven: string;
   /** Whether no later run can prove a repair right as long as this Redis process runs. */
@@ -97,8 +97,7 @@ export class Repairer {
         const { lostDebitsMicros, damagedFields } = compare(state);
         if (lostDebitsMicros === 0 || damagedFields.length > 0) return;
         const { debitSeq: seq, debitedMicros: debited } = state.settled;
-        // Null only where nothing is lost.
-        const seqBefore = state.wallet.debitSeq ?? seq;
+        const seqBefore = state.wallet.debitSeq;
         const before = debited - lostDebitsMicros;
         const id = await beginRepair(this.#stores.sql, {
           accountId,
@@ -110,7 +109,11 @@ export class Repairer {
         });
         const changes = ['debit_seq', String(seq - seqBefore), 'debited', String(lostDebitsMicros)];
         await this.#change(shard, accountId, id, [
-          ...[ticket, String(validUntilMs), String(id), String(-lostDebitsMicros), '0'],
+          ticket,
+          String(validUntilMs),
+          String(id),
+          String(-lostDebitsMicros),
+          '0',
           ...changes,
         ]);
       },

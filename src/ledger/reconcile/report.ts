@@ -1,7 +1,7 @@
 import type { Comparison, FreeDrift } from './identity.ts';
 
 /** Maximum number of accounts listed in a report; further accounts are only counted. */
-export const MAX_LISTED = 100;
+const MAX_LISTED = 100;
 /** Maximum number of accounts whose drift's start is remembered. For further ones each report gives its own time as the start. */
 const MAX_REMEMBERED = 10_000;
 
@@ -40,6 +40,8 @@ export type ShardReport = {
   readonly compared: boolean;
   /** `run_id` of the Redis process that was compared; '' before the first comparison. */
   readonly redisRunId: string;
+  /** Whether that process was known to have another's data perhaps (`RedisRun`). It has them for as long as it runs. */
+  readonly isHeir: boolean;
   /** Number of loaded wallets; others cannot drift. The sums leave out wallets with a damaged balance or credit number. */
   readonly wallets: number;
   readonly walletMicros: number;
@@ -79,7 +81,7 @@ export class ReportSums {
 }
 
 export function newReport(
-  { shard, checkedAtMs, redisRunId }: Pick<ShardReport, 'shard' | 'checkedAtMs' | 'redisRunId'>,
+  about: Pick<ShardReport, 'shard' | 'checkedAtMs' | 'redisRunId' | 'isHeir'>,
   sums: ReportSums,
   drifts: readonly Drift[],
 ): ShardReport {
@@ -88,10 +90,8 @@ export function newReport(
     (a, b) => isDamaged(b) - isDamaged(a) || Math.abs(b.driftMicros) - Math.abs(a.driftMicros),
   );
   return {
-    shard,
-    checkedAtMs,
+    ...about,
     compared: true,
-    redisRunId,
     ...sums,
     driftMicros: drifts.reduce((sum, drift) => sum + drift.driftMicros, 0),
     absoluteDriftMicros: drifts.reduce((sum, drift) => sum + Math.abs(drift.driftMicros), 0),
@@ -103,7 +103,7 @@ export function newReport(
 
 /** The report of a shard that could not be compared this time: the findings of the last comparison stay. */
 export function notCompared(shard: number, checkedAtMs: number, before: ShardReport | undefined): ShardReport {
-  const known = before ?? newReport({ shard, checkedAtMs, redisRunId: '' }, new ReportSums(), []);
+  const known = before ?? newReport({ shard, checkedAtMs, redisRunId: '', isHeir: false }, new ReportSums(), []);
   return { ...known, checkedAtMs, compared: false };
 }
 

@@ -5,7 +5,8 @@ import { FLUSH_LOCK } from '../locks.ts';
 import { readRedisRun } from '../redis-run.ts';
 import { isBeforeHorizon, readHorizonMs } from '../retention/horizon.ts';
 import { compareWalletsScript } from '../scripts.ts';
-import { chargedMicros, HOLD_V1 } from '../usage-event.ts';
+import { chargedMicros } from '../usage-event.ts';
+import { LAST_ENDED_DEBIT_SQL } from '../wallets/debits-sql.ts';
 import { readEntries, type StreamEntry } from '../writing/stream.ts';
 import type { AccountState, Hold, Settled, StreamedCall, Wallet } from './identity.ts';
 import { selectStored } from './reconcile-sql.ts';
@@ -31,10 +32,10 @@ const LOCK_LIFE_MS = 5_000;
 /** The stream has too many entries to compare the shard now: the writer is behind. */
 export class StreamTooLong extends Error {}
 
-/** Redis restarted during the reading, so parts of it belong to two different states. */
-export class RedisRestarted extends Error {
+/** Redis has other data than when the reading began, so parts of it belong to two different states. */
+class RedisReplaced extends Error {
   constructor() {
-    super('redis restarted while it was compared');
+    super('redis restarted or was replaced while it was compared');
   }
 }
 
@@ -94,7 +95,7 @@ export class ShardView {
    * Calls `work` with those of the accounts whose wallets are loaded. Until `work` resolves, no event of the shard is stored.
    *
    * @param ticket left in the wallets, so that a repair can tell whether they are still those read here (repair-wallet.lua)
-   * @throws RedisRestarted, StreamTooLong
+   * @throws RedisReplaced, StreamTooLong
    */
   async read<T>(accountIds: readonly string[], work: (reading: Reading) => Promise<T>, ticket = ''): Promise<T> {
     return this.#stores.sql.begin(async (tx) => {
@@ -115,7 +116,7 @@ export class ShardView {
     const [nowMs, oldest, youngest, holdPairs, walletFields, unreadHolds] = reply as WalletsReply;
     this.#forgetBefore(oldest);
     await this.#readUpTo(youngest);
-    if ((await readRedisRun(redis)).dataId !== this.#dataId) throw new RedisRestarted();
+    if ((await readRedisRun(redis)).dataId !== this.#dataId) throw new RedisReplaced();
     const wallets = new Map<string, Wallet>();
     accountIds.forEach((id, i) => {
       const wallet = readWallet(walletFields[i] as string[]);
@@ -218,31 +219,33 @@ function readWallet(fields: readonly string[]): Wallet | null {
   }
   const balanceMicros = numbers.get('balance');
   if (balanceMicros === undefined) return null;
+  damagedFields.push(...ALWAYS_THERE.filter((name) => !numbers.has(name)));
   return {
     balanceMicros,
     creditSeq: numbers.get('credit_seq') ?? 0,
-    debitSeq: numbers.get('debit_seq') ?? null,
-    debitedMicros: numbers.get('debited') ?? null,
+    debitSeq: numbers.get('debit_seq') ?? 0,
+    debitedMicros: numbers.get('debited') ?? 0,
     freeUsed,
     repairId: numbers.get('repair') ?? 0,
     damagedFields,
   };
 }
 
+/** What hydrate-wallet.lua writes beside the balance. */
+const ALWAYS_THERE = ['credit_seq', 'debit_seq', 'debited'];
+
 /** The fields of a wallet that are read here, besides the free calls. */
-const NUMBERS: ReadonlySet<string> = new Set(['balance', 'credit_seq', 'debit_seq', 'debited', 'repair']);
+const NUMBERS: ReadonlySet<string> = new Set(['balance', ...ALWAYS_THERE, 'repair']);
 
 /** An integer as Redis writes it and HINCRBY accepts it. */
 const INTEGER = /^(0|-?[1-9]\d*)$/;
-
-const unversioned = (hold: string): string => (hold.startsWith(HOLD_V1) ? hold.slice(HOLD_V1.length) : hold);
 
 /** Reads holds as batch.lua writes them, and groups them by account. */
 function readHolds(pairs: readonly string[]): Map<string, Hold[]> {
   const holds = new Map<string, Hold[]>();
   for (let i = 0; i + 1 < pairs.length; i += 2) {
     const [usageId, text] = [pairs[i] as string, pairs[i + 1] as string];
-    const [amount, free, , , accountId = '', , serviceId = ''] = unversioned(text).split('\t', 7);
+    const [, amount, free, , , accountId = '', , serviceId = ''] = text.split('\t', 8);
     const hold = { usageId, text, accountId, serviceId, amountMicros: Number(amount), freeTier: free === '1' };
     const others = holds.get(accountId);
     if (others === undefined) holds.set(accountId, [hold]);
@@ -255,10 +258,6 @@ async function selectSettled(tx: Tx, wallets: ReadonlyMap<string, Wallet>): Prom
   const ids = Array.from(wallets.keys());
   const seqs = Array.from(wallets.values(), ({ creditSeq }) => creditSeq);
   type Row = Omit<Settled, 'freeUsed'> & { readonly id: string; readonly free: Record<string, number> | null };
-  // The same as LAST_ENDED_DEBIT_SQL.
-  const lastEndedDebit = (condition: ReturnType<Tx>) => tx`
-    SELECT d.seq, d.total_before + CASE d.state WHEN 'taken' THEN d.amount ELSE 0 END AS total
-    FROM debits d WHERE d.account_id = asked.id AND d.state <> 'begun' ${condition} ORDER BY d.seq DESC LIMIT 1`;
   // One statement, and so one snapshot: the balance includes exactly the credits and debits counted here. `now()` is the start of the
   // transaction, before the wallets were read. A credit marked as applied before it had reached its wallet by then; if the wallet
   // lacks it, Redis lost it. Sub-selects per account, because a join without statistics of `balances` read the whole table for
@@ -270,7 +269,6 @@ async function selectSettled(tx: Tx, wallets: ReadonlyMap<string, Wallet>): Prom
              AS "balanceMicros",
            m.missing AS "missingCreditsMicros", m.lost AS "lostCreditsMicros",
            coalesce(debit.seq, 0) AS "debitSeq", coalesce(debit.total, 0) AS "debitedMicros",
-           coalesce(before.total, 0) AS "debitedBeforeMicros",
            (SELECT d.seq FROM debits d WHERE d.account_id = asked.id AND d.state = 'begun') AS "begunDebitSeq",
            (SELECT json_object_agg(f.service_id, f.used) FROM free_usage f WHERE f.account_id = asked.id) AS free
     FROM unnest(${ids}::uuid[], ${seqs}::bigint[]) AS asked (id, seq)
@@ -278,7 +276,6 @@ async function selectSettled(tx: Tx, wallets: ReadonlyMap<string, Wallet>): Prom
       SELECT coalesce(sum(c.amount), 0)::bigint AS missing,
              coalesce(sum(c.amount) FILTER (WHERE c.applied_at < now()), 0)::bigint AS lost
       FROM credits c WHERE c.account_id = asked.id AND c.seq > asked.seq) m
-    LEFT JOIN LATERAL (${lastEndedDebit(tx``)}) debit ON true
-    LEFT JOIN LATERAL (${lastEndedDebit(tx`AND d.ended_at < now()`)}) before ON true`;
+    LEFT JOIN LATERAL (${tx.text(LAST_ENDED_DEBIT_SQL)}) debit ON true`;
   return new Map(rows.map(({ id, free, ...row }) => [id, { ...row, freeUsed: new Map(Object.entries(free ?? {})) }]));
 }

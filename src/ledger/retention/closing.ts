@@ -14,23 +14,16 @@ import type { PostgresSession } from '../../platform/postgres.ts';
  */
 
 /**
- * Longest wait for the locks of `closeDay`. Whoever wants to use `calls` meanwhile waits behind it: flushes and pages, never calls.
+ * Longest wait for the locks of `closeDay`. Flushes and pages that want `calls` meanwhile wait behind it; calls of buyers never do.
  * While it waits it has changed nothing, so giving up costs nothing.
  */
 const LOCK_WAIT_MS = 100;
 
 /** A day as YYYY-MM-DD, and its partition. Null: its calls are in the default partition. */
-export type DueDay = { readonly day: string; readonly partition: string | null };
+type DueDay = { readonly day: string; readonly partition: string | null };
 
 /** Sums over the calls of a day. Amounts in micro-USD. */
 export type DaySums = { readonly calls: number; readonly amount: number; readonly fees: number };
-
-/** The sums by hour lack calls that are stored (`isRolledUp`). As long as they do, no call may go. */
-export class NotRolledUp extends Error {
-  constructor() {
-    super('calls of an older version are not in the sums by hour yet');
-  }
-}
 
 /** Days that have calls or a partition, with the name of the partition. */
 const DAYS_SQL = `
@@ -43,6 +36,35 @@ SELECT day, partition FROM (
   WHERE i.inhparent = 'calls'::regclass
   UNION ALL SELECT min(day), min(day) + 1, NULL FROM calls_default
 ) AS days WHERE upper = day + 1`;
+
+/**
+ * The `count`-th newest day that has calls in `calls`, as YYYY-MM-DD; null when fewer days have any. It counts rows of `calls`, not
+ * sums by hour: free MCP messages are calls, too, and are in no sum. Each partition is asked whether it has a row, from the newest
+ * on, so it reads some 40 rows, or as many as there are partitions.
+ */
+export async function newestDayWithCalls(session: PostgresSession, count: number): Promise<string | null> {
+  const days = await session.query<DueDay>(
+    `WITH RECURSIVE unprepared AS (
+       SELECT max(day) AS day FROM calls_default
+       UNION ALL SELECT (SELECT max(day) FROM calls_default WHERE day < u.day) FROM unprepared u WHERE day IS NOT NULL)
+     SELECT to_char(day, 'YYYY-MM-DD') AS day, partition FROM (
+       SELECT day, partition FROM (${DAYS_SQL}) AS days WHERE partition IS NOT NULL
+       UNION ALL (SELECT day, NULL FROM unprepared WHERE day IS NOT NULL LIMIT $1::int)
+     ) AS days ORDER BY 1 DESC`,
+    [count],
+  );
+  const found = new Set<string>();
+  for (const { day, partition } of days) {
+    if (partition === null || (await hasRow(session, partition))) found.add(day);
+    if (found.size === count) return day;
+  }
+  return null;
+}
+
+async function hasRow(session: PostgresSession, partition: string): Promise<boolean> {
+  const rows = await session.query<{ used: boolean }>(`SELECT EXISTS (SELECT FROM ${partition}) AS used`);
+  return rows[0]?.used === true;
+}
 
 /** The oldest day before `limitDay` that is still in `calls`. */
 export async function nextDueDay(session: PostgresSession, limitDay: string): Promise<DueDay | null> {
@@ -74,7 +96,7 @@ export async function selectClosedDays(session: PostgresSession): Promise<string
 }
 
 /** The table that has the calls of a closed day. */
-export function closedTable(day: string): string {
+function closedTable(day: string): string {
   assert(/^\d{4}-\d{2}-\d{2}$/.test(day), 'a day is YYYY-MM-DD');
   return `calls_closed_${day.replaceAll('-', '')}`;
 }
@@ -83,12 +105,10 @@ export function closedTable(day: string): string {
  * Closes a day.
  *
  * @throws PostgresError 55P03 when the locks were not free within `LOCK_WAIT_MS`
- * @throws NotRolledUp
  */
 export async function closeDay(session: PostgresSession, { day, partition }: DueDay): Promise<void> {
   await session.transaction(async () => {
     await session.query(`SET LOCAL lock_timeout = ${LOCK_WAIT_MS}`);
-    await checkRolledUp(session);
     if (partition === null) await makeClosedTable(session, day);
     else {
       // CONCURRENTLY is not possible: Postgres refuses it for a table that has a default partition.
@@ -97,7 +117,6 @@ export async function closeDay(session: PostgresSession, { day, partition }: Due
     }
     // From here on no flush is under way that has stored, or could store, a call of the day.
     await takeFromDefault(session, day);
-    await checkRolledUp(session);
     await session.query(
       `INSERT INTO closed_days (day) VALUES ($1::date)
        ON CONFLICT (day) DO UPDATE SET closed_at = now(), file_sha256 = NULL, dropped_at = NULL`,
@@ -120,11 +139,6 @@ async function takeFromDefault(session: PostgresSession, day: string): Promise<v
     `WITH taken AS (DELETE FROM calls_default WHERE day = '${day}' RETURNING *)
      INSERT INTO ${closedTable(day)} SELECT * FROM taken`,
   );
-}
-
-async function checkRolledUp(session: PostgresSession): Promise<void> {
-  const rows = await session.query<{ waits: boolean }>('SELECT EXISTS (SELECT FROM rollup_backlog) AS waits');
-  if (rows[0]?.waits !== false) throw new NotRolledUp();
 }
 
 async function refuseBeforeHorizon(session: PostgresSession): Promise<void> {

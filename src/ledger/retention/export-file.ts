@@ -61,8 +61,15 @@ export async function exportDay(
     throw new Error(`the export of ${day.day} has ${text(sums)}, but the database has ${text(day.expected)}`);
   }
   const manifest = {
-    ...{ format: 1 as const, installation: day.installation, day: day.day, file: fileName(day.day) },
-    ...{ calls, amount, fees, bytes, sha256 },
+    format: 1 as const,
+    installation: day.installation,
+    day: day.day,
+    file: fileName(day.day),
+    calls,
+    amount,
+    fees,
+    bytes,
+    sha256,
   };
   await writeWhole(path.join(dir, manifestName(day.day)), (temporary) =>
     writeFile(temporary, `${JSON.stringify(manifest, null, 2)}\n`, { flag: 'wx' }),

@@ -6,7 +6,7 @@ import type { PostgresSession, Sql, Tx } from '../../platform/postgres.ts';
  * and no call of such a day is stored any more.
  */
 
-const HORIZON_SQL = 'SELECT max(day) + 1 AS horizon FROM closed_days';
+export const HORIZON_SQL = 'SELECT max(day) + 1 AS horizon FROM closed_days';
 
 /** 00:00 UTC of the horizon in ms; null as long as nothing was dropped. It never goes back. */
 export async function readHorizonMs(from: Sql | Tx | PostgresSession): Promise<number | null> {

@@ -1,12 +1,12 @@
+import { Job, type JobOptions } from '../../platform/job.ts';
 import { PostgresSession, sqlState } from '../../platform/postgres.ts';
-import { overWithin, Sleeper } from '../../platform/timing.ts';
 import { RETENTION_LOCK } from '../locks.ts';
 import {
   closeDay,
   countOverdueDays,
   type DaySums,
   dropDay,
-  NotRolledUp,
+  newestDayWithCalls,
   nextDueDay,
   readClosedDay,
   selectClosedDays,
@@ -15,6 +15,13 @@ import {
 import { checkExportDir, exportDay, type Manifest } from './export-file.ts';
 
 const DAY_MS = 86_400_000;
+/**
+ * Newest days with calls that are never closed, whatever the clock says. A clock that jumped ahead, of this machine and of Postgres,
+ * makes every day look old, and a day that was closed takes no calls ever again: once the clock is corrected, those of today would be
+ * charged and rejected. This leaves today and what is around it open. The wrong clock itself makes days with calls, but only one a
+ * day. USAGE_RETENTION_DAYS cannot be less than this (config.ts).
+ */
+const KEPT_DAYS = 30;
 /** Time from one look to the next. A day becomes due once a day. */
 const EVERY_MS = 600_000;
 /** First look after a start: the events that wait come first. */
@@ -23,8 +30,7 @@ const FIRST_MS = 30_000;
 const RETRY_MS = 5_000;
 /** Share of the time in which the job works, when many days are due: calls and pages come first. */
 const BUSY_SHARE = 0.2;
-const LONGEST_PAUSE_MS = 60_000;
-const STOP_MS = 2_000;
+const LONGEST_REST_MS = 60_000;
 /** Bounds one statement. A day of ten million calls is summed in seconds. */
 const STATEMENT_MS = 600_000;
 const SESSION_SETTINGS = {
@@ -40,6 +46,8 @@ const SESSION_SETTINGS = {
 /** Calls that one query reads for an export: about 2 MB. */
 const PAGE_CALLS = 5_000;
 const LOCK_NOT_AVAILABLE = '55P03';
+/** No day with calls is before it. */
+const NO_DAY = '0001-01-01';
 
 export type RetentionJobOptions = {
   /** The job opens its own connection, not through PgBouncer: a lock of the session says which process does the work. */
@@ -49,33 +57,46 @@ export type RetentionJobOptions = {
   readonly retentionDays: number;
   /** Folder for the files of days that are dropped; null: they are dropped without one. */
   readonly exportDir: string | null;
+  /** Newest days with calls that are never closed. Default: `KEPT_DAYS`. */
+  readonly keptDays?: number;
   readonly firstMs?: number;
   readonly everyMs?: number;
   readonly retryMs?: number;
   readonly now?: () => number;
   /** Called when a day is closed and when it is exported. Tests kill the process here. */
   readonly afterStep?: (step: 'closed' | 'exported', day: string) => Promise<void> | void;
-  readonly log: { warn(fields: object, message: string): void; info(fields: object, message: string): void };
+  readonly log: JobOptions['log'];
 };
 
-/** How a round ended: all is done; another process is at it; a lock was not free, so try again soon; the sums by hour come first. */
-export type RoundEnd = 'done' | 'elsewhere' | 'locked' | 'not rolled up';
+/** How a round ended: all is done; another process is at it; a lock was not free, so try again soon. */
+export type RoundEnd = 'done' | 'elsewhere' | 'locked';
 
 /**
- * Drops the calls of days older than the retention: closes a day, exports it if asked, and drops it, then the next. A day that was
- * closed by a process that died is exported and dropped first. Of several writers, the one with the lock works.
+ * Drops the calls of days older than the retention and than the newest `KEPT_DAYS` days with calls: closes a day, exports it if asked,
+ * and drops it, then the next. A day that was closed by a process that died is exported and dropped first. Of several writers, the one
+ * with the lock works.
  */
-export class RetentionJob {
+export class RetentionJob extends Job {
   readonly #options: RetentionJobOptions;
-  readonly #sleeper = new Sleeper();
-  readonly #stopping = new AbortController();
   #session: PostgresSession | null = null;
-  #running: Promise<void> | null = null;
-  #failing = false;
+  /** Rounds in a row that found the locks taken. */
+  #tries = 0;
   #droppedDays = 0;
   #overdueDays = 0;
 
   constructor(options: RetentionJobOptions) {
+    const { firstMs = FIRST_MS, everyMs = EVERY_MS, log } = options;
+    super({
+      firstMs,
+      everyMs,
+      busyShare: BUSY_SHARE,
+      longestRestMs: LONGEST_REST_MS,
+      log,
+      messages: {
+        failing: 'cannot drop the calls of days past USAGE_RETENTION_DAYS now: retrying',
+        again: 'can drop the calls of days past USAGE_RETENTION_DAYS again',
+      },
+    });
     this.#options = options;
   }
 
@@ -84,51 +105,29 @@ export class RetentionJob {
     return this.#droppedDays;
   }
 
-  /** Days that should be gone and were still stored at the end of this job's last round. */
+  /** Days that should be gone and were still stored at the end of this job's last round. A day kept by `KEPT_DAYS` should not be. */
   get overdueDays(): number {
     return this.#overdueDays;
   }
 
-  start(): void {
-    if (this.#options.retentionDays > 0) this.#running ??= this.#run();
+  override start(): void {
+    if (this.#options.retentionDays > 0) super.start();
   }
 
   /** Ends after the statement under way, or after `timeoutMs`. What is not done is done by the next process. */
-  async stop(timeoutMs = STOP_MS): Promise<void> {
-    this.#stopping.abort();
-    this.#sleeper.wake();
-    if (this.#running !== null) await overWithin(this.#running, timeoutMs);
+  override async stop(timeoutMs?: number): Promise<void> {
+    await super.stop(timeoutMs);
     this.#session?.close();
   }
 
-  get #isStopping(): boolean {
-    return this.#stopping.signal.aborted;
-  }
-
-  async #run(): Promise<void> {
-    const { firstMs = FIRST_MS, everyMs = EVERY_MS, retryMs = RETRY_MS } = this.#options;
-    let pauseMs = firstMs;
-    let tries = 0;
-    while (!this.#isStopping) {
-      await this.#sleeper.sleep(pauseMs);
-      if (this.#isStopping) return;
-      tries = (await this.#round()) === 'locked' ? tries + 1 : 0;
-      pauseMs = tries === 0 ? everyMs : Math.min(everyMs, retryMs * 2 ** (tries - 1));
-    }
-  }
-
-  /** A round that fails is logged once, and leaves everything to the next. */
-  async #round(): Promise<RoundEnd | 'failed'> {
-    try {
-      const end = await this.runOnce();
-      this.#failing = false;
-      return end;
-    } catch (error) {
-      if (!this.#failing && !this.#isStopping)
-        this.#options.log.warn({ err: error }, 'cannot drop the calls of days past USAGE_RETENTION_DAYS now: retrying');
-      this.#failing = true;
-      return 'failed';
-    }
+  protected override async round(): Promise<void> {
+    const { everyMs = EVERY_MS, retryMs = RETRY_MS } = this.#options;
+    const tries = this.#tries;
+    // Also when the round fails.
+    this.#tries = 0;
+    if ((await this.runOnce()) !== 'locked') return;
+    this.#tries = tries + 1;
+    this.nextIn(Math.min(everyMs, retryMs * 2 ** tries));
   }
 
   /** Makes one round. */
@@ -153,28 +152,33 @@ export class RetentionJob {
   async #work(session: PostgresSession): Promise<RoundEnd> {
     const limitDay = await this.#limitDay(session);
     try {
-      for (const day of await selectClosedDays(session)) await this.#paced(() => this.#drop(session, day));
+      for (const day of await selectClosedDays(session)) {
+        if (this.stopping.aborted) return 'done';
+        await this.paced(() => this.#drop(session, day));
+      }
       for (;;) {
         const due = await nextDueDay(session, limitDay);
-        if (due === null || this.#isStopping) return 'done';
+        if (due === null || this.stopping.aborted) return 'done';
         await closeDay(session, due);
         await this.#options.afterStep?.('closed', due.day);
-        await this.#paced(() => this.#drop(session, due.day));
+        await this.paced(() => this.#drop(session, due.day));
       }
     } catch (error) {
       if (sqlState(error) === LOCK_NOT_AVAILABLE) return 'locked';
-      if (error instanceof NotRolledUp) return 'not rolled up';
       throw error;
     } finally {
       if (session.open) this.#overdueDays = await countOverdueDays(session, limitDay);
     }
   }
 
-  /** The first day that is kept. By the earlier of two clocks: a clock that is ahead must not drop anything. */
+  /** The first day that is kept. By the earlier of two clocks, and of these days: a clock that is ahead must not drop much. */
   async #limitDay(session: PostgresSession): Promise<string> {
+    const { now, retentionDays, keptDays = KEPT_DAYS } = this.#options;
     const rows = await session.query<{ ms: number }>('SELECT (extract(epoch FROM now()) * 1000)::bigint AS ms');
-    const nowMs = this.#options.now?.() ?? Math.min(Date.now(), rows[0]?.ms as number);
-    return new Date(nowMs - this.#options.retentionDays * DAY_MS).toISOString().slice(0, 10);
+    const nowMs = now?.() ?? Math.min(Date.now(), rows[0]?.ms as number);
+    const limitDay = new Date(nowMs - retentionDays * DAY_MS).toISOString().slice(0, 10);
+    const keptFrom = keptDays === 0 ? limitDay : ((await newestDayWithCalls(session, keptDays)) ?? NO_DAY);
+    return [limitDay, keptFrom].sort()[0] as string;
   }
 
   async #drop(session: PostgresSession, day: string): Promise<void> {
@@ -191,14 +195,6 @@ export class RetentionJob {
     const { exportDir, installation } = this.#options;
     if (exportDir === null) return null;
     const lines = readClosedDay(session, day, PAGE_CALLS);
-    return exportDay(exportDir, { installation, day, expected }, lines, this.#stopping.signal);
-  }
-
-  async #paced(work: () => Promise<void>): Promise<void> {
-    if (this.#isStopping) return;
-    const startedAt = performance.now();
-    await work();
-    const pauseMs = ((performance.now() - startedAt) * (1 - BUSY_SHARE)) / BUSY_SHARE;
-    if (!this.#isStopping) await this.#sleeper.sleep(Math.min(pauseMs, LONGEST_PAUSE_MS));
+    return exportDay(exportDir, { installation, day, expected }, lines, this.stopping);
   }
 }

@@ -1,6 +1,6 @@
 import type { Settlement } from '../usage-event.ts';
 
-/** What became of a call, as statistics see it: the columns of `service_hours` of which each call is in exactly one. */
+/** How a call ended, as statistics see it: the columns of `service_hours` of which each call is in exactly one. */
 export const CALL_CLASSES = [
   'succeeded',
   'caller_errors',
@@ -36,10 +36,10 @@ const CLASS_OF_OUTCOME: Readonly<Record<string, CallClass>> = {
 const CALLER_LEFT = 499;
 
 /**
- * The class of a call. A caller who left before the response began counts as that, whatever became of the call afterwards. A
+ * The class of a call. A caller who left before the response began counts as that, however the call ended afterwards. A
  * completed call with a status of 5xx does not occur, since 5xx is refunded; if it did, the service would have failed.
  *
- * `CLASS_SQL` says the same in SQL. Tested by test/ledger/rollups/call-class.test.ts.
+ * Tested by test/ledger/rollups/hours.test.ts.
  */
 export function classOf({ outcome, status }: Pick<Settlement, 'outcome' | 'status'>): CallClass {
   if (status === CALLER_LEFT) return 'caller_left';
@@ -47,13 +47,3 @@ export function classOf({ outcome, status }: Pick<Settlement, 'outcome' | 'statu
   if (status < 400) return 'succeeded';
   return status < 500 ? 'caller_errors' : 'upstream_5xx';
 }
-
-const CASES = Object.entries(CLASS_OF_OUTCOME).map(([outcome, name]) => `WHEN '${outcome}' THEN '${name}'`);
-
-/** `classOf` as an expression on columns of `calls`. */
-export const CLASS_SQL = `CASE
-  WHEN status = ${CALLER_LEFT} THEN 'caller_left'
-  WHEN outcome <> 'completed' THEN CASE outcome ${CASES.join(' ')} ELSE 'unavailable' END
-  WHEN status < 400 THEN 'succeeded'
-  WHEN status < 500 THEN 'caller_errors'
-  ELSE 'upstream_5xx' END`;

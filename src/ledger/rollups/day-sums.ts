@@ -1,6 +1,6 @@
 import { arrayLiterals } from '../writing/array-literal.ts';
-import { AMOUNT_PARAMETERS, LATENCY_PARAMETERS } from './days-sql.ts';
 import type { Hours, ServiceHour } from './hour-sums.ts';
+import { SERVICE_AMOUNTS, SERVICE_LATENCIES } from './sum-tables.ts';
 
 const HOURS_PER_DAY = 24;
 
@@ -10,13 +10,13 @@ export function roundedAmount(amount: number): number {
   return Math.floor(amount / unit) * unit;
 }
 
-/** The latencies of all pages of a batch: one array literal for each of LATENCY_PARAMETERS. */
+/** The latencies of all pages of a batch: one array literal for each column of `service_latencies`. */
 export const latencyColumns = (pages: readonly Hours[]): string[] =>
-  columnsOf(pages, ({ buckets }) => countOf(buckets), LATENCY_PARAMETERS.length);
+  columnsOf(pages, ({ buckets }) => countOf(buckets), SERVICE_LATENCIES.columns.length);
 
-/** The amounts of all pages of a batch: one array literal for each of AMOUNT_PARAMETERS. */
+/** The amounts of all pages of a batch: one array literal for each column of `service_amounts`. */
 export const amountColumns = (pages: readonly Hours[]): string[] =>
-  columnsOf(pages, ({ amounts }) => roundedCounts(countOf(amounts)), AMOUNT_PARAMETERS.length);
+  columnsOf(pages, ({ amounts }) => roundedCounts(countOf(amounts)), SERVICE_AMOUNTS.columns.length);
 
 /** How often each value occurs, by service and day. */
 function columnsOf(pages: readonly Hours[], counts: (hour: ServiceHour) => Map<number, number>, columns: number) {

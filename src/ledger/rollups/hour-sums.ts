@@ -1,8 +1,13 @@
 import type { UsageEvent } from '../usage-event.ts';
 import { arrayLiterals, quoted } from '../writing/array-literal.ts';
 import { CALL_CLASSES, type CallClass, classOf, SERVICE_FAILURES } from './call-class.ts';
-import { KEY_PARAMETERS, SERVICE_PARAMETERS } from './hours-sql.ts';
 import { bucketOf } from './latency-buckets.ts';
+import { KEY_HOURS, SERVICE_HOURS } from './sum-tables.ts';
+
+/** What sums read of a call, besides what was charged for it. */
+export type SummedCall = Settled &
+  Pick<UsageEvent, 'accountId' | 'keyId' | 'providerId' | 'serviceId' | 'freeTier' | 'admittedAtMs'>;
+type Settled = Pick<UsageEvent, 'outcome' | 'status' | 'latencyUs'>;
 
 const HOUR_MS = 3_600_000;
 const INDEX_OF_CLASS = new Map(CALL_CLASSES.map((name, i) => [name, i]));
@@ -34,7 +39,7 @@ export class ServiceHour {
     this.next = next;
   }
 
-  add(event: UsageEvent, callClass: CallClass, free: number, amount: number, fee: number): void {
+  add(event: SummedCall, callClass: CallClass, free: number, amount: number, fee: number): void {
     this.calls++;
     if (event.outcome === 'completed') this.completed++;
     this.freeCalls += free;
@@ -97,7 +102,7 @@ export class KeyHour {
     this.next = next;
   }
 
-  add({ latencyUs, admittedAtMs }: UsageEvent, callClass: CallClass, free: number, amount: number): void {
+  add({ latencyUs, admittedAtMs }: SummedCall, callClass: CallClass, free: number, amount: number): void {
     this.calls++;
     this.freeCalls += free;
     if (callClass === 'succeeded') {
@@ -129,14 +134,14 @@ export class KeyHour {
 }
 
 /**
- * The sums by hour over the counted calls of one page. `serviceSumsOf` and `keySumsOf` make the same in SQL.
- * Tested by test/ledger/writing/flush.test.ts.
+ * The sums by hour over counted calls. Tested by test/ledger/writing/flush.test.ts, and against sums in SQL by
+ * test/ledger/rollups/hours.test.ts.
  */
 export class HourSums {
   readonly #services = new Map<string, ServiceHour>();
   readonly #keys = new Map<string, KeyHour>();
 
-  add(event: UsageEvent, amount: number, fee: number): void {
+  add(event: SummedCall, amount: number, fee: number): void {
     const hour = Math.floor(event.admittedAtMs / HOUR_MS);
     const callClass = classOf(event);
     const free = event.freeTier && event.outcome === 'completed' ? 1 : 0;
@@ -145,7 +150,7 @@ export class HourSums {
   }
 
   /** The provider is part of the match, because earnings are made from these sums as well. */
-  #serviceHour({ serviceId, providerId }: UsageEvent, hour: number): ServiceHour {
+  #serviceHour({ serviceId, providerId }: SummedCall, hour: number): ServiceHour {
     const first = this.#services.get(serviceId);
     for (let at = first; at !== undefined; at = at.next) {
       if (at.hour === hour && at.providerId === providerId) return at;
@@ -156,7 +161,7 @@ export class HourSums {
   }
 
   /** The account is part of the match, because what a buyer pays is made from these sums as well. */
-  #keyHour(event: UsageEvent, hour: number): KeyHour {
+  #keyHour(event: SummedCall, hour: number): KeyHour {
     const { keyId, serviceId, accountId } = event;
     const first = this.#keys.get(keyId);
     for (let at = first; at !== undefined; at = at.next) {
@@ -200,13 +205,13 @@ function merged<T extends { plus(other: T): T }>(all: readonly T[], nameOf: (sum
   return Array.from(byName.values());
 }
 
-/** The sums by key of all pages of a batch: one array literal for each of KEY_PARAMETERS. */
+/** The sums by key of all pages of a batch: one array literal for each column of `key_hours`. */
 export function keyColumns(pages: readonly Hours[]): string[] {
   const rows = merged(
     pages.flatMap(({ keys }) => keys),
     ({ keyId, hour, serviceId }) => `${keyId} ${hour} ${serviceId}`,
   );
-  return arrayLiterals(rows, KEY_PARAMETERS.length, (k, add) => {
+  return arrayLiterals(rows, KEY_HOURS.columns.length, (k, add) => {
     add(0, quoted(k.keyId));
     add(1, k.hour);
     add(2, k.serviceId);
@@ -223,13 +228,13 @@ export function keyColumns(pages: readonly Hours[]): string[] {
   });
 }
 
-/** The sums by service of all pages of a batch: one array literal for each of SERVICE_PARAMETERS. */
+/** The sums by service of all pages of a batch: one array literal for each column of `service_hours`. */
 export function serviceColumns(pages: readonly Hours[]): string[] {
   const rows = merged(
     pages.flatMap(({ services }) => services),
     ({ serviceId, hour }) => `${serviceId} ${hour}`,
   );
-  return arrayLiterals(rows, SERVICE_PARAMETERS.length, (s, add) => {
+  return arrayLiterals(rows, SERVICE_HOURS.columns.length, (s, add) => {
     [s.serviceId, s.hour, s.providerId, s.calls, s.completed, s.freeCalls, ...s.classes].forEach((value, i) => {
       add(i, value);
     });

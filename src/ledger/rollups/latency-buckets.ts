@@ -14,7 +14,7 @@ const LOWEST_US = 1_000;
 /** The last bucket has all latencies from 1 h 2 min on (1 ms times RATIO to the 83rd). */
 const BOUNDS = 84;
 
-/** The lower bounds of all buckets but the first, in microseconds, ascending. Whole numbers, so that SQL compares the same. */
+/** The lower bounds of all buckets but the first, in microseconds, ascending. */
 const BOUNDS_US: readonly number[] = Array.from({ length: BOUNDS }, (_, i) => Math.round(LOWEST_US * RATIO ** i));
 
 export const BUCKETS = BOUNDS + 1;
@@ -39,10 +39,6 @@ export function countLatency(histogram: Float64Array, latencyUs: number): void {
   const bucket = bucketOf(latencyUs);
   histogram[bucket] = (histogram[bucket] as number) + 1;
 }
-
-/** `bucketOf` in SQL, for a column or expression of type `bigint`. */
-export const bucketSql = (latencyUs: string): string =>
-  `width_bucket(${latencyUs}, '{${BOUNDS_US.join(',')}}'::bigint[])`;
 
 /**
  * About the latency, in microseconds, that the share `q` of the counted calls did not exceed: the geometric mean of the bounds of

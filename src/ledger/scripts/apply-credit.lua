@@ -12,15 +12,13 @@
   After NOT_LOADED the credit is not safe yet: a load under way may have read Postgres before the credit was committed. So
   `CreditWallets` loads the wallet itself, and tries again.
 ]]
-local MAX = 9007199254740991
+--- @include "includes/integer.lua"
 local wallet = redis.pcall('HMGET', KEYS[1], 'balance', 'credit_seq')
 if wallet.err then return string.find(wallet.err, 'WRONGTYPE', 1, true) and { 3, 0 } or wallet end
 -- A wallet without a balance is not loaded, even if somebody wrote other fields into it: a credit must not create a wallet.
 if not wallet[1] then return { 2, 0 } end
-local found = wallet[2]
-if not found then return { 3, 0 } end
-local last, seq = tonumber(found), tonumber(ARGV[1])
-if not last or last > MAX or string.format('%d', last) ~= found then return { 3, 0 } end
+local last, seq = integer(wallet[2]), tonumber(ARGV[1])
+if not last then return { 3, 0 } end
 if last >= seq then return { 0, last } end
 if last + 1 ~= seq then return { 1, last } end
 local balance = redis.pcall('HINCRBY', KEYS[1], 'balance', ARGV[2])
@@ -28,7 +26,7 @@ if type(balance) ~= 'number' then
   local is_damage = string.find(balance.err, 'not an integer', 1, true) or string.find(balance.err, 'would overflow', 1, true)
   return is_damage and { 3, last } or balance
 end
-if balance > MAX or balance < -MAX then
+if balance > 9007199254740991 or balance < -9007199254740991 then
   redis.call('HINCRBY', KEYS[1], 'balance', string.format('%d', -ARGV[2]))
   return { 3, last }
 end

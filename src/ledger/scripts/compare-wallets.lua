@@ -8,8 +8,9 @@
   Reply  {now (ms), ids of the oldest and the youngest stream entry ('' and '' if there is none),
           {usage_id, hold, usage_id, hold, …} of these accounts,
           {field, value, …} of each wallet: empty when it is not loaded, {'balance', ''} when its key is not a hash,
-          number of holds that are damaged or of a newer version (formats: see batch.lua), whose accounts cannot be known}
+          number of holds that are damaged or of another version, whose accounts cannot be known}
 ]]
+--- @include "includes/read-hold.lua"
 local call = redis.call
 local ticket = ARGV[1]
 local asked = {}
@@ -19,9 +20,8 @@ local holds, n, unread = {}, 0, 0
 local open = call('HGETALL', KEYS[1])
 for i = 1, #open, 2 do
   local hold = open[i + 1]
-  local start = string.sub(hold, 1, 3) == 'v1\t' and 4 or 1
-  local amount, account = string.match(hold, '^(%d+)\t[01]\t%d+\t[^\t]*\t([^\t]*)\t[^\t]*\t[^\t]*\t', start)
-  if not amount or #amount > 16 then
+  local amount, _, _, account = read_hold(hold)
+  if not amount then
     -- A tombstone has no account and no money, so it is not counted.
     if string.sub(hold, 1, 2) ~= 'x\t' then unread = unread + 1 end
   elseif asked[account] then

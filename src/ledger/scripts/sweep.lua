@@ -5,11 +5,11 @@
 
   KEYS   [1] open, [2] lease, [3] usage, then the wallet of each candidate
   ARGV   [1] maximum age of a lease (ms), [2] maximum age of a tombstone (ms), [3] settlement of a swept call, [4] time at which
-         leases are judged, by Redis's clock (ms), [5] the only Redis process (run_id) to sweep in, or '' for any, then usage_id of
-         each candidate
+         leases are judged, by Redis's clock (ms), [5] the only Redis to sweep in, as run_id and master_replid with a space between
+         them, or '' for any, then usage_id of each candidate
   Reply  {number of holds swept, usage_id of each call that was swept although its damaged wallet got nothing back}
 
-  A hold that is damaged, or of a newer version, is left as it is (formats: see batch.lua). If the stream refuses an event, nothing
+  A hold that is damaged, or of another version, is left as it is. If the stream refuses an event, nothing
   of that hold is changed, and the script ends with the error; holds before it stay swept.
 
   An instance without a lease is not dead yet: Redis may have come back without its leases while the gateway lives. The script
@@ -17,8 +17,10 @@
 
   Leases are judged as of ARGV[4], not as of now: if the whole machine slept between the sweeper's reading of that time and this
   script, the living gateways slept as well and could not renew. ARGV[5] is there because a Redis that restarted after the sweeper's
-  checks may have an older state than Postgres, with holds of calls that are stored. Sweeping those would refund them.
+  checks, or was a replica since, may have an older state than Postgres, with holds of calls that are stored. Sweeping those would refund them.
 ]]
+--- @include "includes/read-hold.lua"
+--- @include "includes/give-back.lua"
 local call = redis.call
 local open, lease, usage = KEYS[1], KEYS[2], KEYS[3]
 local lease_ms, tombstone_ms, settlement = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
@@ -27,20 +29,11 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local judged_at = math.min(now, tonumber(ARGV[4]))
 local reply = { 0 }
 
-if ARGV[5] ~= '' and not string.find(call('INFO', 'server'), 'run_id:' .. ARGV[5], 1, true) then return reply end
-
--- @return whether the wallet needs nothing more: it got back what the hold took, or it is not loaded (a load includes the refund)
-local function give_back(wallet, amount, free, service)
-  local field, back = 'balance', amount
-  if free == '1' then
-    field, back = 'free:' .. service, '-1'
-  elseif amount == '0' then
-    return true
-  end
-  local loaded = redis.pcall('HEXISTS', wallet, 'balance')
-  if loaded == 0 then return true end
-  return loaded == 1 and type(redis.pcall('HINCRBY', wallet, field, back)) == 'number'
+local function data_id()
+  local info = call('INFO', 'server', 'replication')
+  return (string.match(info, 'run_id:(%x+)') or '') .. ' ' .. (string.match(info, 'master_replid:(%x+)') or '')
 end
+if ARGV[5] ~= '' and ARGV[5] ~= data_id() then return reply end
 
 -- A lease that cannot be read counts as missing. So does a lease in the future: Redis's clock has gone back since.
 local function has_run_out(instance)
@@ -52,10 +45,8 @@ end
 
 -- The event is added first: if the stream refuses it, nothing has changed yet. The hold is deleted last.
 local function sweep(id, hold, wallet)
-  local start = string.sub(hold, 1, 3) == 'v1\t' and 4 or 1
-  local amount, free, instance, service =
-    string.match(hold, '^(%d+)\t([01])\t%d+\t([^\t]*)\t[^\t]*\t[^\t]*\t([^\t]*)\t', start)
-  if not amount or #amount > 16 or not has_run_out(instance) then return end
+  local amount, free, instance, _, service = read_hold(hold)
+  if not amount or not has_run_out(instance) then return end
   call('XADD', usage, '*', 'e1', id .. '\t' .. hold .. '\t' .. settlement)
   if not give_back(wallet, amount, free, service) then reply[#reply + 1] = id end
   call('HDEL', open, id)

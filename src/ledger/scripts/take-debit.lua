@@ -8,7 +8,7 @@
   ARGV   [1] number of the debit within its account, [2] what all earlier debits have taken (micro-USD), [3] amount (micro-USD)
   Reply  {outcome, balance (micro-USD)}. Outcomes (mirrored in ledger/wallets/debit-wallets.ts):
            0 TAKEN now or before   1 REFUSED now or before   2 NOT_LOADED
-           3 DAMAGED: the wallet is no hash, or a number in it is no integer within 2^53; the wallet was left as it is
+           3 DAMAGED: the wallet is no hash, or a number in it is missing or no integer within 2^53; the wallet was left as it is
            4 UNKNOWN: the wallet has decided a later debit, or another one with this number. Postgres must have the outcome
 
   ARGV[2] comes from Postgres, where every earlier debit has ended. If the wallet has taken less, Redis has lost a debit; if it
@@ -16,22 +16,14 @@
   enters the wallet here, before the decision. That, and a repair that was planned before this debit, would correct the same
   difference twice, so the ticket of repair-wallet.lua goes.
 ]]
+--- @include "includes/integer.lua"
 local MAX = 9007199254740991
-local function integer(text)
-  local number = tonumber(text)
-  if not number or number > MAX or number < -MAX or string.format('%d', number) ~= text then return nil end
-  return number
-end
 
 local found = redis.pcall('HMGET', KEYS[1], 'balance', 'debit_seq', 'debited')
 if found.err then return string.find(found.err, 'WRONGTYPE', 1, true) and { 3, 0 } or found end
 if not found[1] then return { 2, 0 } end
 local seq, before, amount = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
--- A wallet that an earlier version has loaded lacks both fields. Its balance came from Postgres after all debits up to then.
-local balance = integer(found[1])
-local last = found[2] and integer(found[2])
-local debited = found[3] and integer(found[3])
-if not found[2] and not found[3] then last, debited = seq - 1, before end
+local balance, last, debited = integer(found[1]), integer(found[2]), integer(found[3])
 if not balance or not last or not debited then return { 3, 0 } end
 
 if last > seq then return { 4, balance } end

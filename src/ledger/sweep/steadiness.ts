@@ -4,8 +4,8 @@
  */
 export const LONGEST_GAP = 2 / 3;
 
-/** What the sweeper learns from Redis in a round: which process answers, for how long it has run, and its time. */
-export type RedisReport = { readonly runId: string; readonly uptimeSeconds: number; readonly nowMs: number };
+/** What the sweeper learns from Redis in a round: which Redis answers (`dataId` of `RedisRun`), for how long it has run, and its time. */
+type RedisReport = { readonly runId: string; readonly uptimeSeconds: number; readonly nowMs: number };
 
 /**
  * Decides whether an expired lease proves that its gateway is dead. Just after Redis was away (a partition, a file being loaded, a

@@ -1,6 +1,6 @@
+import { Job, type JobOptions } from '../../platform/job.ts';
 import { isWrongType, type RedisStore } from '../../platform/redis.ts';
 import type { RedisKeys } from '../../platform/redis-keys.ts';
-import { overWithin } from '../../platform/timing.ts';
 import { type Damage, DamageLog } from '../damage-log.ts';
 import { readRedisRun, readRedisTime } from '../redis-run.ts';
 import { sweepScript } from '../scripts.ts';
@@ -12,27 +12,26 @@ const MAX_GROUP = 100;
 const SCAN_COUNT = 500;
 /** Number of shards scanned concurrently. Scanning 500 holds of each keeps Redis from other work for at most 2 ms. */
 const SHARDS_AT_ONCE = 16;
-const STOP_MS = 2_000;
 /** How long a tombstone (it marks a cancelled admission that may still arrive) is kept: far longer than any command timeout. */
 const TOMBSTONE_MS = 60_000;
 /** A lease is deleted when its last renewal is this many lease times ago and no hold names its instance. */
 const FORGET_AFTER_BOUNDS = 10;
 
-export type SweeperOptions = {
+type SweeperOptions = {
   readonly redis: RedisStore;
   readonly keys: RedisKeys;
   /** The shards to sweep. Default: all. `redis` is asked for its time and its process, so all must be in one Redis. */
   readonly shards?: readonly number[];
   /** A gateway that has not renewed its lease for this long counts as dead. */
   readonly leaseSeconds: number;
-  /** Interval at which rounds start. Default: a third of the lease. */
+  /** Pause between rounds. Default: a third of the lease. */
   readonly intervalMs?: number;
   /**
    * Whether the `Reconciler` has compared the shard's holds with Postgres since Redis has these data (`RedisRun`). A Redis that came back
    * with an older state has the holds of stored calls again, and sweeping those would refund calls that were charged.
    */
   readonly isReconciled: (shard: number, dataId: string) => boolean;
-  readonly log: { warn(fields: object, message: string): void; info(fields: object, message: string): void };
+  readonly log: JobOptions['log'];
 };
 
 /**
@@ -41,42 +40,26 @@ export type SweeperOptions = {
  *
  * A started sweeper trusts leases only while Redis answers without a gap (see `Steadiness`), and sweeps a shard only after its
  * holds were compared with Postgres. So the holds of a dead gateway are swept within one lease and two rounds of its death, or
- * of the moment when Redis came back or the sweeper started, provided that Postgres is available.
+ * of the moment when Redis came back or the sweeper started, provided that Postgres is available. After `stop` the round under way
+ * skips the shards that it has not reached yet.
  */
-export class Sweeper {
+export class Sweeper extends Job {
   readonly #options: SweeperOptions;
-  #timer: NodeJS.Timeout | null = null;
   readonly #steadiness: Steadiness;
-  #running: Promise<void> | null = null;
   #swept = 0;
   #leftAlone = 0;
   readonly #damage: DamageLog;
-  #failing = false;
 
   constructor(options: SweeperOptions) {
+    const { leaseSeconds, intervalMs = (leaseSeconds * 1000) / 3, log } = options;
+    super({
+      everyMs: intervalMs,
+      messages: { failing: 'cannot sweep now', again: 'sweeps again' },
+      log,
+    });
     this.#options = options;
-    this.#steadiness = new Steadiness(options.leaseSeconds);
-    this.#damage = new DamageLog(options.log);
-  }
-
-  start(): void {
-    if (this.#timer !== null) return;
-    const intervalMs = this.#options.intervalMs ?? (this.#options.leaseSeconds * 1000) / 3;
-    const run = () => {
-      this.#running ??= this.#round().finally(() => {
-        this.#running = null;
-      });
-    };
-    this.#timer = setInterval(run, intervalMs);
-    this.#timer.unref();
-    run();
-  }
-
-  /** Resolves when the round under way is over, or after `timeoutMs`. The round skips the shards that it has not reached yet. */
-  async stop(timeoutMs = STOP_MS): Promise<void> {
-    if (this.#timer !== null) clearInterval(this.#timer);
-    this.#timer = null;
-    if (this.#running !== null) await overWithin(this.#running, timeoutMs);
+    this.#steadiness = new Steadiness(leaseSeconds);
+    this.#damage = new DamageLog(log);
   }
 
   /** Number of holds swept since the start. */
@@ -195,12 +178,12 @@ export class Sweeper {
     shard: number,
     candidates: readonly Candidate[],
     judgedAtMs: number,
-    { redisRunId }: Trust,
+    { dataId }: Trust,
   ): Promise<number> {
     const { redis, keys, leaseSeconds } = this.#options;
     const names = [keys.open[shard] as string, keys.lease[shard] as string, keys.usage[shard] as string];
     for (const { accountId } of candidates) names.push(keys.wallet(shard, accountId));
-    const args = [String(leaseSeconds * 1000), String(TOMBSTONE_MS), ABANDONED, String(judgedAtMs), redisRunId];
+    const args = [String(leaseSeconds * 1000), String(TOMBSTONE_MS), ABANDONED, String(judgedAtMs), dataId];
     for (const { usageId } of candidates) args.push(usageId);
     const [swept, ...damaged] = (await redis.script(sweepScript, names.length, [...names, ...args])) as [
       number,
@@ -245,22 +228,19 @@ export class Sweeper {
       nowMs: await readRedisTime(redis),
     });
     return {
-      redisRunId: run.runId,
-      in: (shard) => this.#timer !== null && this.#steadiness.lasting && isReconciled(shard, run.dataId),
+      dataId: run.dataId,
+      in: (shard) => !this.stopping.aborted && this.#steadiness.lasting && isReconciled(shard, run.dataId),
     };
   }
 
-  async #round(): Promise<void> {
-    const { log } = this.#options;
+  protected override async round(): Promise<void> {
     try {
       const trust = await this.#look();
       if (this.#steadiness.lasting) await this.#sweepAll(trust);
-      this.#failing = false;
     } catch (error) {
       // The same failure (a Redis that refuses all writes, for example) may keep living gateways from renewing their leases.
       this.#steadiness.lost();
-      if (!this.#failing) log.warn({ err: error }, 'cannot sweep now');
-      this.#failing = true;
+      throw error;
     }
   }
 }
@@ -271,13 +251,13 @@ const isDamage = (error: unknown): boolean =>
 
 /** What the sweeper may rely on during a round. */
 type Trust = {
-  /** The only Redis process to sweep in; '' allows any. */
-  readonly redisRunId: string;
+  /** The only Redis to sweep in (`RedisRun`); '' allows any. */
+  readonly dataId: string;
   /** Whether the shard's holds may be swept now. If not, a later round does it. */
   readonly in: (shard: number) => boolean;
 };
 
-const BLIND_TRUST: Trust = { redisRunId: '', in: () => true };
+const BLIND_TRUST: Trust = { dataId: '', in: () => true };
 
 type Candidate = {
   readonly usageId: string;
@@ -287,10 +267,10 @@ type Candidate = {
   readonly tombstone: boolean;
 };
 
-const HOLD = /^(?:v1\t)?\d{1,16}\t[01]\t(\d+)\t([^\t]*)\t([^\t]*)\t[^\t]*\t[^\t]*\t/;
+const HOLD = /^v1\t\d{1,16}\t[01]\t(\d+)\t([^\t]*)\t([^\t]*)\t[^\t]*\t[^\t]*\t/;
 const TOMBSTONE = /^x\t\t(\d+)\t([^\t]*)$/;
 
-/** Reads a hold as batch.lua writes it, or a tombstone, which has no account. Null: damaged, or of a newer version. */
+/** Reads a hold as batch.lua writes it, or a tombstone, which has no account. Null: damaged, or of another version. */
 function readHold(usageId: string, text: string): Candidate | null {
   const hold = HOLD.exec(text);
   const found = hold ?? TOMBSTONE.exec(text);

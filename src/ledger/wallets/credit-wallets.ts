@@ -1,7 +1,9 @@
+import { Job, type JobOptions } from '../../platform/job.ts';
 import type { Sql } from '../../platform/postgres.ts';
+import { DamageLog } from '../damage-log.ts';
 import { type RedisRun, readAllRuns } from '../redis-run.ts';
 import { applyCreditScript } from '../scripts.ts';
-import { WalletRounds } from './wallet-rounds.ts';
+import { reportDamaged } from './damaged-wallets.ts';
 import { MAX_LOADS, WalletDamaged, type WalletLoader, type WalletStores } from './wallets.ts';
 
 /** Outcomes of apply-credit.lua. */
@@ -25,20 +27,23 @@ const FIRST_ACCOUNT = '00000000-0000-0000-0000-000000000000';
 /** Maximum number of credits applied concurrently in a round. */
 const PARALLEL = 50;
 
-export type CreditToApply = { readonly accountId: string; readonly seq: number; readonly amountMicros: number };
+type CreditToApply = { readonly accountId: string; readonly seq: number; readonly amountMicros: number };
 
 type Run = Pick<RedisRun, 'dataId' | 'uptimeSeconds'>;
 
-export type CreditWalletsOptions = WalletStores & {
+type CreditWalletsOptions = WalletStores & {
   readonly sql: Sql;
   readonly hydrator: WalletLoader;
-  readonly log: { warn(fields: object, message: string): void; info(fields: object, message: string): void };
+  readonly log: JobOptions['log'];
 };
 
-/** Carries credits from Postgres into loaded wallets, in the order of their numbers and each at most once. */
-export class CreditWallets {
+/**
+ * Carries credits from Postgres into loaded wallets, in the order of their numbers and each at most once. Once started, it looks every
+ * second for credits that are not known to be in their wallets.
+ */
+export class CreditWallets extends Job {
   readonly #options: CreditWalletsOptions;
-  readonly #rounds: WalletRounds;
+  readonly #damage: DamageLog;
   /** The last account of the last round. The next round starts after it, so that no account starves if a round cannot take all. */
   #after = FIRST_ACCOUNT;
   /** `dataId` of the Redis for which all credits of `#selectDoubtful` have been applied again; '': none yet. */
@@ -48,16 +53,17 @@ export class CreditWallets {
   #connections = 0;
 
   constructor(options: CreditWalletsOptions) {
-    this.#options = options;
-    this.#rounds = new WalletRounds({
-      ...options,
+    super({
       everyMs: RETRY_MS,
-      round: async () => (await this.#tryMissing()).failures,
+      firstMs: RETRY_MS,
+      log: options.log,
       messages: {
         failing: 'credits cannot be applied to their wallets now',
         again: 'credits reach their wallets again',
       },
     });
+    this.#options = options;
+    this.#damage = new DamageLog(options.log);
     options.redis.onReady(() => {
       this.#connections++;
       this.#runOfConnection = null;
@@ -66,7 +72,7 @@ export class CreditWallets {
 
   /**
    * Adds a stored credit to the wallet, after any earlier credits that the wallet lacks. Idempotent. Rejects when Redis is
-   * away; then the rounds that `start()` begins apply the credit later.
+   * away; then a round applies the credit later.
    */
   async apply({ accountId, seq, amountMicros }: CreditToApply): Promise<void> {
     for (let attempt = 0; attempt <= MAX_LOADS; attempt++) {
@@ -80,14 +86,9 @@ export class CreditWallets {
     throw new Error(`credit ${seq} of ${accountId} cannot be applied: its wallet is lost as fast as it is loaded`);
   }
 
-  /** Starts a round every second, which applies the credits not known to be in their wallets. */
-  start(): void {
-    this.#rounds.start();
-  }
-
-  /** Starts no more credits. Resolves when those under way have ended, or after `timeoutMs`. A later round applies the others. */
-  stop(timeoutMs?: number): Promise<void> {
-    return this.#rounds.stop(timeoutMs);
+  protected override async round(): Promise<void> {
+    const { failures } = await this.#tryMissing();
+    reportDamaged(failures, this.#damage, this.#options.keys);
   }
 
   /**
@@ -105,7 +106,8 @@ export class CreditWallets {
 
   /**
    * Which Redis process answers, and for how long it has run. After the doubtful credits of this process were applied again,
-   * Redis is asked only once per connection, because a connection cannot outlive its Redis process.
+   * Redis is asked only once per connection, because a connection cannot outlive its Redis process. It may outlive its data, if the
+   * process is a replica for a while: the reconciliation finds which credits that has cost.
    */
   async #currentRun(): Promise<Run> {
     const known = this.#runOfConnection;
@@ -128,7 +130,7 @@ export class CreditWallets {
         )),
       );
       looked += youngest.length;
-      if (failures.length === 0 && !this.#rounds.isStopping) this.#redisRun = dataId;
+      if (failures.length === 0 && !this.stopping.aborted) this.#redisRun = dataId;
     }
     const missing = await this.#selectMissing();
     failures.push(...(await this.#tryAll(missing, (credit) => this.apply(credit))));
@@ -157,10 +159,10 @@ export class CreditWallets {
       ORDER BY account_id, seq DESC`;
   }
 
-  /** Calls `work` for all credits, `PARALLEL` at a time, until the rounds are stopped. @returns the failures */
+  /** Calls `work` for all credits, `PARALLEL` at a time, until the job is stopped. @returns the failures */
   async #tryAll(credits: readonly CreditToApply[], work: (credit: CreditToApply) => Promise<unknown>) {
     const failures: unknown[] = [];
-    for (let from = 0; from < credits.length && !this.#rounds.isStopping; from += PARALLEL) {
+    for (let from = 0; from < credits.length && !this.stopping.aborted; from += PARALLEL) {
       const results = await Promise.allSettled(credits.slice(from, from + PARALLEL).map(work));
       for (const result of results) if (result.status === 'rejected') failures.push(result.reason);
     }

@@ -1,7 +1,9 @@
+import { Job, type JobOptions } from '../../platform/job.ts';
 import type { Sql } from '../../platform/postgres.ts';
+import { DamageLog } from '../damage-log.ts';
 import { takeDebitScript } from '../scripts.ts';
+import { reportDamaged } from './damaged-wallets.ts';
 import { type Debit, endDebit, selectBegunDebits } from './debits-sql.ts';
-import { WalletRounds } from './wallet-rounds.ts';
 import { MAX_LOADS, WalletDamaged, type WalletLoader, type WalletStores } from './wallets.ts';
 
 /** Outcomes of take-debit.lua. */
@@ -22,14 +24,14 @@ const MAX_DEBITS = 500;
 /** Sorts before every account id. */
 const FIRST_ACCOUNT = '00000000-0000-0000-0000-000000000000';
 
-export type DebitWalletsOptions = WalletStores & {
+type DebitWalletsOptions = WalletStores & {
   readonly sql: Sql;
   readonly hydrator: WalletLoader;
-  readonly log: { warn(fields: object, message: string): void; info(fields: object, message: string): void };
+  readonly log: JobOptions['log'];
 };
 
 /** How a debit ended, and what the wallet had when it was asked. */
-export type EndedDebit = {
+type EndedDebit = {
   readonly debit: Debit;
   /** Whether this process stored the outcome; false when another had stored it before. */
   readonly isEndedHere: boolean;
@@ -42,21 +44,22 @@ export type EndedDebit = {
  *   begun ──take-debit.lua: the wallet decides──► taken or refused in Redis ──one transaction──► taken (and posted) or refused
  *
  * Each step may be repeated by any process. The wallet decides a number once, and the row leaves 'begun' once. If a process dies
- * between two steps, the rounds that `start` begins take the debit further (docs/decisions/0037).
+ * between two steps, the rounds of the job take the debit further (docs/decisions/0037).
  */
-export class DebitWallets {
+export class DebitWallets extends Job {
   readonly #options: DebitWalletsOptions;
-  readonly #rounds: WalletRounds;
+  readonly #damage: DamageLog;
   #after = FIRST_ACCOUNT;
 
   constructor(options: DebitWalletsOptions) {
-    this.#options = options;
-    this.#rounds = new WalletRounds({
-      ...options,
+    super({
       everyMs: RETRY_MS,
-      round: () => this.#tryLeft(LEFT_ALONE_SECONDS),
+      firstMs: RETRY_MS,
+      log: options.log,
       messages: { failing: 'debits cannot be carried out now', again: 'debits are carried out again' },
     });
+    this.#options = options;
+    this.#damage = new DamageLog(options.log);
   }
 
   /**
@@ -68,14 +71,8 @@ export class DebitWallets {
     return { ...(await endDebit(this.#options.sql, debit, outcome)), balanceMicros };
   }
 
-  /** Starts the rounds, which end the debits that others left. */
-  start(): void {
-    this.#rounds.start();
-  }
-
-  /** Begins no more debits. Resolves when the one under way has ended, or after `timeoutMs`. */
-  stop(timeoutMs?: number): Promise<void> {
-    return this.#rounds.stop(timeoutMs);
+  protected override async round(): Promise<void> {
+    reportDamaged(await this.#tryLeft(LEFT_ALONE_SECONDS), this.#damage, this.#options.keys);
   }
 
   /**
@@ -111,7 +108,7 @@ export class DebitWallets {
     this.#after = debits[MAX_DEBITS - 1]?.accountId ?? FIRST_ACCOUNT;
     const failures: unknown[] = [];
     for (const debit of debits) {
-      if (this.#rounds.isStopping) break;
+      if (this.stopping.aborted) break;
       await this.carryOut(debit).catch((error: unknown) => failures.push(error));
     }
     return failures;

@@ -1,5 +1,6 @@
+import type { RedisStore } from '../../platform/redis.ts';
+import type { RedisKeys } from '../../platform/redis-keys.ts';
 import { sumHoldsScript } from '../scripts.ts';
-import type { WalletStores } from './wallets.ts';
 
 /** Holds per page: 0.3 ms of Redis's time, during which calls wait. */
 const PAGE = 250;
@@ -9,9 +10,11 @@ const PAGE = 250;
  */
 const FRESH_MS = 1_000;
 
+type Stores = { readonly redis: RedisStore; readonly keys: RedisKeys };
+
 type Sums = {
   readonly byAccount: Promise<ReadonlyMap<string, number>>;
-  /** Null while they are being read: whoever asks meanwhile waits for the same sums. */
+  /** Null while they are being read: those who ask meanwhile wait for the same sums. */
   readAtMs: number | null;
 };
 
@@ -22,10 +25,10 @@ type Sums = {
  * (docs/decisions/0044).
  */
 export class HoldSums {
-  readonly #stores: WalletStores;
+  readonly #stores: Stores;
   readonly #shards = new Map<number, Sums>();
 
-  constructor(stores: WalletStores) {
+  constructor(stores: Stores) {
     this.#stores = stores;
   }
 
@@ -43,7 +46,7 @@ export class HoldSums {
       () => {
         sums.readAtMs = performance.now();
       },
-      // Whoever asked gets the failure. Whoever asks next must not get it again.
+      // Those who asked get the failure. The next must not get it again.
       () => this.#shards.delete(shard),
     );
     return sums.byAccount;

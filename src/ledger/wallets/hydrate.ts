@@ -1,9 +1,11 @@
 import { Coalescer, type End } from '../../platform/coalescer.ts';
-import { isPostgresUnavailable, PostgresSession, type Sql, sqlState } from '../../platform/postgres.ts';
-import { isRedisUnavailable, type RedisStore } from '../../platform/redis.ts';
+import { isPostgresUnavailable, PostgresSession, type Sql, sqlState, standby } from '../../platform/postgres.ts';
+import { byStore, isRedisUnavailable, type RedisStore } from '../../platform/redis.ts';
 import { freeField, type RedisKeys } from '../../platform/redis-keys.ts';
 import { within } from '../../platform/timing.ts';
+import { hasLayoutSql, layoutOf, WrongLayout } from '../layout.ts';
 import { FLUSH_LOCK } from '../locks.ts';
+import { readRedisTime } from '../redis-run.ts';
 import { hydrateWalletScript, loadKeyScript } from '../scripts.ts';
 import { LAST_ENDED_DEBIT_SQL } from './debits-sql.ts';
 
@@ -30,6 +32,14 @@ const SESSION_SETTINGS = {
   enable_seqscan: 'off',
 };
 const LOCK_NOT_AVAILABLE = '55P03';
+/**
+ * Redis takes the wallets of a batch for this long after the batch began, by Redis's own clock. The flush locks, under which the
+ * wallets were read, last for `TIMEOUT_MS` at least: after that this process closes the session, or Postgres does if this process is
+ * suspended. The half second between them is for clocks that do not run alike.
+ */
+const FILL_MS = TIMEOUT_MS - 500;
+/** The replies of hydrate-wallet.lua that say more than that the wallet was loaded already. */
+const [FILLED, TOO_LATE] = [1, 2];
 /** Rate limit of a key that Postgres does not know, which is loaded as revoked. Not 0, because batch.lua takes 0 for damaged. */
 const NO_LIMIT = 1;
 
@@ -41,7 +51,7 @@ const BOUNDS = {
   isAway: (error: unknown) => isPostgresUnavailable(error) || isRedisUnavailable(error),
 };
 
-export type HydratorOptions = {
+type HydratorOptions = {
   /** For a connection of the hydrator's own, because its transactions stay open while they wait for Redis. */
   readonly databaseUrl: string;
   /** Id of the installation that the database must belong to; if absent, this is not checked. */
@@ -52,6 +62,15 @@ export type HydratorOptions = {
   readonly log: { info(fields: object, message: string): void };
 };
 
+/**
+ * What the transactions of one batch of wallets share. `deadlines`: until when its wallets may be filled (ms, Redis's clock), by shard;
+ * one is rejected if its Redis is away, which must not keep the wallets of other nodes back.
+ */
+type Batch = {
+  readonly session: PostgresSession;
+  readonly deadlines: ReadonlyMap<number, Promise<number>>;
+  readonly finish: Finish<boolean>;
+};
 /** Ends the wait for one key or wallet before its batch is over. */
 type Finish<Result> = (key: string, end: End<Result>) => void;
 const LOADED = { result: true };
@@ -62,6 +81,7 @@ type WalletRow = {
   debited: number;
   balance: number;
   free: Record<string, number> | null;
+  hasLayout: boolean;
 };
 type KeyRow = { keyId: string; limit: number; status: 'active' | 'suspended' | 'revoked' };
 
@@ -70,7 +90,7 @@ type KeyRow = { keyId: string; limit: number; status: 'active' | 'suspended' | '
  * loaded together in the next batches (`MAX_BATCH`).
  *
  *   loadWallet ──► #wallets: shards that nobody flushes ──────────────► loaded
- *                      └─ the shard is locked ──► #locked: waits ──► loaded
+ *                      └─ the shard is locked, or the wallet came to Redis too late ──► #locked: waits ──► loaded
  *
  * Those that have to wait for a flush have batches and a connection of their own, so they delay nobody else.
  *
@@ -81,7 +101,7 @@ type KeyRow = { keyId: string; limit: number; status: 'active' | 'suspended' | '
  */
 export class Hydrator {
   readonly #options: HydratorOptions;
-  /** The result is whether the wallet is loaded: not if its shard is locked. */
+  /** The result is whether the wallet is loaded: not if its shard is locked, or after `FILL_MS`. */
   readonly #wallets = new Coalescer<string, boolean>({
     ...BOUNDS,
     gapMs: GAP_MS,
@@ -113,8 +133,9 @@ export class Hydrator {
   /** Loads a wallet unless Redis has it. Rejects within `TIMEOUT_MS` if too many wait, its shard stays locked or a store is away. */
   async loadWallet(accountId: string): Promise<void> {
     const deadline = performance.now() + TIMEOUT_MS;
-    const isLoaded = await this.#wallets.ask(accountId, accountId);
-    if (!isLoaded) await this.#locked.ask(accountId, accountId, Math.max(0, deadline - performance.now()));
+    if (await this.#wallets.ask(accountId, accountId)) return;
+    const leftMs = Math.max(0, deadline - performance.now());
+    if (!(await this.#locked.ask(accountId, accountId, leftMs))) throw timedOut('redis got the wallet too late');
   }
 
   /** Number of wallets that this process has loaded since it started. */
@@ -134,8 +155,11 @@ export class Hydrator {
       SELECT k.key_id AS "keyId", k.rate_limit AS "limit",
              CASE WHEN k.status = 'active' AND a.status <> 'closed' THEN a.status ELSE 'revoked' END AS "status"
       FROM api_keys k JOIN accounts a ON a.id = k.account_id
-      WHERE k.key_id = ANY(${ids}::text[])`;
+      WHERE k.key_id = ANY(${ids}::text[])
+      -- One more row if this is a standby, to which a pooler may have moved the connection.
+      UNION ALL SELECT '', 0, 'revoked' WHERE pg_is_in_recovery()`;
     const rows = new Map((await withDeadline(query, () => {})).map((row) => [row.keyId, row]));
+    if (rows.has('')) throw standby();
     await eachAlone(accountOfKey, finish, async ([keyId, accountId]) => {
       await this.#putKey(rows.get(keyId) ?? { keyId, limit: NO_LIMIT, status: 'revoked' }, accountId);
     });
@@ -152,8 +176,9 @@ export class Hydrator {
   /** Loads the wallets of all shards that no writer has locked for a flush now. @returns which were loaded */
   async #loadWallets(accountIds: readonly string[], finish: Finish<boolean>): Promise<(id: string) => boolean> {
     const session = this.#openSession('wallets');
-    const loaded = await withDeadline(this.#loadUnlocked(session, accountIds, null, finish), () => session.close());
-    return (id) => loaded.has(this.#options.keys.shardOf(id));
+    const batch = { session, deadlines: this.#readDeadlines(accountIds), finish };
+    const loaded = await withDeadline(this.#loadUnlocked(batch, accountIds, null), () => session.close());
+    return (id) => loaded.has(id);
   }
 
   /**
@@ -161,51 +186,48 @@ export class Hydrator {
    * A shard that stayed locked the last time is waited for last, so that it does not use up the time of the others.
    */
   async #loadLocked(accountIds: readonly string[], finish: Finish<boolean>): Promise<() => boolean> {
-    const byShard = new Map<number, string[]>();
-    for (const id of accountIds) {
-      const shard = this.#options.keys.shardOf(id);
-      byShard.set(shard, [...(byShard.get(shard) ?? []), id]);
-    }
+    const shardOf = (id: string): number => this.#options.keys.shardOf(id);
+    const waiting = new Set(accountIds);
     const session = this.#openSession('locked');
+    const batch = { session, deadlines: this.#readDeadlines(accountIds), finish };
     const load = async (waitFor: number | null): Promise<void> => {
-      const loaded = await this.#loadUnlocked(session, Array.from(byShard.values()).flat(), waitFor, finish);
-      for (const shard of loaded) {
-        for (const id of byShard.get(shard) ?? []) finish(id, LOADED);
-        byShard.delete(shard);
-        this.#stuck.delete(shard);
+      for (const id of await this.#loadUnlocked(batch, Array.from(waiting), waitFor)) {
+        finish(id, LOADED);
+        waiting.delete(id);
+        this.#stuck.delete(shardOf(id));
       }
     };
     const work = async (): Promise<void> => {
       const rank = (shard: number): number => (this.#stuck.has(shard) ? 1 : 0);
-      const shards = Array.from(byShard.keys()).sort((a, b) => rank(a) - rank(b));
+      const shards = Array.from(new Set(accountIds.map(shardOf))).sort((a, b) => rank(a) - rank(b));
       try {
-        for (const shard of shards) if (byShard.has(shard)) await load(shard);
+        for (const shard of shards) if (Array.from(waiting).some((id) => shardOf(id) === shard)) await load(shard);
       } catch (error) {
         if (sqlState(error) !== LOCK_NOT_AVAILABLE) throw error;
         // There is no time for another wait, but other shards may have become free during this one.
         await load(null);
-        for (const [shard, ids] of byShard) {
-          this.#stuck.add(shard);
-          for (const id of ids) finish(id, { error });
+        for (const id of waiting) {
+          this.#stuck.add(shardOf(id));
+          finish(id, { error });
         }
       }
     };
     await withDeadline(work(), () => session.close());
-    return () => true;
+    // Those that still wait came to Redis too late.
+    return () => false;
   }
 
   /**
    * Loads the wallets of all shards that no writer has locked for a flush now.
    *
    * @param waitFor a shard whose flush lock is waited for first; null: none
-   * @returns the shards that were loaded
+   * @returns the wallets that were loaded, and those that were rejected alone
    */
   #loadUnlocked(
-    session: PostgresSession,
+    { session, deadlines, finish }: Batch,
     accountIds: readonly string[],
     waitFor: number | null,
-    finish: Finish<boolean>,
-  ): Promise<ReadonlySet<number>> {
+  ): Promise<ReadonlySet<string>> {
     const { keys } = this.#options;
     return session.transaction(async () => {
       // A flush keeps this lock exclusively from its check of the stream until its commit. So none gets there before we commit.
@@ -220,25 +242,58 @@ export class Hydrator {
       );
       // Sent with the locks and carried out after them, with a snapshot of its own, so it sees what the last flush has committed. The
       // wallets of shards that turn out to be locked are read in vain; waiting for the locks would cost every batch a round trip.
-      const reading = session.query<WalletRow>(SELECT_WALLETS, [`{${accountIds.join(',')}}`]);
+      const { shards: count, layout } = layoutOf(this.#options);
+      const reading = session.query<WalletRow>(SELECT_WALLETS, [`{${accountIds.join(',')}}`, count, layout]);
       const [locks, rows] = await Promise.all([locking, reading]);
+      // `reshard` takes the flush locks before it removes wallets, so what is seen under a lock stays so until it is given up.
+      if (rows.some((row) => !row.hasLayout)) throw new WrongLayout();
       const locked = new Set(locks.filter(({ locked }) => locked).map(({ shard }) => shard));
+      const ours = rows.filter(({ id }) => locked.has(keys.shardOf(id)));
+      const loaded = new Set(ours.map(({ id }) => id));
       // Redis is filled before the commit, which gives up the locks that keep flushes out.
       await eachAlone(
-        rows.filter(({ id }) => locked.has(keys.shardOf(id))).map((row) => [row.id, row] as const),
+        ours.map((row) => [row.id, row] as const),
         finish,
-        ([, row]) => this.#fill(row),
+        async ([id, row]) => {
+          const untilMs = (await deadlines.get(keys.shardOf(id))) as number;
+          if (!(await this.#fill(row, untilMs))) loaded.delete(id);
+        },
       );
-      return locked;
+      return loaded;
     });
   }
 
-  async #fill({ id, balance, creditSeq, debitSeq, debited, free }: WalletRow): Promise<void> {
+  /** @returns whether Redis has the wallet now: not if it was too late */
+  async #fill({ id, balance, creditSeq, debitSeq, debited, free }: WalletRow, untilMs: number): Promise<boolean> {
     const { redis, keys } = this.#options;
-    const args = [keys.wallet(keys.shardOf(id), id), String(balance), String(creditSeq)];
-    args.push('debit_seq', String(debitSeq), 'debited', String(debited));
+    const args = [keys.wallet(keys.shardOf(id), id), ...[untilMs, balance, creditSeq, debitSeq, debited].map(String)];
     for (const [serviceId, used] of Object.entries(free ?? {})) args.push(freeField(serviceId), String(used));
-    if ((await redis.script(hydrateWalletScript, 1, args)) === 1) this.#loaded++;
+    const reply = await redis.script(hydrateWalletScript, 1, args);
+    if (reply === FILLED) this.#loaded++;
+    return reply !== TOO_LATE;
+  }
+
+  /**
+   * Until when the wallets of a batch that begins now may be filled (`FILL_MS`), by shard. Redis's time is asked for while Postgres is
+   * read, so no batch waits for it. It counts as if it had been read now, however long the reply took.
+   */
+  #readDeadlines(accountIds: readonly string[]): ReadonlyMap<number, Promise<number>> {
+    const { redis, keys } = this.#options;
+    const beganAt = { monotonic: performance.now(), wall: Date.now() };
+    const read = async (store: RedisStore): Promise<number> => {
+      const nowMs = await readRedisTime(store);
+      // The monotonic clock stands still while the host is suspended, and the wall clock may be set back.
+      const tookMs = Math.max(performance.now() - beganAt.monotonic, Date.now() - beganAt.wall);
+      return Math.floor(nowMs - tookMs) + FILL_MS;
+    };
+    const deadlines = new Map<number, Promise<number>>();
+    for (const [store, shards] of byStore(redis, Array.from(new Set(accountIds.map((id) => keys.shardOf(id)))))) {
+      const deadline = read(store);
+      // The batch may have failed before it asks for it.
+      deadline.catch(() => {});
+      for (const shard of shards) deadlines.set(shard, deadline);
+    }
+    return deadlines;
   }
 
   #openSession(of: 'wallets' | 'locked'): PostgresSession {
@@ -262,7 +317,8 @@ SELECT asked.id,
        coalesce((SELECT a.credit_seq FROM accounts a WHERE a.id = asked.id), 0) AS "creditSeq",
        coalesce((SELECT b.balance FROM balances b WHERE b.account_id = asked.id AND b.ledger = 'wallet'), 0) AS balance,
        coalesce(debit.seq, 0) AS "debitSeq", coalesce(debit.total, 0) AS debited,
-       (SELECT json_object_agg(f.service_id, f.used) FROM free_usage f WHERE f.account_id = asked.id) AS free
+       (SELECT json_object_agg(f.service_id, f.used) FROM free_usage f WHERE f.account_id = asked.id) AS free,
+       ${hasLayoutSql('$2', '$3')} AS "hasLayout"
 FROM unnest($1::uuid[]) AS asked (id) LEFT JOIN LATERAL (${LAST_ENDED_DEBIT_SQL}) debit ON true`;
 
 /** Calls `work` for each item. A failure rejects only that item. If Redis is away, the whole call rejects instead. */
@@ -287,7 +343,9 @@ async function eachAlone<Item extends readonly [key: string, ...rest: unknown[]]
 function withDeadline<T>(work: PromiseLike<T>, abort: () => void): Promise<T> {
   return within(work, TIMEOUT_MS, () => {
     abort();
-    // By this code `isPostgresUnavailable` recognises the error.
-    return Object.assign(new Error(`no answer within ${TIMEOUT_MS} ms`), { code: 'ETIMEDOUT' });
+    return timedOut(`no answer within ${TIMEOUT_MS} ms`);
   });
 }
+
+/** By this code `isPostgresUnavailable` recognises the error. */
+const timedOut = (message: string): Error => Object.assign(new Error(message), { code: 'ETIMEDOUT' });

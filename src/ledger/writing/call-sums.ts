@@ -11,11 +11,14 @@ const FIRST_SUMS_PARAMETER = 2 + FREE_COLUMNS;
 /**
  * Stores the rest of a batch after its calls, all of them new, and its entries: the journal row ($1), the free calls used ($2 to
  * $4) and the sums of calls. Balances move by the entries that are really stored. The same account and service may occur once per
- * page of the batch, so they are summed. Rows are locked in the same order as in `FLUSH_SQL`.
+ * page of the batch, so they are summed.
+ *
+ * Rows of `balances`, `free_usage` and each table of sums are locked in the order of their keys. Every transaction that moves
+ * balances (credits, payouts) does the same, so no two can deadlock. Tested by test/ledger/writing/flush.test.ts.
  */
 export const POST_SUMS_SQL = `
 WITH journal_row AS (
-  INSERT INTO journal (id, kind, with_hours) OVERRIDING SYSTEM VALUE VALUES ($1::bigint, 'usage', true)
+  INSERT INTO journal (id, kind) OVERRIDING SYSTEM VALUE VALUES ($1::bigint, 'usage')
 ), posted AS MATERIALIZED (
   SELECT account_id, ledger, amount FROM entries WHERE journal_id = $1::bigint
 ), moved AS (${MOVE_BALANCES_SQL}
@@ -46,7 +49,7 @@ export class CallSums {
     const amount = chargedMicros(event);
     if (event.freeTier && event.outcome === 'completed')
       add(inner(this.#freeUsed, event.accountId), event.serviceId, 1);
-    if (isCounted(event)) this.#hours.add(event, amount, feeMicros(amount, feeBasisPoints));
+    if (isCounted(event, amount)) this.#hours.add(event, amount, feeMicros(amount, feeBasisPoints));
   }
 
   /** What a page of calls keeps of these sums until it is stored. */
@@ -94,6 +97,14 @@ function largestOf(keys: readonly KeyHour[]): number {
     latencyUs += key.latencySumUs;
   }
   return Math.max(spent, latencyUs);
+}
+
+/**
+ * Whether every sum over these pages is exact in a JavaScript number. It is when the largest of them cannot reach 2^53. Otherwise
+ * `storeEntries` stores the batch, in parts whose sums are exact.
+ */
+export function isExact(pages: readonly Pick<PageSums, 'largestSum'>[]): boolean {
+  return Number.isSafeInteger(pages.reduce((sum, { largestSum }) => sum + largestSum, 0));
 }
 
 /** The parameters of `POST_SUMS_SQL` for the sums of all pages of a batch. */

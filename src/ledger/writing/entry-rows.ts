@@ -8,7 +8,7 @@ const COLUMNS = 4;
 const MOST_ROW_BYTES = 64;
 
 const LEDGERS = ['wallet', 'earnings', 'fees'] as const;
-export type UsageLedger = (typeof LEDGERS)[number];
+type UsageLedger = (typeof LEDGERS)[number];
 
 /** Bytes of a key: the account's id in 16, and the index of the ledger in `LEDGERS`. */
 const KEY_BYTES = 17;
@@ -45,7 +45,7 @@ export class PackedEntries {
 }
 
 /** An amount, never 0, for each account and ledger. The key is that of `PackedEntries` as a latin1 string. */
-export type EntrySums = ReadonlyMap<string, number>;
+type EntrySums = ReadonlyMap<string, number>;
 
 /** Adds up the entries of a journal row over all pages, because an account may occur in several pages. */
 export function entrySums(pages: readonly { readonly entries: PackedEntries }[]): EntrySums {

@@ -8,7 +8,7 @@ const BLOCK_MS = 5_000;
 const REPLY_MS = 1_000;
 
 /** `cannot`: the connection is not ready, or one of the streams is damaged. Nothing was waited for. */
-export type WaitEnd = 'event' | 'time over' | 'cannot';
+type WaitEnd = 'event' | 'time over' | 'cannot';
 
 /**
  * Lets an idle writer sleep until an event arrives. It has its own connection, because Redis executes nothing else on a

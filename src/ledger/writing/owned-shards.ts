@@ -1,4 +1,5 @@
 import type { PostgresSession } from '../../platform/postgres.ts';
+import { checkLayout, type Layout } from '../layout.ts';
 import { WRITER_LOCK, WRITERS_LOCK } from '../locks.ts';
 
 /** How often a writer looks which shards are free, and how many writers there are. */
@@ -19,14 +20,15 @@ type Look = { readonly writers: number; readonly held: ReadonlySet<number> };
  * of its id.
  */
 export class OwnedShards {
+  readonly #layout: Layout;
   readonly #all: readonly number[];
   #shards: readonly number[] = [];
   #lookedAt = Number.NEGATIVE_INFINITY;
   #isThere = false;
 
-  /** @param count  of all shards of the installation */
-  constructor(count: number) {
-    this.#all = Array.from({ length: count }, (_, shard) => shard);
+  constructor(layout: Layout) {
+    this.#layout = layout;
+    this.#all = Array.from({ length: layout.shards }, (_, shard) => shard);
   }
 
   get shards(): readonly number[] {
@@ -54,6 +56,7 @@ export class OwnedShards {
    *
    * @param beforeGivingUp  ends all work on the shards of this writer
    * @returns whether the shards are others now
+   * @throws WrongLayout when the data in Redis are not laid out as this writer was told
    */
   async balance(session: PostgresSession, beforeGivingUp: () => Promise<void>): Promise<boolean> {
     if (performance.now() - this.#lookedAt < LOOK_MS) return false;
@@ -85,7 +88,11 @@ export class OwnedShards {
 
   async #look(session: PostgresSession): Promise<Look> {
     // The first look takes the lock before it counts: a function of the select list would be called for rows that are read already.
-    if (!this.#isThere) await session.query('SELECT pg_advisory_lock_shared($1::int, 0)', [WRITERS_LOCK]);
+    if (!this.#isThere) {
+      await session.query('SELECT pg_advisory_lock_shared($1::int, 0)', [WRITERS_LOCK]);
+      // From here on no reshard can begin.
+      await checkLayout(session, this.#layout);
+    }
     this.#isThere = true;
     const rows = await session.query<{ lock: number; shard: number }>(
       `SELECT classid::int AS lock, objid::int AS shard FROM pg_locks

@@ -113,13 +113,6 @@ function newBatch(pages: readonly Page[], behind: number, readTo: ReadonlyMap<nu
   return { pages, shards, size: sizeOf(pages), behind, readTo };
 }
 
-/**
- * Whether every sum over these pages is exact in a JavaScript number. It is when the largest of them cannot reach 2^53. Otherwise the writer stores the batch by `FLUSH_SQL`, which adds up in Postgres.
- */
-export function isExact(pages: readonly Page[]): boolean {
-  return Number.isSafeInteger(pages.reduce((sum, { largestSum }) => sum + largestSum, 0));
-}
-
 const sizeOf = (pages: readonly Page[]): number => pages.reduce((sum, { ids }) => sum + ids.length, 0);
 
 /** The streams that the writer reads, and how their calls are charged. */

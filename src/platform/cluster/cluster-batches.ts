@@ -95,7 +95,7 @@ export class ClusterBatches {
  * Whose data they are is known from `ShardClient`, which compares the installation's id. That is enough: batch.lua charges only
  * wallets and keys that were loaded, and loading compares the id in the same step.
  */
-export class ShardBatches {
+class ShardBatches {
   readonly client: ShardClient;
   readonly #sha: string;
   readonly #connectionTo: (address: string) => TripConnection | null;

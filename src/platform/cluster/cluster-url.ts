@@ -1,5 +1,5 @@
 /** A Redis Cluster as `REDIS_URL` names it. */
-export type ClusterUrl = {
+type ClusterUrl = {
   /** `host:port` of the nodes that are asked first. One that answers is enough: it names the others. */
   readonly seeds: readonly string[];
   /** The URL of one node, with the credentials and TLS of the cluster. @param address `host:port` */

@@ -1,5 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import type { ForeignRedis } from '../installation.ts';
+import { CLAIM_EVERY_MS } from '../owned-store.ts';
 import { RedisClient, type RedisLog, RedisNotSent } from '../redis.ts';
 import { SHARED_TAG } from '../redis-keys.ts';
 import type { RedisArg, RedisStore } from '../redis-store.ts';
@@ -11,7 +12,7 @@ import { ShardMoves } from './shard-moves.ts';
 import { hostOf, readSlotOwners, type SlotOwners } from './slots.ts';
 import { slotOf } from './tags.ts';
 
-export type RedisClusterOptions = {
+type RedisClusterOptions = {
   /** `redis[s]+cluster://…`, see cluster-url.ts. */
   readonly url: string;
   readonly name: string;
@@ -26,8 +27,6 @@ const LOOK_EVERY_MS = 5_000;
 const LOOK_OFTEN_MS = 100;
 /** How long it may take until all nodes know that a slot has moved. */
 const HEARSAY_MS = 1_000;
-/** Interval at which the installation's id in each shard is compared. The same as in `RedisClient`. */
-const CLAIM_EVERY_MS = 5_000;
 
 const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 const incomplete = (what: string): StartRefused =>
@@ -160,7 +159,7 @@ export class RedisCluster implements RedisStore {
     this.#nodes.delete(address);
   }
 
-  /** Binds every shard to an installation, as `RedisClient.claim` does. @throws ForeignRedis */
+  /** Binds every shard to an installation, as `OwnedStore.claim` does. @throws ForeignRedis */
   async claim(installation: string): Promise<void> {
     for (const shard of this.#bySlot.values()) await shard.claim(installation);
     this.#claimTimer ??= setInterval(() => {

@@ -1,15 +1,14 @@
 import { performance } from 'node:perf_hooks';
-import { GuardedScripts } from '../guarded-scripts.ts';
-import { claimScript, ForeignRedis } from '../installation.ts';
+import { ForeignRedis } from '../installation.ts';
+import { OwnedStore } from '../owned-store.ts';
 import { type RedisClient, RedisNotCarriedOut, RedisNotSent } from '../redis.ts';
 import { installationKey } from '../redis-keys.ts';
-import type { RedisArg, RedisStore } from '../redis-store.ts';
-import type { Script } from '../script.ts';
+import type { RedisArg } from '../redis-store.ts';
 import { hostOf, readRefusal } from './slots.ts';
 import { slotOf } from './tags.ts';
 
 /** What a shard needs from its cluster. */
-export type ShardHost = {
+type ShardHost = {
   nodeAt(address: string): RedisClient;
   /** Asks the nodes again which slots they have. */
   lookAgain(): void;
@@ -37,25 +36,20 @@ const MAX_MOVES = 5;
  * A command that a node has refused because of its slot was not carried out. It is sent again to the right node, for at most the
  * command timeout, and then rejects with `RedisNotCarriedOut`. A command without a reply is never sent again.
  */
-export class ShardClient implements RedisStore {
+export class ShardClient extends OwnedStore {
   readonly slot: number;
   readonly #host: ShardHost;
-  readonly #scripts: GuardedScripts;
-  readonly #readyListeners: (() => void)[] = [];
-  readonly #foreignListeners: ((error: ForeignRedis) => void)[] = [];
   #node: RedisClient | null = null;
   #address = '';
-  #installation: string | null = null;
-  #isOurs = false;
   #isVerifying = false;
   #movedAt = Number.NEGATIVE_INFINITY;
   /** Counts the nodes and connections of this shard: a comparison with an earlier one says nothing. */
   #connections = 0;
 
   constructor(tag: string, host: ShardHost) {
+    super(installationKey(tag));
     this.slot = slotOf(`{${tag}}`);
     this.#host = host;
-    this.#scripts = new GuardedScripts(installationKey(tag), (name, args) => this.#send(name, args));
   }
 
   /** The client of the node that has this shard; null before the first look. */
@@ -73,13 +67,6 @@ export class ShardClient implements RedisStore {
     return this.#address;
   }
 
-  /** It is one shard: whoever has it may name all its keys. */
-  readonly isCluster = false;
-
-  shard(): this {
-    return this;
-  }
-
   /** The cluster says which node has the slot. */
   moveTo(address: string): void {
     const node = this.#host.nodeAt(address);
@@ -89,15 +76,15 @@ export class ShardClient implements RedisStore {
     this.#address = address;
     if (from !== '' && from !== address) this.#host.moved(this, from);
     if (node.ready) this.nodeIsReady();
-    else this.#isOurs = false;
+    else this.isOurs = false;
   }
 
   /** The node has connected. */
   nodeIsReady(): void {
-    this.#isOurs = false;
+    this.isOurs = false;
     this.#connections++;
-    if (this.#installation === null) this.#becomeReady();
-    else if (!this.#isVerifying) void this.#verify(this.#installation);
+    if (this.installation === null) this.becomeReady();
+    else if (!this.#isVerifying) void this.#verify(this.installation);
   }
 
   /** Compares until nothing has changed meanwhile. One comparison runs at a time: each may learn of another node, and begin one. */
@@ -106,82 +93,40 @@ export class ShardClient implements RedisStore {
     for (let connection = -1; connection !== this.#connections; ) {
       connection = this.#connections;
       try {
-        await this.#scripts.compare(installation);
+        await this.scripts.compare(installation);
       } catch (error) {
-        if (error instanceof ForeignRedis) this.#tell(error);
+        if (error instanceof ForeignRedis) this.tellForeign(error);
         else this.#verifyLater();
         this.#isVerifying = false;
         return;
       }
     }
     this.#isVerifying = false;
-    this.#becomeReady();
+    this.becomeReady();
   }
 
   /** The node does not know its slots yet, or has too few replicas to write. A node that is away says when it is back. */
   #verifyLater(): void {
     setTimeout(() => {
-      if (!this.#isOurs && !this.#isVerifying && this.#node?.ready) this.nodeIsReady();
+      if (!this.isOurs && !this.#isVerifying && this.#node?.ready) this.nodeIsReady();
     }, VERIFY_AGAIN_MS).unref();
-  }
-
-  #becomeReady(): void {
-    this.#isOurs = true;
-    for (const listener of this.#readyListeners) listener();
-  }
-
-  /** @throws ForeignRedis */
-  async claim(installation: string): Promise<void> {
-    this.#installation = installation;
-    await this.#scripts.compare(installation);
   }
 
   /** Compares the installation's id again, because a flush does not end the connection. */
   async compareAgain(): Promise<void> {
-    if (this.#installation === null || !this.#node?.ready) return;
-    if (!this.#isOurs) {
+    if (this.installation === null || !this.#node?.ready) return;
+    if (!this.isOurs) {
       if (!this.#isVerifying) this.nodeIsReady();
       return;
     }
-    try {
-      await this.#scripts.compare(this.#installation);
-    } catch (error) {
-      // Any other error is ignored: the next command meets and reports it.
-      if (error instanceof ForeignRedis) this.#refuse(error);
-    }
+    await this.compareOwner(this.installation);
   }
 
   get ready(): boolean {
-    return this.#isOurs && (this.#node?.ready ?? false);
+    return this.isOurs && (this.#node?.ready ?? false);
   }
 
-  onReady(listener: () => void): void {
-    this.#readyListeners.push(listener);
-  }
-
-  onForeign(listener: (error: ForeignRedis) => void): void {
-    this.#foreignListeners.push(listener);
-  }
-
-  command(name: string, args: readonly RedisArg[]): Promise<unknown> {
-    return this.ready ? this.#send(name, args) : Promise.reject(new RedisNotSent());
-  }
-
-  async script(script: Script, numberOfKeys: number, keysAndArgs: readonly RedisArg[]): Promise<unknown> {
-    if (!this.ready) throw new RedisNotSent();
-    try {
-      return await this.#scripts.run(this.#installation, script, numberOfKeys, keysAndArgs);
-    } catch (error) {
-      if (error instanceof ForeignRedis) this.#refuse(error);
-      throw error;
-    }
-  }
-
-  async confirmOwner(): Promise<void> {
-    await this.script(claimScript, 0, []);
-  }
-
-  async #send(name: string, args: readonly RedisArg[]): Promise<unknown> {
+  protected async send(name: string, args: readonly RedisArg[]): Promise<unknown> {
     const until = performance.now() + this.#host.commandTimeoutMs;
     for (let moves = 0; ; ) {
       const node = this.#node;
@@ -211,12 +156,8 @@ export class ShardClient implements RedisStore {
   }
 
   /** Stops using this shard until its data are ours again. */
-  #refuse(error: ForeignRedis): void {
-    this.#isOurs = false;
-    this.#tell(error);
-  }
-
-  #tell(error: ForeignRedis): void {
-    for (const listener of this.#foreignListeners) listener(error);
+  protected refuse(error: ForeignRedis): void {
+    this.isOurs = false;
+    this.tellForeign(error);
   }
 }

@@ -22,7 +22,7 @@ export function readSlotOwners(reply: unknown, asked: string): SlotOwners {
 const addressOf = (host: string, port: number): string => `${host.includes(':') ? `[${host}]` : host}:${port}`;
 
 /** What a refusal of a node says of the place of a slot. In each case nothing was carried out. */
-export type Refusal = {
+type Refusal = {
   /** Where the slot is now. Null: this node may have it again in a moment (it moves, or no node has it). */
   readonly address: string | null;
 };

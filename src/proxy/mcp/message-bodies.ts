@@ -19,14 +19,14 @@ const MAX_READ_MS = 30_000;
 
 const METHODS = ['GET', 'POST', 'DELETE'];
 
-/** Is told once what became of a request's body, unless the caller leaves first. */
-export interface BodyListener {
+/** Is told once how a request's body ended, unless the caller leaves first. */
+interface BodyListener {
   /** @param bytes  of the message, valid only until this returns; null if the request has none (GET, DELETE) */
   onBody(bytes: Uint8Array | null): void;
   onNoBody(error: unknown): void;
 }
 
-export type MessageBodiesOptions = {
+type MessageBodiesOptions = {
   readonly maxMessageBytes?: number;
   readonly maxBytesBeingRead?: number;
   readonly maxReadMs?: number;
@@ -72,7 +72,7 @@ export class MessageBodies {
     return this.#bytesBeingRead;
   }
 
-  /** Refuses older bodies until there is room for so many bytes more. @returns false if `body` itself is the oldest */
+  /** Refuses older bodies until there is room for this many more bytes. @returns false if `body` itself is the oldest */
   take(body: MessageBody, bytes: number): boolean {
     while (this.#bytesBeingRead + bytes > this.#maxBytesBeingRead) {
       const [oldest = body] = this.#beingRead;

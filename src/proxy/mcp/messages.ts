@@ -17,7 +17,7 @@ export type PricedMessage = {
   readonly body: Buffer | null;
 };
 
-/** Is told once what became of a message, unless the caller leaves first: then nobody is left to answer. */
+/** Is told once how the reading of a message ended, unless the caller leaves first: then nobody is left to answer. */
 export interface MessageListener {
   onMessage(message: PricedMessage): void;
   /** @param rate  the state of the caller's bucket, if the caller is refused because it is empty; otherwise null */

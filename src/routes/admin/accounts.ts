@@ -4,24 +4,14 @@ import { type AccountRow, selectAccount, selectAccounts } from '../../accounts/l
 import { readWithDeadline } from '../../accounts/lists/deadline.ts';
 import type { Suspension } from '../../accounts/suspension.ts';
 import { ApiError } from '../../errors.ts';
-import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../../http/route.ts';
-import { keyOf, ROLES, type Role } from '../../keys/caller.ts';
-import type { AccountStatus } from '../../keys/keys-sql.ts';
+import type { ApiRequest, ApiResponse, FromSchema, JsonSchema, Route } from '../../http/route.ts';
+import { keyOf, ROLES } from '../../keys/caller.ts';
 import { COUNT, EXAMPLE, json, list, orNull, record, TEXT, TIME, UUID, usd } from '../../openapi/schemas.ts';
 import { isUuid } from '../../platform/ids.ts';
 import { microsToUsd } from '../../platform/money.ts';
 import type { Sql } from '../../platform/postgres.ts';
 import type { WalletReader } from '../balance.ts';
-import {
-  KEY_FILTER,
-  listQuery,
-  oneOf,
-  type PageQuery,
-  readPage,
-  TEXT_FILTER,
-  UUID_FILTER,
-  wrongCursor,
-} from './lists.ts';
+import { KEY_FILTER, listQuery, oneOf, readPage, TEXT_FILTER, UUID_FILTER, wrongCursor } from './lists.ts';
 
 const PATCH_BODY: JsonSchema = {
   title: 'AccountChange',
@@ -51,13 +41,7 @@ const LIST_QUERY = listQuery({
   account_id: { ...UUID_FILTER, description: 'Only this account' },
   key_id: { ...KEY_FILTER, description: 'Only the account of this key, active or revoked' },
 });
-type ListQuery = PageQuery & {
-  readonly status?: AccountStatus;
-  readonly q?: string;
-  readonly role?: Role;
-  readonly account_id?: string;
-  readonly key_id?: string;
-};
+type ListQuery = FromSchema<typeof LIST_QUERY>;
 const ENTRY_FIELDS = {
   account_id: UUID,
   owner_id: TEXT,
@@ -86,8 +70,14 @@ const DETAILS = record('AccountDetails', {
   },
 });
 const ENTRY_EXAMPLE = {
-  ...{ account_id: EXAMPLE.accountId, owner_id: 'acme-bot', status: 'active', balance: 9.998, payable: 0 },
-  ...{ active_keys: 1, created_at: EXAMPLE.time, closed_at: null },
+  account_id: EXAMPLE.accountId,
+  owner_id: 'acme-bot',
+  status: 'active',
+  balance: 9.998,
+  payable: 0,
+  active_keys: 1,
+  created_at: EXAMPLE.time,
+  closed_at: null,
 };
 const ACCOUNT_PARAM = { id: { description: 'The account', schema: UUID, example: EXAMPLE.accountId } };
 

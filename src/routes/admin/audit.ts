@@ -2,11 +2,11 @@ import { type Labels, selectLabels } from '../../accounts/labels-sql.ts';
 import { type AuditRow, actExists, selectActs } from '../../accounts/lists/audit-sql.ts';
 import { readWithDeadline } from '../../accounts/lists/deadline.ts';
 import { parseTimeRange } from '../../accounts/time-range.ts';
-import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../../http/route.ts';
+import type { ApiRequest, ApiResponse, FromSchema, JsonSchema, Route } from '../../http/route.ts';
 import { EXAMPLE, json, list, orNull, record, TEXT, TIME, UUID } from '../../openapi/schemas.ts';
 import { isUuid } from '../../platform/ids.ts';
 import type { Sql } from '../../platform/postgres.ts';
-import { listQuery, type PageQuery, readPage, TIME_FILTERS, wrongCursor } from './lists.ts';
+import { listQuery, readPage, TIME_FILTERS, wrongCursor } from './lists.ts';
 
 const QUERY = listQuery({
   actor: {
@@ -22,13 +22,7 @@ const QUERY = listQuery({
   },
   ...TIME_FILTERS,
 });
-type Query = PageQuery & {
-  readonly actor?: string;
-  readonly action?: string;
-  readonly subject?: string;
-  readonly from?: string;
-  readonly to?: string;
-};
+type Query = FromSchema<typeof QUERY>;
 
 const STATE: JsonSchema = {
   type: ['object', 'null'],
@@ -51,10 +45,18 @@ const ACT = record('Act', {
 });
 const ACTS = record('Audit', { acts: list(ACT, 'Newest first'), next_cursor: orNull(TEXT) });
 const ACT_EXAMPLE = {
-  ...{ id: 42, at: EXAMPLE.time, actor: EXAMPLE.keyId, actor_account_id: EXAMPLE.providerId },
-  ...{ actor_owner_id: 'operator', subject_owner_id: 'acme-bot' },
-  ...{ action: 'account.suspend', subject_type: 'account', subject_id: EXAMPLE.accountId },
-  ...{ before: { status: 'active' }, after: { status: 'suspended' }, request_id: EXAMPLE.usageId },
+  id: 42,
+  at: EXAMPLE.time,
+  actor: EXAMPLE.keyId,
+  actor_account_id: EXAMPLE.providerId,
+  actor_owner_id: 'operator',
+  subject_owner_id: 'acme-bot',
+  action: 'account.suspend',
+  subject_type: 'account',
+  subject_id: EXAMPLE.accountId,
+  before: { status: 'active' },
+  after: { status: 'suspended' },
+  request_id: EXAMPLE.usageId,
 };
 
 /** `GET /admin/audit`: what operators did. */

@@ -1,25 +1,17 @@
+import { ANY_CALL } from '../../accounts/call-fields.ts';
 import { selectLabels } from '../../accounts/labels-sql.ts';
-import { type CallOutcome, selectAllCalls } from '../../accounts/lists/calls-sql.ts';
+import { selectAllCalls } from '../../accounts/lists/calls-sql.ts';
 import { readWithDeadline } from '../../accounts/lists/deadline.ts';
 import { FIRST_MS, LAST_MS, parseTimeRange, recordsSince } from '../../accounts/time-range.ts';
 import { isUsageTime } from '../../accounts/usage-sql.ts';
 import { ApiError } from '../../errors.ts';
-import type { ApiRequest, ApiResponse, Route } from '../../http/route.ts';
+import type { ApiRequest, ApiResponse, FromSchema, Route } from '../../http/route.ts';
 import { readHorizonMs } from '../../ledger/retention/horizon.ts';
 import { json, list, orNull, record, TEXT } from '../../openapi/schemas.ts';
 import { isUuid } from '../../platform/ids.ts';
 import type { Sql } from '../../platform/postgres.ts';
-import { ADMIN_CALL_EXAMPLE, ADMIN_CALL_FIELDS, adminCallJson, RECORDS_SINCE } from '../usage.ts';
-import {
-  KEY_FILTER,
-  listQuery,
-  oneOf,
-  type PageQuery,
-  readPage,
-  TIME_FILTERS,
-  UUID_FILTER,
-  wrongCursor,
-} from './lists.ts';
+import { adminCallJson, RECORDS_SINCE } from '../usage.ts';
+import { KEY_FILTER, listQuery, oneOf, readPage, TIME_FILTERS, UUID_FILTER, wrongCursor } from './lists.ts';
 
 const DAY_MS = 86_400_000;
 /** The longest time range: its days are read one after the other. */
@@ -36,20 +28,12 @@ const QUERY = listQuery({
   from: { ...TIME_FILTERS.from, description: `${TIME_FILTERS.from.description}. 24 hours before \`to\` if absent` },
   to: { ...TIME_FILTERS.to, description: `${TIME_FILTERS.to.description}. Now if absent` },
 });
-type Query = PageQuery & {
-  readonly account_id?: string;
-  readonly key_id?: string;
-  readonly service_id?: string;
-  readonly provider_id?: string;
-  readonly outcome?: CallOutcome;
-  readonly from?: string;
-  readonly to?: string;
-};
+type Query = FromSchema<typeof QUERY>;
 
 const CALLS = record(
   'AllCalls',
   {
-    calls: list(record('AdminCall', ADMIN_CALL_FIELDS), 'Newest first'),
+    calls: list(record('AdminCall', ANY_CALL.schemas), 'Newest first'),
     next_cursor: orNull(TEXT),
     records_since: RECORDS_SINCE,
   },
@@ -65,7 +49,7 @@ export function adminCallsRoutes({ sql }: { readonly sql: Sql }): Route[] {
       summary: `Calls of all accounts, newest first: of the last 24 hours, or of up to ${MAX_DAYS} days`,
       access: ['admin'],
       query: QUERY,
-      responses: { 200: json('One page of calls', CALLS, { calls: [ADMIN_CALL_EXAMPLE], next_cursor: null }) },
+      responses: { 200: json('One page of calls', CALLS, { calls: [ANY_CALL.example], next_cursor: null }) },
       handle: (request: ApiRequest<undefined, Query>) => listCalls(sql, request.query),
     },
   ];
@@ -85,11 +69,11 @@ async function listCalls(sql: Sql, query: Query): Promise<ApiResponse> {
   const { entries, next } = await readPage(
     query,
     (limit) => readWithDeadline(sql, (timed) => selectAllCalls(timed, filter, cursor, limit)),
-    (call) => call.usageId,
+    (call) => call.usage_id,
   );
   const labels = await selectLabels(
     sql,
-    entries.flatMap(({ accountId, providerId }) => [accountId, providerId]),
+    entries.flatMap((call) => [call.account_id, call.provider_id]),
   );
   const calls = entries.map((call) => adminCallJson(call, labels));
   return { status: 200, body: { calls, next_cursor: next, ...recordsSince(await readHorizonMs(sql)) } };

@@ -2,7 +2,7 @@ import { actorOf } from '../../accounts/audit.ts';
 import { type Credit, type CreditApplier, type NewCredit, storeCredit } from '../../accounts/credits.ts';
 import { selectCredits } from '../../accounts/money-lists-sql.ts';
 import { ApiError } from '../../errors.ts';
-import type { ApiRequest, JsonSchema, Route } from '../../http/route.ts';
+import type { ApiRequest, FromSchema, Route } from '../../http/route.ts';
 import { keyOf } from '../../keys/caller.ts';
 import { isKeyId } from '../../keys/credentials.ts';
 import type { Keys } from '../../keys/keys.ts';
@@ -21,14 +21,14 @@ import {
   readAmount,
 } from './money-fields.ts';
 
-export type CreditsRoutesDeps = {
+type CreditsRoutesDeps = {
   readonly sql: Sql;
   readonly keys: Pick<Keys, 'find'>;
   readonly applier: CreditApplier;
   readonly log: { warn(fields: Record<string, unknown>, message: string): void };
 };
 
-const BODY: JsonSchema = {
+const BODY = {
   title: 'NewCredit',
   description: 'Exactly one of account_id and key_id names the account',
   examples: [{ account_id: EXAMPLE.accountId, amount: 10, reference: 'invoice 4711' }],
@@ -41,7 +41,7 @@ const BODY: JsonSchema = {
     amount: AMOUNT,
     reference: REFERENCE,
   },
-};
+} as const;
 const FIELDS = {
   account_id: UUID,
   amount: usd('What was added'),
@@ -58,12 +58,7 @@ const CREDIT_EXAMPLE = {
   created_at: EXAMPLE.time,
 };
 
-type Body = {
-  readonly account_id?: string;
-  readonly key_id?: string;
-  readonly amount: number;
-  readonly reference: string;
-};
+type Body = FromSchema<typeof BODY>;
 
 /**
  * `POST /admin/credits` brings money in, and `GET /admin/credits` lists what came. Repeating a reference makes no second credit: the body of the answer is the same, and
@@ -115,7 +110,7 @@ async function readCredit(deps: CreditsRoutesDeps, body: Body): Promise<NewCredi
 async function accountOfKey(deps: CreditsRoutesDeps, keyId: string): Promise<string> {
   const key = isKeyId(keyId) ? await deps.keys.find(keyId) : null;
   if (key === null) throw new ApiError('not_found', 'key_id: there is no such key.');
-  return key.accountId;
+  return key.account_id;
 }
 
 /**

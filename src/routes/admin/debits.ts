@@ -1,7 +1,7 @@
 import { type DebitCarrier, makeDebit } from '../../accounts/debits.ts';
 import { selectDebits, type TakenDebit } from '../../accounts/money-lists-sql.ts';
 import { ApiError, unavailableError } from '../../errors.ts';
-import type { ApiRequest, JsonSchema, Route } from '../../http/route.ts';
+import type { ApiRequest, FromSchema, Route } from '../../http/route.ts';
 import { EXAMPLE, json, record, TEXT, TIME, UUID, usd } from '../../openapi/schemas.ts';
 import { microsToUsd } from '../../platform/money.ts';
 import type { Sql } from '../../platform/postgres.ts';
@@ -19,7 +19,7 @@ import {
   readAmount,
 } from './money-fields.ts';
 
-const BODY: JsonSchema = {
+const BODY = {
   title: 'NewDebit',
   examples: [{ account_id: EXAMPLE.accountId, amount: 2.5, reference: 'refund 12', reason: 'Paid twice' }],
   type: 'object',
@@ -31,13 +31,8 @@ const BODY: JsonSchema = {
     reference: REFERENCE,
     reason: line(500, 'Shown to the account in its statement'),
   },
-};
-type Body = {
-  readonly account_id: string;
-  readonly amount: number;
-  readonly reference: string;
-  readonly reason: string;
-};
+} as const;
+type Body = FromSchema<typeof BODY>;
 
 const FIELDS = {
   account_id: UUID,
@@ -48,11 +43,14 @@ const FIELDS = {
 };
 const DEBIT = record('Debit', FIELDS);
 const EXAMPLE_DEBIT = {
-  ...{ account_id: EXAMPLE.accountId, amount: 2.5, reference: 'refund 12', reason: 'Paid twice' },
+  account_id: EXAMPLE.accountId,
+  amount: 2.5,
+  reference: 'refund 12',
+  reason: 'Paid twice',
   created_at: EXAMPLE.time,
 };
 
-export type DebitsRoutesDeps = {
+type DebitsRoutesDeps = {
   readonly sql: Sql;
   readonly carrier: DebitCarrier;
   readonly log: { warn(fields: object, message: string): void };

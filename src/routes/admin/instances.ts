@@ -34,7 +34,7 @@ const INSTANCES_EXAMPLE = {
   shards: 16,
 };
 
-export type InstancesDeps = {
+type InstancesDeps = {
   readonly looks: Pick<Looks, 'look' | 'read'>;
   /** Age of leases in milliseconds, by instance. */
   readonly leaseAges: () => Promise<ReadonlyMap<string, number>>;

@@ -1,8 +1,8 @@
 import { type Act, actorOf } from '../../accounts/audit.ts';
 import type { ApiRequest } from '../../http/route.ts';
 import { keyOf } from '../../keys/caller.ts';
+import type { KeyRow } from '../../keys/key-fields.ts';
 import type { Alongside } from '../../keys/keys.ts';
-import type { KeyDescription } from '../../keys/keys-sql.ts';
 
 /**
  * What records a change to an admin key, or to any key of another account than the caller's: only an admin can make these. Undefined
@@ -10,7 +10,7 @@ import type { KeyDescription } from '../../keys/keys-sql.ts';
  */
 export function ifAct<Subject>(
   { caller }: ApiRequest,
-  { accountId, role }: Pick<KeyDescription, 'accountId' | 'role'>,
+  { account_id: accountId, role }: Pick<KeyRow, 'account_id' | 'role'>,
   record: Alongside<Subject>,
 ): Alongside<Subject> | undefined {
   return role !== 'admin' && keyOf(caller).accountId === accountId ? undefined : record;
@@ -19,7 +19,7 @@ export function ifAct<Subject>(
 export function keyAct(
   { caller, requestId }: ApiRequest,
   action: Act['action'],
-  { keyId, accountId }: Pick<KeyDescription, 'keyId' | 'accountId'>,
+  { key_id: keyId, account_id: accountId }: Pick<KeyRow, 'key_id' | 'account_id'>,
   before: Act['before'],
   after: Act['after'],
 ): Act {

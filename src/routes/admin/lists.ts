@@ -6,24 +6,25 @@ import type { JsonSchema } from '../../http/route.ts';
 export const DEFAULT_LIMIT = 100;
 export const MAX_LIMIT = 1_000;
 
-export type PageQuery = { readonly limit?: number; readonly cursor?: string };
+type PageQuery = { readonly limit?: number; readonly cursor?: string };
 
 /** The schema of a list's query. @param filters  the schemas of its filters, all optional */
-export const listQuery = (filters: Readonly<Record<string, JsonSchema>>): JsonSchema => ({
-  type: 'object',
-  additionalProperties: false,
-  properties: {
-    ...filters,
-    limit: {
-      type: 'integer',
-      minimum: 1,
-      maximum: MAX_LIMIT,
-      default: DEFAULT_LIMIT,
-      description: 'Entries on a page',
+export const listQuery = <const Filters extends Readonly<Record<string, JsonSchema>>>(filters: Filters) =>
+  ({
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      ...filters,
+      limit: {
+        type: 'integer',
+        minimum: 1,
+        maximum: MAX_LIMIT,
+        default: DEFAULT_LIMIT,
+        description: 'Entries on a page',
+      },
+      cursor: { type: 'string', maxLength: 36, description: 'next_cursor of the previous page' },
     },
-    cursor: { type: 'string', maxLength: 36, description: 'next_cursor of the previous page' },
-  },
-});
+  }) as const;
 
 export const UUID_FILTER = { type: 'string', pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' } as const;
 export const KEY_FILTER = { type: 'string', pattern: '^acf_[0-9A-Za-z]{22}$' } as const;
@@ -38,11 +39,8 @@ export const TIME_FILTERS = {
   from: { type: 'string', maxLength: 40, description: 'First moment: YYYY-MM-DD (00:00 UTC) or RFC 3339' },
   to: { type: 'string', maxLength: 40, description: 'End, not included: YYYY-MM-DD (00:00 UTC) or RFC 3339' },
 } as const;
-export const oneOf = (values: readonly string[], description: string): JsonSchema => ({
-  type: 'string',
-  enum: [...values],
-  description,
-});
+export const oneOf = <const Values extends readonly string[]>(values: Values, description: string) =>
+  ({ type: 'string', enum: values, description }) as const;
 
 export const wrongCursor = (): ApiError => new ApiError('invalid_request', 'cursor: not issued by this list.');
 

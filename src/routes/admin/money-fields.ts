@@ -4,7 +4,7 @@ import type { Listed, MovementFilter } from '../../accounts/money-lists-sql.ts';
 import { type Place, placeText, readPlace } from '../../accounts/place.ts';
 import { parseTimeRange } from '../../accounts/time-range.ts';
 import { ApiError } from '../../errors.ts';
-import type { ApiRequest, JsonSchema, ResponseDescription } from '../../http/route.ts';
+import type { ApiRequest, FromSchema, JsonSchema, ResponseDescription } from '../../http/route.ts';
 import { keyOf } from '../../keys/caller.ts';
 import { json, list, orNull, record, TEXT } from '../../openapi/schemas.ts';
 import { usdToMicros } from '../../platform/money.ts';
@@ -15,21 +15,22 @@ import type { Sql } from '../../platform/postgres.ts';
 const MAX_LIMIT = 1_000;
 const DEFAULT_LIMIT = 100;
 
-export const ACCOUNT_ID: JsonSchema = { type: 'string', pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' };
-export const AMOUNT: JsonSchema = {
+export const ACCOUNT_ID = { type: 'string', pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' } as const;
+export const AMOUNT = {
   type: 'number',
   exclusiveMinimum: 0,
   maximum: 1_000_000_000,
   description: 'USD, at most 6 decimals',
-};
+} as const;
 /** Text of one line. */
-export const line = (maxLength: number, description: string): JsonSchema => ({
-  type: 'string',
-  minLength: 1,
-  maxLength,
-  pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]*$',
-  description,
-});
+export const line = (maxLength: number, description: string) =>
+  ({
+    type: 'string',
+    minLength: 1,
+    maxLength,
+    pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]*$',
+    description,
+  }) as const;
 export const REFERENCE = line(
   200,
   'Makes the request safe to repeat: a second one with the same reference moves nothing',
@@ -47,7 +48,7 @@ export const actorOfRequest = ({ caller, requestId }: ApiRequest) => actorOf(key
 
 export const noAccount = () => new ApiError('not_found', 'account_id: there is no such account.');
 
-export const LIST_QUERY: JsonSchema = {
+export const LIST_QUERY = {
   type: 'object',
   additionalProperties: false,
   properties: {
@@ -63,15 +64,8 @@ export const LIST_QUERY: JsonSchema = {
     },
     cursor: { type: 'string', maxLength: 60, description: 'next_cursor of the previous page' },
   },
-};
-export type ListQuery = {
-  readonly account_id?: string;
-  readonly reference?: string;
-  readonly from?: string;
-  readonly to?: string;
-  readonly limit?: number;
-  readonly cursor?: string;
-};
+} as const;
+export type ListQuery = FromSchema<typeof LIST_QUERY>;
 
 const readFilter = (query: ListQuery): MovementFilter => ({
   ...parseTimeRange(query),

@@ -1,6 +1,6 @@
 import { selectPayouts } from '../../accounts/money-lists-sql.ts';
 import { type Payout, storePayout } from '../../accounts/payouts.ts';
-import type { ApiRequest, JsonSchema, Route } from '../../http/route.ts';
+import type { ApiRequest, FromSchema, Route } from '../../http/route.ts';
 import { EXAMPLE, json, record, TEXT, TIME, UUID, usd } from '../../openapi/schemas.ts';
 import { microsToUsd } from '../../platform/money.ts';
 import type { Sql } from '../../platform/postgres.ts';
@@ -17,15 +17,15 @@ import {
   readAmount,
 } from './money-fields.ts';
 
-const BODY: JsonSchema = {
+const BODY = {
   title: 'NewPayout',
   examples: [{ account_id: EXAMPLE.accountId, amount: 0.1, reference: 'transfer 2026-11' }],
   type: 'object',
   additionalProperties: false,
   required: ['account_id', 'amount', 'reference'],
   properties: { account_id: ACCOUNT_ID, amount: AMOUNT, reference: REFERENCE },
-};
-type Body = { readonly account_id: string; readonly amount: number; readonly reference: string };
+} as const;
+type Body = FromSchema<typeof BODY>;
 
 const FIELDS = {
   account_id: UUID,
@@ -35,7 +35,10 @@ const FIELDS = {
 };
 const PAYOUT = record('Payout', FIELDS);
 const EXAMPLE_PAYOUT = {
-  ...{ account_id: EXAMPLE.accountId, amount: 0.1, reference: 'transfer 2026-11', created_at: EXAMPLE.time },
+  account_id: EXAMPLE.accountId,
+  amount: 0.1,
+  reference: 'transfer 2026-11',
+  created_at: EXAMPLE.time,
 };
 
 /**

@@ -21,8 +21,16 @@ export const PROCESS_FIELDS = {
 };
 
 export const PROCESS_EXAMPLE = {
-  ...{ instance: '6f1c9e0a-5a0b-4a52-9a53-3c0f5ad2b0b1', worker: 1, host: 'gateway-1', pid: 4711, version: '0.1.0' },
-  ...{ started_at: EXAMPLE.time, uptime_seconds: 3600, memory_bytes: 120_000_000, cpu: 0.2, event_loop_delay_ms: 1.5 },
+  instance: '6f1c9e0a-5a0b-4a52-9a53-3c0f5ad2b0b1',
+  worker: 1,
+  host: 'gateway-1',
+  pid: 4711,
+  version: '0.1.0',
+  started_at: EXAMPLE.time,
+  uptime_seconds: 3600,
+  memory_bytes: 120_000_000,
+  cpu: 0.2,
+  event_loop_delay_ms: 1.5,
 };
 
 export function processJson({
@@ -35,7 +43,11 @@ export function processJson({
   load,
 }: Report): Record<string, unknown> {
   return {
-    ...{ instance, worker, host, pid, version },
+    instance,
+    worker,
+    host,
+    pid,
+    version,
     started_at: new Date(startedAtMs).toISOString(),
     uptime_seconds: Math.max(0, Math.round((Date.now() - startedAtMs) / 1_000)),
     memory_bytes: load.memoryBytes,

@@ -8,7 +8,7 @@ import { COUNT, CURRENCY, EXAMPLE, json, list, orNull, record, TEXT, TIME, UUID,
 import { microsToUsd } from '../../platform/money.ts';
 import type { Sql } from '../../platform/postgres.ts';
 
-export type ReconciliationRoutesDeps = {
+type ReconciliationRoutesDeps = {
   readonly sql: Sql;
   /** @param by  who asked for the comparison; recorded with each repair that it makes */
   readonly reconciler: { run(by: string): Promise<unknown> };
@@ -83,7 +83,13 @@ const RECONCILIATION = record('Reconciliation', {
   currency: CURRENCY,
 });
 const SUMS_EXAMPLE = {
-  ...{ wallets: 1, wallet: 9.996, settled: 10, streamed: 0.002, held: 0.002, drift: 0, drifting_accounts: 0 },
+  wallets: 1,
+  wallet: 9.996,
+  settled: 10,
+  streamed: 0.002,
+  held: 0.002,
+  drift: 0,
+  drifting_accounts: 0,
 };
 const RESPONSES = {
   200: json('The comparison', RECONCILIATION, {

@@ -3,15 +3,17 @@ import { type WriteListing, writeAsOperator } from '../../accounts/listing-acts.
 import { readWithDeadline } from '../../accounts/lists/deadline.ts';
 import { chooseLanguage, languageHeaders } from '../../catalog/languages.ts';
 import { CATEGORY_PATTERN, type ListingStatus, MAX_CATEGORY_LENGTH } from '../../catalog/listing.ts';
+import { VIEWS } from '../../catalog/listing-fields.ts';
 import { fullItem } from '../../catalog/present.ts';
 import { removeListing, selectListing, selectListingsBy, updateListing } from '../../catalog/sql.ts';
-import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../../http/route.ts';
+import type { ApiRequest, ApiResponse, FromSchema, JsonSchema, Route } from '../../http/route.ts';
 import { ACCEPT_LANGUAGE, LANGUAGE_HEADERS } from '../../openapi/headers.ts';
 import { json, list, orNull, record, TEXT } from '../../openapi/schemas.ts';
 import { isUuid } from '../../platform/ids.ts';
-import { SERVICE, SERVICE_DETAILS_EXAMPLE, SERVICE_OF_ANYBODY } from '../service-schemas.ts';
-import { idOf, notFound, SERVICE_PARAM, type ServicesRoutesDeps, show, writerOf } from '../services.ts';
-import { listQuery, oneOf, type PageQuery, readPage, TEXT_FILTER, UUID_FILTER, wrongCursor } from './lists.ts';
+import { idOf, notFound, SERVICE_PARAM, writerOf } from '../named-service.ts';
+import { SERVICE, SERVICE_EXAMPLE, SERVICE_OF_ANYBODY } from '../service-schemas.ts';
+import { type ServicesRoutesDeps, show } from '../services.ts';
+import { listQuery, oneOf, readPage, TEXT_FILTER, UUID_FILTER, wrongCursor } from './lists.ts';
 
 const STATUSES = ['active', 'paused', 'removed'] as const;
 const QUERY = listQuery({
@@ -25,12 +27,7 @@ const QUERY = listQuery({
   },
   q: { ...TEXT_FILTER, description: 'A part of the name, in upper or lower case' },
 });
-type Query = PageQuery & {
-  readonly status?: ListingStatus;
-  readonly provider_id?: string;
-  readonly category?: string;
-  readonly q?: string;
-};
+type Query = FromSchema<typeof QUERY>;
 
 const PATCH_BODY: JsonSchema = {
   title: 'ServiceStatusChange',
@@ -45,8 +42,7 @@ const SERVICES = record('AllServices', {
   services: list(SERVICE_OF_ANYBODY, 'Newest first, without their operations'),
   next_cursor: orNull(TEXT),
 });
-const { operations: _, ...DETAILS_EXAMPLE } = SERVICE_DETAILS_EXAMPLE;
-const LISTED_EXAMPLE = { ...DETAILS_EXAMPLE, provider_owner_id: 'translators' };
+const { operations: _, ...LISTED_EXAMPLE } = VIEWS.admin.example;
 
 /** `/admin/services`: listings of all accounts. */
 export function adminServicesRoutes(deps: Deps): Route[] {
@@ -77,7 +73,7 @@ export function adminServicesRoutes(deps: Deps): Route[] {
       requestHeaders: ACCEPT_LANGUAGE,
       params: SERVICE_PARAM,
       responses: {
-        200: json('The service as it is now', SERVICE, SERVICE_DETAILS_EXAMPLE, LANGUAGE_HEADERS),
+        200: json('The service as it is now', SERVICE, SERVICE_EXAMPLE, LANGUAGE_HEADERS),
       },
       errors: ['service_not_found'],
       handle: (request: ApiRequest<{ status: ListingStatus }, unknown>) => setStatus(deps, request),
@@ -107,10 +103,10 @@ async function listServices(
   return {
     status: 200,
     body: {
-      services: entries.map((listing) => ({
-        ...fullItem(listing, catalog.qualityOf(listing.id), language, { withEndpoint: true }),
-        provider_owner_id: labels.get(listing.providerId) ?? '',
-      })),
+      services: entries.map((listing) => {
+        const providerLabel = labels.get(listing.providerId) ?? '';
+        return fullItem('admin', { listing, quality: catalog.qualityOf(listing.id), language, providerLabel });
+      }),
       next_cursor: next,
     },
     headers: languageHeaders(language),

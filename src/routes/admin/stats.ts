@@ -7,7 +7,7 @@ import { COUNT, CURRENCY, EXAMPLE, json, orNull, record, TIME, usd } from '../..
 import { microsToUsd } from '../../platform/money.ts';
 import type { Sql } from '../../platform/postgres.ts';
 
-export type StatsRoutesDeps = {
+type StatsRoutesDeps = {
   readonly sql: Sql;
   /** `read` brings `events` up to date: the usage events that wait in Redis for Postgres. */
   readonly backlog: { read(): Promise<void>; readonly events: number };
@@ -46,16 +46,14 @@ const STATS_EXAMPLE = {
   keys: { active: 57, revoked: 3 },
   services: { active: 12, paused: 1, removed: 2 },
   calls: { today: SUMS_EXAMPLE, last_24_hours: SUMS_EXAMPLE, last_30_days: SUMS_EXAMPLE },
-  ...{
-    backlog: 0,
-    rejected_events: 0,
-    held: 0.002,
-    drift: 0,
-    drifting_accounts: 0,
-    shards_not_compared: 0,
-    reconciled_at: EXAMPLE.time,
-    currency: 'USD',
-  },
+  backlog: 0,
+  rejected_events: 0,
+  held: 0.002,
+  drift: 0,
+  drifting_accounts: 0,
+  shards_not_compared: 0,
+  reconciled_at: EXAMPLE.time,
+  currency: 'USD',
 };
 
 /** `GET /admin/stats`: the whole platform at a glance. */

@@ -47,7 +47,11 @@ const TRAFFIC = record('Traffic', {
   workers: list(WORKER, 'Gateways that report, by machine and number'),
 });
 const CALLS_EXAMPLE = {
-  ...{ admitted: 1205, completed: 1190, refunded: { upstream_5xx: 12 }, refused: { rate_limited: 3 }, open: 3 },
+  admitted: 1205,
+  completed: 1190,
+  refunded: { upstream_5xx: 12 },
+  refused: { rate_limited: 3 },
+  open: 3,
 };
 const EXAMPLE_TRAFFIC = {
   at: EXAMPLE.time,
@@ -62,7 +66,7 @@ const EXAMPLE_TRAFFIC = {
 };
 const NO_STORE = { 'Cache-Control': 'no-store', Vary: 'Accept' };
 
-export type TrafficDeps = { readonly looks: Pick<Looks, 'look' | 'read'>; readonly streams: EventStreams };
+type TrafficDeps = { readonly looks: Pick<Looks, 'look' | 'read'>; readonly streams: EventStreams };
 
 /** `GET /admin/traffic`: what all gateways do right now. */
 export function trafficRoutes(deps: TrafficDeps): Route[] {
@@ -133,7 +137,11 @@ export function trafficJson(reports: readonly Report[]): Record<string, unknown>
 }
 
 const callsJson = ({ admitted, completed, refunded, refused, open }: CallCounts): Record<string, unknown> => ({
-  ...{ admitted, completed, refunded, refused, open },
+  admitted,
+  completed,
+  refunded,
+  refused,
+  open,
 });
 
 function recentJson(recent: RecentCalls): Record<string, unknown> {

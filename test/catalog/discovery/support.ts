@@ -4,8 +4,8 @@ import type { Listing } from '../../../src/catalog/listing.ts';
 import { Qualities } from '../../../src/catalog/quality.ts';
 import { Snapshot } from '../../../src/catalog/snapshot.ts';
 
-export type Service = { readonly id: string; readonly name: string; readonly price: number; readonly quality: number };
-export type Answer = {
+type Service = { readonly id: string; readonly name: string; readonly price: number; readonly quality: number };
+type Answer = {
   readonly services: readonly Service[];
   readonly categories: readonly { readonly category: string; readonly services: number }[];
   readonly total: number;

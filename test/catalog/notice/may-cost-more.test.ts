@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { Terms } from '../../../src/catalog/listing.ts';
 import { mayCostMore } from '../../../src/catalog/notice/may-cost-more.ts';
-import type { Terms } from '../../../src/catalog/notice/terms.ts';
 import type { HttpTerms, ToolTerms } from '../../../src/catalog/operations/operation.ts';
 import { PriceTable, ToolPrices } from '../../../src/catalog/operations/price-table.ts';
 
@@ -78,7 +78,9 @@ describe('a change that counts at once', () => {
 });
 
 const of = (fields: Partial<Terms>, list: readonly (HttpTerms | ToolTerms)[] = []): Terms => ({
-  ...{ priceMicros: 10, freeCalls: 0, onlyOperations: false },
+  priceMicros: 10,
+  freeCalls: 0,
+  onlyOperations: false,
   ...fields,
   operationTerms: list.length === 0 ? null : JSON.stringify(list),
 });

@@ -94,10 +94,23 @@ describe('the price of a call', () => {
   });
 
   const tricks = [
-    ...['/Report', '/REPORT', '/%72eport', '/repor%74', '/report.json', '/report.', '/report%20'],
-    ...['/ｒｅｐｏｒｔ', '/%EF%BD%92eport', '/%E2%93%A1eport'],
+    '/Report',
+    '/REPORT',
+    '/%72eport',
+    '/repor%74',
+    '/report.json',
+    '/report.',
+    '/report%20',
+    '/ｒｅｐｏｒｔ',
+    '/%EF%BD%92eport',
+    '/%E2%93%A1eport',
     // What follows `?` or `#` is cut off by servers that decode first. Rails takes anything behind a dot for a format, Spring did.
-    ...['/report%3Fx', '/report%23x', '/report.1', '/report.J-S', '/report.tar.gz', '/report.aaaaaaaaaaaaaa'],
+    '/report%3Fx',
+    '/report%23x',
+    '/report.1',
+    '/report.J-S',
+    '/report.tar.gz',
+    '/report.aaaaaaaaaaaaaa',
   ];
   it.each(tricks)('is never the low one for %s', (path) => expect(priceOf('GET', path)).toBe('ambiguous'));
 
@@ -121,10 +134,23 @@ describe('the price of a call', () => {
   });
 
   const behindStar = [
-    ...['/v1//report/5', '/v1/report//5', '/v1/REPORT/5', '/v1/report/5/', '/v1/report;a/5', '/v1/report%2F5'],
-    ...['/v1/%72eport/5', '/v1/%2572eport/5', '/v1/report\\\\5', '/v1/report/%FF', '/v1/report/'],
-    ...['/v1/%252e%252e/report', '/v1/x/%25252e./report', '/v1/%EF%BC%8E%EF%BC%8E/report', '/v1/report%EF%BC%8F5'],
-    ...['/v1/report/5%3F/6', '/v1/report/5%23/6'],
+    '/v1//report/5',
+    '/v1/report//5',
+    '/v1/REPORT/5',
+    '/v1/report/5/',
+    '/v1/report;a/5',
+    '/v1/report%2F5',
+    '/v1/%72eport/5',
+    '/v1/%2572eport/5',
+    '/v1/report\\\\5',
+    '/v1/report/%FF',
+    '/v1/report/',
+    '/v1/%252e%252e/report',
+    '/v1/x/%25252e./report',
+    '/v1/%EF%BC%8E%EF%BC%8E/report',
+    '/v1/report%EF%BC%8F5',
+    '/v1/report/5%3F/6',
+    '/v1/report/5%23/6',
   ];
   it.each(behindStar)('is never the low one for %s, which * matches', (path) => {
     expect(priceOf('GET', path)).toBe('ambiguous');
@@ -155,18 +181,24 @@ describe('the price of a call', () => {
     ];
     const terms = paths.map(([path, price]): HttpTerms => ['GET', path, price]);
     const calls = [
-      ...['/repos/octo/cat/issues/comments', '/repos/octo/cat/issues/comments/7', '/repos/octo/cat/issues/7/timeline'],
-      ...['/repos/octo/cat/zipball/main', '/repos/octo/cat.js', '/repos/Zo%C3%AB/my%20cat'],
-      ...['/v1/customers/cus_9/cards', '/v1/customers/cus_9/cards/card_1', '/v1/customers/a%40b.example'],
-      ...[
-        '/search/hello%20world',
-        '/search/%E6%9D%B1%E4%BA%AC',
-        '/search/what%3F',
-        '/tags/c%23',
-        '/people/5/',
-        '/people/Zo%C3%AB/',
-      ],
-      ...['/files/5/content/', '/raw/a/b.txt', '/raw/a%20b/c'],
+      '/repos/octo/cat/issues/comments',
+      '/repos/octo/cat/issues/comments/7',
+      '/repos/octo/cat/issues/7/timeline',
+      '/repos/octo/cat/zipball/main',
+      '/repos/octo/cat.js',
+      '/repos/Zo%C3%AB/my%20cat',
+      '/v1/customers/cus_9/cards',
+      '/v1/customers/cus_9/cards/card_1',
+      '/v1/customers/a%40b.example',
+      '/search/hello%20world',
+      '/search/%E6%9D%B1%E4%BA%AC',
+      '/search/what%3F',
+      '/tags/c%23',
+      '/people/5/',
+      '/people/Zo%C3%AB/',
+      '/files/5/content/',
+      '/raw/a/b.txt',
+      '/raw/a%20b/c',
     ];
     for (const onlyOperations of [true, false]) {
       const listing = { priceMicros: DEAR, onlyOperations };

@@ -5,7 +5,7 @@ import { HEADS } from './heads.ts';
 import { LENGTHS } from './lengths.ts';
 import { TARGETS } from './targets.ts';
 
-export type Chapter = { readonly name: string; readonly cases: readonly CallerCase[] };
+type Chapter = { readonly name: string; readonly cases: readonly CallerCase[] };
 
 export const CALLER_CORPUS: readonly Chapter[] = [
   { name: 'lengths', cases: LENGTHS },

@@ -2,7 +2,7 @@
 // moments may be gone when its replica takes over (docs/guarantees.md). Each fault says for which shards, and from when to when.
 
 /** The shards of one master, and the time in which its acknowledged writes may be lost. Times as of `Date.now()`. */
-export type Window = {
+type Window = {
   readonly group: number;
   readonly shards: ReadonlySet<number>;
   readonly fromMs: number;
@@ -11,7 +11,7 @@ export type Window = {
 };
 
 /** A call, or what is known of it. */
-export type Span = { readonly shard: number; readonly fromMs: number; readonly toMs: number };
+type Span = { readonly shard: number; readonly fromMs: number; readonly toMs: number };
 
 /**
  * How long before a master's end what it acknowledged may still be on its way to the replica. All programs share one busy machine, and

@@ -2,6 +2,7 @@
 // reach a node through two proxies, one for its port and one for its bus. Each node connects to the others from an address of its
 // own in 127.0.1.0/24, so the proxies know who is who. On Linux such addresses need no set-up.
 
+import { settingArgs } from '../../../scripts/local/redis-cluster.mjs';
 import { type ClusterNode, moveSlot, type RunningCluster, startTestCluster } from '../../support/cluster.ts';
 import { until } from '../../support/wait.ts';
 import { FaultProxy } from '../fault-proxy.ts';
@@ -32,12 +33,13 @@ export class FaultCluster {
     const cluster = await startTestCluster({
       nodeTimeoutMs: NODE_TIMEOUT_MS,
       // Everything that a node has acknowledged is on its disk.
-      ...{ appendonly: true, appendfsync: 'always' },
-      args: [
-        ...['--repl-ping-replica-period', '1'],
+      appendonly: true,
+      appendfsync: 'always',
+      args: settingArgs({
+        'repl-ping-replica-period': 1,
         // However old a replica's data are, it takes over.
-        ...['--cluster-replica-validity-factor', '0'],
-      ],
+        'cluster-replica-validity-factor': 0,
+      }),
       behind: async ({ port, busPort }) => {
         const pair = [await FaultProxy.open(port), await FaultProxy.open(busPort)] as const;
         proxies.push(pair);

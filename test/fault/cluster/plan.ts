@@ -67,7 +67,8 @@ export function makeClusterPlan(seed: number): Plan {
   const group = random.int(0, GROUPS - 1);
   const failover: ClusterFault = {
     ...draw(random, FAILOVERS),
-    ...{ group, to: group },
+    group,
+    to: group,
     atMs: random.int(350, LONGEST_BEFORE_MS),
     forMs: random.int(100, 800),
   };
@@ -90,7 +91,9 @@ export function makeClusterPlan(seed: number): Plan {
     // More than in a plan for one Redis, because the load goes on until the failover is over.
     creditsMicros: Array.from({ length: GROUPS }, () => random.int(100, 900) * 1_000),
     laterCredits: Array.from({ length: random.int(0, 2) }, () => ({
-      ...{ buyer: random.int(0, GROUPS - 1), atMs: random.int(0, 2_000), micros: random.int(1, 50_000) },
+      buyer: random.int(0, GROUPS - 1),
+      atMs: random.int(0, 2_000),
+      micros: random.int(1, 50_000),
     })),
     callers: Array.from({ length: 2 * GROUPS }, (_, i) => ({ buyer: i % GROUPS, seed: random.int(0, 2 ** 32 - 1) })),
     faults,

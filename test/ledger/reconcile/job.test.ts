@@ -1,6 +1,7 @@
 import { afterEach, expect, it, vi } from 'vitest';
 import { ReconcileJob } from '../../../src/ledger/reconcile/job.ts';
 import type { Reconciler } from '../../../src/ledger/reconcile/reconciler.ts';
+import { CLOCKS } from '../../support/clocks.ts';
 import { QUIET } from '../../support/store.ts';
 import { until } from '../../support/wait.ts';
 
@@ -36,7 +37,7 @@ it('when a run leaves repairs to the next run, that run follows at once, not a m
 });
 
 it('a shard whose writer was behind is compared some seconds later, not a minute, and by an inactive process too', async () => {
-  vi.useFakeTimers();
+  vi.useFakeTimers({ toFake: [...CLOCKS] });
   try {
     const seen = start({ isActive: false, behind: [[3], [3], []], everyMs: 60_000 });
     await vi.advanceTimersByTimeAsync(20_000);

@@ -27,14 +27,25 @@ const comparison = (given: Partial<Comparison>): Comparison => ({
   ...given,
 });
 const WALLET = {
-  ...{ balanceMicros: 0, creditSeq: 4, freeUsed: new Map(), repairId: 0, damagedFields: [] },
-  ...{ debitSeq: 2, debitedMicros: 50 },
+  balanceMicros: 0,
+  creditSeq: 4,
+  freeUsed: new Map(),
+  repairId: 0,
+  damagedFields: [],
+  debitSeq: 2,
+  debitedMicros: 50,
 };
 const evidence = (given: Partial<Evidence> = {}): Evidence => ({
   wallet: WALLET,
   settled: {
-    ...{ balanceMicros: 0, missingCreditsMicros: 0, lostCreditsMicros: 0, creditSeq: 5, freeUsed: new Map() },
-    ...{ debitSeq: 2, debitedMicros: 50, debitedBeforeMicros: 50, begunDebitSeq: 3 },
+    balanceMicros: 0,
+    missingCreditsMicros: 0,
+    lostCreditsMicros: 0,
+    creditSeq: 5,
+    freeUsed: new Map(),
+    debitSeq: 2,
+    debitedMicros: 50,
+    begunDebitSeq: 3,
   },
   redisStartedAtMs: START,
   driftingSinceMs: null,

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { expect, it } from 'vitest';
 import { chargedMicros, feeMicros } from '../../../src/ledger/usage-event.ts';
-import { DAY_DROPPED } from '../../../src/ledger/writing/flush.ts';
+import { DAY_DROPPED } from '../../../src/ledger/writing/rejected-events.ts';
 import { uuidv7 } from '../../../src/platform/ids.ts';
 import { readBooksQueries } from '../../support/books-queries.ts';
 import { until } from '../../support/wait.ts';
@@ -156,14 +156,7 @@ it('the reconciliation does not count events of dropped days as money that Postg
   const { redis, keys } = ledger.store;
   const event = eventOf('2010-07-01', { accountId });
   await store(['2010-07-01'], [event]);
-  await ledger.store.command(
-    'hset',
-    keys.wallet(keys.shardOf(accountId), accountId),
-    'balance',
-    '999000',
-    'credit_seq',
-    '1',
-  );
+  await ledger.setWallet(accountId, 999_000);
   await (await newJob('2010-07-01')).runOnce();
   await ledger.append(event);
   const { reports } = await ledger.reconciler().run('test');
@@ -178,17 +171,6 @@ it('calls of an old day in the default partition are dropped too, and those of o
   expect(await storedDays()).toEqual(['2010-08-05']);
   expect(readdirSync(exportDir)).toHaveLength(2);
   expect(await dayTables()).toEqual([]);
-});
-
-it('no day is closed while calls are missing in the sums by hour', async () => {
-  await store(['2010-09-01'], eventsOf('2010-09-01'));
-  await ledger.sql`INSERT INTO rollup_backlog (journal_id) VALUES (0)`;
-  const job = await newJob('2010-09-01');
-  expect(await job.runOnce()).toBe('not rolled up');
-  expect([await storedDays(), job.overdueDays]).toEqual([['2010-09-01'], 1]);
-  await ledger.sql`DELETE FROM rollup_backlog`;
-  expect(await job.runOnce()).toBe('done');
-  expect([await storedDays(), job.overdueDays]).toEqual([[], 0]);
 });
 
 it('while somebody reads calls the job gives up at once, and what waited behind it goes on', async () => {

@@ -35,7 +35,7 @@ export const eventsOf = (day: string, given: Partial<UsageEvent> = {}): UsageEve
     ),
   );
 
-/** The options of a job for which the last day that is due is `lastDay`. */
+/** The options of a job for which the last day that is due is `lastDay`, and which keeps no day for its calls. */
 export async function jobOptions(
   lastDay: string,
   given: Partial<RetentionJobOptions> = {},
@@ -46,6 +46,7 @@ export async function jobOptions(
     installation: row?.id as string,
     retentionDays: RETENTION_DAYS,
     exportDir: null,
+    keptDays: 0,
     now: () => Date.parse(lastDay) + (RETENTION_DAYS + 1) * DAY_MS + 1,
     log: QUIET,
     ...given,

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { beforeAll, expect, it } from 'vitest';
 import { roundedAmount } from '../../../src/ledger/rollups/day-sums.ts';
-import { amountSumsOf } from '../../../src/ledger/rollups/days-sql.ts';
 import { sql, useDatabase } from '../../support/use-database.ts';
+import { amountSumsOf } from './sums-oracle.ts';
 
 useDatabase();
 beforeAll(() => sql`CREATE TABLE amounts (service_id int, created_at timestamptz DEFAULT now(), amount bigint)`);

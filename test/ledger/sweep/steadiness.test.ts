@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { LEASE_RENEW_MS } from '../../../src/admission/admission.ts';
+import { LEASE_RENEW_MS } from '../../../src/admission/trips.ts';
 import { SETTINGS } from '../../../src/config/settings.ts';
 import { LONGEST_GAP, Steadiness } from '../../../src/ledger/sweep/steadiness.ts';
 

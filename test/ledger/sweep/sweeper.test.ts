@@ -307,19 +307,21 @@ it('a lease is judged as of the look of the sweeper: a gateway that slept betwee
   const shard = store.keys.shardOf(scene.accountId);
   const names = [store.keys.open[shard], store.keys.lease[shard], store.keys.usage[shard]] as string[];
   names.push(store.walletName(scene.accountId));
-  const { runId } = await readRedisRun(store.redis);
-  const sweepAsOf = (ms: number, redisRunId = runId) =>
+  const run = await readRedisRun(store.redis);
+  const sweepAsOf = (ms: number, dataId = run.dataId) =>
     store.redis.script(sweepScript, 4, [
       ...names,
       String(LEASE_SECONDS * 1000),
       '60000',
       ABANDONED,
       String(ms),
-      redisRunId,
+      dataId,
       call.usageId,
     ]);
   expect(await sweepAsOf(now - 61_000)).toEqual([0]);
-  // Nor is it swept in a Redis that has restarted since.
-  expect(await sweepAsOf(now, 'f'.repeat(40))).toEqual([0]);
+  // Nor is it swept in a Redis that has restarted since, or was a replica since.
+  const [runId, replicationId] = run.dataId.split(' ');
+  expect(await sweepAsOf(now, `${'f'.repeat(40)} ${replicationId}`)).toEqual([0]);
+  expect(await sweepAsOf(now, `${runId} ${'f'.repeat(40)}`)).toEqual([0]);
   expect(await sweepAsOf(now)).toEqual([1]);
 });

@@ -238,7 +238,7 @@ describe('reading a wallet', () => {
     const open = ledger.store.keys.open[shard] as string;
     const ours = Array.from({ length: 900 }, (_, i) => newEvent({ accountId: scene.accountId, heldMicros: i }));
     const others = Array.from({ length: 900 }, () => newEvent({ heldMicros: 77 }));
-    const fields = [...ours, ...others].flatMap((event) => [event.usageId, `v1\t${holdOf(event)}`]);
+    const fields = [...ours, ...others].flatMap((event) => [event.usageId, holdOf(event)]);
     await ledger.store.redis.command('hset', [open, ...fields, 'kept', 'x\t\t1\tgateway', 'damaged', 'v1\tnothing']);
     const reading = await Promise.all([wallets.read(scene.accountId), wallets.read(scene.accountId)]);
     const heldMicros = (899 * 900) / 2;

@@ -1,9 +1,11 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { FLUSH_LOCK } from '../../../src/ledger/locks.ts';
+import { hydrateWalletScript } from '../../../src/ledger/scripts.ts';
 import { CreditWallets } from '../../../src/ledger/wallets/credit-wallets.ts';
 import { Hydrator } from '../../../src/ledger/wallets/hydrate.ts';
 import { uuidv7 } from '../../../src/platform/ids.ts';
 import { isPostgresUnavailable, openPostgres, PostgresSession } from '../../../src/platform/postgres.ts';
+import { RedisNotSent, type RedisStore } from '../../../src/platform/redis.ts';
 import { freeField } from '../../../src/platform/redis-keys.ts';
 import { QUIET } from '../../support/store.ts';
 import { TcpProxy } from '../../support/tcp-proxy.ts';
@@ -22,8 +24,8 @@ beforeEach(async () => {
 });
 afterEach(() => hydrator.close());
 
-function newHydrator(databaseUrl = ledger.databaseUrl, sql = ledger.sql): Hydrator {
-  return new Hydrator({ databaseUrl, sql, redis: ledger.store.redis, keys: ledger.store.keys, log: QUIET });
+function newHydrator(databaseUrl = ledger.databaseUrl, sql = ledger.sql, redis: RedisStore = ledger.store.redis) {
+  return new Hydrator({ databaseUrl, sql, redis, keys: ledger.store.keys, log: QUIET });
 }
 
 const wallet = (accountId: string) => ledger.store.hash(ledger.store.walletName(accountId));
@@ -38,7 +40,10 @@ describe('loading a wallet', () => {
     await ledger.sql`INSERT INTO free_usage VALUES (${accountId}, ${serviceId}, 3)`;
     await hydrator.loadWallet(accountId);
     expect(await wallet(accountId)).toEqual({
-      ...{ balance: '5700', credit_seq: '2', debit_seq: '0', debited: '0' },
+      balance: '5700',
+      credit_seq: '2',
+      debit_seq: '0',
+      debited: '0',
       [freeField(serviceId)]: '3',
     });
   });
@@ -175,6 +180,33 @@ const killHydrators = () => ledger.sql`
   SELECT pg_terminate_backend(pid) FROM pg_stat_activity
   WHERE application_name = 'tollgate-hydrate' AND datname = current_database()`;
 
+it('a node of a cluster that is away does not keep wallets of other nodes from Redis', async () => {
+  const { redis, keys } = ledger.store;
+  const accounts = Array.from({ length: 20 }, () => uuidv7());
+  const away = keys.shardOf(accounts[0] as string);
+  const isAway = (id: string): boolean => keys.shardOf(id) === away;
+  const refused = (): Promise<never> => Promise.reject(new RedisNotSent());
+  const cluster: RedisStore = Object.create(redis, {
+    isCluster: { value: true },
+    shard: { value: (shard: number) => (shard === away ? { command: refused } : redis) },
+    script: {
+      value: (...given: Parameters<RedisStore['script']>) =>
+        isAway(String(given[2][0]).split(':').at(-1) as string) ? refused() : redis.script(...given),
+    },
+  });
+  const beside = newHydrator(ledger.databaseUrl, ledger.sql, cluster);
+  await ledger.sql`UPDATE installation SET redis_layout = 'cluster'`;
+  try {
+    const results = await Promise.allSettled(accounts.map((id) => beside.loadWallet(id)));
+    expect(results[0]?.status).toBe('rejected');
+    const filled = await Promise.all(accounts.map(async (id) => 'balance' in (await wallet(id))));
+    expect(filled).toEqual(accounts.map((id) => !isAway(id)));
+  } finally {
+    beside.close();
+    await ledger.sql`UPDATE installation SET redis_layout = 'single'`;
+  }
+});
+
 it('a wallet of a locked shard does not delay wallets that are asked for later', async () => {
   const accounts = await Promise.all(Array.from({ length: 20 }, () => ledger.account(5_000)));
   const [locked, ...rest] = accounts.sort((a, b) => ledger.store.keys.shardOf(a) - ledger.store.keys.shardOf(b));
@@ -295,6 +327,115 @@ it('whenever Redis loses everything and connections to Postgres are cut, while c
     const loaded = await Promise.all(accounts.map(async (id) => Number((await wallet(id)).balance)));
     expect(loaded).toEqual(stored);
   }
+});
+
+describe('a wallet that comes to Redis late', () => {
+  /** The Redis of the test, with some of its methods replaced. */
+  const withMethods = (methods: Partial<RedisStore>): RedisStore =>
+    new Proxy(ledger.store.redis, {
+      get: (target, name) => {
+        const value: unknown = Reflect.get(methods, name) ?? Reflect.get(target, name, target);
+        return typeof value === 'function' ? value.bind(target) : value;
+      },
+    });
+  /** Redis with the time of the first fills set to one that has passed. */
+  const lateTimes = (times: number): RedisStore => {
+    let left = times;
+    return withMethods({
+      script: (script, n, args) => {
+        const isLate = script === hydrateWalletScript && left-- > 0;
+        return ledger.store.redis.script(script, n, isLate ? args.with(1, '1') : args);
+      },
+    });
+  };
+
+  it.each(['between reading and filling', 'before Redis tells its time'])(
+    'because its process was suspended %s fills nothing, as its flush lock is lost by then',
+    async (when) => {
+      const { redis } = ledger.store;
+      const replies: unknown[] = [];
+      let goOn = (): void => {};
+      const suspended = new Promise<void>((resolve) => (goOn = resolve));
+      const isAtFilling = when === 'between reading and filling';
+      const slow = withMethods({
+        command: async (name, args) => {
+          if (!isAtFilling && name === 'time') await suspended;
+          return redis.command(name, args);
+        },
+        script: async (...call) => {
+          if (isAtFilling) await suspended;
+          const reply = await redis.script(...call);
+          replies.push(reply);
+          return reply;
+        },
+      });
+      const late = newHydrator(ledger.databaseUrl, ledger.sql, slow);
+      try {
+        const accountId = await ledger.account(5_000);
+        const loading = late.loadWallet(accountId).then(
+          () => 'loaded',
+          (error: unknown) => isPostgresUnavailable(error),
+        );
+        await until(async () => {
+          const held = await ledger.advisoryLocks({ granted: true });
+          return held.some(({ classid }) => classid === FLUSH_LOCK);
+        });
+        await hasRead();
+        // A flush gets the lock as soon as the hydrator has lost it, and stores a call.
+        const shard = ledger.store.keys.shardOf(accountId);
+        await ledger.sql.begin(async (flush) => {
+          await flush`SELECT pg_advisory_xact_lock(${FLUSH_LOCK}::int, ${shard}::int)`;
+          await flush`UPDATE balances SET balance = 4000 WHERE account_id = ${accountId}`;
+        });
+        expect(await loading).toBe(true);
+        goOn();
+        await until(() => replies.length === 1);
+        expect(replies).toEqual([2]);
+        expect(await wallet(accountId)).toEqual({});
+        await hydrator.loadWallet(accountId);
+        expect(await wallet(accountId)).toMatchObject({ balance: '4000' });
+      } finally {
+        late.close();
+      }
+    },
+  );
+
+  it('is read and filled once more for those who wait', async () => {
+    const late = newHydrator(ledger.databaseUrl, ledger.sql, lateTimes(1));
+    try {
+      const accounts = await Promise.all(Array.from({ length: 5 }, () => ledger.account(5_000)));
+      await Promise.all(accounts.map((id) => late.loadWallet(id)));
+      for (const id of accounts) expect(await wallet(id)).toMatchObject({ balance: '5000' });
+      expect(late.loadedWallets).toBe(5);
+    } finally {
+      late.close();
+    }
+  });
+
+  it('twice is refused, and those who wait are told to come again', async () => {
+    const late = newHydrator(ledger.databaseUrl, ledger.sql, lateTimes(2));
+    try {
+      const accountId = await ledger.account(5_000);
+      await expect(late.loadWallet(accountId)).rejects.toSatisfy(isPostgresUnavailable);
+      expect(await wallet(accountId)).toEqual({});
+      await late.loadWallet(accountId);
+      expect(await wallet(accountId)).toMatchObject({ balance: '5000' });
+    } finally {
+      late.close();
+    }
+  });
+
+  it('stays as it is if Redis has it already', async () => {
+    const late = newHydrator(ledger.databaseUrl, ledger.sql, lateTimes(1));
+    try {
+      const accountId = await ledger.account(5_000);
+      await ledger.store.loadWallet(accountId, 123);
+      await late.loadWallet(accountId);
+      expect(await wallet(accountId)).toMatchObject({ balance: '123' });
+    } finally {
+      late.close();
+    }
+  });
 });
 
 describe('loading a key', () => {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { feeMicros, type Outcome, type UsageEvent } from '../../../src/ledger/usage-event.ts';
-import { isExact } from '../../../src/ledger/writing/stream.ts';
+import { isExact } from '../../../src/ledger/writing/call-sums.ts';
 import { uuidv7 } from '../../../src/platform/ids.ts';
 import { FEE_BASIS_POINTS, newEvent } from '../support.ts';
 import { ledger, readAll, session, storeFast, storeWithCare, useFlush } from './flush-support.ts';

@@ -30,18 +30,39 @@ describe('an event that cannot be stored', () => {
     expect(rows).toHaveLength(4);
     expect(rows.map(({ fields }) => fields)).toContainEqual(['hello', 'world']);
     const whole = [good.usageId, holdOf(good).replace('/x', '/\0'), tailOf(good)].join('\t');
-    expect(rows.map(({ fields }) => fields)).toContainEqual(['e', whole]);
+    expect(rows.map(({ fields }) => fields)).toContainEqual(['e1', whole]);
     expect(rows.map(({ fields }) => fields)).toContainEqual([
-      'e',
+      'e1',
       whole.replace(good.usageId, 'not-a-uuid').replace('\0', 'x'),
     ]);
     await until(() => writer.stats().rejectedEvents === 4);
     expect(errors).toHaveLength(4);
   });
 
+  it.each<[string, string, (whole: string) => string]>([
+    ['the event has no version', 'e', (hold) => hold],
+    ['neither the event nor its hold has a version', 'e', (hold) => hold.slice(3)],
+    ['its hold has no version', 'e1', (hold) => hold.slice(3)],
+    ['its hold is of a newer version', 'e1', (hold) => hold.replace('v1', 'v2')],
+  ])('because %s is put aside whole', async (_, field, change) => {
+    const [good, bad] = [newEvent(), newEvent()];
+    const hold = change(holdOf(bad));
+    await ledger.appendRaw(bad.accountId, bad.usageId, hold, tailOf(bad), field);
+    await ledger.append(good);
+    const errors: object[] = [];
+    const writer = ledger.startWriter({ log: { ...QUIET, error: (fields) => void errors.push(fields) } });
+    await ledger.drained();
+    expect(await ledger.readBooks()).toEqual(expectedBooks([good]));
+    expect((await rejected()).map(({ fields }) => fields)).toEqual([
+      [field, [bad.usageId, hold, tailOf(bad)].join('\t')],
+    ]);
+    await until(() => writer.stats().rejectedEvents === 1);
+    expect(errors).toHaveLength(1);
+  });
+
   it('because a number in it contains a NUL or is too long is put aside and blocks nothing', async () => {
     const [good, bad] = [newEvent(), newEvent()];
-    await ledger.appendRaw(bad.accountId, bad.usageId, holdOf(bad).replace(/^\d+/, '1\x002'), tailOf(bad));
+    await ledger.appendRaw(bad.accountId, bad.usageId, holdOf(bad).replace(/^v1\t\d+/, 'v1\t1\x002'), tailOf(bad));
     await ledger.appendRaw(bad.accountId, bad.usageId, holdOf(bad), `${'x'.repeat(9_000)}${tailOf(bad)}`);
     await ledger.append(good);
     ledger.startWriter();
@@ -50,7 +71,7 @@ describe('an event that cannot be stored', () => {
     const rows = await rejected();
     expect(rows.map(({ error }) => error)).toContain('usage event: amount is not a number: 12');
     expect(rows.map(({ error }) => error.length).sort((a, b) => a - b)[1]).toBe(500);
-    expect(rows.map(({ fields }) => fields[1]?.split('\t')[1])).toContain('1\x002');
+    expect(rows.map(({ fields }) => fields[1]?.split('\t')[2])).toContain('1\x002');
   });
 
   it('even in rejected_events is logged whole and blocks nothing', async () => {
@@ -58,7 +79,7 @@ describe('an event that cannot be stored', () => {
     try {
       const [good, bad] = [newEvent(), newEvent()];
       const lines: { fields?: readonly string[] }[] = [];
-      await ledger.appendRaw(bad.accountId, bad.usageId, holdOf(bad).replace('\t', '\t?'), tailOf(bad));
+      await ledger.appendRaw(bad.accountId, bad.usageId, holdOf(bad).replace(/^(v1\t\d+\t)/, '$1?'), tailOf(bad));
       await ledger.appendRaw(good.accountId, 'not-a-uuid', holdOf(good), tailOf(good));
       await ledger.append(good);
       const writer = ledger.startWriter({ log: { ...QUIET, error: (fields) => void lines.push(fields) } });
@@ -91,6 +112,26 @@ describe('an event that cannot be stored', () => {
       await ledger.append(next);
       await ledger.drained();
       expect((await ledger.readBooks()).calls).toHaveLength(98);
+    } finally {
+      await ledger.sql`ALTER TABLE calls DROP CONSTRAINT test_poison`;
+    }
+  });
+
+  it('does not take another event of the same call with it, in whatever order and shards they come', async () => {
+    await ledger.sql`ALTER TABLE calls ADD CONSTRAINT test_poison CHECK (path NOT LIKE '/poison%')`;
+    try {
+      const sharing = accounts.slice(0, 2) as [string, string];
+      const pairs = [true, false].flatMap((isPoisonFirst) =>
+        sharing.map((accountId) => {
+          const good = newEvent({ accountId: sharing[0] });
+          const bad = { ...good, accountId, path: '/poison' };
+          return { good, both: isPoisonFirst ? [bad, good] : [good, bad] };
+        }),
+      );
+      for (const event of pairs.flatMap(({ both }) => both)) await ledger.append(event);
+      ledger.startWriter();
+      await ledger.drained();
+      expect(await ledger.readBooks()).toEqual(expectedBooks(pairs.map(({ good }) => good)));
     } finally {
       await ledger.sql`ALTER TABLE calls DROP CONSTRAINT test_poison`;
     }

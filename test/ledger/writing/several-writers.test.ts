@@ -20,6 +20,7 @@ let cutOff: RedisClient;
 beforeAll(async () => {
   const build = buildSources();
   ledger = await Ledger.open();
+  await ledger.sql`UPDATE installation SET redis_shards = ${SHARDS}`;
   processes = new WriterProcesses(ledger, build);
 });
 afterAll(() => ledger.close());
@@ -46,7 +47,7 @@ async function appendEvents(count: number) {
   await Promise.all(
     events.map((event) => {
       const stream = keys.usage[keys.shardOf(event.accountId)] as string;
-      const text = [event.usageId, `v1\t${holdOf(event)}`, tailOf(event)].join('\t');
+      const text = [event.usageId, holdOf(event), tailOf(event)].join('\t');
       return ledger.store.command('xadd', stream, '*', 'e1', text);
     }),
   );
@@ -106,7 +107,8 @@ it('a writer that goes on after its session has ended, when another writer has i
   let [asleep, wake] = [false, () => {}];
   const woken = new Promise<void>((resolve) => (wake = resolve));
   const sleeper = ledger.startWriter({
-    ...{ keys, batchSize: 20 },
+    keys,
+    batchSize: 20,
     // It has committed a batch and not deleted it, and it has read the next one.
     afterCommit: () => {
       if (asleep) return;

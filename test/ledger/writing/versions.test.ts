@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { UsageEvent } from '../../../src/ledger/usage-event.ts';
 import { QUIET } from '../../support/store.ts';
 import { until } from '../../support/wait.ts';
-import { expectedBooks, holdOf, newEventOf, tailOf } from '../support.ts';
+import { expectedBooks, newEventOf } from '../support.ts';
 import { ledger, useLedger } from '../use-ledger.ts';
 
 useLedger();
@@ -20,19 +20,6 @@ const idsLeft = async (): Promise<string[]> => {
 };
 
 describe('usage events', () => {
-  it('of the version without a number are stored like events of this version', async () => {
-    const [old, present] = [newEventOf(0, ledger.store), newEventOf(0, ledger.store)];
-    await ledger.appendOld(old);
-    await ledger.append(present);
-    // A hold of an earlier version, settled by this version.
-    const between = newEventOf(1, ledger.store);
-    await ledger.appendRaw(between.accountId, between.usageId, holdOf(between), tailOf(between), 'e1');
-    ledger.startWriter();
-    await ledger.drained();
-    expect(await ledger.readBooks()).toEqual(expectedBooks([old, present, between]));
-    expect(await ledger.sql`SELECT FROM rejected_events`).toHaveLength(0);
-  });
-
   it.each([
     ['by COPY, if all are new', false],
     ['by INSERT, if one was stored before', true],

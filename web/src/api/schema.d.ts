@@ -848,6 +848,10 @@ export interface components {
             status: number;
             /** @description What the call cost, in US dollars with at most six decimals */
             amount: number;
+            /** @description The platform's share, in US dollars with at most six decimals */
+            fee: number;
+            /** @description The provider's share, in US dollars with at most six decimals */
+            earned: number;
             free_tier: boolean;
             /** @description `completed`, `refunded:<reason>` or `abandoned` */
             outcome: string;
@@ -862,10 +866,6 @@ export interface components {
             created_at: string;
             /** @description The key that paid */
             key_id: string;
-            /** @description The platform's share, in US dollars with at most six decimals */
-            fee: number;
-            /** @description The provider's share, in US dollars with at most six decimals */
-            earned: number;
             /**
              * Format: uuid
              * @description The buyer's account
@@ -940,6 +940,10 @@ export interface components {
             status: number;
             /** @description What the call cost, in US dollars with at most six decimals */
             amount: number;
+            /** @description The platform's share, in US dollars with at most six decimals */
+            fee?: number;
+            /** @description The provider's share, in US dollars with at most six decimals */
+            earned?: number;
             free_tier: boolean;
             /** @description `completed`, `refunded:<reason>` or `abandoned` */
             outcome: string;
@@ -954,10 +958,6 @@ export interface components {
             created_at: string;
             /** @description The key that paid */
             key_id?: string;
-            /** @description The platform's share, in US dollars with at most six decimals */
-            fee?: number;
-            /** @description The provider's share, in US dollars with at most six decimals */
-            earned?: number;
             /**
              * Format: uuid
              * @description The buyer's account
@@ -1233,8 +1233,6 @@ export interface components {
             fee_percent: number;
             /** @constant */
             currency: "USD";
-            /** @description false for some time after an upgrade: calls stored by the earlier version are still being summed */
-            complete: boolean;
             by_service: components["schemas"]["ServiceEarnings"][];
             /** @description Newest first */
             by_day: components["schemas"]["DayEarnings"][];
@@ -4720,6 +4718,7 @@ export interface operations {
                      *           "quality": 50,
                      *           "rated": false,
                      *           "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
+                     *           "status": "active",
                      *           "protocol": "http",
                      *           "timeout_seconds": 60,
                      *           "only_operations": false,
@@ -4750,7 +4749,6 @@ export interface operations {
                      *               }
                      *             }
                      *           ],
-                     *           "status": "active",
                      *           "provider_id": "019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f",
                      *           "endpoint": "https://translate.example.com/v1",
                      *           "upstream_headers": [
@@ -4848,6 +4846,7 @@ export interface operations {
                      *       "quality": 50,
                      *       "rated": false,
                      *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
+                     *       "status": "active",
                      *       "protocol": "http",
                      *       "timeout_seconds": 60,
                      *       "only_operations": false,
@@ -4878,7 +4877,6 @@ export interface operations {
                      *           }
                      *         }
                      *       ],
-                     *       "status": "active",
                      *       "provider_id": "019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f",
                      *       "endpoint": "https://translate.example.com/v1",
                      *       "upstream_headers": [
@@ -4962,6 +4960,7 @@ export interface operations {
                      *       "quality": 50,
                      *       "rated": false,
                      *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
+                     *       "status": "active",
                      *       "protocol": "http",
                      *       "timeout_seconds": 60,
                      *       "only_operations": false,
@@ -4992,7 +4991,6 @@ export interface operations {
                      *           }
                      *         }
                      *       ],
-                     *       "status": "active",
                      *       "provider_id": "019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f",
                      *       "endpoint": "https://translate.example.com/v1",
                      *       "upstream_headers": [
@@ -5070,6 +5068,7 @@ export interface operations {
                      *       "quality": 50,
                      *       "rated": false,
                      *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
+                     *       "status": "active",
                      *       "protocol": "http",
                      *       "timeout_seconds": 60,
                      *       "only_operations": false,
@@ -5100,7 +5099,6 @@ export interface operations {
                      *           }
                      *         }
                      *       ],
-                     *       "status": "active",
                      *       "provider_id": "019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f",
                      *       "endpoint": "https://translate.example.com/v1",
                      *       "upstream_headers": [
@@ -5196,6 +5194,7 @@ export interface operations {
                      *       "quality": 50,
                      *       "rated": false,
                      *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
+                     *       "status": "active",
                      *       "protocol": "http",
                      *       "timeout_seconds": 60,
                      *       "only_operations": false,
@@ -5226,7 +5225,6 @@ export interface operations {
                      *           }
                      *         }
                      *       ],
-                     *       "status": "active",
                      *       "provider_id": "019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f",
                      *       "endpoint": "https://translate.example.com/v1",
                      *       "upstream_headers": [
@@ -5313,6 +5311,7 @@ export interface operations {
                      *       "quality": 50,
                      *       "rated": false,
                      *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
+                     *       "status": "active",
                      *       "protocol": "http",
                      *       "timeout_seconds": 60,
                      *       "only_operations": false,
@@ -5343,7 +5342,6 @@ export interface operations {
                      *           }
                      *         }
                      *       ],
-                     *       "status": "active",
                      *       "provider_id": "019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f",
                      *       "endpoint": "https://translate.example.com/v1",
                      *       "upstream_headers": [
@@ -5460,6 +5458,7 @@ export interface operations {
                      *         "quality": 50,
                      *         "rated": false,
                      *         "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
+                     *         "status": "active",
                      *         "protocol": "http",
                      *         "timeout_seconds": 60,
                      *         "only_operations": false,
@@ -5490,7 +5489,6 @@ export interface operations {
                      *             }
                      *           }
                      *         ],
-                     *         "status": "active",
                      *         "provider_id": "019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f",
                      *         "endpoint": "https://translate.example.com/v1",
                      *         "upstream_headers": [
@@ -5673,8 +5671,8 @@ export interface operations {
                      *           "path": "/translate",
                      *           "status": 200,
                      *           "amount": 0.002,
-                     *           "fee": 0.0002,
-                     *           "earned": 0.0018,
+                     *           "fee": 0.0001,
+                     *           "earned": 0.0019,
                      *           "free_tier": false,
                      *           "outcome": "completed",
                      *           "latency_ms": 17.322,
@@ -5689,7 +5687,7 @@ export interface operations {
                     "application/json": components["schemas"]["ServiceCalls"];
                     /**
                      * @example usage_id,buyer,method,path,status,amount,fee,earned,free_tier,outcome,latency_ms,request_bytes,response_bytes,created_at
-                     *     019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10,5f2c9a1be07d4c3398a6f1d2b4e8c07a,POST,/translate,200,0.002,0.0002,0.0018,false,completed,17.322,41,52,2026-11-22T07:51:00.486Z
+                     *     019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10,5f2c9a1be07d4c3398a6f1d2b4e8c07a,POST,/translate,200,0.002,0.0001,0.0019,false,completed,17.322,41,52,2026-11-22T07:51:00.486Z
                      */
                     "text/csv": string;
                 };
@@ -5947,7 +5945,6 @@ export interface operations {
                      *       "payable": 0.18,
                      *       "fee_percent": 10,
                      *       "currency": "USD",
-                     *       "complete": true,
                      *       "by_service": [
                      *         {
                      *           "service_id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
@@ -6320,10 +6317,10 @@ export interface operations {
                      *           "quality": 50,
                      *           "rated": false,
                      *           "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
+                     *           "status": "active",
                      *           "protocol": "http",
                      *           "timeout_seconds": 60,
                      *           "only_operations": false,
-                     *           "status": "active",
                      *           "provider_id": "019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f",
                      *           "endpoint": "https://translate.example.com/v1",
                      *           "upstream_headers": [
@@ -6412,6 +6409,7 @@ export interface operations {
                      *       "quality": 50,
                      *       "rated": false,
                      *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
+                     *       "status": "active",
                      *       "protocol": "http",
                      *       "timeout_seconds": 60,
                      *       "only_operations": false,
@@ -6442,7 +6440,6 @@ export interface operations {
                      *           }
                      *         }
                      *       ],
-                     *       "status": "active",
                      *       "provider_id": "019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f",
                      *       "endpoint": "https://translate.example.com/v1",
                      *       "upstream_headers": [
@@ -6516,6 +6513,8 @@ export interface operations {
                      *           "path": "/translate",
                      *           "status": 200,
                      *           "amount": 0.002,
+                     *           "fee": 0.0001,
+                     *           "earned": 0.0019,
                      *           "free_tier": false,
                      *           "outcome": "completed",
                      *           "latency_ms": 17.322,
@@ -6523,8 +6522,6 @@ export interface operations {
                      *           "response_bytes": 52,
                      *           "created_at": "2026-11-22T07:51:00.486Z",
                      *           "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
-                     *           "fee": 0.0001,
-                     *           "earned": 0.0019,
                      *           "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
                      *           "owner_id": "acme-bot",
                      *           "provider_id": "019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f",

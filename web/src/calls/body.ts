@@ -46,8 +46,11 @@ export class BodyReader {
   shown(): CallBody {
     return {
       kind: this.#isText === false ? 'binary' : this.#parser === null ? 'text' : 'events',
-      ...{ text: this.#text, events: [...this.#events], bytes: this.#bytes },
-      ...{ mediaType: this.#mediaType, isCut: this.#isCut },
+      text: this.#text,
+      events: [...this.#events],
+      bytes: this.#bytes,
+      mediaType: this.#mediaType,
+      isCut: this.#isCut,
     };
   }
 

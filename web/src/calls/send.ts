@@ -33,6 +33,14 @@ export type CallResponse = {
 /** Milliseconds between two pictures of a body that is growing: an eye sees no more, and a fast stream has thousands of pieces. */
 const SHOW_EVERY_MS = 60;
 
+/** As of every request of these pages: nothing is ambient, and nothing is kept. */
+const NOTHING_AMBIENT = {
+  credentials: 'omit',
+  referrerPolicy: 'no-referrer',
+  cache: 'no-store',
+  redirect: 'manual',
+} as const;
+
 /**
  * @param onState  is told at once of the head of the response, then of its body as it grows, and of the end
  * @param signal   cancels the call
@@ -53,11 +61,7 @@ export async function send(
   let picture: ReturnType<typeof setTimeout> | null = null;
   try {
     const { method, headers, body } = request;
-    const response = await fetch(request.target, {
-      ...{ method, headers, body, signal },
-      // As of every request of these pages: nothing is ambient, and nothing is kept.
-      ...{ credentials: 'omit', referrerPolicy: 'no-referrer', cache: 'no-store', redirect: 'manual' },
-    });
+    const response = await fetch(request.target, { ...NOTHING_AMBIENT, method, headers, body, signal });
     const taker = new BodyReader(response.headers.get('Content-Type') ?? '');
     reader = taker;
     become({ phase: 'receiving', response: headOf(response), body: taker.shown() });

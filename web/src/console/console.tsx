@@ -7,7 +7,8 @@ import { I18nProvider, makeI18n } from '../i18n/i18n.tsx';
 import en from '../i18n/messages/en.json';
 import { usePlace } from '../place.tsx';
 import { resumed, session } from '../session.ts';
-import { SECTIONS, type Section, sectionOf } from './sections.ts';
+import type { Section } from './section.ts';
+import { SECTIONS, sectionOf } from './sections.ts';
 import { SignIn } from './sign-in.tsx';
 import { Who } from './who.tsx';
 
@@ -28,7 +29,7 @@ export default function Console() {
   );
 }
 
-/** Whoever comes from a page in another language sees numbers and dates as the words around them. */
+/** A visitor from a page in another language sees numbers and dates as the words around them. */
 const ENGLISH = makeI18n('en', en);
 
 function Frame() {

@@ -1,16 +1,7 @@
-import type { ComponentType } from 'preact';
 import { adminSections } from './admin/sections.ts';
 import { buyerSections } from './buyer/sections.ts';
 import { providerSections } from './provider/sections.ts';
-
-/** One page of the console. Its address is `/console/{path}`; what follows that path and the query belong to the page itself. */
-export type Section = {
-  /** `calls`; '' is the first page of a role. */
-  readonly path: string;
-  /** One or two words in the navigation. */
-  readonly title: string;
-  readonly page: ComponentType;
-};
+import type { Section } from './section.ts';
 
 /** What a key of each role finds in the console, in the order of the navigation. */
 export const SECTIONS: Readonly<Record<'buyer' | 'provider' | 'admin', readonly Section[]>> = {

@@ -31,10 +31,6 @@ export const digitsOf = (amounts: readonly number[]): number =>
 
 export const count = (value: number, language: string): string => formatter(language, 'count', {}).format(value);
 
-/** 12 345 → `12K`, for places where only the size matters. The exact number belongs in a title beside it. */
-export const roughly = (value: number, language: string): string =>
-  formatter(language, 'roughly', { notation: 'compact', maximumFractionDigits: 1 }).format(value);
-
 /** `83.4`: one decimal. */
 export const decimal = (value: number, language: string): string =>
   formatter(language, 'decimal', { minimumFractionDigits: 1, maximumFractionDigits: 1 }).format(value);
@@ -58,7 +54,7 @@ export function duration(ms: number, language: string, unitDisplay: 'short' | 'l
 
 /** Seconds in the largest unit that fits: `45 sec`, `12 min`, `3 hr`, `9 days`. */
 export function span(seconds: number, language: string): string {
-  // Hours up to two days: whoever looks at what runs wants to tell yesterday from today.
+  // Hours up to two days: somebody who looks at what runs wants to tell yesterday from today.
   const [unit, size] = SPANS.find(([, , least]) => seconds >= least) ?? (['second', 1] as const);
   return formatter(language, `span ${unit}`, {
     style: 'unit',
@@ -91,11 +87,11 @@ const BYTES = [
   ['kilobyte', 1e3],
 ] as const;
 
-/** `Nov 22, 2026, 4:26:12 PM`, in the time zone of whoever looks. */
+/** `Nov 22, 2026, 4:26:12 PM`, in the reader's time zone. */
 export const moment = (iso: string, language: string): string =>
   dates(language, 'moment', { dateStyle: 'medium', timeStyle: 'medium' }).format(new Date(iso));
 
-/** `Nov 22`, and of another year than the present one `Nov 22, 2025`. @param nowMs  the time of whoever looks */
+/** `Nov 22`, and of another year than the present one `Nov 22, 2025`. @param nowMs  the reader's time */
 export function date(iso: string, language: string, nowMs: number): string {
   const at = new Date(iso);
   return at.getFullYear() === new Date(nowMs).getFullYear()
@@ -126,7 +122,7 @@ const RELATIVE: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
   ['second', 1],
 ];
 
-/** `5 minutes ago`. @param nowMs  the time of whoever looks */
+/** `5 minutes ago`. @param nowMs  the reader's time */
 export function ago(iso: string, language: string, nowMs: number): string {
   const seconds = (Date.parse(iso) - nowMs) / 1_000;
   const [unit, size] = RELATIVE.find(([, size]) => Math.abs(seconds) >= size) ?? (['second', 1] as const);

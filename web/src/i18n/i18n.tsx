@@ -4,9 +4,9 @@ import type { Language } from './languages.ts';
 import type en from './messages/en.json';
 
 /** A message has a text, or a text for each plural category of `Intl.PluralRules` that the language has. `{name}` is replaced. */
-export type MessageKey = keyof typeof en;
+type MessageKey = keyof typeof en;
 export type Messages = Readonly<Record<MessageKey, string | Readonly<Record<string, string>>>>;
-export type Values = Readonly<Record<string, string | number>>;
+type Values = Readonly<Record<string, string | number>>;
 
 export type I18n = {
   readonly language: Language;

@@ -13,7 +13,7 @@ import { type Search, searchOf } from './search.ts';
 import { ServiceCard } from './service-card.tsx';
 
 /** As many as fill a screen of any size; src/routes/site.ts asks for the same number. */
-export const PAGE_SIZE = 24;
+const PAGE_SIZE = 24;
 type Found = Schemas['FoundServices'];
 
 /** `/`: what can be called. Its address is the search, so it can be shared. */

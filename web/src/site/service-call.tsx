@@ -76,8 +76,13 @@ function Snippets({ service, chosen }: Pick<Props, 'service' | 'chosen'>) {
   const shown = snippets.find((snippet) => snippet.kind === kind) ?? snippets[0];
   if (shown === undefined) return null;
   const names: Readonly<Record<SnippetKind, string>> = {
-    ...{ curl: 'curl', javascript: 'JavaScript', python: 'Python', openai: 'OpenAI SDK', anthropic: 'Anthropic SDK' },
-    ...{ mcp: 'MCP', agent: service.protocol === 'mcp' ? t('service.viaGateway') : 'MCP' },
+    curl: 'curl',
+    javascript: 'JavaScript',
+    python: 'Python',
+    openai: 'OpenAI SDK',
+    anthropic: 'Anthropic SDK',
+    mcp: 'MCP',
+    agent: service.protocol === 'mcp' ? t('service.viaGateway') : 'MCP',
   };
   return (
     <div class="stack snippets">

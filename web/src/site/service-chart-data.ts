@@ -5,7 +5,7 @@ import type { components } from '../api/schema.d.ts';
 type Day = components['schemas']['DayStats'];
 
 const DAY_S = 86_400;
-export const DAYS = 30;
+const DAYS = 30;
 
 /** The columns of the charts: 30 days up to today in UTC, oldest first. A day without calls has counts of 0 and no other values. */
 export function chartData(days: readonly Day[], nowMs: number) {

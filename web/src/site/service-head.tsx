@@ -106,7 +106,7 @@ function Figures({ service, stats }: Parameters<typeof ServiceHead>[0]) {
   );
 }
 
-/** A dearer price is announced before it counts. */
+/** A higher price is announced before it counts. */
 function NextPrice({ service: { next_price: next, price } }: { readonly service: Schemas['CallableService'] }) {
   const { t, language } = useI18n();
   if (next === undefined) return null;

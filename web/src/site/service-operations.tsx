@@ -49,7 +49,9 @@ export function ServiceOperations({
         {shown.map(({ operation, at }) => (
           <OperationRow
             key={at}
-            {...{ operation, at, isWritten: at < written }}
+            operation={operation}
+            at={at}
+            isWritten={at < written}
             isOpen={at === 0 && service.operations.length <= 3}
             isChosen={at === chosen}
             onTry={() => onTry(at)}
@@ -104,7 +106,7 @@ function OperationRow(props: {
   );
 }
 
-export function OperationName({ operation }: { readonly operation: Operation }) {
+function OperationName({ operation }: { readonly operation: Operation }) {
   if (operation.tool !== undefined) return <code class="operation-path break">{operation.tool}</code>;
   return (
     <span class="operation-name">

@@ -4,7 +4,7 @@ import { count, duration, moment, percent } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 
 /** Whether the quality comes from calls. What nobody has called has 50, too. */
-export const isRated = ({ quality, quality_inputs: inputs }: Schemas['ServiceStats']): boolean =>
+const isRated = ({ quality, quality_inputs: inputs }: Schemas['ServiceStats']): boolean =>
   inputs !== null || quality !== 50;
 
 /** What the quality was made from, and how. */

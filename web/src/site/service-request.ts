@@ -9,7 +9,7 @@ export type Pair = { readonly name: string; readonly value: string };
 type Schema = Readonly<Record<string, unknown>>;
 
 /** A field of a form. */
-export type Parameter = {
+type Parameter = {
   readonly name: string;
   readonly description: string;
   readonly type: string;
@@ -63,8 +63,11 @@ export function parametersOf(operation: Operation, place: 'path' | 'query' | 'he
   const required = new Set<unknown>(Array.isArray(schema.required) ? schema.required : []);
   const example = place === 'query' ? objectOf(operation.example?.query) : {};
   const declared = Object.entries(objectOf(schema.properties)).map(([name, its]) => ({
-    ...{ name, description: textOf(objectOf(its).description), type: typeOf(objectOf(its)) },
-    ...{ required: required.has(name), value: textOf(example[name] ?? suggested(objectOf(its))) },
+    name,
+    description: textOf(objectOf(its).description),
+    type: typeOf(objectOf(its)),
+    required: required.has(name),
+    value: textOf(example[name] ?? suggested(objectOf(its))),
   }));
   const known = new Set(declared.map(({ name }) => name));
   const others = Object.entries(example).filter(([name]) => !known.has(name));
@@ -74,7 +77,7 @@ export function parametersOf(operation: Operation, place: 'path' | 'query' | 'he
   ];
 }
 
-export const bodySchemaOf = (operation: Operation): Schema | null => {
+const bodySchemaOf = (operation: Operation): Schema | null => {
   const { body } = objectOf(objectOf(operation.input).properties);
   return body === undefined ? null : objectOf(body);
 };

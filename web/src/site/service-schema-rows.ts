@@ -19,10 +19,10 @@ export type SchemaRow = {
 const MAX_DEPTH = 8;
 const MAX_ROWS = 400;
 
-const LIMITS = [
-  ...['default', 'const', 'format', 'pattern', 'minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum'],
-  ...['multipleOf', 'minLength', 'maxLength', 'minItems', 'maxItems', 'uniqueItems', 'contentMediaType'],
-];
+const LIMITS = (
+  'default const format pattern minimum maximum exclusiveMinimum exclusiveMaximum multipleOf ' +
+  'minLength maxLength minItems maxItems uniqueItems contentMediaType'
+).split(' ');
 
 export function schemaRows(schema: unknown): { readonly rows: readonly SchemaRow[]; readonly isCut: boolean } {
   const budget = { left: MAX_ROWS, isCut: false };
@@ -41,7 +41,10 @@ function rowOf(name: string, schema: Schema, required: boolean, depth: number, b
   const limits = LIMITS.flatMap((key) => (schema[key] === undefined ? [] : [[key, shortText(schema[key])] as const]));
   const choices = Array.isArray(schema.enum) ? [['enum', schema.enum.map(shortText).join(', ')] as const] : [];
   return {
-    ...{ name, type: typeName(schema), required, limits: [...choices, ...limits] },
+    name,
+    type: typeName(schema),
+    required,
+    limits: [...choices, ...limits],
     description: typeof schema.description === 'string' ? schema.description : shortText(schema.title ?? ''),
     rows: below(schema, depth + 1, budget),
   };

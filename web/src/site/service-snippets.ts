@@ -13,7 +13,7 @@ import {
 } from './service-request.ts';
 
 export type SnippetKind = 'curl' | 'javascript' | 'python' | 'openai' | 'anthropic' | 'mcp' | 'agent';
-export type Snippet = { readonly kind: SnippetKind; readonly text: string };
+type Snippet = { readonly kind: SnippetKind; readonly text: string };
 
 export type SnippetOptions = {
   /** `https://host` of the gateway. */
@@ -107,7 +107,7 @@ function cut(value: Json, level: number): Json {
 const cutText = (text: string): string =>
   text.length > SHORT.characters ? text.slice(0, SHORT.characters) + CUT : text;
 
-/** A name stands for a value that is too long, as for one that the schema does not suggest. */
+/** A name replaces a value that is too long, as for one that the schema does not suggest. */
 function samplePath(operation: Operation): string {
   const samples = Object.entries(pathSamples(operation));
   const short = samples.map(([name, value]) => [name, value.length <= MAX_VALUE ? value : name === REST ? '' : name]);
@@ -220,7 +220,8 @@ function mcpGateway(options: SnippetOptions): string {
   const body = operation === null || operation.method === 'GET' ? undefined : sampleBody(operation);
   const query = operation === null ? [] : queryPairs(operation);
   const given = {
-    ...{ service_id: service.id, method: operation?.method ?? 'GET' },
+    service_id: service.id,
+    method: operation?.method ?? 'GET',
     path: operation === null ? '/' : samplePath(operation),
     ...(query.length === 0 ? {} : { query: Object.fromEntries(query.map(({ name, value }) => [name, value])) }),
     ...(body === undefined ? {} : { body }),

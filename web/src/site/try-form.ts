@@ -32,7 +32,7 @@ export type TryForm = {
 
 export const TAKES_BODY = /^(POST|PUT|PATCH|DELETE)$/;
 
-/** What stands in the form before anybody types. */
+/** What is in the form before anybody types. */
 export function formOf(service: Service, operation: Operation | null): TryForm {
   const none = { values: {}, query: [], headers: [], body: '', credentials: {} };
   if (service.protocol === 'mcp') {
@@ -47,10 +47,14 @@ export function formOf(service: Service, operation: Operation | null): TryForm {
   const hasType = declared.some(({ name }) => name.toLowerCase() === 'content-type');
   return {
     ...none,
-    ...{ method, path },
+    method,
+    path,
     values: Object.fromEntries(pathNames(path).map((name) => [name, told.get(name) ?? ''])),
     query: parametersOf(operation, 'query').map(({ name, value, required }) => ({
-      ...{ name, value, required, isDeclared: true },
+      name,
+      value,
+      required,
+      isDeclared: true,
     })),
     headers: [
       ...declared,
@@ -71,7 +75,9 @@ export function mcpMessage(tool: string | null): string {
 export const mcpHello = (): string =>
   JSON.stringify(
     {
-      ...{ jsonrpc: '2.0', id: 0, method: 'initialize' },
+      jsonrpc: '2.0',
+      id: 0,
+      method: 'initialize',
       params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'tollgate-page', version: '1' } },
     },
     null,

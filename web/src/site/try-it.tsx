@@ -182,7 +182,7 @@ type PriceProps = {
   readonly service: Schemas['CallableService'];
 };
 
-/** Free calls serve nothing that is dearer than the listing. */
+/** Free calls serve nothing that costs more than the listing. */
 const mayBeFree = ({ price, service }: PriceProps): boolean =>
   price > 0 && service.free_calls !== undefined && price <= service.price;
 

@@ -1,7 +1,7 @@
 import type { Schemas } from '../../api/client.ts';
 
 /** Something that an operator should look at. */
-export type Point = {
+type Point = {
   readonly tone: 'bad' | 'warn' | 'info';
   readonly sign: string;
   readonly text: string;

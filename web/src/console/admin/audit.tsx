@@ -12,10 +12,20 @@ type Act = Schemas['Act'];
 
 /** As docs/api.md names them. */
 const ACTIONS = [
-  ...['account.create', 'account.credit', 'account.debit', 'account.payout'],
-  ...['account.suspend', 'account.resume', 'account.close'],
-  ...['key.create', 'key.rotate', 'key.limit', 'key.revoke'],
-  ...['service.change', 'service.remove', 'reconciliation.run'],
+  'account.create',
+  'account.credit',
+  'account.debit',
+  'account.payout',
+  'account.suspend',
+  'account.resume',
+  'account.close',
+  'key.create',
+  'key.rotate',
+  'key.limit',
+  'key.revoke',
+  'service.change',
+  'service.remove',
+  'reconciliation.run',
 ];
 
 /** `/console/audit`: who did what. */

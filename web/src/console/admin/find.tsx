@@ -6,7 +6,7 @@ import { api } from '../../session.ts';
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** Whoever complains tells something: his label, the id of his account, that of a key, or that of a call. This leads to it. */
+/** Somebody who complains tells something: a label, the id of an account, that of a key, or that of a call. This leads to it. */
 export function Find() {
   const place = usePlace();
   const [busy, setBusy] = useState(false);
@@ -50,7 +50,7 @@ export function Find() {
 }
 
 /** The page of what this text names; the list of accounts if it names several, or none. */
-export async function addressOf(text: string): Promise<string> {
+async function addressOf(text: string): Promise<string> {
   const id = text.toLowerCase();
   if (await isCall(id)) return `/console/calls/${id}`;
   const query = { q: text, limit: 2 };

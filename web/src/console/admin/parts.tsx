@@ -5,7 +5,7 @@ import { Id, shortId } from '../shared/cells.tsx';
 
 // What the operator's pages have in common.
 
-/** @param label  what people call the account; without one its id stands there */
+/** @param label  what people call the account; without one its id is shown */
 export const AccountLink = ({ id, label = '' }: { readonly id: string; readonly label?: string | null }) =>
   label === null || label === '' ? (
     <Id id={id} href={`/console/accounts/${id}`} />
@@ -26,7 +26,7 @@ export const Account = ({ id, label }: { readonly id: string; readonly label: st
 );
 
 /** A value of the audit or of a repair, as text. */
-export function shown(value: unknown): string {
+function shown(value: unknown): string {
   if (value === null || value === undefined) return '–';
   return typeof value === 'string' ? value : JSON.stringify(value);
 }

@@ -1,7 +1,7 @@
 import { lazy } from '../../lazy.tsx';
 import { KEYS_SECTION } from '../keys/section.ts';
 import { STATEMENT_SECTION } from '../money/section.ts';
-import type { Section } from '../sections.ts';
+import type { Section } from '../section.ts';
 
 export const adminSections: readonly Section[] = [
   { path: '', title: 'Overview', page: lazy(() => import('./overview.tsx')) },

@@ -1,6 +1,6 @@
 import { lazy } from '../../lazy.tsx';
 import { KEYS_SECTION } from '../keys/section.ts';
-import type { Section } from '../sections.ts';
+import type { Section } from '../section.ts';
 
 export const buyerSections: readonly Section[] = [
   { path: '', title: 'Overview', page: lazy(() => import('./overview.tsx')) },

@@ -3,7 +3,7 @@ import { api } from '../../session.ts';
 
 export type Usage = Schemas['Usage'];
 export type Call = Schemas['UsageRecord'];
-export type UsageQuery = {
+type UsageQuery = {
   readonly from?: string;
   readonly to?: string;
   readonly service_id?: string;

@@ -15,7 +15,7 @@ import { LimitDialog } from './limit-dialog.tsx';
 import { RevokeDialog } from './revoke-dialog.tsx';
 import { RotateDialog } from './rotate-dialog.tsx';
 
-export type Key = Schemas['Key'];
+type Key = Schemas['Key'];
 /** What is shown once, and what is said after that. */
 type Secret = { readonly made: Pick<Schemas['CreatedKey'], 'key_id' | 'secret'>; readonly done: string };
 /** What is being done, and to which key. */

@@ -1,5 +1,5 @@
 import { lazy } from '../../lazy.tsx';
-import type { Section } from '../sections.ts';
+import type { Section } from '../section.ts';
 
 /** Keys are for every role. */
 export const KEYS_SECTION: Section = { path: 'keys', title: 'Keys', page: lazy(() => import('./keys.tsx')) };

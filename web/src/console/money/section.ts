@@ -1,5 +1,5 @@
 import { lazy } from '../../lazy.tsx';
-import type { Section } from '../sections.ts';
+import type { Section } from '../section.ts';
 
 /** The statement of those who earn. Buyers have it on their page about money. */
 export const STATEMENT_SECTION: Section = {

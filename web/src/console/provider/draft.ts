@@ -21,7 +21,7 @@ type Service = Schemas['Service'];
 type Change = Schemas['ServiceChange'];
 export type HeaderDraft = { readonly name: string; readonly value: string };
 
-/** What stands in the form: texts as they are typed. */
+/** What is in the form: texts as they are typed. */
 export type Draft = {
   readonly name: string;
   readonly description: string;
@@ -44,12 +44,24 @@ export type DraftField = keyof Draft;
 export type Faults = Partial<Record<DraftField, string>>;
 
 export const EMPTY_DRAFT: Draft = {
-  ...{ name: '', description: '', category: '', endpoint: '', price: '', free_calls: '' },
-  ...{ timeout_seconds: String(DEFAULT_TIMEOUT_SECONDS), idle_seconds: '', docs_url: '', health_path: '' },
-  ...{ protocol: 'http', only_operations: false, forward_headers: [], signed: false, upstream_headers: null },
+  name: '',
+  description: '',
+  category: '',
+  endpoint: '',
+  price: '',
+  free_calls: '',
+  timeout_seconds: String(DEFAULT_TIMEOUT_SECONDS),
+  idle_seconds: '',
+  docs_url: '',
+  health_path: '',
+  protocol: 'http',
+  only_operations: false,
+  forward_headers: [],
+  signed: false,
+  upstream_headers: null,
 };
 
-/** The form of a listing. A price that is announced is what its provider wrote last, so it stands there. */
+/** The form of a listing. A price that is announced is what its provider wrote last, so it is shown. */
 export function draftOf(service: Service): Draft {
   const next = service.next_price;
   const freeCalls = next?.free_calls ?? service.free_calls ?? 0;

@@ -6,7 +6,6 @@ import {
   Empty,
   FailureNote,
   LinkButton,
-  Note,
   Skeleton,
   Stat,
   Stats,
@@ -46,12 +45,6 @@ export default function EarningsPage() {
       {data !== null && (
         <div class="stack-wide" aria-busy={loading}>
           <Sums earnings={data} isAll={isAll} />
-          {!data.complete && (
-            <Note>
-              Calls stored by an earlier version are still being summed, so these sums are too low for now. Payable is
-              right.
-            </Note>
-          )}
           {data.by_day.length === 0 ? (
             <Card>
               {isAll ? (

@@ -8,7 +8,7 @@ type Service = Schemas['Service'];
 type Operation = Schemas['Operation'];
 
 /** All that decides what a call costs, as a form has it. */
-export type Prices = {
+type Prices = {
   readonly price: number;
   readonly freeCalls: number;
   readonly onlyOperations: boolean;
@@ -47,10 +47,7 @@ function termsOf({ price, freeCalls, onlyOperations, operations }: Prices): Term
  * When changed prices would count, by the gateway's own rule: `at once`, `at once, and ends` what is announced, `then` together with
  * what is announced, or `later`, after the whole notice. Null if nothing changes.
  */
-export function whenItCounts(
-  service: Service,
-  wanted: Prices,
-): 'at once' | 'at once, and ends' | 'then' | 'later' | null {
+function whenItCounts(service: Service, wanted: Prices): 'at once' | 'at once, and ends' | 'then' | 'later' | null {
   const [before, last, after] = [termsOf(now(service)), termsOf(writtenLast(service)), termsOf(wanted)];
   if (before === null || last === null || after === null) return null;
   if (JSON.stringify(last) === JSON.stringify(after)) return null;
@@ -91,7 +88,7 @@ const UNITS = [
 ] as const;
 
 /** 60 → `1 minute`, 90 → `90 seconds`: the largest unit without a rest. */
-export function lengthOf(seconds: number): string {
+function lengthOf(seconds: number): string {
   const [unit, size] = UNITS.find(([, size]) => seconds >= size && seconds % size === 0) ?? (['second', 1] as const);
   return new Intl.NumberFormat(EN, { style: 'unit', unit, unitDisplay: 'long' }).format(seconds / size);
 }

@@ -103,13 +103,17 @@ function linesOf({ service: after }: Imported, before: Schemas['Service']): Line
   const names = new Set(coming.map(({ name }) => name));
   return [
     ...coming.map(({ name, price }) => ({
-      ...{ name, price, summary: summaries.get(name) ?? '' },
+      name,
+      price,
+      summary: summaries.get(name) ?? '',
       is: old.has(name) ? ('stays' as const) : ('new' as const),
     })),
     ...[...old]
       .filter(([name]) => !names.has(name))
       .map(([name, operation]) => ({
-        ...{ name, summary: operation.summary ?? '', is: 'goes' as const },
+        name,
+        summary: operation.summary ?? '',
+        is: 'goes' as const,
         price: operation.price ?? before.price,
       })),
   ];

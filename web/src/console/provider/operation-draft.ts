@@ -8,7 +8,7 @@ export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 const MAX_SUMMARY = 200;
 const MAX_TOOL = 128;
 
-/** An operation as it stands in the form: texts as they are typed. */
+/** An operation as it is in the form: texts as they are typed. */
 export type OperationDraft = {
   readonly method: string;
   readonly path: string;
@@ -33,7 +33,7 @@ export const operationDraft = (operation: Operation | null): OperationDraft => (
   example: pretty(operation?.example),
 });
 
-export type OperationFaults = Partial<Record<keyof OperationDraft, string>>;
+type OperationFaults = Partial<Record<keyof OperationDraft, string>>;
 
 export function operationFaults(draft: OperationDraft, isMcp: boolean): OperationFaults {
   const faults: Record<string, string | null> = {

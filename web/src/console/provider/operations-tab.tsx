@@ -27,7 +27,7 @@ export function OperationsTab({ service, show }: TabProps) {
   const operations = draft ?? last.operations;
   const isOnly = only ?? last.onlyOperations;
   const isChanged = draft !== null || isOnly !== last.onlyOperations;
-  const [dearer] = isOnly ? [] : operations.filter(({ price }) => price !== undefined && price > last.price);
+  const [costlier] = isOnly ? [] : operations.filter(({ price }) => price !== undefined && price > last.price);
   const discard = (): void => {
     setDraft(null);
     setOnly(null);
@@ -63,15 +63,15 @@ export function OperationsTab({ service, show }: TabProps) {
           <Button kind="quiet" small onClick={discard}>
             Discard
           </Button>
-          <Button kind="primary" small busy={busy} disabled={dearer !== undefined} onClick={() => void save()}>
+          <Button kind="primary" small busy={busy} disabled={costlier !== undefined} onClick={() => void save()}>
             Save {what}s
           </Button>
         </div>
       )}
-      {dearer !== undefined && (
+      {costlier !== undefined && (
         <Note tone="warn">
           <span>
-            {operationName(dearer)} costs more than the listing. Then calls that match no {what} must be refused:
+            {operationName(costlier)} costs more than the listing. Then calls that match no {what} must be refused:
             otherwise another spelling of this one would cost less.
           </span>
           <Button small onClick={() => setOnly(true)}>
@@ -79,7 +79,7 @@ export function OperationsTab({ service, show }: TabProps) {
           </Button>
         </Note>
       )}
-      {isChanged && dearer === undefined && (
+      {isChanged && costlier === undefined && (
         <Foretold service={service} wanted={{ ...last, operations, onlyOperations: isOnly }} />
       )}
       {failure !== null && <FailureNote failure={failure} />}

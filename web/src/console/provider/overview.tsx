@@ -1,6 +1,6 @@
 import './provider.css';
 import { dataOf, type Schemas } from '../../api/client.ts';
-import { Card, FailureNote, LinkButton, Note, Skeleton, Stat, Stats, TimeChart } from '../../design/index.ts';
+import { Card, FailureNote, LinkButton, Skeleton, Stat, Stats, TimeChart } from '../../design/index.ts';
 import { type Resource, useResource } from '../../resource.ts';
 import { api, session } from '../../session.ts';
 import { lastDays, perDay, secondsOf } from '../shared/days.ts';
@@ -103,11 +103,6 @@ function Money({ earnings }: { readonly earnings: Earnings }) {
         <Stat label="Earned in all" value={usd(earnings.earned)} />
         <Stat label="Paid out" value={usd(earnings.paid_out)} hint={<a href="/console/statement">Statement</a>} />
       </Stats>
-      {!earnings.complete && (
-        <Note>
-          Calls stored by an earlier version are still being summed, so sums are too low for now. Payable is right.
-        </Note>
-      )}
       {earnings.by_day.length > 0 && (
         <Card title="Earned by day">
           <TimeChart

@@ -11,6 +11,7 @@ export {
   MAX_FREE_CALLS,
   MAX_IDLE_SECONDS,
   nameFault,
+  type Terms,
 } from '../../../../src/catalog/listing.ts';
 export {
   CREDENTIAL_HEADERS,
@@ -20,6 +21,5 @@ export {
   originOf,
 } from '../../../../src/catalog/listing-secrets.ts';
 export { mayCostMore } from '../../../../src/catalog/notice/may-cost-more.ts';
-export type { Terms } from '../../../../src/catalog/notice/terms.ts';
 export { storeOperations } from '../../../../src/catalog/operations/operation.ts';
 export { parseTemplate } from '../../../../src/catalog/operations/template.ts';

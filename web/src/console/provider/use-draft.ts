@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 import { ApiFailure } from '../../api/client.ts';
 import { sentence } from '../shared/sentence.ts';
 import { afterPointer } from './after-pointer.ts';
-import { type Draft, type DraftField, type Faults, faultsOf } from './draft.ts';
+import { type Draft, type DraftField, EMPTY_DRAFT, type Faults, faultsOf } from './draft.ts';
 
 export type DraftForm = {
   readonly draft: Draft;
@@ -26,7 +26,7 @@ export type DraftForm = {
   readonly reset: (draft: Draft) => void;
 };
 
-/** A form of a listing: what stands in it, what is wrong with it, and what became of sending it. */
+/** A form of a listing: what is in it, what is wrong with it, and how sending it ended. */
 export function useDraft(initial: Draft): DraftForm {
   const [draft, setDraft] = useState(initial);
   const [touched, setTouched] = useState<ReadonlySet<string>>(new Set());
@@ -87,20 +87,7 @@ export function useDraft(initial: Draft): DraftForm {
   };
 }
 
-const SHOWN = new Set<string>([
-  ...[
-    'name',
-    'description',
-    'category',
-    'endpoint',
-    'price',
-    'free_calls',
-    'timeout_seconds',
-    'idle_seconds',
-    'docs_url',
-  ],
-  ...['health_path', 'protocol', 'only_operations', 'forward_headers', 'signed', 'upstream_headers'],
-]);
+const SHOWN = new Set(Object.keys(EMPTY_DRAFT));
 
 /** A refusal begins with the name of its field: `endpoint: must …`. Null for any other failure. */
 function fieldOf(error: unknown): Faults | null {

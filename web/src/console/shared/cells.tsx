@@ -8,7 +8,7 @@ import { outcomeOf } from './outcome.ts';
 type Recorded = Parameters<typeof outcomeOf>[0];
 
 /**
- * What became of a call: a badge and, of a refund, why. The whole sentence is its title.
+ * How a call ended: a badge and, of a refund, why. The whole sentence is its title.
  *
  * @param brief  the badge alone
  * @param side   who reads it: the buyer, or somebody else
@@ -36,8 +36,13 @@ export const qualityText = ({ quality, rated }: { readonly quality: number; read
   rated ? quality.toFixed(1) : 'Not rated';
 
 const TONES: Readonly<Record<string, Tone>> = {
-  ...{ active: 'good', suspended: 'warn', paused: 'warn', revoked: 'bad' },
-  ...{ begun: 'info', done: 'good', left: 'warn' },
+  active: 'good',
+  suspended: 'warn',
+  paused: 'warn',
+  revoked: 'bad',
+  begun: 'info',
+  done: 'good',
+  left: 'warn',
 };
 
 /** The state of an account, a service, a key or a repair, as the API names it. */

@@ -29,7 +29,7 @@ export type Filter = {
 };
 
 /** The filters that are set, with days as the API takes them, and `cursor` behind the first page. */
-export type Query = Readonly<Record<string, string>>;
+type Query = Readonly<Record<string, string>>;
 
 export type Rows<Row> = {
   readonly rows: readonly Row[];
@@ -155,7 +155,7 @@ export const queryOf = (query: URLSearchParams, names: readonly string[]): Query
     }),
   );
 
-/** The address with all else that stands in it. */
+/** The address with all else that is in it. */
 const withoutFilters = (place: Place, filters: readonly Filter[]): string =>
   withQuery(place, Object.fromEntries([...filters.map(({ name }) => name), 'cursor'].map((name) => [name, null])));
 

@@ -1,5 +1,5 @@
-/** What became of a call, for people. */
-export type Outcome = {
+/** How a call ended, for people. */
+type Outcome = {
   /** One word: `Charged`. */
   readonly word: string;
   /** Of a refund, why, in a few words. */
@@ -37,7 +37,7 @@ const REFUNDED = {
 } as const;
 
 /**
- * What became of this call. A reason that this page does not know is named as it is.
+ * How this call ended. A reason that this page does not know is named as it is.
  *
  * @param side  who reads it: the buyer, or somebody else
  */
@@ -54,7 +54,10 @@ export function outcomeOf(
     const code = outcome.slice('refunded:'.length);
     const [reason, text] = REFUNDS[code] ?? [code, `The gateway gave the reason "${code}".`];
     return {
-      ...{ word: 'Refunded', reason, tone: 'warn', isFailure: FAILURES.has(code) },
+      word: 'Refunded',
+      reason,
+      tone: 'warn',
+      isFailure: FAILURES.has(code),
       text: `${text} ${REFUNDED[side]}`,
     };
   }
@@ -78,7 +81,7 @@ function answerText(status: number, side: keyof typeof REFUNDED): string {
   return `${who} program left before the answer, but the service had the whole request and did the work.`;
 }
 
-/** Why a status stands there that no service sent. Null for the others: the number says it. */
+/** Why the call has a status that no service sent. Null for the others: the number says it. */
 export function statusText(status: number): string | null {
   if (status === 0) return 'Unknown: the gateway died, so nobody knows what was sent to you.';
   if (status === 499) return 'Your program left before an answer was sent.';

@@ -63,8 +63,12 @@ export function AccountPage({ id }: { readonly id: string }) {
     );
   }
   const Tab = {
-    ...{ keys: KeysOf, statement: StatementOf, calls: CallsOf },
-    ...{ payments: PaymentsOf, services: ServicesOf, audit: AuditOf },
+    keys: KeysOf,
+    statement: StatementOf,
+    calls: CallsOf,
+    payments: PaymentsOf,
+    services: ServicesOf,
+    audit: AuditOf,
   }[chosen];
   return (
     <>

@@ -28,7 +28,7 @@ export const MONEY_ACTS: Readonly<
 };
 
 /**
- * Of a payout, one for each account and day: whoever pays what was paid already, an hour ago or by a colleague, is told so. Of the
+ * Of a payout, one for each account and day: somebody who pays what was paid already, an hour ago or by a colleague, is told so. Of the
  * others one that nobody has.
  */
 function newReference(act: MoneyAct, accountId: string): string {
@@ -47,7 +47,7 @@ export type Draft = { readonly reference: string; readonly amount: string; reado
 const unknown = new Map<string, Draft>();
 
 /** What a dialog is about. `preset`: what it begins with, such as the price of a call that is given back. */
-export type Subject = {
+type Subject = {
   readonly act: MoneyAct;
   readonly accountId: string;
   readonly preset?: Partial<Draft> | undefined;
@@ -106,7 +106,7 @@ async function post(
 
 export type Earlier = { readonly amount: number; readonly reference: string; readonly created_at: string };
 
-/** The last ones of this kind of the account, newest first: whoever pays twice by mistake sees it. */
+/** The last ones of this kind of the account, newest first: somebody who pays twice by mistake sees it. */
 export async function lastOf(act: MoneyAct, accountId: string, signal: AbortSignal): Promise<readonly Earlier[]> {
   const asked = { params: { query: { account_id: accountId, limit: 5 } }, signal };
   if (act === 'credit') return (await dataOf(api.value.GET('/api/v1/admin/credits', asked))).credits;

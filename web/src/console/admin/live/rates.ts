@@ -3,8 +3,8 @@ import type { Schemas } from '../../../api/client.ts';
 export type Traffic = Schemas['Traffic'];
 type Worker = Traffic['workers'][number];
 
-/** Calls that ended between two moments, by what became of them, for each second. */
-export type Rates = { readonly completed: number; readonly refunded: number; readonly refused: number };
+/** Calls that ended between two moments, by how they ended, for each second. */
+type Rates = { readonly completed: number; readonly refunded: number; readonly refused: number };
 
 const sum = (counts: Readonly<Record<string, number>>): number =>
   Object.values(counts).reduce((total, value) => total + value, 0);
@@ -43,7 +43,7 @@ export function recentlyRefused(points: readonly Point[]): number {
 }
 
 /** How far back the charts look. */
-export const WINDOW_SECONDS = 120;
+const WINDOW_SECONDS = 120;
 
 /** The points of the last two minutes with a newer one. A snapshot that follows a pause begins a new line. */
 export function withSnapshot(points: readonly Point[], previous: Traffic | null, next: Traffic): readonly Point[] {

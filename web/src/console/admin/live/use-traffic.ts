@@ -80,7 +80,9 @@ async function stream(ended: AbortSignal, tell: Tell): Promise<boolean> {
       if (name === 'traffic') {
         const traffic = JSON.parse(data) as Traffic;
         tell(({ traffic: previous, points }) => ({
-          ...{ state: 'live', traffic, failure: null },
+          state: 'live',
+          traffic,
+          failure: null,
           points: withSnapshot(points, previous, traffic),
         }));
       } else if (name === 'unavailable') {

@@ -1,0 +1,51 @@
+import {
+  type Fields,
+  money,
+  plain,
+  type Row,
+  selectList,
+  time,
+  timeOrNull,
+  type Values,
+  view,
+} from '../platform/fields.ts';
+import { EXAMPLE, type JsonSchema, TEXT, UUID } from '../platform/schemas.ts';
+import { ROLES, type Role } from './caller.ts';
+
+export const KEY_ID: JsonSchema = { type: 'string', pattern: '^acf_[0-9A-Za-z]{22}$' };
+const SECRET = { type: 'string', pattern: '^sk_[0-9A-Za-z]{49}$', description: 'Shown here and never again' };
+const ROLE = { type: 'string', enum: [...ROLES] };
+const STATUS = { type: 'string', enum: ['active', 'revoked'] };
+const RATE_LIMIT = { type: 'integer', minimum: 1, description: 'Requests per minute' };
+const PREVIOUS = 'CASE WHEN k.previous_expires_at > now() THEN k.previous_expires_at END';
+
+/** An API key, from `api_keys k JOIN accounts a`. Its owner is its account. */
+export const KEY = {
+  key_id: { column: 'k.key_id', audience: 'owner', ...plain<string>(KEY_ID), example: EXAMPLE.keyId },
+  secret: { audience: 'owner', ...plain<string>(SECRET), example: EXAMPLE.secret },
+  role: { column: 'k.role', audience: 'owner', ...plain<Role>(ROLE), example: 'buyer' },
+  owner_id: { column: 'a.owner_id', audience: 'owner', ...plain<string>(TEXT), example: 'acme-bot' },
+  rate_limit: { column: 'k.rate_limit', audience: 'owner', ...plain<number>(RATE_LIMIT), example: 60 },
+  account_id: { column: 'k.account_id', audience: 'owner', ...plain<string>(UUID), example: EXAMPLE.accountId },
+  status: { column: 'k.status', audience: 'owner', ...plain<'active' | 'revoked'>(STATUS), example: 'active' },
+  created_at: { column: 'k.created_at', audience: 'owner', ...time(), example: EXAMPLE.time },
+  /** When the secret that the last rotation replaced ceases to be valid; null when it is not valid now, or there is none. */
+  previous_secret_expires_at: { column: PREVIOUS, audience: 'owner', ...timeOrNull(), example: null },
+  last_used_at: { audience: 'owner', ...timeOrNull(), example: EXAMPLE.time },
+  total_spent: { audience: 'owner', ...money('What calls with this key have cost'), example: 0.002 },
+} as const satisfies Fields;
+
+export type KeyRow = Row<typeof KEY>;
+export const KEY_SELECT = selectList(KEY);
+
+/** A key that was just made. This is the only copy of its secret in clear. */
+export const NEW_KEY = view(KEY, 'owner', [
+  'status',
+  'created_at',
+  'previous_secret_expires_at',
+  'last_used_at',
+  'total_spent',
+]);
+export type CreatedKey = Pick<Values<typeof KEY>, (typeof NEW_KEY.names)[number]>;
+export const LISTED_KEY = view(KEY, 'owner', ['secret', 'last_used_at', 'total_spent']);
+export const OWN_KEY = view(KEY, 'owner', ['secret']);

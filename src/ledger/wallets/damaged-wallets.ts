@@ -1,0 +1,16 @@
+import type { RedisKeys } from '../../platform/redis-keys.ts';
+import type { DamageLog } from '../damage-log.ts';
+import { WalletDamaged } from './wallets.ts';
+
+/**
+ * Logs which accounts failed in a round because their wallet is damaged. Such a wallet fails in every round until an operator repairs
+ * it, so it does not make the job fail: then a failure of another account would not be logged.
+ *
+ * @throws the first failure of another kind
+ */
+export function reportDamaged(failures: readonly unknown[], damage: DamageLog, keys: RedisKeys): void {
+  for (const error of failures) {
+    if (!(error instanceof WalletDamaged)) throw error;
+    damage.found('wallet', error.accountId, '', keys.shardOf(error.accountId));
+  }
+}

@@ -1,0 +1,136 @@
+import { Closing } from '../accounts/closing.ts';
+import { Suspension } from '../accounts/suspension.ts';
+import { selectKeyActivity } from '../accounts/usage-sums.ts';
+import type { Backlog } from '../admission/backlog.ts';
+import type { Catalog } from '../catalog/catalog.ts';
+import type { Discovery } from '../catalog/discovery/discovery.ts';
+import { OpenApiImporter } from '../catalog/openapi-import/importer.ts';
+import { OperationsReader } from '../catalog/operations/operations-reader.ts';
+import type { Config } from '../config/config.ts';
+import type { Route } from '../http/route.ts';
+import type { KeyCache } from '../keys/key-cache.ts';
+import type { Keys } from '../keys/keys.ts';
+import { CreditWallets } from '../ledger/wallets/credit-wallets.ts';
+import { DebitWallets } from '../ledger/wallets/debit-wallets.ts';
+import type { Hydrator } from '../ledger/wallets/hydrate.ts';
+import type { KeyStates } from '../ledger/wallets/key-states.ts';
+import { Wallets } from '../ledger/wallets/wallets.ts';
+import type { Log } from '../observability/log.ts';
+import type { Pseudonyms } from '../proxy/pseudonyms.ts';
+import { StatsReader } from '../quality/stats-reader.ts';
+import { accountsRoutes } from '../routes/admin/accounts.ts';
+import { auditRoutes } from '../routes/admin/audit.ts';
+import { adminCallsRoutes } from '../routes/admin/calls.ts';
+import { creditsRoutes } from '../routes/admin/credits.ts';
+import { debitsRoutes } from '../routes/admin/debits.ts';
+import { instancesRoutes } from '../routes/admin/instances.ts';
+import { adminKeysRoutes } from '../routes/admin/keys.ts';
+import { payoutsRoutes } from '../routes/admin/payouts.ts';
+import { reconciliationRoutes } from '../routes/admin/reconciliation.ts';
+import { adminServicesRoutes } from '../routes/admin/services.ts';
+import { statsRoutes } from '../routes/admin/stats.ts';
+import { trafficRoutes } from '../routes/admin/traffic.ts';
+import { balanceRoutes } from '../routes/balance.ts';
+import { discoverRoutes } from '../routes/discover.ts';
+import { earningsRoutes } from '../routes/earnings.ts';
+import { healthRoutes } from '../routes/health.ts';
+import { keysRoutes } from '../routes/keys.ts';
+import { llmsRoutes } from '../routes/llms.ts';
+import { mcpServerRoutes } from '../routes/mcp-server.ts';
+import { openApiImportRoutes } from '../routes/openapi-import.ts';
+import { serviceCallsRoutes } from '../routes/service-calls.ts';
+import { servicesRoutes, type Watch } from '../routes/services.ts';
+import { statementRoutes } from '../routes/statement.ts';
+import { serviceStatsRoutes } from '../routes/stats.ts';
+import { usageRoutes } from '../routes/usage.ts';
+import type { ServiceSecrets } from '../secrets/service-secrets.ts';
+import type { EventStreams } from '../traffic/event-streams.ts';
+import { readLeaseAges } from '../traffic/leases.ts';
+import type { Looks } from '../traffic/looks.ts';
+import { AddressPolicy } from '../upstream/index.ts';
+import type { Stores } from './stores.ts';
+import { Reconcilers } from './upkeep.ts';
+
+/** What the gateway shares with its routes. */
+type RouteParts = {
+  readonly config: Config;
+  readonly stores: Stores;
+  readonly log: Log;
+  readonly catalog: Catalog;
+  readonly discovery: Discovery;
+  readonly keys: Keys;
+  readonly keyStates: KeyStates;
+  readonly keyCache: KeyCache;
+  readonly hydrator: Hydrator;
+  readonly secrets: ServiceSecrets;
+  readonly pseudonyms: Pseudonyms;
+  readonly watch: Watch;
+  readonly backlog: Backlog;
+  readonly looks: Looks;
+  readonly trafficStreams: EventStreams;
+  readonly importWorker: (() => URL) | undefined;
+  readonly isReady: () => boolean;
+};
+
+/** Makes the routes of the API, and the parts that only routes use. Pages and the OpenAPI document are added by the gateway. */
+export function gatewayRoutes(parts: RouteParts): Route[] {
+  const { config, log, catalog, discovery, keys, keyStates, keyCache, hydrator, watch, secrets } = parts;
+  const { pseudonyms, backlog, looks, trafficStreams, isReady } = parts;
+  const { sql, redis, keys: redisKeys } = parts.stores;
+  const operations = new OperationsReader(sql);
+  const stats = new StatsReader(sql);
+  const wallets = new Wallets({ redis, keys: redisKeys, hydrator });
+  return [
+    ...keysRoutes({
+      keys,
+      readActivity: (keyId) => selectKeyActivity(sql, keyId),
+      adminBootstrapToken: config.adminBootstrapToken,
+      maxAccountsPerAddress: config.maxAccountsPerAddress,
+    }),
+    ...discoverRoutes({ catalog, discovery, operations, watch, stats }),
+    ...servicesRoutes({
+      catalog,
+      sql,
+      operations,
+      secrets,
+      maxListings: config.maxListingsPerAccount,
+      addresses: new AddressPolicy(config.upstreamAllowCidrs),
+      noticeSeconds: config.priceNoticeSeconds,
+      watch,
+    }),
+    ...openApiImportRoutes({
+      catalog,
+      sql,
+      operations,
+      importer: new OpenApiImporter({ workerFile: parts.importWorker }),
+      noticeSeconds: config.priceNoticeSeconds,
+      watch,
+    }),
+    ...serviceStatsRoutes({ catalog, reader: stats }),
+    ...serviceCallsRoutes({ sql, pseudonymOf: (buyer, provider) => pseudonyms.ofAccount(buyer, provider) }),
+    ...usageRoutes({ sql }),
+    ...balanceRoutes({ wallets, topUpUrl: config.topUpUrl }),
+    ...earningsRoutes({ sql, feeBasisPoints: config.platformFeeBasisPoints }),
+    ...accountsRoutes({
+      suspension: new Suspension({ sql, state: keyStates, cache: keyCache }),
+      closing: new Closing({ sql, state: keyStates, cache: keyCache, wallets }),
+      wallets,
+      sql,
+    }),
+    ...adminKeysRoutes({ sql, keys }),
+    ...adminServicesRoutes({ catalog, sql, operations, watch, noticeSeconds: config.priceNoticeSeconds }),
+    ...adminCallsRoutes({ sql }),
+    ...auditRoutes({ sql }),
+    ...statsRoutes({ sql, backlog }),
+    ...trafficRoutes({ looks, streams: trafficStreams }),
+    ...instancesRoutes({ looks, leaseAges: () => readLeaseAges(redis, redisKeys), shards: redisKeys.shards }),
+    ...statementRoutes({ sql, wallets }),
+    ...creditsRoutes({ sql, keys, applier: new CreditWallets({ sql, redis, keys: redisKeys, hydrator, log }), log }),
+    ...debitsRoutes({ sql, carrier: new DebitWallets({ sql, redis, keys: redisKeys, hydrator, log }), log }),
+    ...payoutsRoutes({ sql }),
+    ...reconciliationRoutes({ sql, reconciler: new Reconcilers({ sql, redis, keys: redisKeys }) }),
+    ...llmsRoutes({ trustedProxyHops: config.trustedProxyHops }),
+    ...mcpServerRoutes({ trustedProxyHops: config.trustedProxyHops }),
+    ...healthRoutes({ isReady, readyFile: config.readyFile }),
+  ];
+}

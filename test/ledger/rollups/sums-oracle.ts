@@ -1,0 +1,104 @@
+import {
+  KEY_HOURS,
+  SERVICE_AMOUNTS,
+  SERVICE_HOURS,
+  SERVICE_LATENCIES,
+} from '../../../src/ledger/rollups/sum-tables.ts';
+import type { Tx } from '../../../src/platform/postgres.ts';
+
+/**
+ * The sums of calls in SQL, made of nothing but the rows of `calls`. The writer makes them in JavaScript: where both agree, neither
+ * has a fault that the other has not.
+ */
+
+/** `classOf` as an expression on columns of `calls`. */
+export const CLASS_SQL = `CASE
+  WHEN status = 499 OR outcome = 'refunded:caller_gone' THEN 'caller_left'
+  WHEN outcome = 'completed' AND status < 400 THEN 'succeeded'
+  WHEN outcome = 'completed' AND status < 500 THEN 'caller_errors'
+  WHEN outcome IN ('refunded:invalid_request', 'refunded:payload_too_large', 'refunded:body_too_slow') THEN 'caller_errors'
+  WHEN outcome = 'refunded:upstream_error' THEN 'upstream_error'
+  WHEN outcome = 'refunded:upstream_timeout' THEN 'upstream_timeout'
+  WHEN outcome = 'refunded:upstream_cut' THEN 'upstream_cut'
+  WHEN outcome IN ('completed', 'refunded:upstream_5xx') THEN 'upstream_5xx'
+  ELSE 'unavailable' END`;
+
+/** `bucketOf` as an expression on a column of type `bigint`. */
+export const bucketSql = (latencyUs: string): string =>
+  `width_bucket(${latencyUs}, ARRAY(SELECT round(1000 * 1.2 ^ i)::bigint FROM generate_series(0, 83) AS i))`;
+
+/** `roundedAmount` as an expression on the column `amount`. */
+const ROUNDED_AMOUNT = `(floor(amount / power(10::numeric, greatest(0, length(amount::text) - 3)))
+  * power(10::numeric, greatest(0, length(amount::text) - 3)))::bigint`;
+
+/** The counted calls of `from`, each with its hour, its day and its class. */
+const countedOf = (from: string): string => `
+  (SELECT *, date_trunc('hour', created_at, 'UTC') AS hour, (created_at AT TIME ZONE 'UTC')::date AS day_begun, ${CLASS_SQL} AS class
+   FROM ${from} WHERE amount > 0 OR (account_id <> provider_id AND strpos(path, '#') = 0)) AS counted`;
+
+const classes = ['succeeded', 'caller_errors', 'caller_left', 'upstream_error', 'upstream_timeout', 'upstream_5xx'];
+const countClass = (name: string): string => `count(*) FILTER (WHERE class = '${name}') AS ${name}`;
+
+const serviceSumsOf = (from: string): string => `
+  SELECT service_id, hour, (min(provider_id::text))::uuid AS provider_id, count(*) AS calls,
+    count(*) FILTER (WHERE outcome = 'completed') AS completed,
+    count(*) FILTER (WHERE outcome = 'completed' AND free_tier) AS free_calls,
+    ${[...classes, 'upstream_cut', 'unavailable'].map(countClass).join(', ')},
+    sum(amount) AS charged, sum(fee) AS fees,
+    coalesce(sum(latency_us) FILTER (WHERE class = 'succeeded'), 0) AS latency_sum_us
+  FROM ${countedOf(from)} GROUP BY service_id, hour`;
+
+const keySumsOf = (from: string): string => `
+  SELECT key_id, hour, service_id, (min(account_id::text))::uuid AS account_id, count(*) AS calls,
+    count(*) FILTER (WHERE outcome = 'completed' AND free_tier) AS free_calls,
+    count(*) FILTER (WHERE class = 'succeeded') AS succeeded,
+    count(*) FILTER (WHERE class IN ('upstream_error', 'upstream_timeout', 'upstream_5xx', 'upstream_cut')) AS failed,
+    sum(amount) AS spent, sum(latency_us) AS latency_sum_us, count(*) FILTER (WHERE latency_us > 0) AS latency_count,
+    coalesce(sum(latency_us) FILTER (WHERE class = 'succeeded'), 0) AS succeeded_us,
+    max(created_at) AS last_call_at
+  FROM ${countedOf(from)} GROUP BY key_id, hour, service_id`;
+
+const latencySumsOf = (from: string): string => `
+  SELECT service_id, day_begun AS day, ${bucketSql('latency_us')}::smallint AS bucket, count(*) AS calls
+  FROM ${countedOf(from)} WHERE class = 'succeeded' GROUP BY 1, 2, 3`;
+
+/** How many calls of `from` were charged which amount. */
+export const amountSumsOf = (from: string): string => `
+  SELECT service_id, (created_at AT TIME ZONE 'UTC')::date AS day, ${ROUNDED_AMOUNT} AS amount, count(*) AS calls
+  FROM ${from} WHERE amount > 0 GROUP BY 1, 2, 3`;
+
+const TABLES = [
+  [SERVICE_HOURS, serviceSumsOf],
+  [KEY_HOURS, keySumsOf],
+  [SERVICE_LATENCIES, latencySumsOf],
+  [SERVICE_AMOUNTS, amountSumsOf],
+] as const;
+
+/** A row of the sums that is not as `calls` says: missing from the table, too much in it, or with other sums. */
+type Difference = { readonly table: string; readonly isStored: boolean; readonly row: unknown };
+
+const COMPARE_SQL = TABLES.map(([{ name, columns }, sumsOf]) => {
+  const stored = `(SELECT ${columns.join(', ')} FROM ${name}) AS s`;
+  const counted = `(SELECT ${columns.join(', ')} FROM (${sumsOf('calls')}) AS x) AS c`;
+  return `
+  SELECT '${name}' AS "table", is_stored AS "isStored", row FROM (
+    (SELECT true AS is_stored, to_jsonb(s) AS row FROM ${stored} EXCEPT ALL SELECT true, to_jsonb(c) FROM ${counted})
+    UNION ALL
+    (SELECT false, to_jsonb(c) FROM ${counted} EXCEPT ALL SELECT false, to_jsonb(s) FROM ${stored})
+  ) AS d`;
+}).join(' UNION ALL ');
+
+/** Computes all sums from `calls` again, and compares: one statement, so one snapshot. It reads every call. Empty when all is right. */
+export async function compareSums(sql: Tx): Promise<Difference[]> {
+  return (await sql.unsafe(COMPARE_SQL, [])) as unknown as Difference[];
+}
+
+/** Makes the sums of all calls, in place of those that are there. */
+export async function sumUp(sql: Tx): Promise<void> {
+  for (const [{ name, columns }, sumsOf] of TABLES) {
+    const list = columns.join(', ');
+    await sql.unsafe(
+      `TRUNCATE ${name}; INSERT INTO ${name} (${list}) SELECT ${list} FROM (${sumsOf('calls')}) AS sums`,
+    );
+  }
+}

@@ -1,0 +1,44 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import path from 'node:path';
+import { text } from 'node:stream/consumers';
+import { expect, it } from 'vitest';
+import { compareSums } from '../ledger/rollups/sums-oracle.ts';
+import { addAccount, addCall, addService } from '../support/accounts.ts';
+import { buildSources } from '../support/build.ts';
+import { sql, url, useDatabase } from '../support/use-database.ts';
+
+useDatabase();
+
+const run = async (databaseUrl: string) => {
+  const env = { PATH: process.env.PATH, DATABASE_URL: databaseUrl };
+  const child = spawn(process.execPath, [path.join(buildSources(), 'main.js'), 'rebuild-sums'], { env });
+  const [output, errors, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')]);
+  return { output: output.split('\n'), errors, code: code as number };
+};
+
+it('says of each day what was wrong with its sums, and mends it', async () => {
+  const buyer = await addAccount(sql);
+  const serviceId = await addService(sql, (await addAccount(sql, 'provider')).accountId);
+  for (const day of ['2026-11-01', '2026-11-02', '2026-11-02']) {
+    await addCall(sql, { atMs: Date.parse(day), buyer, serviceId, amount: 700 });
+  }
+  await sql`UPDATE key_hours SET spent = 1 WHERE hour = '2026-11-02'`;
+  await sql`DELETE FROM service_amounts WHERE day = '2026-11-02'`;
+  expect(await run(url)).toEqual({
+    output: [
+      '2026-11-01: 1 calls; all sums are right',
+      '2026-11-02: 2 calls; key_hours: 1 rows removed, 1 written; service_amounts: 0 rows removed, 1 written',
+      'done: 2 days, 3 calls',
+      '',
+    ],
+    errors: '',
+    code: 0,
+  });
+  expect(await compareSums(sql)).toEqual([]);
+});
+
+it('says in one line why it cannot begin', async () => {
+  const { code, errors } = await run('postgres://nobody@127.0.0.1:9/none');
+  expect([code, errors]).toEqual([1, expect.stringMatching(/^tollgate: Postgres: .*\n$/)]);
+});
