@@ -27,7 +27,12 @@ const node = (master: number, isReplica: boolean): ClusterNode =>
 beforeAll(async () => {
   // No node fails over by itself here.
   [cluster, service] = await Promise.all([startTestCluster({ masters: 2, nodeTimeoutMs: 30_000 }), startService(echo)]);
-  market = await Marketplace.start({ REDIS_URL: cluster.url, REDIS_WAIT_REPLICAS: '1' });
+  // Half of the timeout is waited for replicas. On a busy machine one that is well may need seconds.
+  market = await Marketplace.start({
+    REDIS_URL: cluster.url,
+    REDIS_WAIT_REPLICAS: '1',
+    REDIS_COMMAND_TIMEOUT_MS: '5000',
+  });
   listing = await market.service({ endpoint: service.url, price: PRICE });
   const found = new Map<number, Key>();
   while (found.size < 2) {
@@ -54,15 +59,15 @@ async function call(key: Key): Promise<Answer> {
 it('while the replica of one node is silent, only the accounts of that node get 503', async () => {
   const [first, other] = buyers;
   node(0, true).pause();
-  for (let i = 0; i < 3; i++) {
-    expect((await call(first)).status).toBe(503);
-    expect((await call(other)).status).toBe(200);
+  for (let i = 0; i < 2; i++) {
+    const answers = await Promise.all([call(first), call(other)]);
+    expect(answers.map(({ status }) => status)).toEqual([503, 200]);
   }
   expect(await market.metric('tollgate_trips_without_replicas_total')).toBeGreaterThan(0);
   node(0, true).resume();
   await until(async () => (await call(first)).status === 200);
-  expect(await market.balance(first)).toMatchObject({ balance: 10 - PRICE, held: 0 });
   expect(await market.books()).toMatchObject({ drifting: [], total: '0', negative: 0 });
+  expect(await market.balance(first)).toMatchObject({ balance: 10 - PRICE, held: 0 });
 });
 
 it('when a master is killed, its replica has every call that was answered', async () => {

@@ -76,7 +76,8 @@ async function isChargedFor(): Promise<void> {
 }
 
 it('while no replica answers, a paid call gets 503 in time, and nothing stays charged once one is back', async () => {
-  expect(await call()).toBe(200);
+  // On a busy machine the replica may be late, and the call is refused.
+  await until(async () => (await call()) === 200);
   replica.server.pause();
   for (let i = 0; i < 3; i++) {
     const startedAt = performance.now();
@@ -91,8 +92,17 @@ it('while no replica answers, a paid call gets 503 in time, and nothing stays ch
 });
 
 it('a settlement that no replica has is sent again until one has it, and counts once', async () => {
-  const answer = call('/waits');
-  await until(() => waiting.length === 1);
+  let answer = call('/waits');
+  let made = answers.length + 1;
+  await until(() => {
+    if (waiting.length === 1) return true;
+    // Refused, because on a busy machine the replica was late.
+    if (answers.length === made) {
+      answer = call('/waits');
+      made++;
+    }
+    return false;
+  });
   const missed = await market.metric('tollgate_trips_without_replicas_total');
   replica.server.pause();
   waiting[0]?.end('ok');

@@ -21,16 +21,22 @@ const WRITE = defineScript(
    redis.call('SET', KEYS[1], ARGV[1])
    return ARGV[1]`,
 );
-/** Long: only the failures of this file wait for it. */
-const TIMEOUT_MS = 1_200;
+/** Nothing here lasts this long. So a stall of a busy machine is not taken for a lost reply, or for a missing replica. */
+const COMMAND_TIMEOUT_MS = 20_000;
+/** For trips that no replica gets. Half of it is waited for replicas. */
+const SHORT_MS = 200;
 
 let master: TestRedis;
 let replica: TestReplica;
 let connection: TripConnection;
 let demand: ReplicaDemand;
+/** Waits for replicas only briefly. */
+let hasty: TripConnection;
+let hastyDemand: ReplicaDemand;
 
 const connectTo = async (url: string, waitFor: ReplicaDemand | null): Promise<TripConnection> => {
-  const made = tripConnection({ url, name: 'test', script: WRITE, commandTimeoutMs: TIMEOUT_MS }, QUIET, waitFor);
+  const options = { url, name: 'test', script: WRITE, commandTimeoutMs: COMMAND_TIMEOUT_MS };
+  const made = tripConnection(options, QUIET, waitFor);
   await made.connect();
   return made;
 };
@@ -38,11 +44,14 @@ const connectTo = async (url: string, waitFor: ReplicaDemand | null): Promise<Tr
 beforeEach(async () => {
   master = await startTestRedis();
   replica = await startTestReplica(master);
-  demand = new ReplicaDemand(1, TIMEOUT_MS);
+  demand = new ReplicaDemand(1, COMMAND_TIMEOUT_MS);
   connection = await connectTo(master.url, demand);
+  hastyDemand = new ReplicaDemand(1, SHORT_MS);
+  hasty = await connectTo(master.url, hastyDemand);
 });
 afterEach(async () => {
   await connection.close();
+  await hasty.close();
   await replica.close();
   await master.stop();
 });
@@ -77,13 +86,21 @@ describe('a trip', () => {
 
   it('that too few replicas have in time is unknown, although Redis has carried it out', async () => {
     replica.server.pause();
-    await expect(send('unknown', 'yes')).rejects.toBeInstanceOf(TooFewReplicas);
+    await expect(send('unknown', 'yes', hasty)).rejects.toBeInstanceOf(TooFewReplicas);
     expect(await has(master, 'unknown')).toBe(true);
-    expect(demand.missed).toBe(1);
+    let missed = 1;
+    expect(hastyDemand.missed).toBe(missed);
     replica.server.resume();
     await replica.caughtUp();
-    expect(await send('known', 'yes')).toBe('yes');
-    expect(demand.missed).toBe(1);
+    // On a busy machine the replica may be late again.
+    await until(async () => {
+      const [outcome] = await settle([send('known', 'yes', hasty)]);
+      if (outcome === 'yes') return true;
+      expect(outcome).toBeInstanceOf(TooFewReplicas);
+      missed++;
+      return false;
+    });
+    expect(hastyDemand.missed).toBe(missed);
   });
 
   it('that Redis refuses because it has too few replicas is counted like one that they do not have', async () => {
@@ -102,9 +119,9 @@ describe('a trip', () => {
     expect(await ask(master, 'INFO commandstats')).toMatch(/cmdstat_wait:calls=2,/);
 
     replica.server.pause();
-    const lost = send('e', '5');
+    const lost = send('e', '5', hasty);
     await new Promise(setImmediate);
-    const held = send('f', '6');
+    const held = send('f', '6', hasty);
     const [unknown, refused] = await settle([lost, held]);
     expect(unknown).toBeInstanceOf(TooFewReplicas);
     expect(refused).toBeInstanceOf(RedisNotSent);
@@ -168,7 +185,7 @@ describe('a start', () => {
   const check = async (wanted: number, user = ''): Promise<string[]> => {
     const warnings: string[] = [];
     const client = new RedisClient(
-      { url: master.url.replace('//', `//${user}`), name: 'test', commandTimeoutMs: 500 },
+      { url: master.url.replace('//', `//${user}`), name: 'test', commandTimeoutMs: COMMAND_TIMEOUT_MS },
       QUIET,
     );
     await client.connect();
