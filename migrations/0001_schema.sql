@@ -231,6 +231,8 @@ CREATE TABLE journal (
   id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   kind        text NOT NULL CHECK (kind IN ('usage', 'credit', 'payout', 'debit')),
   reference   text,
+  -- With the id it names the row for good: a Postgres that went back gives the id to another row.
+  token       uuid NOT NULL DEFAULT gen_random_uuid(),
   created_at  timestamptz NOT NULL DEFAULT now()
 );
 -- Payouts of a provider are few among millions of flushes of usage; without this, finding them reads them all.
@@ -414,6 +416,18 @@ CREATE TABLE service_quality (
 CREATE INDEX service_quality_changed ON service_quality (changed_at);
 
 -- ── Redis compared with this database ──
+
+-- What is known of the history of each shard (src/ledger/history/): written by flushes and comparisons.
+CREATE TABLE shard_histories (
+  shard     int PRIMARY KEY,
+  -- Which data its Redis had at the last look: run id and replication id.
+  data_id   text NOT NULL,
+  -- How often Redis may have changed under us, and the `doubt` with which the last clean comparison began.
+  doubt     bigint NOT NULL,
+  verified  bigint NOT NULL DEFAULT 0 CHECK (verified <= doubt),
+  -- The journal row of the last flush. Null: nothing of this shard was flushed yet.
+  flush_id  bigint
+);
 
 -- The result of the last comparison of Redis and Postgres in each shard, as the admin page shows it.
 CREATE TABLE reconciliations (

@@ -11,5 +11,5 @@ export const compareWalletsScript = loadScript(import.meta.url, 'compare-wallets
 export const repairWalletScript = loadScript(import.meta.url, 'repair-wallet');
 export const loadKeyScript = loadScript(import.meta.url, 'load-key');
 export const putKeyScript = loadScript(import.meta.url, 'put-key');
-export const deleteEntriesScript = loadScript(import.meta.url, 'delete-entries');
-export const deleteStoredScript = loadScript(import.meta.url, 'delete-stored');
+export const seeShardsScript = loadScript(import.meta.url, 'see-shards');
+export const trimStreamScript = loadScript(import.meta.url, 'trim-stream');

@@ -13,6 +13,8 @@ export class RedisKeys {
   readonly open: readonly string[];
   readonly lease: readonly string[];
   readonly usage: readonly string[];
+  /** Text: the last flush after which the shard's stream was trimmed (`markText` in src/ledger/history/marks.ts). */
+  readonly mark: readonly string[];
 
   readonly #tags: readonly string[];
 
@@ -24,6 +26,7 @@ export class RedisKeys {
     this.open = perShard('open');
     this.lease = perShard('lease');
     this.usage = perShard('usage');
+    this.mark = perShard('mark');
   }
 
   shardOf(id: string): number {

@@ -65,6 +65,8 @@ export async function reshard(
     await tx`SELECT pg_advisory_xact_lock(${FLUSH_LOCK}::int, shard) FROM generate_series(0, ${keys.shards - 1}::int) AS shard`;
     const removed = await removeAll(stores);
     await afterStep?.('removed');
+    // The marks are gone from Redis, too: what is known of shards is not true of shards of another layout.
+    await tx`DELETE FROM shard_histories`;
     await tx`UPDATE installation SET redis_shards = NULL, redis_layout = NULL, moving_since = NULL`;
     return `removed ${removed} keys from Redis: the next start may have another REDIS_SHARDS and another REDIS_URL`;
   });
@@ -144,7 +146,7 @@ async function removeAll({ redis, keys }: ReshardStores): Promise<number> {
   const parts = byStore(redis, Array.from(keys.open.keys()));
   for (const [store, shards] of parts) {
     const isOurs = new RegExp(
-      `^(?:key|wallet|ip|open|lease|usage):\\{(?:${shards.map((shard) => tagOf(keys, shard)).join('|')})\\}`,
+      `^(?:key|wallet|ip|open|lease|usage|mark):\\{(?:${shards.map((shard) => tagOf(keys, shard)).join('|')})\\}`,
     );
     removed += await removeKeys(store, (name) => isOurs.test(name));
   }

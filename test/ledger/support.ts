@@ -50,7 +50,7 @@ export class Ledger {
     await this.sql`
       TRUNCATE accounts, api_keys, credits, calls, journal, entries, balances, free_usage, service_hours,
                key_hours, service_latencies, service_amounts,
-               rejected_events, reconciliations, repairs, closed_days CASCADE`;
+               rejected_events, reconciliations, repairs, shard_histories, closed_days CASCADE`;
   }
 
   /** Makes the partition of a day (YYYY-MM-DD), as the writer does a week ahead. */

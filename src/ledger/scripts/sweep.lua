@@ -21,6 +21,7 @@
 ]]
 --- @include "includes/read-hold.lua"
 --- @include "includes/give-back.lua"
+--- @include "includes/data-id.lua"
 local call = redis.call
 local open, lease, usage = KEYS[1], KEYS[2], KEYS[3]
 local lease_ms, tombstone_ms, settlement = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
@@ -29,10 +30,6 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local judged_at = math.min(now, tonumber(ARGV[4]))
 local reply = { 0 }
 
-local function data_id()
-  local info = call('INFO', 'server', 'replication')
-  return (string.match(info, 'run_id:(%x+)') or '') .. ' ' .. (string.match(info, 'master_replid:(%x+)') or '')
-end
 if ARGV[5] ~= '' and ARGV[5] ~= data_id() then return reply end
 
 -- A lease that cannot be read counts as missing. So does a lease in the future: Redis's clock has gone back since.

@@ -10,6 +10,8 @@ import { DAY_DROPPED, isRefusedData, putAside } from './rejected-events.ts';
 import type { Page, StreamEntry } from './stream.ts';
 
 export type FlushResult = {
+  /** The journal row that names the flush. */
+  readonly flushId: number;
   /** Calls that were not in Postgres before. */
   readonly inserted: number;
   readonly rejected: readonly StreamEntry[];
@@ -39,13 +41,22 @@ export function needsCare(error: unknown): boolean {
  */
 export async function storeNewCalls(session: PostgresSession, pages: readonly Page[]): Promise<FlushResult> {
   const calls = pages.reduce((sum, page) => sum + page.calls, 0);
+  const flushId = calls > 0 ? await nextJournalId(session) : await insertEmptyFlush(session);
   if (calls > 0) {
-    const journalId = await nextJournalId(session);
-    await session.copyIn(COPY_CALLS_SQL, copyData(pages, journalId));
-    await postSums(session, journalId, pages);
+    await session.copyIn(COPY_CALLS_SQL, copyData(pages, flushId));
+    await postSums(session, flushId, pages);
   }
   const rejected = pages.flatMap((page) => page.rejected);
-  return { inserted: calls, rejected, unkept: await putAside(session, rejected) };
+  return { flushId, inserted: calls, rejected, unkept: await putAside(session, rejected) };
+}
+
+/**
+ * The journal row of a flush that has no entries of its own. It also makes the transaction write, so that its commit waits for the
+ * synchronous standby: calls that were found stored may be missing there, if the commit that stored them did not wait to its end.
+ */
+async function insertEmptyFlush(session: PostgresSession): Promise<number> {
+  const rows = await session.query<{ id: number }>(`INSERT INTO journal (kind) VALUES ('usage') RETURNING id`);
+  return rows[0]?.id as number;
 }
 
 async function nextJournalId(session: PostgresSession): Promise<number> {
@@ -79,31 +90,33 @@ export async function storeEntries(
 ): Promise<FlushResult> {
   const horizonMs = await readHorizonMs(session);
   const good: Good[] = [];
-  const rejected: StreamEntry[] = [];
+  const done: Done = { flushId: null, inserted: 0, rejected: [] };
   for (const entry of entries) {
     const { event } = entry;
-    if (event === null) rejected.push(entry);
-    else if (isBeforeHorizon(event.usageId, horizonMs)) rejected.push({ ...entry, error: DAY_DROPPED });
+    if (event === null) done.rejected.push(entry);
+    else if (isBeforeHorizon(event.usageId, horizonMs)) done.rejected.push({ ...entry, error: DAY_DROPPED });
     else good.push({ ...entry, event });
   }
-  let inserted = 0;
-  for (const part of exactParts(good, ({ event }) => event)) {
-    inserted += await storeCarefully(session, part, feeBasisPoints, rejected);
-  }
-  return { inserted, rejected, unkept: await putAside(session, rejected) };
+  for (const part of exactParts(good, ({ event }) => event)) await storeCarefully(session, part, feeBasisPoints, done);
+  const flushId = done.flushId ?? (await insertEmptyFlush(session));
+  return { ...done, flushId, unkept: await putAside(session, done.rejected) };
 }
+
+/** What `storeEntries` has done so far. A flush in several parts is named by the journal row of one of them. */
+type Done = { flushId: number | null; inserted: number; readonly rejected: StreamEntry[] };
 
 async function storeCarefully(
   session: PostgresSession,
   entries: readonly Good[],
   feeBasisPoints: number,
-  rejected: StreamEntry[],
-): Promise<number> {
+  done: Done,
+): Promise<void> {
   await session.query('SAVEPOINT part');
   try {
-    const inserted = await insertAndPost(session, entries, feeBasisPoints);
+    const { journalId, inserted } = await insertAndPost(session, entries, feeBasisPoints);
     await session.query('RELEASE SAVEPOINT part');
-    return inserted;
+    if (inserted > 0) done.flushId = journalId;
+    done.inserted += inserted;
   } catch (error) {
     // Not 25P02: its cause may pass, such as a timeout. The batch is then tried again as a whole, and no good event is put aside.
     if (!isRefusedData(error)) throw error;
@@ -111,25 +124,16 @@ async function storeCarefully(
     await session.query('RELEASE SAVEPOINT part');
     const [first] = entries;
     if (first !== undefined && entries.length === 1) {
-      rejected.push({ ...first, error: (error as Error).message });
-      return 0;
+      done.rejected.push({ ...first, error: (error as Error).message });
+      return;
     }
     const half = entries.length >> 1;
-    const inserted = await storeCarefully(session, entries.slice(0, half), feeBasisPoints, rejected);
-    return inserted + (await storeCarefully(session, entries.slice(half), feeBasisPoints, rejected));
+    await storeCarefully(session, entries.slice(0, half), feeBasisPoints, done);
+    await storeCarefully(session, entries.slice(half), feeBasisPoints, done);
   }
 }
 
-/**
- * Makes the open transaction write, so that its commit waits for the synchronous standby. What it found stored may be missing there, if
- * the commit that stored it did not wait to its end; and a transaction that wrote nothing does not wait.
- */
-export async function writeForReplicas(session: PostgresSession): Promise<void> {
-  // A lock on a row is written to the log, and changes nothing.
-  await session.query('SELECT FROM installation FOR NO KEY UPDATE');
-}
-
-/** Inserts the calls that are not stored yet, and posts the sums of exactly these. @returns their number */
+/** Inserts the calls that are not stored yet, and posts the sums of exactly these. If there are none, the journal row is not made. */
 async function insertAndPost(session: PostgresSession, entries: readonly Good[], feeBasisPoints: number) {
   // If an id comes several times, its first event counts.
   const events = new Map<string, UsageEvent>();
@@ -137,12 +141,12 @@ async function insertAndPost(session: PostgresSession, entries: readonly Good[],
   const journalId = await nextJournalId(session);
   const columns = callColumns(Array.from(events.values()), feeBasisPoints);
   const rows = await session.query<{ usageId: string }>(INSERT_CALLS_SQL, [journalId, ...columns]);
-  if (rows.length === 0) return 0;
+  if (rows.length === 0) return { journalId, inserted: 0 };
   const inserted = rows.map(({ usageId }) => {
     const event = events.get(usageId);
     if (event === undefined) throw new Error(`Postgres stored the call ${usageId}, which is not in the batch`);
     return event;
   });
   await postSums(session, journalId, [new CallSums(inserted, feeBasisPoints).page()]);
-  return inserted.length;
+  return { journalId, inserted: inserted.length };
 }

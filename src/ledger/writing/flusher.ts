@@ -1,11 +1,14 @@
 import { type PostgresSession, sqlState } from '../../platform/postgres.ts';
 import type { RedisStore } from '../../platform/redis.ts';
 import type { RedisKeys } from '../../platform/redis-keys.ts';
+import { type Judged, judgeShards, storeFlush } from '../history/histories-sql.ts';
 import { isExact } from './call-sums.ts';
-import { type FlushResult, needsCare, storeEntries, storeNewCalls, writeForReplicas } from './flush.ts';
+import { type FlushResult, needsCare, storeEntries, storeNewCalls } from './flush.ts';
 import { lockShards } from './flush-locks.ts';
+import { lookAt } from './look.ts';
 import { reportRejected } from './rejected-events.ts';
-import { type Batch, isStillThere, ofShards, readAgain } from './stream.ts';
+import { type Batch, ofShards, readAgain } from './stream.ts';
+import type { Stored } from './trim.ts';
 
 /**
  * How often the writer waits for the flush lock of a shard that it had to leave out. A wait takes 250 ms (`LOCK_WAIT_MS`) at
@@ -21,7 +24,10 @@ type Options = {
   readonly log: { warn(fields: object, message: string): void; error(fields: object, message: string): void };
 };
 
-/** Stores batches, each in one transaction: takes the flush locks, looks whether Redis still has the events, and stores them. */
+/**
+ * Stores batches, each in one transaction: takes the flush locks, looks whether Redis still has the events and whether Postgres is the
+ * right one, and stores them.
+ */
 export class Flusher {
   readonly #options: Options;
   /** Store the next batch by `storeEntries`: Postgres refused a call of the last batch, or had stored it already. */
@@ -32,6 +38,8 @@ export class Flusher {
   #flushes = 0;
   #storedCalls = 0;
   #rejectedEvents = 0;
+  /** Shards whose last flush found that Postgres is older than Redis. */
+  readonly #fenced = new Set<number>();
 
   constructor(options: Options) {
     this.#options = options;
@@ -41,6 +49,11 @@ export class Flusher {
     return this.#passedOver.length > 0;
   }
 
+  /** Shards that cannot be flushed, because Postgres lacks flushes after which they were trimmed. */
+  get fencedShards(): ReadonlySet<number> {
+    return this.#fenced;
+  }
+
   stats() {
     return { flushes: this.#flushes, storedCalls: this.#storedCalls, rejectedEvents: this.#rejectedEvents };
   }
@@ -48,33 +61,39 @@ export class Flusher {
   /**
    * Stores a batch in one transaction.
    *
-   * @param how  `stopping`: each flush waits for the lock of a shard that it had to leave out; `onStoring`: called while Postgres
-   *   stores the part of the batch whose shards are locked
-   * @returns the part of the batch that is now stored, which is everything except the shards that another process has locked;
-   *   'locked' when all its shards are; 'nothing' when nothing was stored and the writer must read the streams again
+   * @param how  `stopping`: each flush waits for the lock of a shard that it had to leave out; `trimmed`: ends when the batch before has
+   *   left its streams, with its mark; `onStoring`: called while Postgres stores the part of the batch whose shards are locked
+   * @returns the part of the batch that is now stored, which is everything except the shards that another process has locked, and those
+   *   of which Postgres is older; 'locked' when none is left; 'nothing' when nothing was stored and the writer must read the
+   *   streams again
    */
   async flush(
     session: PostgresSession,
     batch: Batch,
-    how: { readonly stopping: boolean; readonly onStoring: (part: Batch) => void },
-  ): Promise<Batch | 'locked' | 'nothing'> {
+    how: { readonly stopping: boolean; readonly trimmed: Promise<void>; readonly onStoring: (part: Batch) => void },
+  ): Promise<Stored | 'locked' | 'nothing'> {
     const { log } = this.#options;
     const careful = this.#careful || !isExact(batch.pages);
     const waitFor = this.#lockToWaitFor(batch, how.stopping);
     try {
       const stored = await session.transaction(async () => {
-        const part = ofShards(batch, await lockShards(session, batch.shards, waitFor));
-        this.#passedOver = batch.shards.filter((shard) => !part.shards.includes(shard));
-        if (part.size === 0) return 'locked';
+        const locked = ofShards(batch, await lockShards(session, batch.shards, waitFor));
+        this.#passedOver = batch.shards.filter((shard) => !locked.shards.includes(shard));
+        if (locked.size === 0) return 'locked';
+        await how.trimmed;
         // The batch was read before this transaction took the shards' flush locks. If Redis has lost it since then, wallets may
-        // have been loaded from Postgres without these charges, so the charges must not be stored now. (If this Redis belongs to
-        // another installation by now, `isStillThere` throws.)
-        if (!(await isStillThere(this.#options, part))) return 'lost';
+        // have been loaded from Postgres without these charges, so the charges must not be stored now.
+        const seen = await lookAt(this.#options, locked);
+        if (seen === null) return 'lost';
+        const judged = this.#unfenced(await judgeShards(session.query.bind(session), seen));
+        const part = ofShards(locked, new Set(judged.keys()));
+        if (part.size === 0) return 'locked';
         const storing = careful ? this.#storeCarefully(session, part) : storeNewCalls(session, part.pages);
         if (!careful) how.onStoring(part);
         const result = await storing;
-        if (result.inserted === 0) await writeForReplicas(session);
-        return { part, result };
+        const mark = await storeFlush(session.query.bind(session), result.flushId, judged);
+        const saw = new Map(Array.from(judged, ([shard, its]) => [shard, its.seen.mark]));
+        return { result, flushed: { batch: part, mark, saw } };
       });
       if (stored === 'locked') return 'locked';
       this.#careful = false;
@@ -86,13 +105,29 @@ export class Flusher {
       this.#storedCalls += stored.result.inserted;
       this.#rejectedEvents += stored.result.rejected.length;
       reportRejected(stored.result, log);
-      return stored.part;
+      return stored.flushed;
     } catch (error) {
       if (waitFor !== null && sqlState(error) === LOCK_NOT_AVAILABLE) return 'nothing';
       if (careful || !needsCare(error)) throw error;
       this.#careful = true;
       return 'nothing';
     }
+  }
+
+  /** Those of the shards of which Postgres is not older than Redis. The others stay as they are until the right one is back. */
+  #unfenced(judged: ReadonlyMap<number, Judged>): ReadonlyMap<number, Judged> {
+    for (const [shard, { verdict }] of judged) this.#fence(shard, verdict === 'postgres is older');
+    return new Map(Array.from(judged).filter(([shard]) => !this.#fenced.has(shard)));
+  }
+
+  #fence(shard: number, isOlder: boolean): void {
+    if (isOlder === this.#fenced.has(shard)) return;
+    if (isOlder) this.#fenced.add(shard);
+    else this.#fenced.delete(shard);
+    const message = isOlder
+      ? 'postgres lacks flushes that it had stored: nothing of this shard is stored until the right postgres is back'
+      : 'postgres has all flushes of this shard again';
+    this.#options.log.error({ shard }, message);
   }
 
   async #storeCarefully(session: PostgresSession, part: Batch): Promise<FlushResult> {

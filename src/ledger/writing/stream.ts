@@ -1,6 +1,5 @@
 import { byStore, isWrongType, type RedisStore } from '../../platform/redis.ts';
 import type { RedisKeys } from '../../platform/redis-keys.ts';
-import { deleteEntriesScript, deleteStoredScript } from '../scripts.ts';
 import { decodeUsageEvent, isEvent, isNewerEvent, type UsageEvent } from '../usage-event.ts';
 import { CallRows } from './call-rows.ts';
 import { CallSums, type PageSums } from './call-sums.ts';
@@ -132,7 +131,7 @@ export type StreamSource = {
   readonly onAway?: (shard: number) => void;
 };
 
-type Stores = Pick<StreamSource, 'redis' | 'keys'>;
+export type StreamStores = Pick<StreamSource, 'redis' | 'keys'>;
 
 /** Some shards of a cluster cannot be used now: their node is away, refuses writes, or has a part of them only. */
 export class ShardsAway extends Error {
@@ -266,7 +265,7 @@ async function readPages(source: StreamSource, shard: number, from: Position, co
 
 /** @param after id of an entry: read the entries after it; null: read from the oldest */
 export async function readEntries(
-  { redis, keys }: Stores,
+  { redis, keys }: StreamStores,
   shard: number,
   after: string | null,
   count: number,
@@ -286,74 +285,14 @@ export function ofShards(batch: Batch, shards: ReadonlySet<number>): Batch {
   return newBatch(pages, batch.behind + batch.size - sizeOf(pages), readTo);
 }
 
-/**
- * Whether the batch is still in the streams as it was read. Entries disappear only when this writer deletes them, or when Redis
- * loses its data: either all of it, or its last moments before a crash. So if the youngest entry of each stream is there, the
- * older ones are too. It also means that nobody has flushed Redis since the read: the installation that owns Redis now owned it
- * when the entries were read.
- *
- * @throws ForeignRedis when Redis belongs to another installation
- */
-export async function isStillThere(source: Stores, batch: Batch): Promise<boolean> {
-  const youngest = new Map(batch.pages.map((page) => [page.shard, page]));
-  const stores = Array.from(byStore(source.redis, batch.shards));
-  const results = await Promise.allSettled(
-    stores.map(async ([store, shards]) => {
-      const looks = shards.map((shard) => isPageThere(source, youngest.get(shard) as Page));
-      const [found] = await Promise.all([Promise.all(looks), store.confirmOwner()]);
-      return !found.includes(false);
-    }),
-  );
-  const failed = results.flatMap((result, at) => (result.status === 'rejected' ? (stores[at]?.[1] ?? []) : []));
-  const reason = results.find((result) => result.status === 'rejected')?.reason as unknown;
-  if (failed.length > 0) throw source.redis.isCluster ? new ShardsAway(failed, reason) : reason;
-  return results.every((result) => result.status === 'fulfilled' && result.value);
-}
-
-async function isPageThere({ redis, keys }: Stores, { shard, ids, lastFields }: Page): Promise<boolean> {
-  const id = ids[ids.length - 1] as string;
-  const [entry] = (await redis.command('xrange', [keys.usage[shard] as string, id, id])) as [string, string[]][];
-  return entry?.[1].join('\t') === lastFields.join('\t');
-}
-
 /** Reads the entries of a batch from the streams again, because its pages do not keep the decoded events (see `Page`). */
-export async function readAgain({ redis, keys }: Stores, batch: Batch): Promise<StreamEntry[]> {
+export async function readAgain({ redis, keys }: StreamStores, batch: Batch): Promise<StreamEntry[]> {
   const entries = batch.pages.map(async ({ shard, ids }) => {
     const args = [keys.usage[shard] as string, ids[0] as string, ids[ids.length - 1] as string];
     const found = (await redis.command('xrange', args)) as [string, string[]][];
     return found.map(([id, fields]) => decode(shard, id, fields)).filter(({ isNewer }) => !isNewer);
   });
   return (await Promise.all(entries)).flat();
-}
-
-/**
- * Deletes exactly the entries of this batch: a whole page at once if its entries are the oldest of the stream, otherwise by their
- * ids. It sends one command at a time, as `readBatch` does. If a page is no longer in the stream as it was read, nothing of it is
- * deleted: what is left of it is read again, and the calls in it that are stored already change nothing then.
- */
-export async function deleteBatch(source: Stores, batch: Batch): Promise<void> {
-  const failed = new Map<number, unknown>();
-  for (const page of batch.pages) {
-    if (failed.has(page.shard)) continue;
-    try {
-      await deletePage(source, page);
-    } catch (error) {
-      if (!source.redis.isCluster) throw error;
-      failed.set(page.shard, error);
-    }
-  }
-  const [first] = failed.values();
-  if (failed.size > 0) throw new ShardsAway(Array.from(failed.keys()), first);
-}
-
-async function deletePage(source: Stores, page: Page): Promise<void> {
-  const { redis, keys } = source;
-  const { shard, ids, lastFields } = page;
-  const usage = keys.usage[shard] as string;
-  const last = ids[ids.length - 1] as string;
-  const args = [usage, ids[0] as string, last, lastFields.join('\t')];
-  if (!page.hasGaps && (await redis.script(deleteStoredScript, 1, args)) === 1) return;
-  if (await isPageThere(source, page)) await redis.script(deleteEntriesScript, 1, [usage, ...ids]);
 }
 
 /**

@@ -69,7 +69,7 @@ export class WriterSession {
     return shards.filter((shard) => !this.#leftOut.has(shard));
   }
 
-  leaveOut(shards: readonly number[]): void {
+  leaveOut(shards: Iterable<number>): void {
     for (const shard of shards) this.#leftOut.set(shard, performance.now() + LEFT_OUT_MS);
   }
 

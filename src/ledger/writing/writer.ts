@@ -7,8 +7,9 @@ import { EventWait } from './event-wait.ts';
 import { Flusher } from './flusher.ts';
 import { backoffMs, Pace, SHORT_PAUSE_MS } from './pace.ts';
 import { ReadOver } from './read-over.ts';
-import { type Batch, deleteBatch, isAnyWaiting, readBatch, ShardsAway, type StreamSource } from './stream.ts';
+import { type Batch, isAnyWaiting, readBatch, ShardsAway, type StreamSource } from './stream.ts';
 import { StreamNotices } from './stream-notices.ts';
+import { trim } from './trim.ts';
 import { WriterSession } from './writer-session.ts';
 
 /** How much longer than its timeout `stop` may take, so that the writer can still log how many events it leaves. */
@@ -68,8 +69,8 @@ type WriterStats = {
  * Carries usage events from the streams into Postgres, in batches. Each event takes effect once, and is deleted from its stream
  * only after the commit.
  *
- *   connect ──► read a batch ──► BEGIN, lock, still there?, store, COMMIT ──► delete ──┐
- *      ▲             ▲    ▲                    │        │                              │
+ *   connect ──► read a batch ──► BEGIN, lock, look, store, COMMIT ──► trim and mark ──┐
+ *      ▲             ▲    ▲                          │      │                          │
  *      │             │    └── read ahead ◄─────┼────────┘                              │
  *      │             └─ none: wait for some ◄──┼───────────────────────────────────────┘
  *      └─ wait 50 ms … 1 s ◄── any failure: events stay in the stream
@@ -98,7 +99,7 @@ export class UsageWriter {
   #failingSince = 0;
   #reported = '';
   #ahead: Promise<Batch> | null = null;
-  #deletion: Promise<void> = Promise.resolve();
+  #trim: Promise<void> = Promise.resolve();
   #backlog: number | null = null;
 
   constructor(options: UsageWriterOptions) {
@@ -150,6 +151,11 @@ export class UsageWriter {
       ownedShards: this.#session.shards.length,
       working: this.#failures === 0,
     };
+  }
+
+  /** Shards that are not flushed, because Postgres is older than Redis. */
+  get fencedShards(): ReadonlySet<number> {
+    return this.#flusher.fencedShards;
   }
 
   /** Whether this writer has the shard. What one of several writers must do is done by the one that has shard 0. */
@@ -218,8 +224,8 @@ export class UsageWriter {
     const session = await this.#session.ready(() => this.#endWork());
     const ahead = this.#ahead;
     this.#ahead = null;
-    // A new read would find the entries again whose deletion is still under way, so wait for the deletion.
-    if (ahead === null) await this.#deletion;
+    // A new read would find the entries again that are being trimmed.
+    if (ahead === null) await this.#trim;
     if (this.#pace.isQuiet && !(await isAnyWaiting(this.#source, this.#session.usableShards()))) {
       this.#pace.found(0, performance.now());
       this.#backlog = 0;
@@ -229,41 +235,39 @@ export class UsageWriter {
     this.#pace.found(batch.size, performance.now());
     this.#backlog = batch.size + batch.behind;
     if (batch.size === 0) {
-      await this.#deletion;
+      await this.#trim;
       return false;
     }
     this.#wokenInVain = false;
     const stored = await this.#flusher.flush(session, batch, {
       stopping: this.#stopping,
+      trimmed: this.#trim,
       onStoring: (part) => this.#readAhead(part),
     });
+    this.#session.leaveOut(this.#flusher.fencedShards);
     if (stored === 'nothing') {
       this.#ahead = null;
       return true;
     }
-    // Other processes have locked all shards of the batch. While stopping, continue at once: the next flush waits for a lock.
+    // Other processes have locked all shards of the batch, or Postgres is older. While stopping, continue at once: the next flush waits
+    // for a lock.
     if (stored === 'locked') return this.#stopping;
     await this.#options.afterCommit?.();
-    const previous = this.#deletion;
-    const deletion = deleteBatch(this.#options, stored);
-    // While there is more to store, this deletion is awaited one batch later, and its failure is thrown there. Without this line
-    // Node would report an unhandled rejection until then. Entries that were not deleted are read again.
-    deletion.catch(() => {});
-    this.#deletion = deletion;
-    await previous;
-    this.#backlog = stored.behind;
-    const leftOut = batch.size - stored.size;
-    const more = stored.behind > (this.#stopping ? 0 : leftOut);
-    if (!more) await deletion;
+    // The next flush awaits this, and throws its failure: it must see the mark. Without the second line Node would report an unhandled
+    // rejection until then. Entries that were not deleted are read again.
+    this.#trim = trim(this.#options, stored);
+    this.#trim.catch(() => {});
+    const { behind, size } = stored.batch;
+    this.#backlog = behind;
+    const more = behind > (this.#stopping ? 0 : batch.size - size);
+    if (!more) await this.#trim;
     return more;
   }
 
   /** Reads and prepares the next batch (8 µs of the writer's CPU per event) while Postgres stores this one (11 µs per event). */
   #readAhead(batch: Batch): void {
     if (batch.behind === 0) return;
-    this.#ahead = this.#deletion.then(() =>
-      readBatch(this.#source, this.#session.usableShards(), this.#batchSize, batch),
-    );
+    this.#ahead = this.#trim.then(() => readBatch(this.#source, this.#session.usableShards(), this.#batchSize, batch));
     // If this read fails, the next cycle throws its error. If the flush fails as well, only the flush's error is reported.
     this.#ahead.catch(() => {});
   }
@@ -271,7 +275,7 @@ export class UsageWriter {
   /** Ends all work on the streams, so that another writer finds no event that is stored already. */
   async #endWork(): Promise<void> {
     this.#ahead = null;
-    await this.#deletion;
+    await this.#trim;
   }
 
   /** Logs one line when the cause changes, so that an outage of an hour does not fill the disk. */
@@ -281,7 +285,7 @@ export class UsageWriter {
     if (now - this.#failingSince >= GIVE_UP_MS) this.#session.close();
     if (error instanceof ShardsAway) this.#session.leaveOut(error.shards);
     this.#ahead = null;
-    this.#deletion = Promise.resolve();
+    this.#trim = Promise.resolve();
     const reason = error instanceof Error ? error.message : String(error);
     if (reason === this.#reported) return;
     this.#reported = reason;

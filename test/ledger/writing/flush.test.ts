@@ -22,13 +22,13 @@ const TABLES = [
   'rejected_events',
 ];
 
-/** The rows of every table after `store`, without journal ids and times. `store` is rolled back. */
+/** The rows of every table after `store`, without journal ids, tokens and times. `store` is rolled back. */
 async function tablesAfter(store: () => Promise<unknown>): Promise<Record<string, string[]>> {
   const tables: Record<string, string[]> = {};
   const work = session.transaction(async () => {
     await store();
     for (const table of TABLES) {
-      const row = `to_jsonb(t) - 'journal_id' ${table === 'journal' ? "- 'id' - 'created_at'" : ''}`;
+      const row = `to_jsonb(t) - 'journal_id' ${table === 'journal' ? "- 'id' - 'token' - 'created_at'" : ''}`;
       const rows = await session.query<{ row: string }>(`SELECT (${row})::text AS row FROM ${table} t ORDER BY 1`);
       tables[table] = rows.map(({ row }) => row);
     }

@@ -1,112 +1,18 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { ReadOver } from '../../../src/ledger/writing/read-over.ts';
-import {
-  type Batch,
-  deleteBatch,
-  isAnyWaiting,
-  readBatch,
-  type StreamSource,
-} from '../../../src/ledger/writing/stream.ts';
+import { isAnyWaiting, type StreamSource } from '../../../src/ledger/writing/stream.ts';
 import { Store } from '../../support/store.ts';
 
 let store: Store;
 let source: StreamSource;
-let usage: string;
 beforeAll(async () => {
   store = await Store.open();
   source = { redis: store.redis, keys: store.keys, feeBasisPoints: 0, readOver: new ReadOver() };
-  usage = store.keys.usage[0] as string;
 });
 afterAll(() => store.close());
-beforeEach(() => store.command('flushall'));
-
-const add = (id: string, text = `event ${id}`) => store.command('xadd', usage, id, 'e', text);
-const read = (count = 10_000, after: Batch | null = null) => readBatch(source, [0], count, after);
-const idsThere = async () => ((await store.command('xrange', usage, '-', '+')) as [string][]).map(([id]) => id);
-
-async function addSome(count: number): Promise<void> {
-  for (let seq = 1; seq <= count; seq++) await add(`5-${seq}`);
-}
 
 it('a writer that has no shards, because another has them all, finds nothing waiting', async () => {
-  await add('5-1');
+  await store.command('xadd', store.keys.usage[0] as string, '5-1', 'e', 'event');
   expect(await isAnyWaiting(source, [])).toBe(false);
   expect(await isAnyWaiting(source, [0])).toBe(true);
-});
-
-describe('deleting a batch that was stored', () => {
-  it('deletes what was read, over any number of pages, and nothing that came later', async () => {
-    await addSome(2_500);
-    const batch = await read();
-    expect(batch.pages.length).toBeGreaterThan(1);
-    await add('5-2501');
-    await deleteBatch(source, batch);
-    expect(await idsThere()).toEqual(['5-2501']);
-  });
-
-  it('leaves older entries that were not in the batch', async () => {
-    await addSome(6);
-    const first = await read(3);
-    await deleteBatch(source, await read(3, first));
-    expect(await idsThere()).toEqual(['5-1', '5-2', '5-3']);
-  });
-
-  it('leaves new entries with the same ids, in a Redis that came back empty with its clock behind', async () => {
-    await addSome(3);
-    const batch = await read();
-    await store.command('del', usage);
-    await add('5-1', 'another call');
-    await add('5-2', 'a second one');
-    await add('6-1', 'and one that is younger');
-    await deleteBatch(source, batch);
-    expect(await idsThere()).toEqual(['5-1', '5-2', '6-1']);
-  });
-
-  it('leaves new entries with the ids of entries that Redis has lost', async () => {
-    await addSome(3);
-    const batch = await read();
-    await store.command('del', usage);
-    await add('5-1');
-    await add('5-2', 'of a call that nobody has stored');
-    await add('5-3', 'of another one');
-    await deleteBatch(source, batch);
-    expect(await idsThere()).toEqual(['5-1', '5-2', '5-3']);
-  });
-
-  it('leaves entries that came back between the entries it read', async () => {
-    await add('5-1');
-    await add('5-9');
-    const batch = await read();
-    await store.command('del', usage);
-    await add('5-1');
-    await add('5-4', 'of a call that nobody has stored');
-    await add('5-9', 'of another one');
-    await deleteBatch(source, batch);
-    expect(await idsThere()).toEqual(['5-1', '5-4', '5-9']);
-  });
-
-  it('deletes an entry whose id has the largest possible number', async () => {
-    await add('5-1');
-    await add('5-18446744073709551615');
-    const batch = await read();
-    await add('6-0');
-    await deleteBatch(source, batch);
-    expect(await idsThere()).toEqual(['6-0']);
-  });
-
-  it('deletes an entry that is not valid text', async () => {
-    await store.redis.command('xadd', [usage, '5-1', 'e', Buffer.from([0xc3, 0x28, 0xff])]);
-    const batch = await read();
-    await deleteBatch(source, batch);
-    expect(await idsThere()).toEqual([]);
-  });
-
-  it('may be repeated', async () => {
-    await addSome(3);
-    const batch = await read();
-    await deleteBatch(source, batch);
-    await add('7-1');
-    await deleteBatch(source, batch);
-    expect(await idsThere()).toEqual(['7-1']);
-  });
 });

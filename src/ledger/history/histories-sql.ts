@@ -1,0 +1,86 @@
+// What Postgres keeps of the history of each shard. Tested by test/ledger/history/histories.test.ts.
+import type { PostgresSession } from '../../platform/postgres.ts';
+import { judge, type Mark, type Seen, type ShardHistory, type Verdict, withDoubt } from './judge.ts';
+
+/** Runs a statement in the open transaction: `query` of a session, or `unsafe` of a pool's transaction. */
+type Run = PostgresSession['query'];
+
+/** A shard as Redis and Postgres see it together. */
+export type Judged = {
+  readonly verdict: Verdict;
+  /** With the doubt that the verdict adds. It is in Postgres after `storeFlush`. */
+  readonly history: ShardHistory;
+  readonly seen: Seen;
+  /** The last flush that Postgres has; null: none. */
+  readonly lastFlush: Mark | null;
+};
+
+type Row = {
+  shard: number;
+  dataId: string | null;
+  doubt: number;
+  verified: number;
+  flushId: number | null;
+  token: string | null;
+  isInJournal: boolean;
+};
+
+const SELECT_HISTORIES = `
+SELECT asked.shard, h.data_id AS "dataId", coalesce(h.doubt, 0) AS doubt, coalesce(h.verified, 0) AS verified,
+       last.id AS "flushId", last.token,
+       EXISTS (SELECT FROM journal j WHERE j.id = asked.flush_id AND j.token = asked.token) AS "isInJournal"
+FROM unnest($1::int[], $2::bigint[], $3::uuid[]) AS asked (shard, flush_id, token)
+LEFT JOIN shard_histories h ON h.shard = asked.shard
+LEFT JOIN journal last ON last.id = h.flush_id`;
+
+/**
+ * Judges shards by what was seen in Redis before. The statement has a snapshot of its own (READ COMMITTED), begun after that, so a
+ * flush that was trimmed by then is in it.
+ */
+export async function judgeShards(run: Run, seen: ReadonlyMap<number, Seen>): Promise<ReadonlyMap<number, Judged>> {
+  const marks = Array.from(seen.values(), ({ mark }) => mark);
+  const rows = await run<Row>(SELECT_HISTORIES, [
+    `{${Array.from(seen.keys()).join(',')}}`,
+    `{${marks.map((mark) => mark?.flushId ?? 'NULL').join(',')}}`,
+    `{${marks.map((mark) => mark?.token ?? 'NULL').join(',')}}`,
+  ]);
+  return new Map(rows.map((row) => [row.shard, judgedOf(row, seen.get(row.shard) as Seen)]));
+}
+
+function judgedOf({ dataId, doubt, verified, flushId, token, isInJournal }: Row, seen: Seen): Judged {
+  const known = { dataId, doubt, verified };
+  const verdict = judge(seen, known, seen.mark === null || isInJournal);
+  const lastFlush = flushId === null ? null : { flushId, token: token as string };
+  const history = verdict === 'redis may have changed' ? withDoubt(known, seen) : known;
+  return { verdict, history, seen, lastFlush };
+}
+
+const STORE_FLUSH = `
+WITH stored AS (
+  INSERT INTO shard_histories AS h (shard, data_id, doubt, flush_id)
+  SELECT shard, data_id, doubt, $1::bigint FROM unnest($2::int[], $3::text[], $4::bigint[]) AS t (shard, data_id, doubt)
+  ORDER BY shard
+  ON CONFLICT (shard) DO UPDATE
+    SET data_id = excluded.data_id, doubt = excluded.doubt, flush_id = excluded.flush_id)
+SELECT token FROM journal WHERE id = $1::bigint`;
+
+/**
+ * Stores that a flush of these shards was committed with this transaction, and the doubt that it found. Call it under their flush locks,
+ * with shards of which Postgres is not older.
+ *
+ * @returns the mark that the trims leave
+ */
+export async function storeFlush(run: Run, flushId: number, judged: ReadonlyMap<number, Judged>): Promise<Mark> {
+  const [row] = await run<{ token: string }>(STORE_FLUSH, [String(flushId), ...columns(judged)]);
+  if (row === undefined) throw new Error(`the flush ${flushId} has no row in the journal`);
+  return { flushId, token: row.token };
+}
+
+const columns = (judged: ReadonlyMap<number, Judged>): string[] => {
+  const all = Array.from(judged.values());
+  return [
+    `{${Array.from(judged.keys()).join(',')}}`,
+    `{${all.map(({ seen }) => `"${seen.dataId}"`).join(',')}}`,
+    `{${all.map(({ history }) => history.doubt).join(',')}}`,
+  ];
+};

@@ -1,0 +1,31 @@
+import { byStore } from '../../platform/redis.ts';
+import type { Seen } from '../history/judge.ts';
+import { seeShards } from '../history/marks.ts';
+import { type Batch, ShardsAway, type StreamStores } from './stream.ts';
+
+/**
+ * Looks at the shards of a batch. Entries disappear only when this writer deletes them, or when Redis loses its data. A page is there
+ * if its last entry is: Redis loses the youngest entries first. It also means that nobody has flushed Redis since the read: the installation
+ * that owns Redis now owned it when the entries were read.
+ *
+ * @returns what was seen of each shard; null when a page is not in its stream any more as it was read
+ * @throws ForeignRedis when Redis belongs to another installation
+ * @throws ShardsAway when nodes of a cluster are away
+ */
+export async function lookAt({ redis, keys }: StreamStores, batch: Batch): Promise<ReadonlyMap<number, Seen> | null> {
+  const stores = Array.from(byStore(redis, batch.shards));
+  const looks = stores.map(([store, shards]) => {
+    const pages = batch.pages.filter(({ shard }) => shards.includes(shard));
+    const last = pages.map(({ shard, ids, lastFields }) => ({ shard, id: ids.at(-1) as string, fields: lastFields }));
+    return seeShards(store, keys, shards, last);
+  });
+  const results = await Promise.allSettled(looks);
+  const away = results.flatMap((result, at) => (result.status === 'rejected' ? (stores[at]?.[1] ?? []) : []));
+  const sights = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+  if (away.length > 0) {
+    const { reason } = results.find((result) => result.status === 'rejected') as PromiseRejectedResult;
+    throw redis.isCluster ? new ShardsAway(away, reason) : reason;
+  }
+  if (sights.some(({ areAllThere }) => !areAllThere)) return null;
+  return new Map(sights.flatMap(({ seen }) => Array.from(seen)));
+}
