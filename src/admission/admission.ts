@@ -10,6 +10,7 @@ import {
   CancelCommand,
   type Command,
   type CommandHost,
+  type KeyBucket,
   SettleCommand,
   TakeCommand,
   type TakeResult,
@@ -130,10 +131,10 @@ export class Admission implements CommandHost {
     } else this.#trips.add(new AdmitCommand(request, listener));
   }
 
-  /** Takes one token from a key's bucket, for a request that is not a call. */
-  takeForKey(keyId: string, accountId: string, done: (result: TakeResult) => void): void {
+  /** Takes one token from a bucket of a key, for a request that is not a call. */
+  takeForKey(keyId: string, accountId: string, done: (result: TakeResult) => void, bucket: KeyBucket = 'own'): void {
     if (!this.#available()) done({ outcome: 'unavailable' });
-    else this.#trips.add(new TakeCommand(keyId, accountId, 0, done));
+    else this.#trips.add(new TakeCommand(keyId, accountId, 0, done, bucket));
   }
 
   /** Takes one token from the bucket of an address. */

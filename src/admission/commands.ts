@@ -104,7 +104,18 @@ export interface Command {
 const MAX_LOADS = 3;
 const UNAVAILABLE = { outcome: 'unavailable' } as const;
 
-const OF_KEY = bulk('0');
+/**
+ * The token buckets that a request with a key may draw on. `own`: that of the key, for calls and for everything that is not said to
+ * draw on another. `reads`: one of each key, as large as its own. `control`: one of each account (CONTROL_LIMIT). A key that spends
+ * its own tokens without a pause leaves the others full, so that its owner can see what happens, and end it.
+ */
+export type KeyBucket = 'own' | 'reads' | 'control';
+
+/** Requests per minute by which an account may revoke and rotate its keys. */
+export const CONTROL_LIMIT = 30;
+
+const LIMIT_OF_KEY = bulk('0');
+const LIMIT_OF_CONTROL = bulk(String(CONTROL_LIMIT));
 
 export class TakeCommand implements Command {
   readonly keyId: string | null;
@@ -113,20 +124,39 @@ export class TakeCommand implements Command {
   /** Requests per minute of the address. 0 for a key: its limit is in Redis. */
   readonly addressLimit: number;
   readonly done: (result: TakeResult) => void;
+  readonly bucket: KeyBucket;
   loads = 0;
 
-  constructor(keyId: string | null, subject: string, addressLimit: number, done: (result: TakeResult) => void) {
+  constructor(
+    keyId: string | null,
+    subject: string,
+    addressLimit: number,
+    done: (result: TakeResult) => void,
+    bucket: KeyBucket = 'own',
+  ) {
     this.keyId = keyId;
     this.subject = subject;
     this.addressLimit = addressLimit;
     this.done = done;
+    this.bucket = bucket;
   }
 
   encode(batch: BatchEncoder, { keys: names }: CommandHost): void {
     if (this.keyId === null) {
       batch.command('T', bulk(names.ip(this.subject)), 1, bulk(String(this.addressLimit)), 1, 3);
-    } else {
-      batch.command('T', bulk(names.key(names.shardOf(this.subject), this.keyId)), 1, OF_KEY, 1, 3);
+      return;
+    }
+    const shard = names.shardOf(this.subject);
+    const own = bulk(names.key(shard, this.keyId));
+    switch (this.bucket) {
+      case 'own':
+        batch.command('T', own, 1, LIMIT_OF_KEY, 1, 3);
+        break;
+      case 'reads':
+        batch.command('B', own + bulk(names.reads(shard, this.keyId)), 2, LIMIT_OF_KEY, 1, 3);
+        break;
+      case 'control':
+        batch.command('B', own + bulk(names.control(shard, this.subject)), 2, LIMIT_OF_CONTROL, 1, 3);
     }
   }
 

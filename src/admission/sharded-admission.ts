@@ -2,7 +2,7 @@ import type { Damage } from '../ledger/damage-log.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 import type { Admission } from './admission.ts';
 import type { Buyer } from './buyer.ts';
-import type { AdmissionListener, AdmitRequest, TakeResult } from './commands.ts';
+import type { AdmissionListener, AdmitRequest, KeyBucket, TakeResult } from './commands.ts';
 import type { HoldOwner } from './hold-owners.ts';
 
 type Parts = 'start' | 'answering' | 'buyer' | 'admit' | 'takeForKey' | 'takeForAddress' | 'settle';
@@ -42,8 +42,8 @@ export class ShardedAdmission implements CallAdmission {
     this.#of(request.buyer.accountId).admit(request, listener);
   }
 
-  takeForKey(keyId: string, accountId: string, done: (result: TakeResult) => void): void {
-    this.#of(accountId).takeForKey(keyId, accountId, done);
+  takeForKey(keyId: string, accountId: string, done: (result: TakeResult) => void, bucket?: KeyBucket): void {
+    this.#of(accountId).takeForKey(keyId, accountId, done, bucket);
   }
 
   takeForAddress(address: string, limitPerMinute: number, done: (result: TakeResult) => void): void {

@@ -1,5 +1,5 @@
 import { type KeyRefusal, type RateState, rateState, UNITS_PER_REQUEST } from '../admission/codes.ts';
-import type { AdmitResult, TakeResult } from '../admission/commands.ts';
+import { type AdmitResult, CONTROL_LIMIT, type KeyBucket, type TakeResult } from '../admission/commands.ts';
 import type { CallAdmission } from '../admission/sharded-admission.ts';
 import type { ApiError } from '../errors.ts';
 import type { Authenticator } from '../keys/authenticator.ts';
@@ -7,6 +7,8 @@ import type { KeyRecord } from '../keys/caller.ts';
 import { rateLimitedError, suspendedError, unauthorizedError, unavailableError, unknownRate } from './answer.ts';
 import { ExhaustedAddresses } from './exhausted-addresses.ts';
 import type { RefillPlaces } from './refill-places.ts';
+
+export type { KeyBucket };
 
 type GateOptions = {
   readonly authenticator: Authenticator;
@@ -25,6 +27,11 @@ export type Passage = { readonly rate: RateState; readonly refusal: ApiError | n
 export class Gate {
   readonly #options: GateOptions;
   readonly #exhausted = new ExhaustedAddresses();
+  /** What RefillPlaces keeps of the buckets beside the keys' own. Made at the first refusal, and dropped with the key's record. */
+  readonly #promised = {
+    reads: new WeakMap<KeyRecord, { lastPlace: number }>(),
+    control: new WeakMap<KeyRecord, { lastPlace: number }>(),
+  };
 
   constructor(options: GateOptions) {
     this.#options = options;
@@ -53,24 +60,35 @@ export class Gate {
     return who instanceof Promise ? null : who;
   }
 
-  /** Takes one token from the bucket of a key or, for a caller without a valid key, of its address. */
-  take(who: KeyRecord | string, done: (passage: Passage) => void): void {
+  /** Takes one token from a bucket of a key or, for a caller without a valid key, from that of its address. */
+  take(who: KeyRecord | string, done: (passage: Passage) => void, bucket: KeyBucket = 'own'): void {
     const { admission, anonymousRateLimit } = this.#options;
     if (typeof who === 'string') {
-      admission.takeForAddress(who, anonymousRateLimit, (result) => done(this.#passage(who, result)));
+      admission.takeForAddress(who, anonymousRateLimit, (result) => done(this.#passage(who, result, 'own')));
       return;
     }
-    admission.takeForKey(who.keyId, who.accountId, (result) => {
-      this.heard(who, result);
-      done(this.#passage(who, result));
-    });
+    const took = (result: TakeResult): void => {
+      this.heard(who, result, bucket);
+      done(this.#passage(who, result, bucket));
+    };
+    admission.takeForKey(who.keyId, who.accountId, took, bucket);
   }
 
   /** The error for a request that found the bucket empty. It tells this caller when to come again. */
-  rateLimited(who: KeyRecord | string, rate: RateState): ApiError {
-    const bucket = typeof who === 'string' ? this.#exhausted.add(who, rate.retryAfterSeconds) : who;
-    if (typeof who !== 'string') who.emptyUntilMs = performance.now() + (UNITS_PER_REQUEST - rate.tokens) / rate.limit;
-    return rateLimitedError(this.#options.places.next(bucket, rate));
+  rateLimited(who: KeyRecord | string, rate: RateState, bucket: KeyBucket = 'own'): ApiError {
+    return rateLimitedError(this.#options.places.next(this.#promisedOf(who, rate, bucket), rate));
+  }
+
+  #promisedOf(who: KeyRecord | string, rate: RateState, bucket: KeyBucket): { lastPlace: number } {
+    if (typeof who === 'string') return this.#exhausted.add(who, rate.retryAfterSeconds);
+    if (bucket === 'own') {
+      who.emptyUntilMs = performance.now() + (UNITS_PER_REQUEST - rate.tokens) / rate.limit;
+      return who;
+    }
+    const kept = this.#promised[bucket];
+    const promised = kept.get(who) ?? { lastPlace: 0 };
+    kept.set(who, promised);
+    return promised;
   }
 
   /**
@@ -87,25 +105,27 @@ export class Gate {
    * Compares what Redis says about a valid key with the key's record in memory. They differ if Redis has lost the last change of
    * the key, because it came back with older data.
    */
-  heard(key: KeyRecord, result: AdmitResult | TakeResult): void {
+  heard(key: KeyRecord, result: AdmitResult | TakeResult, bucket: KeyBucket = 'own'): void {
     if (result.outcome === 'unavailable') return;
     const isSuspended = key.accountStatus === 'suspended';
+    // A token of `control` says nothing about the key's limit.
     const agrees =
-      result.rate.limit === key.rateLimit &&
+      (result.rate.limit === key.rateLimit || bucket === 'control') &&
       result.outcome !== 'revoked' &&
       (result.outcome === 'suspended') === isSuspended;
     if (!agrees) this.#options.onContradiction(key.keyId);
   }
 
-  limitOf(key: KeyRecord | null): number {
-    return key === null ? this.#options.anonymousRateLimit : key.rateLimit;
+  limitOf(key: KeyRecord | null, bucket: KeyBucket = 'own'): number {
+    if (key === null) return this.#options.anonymousRateLimit;
+    return bucket === 'control' ? CONTROL_LIMIT : key.rateLimit;
   }
 
   /** The error for a request whose key or address is refused, whatever it came for. */
-  refusal(who: KeyRecord | string, outcome: KeyRefusal, rate: RateState): ApiError {
+  refusal(who: KeyRecord | string, outcome: KeyRefusal, rate: RateState, bucket: KeyBucket = 'own'): ApiError {
     switch (outcome) {
       case 'rate_limited':
-        return this.rateLimited(who, rate);
+        return this.rateLimited(who, rate, bucket);
       case 'revoked':
         return unauthorizedError();
       case 'suspended':
@@ -113,14 +133,17 @@ export class Gate {
     }
   }
 
-  #passage(who: KeyRecord | string, result: TakeResult): Passage {
+  #passage(who: KeyRecord | string, result: TakeResult, bucket: KeyBucket): Passage {
     switch (result.outcome) {
       case 'taken':
         return { rate: result.rate, refusal: null };
       case 'unavailable':
-        return { rate: unknownRate(this.limitOf(typeof who === 'string' ? null : who)), refusal: unavailableError() };
+        return {
+          rate: unknownRate(this.limitOf(typeof who === 'string' ? null : who, bucket)),
+          refusal: unavailableError(),
+        };
       default:
-        return { rate: result.rate, refusal: this.refusal(who, result.outcome, result.rate) };
+        return { rate: result.rate, refusal: this.refusal(who, result.outcome, result.rate, bucket) };
     }
   }
 }

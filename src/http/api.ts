@@ -96,8 +96,9 @@ export class Api {
     const headerLines = head.path.startsWith(ADMIN_PREFIX) ? adminHeaderLines : commonHeaderLines;
     let key: KeyRecord | null = null;
     let rate: RateState | null = null;
+    const match = this.#router.match(head.method, head.path);
+    const bucket = match.kind === 'route' ? match.route.bucket : undefined;
     try {
-      const match = this.#router.match(head.method, head.path);
       const unmetered = match.kind === 'route' && match.route.unmetered === true && head.fault === null;
       if (unmetered) {
         rate = untouchedRate(this.#gate.limitOf(null));
@@ -106,7 +107,7 @@ export class Api {
         const who = key ?? stream.address;
         // The caller has left: there is no address to count the request by, and nobody to answer.
         if (who === null) return;
-        const passage = await this.#take(who);
+        const passage = await this.#take(who, bucket);
         rate = passage.rate;
         if (passage.refusal !== null) throw passage.refusal;
       }
@@ -132,7 +133,7 @@ export class Api {
       } else send(stream, head.method, response, lines);
     } catch (error) {
       const known = this.#asApiError(error, requestId);
-      const common = headerLines(rate ?? unknownRate(this.#gate.limitOf(key)), requestId);
+      const common = headerLines(rate ?? unknownRate(this.#gate.limitOf(key, bucket)), requestId);
       const page = this.#pageOf(known, head, requestId);
       if (page !== null) return send(stream, head.method, page, common);
       const { lines, body } = renderError(known, common);
@@ -192,9 +193,9 @@ export class Api {
     return answeredInTime(handled);
   }
 
-  #take(who: KeyRecord | string): Promise<Passage> {
+  #take(who: KeyRecord | string, bucket: Route['bucket']): Promise<Passage> {
     return new Promise((resolve) => {
-      this.#gate.take(who, resolve);
+      this.#gate.take(who, resolve, bucket);
     });
   }
 

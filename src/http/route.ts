@@ -1,5 +1,6 @@
 import type { FromSchema } from 'json-schema-to-ts';
 import type { ErrorCode } from '../errors.ts';
+import type { KeyBucket } from '../gate/gate.ts';
 import type { Caller, Role } from '../keys/caller.ts';
 import type { JsonSchema } from '../platform/schemas.ts';
 
@@ -78,6 +79,8 @@ export type Route = {
    * Requests to this route take no token from a rate limit's bucket, because health checks must answer whatever else is broken.
    */
   readonly unmetered?: true;
+  /** The token bucket that a request with a valid key draws on; absent: `own`. */
+  readonly bucket?: Exclude<KeyBucket, 'own'>;
   /** The handler asks no store, so it must not wait for the places of those that do (`PagePlaces`). */
   readonly fromMemory?: true;
   /** The handler only asks other routes (`Api.ask`), which wait for their own places: with one of its own, it could wait for itself. */

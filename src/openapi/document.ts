@@ -159,8 +159,17 @@ function mcpOperation(components: Components): Json {
 }
 
 /** Spoken out, because many readers of the document are models and people who do not look at `security`. */
-function whoMay({ access, unmetered }: Route): string {
-  if (unmetered) return 'Open to anyone. It takes no token of a rate limit.';
+const BUCKETS = {
+  reads: ' Its token comes from a bucket for reads, which calls do not touch.',
+  control: ' Its token comes from a bucket of the account for revoking and rotating keys, which calls do not touch.',
+};
+
+function whoMay(route: Route): string {
+  if (route.unmetered) return 'Open to anyone. It takes no token of a rate limit.';
+  return roles(route) + (route.bucket === undefined ? '' : BUCKETS[route.bucket]);
+}
+
+function roles({ access }: Route): string {
   if (access === 'anyone') return 'Open to anyone; a key is not needed.';
   if (access === 'optional') return 'Works with or without a key. A key that is sent must be valid.';
   if (access.length > 1) return `Needs a key with the role ${access.slice(0, -1).join(', ')} or ${access.at(-1)}.`;

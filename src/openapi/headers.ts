@@ -22,7 +22,7 @@ const usd = (description: string, example: string): Described => ({
 
 /** The headers of every response (docs/api.md, 'Every response'). */
 export const EVERY_RESPONSE: Headers = {
-  'X-RateLimit-Limit': integer('Requests per minute of this caller', 60),
+  'X-RateLimit-Limit': integer('Requests per minute of this caller, by the token bucket that this request drew on', 60),
   'X-RateLimit-Remaining': integer('Whole requests that would pass now', 59),
   'X-RateLimit-Reset': integer('Seconds until the full allowance is back: a duration, not a clock time', 1),
   'X-Request-Id': {

@@ -48,6 +48,16 @@ export class RedisKeys {
     return installationKey(this.#tags[shard] as string);
   }
 
+  /** Hash: token bucket of the reads of a key (`KeyBucket`). */
+  reads(shard: number, keyId: string): string {
+    return `reads:{${this.#tags[shard]}}:${keyId}`;
+  }
+
+  /** Hash: token bucket by which an account controls its keys (`KeyBucket`). */
+  control(shard: number, accountId: string): string {
+    return `control:{${this.#tags[shard]}}:${accountId}`;
+  }
+
   /** Hash: token bucket of an address, for callers without a key. */
   ip(address: string): string {
     return `ip:{${this.#tags[this.shardOf(address)]}}:${address}`;

@@ -45,6 +45,7 @@ export function balanceRoutes(deps: { readonly wallets: WalletReader; readonly t
       path: '/api/v1/balance/me',
       summary: "The live balance of the caller's account",
       access: ['buyer'],
+      bucket: 'reads',
       responses: {
         200: json('The balance', BALANCE, EXAMPLE),
       },

@@ -145,6 +145,7 @@ export function keysRoutes(deps: KeysRoutesDeps): Route[] {
       path: '/api/v1/keys',
       summary: "The keys of the caller's account, newest first; never their secrets",
       access: ROLES,
+      bucket: 'reads',
       query: LIST_QUERY,
       responses: { 200: KEYS },
       handle: (request: ApiRequest<undefined, ListQuery>) => listKeys(keys, keyOf(request.caller), request.query),
@@ -154,6 +155,7 @@ export function keysRoutes(deps: KeysRoutesDeps): Route[] {
       path: '/api/v1/keys/me',
       summary: 'The key that sends this request',
       access: ROLES,
+      bucket: 'reads',
       responses: {
         200: json('The key', record('OwnKey', OWN_KEY.schemas), OWN_KEY.example),
       },
@@ -164,6 +166,7 @@ export function keysRoutes(deps: KeysRoutesDeps): Route[] {
       path: '/api/v1/keys/:key_id/rotate',
       summary: 'Give a key a new secret under the same id; the old secret stays valid for overlap_seconds',
       access: ROLES,
+      bucket: 'control',
       body: ROTATE_BODY,
       params: KEY_PARAM,
       responses: {
@@ -194,6 +197,7 @@ export function keysRoutes(deps: KeysRoutesDeps): Route[] {
       path: '/api/v1/keys/:key_id',
       summary: 'Revoke a key: the very next request with it is refused',
       access: ROLES,
+      bucket: 'control',
       params: KEY_PARAM,
       responses: {
         200: json('It is revoked, now or before', REVOKED, { key_id: EXAMPLE.keyId, status: 'revoked' }),

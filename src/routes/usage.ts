@@ -113,6 +113,7 @@ export function usageRoutes(deps: { readonly sql: Sql }): Route[] {
       summary:
         'Calls of this key: sums over all that match, and their records, newest first; `Accept: text/csv` exports',
       access: ROLES,
+      bucket: 'reads',
       query: LIST.query,
       responses: { 200: LIST.response },
       handle: (request: ApiRequest<undefined, Query>) => {
@@ -130,6 +131,7 @@ export function usageRoutes(deps: { readonly sql: Sql }): Route[] {
       path: '/api/v1/usage/:usage_id',
       summary: 'One call, for its buyer, its provider and admins',
       access: ROLES,
+      bucket: 'reads',
       params: { usage_id: { description: 'The call', schema: UUID, example: EXAMPLE.usageId } },
       responses: { 200: json('The call', CALL_RECORD, BOUGHT.example) },
       errors: ['not_found'],

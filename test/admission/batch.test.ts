@@ -312,6 +312,52 @@ describe('a token bucket', () => {
     expect(ttl).toBeLessThanOrEqual(61_000);
   });
 
+  it('of reads, and of control, is full while the key has spent its own, and lets as many through as its own limit says', async () => {
+    const scene = await openScene(store, 0, 3);
+    const sibling = { ...scene, keyId: newScene().keyId };
+    await store.loadKey(sibling.keyId, sibling.accountId, 3);
+    for (let i = 0; i < 3; i++) await take(store, scene);
+    expect((await take(store, scene)).outcome).toBe('rate_limited');
+    const { tokens, ts } = await store.hash(bucketOf(scene));
+    for (const remaining of [2, 1, 0]) {
+      expect(await take(store, scene, 'reads')).toMatchObject({ outcome: 'taken', rate: { limit: 3, remaining } });
+    }
+    expect(await take(store, scene, 'reads')).toMatchObject({ outcome: 'rate_limited', rate: { limit: 3 } });
+    expect(await take(store, sibling, 'reads')).toMatchObject({ outcome: 'taken', rate: { remaining: 2 } });
+    // The account has one bucket of control, whichever of its keys draws on it.
+    await store.command(
+      'hset',
+      store.keys.control(store.keys.shardOf(scene.accountId), scene.accountId),
+      'tokens',
+      120_000,
+      'ts',
+      await store.now(),
+    );
+    expect(await take(store, scene, 'control')).toMatchObject({ outcome: 'taken', rate: { limit: 30, remaining: 1 } });
+    expect(await take(store, sibling, 'control')).toMatchObject({
+      outcome: 'taken',
+      rate: { limit: 30, remaining: 0 },
+    });
+    expect(await take(store, scene, 'control')).toMatchObject({ outcome: 'rate_limited', rate: { limit: 30 } });
+    expect(await store.hash(bucketOf(scene))).toMatchObject({ tokens, ts });
+  });
+
+  it.each(['reads', 'control'] as const)(
+    'of %s is refused to a key that is revoked or suspended, and asks for one that is not loaded',
+    async (bucket) => {
+      const scene = await openScene(store, 0, 60);
+      for (const status of ['suspended', 'revoked'] as const) {
+        await store.loadKey(scene.keyId, scene.accountId, 60, status);
+        expect(await take(store, scene, bucket)).toMatchObject({ outcome: status, rate: { limit: 60 } });
+      }
+      await store.command('del', bucketOf(scene));
+      let asked = '';
+      const host = hostOf(store.keys, INSTANCE, { reloadAndRetry: (_, what) => (asked = what) });
+      await store.run([new TakeCommand(scene.keyId, scene.accountId, 0, () => {}, bucket)], host);
+      expect(asked).toBe('key');
+    },
+  );
+
   it('loses a token to a call refused for lack of money, and none to a call whose state must be loaded first', async () => {
     const scene = await openScene(store, 0, 60);
     expect(await admit(store, request(scene, 1))).toMatchObject({ rate: { remaining: 59 } });

@@ -4,6 +4,7 @@ import {
   AdmitCommand,
   type AdmitRequest,
   type AdmitResult,
+  type KeyBucket,
   SettleCommand,
   TakeCommand,
   type TakeResult,
@@ -84,9 +85,9 @@ export async function settle(store: Store, call: AdmitRequest, refund: boolean):
   await store.run([command], hostOf(store.keys, INSTANCE));
 }
 
-export async function take(store: Store, scene: Scene): Promise<TakeResult> {
+export async function take(store: Store, scene: Scene, bucket?: KeyBucket): Promise<TakeResult> {
   let result: TakeResult | undefined;
-  const command = new TakeCommand(scene.keyId, scene.accountId, 0, (given) => (result = given));
+  const command = new TakeCommand(scene.keyId, scene.accountId, 0, (given) => (result = given), bucket);
   await store.run([command], hostOf(store.keys, INSTANCE));
   return result as TakeResult;
 }

@@ -203,6 +203,15 @@ describe('a damaged key or bucket', () => {
     },
   );
 
+  it.each(['reads', 'control'] as const)('of %s is made anew', async (bucket) => {
+    const scene = await openScene(store, 0, 60);
+    const shard = store.keys.shardOf(scene.accountId);
+    await store.command('set', store.keys.reads(shard, scene.keyId), 'x');
+    await store.command('set', store.keys.control(shard, scene.accountId), 'x');
+    const result = await new Promise((resolve) => admission.takeForKey(scene.keyId, scene.accountId, resolve, bucket));
+    expect(result).toMatchObject({ outcome: 'taken', rate: { remaining: bucket === 'reads' ? 59 : 29 } });
+  });
+
   it('of an address is made anew', async () => {
     await store.command('set', store.keys.ip('192.0.2.9'), 'x');
     const result = await new Promise((resolve) => admission.takeForAddress('192.0.2.9', 3, resolve));

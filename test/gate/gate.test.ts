@@ -68,10 +68,13 @@ it('the gate reports a key about which Redis and the record disagree, and no oth
   for (const result of [said('taken'), said('rate_limited'), { outcome: 'unavailable' } as const])
     gate.heard(key('active'), result);
   gate.heard(key('suspended'), said('suspended'));
+  gate.heard(key('active'), said('taken', 30), 'control');
   expect(noticed).toEqual([]);
   for (const result of [said('taken', 61), said('revoked'), said('suspended')]) gate.heard(key('active'), result);
   gate.heard(key('suspended'), said('taken'));
-  expect(noticed).toEqual(['active', 'active', 'active', 'suspended']);
+  gate.heard(key('active'), said('taken', 61), 'reads');
+  gate.heard(key('active'), said('revoked'), 'control');
+  expect(noticed).toEqual(['active', 'active', 'active', 'suspended', 'active', 'active']);
 });
 
 describe('the memory of addresses over their limit', () => {
@@ -96,6 +99,7 @@ it('the gate knows a bucket to be empty until a token is back, however often it 
     onContradiction: () => {},
   });
   const key = { keyId: 'key', rateLimit: 300, emptyUntilMs: 0, lastPlace: 0 } as KeyRecord;
+  gate.rateLimited(key, limited.rate, 'reads');
   expect(gate.emptyBucket(key)).toBeNull();
   // Half a token is there. The other half takes 100 ms.
   const startedAt = performance.now();

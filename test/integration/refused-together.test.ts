@@ -58,6 +58,42 @@ function expectSpread(seconds: readonly number[]): void {
   }
 }
 
+describe('an agent that spends all tokens of its key', () => {
+  const statusOf = async (target: string, options: object = {}): Promise<number> =>
+    (await market.request(target, { key: buyer, ...options })).status;
+
+  it('does not keep its owner from seeing what it does, nor from rotating and revoking the key', async () => {
+    await emptyBucket(market.stores.redis, bucketOf(buyer));
+    // The bucket may have a token again, as it refills.
+    const calls = await Promise.all(Array.from({ length: CALLERS }, () => statusOf(path)));
+    expect(calls.filter((status) => status === 429).length).toBeGreaterThan(CALLERS / 2);
+    for (const read of ['keys', 'keys/me', 'balance/me', 'usage/me'])
+      expect(await statusOf(`/api/v1/${read}`)).toBe(200);
+    const ofKey = `/api/v1/keys/${buyer.key_id}`;
+    const rotated = await market.request(`${ofKey}/rotate`, { key: buyer, method: 'POST', body: {} });
+    expect(rotated.status).toBe(200);
+    expect(rotated.headers.get('x-ratelimit-limit')).toBe('30');
+    const revoked = await market.request(ofKey, { key: buyer, method: 'DELETE' });
+    expect(revoked.status).toBe(200);
+    expect(Number(revoked.headers.get('x-ratelimit-remaining'))).toBeGreaterThanOrEqual(28);
+    expect(await statusOf('/api/v1/keys/me')).toBe(401);
+  });
+
+  it('may try to revoke keys 30 times a minute; a wrong secret counts by address', async () => {
+    const { redis, keys } = market.stores;
+    await emptyBucket(redis, keys.control(keys.shardOf(buyer.account_id), buyer.account_id));
+    const ofKey = `/api/v1/keys/${buyer.key_id}`;
+    const refused = await market.request(ofKey, { key: buyer, method: 'DELETE' });
+    expect(refused.status).toBe(429);
+    expect(refused.headers.get('x-ratelimit-limit')).toBe('30');
+    expect(refused.headers.get('retry-after')).toBe('2');
+    expect(await statusOf(path)).toBe(200);
+    const wrong = await market.request(ofKey, { key: { ...buyer, secret: market.provider.secret }, method: 'DELETE' });
+    expect(wrong.status).toBe(401);
+    expect(wrong.headers.get('x-ratelimit-limit')).toBe(String(LIMIT));
+  });
+});
+
 describe('callers that are refused together', () => {
   it('are all served when they come back as told: the unchanged OpenAI SDK with its two retries', async () => {
     const openai = new OpenAI({ baseURL: market.baseUrl + path, apiKey: `${buyer.key_id}:${buyer.secret}` });
@@ -73,10 +109,16 @@ describe('callers that are refused together', () => {
     expectSpread(await waits(() => market.request(path, { key: buyer })));
   });
 
-  it('of one key are told different times by pages, too', async () => {
-    await emptyBucket(market.stores.redis, bucketOf(buyer));
-    expectSpread(await waits(() => market.request('/api/v1/keys/me', { key: buyer })));
-  });
+  it.each(['calls', 'reads'])(
+    'of one key are told different times by pages that draw on its bucket of %s, too',
+    async (of) => {
+      const { redis, keys } = market.stores;
+      const reads = keys.reads(keys.shardOf(buyer.account_id), buyer.key_id);
+      await emptyBucket(redis, of === 'calls' ? bucketOf(buyer) : reads);
+      const page = of === 'calls' ? '/api/v1/discover' : '/api/v1/keys/me';
+      expectSpread(await waits(() => market.request(page, { key: buyer })));
+    },
+  );
 
   it('of one address are told different times', async () => {
     await emptyBucket(market.stores.redis, market.stores.keys.ip('127.0.0.1'));

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Key, Marketplace, startService, type TestService } from '../integration/marketplace.ts';
 import { importWorker } from '../support/build.ts';
+import { emptyBucket } from '../support/empty-bucket.ts';
 import { until } from '../support/wait.ts';
 import { Contract, type Operation } from './contract.ts';
 import { Driver, type Sent } from './driver.ts';
@@ -24,7 +25,7 @@ let document: string;
 let admins: Key[];
 let buyer: Key;
 let suspended: Key;
-/** Its bucket is empty. */
+/** Its own bucket and that of its reads are empty. No other admin has its account. */
 let limited: Key;
 
 beforeAll(async () => {
@@ -45,8 +46,8 @@ beforeAll(async () => {
   driver = new Driver(market.baseUrl, new Contract(JSON.parse(document)));
   admins = await Promise.all([1, 2, 3].map(() => adminKey(300)));
   buyer = await market.buyer(1);
-  limited = await adminKey(1);
-  await market.request('/api/v1/keys/me', { key: limited });
+  limited = await adminKey(1, (await market.buyer(0)).account_id);
+  for (const page of ['discover', 'keys/me']) await market.request(`/api/v1/${page}`, { key: limited });
   suspended = await market.buyer(0);
   await setStatus(suspended, 'suspended');
 });
@@ -56,9 +57,9 @@ afterAll(async () => {
   await service.close();
 });
 
-async function adminKey(limit: number): Promise<Key> {
+async function adminKey(limit: number, account_id = market.admin.account_id): Promise<Key> {
   const { admin } = market;
-  const body = { owner_id: 'operator', role: 'admin' };
+  const body = { owner_id: 'operator', role: 'admin', account_id };
   const key = await market.json<Key>('/api/v1/keys', { key: admin, method: 'POST', body });
   await market.json(`/api/v1/keys/${key.key_id}`, { key: admin, method: 'PATCH', body: { rate_limit: limit } });
   return key;
@@ -66,6 +67,13 @@ async function adminKey(limit: number): Promise<Key> {
 
 async function setStatus({ account_id }: Key, status: string): Promise<void> {
   await market.json(`/api/v1/admin/accounts/${account_id}`, { key: market.admin, method: 'PATCH', body: { status } });
+}
+
+/** A request of an account that has revoked and rotated as many keys as it may for now. */
+async function outOfControl(): Promise<Sent> {
+  const { redis, keys } = market.stores;
+  await emptyBucket(redis, keys.control(keys.shardOf(limited.account_id), limited.account_id));
+  return { key: limited };
 }
 
 let turn = 0;
@@ -138,6 +146,8 @@ const SPECIAL: Readonly<Record<string, () => Promise<Sent>>> = {
       SELECT gen_random_uuid(), ${key.account_id}, 'x', '', ${service.url}, 0, 0, 60, 'x' FROM generate_series(1, 200)`;
     return { key, body: fields };
   },
+  'postKeysByKeyIdRotate rate_limited': outOfControl,
+  'deleteKeysByKeyId rate_limited': outOfControl,
   'postKeysByKeyIdRotate conflict': async () => {
     const { key_id } = await market.buyer(0);
     await market.json(`/api/v1/keys/${key_id}`, { key: market.admin, method: 'DELETE' });

@@ -34,6 +34,10 @@
          KEYS bucket
          ARGV limit: requests per minute of an address, whose bucket is made on demand; '0' for the bucket of an API key
          reply code, limit, tokens
+  'B'  take one token from a bucket beside the one of an API key, whose own tokens stay as they are
+         KEYS the key's own bucket, the other one, which is made on demand
+         ARGV limit: requests per minute of the other one; '0' for the limit of the key
+         reply code, limit and tokens of the other one
   'L'  renew the lease of an instance in a shard
          KEYS lease, open
          ARGV instance
@@ -301,10 +305,24 @@ rare_commands = function()
     a = a + 2
   end
 
-  local function address_bucket(bucket, limit)
+  local function on_demand_bucket(bucket, limit)
     local state = try('HMGET', bucket, 'tokens', 'ts')
     if state.err then functions.barred(bucket, state) end
     return refill(bucket, limit, tonumber(state[1]), tonumber(state[2]))
+  end
+
+  -- Takes a token if `code` permits it, and replies.
+  local function take(bucket, code, limit, tokens, is_on_demand)
+    if code == '0' then tokens = tokens - 60000 end
+    local tokens_text = format('%d', tokens)
+    if code == '0' then
+      call('HSET', bucket, 'tokens', tokens_text, 'ts', now_text)
+      -- Any bucket refills within a minute, so a bucket that nobody has touched for 61 s is full: deleting it changes nothing.
+      if is_on_demand then call('PEXPIRE', bucket, '61000') end
+    end
+    r = r + 1
+    reply[r] = code .. ' ' .. limit .. ' ' .. tokens_text
+    a = a + 1
   end
 
   functions[byte('T')] = function()
@@ -312,21 +330,24 @@ rare_commands = function()
     local of_address = limit ~= '0'
     local code, tokens
     if of_address then
-      code, tokens = address_bucket(bucket, tonumber(limit))
+      code, tokens = on_demand_bucket(bucket, tonumber(limit))
     else
       code, tokens, limit = key_bucket(bucket)
     end
-    if code == '0' then tokens = tokens - 60000 end
-    local tokens_text = format('%d', tokens)
-    if code == '0' then
-      call('HSET', bucket, 'tokens', tokens_text, 'ts', now_text)
-      -- Any bucket refills within a minute, so a bucket that nobody has touched for 61 s is full: deleting it changes nothing.
-      if of_address then call('PEXPIRE', bucket, '61000') end
-    end
-    r = r + 1
-    reply[r] = code .. ' ' .. limit .. ' ' .. tokens_text
+    take(bucket, code, limit, tokens, of_address)
     k = k + 1
-    a = a + 1
+  end
+
+  functions[byte('B')] = function()
+    local bucket = KEYS[k + 1]
+    local code, tokens, limit = key_bucket(KEYS[k])
+    -- An empty bucket of the key is why there is another one. Any other code is about the key itself.
+    if code == '0' or code == '1' then
+      if ARGV[a] ~= '0' then limit = ARGV[a] end
+      code, tokens = on_demand_bucket(bucket, tonumber(limit))
+    end
+    take(bucket, code, limit, tokens, true)
+    k = k + 2
   end
 
   -- If the key of the leases is of another type, it is deleted: it has no leases, and live gateways write theirs within seconds.

@@ -13,7 +13,7 @@ export interface paths {
         };
         /**
          * The keys of the caller's account, newest first; never their secrets
-         * @description Needs a key with the role buyer, provider or admin.
+         * @description Needs a key with the role buyer, provider or admin. Its token comes from a bucket for reads, which calls do not touch.
          */
         get: operations["getKeys"];
         put?: never;
@@ -37,7 +37,7 @@ export interface paths {
         };
         /**
          * The key that sends this request
-         * @description Needs a key with the role buyer, provider or admin.
+         * @description Needs a key with the role buyer, provider or admin. Its token comes from a bucket for reads, which calls do not touch.
          */
         get: operations["getKeysMe"];
         put?: never;
@@ -59,7 +59,7 @@ export interface paths {
         put?: never;
         /**
          * Give a key a new secret under the same id; the old secret stays valid for overlap_seconds
-         * @description Needs a key with the role buyer, provider or admin.
+         * @description Needs a key with the role buyer, provider or admin. Its token comes from a bucket of the account for revoking and rotating keys, which calls do not touch.
          */
         post: operations["postKeysByKeyIdRotate"];
         delete?: never;
@@ -80,7 +80,7 @@ export interface paths {
         post?: never;
         /**
          * Revoke a key: the very next request with it is refused
-         * @description Needs a key with the role buyer, provider or admin.
+         * @description Needs a key with the role buyer, provider or admin. Its token comes from a bucket of the account for revoking and rotating keys, which calls do not touch.
          */
         delete: operations["deleteKeysByKeyId"];
         options?: never;
@@ -273,7 +273,7 @@ export interface paths {
         };
         /**
          * Calls of this key: sums over all that match, and their records, newest first; `Accept: text/csv` exports
-         * @description Needs a key with the role buyer, provider or admin.
+         * @description Needs a key with the role buyer, provider or admin. Its token comes from a bucket for reads, which calls do not touch.
          */
         get: operations["getUsageMe"];
         put?: never;
@@ -293,7 +293,7 @@ export interface paths {
         };
         /**
          * One call, for its buyer, its provider and admins
-         * @description Needs a key with the role buyer, provider or admin.
+         * @description Needs a key with the role buyer, provider or admin. Its token comes from a bucket for reads, which calls do not touch.
          */
         get: operations["getUsageByUsageId"];
         put?: never;
@@ -313,7 +313,7 @@ export interface paths {
         };
         /**
          * The live balance of the caller's account
-         * @description Needs a key with the role buyer or admin.
+         * @description Needs a key with the role buyer or admin. Its token comes from a bucket for reads, which calls do not touch.
          */
         get: operations["getBalanceMe"];
         put?: never;
@@ -3996,7 +3996,7 @@ export interface components {
     requestBodies: never;
     headers: {
         /**
-         * @description Requests per minute of this caller
+         * @description Requests per minute of this caller, by the token bucket that this request drew on
          * @example 60
          */
         "X-RateLimit-Limit": number;
