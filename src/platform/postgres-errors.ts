@@ -34,6 +34,11 @@ export function isWrongDatabase(error: unknown): boolean {
  */
 export const COMMIT_IN_DOUBT = 'COMMIT_IN_DOUBT';
 
+/** Code of the error that Postgres lacks flushes that it had stored (ledger/history/). It counts as away until the right one is back. */
+const POSTGRES_OLDER = 'POSTGRES_OLDER';
+export const olderPostgres = (): Error =>
+  connectionError(POSTGRES_OLDER, 'this Postgres is older than Redis: it lacks calls that were stored');
+
 /** Code of the error that the data in Redis are not laid out as this process was told (ledger/layout.ts). Its database counts as away. */
 export const WRONG_LAYOUT = 'WRONG_LAYOUT';
 
@@ -41,6 +46,7 @@ const UNAVAILABLE = [
   FOREIGN_DATABASE,
   STANDBY,
   COMMIT_IN_DOUBT,
+  POSTGRES_OLDER,
   WRONG_LAYOUT,
   // Codes of postgres.js and of this folder, then those of sockets and of name resolution.
   'CONNECT_TIMEOUT|CONNECTION_(CLOSED|DESTROYED|ENDED|CONNECT_TIMEOUT)',

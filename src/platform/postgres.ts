@@ -4,6 +4,7 @@ import { type Tx, templateTag } from './postgres-query.ts';
 export {
   connectionError,
   isPostgresUnavailable,
+  olderPostgres,
   sqlState,
   standby,
   violatedConstraint,

@@ -316,8 +316,10 @@ export class Run {
     const credits = this.#credits.get(account) as number[];
     const balance = credits.reduce((sum, amount) => sum + amount, 0);
     const inTime = (await this.#store.now()) + 60_000;
-    const args = [this.#store.walletName(account), ...[inTime, balance, credits.length, 0, 0].map(String)];
-    const loaded = await this.#store.redis.script(hydrateWalletScript, 1, args);
+    const { keys } = this.#store;
+    const names = [this.#store.walletName(account), keys.mark[keys.shardOf(account)] as string];
+    const args = [...names, String(inTime), '', '', ...[balance, credits.length, 0, 0].map(String)];
+    const loaded = await this.#store.redis.script(hydrateWalletScript, 2, args);
     expect(loaded).toBe(this.model.wallets.has(account) ? 0 : 1);
     this.model.hydrate(account, balance, credits.length, new Map());
   }

@@ -27,7 +27,7 @@ export function entryText(fields: readonly string[]): string {
 }
 
 /** What one store says at one instant. */
-type Sight = {
+export type Sight = {
   /** Redis's clock. */
   readonly nowMs: number;
   readonly seen: ReadonlyMap<number, Seen>;

@@ -1,19 +1,23 @@
 --[[
-  hydrate-wallet.lua: fills a wallet with values from Postgres, unless it is loaded already, or it is too late.
+  hydrate-wallet.lua: fills a wallet with values from Postgres, unless it is loaded already, it is too late, or another flush was
+  trimmed meanwhile.
 
-  KEYS   [1] wallet
+  KEYS   [1] wallet, [2] mark
   ARGV   [1] latest time for the fill (ms, Redis's clock): after it the shard's flush lock may be lost, under which the values were
          read, and calls may be stored that they lack
-         [2] balance (micro-USD), [3] number of the last credit in it, [4] number of the last debit in it, [5] what all debits
+         [2] the mark that was seen before Postgres was read, [3] that of the last flush that Postgres had ('' for none)
+         [4] balance (micro-USD), [5] number of the last credit in it, [6] number of the last debit in it, [7] what all debits
          have taken (micro-USD), then the free calls used, in pairs: field, number
-  Reply  1 loaded now; 0 it was loaded already, and Redis's values stay; 2 too late, nothing changed
+  Reply  1 loaded now; 0 it was loaded already, and Redis's values stay; 2 too late, or Redis has another mark: nothing changed
 ]]
 if redis.call('HEXISTS', KEYS[1], 'balance') == 1 then return 0 end
 local time = redis.call('TIME')
 if time[1] * 1000 + math.floor(time[2] / 1000) > tonumber(ARGV[1]) then return 2 end
+local mark = redis.call('GET', KEYS[2]) or ''
+if mark ~= ARGV[2] and mark ~= ARGV[3] then return 2 end
 redis.call('DEL', KEYS[1])
-redis.call('HSET', KEYS[1], 'balance', ARGV[2], 'credit_seq', ARGV[3], 'debit_seq', ARGV[4], 'debited', ARGV[5])
-for i = 6, #ARGV, 2 do
+redis.call('HSET', KEYS[1], 'balance', ARGV[4], 'credit_seq', ARGV[5], 'debit_seq', ARGV[6], 'debited', ARGV[7])
+for i = 8, #ARGV, 2 do
   redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1])
 end
 return 1

@@ -1,11 +1,20 @@
 import { Coalescer, type End } from '../../platform/coalescer.ts';
-import { isPostgresUnavailable, PostgresSession, type Sql, sqlState, standby } from '../../platform/postgres.ts';
+import {
+  isPostgresUnavailable,
+  olderPostgres,
+  PostgresSession,
+  type Sql,
+  sqlState,
+  standby,
+} from '../../platform/postgres.ts';
 import { byStore, isRedisUnavailable, type RedisStore } from '../../platform/redis.ts';
 import { freeField, type RedisKeys } from '../../platform/redis-keys.ts';
 import { within } from '../../platform/timing.ts';
+import { type Judged, judgeShards } from '../history/histories-sql.ts';
+import type { Seen } from '../history/judge.ts';
+import { markText, type Sight, seeShards } from '../history/marks.ts';
 import { hasLayoutSql, layoutOf, WrongLayout } from '../layout.ts';
 import { FLUSH_LOCK } from '../locks.ts';
-import { readRedisTime } from '../redis-run.ts';
 import { hydrateWalletScript, loadKeyScript } from '../scripts.ts';
 import { LAST_ENDED_DEBIT_SQL } from './debits-sql.ts';
 
@@ -39,7 +48,7 @@ const LOCK_NOT_AVAILABLE = '55P03';
  */
 const FILL_MS = TIMEOUT_MS - 500;
 /** The replies of hydrate-wallet.lua that say more than that the wallet was loaded already. */
-const [FILLED, TOO_LATE] = [1, 2];
+const [FILLED, REFUSED] = [1, 2];
 /** Rate limit of a key that Postgres does not know, which is loaded as revoked. Not 0, because batch.lua takes 0 for damaged. */
 const NO_LIMIT = 1;
 
@@ -62,15 +71,18 @@ type HydratorOptions = {
   readonly log: { info(fields: object, message: string): void };
 };
 
-/**
- * What the transactions of one batch of wallets share. `deadlines`: until when its wallets may be filled (ms, Redis's clock), by shard;
- * one is rejected if its Redis is away, which must not keep the wallets of other nodes back.
- */
+/** What the transactions of one batch of wallets share. */
 type Batch = {
   readonly session: PostgresSession;
-  readonly deadlines: ReadonlyMap<number, Promise<number>>;
+  readonly beganAt: { readonly monotonic: number; readonly wall: number };
   readonly finish: Finish<boolean>;
 };
+/** What the Redis of some shards said. `untilMs`: until when their wallets may be filled (its clock). */
+type Look = Sight & { readonly untilMs: number };
+/** By shard. One is rejected if its Redis is away, which must not keep the wallets of other nodes back. */
+type Looks = ReadonlyMap<number, Promise<Look>>;
+/** How a wallet is filled: until when, and with which marks in Redis. */
+type Permit = { readonly untilMs: number; readonly seen: string; readonly lastFlush: string };
 /** Ends the wait for one key or wallet before its batch is over. */
 type Finish<Result> = (key: string, end: End<Result>) => void;
 const LOADED = { result: true };
@@ -90,7 +102,7 @@ type KeyRow = { keyId: string; limit: number; status: 'active' | 'suspended' | '
  * loaded together in the next batches (`MAX_BATCH`).
  *
  *   loadWallet ──► #wallets: shards that nobody flushes ──────────────► loaded
- *                      └─ the shard is locked, or the wallet came to Redis too late ──► #locked: waits ──► loaded
+ *                      └─ the shard is locked, or Redis refused the wallet ──► #locked: waits ──► loaded
  *
  * Those that have to wait for a flush have batches and a connection of their own, so they delay nobody else.
  *
@@ -101,7 +113,7 @@ type KeyRow = { keyId: string; limit: number; status: 'active' | 'suspended' | '
  */
 export class Hydrator {
   readonly #options: HydratorOptions;
-  /** The result is whether the wallet is loaded: not if its shard is locked, or after `FILL_MS`. */
+  /** The result is whether the wallet is loaded: not if its shard is locked, if it comes after `FILL_MS`, or if Redis has another mark. */
   readonly #wallets = new Coalescer<string, boolean>({
     ...BOUNDS,
     gapMs: GAP_MS,
@@ -135,7 +147,8 @@ export class Hydrator {
     const deadline = performance.now() + TIMEOUT_MS;
     if (await this.#wallets.ask(accountId, accountId)) return;
     const leftMs = Math.max(0, deadline - performance.now());
-    if (!(await this.#locked.ask(accountId, accountId, leftMs))) throw timedOut('redis got the wallet too late');
+    if (!(await this.#locked.ask(accountId, accountId, leftMs)))
+      throw timedOut('redis refused the wallet: it came too late, or postgres was read at the time of another flush');
   }
 
   /** Number of wallets that this process has loaded since it started. */
@@ -176,7 +189,7 @@ export class Hydrator {
   /** Loads the wallets of all shards that no writer has locked for a flush now. @returns which were loaded */
   async #loadWallets(accountIds: readonly string[], finish: Finish<boolean>): Promise<(id: string) => boolean> {
     const session = this.#openSession('wallets');
-    const batch = { session, deadlines: this.#readDeadlines(accountIds), finish };
+    const batch = { session, beganAt: readClocks(), finish };
     const loaded = await withDeadline(this.#loadUnlocked(batch, accountIds, null), () => session.close());
     return (id) => loaded.has(id);
   }
@@ -189,7 +202,7 @@ export class Hydrator {
     const shardOf = (id: string): number => this.#options.keys.shardOf(id);
     const waiting = new Set(accountIds);
     const session = this.#openSession('locked');
-    const batch = { session, deadlines: this.#readDeadlines(accountIds), finish };
+    const batch = { session, beganAt: readClocks(), finish };
     const load = async (waitFor: number | null): Promise<void> => {
       for (const id of await this.#loadUnlocked(batch, Array.from(waiting), waitFor)) {
         finish(id, LOADED);
@@ -213,7 +226,7 @@ export class Hydrator {
       }
     };
     await withDeadline(work(), () => session.close());
-    // Those that still wait came to Redis too late.
+    // Those that still wait were refused by Redis.
     return () => false;
   }
 
@@ -224,7 +237,7 @@ export class Hydrator {
    * @returns the wallets that were loaded, and those that were rejected alone
    */
   #loadUnlocked(
-    { session, deadlines, finish }: Batch,
+    { session, beganAt, finish }: Batch,
     accountIds: readonly string[],
     waitFor: number | null,
   ): Promise<ReadonlySet<string>> {
@@ -234,66 +247,72 @@ export class Hydrator {
       if (waitFor !== null) {
         await session.query('SELECT pg_advisory_xact_lock_shared($1::int, $2::int)', [FLUSH_LOCK, waitFor]);
       }
-      const shards = new Set(accountIds.map((id) => keys.shardOf(id)));
+      const shards = Array.from(new Set(accountIds.map((id) => keys.shardOf(id))));
       const locking = session.query<{ shard: number; locked: boolean }>(
         `SELECT shard, pg_try_advisory_xact_lock_shared($1::int, shard) AS locked
          FROM (SELECT unnest($2::int[]) AS shard) AS shards`,
-        [FLUSH_LOCK, `{${Array.from(shards).join(',')}}`],
+        [FLUSH_LOCK, `{${shards.join(',')}}`],
       );
-      // Sent with the locks and carried out after them, with a snapshot of its own, so it sees what the last flush has committed. The
-      // wallets of shards that turn out to be locked are read in vain; waiting for the locks would cost every batch a round trip.
+      const looks = this.#look(shards, beganAt);
+      const [locks, seen] = await Promise.all([locking, seenBy(looks)]);
+      const judging = judgeShards(session.query.bind(session), seen);
+      // Read after the locks, with a snapshot of its own, so it sees what the last flush has committed.
+      const locked = new Set(locks.filter(({ locked }) => locked).map(({ shard }) => shard));
+      const ids = accountIds.filter((id) => locked.has(keys.shardOf(id)));
       const { shards: count, layout } = layoutOf(this.#options);
-      const reading = session.query<WalletRow>(SELECT_WALLETS, [`{${accountIds.join(',')}}`, count, layout]);
-      const [locks, rows] = await Promise.all([locking, reading]);
+      const reading = session.query<WalletRow>(SELECT_WALLETS, [`{${ids.join(',')}}`, count, layout]);
+      const [judged, rows] = await Promise.all([judging, reading]);
       // `reshard` takes the flush locks before it removes wallets, so what is seen under a lock stays so until it is given up.
       if (rows.some((row) => !row.hasLayout)) throw new WrongLayout();
-      const locked = new Set(locks.filter(({ locked }) => locked).map(({ shard }) => shard));
-      const ours = rows.filter(({ id }) => locked.has(keys.shardOf(id)));
-      const loaded = new Set(ours.map(({ id }) => id));
+      const loaded = new Set(ids);
       // Redis is filled before the commit, which gives up the locks that keep flushes out.
       await eachAlone(
-        ours.map((row) => [row.id, row] as const),
+        rows.map((row) => [row.id, row] as const),
         finish,
         async ([id, row]) => {
-          const untilMs = (await deadlines.get(keys.shardOf(id))) as number;
-          if (!(await this.#fill(row, untilMs))) loaded.delete(id);
+          const shard = keys.shardOf(id);
+          const { untilMs } = (await looks.get(shard)) as Look;
+          if (!(await this.#fill(row, permit(judged.get(shard) as Judged, untilMs)))) loaded.delete(id);
         },
       );
       return loaded;
     });
   }
 
-  /** @returns whether Redis has the wallet now: not if it was too late */
-  async #fill({ id, balance, creditSeq, debitSeq, debited, free }: WalletRow, untilMs: number): Promise<boolean> {
+  /** @returns whether Redis has the wallet now: not if it was too late, or Redis has another mark */
+  async #fill({ id, balance, creditSeq, debitSeq, debited, free }: WalletRow, permit: Permit): Promise<boolean> {
     const { redis, keys } = this.#options;
-    const args = [keys.wallet(keys.shardOf(id), id), ...[untilMs, balance, creditSeq, debitSeq, debited].map(String)];
+    const shard = keys.shardOf(id);
+    const { untilMs, seen, lastFlush } = permit;
+    const args = [keys.wallet(shard, id), keys.mark[shard] as string, String(untilMs), seen, lastFlush];
+    args.push(...[balance, creditSeq, debitSeq, debited].map(String));
     for (const [serviceId, used] of Object.entries(free ?? {})) args.push(freeField(serviceId), String(used));
-    const reply = await redis.script(hydrateWalletScript, 1, args);
+    const reply = await redis.script(hydrateWalletScript, 2, args);
     if (reply === FILLED) this.#loaded++;
-    return reply !== TOO_LATE;
+    return reply !== REFUSED;
   }
 
   /**
-   * Until when the wallets of a batch that begins now may be filled (`FILL_MS`), by shard. Redis's time is asked for while Postgres is
-   * read, so no batch waits for it. It counts as if it had been read now, however long the reply took.
+   * Asks Redis for the marks, before Postgres is read, and until when wallets of a batch that began then may be filled (`FILL_MS`).
+   * Redis's time counts as if it had been read when the batch began, however long the reply took.
    */
-  #readDeadlines(accountIds: readonly string[]): ReadonlyMap<number, Promise<number>> {
+  #look(shards: readonly number[], beganAt: Batch['beganAt']): Looks {
     const { redis, keys } = this.#options;
-    const beganAt = { monotonic: performance.now(), wall: Date.now() };
-    const read = async (store: RedisStore): Promise<number> => {
-      const nowMs = await readRedisTime(store);
+    const look = async (store: RedisStore, its: readonly number[]): Promise<Look> => {
+      const sight = await seeShards(store, keys, its);
       // The monotonic clock stands still while the host is suspended, and the wall clock may be set back.
-      const tookMs = Math.max(performance.now() - beganAt.monotonic, Date.now() - beganAt.wall);
-      return Math.floor(nowMs - tookMs) + FILL_MS;
+      const now = readClocks();
+      const tookMs = Math.max(now.monotonic - beganAt.monotonic, now.wall - beganAt.wall);
+      return { ...sight, untilMs: Math.floor(sight.nowMs - tookMs) + FILL_MS };
     };
-    const deadlines = new Map<number, Promise<number>>();
-    for (const [store, shards] of byStore(redis, Array.from(new Set(accountIds.map((id) => keys.shardOf(id)))))) {
-      const deadline = read(store);
-      // The batch may have failed before it asks for it.
-      deadline.catch(() => {});
-      for (const shard of shards) deadlines.set(shard, deadline);
+    const looks = new Map<number, Promise<Look>>();
+    for (const [store, its] of byStore(redis, shards)) {
+      const looking = look(store, its);
+      // The transaction may fail before it asks for it.
+      looking.catch(() => {});
+      for (const shard of its) looks.set(shard, looking);
     }
-    return deadlines;
+    return looks;
   }
 
   #openSession(of: 'wallets' | 'locked'): PostgresSession {
@@ -320,6 +339,25 @@ SELECT asked.id,
        (SELECT json_object_agg(f.service_id, f.used) FROM free_usage f WHERE f.account_id = asked.id) AS free,
        ${hasLayoutSql('$2', '$3')} AS "hasLayout"
 FROM unnest($1::uuid[]) AS asked (id) LEFT JOIN LATERAL (${LAST_ENDED_DEBIT_SQL}) debit ON true`;
+
+const readClocks = (): Batch['beganAt'] => ({ monotonic: performance.now(), wall: Date.now() });
+
+/** What was seen of the shards whose Redis answers. */
+async function seenBy(looks: Looks): Promise<ReadonlyMap<number, Seen>> {
+  const seen = new Map<number, Seen>();
+  await Promise.allSettled(
+    Array.from(looks, async ([shard, looking]) => {
+      seen.set(shard, (await looking).seen.get(shard) as Seen);
+    }),
+  );
+  return seen;
+}
+
+/** @throws when Postgres is older than Redis: a wallet that it has would lack calls that were charged */
+function permit({ verdict, seen, lastFlush }: Judged, untilMs: number): Permit {
+  if (verdict === 'postgres is older') throw olderPostgres();
+  return { untilMs, seen: markText(seen.mark), lastFlush: markText(lastFlush) };
+}
 
 /** Calls `work` for each item. A failure rejects only that item. If Redis is away, the whole call rejects instead. */
 async function eachAlone<Item extends readonly [key: string, ...rest: unknown[]]>(

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { FLUSH_LOCK } from '../../../src/ledger/locks.ts';
 import { hydrateWalletScript } from '../../../src/ledger/scripts.ts';
@@ -344,61 +345,54 @@ describe('a wallet that comes to Redis late', () => {
     return withMethods({
       script: (script, n, args) => {
         const isLate = script === hydrateWalletScript && left-- > 0;
-        return ledger.store.redis.script(script, n, isLate ? args.with(1, '1') : args);
+        return ledger.store.redis.script(script, n, isLate ? args.with(2, '1') : args);
       },
     });
   };
 
-  it.each(['between reading and filling', 'before Redis tells its time'])(
-    'because its process was suspended %s fills nothing, as its flush lock is lost by then',
-    async (when) => {
-      const { redis } = ledger.store;
-      const replies: unknown[] = [];
-      let goOn = (): void => {};
-      const suspended = new Promise<void>((resolve) => (goOn = resolve));
-      const isAtFilling = when === 'between reading and filling';
-      const slow = withMethods({
-        command: async (name, args) => {
-          if (!isAtFilling && name === 'time') await suspended;
-          return redis.command(name, args);
-        },
-        script: async (...call) => {
-          if (isAtFilling) await suspended;
-          const reply = await redis.script(...call);
-          replies.push(reply);
-          return reply;
-        },
+  it('because its process was suspended between reading and filling fills nothing, as its flush lock is lost by then', async () => {
+    const { redis } = ledger.store;
+    const replies: unknown[] = [];
+    let goOn = (): void => {};
+    const suspended = new Promise<void>((resolve) => (goOn = resolve));
+    const slow = withMethods({
+      script: async (script, ...rest) => {
+        if (script !== hydrateWalletScript) return redis.script(script, ...rest);
+        await suspended;
+        const reply = await redis.script(script, ...rest);
+        replies.push(reply);
+        return reply;
+      },
+    });
+    const late = newHydrator(ledger.databaseUrl, ledger.sql, slow);
+    try {
+      const accountId = await ledger.account(5_000);
+      const loading = late.loadWallet(accountId).then(
+        () => 'loaded',
+        (error: unknown) => isPostgresUnavailable(error),
+      );
+      await until(async () => {
+        const held = await ledger.advisoryLocks({ granted: true });
+        return held.some(({ classid }) => classid === FLUSH_LOCK);
       });
-      const late = newHydrator(ledger.databaseUrl, ledger.sql, slow);
-      try {
-        const accountId = await ledger.account(5_000);
-        const loading = late.loadWallet(accountId).then(
-          () => 'loaded',
-          (error: unknown) => isPostgresUnavailable(error),
-        );
-        await until(async () => {
-          const held = await ledger.advisoryLocks({ granted: true });
-          return held.some(({ classid }) => classid === FLUSH_LOCK);
-        });
-        await hasRead();
-        // A flush gets the lock as soon as the hydrator has lost it, and stores a call.
-        const shard = ledger.store.keys.shardOf(accountId);
-        await ledger.sql.begin(async (flush) => {
-          await flush`SELECT pg_advisory_xact_lock(${FLUSH_LOCK}::int, ${shard}::int)`;
-          await flush`UPDATE balances SET balance = 4000 WHERE account_id = ${accountId}`;
-        });
-        expect(await loading).toBe(true);
-        goOn();
-        await until(() => replies.length === 1);
-        expect(replies).toEqual([2]);
-        expect(await wallet(accountId)).toEqual({});
-        await hydrator.loadWallet(accountId);
-        expect(await wallet(accountId)).toMatchObject({ balance: '4000' });
-      } finally {
-        late.close();
-      }
-    },
-  );
+      await hasRead();
+      // A flush gets the lock as soon as the hydrator has lost it, and stores a call.
+      const shard = ledger.store.keys.shardOf(accountId);
+      await ledger.sql.begin(async (flush) => {
+        await flush`SELECT pg_advisory_xact_lock(${FLUSH_LOCK}::int, ${shard}::int)`;
+        await flush`UPDATE balances SET balance = 4000 WHERE account_id = ${accountId}`;
+      });
+      expect(await loading).toBe(true);
+      goOn();
+      await until(() => replies.length === 1);
+      expect(replies).toEqual([2]);
+      expect(await wallet(accountId)).toEqual({});
+      await hydrator.loadWallet(accountId);
+      expect(await wallet(accountId)).toMatchObject({ balance: '4000' });
+    } finally {
+      late.close();
+    }
+  });
 
   it('is read and filled once more for those who wait', async () => {
     const late = newHydrator(ledger.databaseUrl, ledger.sql, lateTimes(1));
@@ -423,6 +417,31 @@ describe('a wallet that comes to Redis late', () => {
     } finally {
       late.close();
     }
+  });
+
+  it('is refused where another flush has left its mark meanwhile, as a writer of a lost Postgres does', async () => {
+    const { keys, redis } = ledger.store;
+    const accountId = await ledger.account(5_000);
+    const mark = keys.mark[keys.shardOf(accountId)] as string;
+    let fills = 0;
+    const marked = withMethods({
+      script: async (script, n, args) => {
+        if (script === hydrateWalletScript && fills++ === 0) await redis.command('set', [mark, `7 ${randomUUID()}`]);
+        return redis.script(script, n, args);
+      },
+    });
+    const late = newHydrator(ledger.databaseUrl, ledger.sql, marked);
+    try {
+      // Read once more, it finds that Postgres lacks that flush.
+      await expect(late.loadWallet(accountId)).rejects.toThrow('older than Redis');
+      expect(fills).toBe(1);
+      expect(await wallet(accountId)).toEqual({});
+    } finally {
+      late.close();
+      await redis.command('del', [mark]);
+    }
+    await hydrator.loadWallet(accountId);
+    expect(await wallet(accountId)).toMatchObject({ balance: '5000' });
   });
 
   it('stays as it is if Redis has it already', async () => {
