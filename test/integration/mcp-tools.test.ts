@@ -15,7 +15,7 @@ let serviceId: string;
 const open: ServerResponse[] = [];
 
 beforeAll(async () => {
-  market = await Marketplace.start({ ALLOWED_ORIGINS: PAGE });
+  market = await Marketplace.start({ ALLOWED_ORIGINS: PAGE, DRAIN_SECONDS: '2' });
   service = await startService(async (request, response) => {
     const { pathname } = new URL(request.url ?? '', 'http://service');
     switch (pathname) {

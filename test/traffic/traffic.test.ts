@@ -33,7 +33,7 @@ let turn = 0;
 const anAdmin = (): Key => admins[turn++ % admins.length] as Key;
 
 beforeAll(async () => {
-  market = await Marketplace.start();
+  market = await Marketplace.start({ DRAIN_SECONDS: '20' });
   const body = { owner_id: 'operator', role: 'admin' };
   admins = await Promise.all(
     Array.from({ length: 6 }, async () => {

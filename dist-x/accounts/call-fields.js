@@ -1,0 +1,75 @@
+import { money, plain, selectList, time, view } from '../platform/fields.js';
+import { COUNT, EXAMPLE, TEXT, UUID } from '../platform/schemas.js';
+const STATUS = {
+    type: 'integer',
+    description: '499: the caller left before an answer. 0: nobody knows',
+};
+const OUTCOME = {
+    type: 'string',
+    pattern: '^(completed|abandoned|refunded:[a-z0-9_]+)$',
+    description: '`completed`, `refunded:<reason>` or `abandoned`',
+};
+const text = (description) => plain({ ...TEXT, description });
+const id = (description) => plain({ ...UUID, description });
+/**
+ * The record of a call, from `calls c LEFT JOIN services s`. Its owner is the account of its buyer, its counterpart that of the
+ * provider: neither may learn anything about the other.
+ */
+export const CALL = {
+    usage_id: { column: 'c.usage_id', audience: 'anyone', ...plain(UUID), example: EXAMPLE.usageId },
+    buyer: {
+        audience: 'counterpart',
+        ...text('The buyer as X-ACF-Buyer names it to the service'),
+        example: '5f2c9a1be07d4c3398a6f1d2b4e8c07a',
+    },
+    service_id: { column: 'c.service_id', audience: 'anyone', ...plain(UUID), example: EXAMPLE.serviceId },
+    service_name: { column: "coalesce(s.name, '')", audience: 'anyone', ...plain(TEXT), example: 'Translate' },
+    method: { column: 'c.method', audience: 'anyone', ...plain(TEXT), example: 'POST' },
+    path: {
+        column: 'c.path',
+        audience: 'anyone',
+        ...text('Without its query, cut after 512 characters'),
+        example: '/translate',
+    },
+    status: { column: 'c.status', audience: 'anyone', ...plain(STATUS), example: 200 },
+    amount: { column: 'c.amount', audience: 'anyone', ...money('What the call cost'), example: 0.002 },
+    fee: { column: 'c.fee', audience: 'counterpart', ...money("The platform's share"), example: 0.0001 },
+    earned: { column: 'c.amount - c.fee', audience: 'counterpart', ...money("The provider's share"), example: 0.0019 },
+    free_tier: { column: 'c.free_tier', audience: 'anyone', ...plain({ type: 'boolean' }), example: false },
+    outcome: { column: 'c.outcome', audience: 'anyone', ...plain(OUTCOME), example: 'completed' },
+    latency_ms: {
+        column: 'c.latency_us / 1000::float8',
+        audience: 'anyone',
+        ...plain({ type: 'number', minimum: 0, description: 'Milliseconds' }),
+        example: 17.322,
+    },
+    request_bytes: { column: 'c.request_bytes', audience: 'anyone', ...plain(COUNT), example: 41 },
+    response_bytes: { column: 'c.response_bytes', audience: 'anyone', ...plain(COUNT), example: 52 },
+    created_at: { column: 'c.created_at', audience: 'anyone', ...time(), example: EXAMPLE.time },
+    key_id: { column: 'c.key_id', audience: 'owner', ...text('The key that paid'), example: EXAMPLE.keyId },
+    account_id: { column: 'c.account_id', audience: 'admin', ...id("The buyer's account"), example: EXAMPLE.accountId },
+    owner_id: { audience: 'admin', ...text('Its label'), example: 'acme-bot' },
+    provider_id: {
+        column: 'c.provider_id',
+        audience: 'admin',
+        ...id("The provider's account"),
+        example: EXAMPLE.providerId,
+    },
+    provider_owner_id: { audience: 'admin', ...text('Its label'), example: 'translators' },
+};
+export const CALL_SELECT = selectList(CALL);
+/** All records of a buyer's list are of one key, and all of a provider's list of one service. */
+export const BOUGHT = view(CALL, 'owner');
+export const BOUGHT_LIST = view(CALL, 'owner', ['key_id']);
+export const SOLD = view(CALL, 'counterpart', ['buyer']);
+export const SOLD_LIST = view(CALL, 'counterpart', ['service_id', 'service_name']);
+export const ANY_CALL = view(CALL, 'admin', ['buyer']);
+/** As whom somebody with this key sees the call; null: there is no such call for them. */
+export function audienceOf(call, by) {
+    if (by.role === 'admin')
+        return 'admin';
+    if (call.account_id === by.accountId)
+        return 'owner';
+    return call.provider_id === by.accountId ? 'counterpart' : null;
+}
+//# sourceMappingURL=call-fields.js.map

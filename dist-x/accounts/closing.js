@@ -1,0 +1,116 @@
+import { closeListingsOf } from '../catalog/sql.js';
+import { ApiError, unavailableError } from '../errors.js';
+import { ACCOUNT_PREFIX, KEY_CHANGES, updateAllToRevoked, } from '../keys/keys-sql.js';
+import { formatUsd } from '../platform/money.js';
+import { recordAct } from './audit.js';
+/** The label of every closed account, in place of its own. */
+const CLOSED_LABEL = '(closed)';
+/**
+ * What is kept of the record of a change to a listing of a closed account. All else may name somebody: names, descriptions,
+ * endpoints, paths, links. A field that listings get later is erased until it is listed here.
+ */
+const KEPT_OF_LISTINGS = ['status', 'price', 'max_price', 'free_calls', 'category', 'protocol', 'timeout_seconds'];
+/**
+ * Closes accounts for good: revokes their keys, removes their listings, and erases names. Calls, the journal and balances keep the
+ * account's id, because the books of others refer to it.
+ *
+ * Tested by test/integration/operators.test.ts.
+ */
+export class Closing {
+    #options;
+    constructor(options) {
+        this.#options = options;
+    }
+    /**
+     * Closes the account, or does nothing if it is closed already. Once this has resolved, no gateway admits a call of it.
+     *
+     * Calls of its listings that are under way go on. What they earn becomes payable, also after the account was closed.
+     *
+     * @returns null when there is no such account
+     * @throws ApiError `conflict` while the account has money or open calls, `unavailable` when Redis is away; then nothing changed
+     */
+    async close(accountId, by) {
+        const { sql, cache } = this.#options;
+        const closed = await sql.begin(async (tx) => {
+            const account = await lock(tx, accountId);
+            if (account === null || account.status === 'closed')
+                return account;
+            await this.#refuseWhileMoneyIsLeft(tx, accountId);
+            const keys = await updateAllToRevoked(tx, accountId);
+            const listings = await closeListingsOf(tx, accountId);
+            await eraseNames(tx, accountId);
+            const closing = await setClosed(tx, accountId);
+            const after = { status: 'closed', keys_revoked: keys.length, services_removed: listings };
+            const subject = { subjectType: 'account', subjectId: accountId };
+            await recordAct(tx, { ...by, action: 'account.close', ...subject, before: { status: account.status }, after });
+            await this.#bar(keys);
+            return closing;
+        });
+        cache.invalidateAccount(accountId);
+        return closed === null ? null : { accountId, ownerId: closed.ownerId, closedAt: closed.closedAt };
+    }
+    /**
+     * The balance in Postgres is the wallet in Redis, open holds and unstored calls together. Of these only the wallet can be below
+     * zero, after a Redis came back older. So if balance and wallet are zero, they all are, and stay it: the locked account lets no
+     * credit in. A call that costs nothing may slip in: it moves no money.
+     */
+    async #refuseWhileMoneyIsLeft(tx, accountId) {
+        const rows = await tx `
+      SELECT ledger, balance FROM balances WHERE account_id = ${accountId} AND ledger IN ('wallet', 'earnings')`;
+        const balanceOf = (name) => rows.find(({ ledger }) => ledger === name)?.balance ?? 0;
+        const { balanceMicros, heldMicros } = await this.#options.wallets.read(accountId);
+        const payable = balanceOf('earnings');
+        const left = [
+            ...(balanceMicros > 0 ? [`the wallet has ${formatUsd(balanceMicros)} USD (debit it)`] : []),
+            ...(balanceMicros < 0 ? [`the wallet owes ${formatUsd(-balanceMicros)} USD (credit it)`] : []),
+            ...(heldMicros === 0 ? [] : [`open calls hold ${formatUsd(heldMicros)} USD (wait for their end)`]),
+            ...(payable === 0 ? [] : [`${formatUsd(payable)} USD are payable (pay them out)`]),
+        ];
+        if (left.length === 0 && balanceOf('wallet') !== 0)
+            left.push('its last calls are still being stored (try again)');
+        if (left.length > 0)
+            throw new ApiError('conflict', `This account cannot be closed yet: ${left.join(', ')}.`);
+    }
+    /**
+     * Tells Redis before the commit, with the account locked. If the commit then fails, Redis bars keys that Postgres has as active;
+     * the gate notices that at the next request, and has their state copied to Redis again.
+     */
+    async #bar(keys) {
+        const { state } = this.#options;
+        try {
+            // At most MAX_ACTIVE_KEYS_PER_ACCOUNT keys, so they are written all at once.
+            await Promise.all(keys.map((key) => state.put(key.keyId, key.accountId, key)));
+        }
+        catch (cause) {
+            throw unavailableError(cause);
+        }
+    }
+}
+/**
+ * Locks the account's keys, then the account: in the order of `lockKeyState`, or the two could wait for each other. The account is
+ * locked against new rows that refer to it, too, so that no key or listing is added meanwhile.
+ */
+async function lock(tx, accountId) {
+    await tx `
+    SELECT FROM api_keys WHERE account_id = ${accountId} AND status = 'active' ORDER BY key_id FOR NO KEY UPDATE`;
+    const rows = await tx `
+    SELECT owner_id AS "ownerId", status, closed_at AS "closedAt" FROM accounts WHERE id = ${accountId} FOR UPDATE`;
+    return rows[0] ?? null;
+}
+async function setClosed(tx, accountId) {
+    const rows = await tx `
+    UPDATE accounts SET status = 'closed', owner_id = ${CLOSED_LABEL}, closed_at = now() WHERE id = ${accountId}
+    RETURNING owner_id AS "ownerId", status, closed_at AS "closedAt"`;
+    await tx `SELECT pg_notify(${KEY_CHANGES}, ${ACCOUNT_PREFIX + accountId})`;
+    return rows[0];
+}
+async function eraseNames(tx, accountId) {
+    const kept = (state) => tx `
+    (SELECT json_object_agg(key, value) FROM json_each(${state === 'before' ? tx `before` : tx `after`})
+     WHERE key = ANY(${KEPT_OF_LISTINGS}::text[]))`;
+    await tx `
+    UPDATE audit SET before = ${kept('before')}, after = ${kept('after')}
+    WHERE subject_type = 'service'
+      AND subject_id IN (SELECT id::text FROM services WHERE provider_id = ${accountId})`;
+}
+//# sourceMappingURL=closing.js.map

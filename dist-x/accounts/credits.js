@@ -1,0 +1,92 @@
+import { ApiError } from '../errors.js';
+import { insertJournal, PLATFORM_ACCOUNT_ID, postEntries } from '../ledger/posting.js';
+import { formatUsd, MAX_AMOUNT_MICROS, microsToUsd } from '../platform/money.js';
+import { sqlState } from '../platform/postgres.js';
+import { recordAct } from './audit.js';
+const UNIQUE_VIOLATION = '23505';
+/**
+ * Maximum balance of a wallet; a credit that would exceed it is refused. 4 billion USD, less than half of 2^53 micro-USD: a
+ * balance beyond 2^53 could not be read back exactly, and the account's wallet could never be loaded again.
+ */
+const MAX_BALANCE_MICROS = 4 * MAX_AMOUNT_MICROS;
+/**
+ * Stores a credit in one transaction: its row, its journal entries (the account's wallet up, the platform's cash down), the
+ * balances and who made it. The caller must then apply it to the wallet in Redis.
+ *
+ * @returns the credit, and whether it is new: with `created: false` it was stored before, with the same reference, account and
+ *   amount. Null when there is no such account.
+ * @throws ApiError `conflict` when the reference belongs to a credit of another account or amount, when the account is closed,
+ *   or when the balance would exceed the maximum of a wallet
+ */
+export async function storeCredit(sql, credit, by) {
+    try {
+        return await sql.begin((tx) => storeInTransaction(tx, credit, by));
+    }
+    catch (error) {
+        if (sqlState(error) !== UNIQUE_VIOLATION)
+            throw error;
+        // At the same moment another account was credited under this reference. That credit is committed by now, so the second
+        // attempt finds it and throws `conflict`.
+        return sql.begin((tx) => storeInTransaction(tx, credit, by));
+    }
+}
+async function storeInTransaction(tx, credit, by) {
+    // Locking the account lets one credit per account in at a time. So the numbers have no gaps, and one reference sent twice at
+    // once makes one credit. NO KEY UPDATE does not block inserts that merely refer to the account.
+    const accounts = await tx `
+    SELECT credit_seq + 1 AS seq, status FROM accounts WHERE id = ${credit.accountId} FOR NO KEY UPDATE`;
+    if (accounts[0] === undefined)
+        return null;
+    const stored = await selectByReference(tx, credit.reference);
+    if (stored === null) {
+        if (accounts[0].status === 'closed')
+            throw new ApiError('conflict', 'This account is closed.');
+        await checkBalance(tx, credit);
+        const inserted = await insertCredit(tx, credit, accounts[0].seq);
+        await recordAct(tx, creditAct(inserted, by));
+        return { credit: inserted, created: true };
+    }
+    if (stored.accountId !== credit.accountId || stored.amountMicros !== credit.amountMicros) {
+        throw new ApiError('conflict', 'reference: belongs to a credit of another account or amount.');
+    }
+    return { credit: stored, created: false };
+}
+function creditAct({ accountId, amountMicros, reference, seq }, by) {
+    const after = { amount: microsToUsd(amountMicros), reference, seq };
+    return { ...by, action: 'account.credit', subjectType: 'account', subjectId: accountId, before: null, after };
+}
+/**
+ * Refuses a credit that would lift the balance above `MAX_BALANCE_MICROS`. The balance cannot rise between this check and the
+ * commit: the locked account lets no other credit in, and nothing but credits raises a wallet's balance.
+ */
+async function checkBalance(tx, { accountId, amountMicros }) {
+    const rows = await tx `
+    SELECT FROM balances WHERE account_id = ${accountId} AND ledger = 'wallet'
+    AND balance > ${MAX_BALANCE_MICROS - amountMicros}::bigint`;
+    if (rows.length === 0)
+        return;
+    throw new ApiError('conflict', `amount: the balance would be above ${formatUsd(MAX_BALANCE_MICROS)} USD.`);
+}
+async function selectByReference(tx, reference) {
+    const rows = await tx `
+    SELECT account_id AS "accountId", seq, amount AS "amountMicros", reference, created_at AS "createdAt"
+    FROM credits WHERE reference = ${reference}`;
+    return rows[0] ?? null;
+}
+async function insertCredit(tx, credit, seq) {
+    const { accountId, amountMicros, reference } = credit;
+    const journalId = await insertJournal(tx, 'credit', reference);
+    // Inserted before the balances change, so that a reference that exists already fails here. After that this transaction locks
+    // the platform's balance, for which all other credits wait.
+    const rows = await tx `
+    INSERT INTO credits (account_id, seq, amount, reference, journal_id)
+    VALUES (${accountId}, ${seq}, ${amountMicros}, ${reference}, ${journalId})
+    RETURNING created_at AS "createdAt"`;
+    await tx `UPDATE accounts SET credit_seq = ${seq} WHERE id = ${accountId}`;
+    await postEntries(tx, journalId, [
+        { accountId, ledger: 'wallet', amountMicros },
+        { accountId: PLATFORM_ACCOUNT_ID, ledger: 'cash', amountMicros: -amountMicros },
+    ]);
+    return { accountId, seq, amountMicros, reference, createdAt: rows[0]?.createdAt };
+}
+//# sourceMappingURL=credits.js.map

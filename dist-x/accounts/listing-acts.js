@@ -1,0 +1,79 @@
+import { isDeepStrictEqual } from 'node:util';
+import { fullItem } from '../catalog/present.js';
+import { UNKNOWN_QUALITY } from '../catalog/quality.js';
+import { lockListing } from '../catalog/sql.js';
+import { microsToUsd } from '../platform/money.js';
+import { actorOf, recordAct } from './audit.js';
+/** Changes a listing of the key's own account, or as an admin any listing. An admin's change of a foreign listing is recorded. */
+export function writeListing(sql, by, id, write) {
+    const { role, accountId } = by.key;
+    if (role !== 'admin')
+        return write(sql, { providerId: accountId });
+    return writeAsOperator(sql, by, id, write, ({ providerId }) => providerId !== accountId);
+}
+/**
+ * What a write would make of a listing of the key's own account, or as an admin of any. Postgres checks the rules as for a real
+ * one; then all of it is taken back, so that nobody is told of it and nothing is recorded.
+ *
+ * @param read  reads, while the change is there, what is to be known of it
+ */
+export async function tryListing(sql, { key }, write, read) {
+    const scope = key.role === 'admin' ? 'any' : { providerId: key.accountId };
+    let found = null;
+    const takeBack = new Error('tried');
+    try {
+        await sql.begin(async (tx) => {
+            const listing = await write(tx, scope);
+            if (listing !== null)
+                found = await read(tx, listing);
+            throw takeBack;
+        });
+    }
+    catch (error) {
+        if (error !== takeBack)
+            throw error;
+    }
+    return found;
+}
+/** Changes any listing, and records it if `isAct` says so. */
+export function writeAsOperator(sql, { key, requestId }, id, write, isAct) {
+    return sql.begin(async (tx) => {
+        const before = await lockListing(tx, id);
+        if (before === null)
+            return null;
+        const after = await write(tx, 'any');
+        if (after !== null && isAct(before))
+            await recordAct(tx, listingAct(before, after, actorOf(key, requestId)));
+        return after;
+    });
+}
+function listingAct(before, after, by) {
+    const [old, now] = [fieldsOf(before), fieldsOf(after)];
+    const names = Object.keys({ ...old, ...now }).filter((name) => !isDeepStrictEqual(old[name], now[name]));
+    const pick = (fields) => Object.fromEntries(names.map((name) => [name, fields[name] ?? null]));
+    const action = after.status === 'removed' ? 'service.remove' : 'service.change';
+    const subject = { subjectType: 'service', subjectId: after.id };
+    // A new value under an old name shows in no field.
+    const isSealedAnew = before.upstreamHeaders !== after.upstreamHeaders || before.signingKeys !== after.signingKeys;
+    return {
+        ...by,
+        action,
+        ...subject,
+        before: pick(old),
+        after: { ...pick(now), ...(isSealedAnew && { secrets: 'changed' }) },
+    };
+}
+/** Fields that follow from others, or that nobody sets. */
+const DERIVED = ['price_label', 'free_calls_label', 'quality', 'proxy_path', 'updated_at'];
+/** What can be changed of a listing, as the API shows it: secrets only by their names, operations only by what calls need of them. */
+function fieldsOf(listing) {
+    const shown = fullItem('owner', { listing, quality: UNKNOWN_QUALITY, language: 'en' });
+    for (const name of DERIVED)
+        delete shown[name];
+    return listing.operationTerms === null ? shown : { ...shown, operations: operationsOf(listing.operationTerms) };
+}
+/** [method, path, price] or [tool, price] of each, the price in USD, or null for the listing's. */
+function operationsOf(terms) {
+    return JSON.parse(terms).map((term) => term.map((part) => (typeof part === 'number' ? microsToUsd(part) : part)));
+}
+//# sourceMappingURL=listing-acts.js.map

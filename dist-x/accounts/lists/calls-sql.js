@@ -1,0 +1,42 @@
+import { dayOfId } from '../../platform/ids.js';
+import { CALL_SELECT } from '../call-fields.js';
+import { utcDay } from '../time-range.js';
+const DAY_MS = 86_400_000;
+/** The day of a call follows from the gateway's clock and `created_at` from Redis's. By how much they may differ. */
+const CLOCK_SLACK_MS = 3_600_000;
+/**
+ * Calls of all accounts, newest first. Reads one day after the other, the newest first, until the page is full: within a day, both
+ * indexes of the calls are in the order of the list.
+ *
+ * @param timed   sets the deadline of each statement
+ * @param before  the last `usageId` of the previous page, or null for the first
+ */
+export async function selectAllCalls(timed, filter, before, limit) {
+    const found = [];
+    const lastMs = Date.parse(utcDay(filter.fromMs - CLOCK_SLACK_MS));
+    const newest = utcDay(filter.toMs + CLOCK_SLACK_MS);
+    const first = before !== null && dayOfId(before) < newest ? dayOfId(before) : newest;
+    // Counted in milliseconds: `utcDay` has no day before 1970.
+    for (let ms = Date.parse(first); ms >= lastMs && found.length < limit; ms -= DAY_MS) {
+        found.push(...(await selectCallsOfDay(await timed(), utcDay(ms), filter, before, limit - found.length)));
+    }
+    return found;
+}
+function selectCallsOfDay(tx, day, filter, before, limit) {
+    const { accountId, keyId, serviceId, providerId, outcome, fromMs, toMs } = filter;
+    const ofAccount = tx `AND c.account_id = ${accountId}
+    AND c.key_id IN (SELECT key_id FROM api_keys WHERE account_id = ${accountId})`;
+    const ofOutcome = outcome === 'refunded' ? tx `AND c.outcome LIKE 'refunded:%'` : tx `AND c.outcome = ${outcome}`;
+    return tx.anew `
+    SELECT ${tx.text(CALL_SELECT)}
+    FROM calls c LEFT JOIN services s ON s.id = c.service_id
+    WHERE c.day = ${day} AND c.created_at >= ${new Date(fromMs)} AND c.created_at < ${new Date(toMs)}
+      ${before === null ? tx `` : tx `AND c.usage_id < ${before}`}
+      ${accountId === null ? tx `` : ofAccount}
+      ${keyId === null ? tx `` : tx `AND c.key_id = ${keyId}`}
+      ${serviceId === null ? tx `` : tx `AND c.service_id = ${serviceId}`}
+      ${providerId === null ? tx `` : tx `AND c.provider_id = ${providerId}`}
+      ${outcome === null ? tx `` : ofOutcome}
+    ORDER BY c.usage_id DESC LIMIT ${limit}`;
+}
+//# sourceMappingURL=calls-sql.js.map

@@ -1,0 +1,34 @@
+import { unavailableError } from '../../errors.js';
+import { sqlState } from '../../platform/postgres.js';
+/**
+ * Maximum time for the statements of one page, in ms. Less than the API's own bound of 5 s, so that Postgres is never left working
+ * for somebody who has had his answer.
+ */
+const DEADLINE_MS = 4_000;
+const QUERY_CANCELED = '57014';
+/**
+ * Runs the reading of one page of an operators' list. A filter that no index serves may make Postgres read very many rows: at the
+ * deadline it stops, and so does the page.
+ *
+ * @throws ApiError `unavailable` at the deadline
+ */
+export async function readWithDeadline(sql, read) {
+    const endsAt = performance.now() + DEADLINE_MS;
+    try {
+        return await sql.begin((tx) => read(async () => {
+            const leftMs = Math.ceil(endsAt - performance.now());
+            if (leftMs <= 0)
+                throw tooLong();
+            await tx `SELECT set_config('statement_timeout', ${String(leftMs)}, true)`;
+            return tx;
+        }), 'READ ONLY');
+    }
+    catch (error) {
+        throw sqlState(error) === QUERY_CANCELED ? tooLong() : error;
+    }
+}
+function tooLong() {
+    const message = `Nothing like this was found within ${DEADLINE_MS / 1_000} s. Add a filter, or make the time range shorter.`;
+    return unavailableError(undefined, message);
+}
+//# sourceMappingURL=deadline.js.map

@@ -1,0 +1,88 @@
+import { ApiError } from '../errors.js';
+import { insertJournal, PLATFORM_ACCOUNT_ID, postEntries } from '../ledger/posting.js';
+import { formatUsd, microsToUsd } from '../platform/money.js';
+import { sqlState } from '../platform/postgres.js';
+import { recordAct } from './audit.js';
+const UNIQUE_VIOLATION = '23505';
+/**
+ * Stores a payout in one transaction: its row, its journal entries (the account's earnings down, the platform's cash up), the
+ * balances and the act.
+ *
+ * @returns the payout, and whether it is new: with `created: false` it was stored before, with the same reference, account and
+ *   amount. Null when there is no such account.
+ * @throws ApiError `conflict` when the reference belongs to a payout of another account or amount, or when less is payable
+ */
+export async function storePayout(sql, payout, by) {
+    try {
+        return await sql.begin((tx) => storeInTransaction(tx, payout, by));
+    }
+    catch (error) {
+        if (sqlState(error) !== UNIQUE_VIOLATION)
+            throw error;
+        // At the same moment another account was paid under this reference. That payout is committed by now, so the second attempt
+        // finds it and throws `conflict`.
+        return sql.begin((tx) => storeInTransaction(tx, payout, by));
+    }
+}
+async function storeInTransaction(tx, payout, by) {
+    // Locking the account lets its payouts in one at a time. A lock is also written to the log: so when the payout is found stored, the
+    // commit waits until the synchronous standby has it too, which the first commit may not have done.
+    const accounts = await tx `SELECT FROM accounts WHERE id = ${payout.accountId} FOR NO KEY UPDATE`;
+    if (accounts.length === 0)
+        return null;
+    const stored = await selectSame(tx, payout);
+    if (stored !== null)
+        return { payout: stored, created: false };
+    return { payout: await insertPayout(tx, payout, by), created: true };
+}
+/** @throws ApiError `conflict` when the reference belongs to another account or amount */
+async function selectSame(tx, { accountId, amountMicros, reference }) {
+    const [stored] = await tx `
+    SELECT account_id AS "accountId", amount AS "amountMicros", reference, created_at AS "createdAt"
+    FROM payouts WHERE reference = ${reference}`;
+    if (stored === undefined)
+        return null;
+    if (stored.accountId === accountId && stored.amountMicros === amountMicros)
+        return stored;
+    throw new ApiError('conflict', 'reference: belongs to a payout of another account or amount.');
+}
+async function insertPayout(tx, payout, by) {
+    const { accountId, amountMicros, reference } = payout;
+    const journalId = await insertJournal(tx, 'payout', reference);
+    // Inserted before the balances change, so that a reference that exists already fails here, and nobody waits for the platform's
+    // balance meanwhile.
+    const [row] = await tx `
+    INSERT INTO payouts (journal_id, account_id, amount, reference)
+    VALUES (${journalId}, ${accountId}, ${amountMicros}, ${reference}) RETURNING created_at AS "createdAt"`;
+    await recordAct(tx, {
+        ...by,
+        action: 'account.payout',
+        subjectType: 'account',
+        subjectId: accountId,
+        before: null,
+        after: { amount: microsToUsd(amountMicros), reference },
+    });
+    await postEntries(tx, journalId, [
+        { accountId, ledger: 'earnings', amountMicros: -amountMicros },
+        { accountId: PLATFORM_ACCOUNT_ID, ledger: 'cash', amountMicros },
+    ]);
+    await checkEarnings(tx, payout);
+    return { ...payout, createdAt: row?.createdAt };
+}
+/**
+ * Refuses a payout that has made the balance negative; that takes everything back. It is read after it was changed, because
+ * posting has locked its row by then, in the order that all postings keep: until the commit neither a flush nor another payout
+ * can change it.
+ */
+async function checkEarnings(tx, { accountId, amountMicros }) {
+    const rows = await tx `
+    SELECT balance FROM balances WHERE account_id = ${accountId} AND ledger = 'earnings'`;
+    const balance = rows[0]?.balance;
+    if (balance >= 0)
+        return;
+    const payable = Math.max(balance + amountMicros, 0);
+    throw new ApiError('conflict', `amount: ${formatUsd(payable)} USD are payable.`, {
+        fields: { payable: microsToUsd(payable) },
+    });
+}
+//# sourceMappingURL=payouts.js.map

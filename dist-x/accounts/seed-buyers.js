@@ -1,0 +1,49 @@
+import { hashSecret, newKeyId, newSecret } from '../keys/credentials.js';
+import { insertJournal, PLATFORM_ACCOUNT_ID, postEntries } from '../ledger/posting.js';
+import { uuidv7 } from '../platform/ids.js';
+/** `credit_seq` of a seeded buyer: 1 for its one credit, 0 without a credit. */
+export const lastCreditOf = (balanceMicros) => (balanceMicros > 0 ? 1 : 0);
+/**
+ * Creates accounts, keys and credits in one transaction. The books balance as with any credit: one journal row has a wallet
+ * entry for each buyer, and one cash entry of the platform against all of them. The secrets are only in the result.
+ */
+export async function seedBuyers(sql, batch) {
+    const buyers = Array.from({ length: batch.buyers }, () => ({
+        accountId: uuidv7(),
+        keyId: newKeyId(),
+        secret: newSecret(),
+    }));
+    await sql.begin(async (tx) => {
+        await insertAccountsAndKeys(tx, buyers, batch);
+        if (batch.balanceMicros > 0)
+            await creditAll(tx, buyers, batch);
+    });
+    return buyers;
+}
+async function insertAccountsAndKeys(tx, buyers, batch) {
+    const accountIds = buyers.map(({ accountId }) => accountId);
+    const labels = buyers.map((_, index) => `${batch.label} ${batch.firstNumber + index}`);
+    await tx `
+    INSERT INTO accounts (id, owner_id, credit_seq)
+    SELECT id, label, ${lastCreditOf(batch.balanceMicros)}
+    FROM unnest(${accountIds}::uuid[], ${labels}::text[]) AS new (id, label)`;
+    await tx `
+    INSERT INTO api_keys (key_id, account_id, role, secret_hash, rate_limit)
+    SELECT key_id, account_id, 'buyer', secret_hash, ${batch.rateLimit}
+    FROM unnest(${buyers.map(({ keyId }) => keyId)}::text[], ${accountIds}::uuid[],
+                ${buyers.map(({ secret }) => hashSecret(secret))}::text[]) AS new (key_id, account_id, secret_hash)`;
+}
+async function creditAll(tx, buyers, batch) {
+    const accountIds = buyers.map(({ accountId }) => accountId);
+    const journalId = await insertJournal(tx, 'credit', batch.label);
+    // Stored as applied: the wallets of new accounts are not in Redis yet, and loading them will include the credits.
+    await tx `
+    INSERT INTO credits (account_id, seq, amount, reference, journal_id, applied_at)
+    SELECT id, ${lastCreditOf(batch.balanceMicros)}, ${batch.balanceMicros}, ${`${batch.label} `} || id, ${journalId}, now()
+    FROM unnest(${accountIds}::uuid[]) AS new (id)`;
+    await postEntries(tx, journalId, [
+        ...accountIds.map((accountId) => ({ accountId, ledger: 'wallet', amountMicros: batch.balanceMicros })),
+        { accountId: PLATFORM_ACCOUNT_ID, ledger: 'cash', amountMicros: -batch.balanceMicros * buyers.length },
+    ]);
+}
+//# sourceMappingURL=seed-buyers.js.map

@@ -1,0 +1,217 @@
+import { DamageLog } from '../ledger/damage-log.js';
+import { SparseWarning } from '../observability/sparse-warning.js';
+import { AdmitCommand, CancelCommand, SettleCommand, TakeCommand, } from './commands.js';
+import { EncodedKeys } from './encoded-keys.js';
+import { RefusedSettlements } from './refused-settlements.js';
+import { SettlementRetries } from './settlement-retries.js';
+import { MAX_BATCH, MAX_PENDING, Trips } from './trips.js';
+/**
+ * Maximum number of settlements and cancellations that Redis has not confirmed; at the bound no new call is admitted until Redis
+ * has caught up. The value is that of MAX_PENDING: as many commands may wait for a trip. Settlements that Redis has refused
+ * because their shard is damaged do not count: they wait for an operator, and must not stop the calls of other shards.
+ */
+const MAX_UNSETTLED = MAX_PENDING;
+/** A reply code that this gateway does not know is logged at most once an hour: any call may meet it. */
+const UNKNOWN_CODE_EVERY_MS = 3_600_000;
+/**
+ * Makes commands of what is asked (admissions, settlements, tokens to take), which batch.lua carries out in batches, one batch a
+ * trip (`Trips`), and does what a command's reply or loss demands. Admissions, tokens and refunds are sent at the end of their
+ * event-loop turn. Settlements of charged calls are sent with the next of these, or after 20 ms at most.
+ *
+ *   admit() take() settle()           flush (end of the turn)              reply
+ *        │                                    │                              │
+ *        └──► pending: commands ─────► one EVALSHA ─────────► command.onReply(reply, at)
+ *                  ▲                          │ lost
+ *                  └── settlements, again ◄───┴──► admissions: 'unavailable', and cancelled by id
+ *
+ * Tested by test/admission/admission.test.ts, batch.test.ts, damage.test.ts and model.test.ts.
+ */
+export class Admission {
+    keys;
+    encodedKeys;
+    #trips;
+    #loader;
+    #cancelSettlement;
+    /** Settlements and cancellations that have no reply yet; drain() waits for them. */
+    #unsettled = 0;
+    /** Number of commands whose key or wallet is being loaded from Postgres. */
+    #loading = 0;
+    #settledElsewhere = 0;
+    #loadFailures;
+    #unknownCodes;
+    #retries;
+    #refused;
+    #damage;
+    #whenDrained = [];
+    constructor(options) {
+        const { batches, keys, instance, log } = options;
+        this.keys = keys;
+        this.encodedKeys = new EncodedKeys(keys);
+        this.#trips = new Trips({
+            batches,
+            instance,
+            log,
+            host: this,
+            shards: options.shards ?? Array.from(keys.lease.keys()),
+            onCallEnded: () => this.#unsettled--,
+            // The pause before settlements are sent again grew up to a second while Redis was away.
+            onBack: () => this.#retries.hurry(),
+            onTripEnd: () => this.#checkDrained(),
+        });
+        this.#loader = options.loader;
+        this.#cancelSettlement = options.cancelSettlement;
+        this.#loadFailures = new SparseWarning(log);
+        this.#unknownCodes = new SparseWarning(log, UNKNOWN_CODE_EVERY_MS);
+        const port = { connected: () => batches.ready, send: (command) => this.#trips.add(command) };
+        this.#retries = new SettlementRetries({ ...port, suspect: () => this.#trips.suspect, probe: MAX_BATCH });
+        this.#refused = new RefusedSettlements(port);
+        this.#damage = new DamageLog(log);
+    }
+    /** Starts to renew the leases, even when there are no calls to renew them with. */
+    start() {
+        this.#trips.start();
+    }
+    /** Whether Redis carries out this gateway's commands. */
+    get answering() {
+        return this.#trips.answering;
+    }
+    /** Prepares what the calls of this key need. Computed once per key: proxy/stages/checked-call.ts keeps the result with the key. */
+    buyer(keyId, accountId) {
+        return this.encodedKeys.buyer(keyId, accountId);
+    }
+    /**
+     * Decides a call: checks the key, takes a token, takes the price or a free slot, and opens the hold. Money is taken only if the
+     * call is admitted. A usage id is charged at most once, however often it is sent.
+     */
+    admit(request, listener) {
+        if (!this.#available() || (this.#refused.commands > 0 && this.#isRefused(request.buyer))) {
+            listener.onAdmission({ outcome: 'unavailable' });
+        }
+        else
+            this.#trips.add(new AdmitCommand(request, listener));
+    }
+    /** Takes one token from a key's bucket, for a request that is not a call. */
+    takeForKey(keyId, accountId, done) {
+        if (!this.#available())
+            done({ outcome: 'unavailable' });
+        else
+            this.#trips.add(new TakeCommand(keyId, accountId, 0, done));
+    }
+    /** Takes one token from the bucket of an address. */
+    takeForAddress(address, limitPerMinute, done) {
+        if (!this.#available())
+            done({ outcome: 'unavailable' });
+        else
+            this.#trips.add(new TakeCommand(null, address, limitPerMinute, done));
+    }
+    /**
+     * Settles an admitted call: ends its hold, appends one usage event, and gives the money back when `refund` is true. The
+     * settlement is sent again until Redis has confirmed it.
+     *
+     * @param owner the owner of the hold, as the result of `admit` named it
+     */
+    settle(usageId, buyer, refund, settlement, owner) {
+        this.#unsettled++;
+        this.#trips.addSettlement(new SettleCommand(usageId, buyer, refund, settlement, owner.ended));
+    }
+    /** Number of settlements and cancellations that Redis has not confirmed yet. */
+    get unsettled() {
+        return this.#unsettled;
+    }
+    /**
+     * Resolves with 0 once every settlement is confirmed, or after `timeoutMs` with the number of unconfirmed settlements. Waits
+     * for admissions under way, too: a call that is admitted after its caller was cut off still has to be settled.
+     */
+    async drain(timeoutMs) {
+        if (!this.#isIdle()) {
+            this.#trips.schedule();
+            await new Promise((resolve) => {
+                const timer = setTimeout(resolve, timeoutMs);
+                this.#whenDrained.push(() => {
+                    clearTimeout(timer);
+                    resolve();
+                });
+            });
+        }
+        this.#trips.stop();
+        this.#retries.stop();
+        this.#refused.stop();
+        return this.#unsettled;
+    }
+    reloadAndRetry(command, what) {
+        const isCall = command instanceof AdmitCommand;
+        const { keyId, accountId } = isCall ? command.request.buyer : { keyId: command.keyId, accountId: command.subject };
+        const loads = [];
+        if (what === 'key')
+            loads.push(this.#loader.loadKey(keyId, accountId));
+        // Redis says only what it missed first. If a call's key is missing, most likely its wallet is, too: both are loaded at once.
+        if (isCall || what === 'wallet')
+            loads.push(this.#loader.loadWallet(accountId));
+        const loaded = Promise.all(loads);
+        this.#loading++;
+        loaded.then(() => {
+            this.#loading--;
+            this.#trips.add(command);
+        }, (error) => {
+            this.#loading--;
+            this.#loadFailures.warn({ err: error, account_id: accountId }, `cannot load the ${what} into redis`);
+            command.done({ outcome: 'unavailable' });
+            this.#checkDrained();
+        });
+    }
+    cancel(command) {
+        const { usageId, buyer } = command.request;
+        this.#unsettled++;
+        this.retrySettlement(new CancelCommand(usageId, buyer.accountId, this.#cancelSettlement, this.admitted().ended));
+    }
+    admitted() {
+        const owner = this.#trips.ownerOfTrip;
+        owner.openCalls++;
+        return owner;
+    }
+    retrySettlement(command) {
+        this.#retries.add(command);
+    }
+    retryRefused(command, accountId) {
+        this.#refused.add(command, this.keys.shardOf(accountId), !command.wasRefused);
+    }
+    mended(accountId) {
+        const shard = this.keys.shardOf(accountId);
+        this.#refused.accepted(shard);
+        this.#damage.shardWorks(shard);
+    }
+    foundDamage(what, accountId, id) {
+        this.#damage.found(what, accountId, id, this.keys.shardOf(accountId));
+    }
+    foundUnknownCode(code) {
+        this.#unknownCodes.warn({ code }, 'batch.lua replied a code that this gateway does not know: refusing what was asked');
+    }
+    /** Number of commands that met damaged data, for each kind of data (wallet, hold, shard). */
+    get damage() {
+        return this.#damage.counts;
+    }
+    settledElsewhere() {
+        this.#settledElsewhere++;
+    }
+    /** Number of settlements that found no hold: the sweep had ended the call, or Redis lost the hold. They charged nothing. */
+    get settlementsWithoutHold() {
+        return this.#settledElsewhere;
+    }
+    #isIdle() {
+        return this.#unsettled === 0 && this.#loading === 0 && this.#trips.isIdle;
+    }
+    #checkDrained() {
+        if (this.#whenDrained.length === 0 || !this.#isIdle())
+            return;
+        for (const resolve of this.#whenDrained.splice(0))
+            resolve();
+    }
+    #available() {
+        return this.#unsettled - this.#refused.commands < MAX_UNSETTLED && this.#trips.accepting;
+    }
+    /** A shard that refuses settlements must not admit calls: they could not be settled either. */
+    #isRefused({ accountId }) {
+        return this.#refused.isRefusing(this.keys.shardOf(accountId));
+    }
+}
+//# sourceMappingURL=admission.js.map

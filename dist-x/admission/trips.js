@@ -1,0 +1,226 @@
+import { RedisNotSent } from '../platform/redis.js';
+import { BatchEncoder } from './batch-encoder.js';
+import { LeaseCommand } from './commands.js';
+import { HoldOwners } from './hold-owners.js';
+import { LeaseClock } from './lease-clock.js';
+import { readReply } from './reply.js';
+import { TripHealth } from './trip-health.js';
+/**
+ * Maximum number of commands in one trip; a longer batch is split into several trips. Redis runs one script at a time, so a long
+ * trip would make all other clients of Redis wait.
+ */
+export const MAX_BATCH = 128;
+/**
+ * Maximum number of trips under way. At the bound, commands wait until a trip ends, and then share the next trip. With more trips
+ * at once, each would carry fewer commands, and a small batch costs Redis more per command.
+ */
+const MAX_TRIPS = 16;
+/**
+ * Maximum number of commands that wait for a trip; at the bound new calls are refused. No command waits longer than the command
+ * timeout: when a trip is lost, the waiting commands end as lost, too.
+ *
+ * Must exceed what one event-loop turn can enqueue: for each caller, the settlement of one call and the admission of the next.
+ * Otherwise refused callers retry within the same turn, and keep it from ending; but nothing is sent before it ends. With a bound
+ * of 8 192 and as many callers, turns took a second, and four out of five calls were refused: 5 200 calls/s were served, against
+ * 15 300 with this value.
+ */
+export const MAX_PENDING = 32_768;
+/**
+ * Interval at which the gateway renews its leases. INSTANCE_LEASE_SECONDS (15 by default, 10 at least) leaves time for several
+ * renewals, so that one may be lost.
+ */
+export const LEASE_RENEW_MS = 3_000;
+/**
+ * Interval at which a timer looks at the settlements of charged calls that wait. They wait for an admission or a refund whose
+ * trip they can share, because nobody waits for a charge to be settled; with few calls, each settlement used to make a trip of
+ * its own. No settlement waits longer than two intervals. If the gateway is killed before it sends a settlement, the sweep
+ * finds the hold and refunds the call. A refund never waits: its caller may need the money to try again.
+ */
+const SETTLE_EVERY_MS = 10;
+/** With this many commands pending, settlements no longer wait to share a trip: the batch is large enough to be worth its own. */
+const ENOUGH_SETTLEMENTS = 32;
+/**
+ * The commands that wait, and the trips that carry them to batch.lua and bring their replies. Renews the leases of the holds that
+ * these trips open.
+ */
+export class Trips {
+    #options;
+    #batches;
+    #batch = new BatchEncoder();
+    #owners;
+    #health;
+    #lease = new LeaseClock(LEASE_RENEW_MS);
+    #pending = [];
+    #underWay = 0;
+    #scheduled = false;
+    /** True when the last flush left commands in `#pending`, because MAX_TRIPS were under way. The end of a trip flushes again. */
+    #awaitsTrip = false;
+    #settleTimer = null;
+    /** True when a flush came after `#settleTimer` was set. It sends the older settlements, at once or when a trip ends. */
+    #flushedSince = false;
+    #leaseTimer = null;
+    #ownerOfTrip;
+    constructor(options) {
+        this.#options = options;
+        this.#batches = options.batches;
+        this.#owners = new HoldOwners(options.instance, options.onCallEnded);
+        this.#ownerOfTrip = this.#owners.present;
+        this.#health = new TripHealth(options.log);
+    }
+    /** Starts a timer that renews the leases even when there are no calls to renew them with. */
+    start() {
+        this.#leaseTimer = setInterval(() => this.schedule(), LEASE_RENEW_MS);
+        this.#leaseTimer.unref();
+        // Redis may have been away for longer than a lease: renew at once, so that the sweep sees that this gateway lives.
+        this.#batches.onReady(() => {
+            this.#owners.reconnected();
+            this.#lease.expire();
+            this.#options.onBack();
+            this.schedule();
+        });
+        this.schedule();
+    }
+    /** Renews no leases any more. */
+    stop() {
+        if (this.#leaseTimer !== null)
+            clearInterval(this.#leaseTimer);
+    }
+    /** Whether Redis carries out commands. When there are no calls, the renewals of the leases show it. */
+    get answering() {
+        return this.#batches.ready && this.#health.answeredWithin(2 * LEASE_RENEW_MS);
+    }
+    /** True from a lost trip to the next reply. */
+    get suspect() {
+        return this.#health.suspect;
+    }
+    /** Whether new commands of callers may join. While Redis is suspect, they may only while no trip is under way. */
+    get accepting() {
+        if (!this.#batches.ready)
+            return false;
+        return this.#health.suspect ? this.#underWay === 0 : this.#pending.length < MAX_PENDING;
+    }
+    get isIdle() {
+        return this.#underWay === 0 && this.#pending.length === 0;
+    }
+    /** Owner of the holds that were opened by the trip whose reply is being read. */
+    get ownerOfTrip() {
+        return this.#ownerOfTrip;
+    }
+    /** The command leaves at the end of this turn. */
+    add(command) {
+        this.#pending.push(command);
+        this.schedule();
+    }
+    /** A settlement leaves with the next command. If it is a charge, it waits for that command up to 20 ms. */
+    addSettlement(command) {
+        this.#pending.push(command);
+        if (this.#scheduled)
+            return;
+        if (command.refund || this.#pending.length >= ENOUGH_SETTLEMENTS)
+            this.schedule();
+        else if (this.#settleTimer === null)
+            this.#watchSettlements();
+    }
+    #watchSettlements() {
+        this.#flushedSince = false;
+        this.#settleTimer = setTimeout(this.#onSettleTimer, SETTLE_EVERY_MS);
+    }
+    #onSettleTimer = () => {
+        this.#settleTimer = null;
+        if (this.#pending.length === 0)
+            return;
+        // That flush sends the settlements that waited then, at once or when a trip ends. Those that came later get an interval of
+        // their own.
+        if (this.#flushedSince)
+            this.#watchSettlements();
+        else
+            this.schedule();
+    };
+    /** Everything that waits leaves at the end of this turn, and so do the leases that must be renewed. */
+    schedule() {
+        if (this.#scheduled)
+            return;
+        this.#scheduled = true;
+        // setImmediate runs right after this turn has read its sockets, so one trip carries the commands of all calls just read.
+        setImmediate(this.#flush);
+    }
+    #flush = () => {
+        this.#scheduled = false;
+        this.#flushedSince = true;
+        this.#awaitsTrip = this.#underWay >= MAX_TRIPS;
+        if (this.#awaitsTrip)
+            return;
+        // After a sleep longer than its lease, the gateway must renew the lease in the same trip as its next admission. Otherwise the
+        // sweep could see the new hold beside the expired lease, and end it as the hold of a dead gateway.
+        const renewals = this.#batches.ready && this.#lease.renew() ? this.#renewals() : NONE;
+        const pending = this.#takePending(Math.max(0, (MAX_TRIPS - this.#underWay) * MAX_BATCH - renewals.length));
+        this.#awaitsTrip = this.#pending.length > 0;
+        if (renewals.length > 0)
+            pending.unshift(...renewals);
+        for (let from = 0; from < pending.length; from += MAX_BATCH) {
+            this.#send(from === 0 && pending.length <= MAX_BATCH ? pending : pending.slice(from, from + MAX_BATCH));
+        }
+    };
+    /** Takes up to `most` pending commands. The rest stays pending until a trip ends. */
+    #takePending(most) {
+        const pending = this.#pending;
+        this.#pending = pending.length > most ? pending.splice(most) : [];
+        return pending;
+    }
+    #renewals() {
+        const { shards } = this.#options;
+        return this.#owners.leased().flatMap((instance) => shards.map((shard) => new LeaseCommand(shard, instance)));
+    }
+    #send(commands) {
+        const { host } = this.#options;
+        const batch = this.#batch;
+        const owner = this.#owners.present;
+        batch.begin(owner.instance);
+        for (const command of commands)
+            command.encode(batch, host);
+        this.#underWay++;
+        const { replies } = batch;
+        this.#batches.send(batch.end(), {
+            onReply: (bytes, start, end) => {
+                const numbers = readReply(bytes, start, end, replies);
+                if (numbers instanceof Error)
+                    this.#onLost(commands, owner, numbers);
+                else
+                    this.#onReply(commands, owner, numbers);
+            },
+            onLost: (error) => this.#onLost(commands, owner, error),
+        });
+    }
+    #onReply(commands, owner, numbers) {
+        const { host, onBack, onTripEnd } = this.#options;
+        this.#underWay--;
+        const wasSuspect = this.#health.suspect;
+        this.#health.replied();
+        this.#ownerOfTrip = owner;
+        let at = 0;
+        for (const command of commands)
+            at = command.onReply(numbers, at, host);
+        if (wasSuspect)
+            onBack();
+        if (this.#awaitsTrip)
+            this.schedule();
+        onTripEnd();
+    }
+    #onLost(commands, owner, error) {
+        const { host, onTripEnd } = this.#options;
+        this.#underWay--;
+        this.#lease.expire();
+        const sent = !(error instanceof RedisNotSent);
+        if (sent)
+            this.#health.lost(error);
+        this.#ownerOfTrip = owner;
+        for (const command of commands)
+            command.onLost(sent, host);
+        // The pending commands may have waited as long as this trip was under way; they must not wait for another timeout.
+        for (const command of this.#pending.splice(0))
+            command.onLost(false, host);
+        onTripEnd();
+    }
+}
+const NONE = [];
+//# sourceMappingURL=trips.js.map

@@ -1,0 +1,238 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { isUuid } from '../platform/ids.js';
+import { Announcements } from './notice/announcements.js';
+import { Qualities } from './quality.js';
+import { Snapshot } from './snapshot.js';
+import { CHANNEL, selectBucketSums, selectCatalogPage, selectListings } from './sql.js';
+/** Rows per query. Between two pages the event loop serves calls; a page of 500 keeps it busy for about 4 ms. */
+const PAGE_SIZE = 500;
+/** Maximum number of announced ids waiting to be read; at the bound, everything is read instead. */
+const MAX_WAITING_IDS = 5_000;
+/** If more buckets than this differ, everything is read in one pass, because each page of some buckets costs Postgres as much as one. */
+const MAX_BUCKETS_READ = 64;
+/** Minimum time between two log lines about the same lasting fault. */
+const LOG_EVERY_MS = 30_000;
+/**
+ * The catalog in memory: every listing, except removed ones and those of suspended accounts. It follows Postgres by messages
+ * (LISTEN), and by a comparison each time a new LISTEN connection was made, and periodically: Postgres tells a sum for each of 256
+ * buckets of listings, and only buckets that the snapshot has otherwise are read. While Postgres is away, the last snapshot stays
+ * in use.
+ *
+ * One loop does all readings, one at a time:
+ *
+ *     message ──► waiting ids ─┐
+ *     (re)connected, timer ────┴─► loop: compare everything or read the waiting ids ──► snapshot
+ *                                   └─ failed: log, pause, try again
+ */
+export class Catalog {
+    #sql;
+    #log;
+    #rereadMs;
+    #retryMs;
+    #readTimeoutMs;
+    #snapshot = new Snapshot((id) => this.#changed(id));
+    #qualities = new Qualities((id) => this.#changed(id));
+    #listeners = [];
+    #stopping = new AbortController();
+    #waitingIds = new Set();
+    #everythingWaits = false;
+    #loop = null;
+    #loaded = false;
+    /** Their terms replace the present ones in the snapshot when their time comes. */
+    #announcements = new Announcements((listing) => this.#snapshot.put(listing));
+    #timer;
+    #unlisten = () => { };
+    #attempted = () => { };
+    #lastLogMs = Number.NEGATIVE_INFINITY;
+    #failing = false;
+    constructor(options) {
+        this.#sql = options.sql;
+        this.#log = options.log;
+        this.#rereadMs = options.rereadMs ?? 30_000;
+        this.#retryMs = options.retryMs ?? 1_000;
+        this.#readTimeoutMs = options.readTimeoutMs ?? 20_000;
+    }
+    /** The listing with this id, active or paused. Synchronous, because every call needs it. */
+    get(id) {
+        const listing = this.#snapshot.get(id);
+        return listing === undefined || listing.next === null ? listing : this.#announcements.current(listing);
+    }
+    /** All listings, active and paused, in no particular order. */
+    listings() {
+        return this.#snapshot.values();
+    }
+    /** @param listener  told the id of each listing that is added, changed or dropped, or whose quality changes */
+    onChange(listener) {
+        this.#listeners.push(listener);
+    }
+    qualityOf(id) {
+        return this.#qualities.of(id);
+    }
+    /** Takes over the qualities of some services; the others keep theirs. See `Qualities.set`. */
+    setQualities(qualities) {
+        return this.#qualities.set(qualities);
+    }
+    /** Whether the catalog was read completely at least once. */
+    ready() {
+        return this.#loaded;
+    }
+    /** Takes over the result of a change that this gateway made, so that it need not wait for the message about it. */
+    apply(listing) {
+        this.#snapshot.put(this.#announcements.watched(listing));
+    }
+    /**
+     * Listens, then reads everything; in this order no change is missed. Never rejects. Resolves when the catalog is loaded, or
+     * when the first reading has failed (Postgres is away). The catalog then keeps trying until `stop`.
+     */
+    async start() {
+        const attempted = new Promise((resolve) => {
+            this.#attempted = resolve;
+        });
+        this.#timer = setInterval(() => this.#readEverything(), this.#rereadMs);
+        this.#timer.unref();
+        try {
+            await this.#bounded(this.#listen());
+        }
+        catch (error) {
+            // The listener keeps trying. Once it succeeds, it calls `onListening`, which reads everything.
+            this.#report(error);
+        }
+        if (!this.#loaded && this.#loop === null)
+            this.#readEverything();
+        await attempted;
+    }
+    /** Ends the readings and the subscription. The snapshot can still be read. */
+    async stop() {
+        this.#stopping.abort();
+        clearInterval(this.#timer);
+        this.#announcements.stop();
+        this.#attempted();
+        await this.#loop;
+        this.#unlisten();
+    }
+    #changed(id) {
+        for (const listener of this.#listeners)
+            listener(id);
+    }
+    async #listen() {
+        this.#unlisten = await this.#sql.listen({
+            channel: CHANNEL,
+            onMessage: (id) => this.#read(id),
+            onListening: () => this.#readEverything(),
+        });
+    }
+    #read(id) {
+        // Anybody with a login to the database can send messages on a channel.
+        if (!isUuid(id))
+            return;
+        if (this.#waitingIds.size < MAX_WAITING_IDS)
+            this.#waitingIds.add(id);
+        else
+            this.#everythingWaits = true;
+        this.#wake();
+    }
+    #readEverything() {
+        this.#everythingWaits = true;
+        this.#wake();
+    }
+    #wake() {
+        if (this.#loop === null && !this.#stopping.signal.aborted)
+            this.#loop = this.#readWhatWaits();
+    }
+    async #readWhatWaits() {
+        const { signal } = this.#stopping;
+        while (!signal.aborted && (this.#everythingWaits || this.#waitingIds.size > 0)) {
+            try {
+                if (this.#everythingWaits)
+                    await this.#comparison();
+                else
+                    await this.#readingOfIds();
+                this.#recovered();
+            }
+            catch (error) {
+                if (signal.aborted)
+                    break;
+                this.#report(error);
+                this.#attempted();
+                await pause(this.#retryMs, undefined, { signal, ref: false }).catch(() => { });
+            }
+        }
+        // There must be no await between the loop's last check of what waits and this line: a `#wake` between them would be lost.
+        this.#loop = null;
+    }
+    async #comparison() {
+        this.#everythingWaits = false;
+        try {
+            const { sums, nowMs } = await this.#bounded(selectBucketSums(this.#sql));
+            this.#announcements.setTime(nowMs);
+            const differing = this.#snapshot.differing(sums);
+            if (differing.length > 0)
+                await this.#readPages(differing.length > MAX_BUCKETS_READ ? null : differing);
+        }
+        catch (error) {
+            this.#everythingWaits = true;
+            throw error;
+        }
+        this.#loaded = true;
+        this.#attempted();
+    }
+    async #readPages(buckets) {
+        const reading = this.#snapshot.beginReading(buckets);
+        let after = null;
+        do {
+            const listings = await this.#bounded(selectCatalogPage(this.#sql, buckets, after, PAGE_SIZE));
+            await reading.page(listings.map((listing) => this.#announcements.watched(listing)));
+            after = listings.length < PAGE_SIZE ? null : (listings.at(-1)?.id ?? null);
+        } while (after !== null);
+        await reading.finish();
+    }
+    async #readingOfIds() {
+        const ids = [...this.#waitingIds].slice(0, PAGE_SIZE);
+        for (const id of ids)
+            this.#waitingIds.delete(id);
+        try {
+            for (const listing of await this.#bounded(selectListings(this.#sql, ids)))
+                this.apply(listing);
+        }
+        catch (error) {
+            for (const id of ids)
+                this.#waitingIds.add(id);
+            throw error;
+        }
+    }
+    /** The outcome of `work`, or a rejection after `readTimeoutMs` or at `stop`. Whatever `work` does after that is ignored. */
+    #bounded(work) {
+        const { signal } = this.#stopping;
+        return new Promise((resolve, reject) => {
+            // Not AbortSignal.any: Node 20 keeps each combined signal for as long as its oldest source lives, here until `stop`.
+            const stop = () => finish(() => reject(new Error('the catalog was stopped')));
+            const timer = setTimeout(() => {
+                finish(() => reject(new Error(`Postgres did not answer within ${this.#readTimeoutMs} ms`)));
+            }, this.#readTimeoutMs);
+            const finish = (how) => {
+                clearTimeout(timer);
+                signal.removeEventListener('abort', stop);
+                how();
+            };
+            signal.addEventListener('abort', stop);
+            if (signal.aborted)
+                stop();
+            work.then((value) => finish(() => resolve(value)), (error) => finish(() => reject(error)));
+        });
+    }
+    #report(error) {
+        this.#failing = true;
+        if (performance.now() - this.#lastLogMs < LOG_EVERY_MS)
+            return;
+        this.#lastLogMs = performance.now();
+        this.#log.error({ err: error }, 'catalog: cannot read from Postgres; the last snapshot stays in use');
+    }
+    #recovered() {
+        if (!this.#failing)
+            return;
+        this.#failing = false;
+        this.#lastLogMs = Number.NEGATIVE_INFINITY;
+        this.#log.warn({ listings: this.#snapshot.size }, 'catalog: reading from Postgres works again');
+    }
+}
+//# sourceMappingURL=catalog.js.map

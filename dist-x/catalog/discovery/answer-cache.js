@@ -1,0 +1,59 @@
+import { chunkAfter } from './order.js';
+/**
+ * Maximum number of cached pages, and of characters in all of them (two bytes each at most: 64 MB). At a bound, the pages used
+ * least recently are dropped.
+ */
+const MAX_PAGES = 256;
+const MAX_CHARACTERS = 32_000_000;
+/** A page from more chunks is not kept when something changes, because to compare them would take long. */
+const MAX_CHUNKS = 16;
+/**
+ * Keeps pages for as long as they are right: until a match changes, or, if the page was made from the order of all listings, until
+ * a listing near the page changes or the counts do. So a change elsewhere in the catalog leaves them as they are.
+ */
+export class AnswerCache {
+    /** In order of use, least recently used first. */
+    #pages = new Map();
+    #characters = 0;
+    /** @param order  that of the query; null if it is sorted by relevance */
+    get(key, matches, order, after) {
+        const page = this.#pages.get(key);
+        if (page === undefined)
+            return undefined;
+        this.#drop(key, page);
+        if (page.version === matches.version)
+            return this.#add(key, page);
+        const isRight = page.countsVersion === matches.countsVersion &&
+            page.chunks !== null &&
+            order !== null &&
+            hasChunks(order, after, page.chunks);
+        // It was right for the new version too, so the next look is short.
+        return isRight ? this.#add(key, { ...page, version: matches.version }) : undefined;
+    }
+    keep(key, page) {
+        const known = this.#pages.get(key);
+        if (known !== undefined)
+            this.#drop(key, known);
+        this.#add(key, page.chunks !== null && page.chunks.length > MAX_CHUNKS ? { ...page, chunks: null } : page);
+        for (const [oldest, dropped] of this.#pages) {
+            if (this.#pages.size <= MAX_PAGES && this.#characters <= MAX_CHARACTERS)
+                return;
+            this.#drop(oldest, dropped);
+        }
+    }
+    #add(key, page) {
+        this.#pages.set(key, page);
+        this.#characters += page.body.length;
+        return page;
+    }
+    #drop(key, page) {
+        this.#pages.delete(key);
+        this.#characters -= page.body.length;
+    }
+}
+/** Whether the order has the same chunks, entry for entry, after the place. */
+function hasChunks(order, after, chunks) {
+    const first = after === null ? 0 : chunkAfter(order.chunks, after, order.sort);
+    return chunks.every((chunk, i) => order.chunks[first + i] === chunk);
+}
+//# sourceMappingURL=answer-cache.js.map

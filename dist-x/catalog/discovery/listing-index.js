@@ -1,0 +1,200 @@
+import { unavailableError } from '../../errors.js';
+import { stepEnd, turns } from '../../platform/turns.js';
+import { digestOf, sortedName } from './entry.js';
+import { keyOfFilter, MATCHES_ALL, matcherOf } from './filter.js';
+import { Matches } from './matches.js';
+import { Order } from './order.js';
+import { Signatures } from './signatures.js';
+import { SORTS } from './sorts.js';
+import { searchedText } from './words.js';
+/** Maximum characters of folded texts that are kept (one or two bytes each). Texts beyond it are folded anew for each search. */
+const MAX_SEARCHED_CHARACTERS = 64_000_000;
+/**
+ * Maximum number of filters whose matches are kept: 17 MB at 100 000 listings. At the bound the one used least recently is
+ * dropped. A change costs each of them 0.05 to 1 µs.
+ */
+const MAX_KEPT_FILTERS = 128;
+/**
+ * Maximum number of filters that wait to be matched with every listing. One is matched at a time, and a common word takes 30 ms
+ * at 100 000 listings. At the bound a new filter gets 503.
+ */
+const MAX_WAITING_FILTERS = 64;
+/** Up to this many changes are taken over at once, so that the gateway that made a change shows it at once: less than 1 ms. */
+const MAX_CHANGES_AT_ONCE = 16;
+/**
+ * All active listings: in the order of each sort, and by filter for the filters that were asked for lately. Follows its source
+ * one listing at a time, in steps of a millisecond, so no change, and no start, holds up calls.
+ */
+export class ListingIndex {
+    #source;
+    #slotOf = new Map();
+    #slots = [];
+    #freeSlots = [];
+    #signatures = new Signatures();
+    #orders = new Map(SORTS.map((sort) => [sort, new Order(sort)]));
+    #everything = new Matches(MATCHES_ALL);
+    /** By filter, least recently used first. */
+    #kept = new Map();
+    /** The filters that are being matched or wait for it. */
+    #filling = new Map();
+    #lastFilling = Promise.resolve();
+    /** Ids of listings that changed since the index read them. */
+    #changed = new Set();
+    #catchingUp = null;
+    #searchedCharacters = 0;
+    #onFault;
+    /** @param onFault  told that a change could not be taken over: the index is wrong from then on, and has to be replaced */
+    constructor(source, onFault) {
+        this.#source = source;
+        this.#onFault = onFault;
+        this.#everything.fill([], stepEnd());
+    }
+    /** The listing or its quality has changed. The index reads it later: before its next answer, at the latest. */
+    changed(id) {
+        this.#changed.add(id);
+        if (this.#catchingUp !== null)
+            return;
+        this.#catchingUp = this.#catchUp();
+        this.#catchingUp.catch(this.#onFault);
+    }
+    /** Resolves when everything that changed before is in the index. Rejects if that failed. */
+    async current() {
+        if (this.#changed.size <= MAX_CHANGES_AT_ONCE)
+            for (const id of this.#changed)
+                this.#take(id);
+        else
+            await this.#catchingUp;
+    }
+    order(sort) {
+        return this.#orders.get(sort);
+    }
+    isEverything(filter) {
+        return keyOfFilter(filter) === EVERYTHING;
+    }
+    /** @param slot  of a match */
+    at(slot) {
+        return this.#slots[slot];
+    }
+    /** The matches of a filter as they are now. They stay right until the next `await`. */
+    async matches(filter) {
+        const key = keyOfFilter(filter);
+        if (key === EVERYTHING)
+            return this.#everything;
+        const filling = this.#filling.get(key);
+        if (filling !== undefined)
+            return filling;
+        const kept = this.#kept.get(key);
+        if (kept !== undefined) {
+            this.#kept.delete(key);
+            this.#kept.set(key, kept);
+            return kept;
+        }
+        if (this.#filling.size >= MAX_WAITING_FILTERS)
+            throw unavailableError();
+        const fill = () => this.#fill(key, filter).finally(() => this.#filling.delete(key));
+        const filled = this.#lastFilling.then(fill, fill);
+        this.#lastFilling = filled;
+        this.#filling.set(key, filled);
+        return filled;
+    }
+    async #fill(key, filter) {
+        const matches = new Matches(matcherOf(filter, this.#signatures));
+        // From here on the changes reach it.
+        this.#kept.set(key, matches);
+        for (const oldest of this.#kept.keys()) {
+            if (this.#kept.size <= MAX_KEPT_FILTERS)
+                break;
+            this.#kept.delete(oldest);
+        }
+        do
+            await turns.next();
+        while (!matches.fill(this.#slots, stepEnd()));
+        return matches;
+    }
+    async #catchUp() {
+        await turns.nextAhead();
+        let isOver = stepEnd();
+        // One pass, which also meets what is added meanwhile. A new pass would begin at what a Set still has of its deleted elements.
+        for (const id of this.#changed) {
+            this.#take(id);
+            if (isOver()) {
+                await turns.nextAhead();
+                isOver = stepEnd();
+            }
+        }
+        this.#catchingUp = null;
+    }
+    #take(id) {
+        this.#changed.delete(id);
+        const slot = this.#slotOf.get(id);
+        const before = slot === undefined ? undefined : this.#slots[slot];
+        const listing = this.#source.get(id);
+        const isListed = listing !== undefined && listing.status === 'active';
+        if (!isListed) {
+            if (before !== undefined)
+                this.#remove(before);
+            return;
+        }
+        const quality = this.#source.qualityOf(id);
+        if (before?.listing === listing && before.quality === quality)
+            return;
+        this.#put(before, this.#entryOf(listing, quality, before));
+    }
+    #entryOf(listing, quality, before) {
+        const digest = digestOf(listing, quality);
+        const isSameText = before?.listing.name === listing.name && before.listing.description === listing.description;
+        if (before !== undefined && isSameText)
+            return { ...before, listing, quality, digest };
+        const slot = before?.slot ?? this.#freeSlots.pop() ?? this.#slots.length;
+        if (before !== undefined)
+            this.#forgetText(before);
+        const searched = searchedText(listing.name, listing.description);
+        return {
+            listing,
+            quality,
+            slot,
+            digest,
+            name: sortedName(listing.name),
+            signature: this.#signatures.add(searched.text),
+            searched: this.#keepText(searched),
+        };
+    }
+    #put(before, after) {
+        const { slot } = after;
+        this.#slotOf.set(after.listing.id, slot);
+        this.#slots[slot] = after;
+        for (const order of this.#orders.values()) {
+            if (before === undefined)
+                order.add(after);
+            else
+                order.replace(before, after);
+        }
+        this.#tellMatches(before, after);
+    }
+    #remove(entry) {
+        this.#slotOf.delete(entry.listing.id);
+        this.#slots[entry.slot] = undefined;
+        for (const order of this.#orders.values())
+            order.remove(entry);
+        this.#tellMatches(entry, undefined);
+        this.#forgetText(entry);
+        this.#freeSlots.push(entry.slot);
+    }
+    #tellMatches(before, after) {
+        this.#everything.change(before, after);
+        for (const matches of this.#kept.values())
+            matches.change(before, after);
+    }
+    #keepText(searched) {
+        if (this.#searchedCharacters + searched.text.length > MAX_SEARCHED_CHARACTERS)
+            return null;
+        this.#searchedCharacters += searched.text.length;
+        return searched;
+    }
+    #forgetText({ signature, searched }) {
+        this.#signatures.remove(signature);
+        this.#searchedCharacters -= searched?.text.length ?? 0;
+    }
+}
+const EVERYTHING = keyOfFilter({ words: [] });
+//# sourceMappingURL=listing-index.js.map

@@ -1,0 +1,103 @@
+/** Words of 32 bits. A text of up to 128 characters has the smallest signature, one of more than 1 024 the largest. */
+const MIN_SIZE = 8;
+const MAX_SIZE = 128;
+/** Signatures per block. The largest block has 128 KiB. */
+const BLOCK = 256;
+/** From here on (CJK radicals), two characters are a gram. */
+const DENSE_SCRIPTS = 0x2e80;
+/** Maximum number of grams that are compared per query. More would hardly exclude more listings. */
+const MAX_QUERY_GRAMS = 24;
+export class Signatures {
+    #tables = new Map();
+    add(text) {
+        let size = MIN_SIZE;
+        while (size < MAX_SIZE && size * 16 < text.length)
+            size *= 2;
+        let table = this.#tables.get(size);
+        if (table === undefined) {
+            table = new Table(size);
+            this.#tables.set(size, table);
+        }
+        return { size, place: table.add(text) };
+    }
+    remove({ size, place }) {
+        this.#tables.get(size)?.remove(place);
+    }
+    /** Whether all of these grams may occur. */
+    mayContain({ size, place }, grams) {
+        return this.#tables.get(size).hasAll(place, grams);
+    }
+}
+/** The grams of words, by hash. Empty if all words are too short to have any. */
+export function gramsOf(words) {
+    const grams = new Set();
+    for (const word of words) {
+        forEachGram(word, (gram) => {
+            if (grams.size < MAX_QUERY_GRAMS)
+                grams.add(gram);
+        });
+    }
+    return [...grams];
+}
+class Table {
+    #size;
+    #mask;
+    #blocks = [];
+    #free = [];
+    #next = 0;
+    constructor(size) {
+        this.#size = size;
+        this.#mask = size * 32 - 1;
+    }
+    add(text) {
+        const place = this.#free.pop() ?? this.#next++;
+        const index = Math.floor(place / BLOCK);
+        if (index === this.#blocks.length)
+            this.#blocks.push(new Uint32Array(BLOCK * this.#size));
+        const block = this.#blocks[index];
+        const begin = (place % BLOCK) * this.#size;
+        block.fill(0, begin, begin + this.#size);
+        forEachGram(text, (gram) => {
+            const bit = gram & this.#mask;
+            const at = begin + (bit >>> 5);
+            block[at] = block[at] | (1 << (bit & 31));
+        });
+        return place;
+    }
+    remove(place) {
+        this.#free.push(place);
+    }
+    hasAll(place, grams) {
+        const block = this.#blocks[Math.floor(place / BLOCK)];
+        const begin = (place % BLOCK) * this.#size;
+        for (let i = 0; i < grams.length; i++) {
+            const bit = grams[i] & this.#mask;
+            if ((block[begin + (bit >>> 5)] & (1 << (bit & 31))) === 0)
+                return false;
+        }
+        return true;
+    }
+}
+/** A gram depends on its own characters only, so the grams of a word are grams of every text in which the word occurs. */
+function forEachGram(text, visit) {
+    for (let i = 0; i + 1 < text.length; i++) {
+        const [a, b] = [text.charCodeAt(i), text.charCodeAt(i + 1)];
+        // No word contains a space.
+        if (a <= 0x20 || b <= 0x20)
+            continue;
+        if (a >= DENSE_SCRIPTS || b >= DENSE_SCRIPTS) {
+            visit(hash(a, b, 0));
+        }
+        else if (i + 2 < text.length) {
+            const c = text.charCodeAt(i + 2);
+            if (c > 0x20 && c < DENSE_SCRIPTS)
+                visit(hash(a, b, c));
+        }
+    }
+}
+function hash(a, b, c) {
+    let h = Math.imul(a, 0x9e3779b1) ^ Math.imul(b, 0x85ebca6b) ^ Math.imul(c, 0xc2b2ae35);
+    h = Math.imul(h ^ (h >>> 15), 0x2c1b3c6d);
+    return (h ^ (h >>> 13)) >>> 0;
+}
+//# sourceMappingURL=signatures.js.map

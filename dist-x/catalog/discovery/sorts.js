@@ -1,0 +1,66 @@
+import { isUuid } from '../../platform/ids.js';
+import { MAX_RANK } from './words.js';
+export const SORTS = ['quality', 'price', 'name', 'newest'];
+/** Maximum length of a cursor. The longest that `cursorAfter` makes is shorter, so a longer one is refused. */
+export const MAX_CURSOR_LENGTH = 1_000;
+function sortValue(entry, sort) {
+    switch (sort) {
+        case 'quality':
+        case 'relevance':
+            return -entry.quality.value;
+        case 'price':
+            return entry.listing.priceMicros;
+        case 'name':
+            return entry.name;
+        case 'newest':
+            return -entry.listing.createdAtMs;
+    }
+}
+/** Negative if the entry comes before the place in this sort, 0 if it is there. */
+export function compareTo(entry, place, sort) {
+    const value = sortValue(entry, sort);
+    if (value !== place.value)
+        return value < place.value ? -1 : 1;
+    const { id } = entry.listing;
+    if (id === place.id)
+        return 0;
+    return id < place.id ? -1 : 1;
+}
+export function compareEntries(a, b, sort) {
+    const [left, right] = [sortValue(a, sort), sortValue(b, sort)];
+    if (left !== right)
+        return left < right ? -1 : 1;
+    return a.listing.id < b.listing.id ? -1 : 1;
+}
+export const placeOf = (entry, sort) => ({
+    value: sortValue(entry, sort),
+    id: entry.listing.id,
+});
+/** A cursor for the page that begins after this entry. Opaque to clients: base64url of `[sort, value, id]`, or with the rank. */
+export function cursorAfter(entry, sort, rank) {
+    const parts = [sort, sortValue(entry, sort), entry.listing.id, ...(sort === 'relevance' ? [rank] : [])];
+    return Buffer.from(JSON.stringify(parts)).toString('base64url');
+}
+/**
+ * The place after which the cursor's page begins, or null when the text is not a cursor of this sort. The listing from which the
+ * cursor was made may have changed or be gone: the cursor marks a place in the order, not a listing.
+ */
+export function parseCursor(cursor, sort) {
+    let parts;
+    try {
+        parts = JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8'));
+    }
+    catch {
+        return null;
+    }
+    if (!Array.isArray(parts) || parts.length !== (sort === 'relevance' ? 4 : 3) || parts[0] !== sort)
+        return null;
+    const [, value, id, rank = 0] = parts;
+    if (typeof id !== 'string' || !isUuid(id))
+        return null;
+    if (!Number.isInteger(rank) || rank < 0 || rank > MAX_RANK)
+        return null;
+    const isRight = sort === 'name' ? typeof value === 'string' : typeof value === 'number';
+    return isRight ? { value: value, id, rank: rank } : null;
+}
+//# sourceMappingURL=sorts.js.map

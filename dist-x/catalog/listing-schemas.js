@@ -1,0 +1,47 @@
+import { list, record, TEXT, TIME, usd } from '../platform/schemas.js';
+// What fields of a listing are made of that are objects themselves.
+const OPERATION_PRICE = record('OperationPrice', { method: TEXT, path: TEXT, tool: TEXT, price: usd('Price of such a call') }, { optional: ['method', 'path', 'tool'], description: 'With method and path, or with the tool of an MCP server' });
+export const NEXT_PRICE = record('NextPrice', {
+    price: usd('Price of a call from then on'),
+    from: TIME,
+    free_calls: { type: 'integer', minimum: 0, description: 'From then on, if it changes' },
+    only_operations: { type: 'boolean', description: 'From then on, if it changes' },
+    operations: list(OPERATION_PRICE, 'All operations from then on, if they change; absent in lists'),
+}, {
+    optional: ['free_calls', 'only_operations', 'operations'],
+    description: 'What calls cost from a time on, if a call may cost more then; absent if nothing is announced',
+});
+export const UPTIME = record('Uptime', {
+    last_24_hours: { type: 'number', minimum: 0, maximum: 100 },
+    last_30_days: { type: 'number', minimum: 0, maximum: 100 },
+}, {
+    optional: ['last_24_hours'],
+    description: 'Percent of health checks that the service answered well; absent if it is not asked',
+});
+const OPERATION_FIELDS = {
+    method: { type: 'string', description: 'GET also stands for HEAD' },
+    path: { type: 'string', description: 'What follows the service id: segments, {name} for one, a last * for the rest' },
+    tool: { type: 'string', description: 'Of an MCP server, in place of method and path' },
+    summary: TEXT,
+    price: usd("Price of such a call, if it is not the listing's"),
+    input: { type: 'object', additionalProperties: true, description: 'JSON Schema of the request; not enforced' },
+    output: { type: 'object', additionalProperties: true, description: 'JSON Schema of the response; not enforced' },
+    example: {
+        type: 'object',
+        description: 'One request and its response',
+        properties: { query: { type: 'object', additionalProperties: true }, body: {}, response: {} },
+    },
+};
+const NOT_ALWAYS = ['method', 'path', 'tool', 'summary', 'input', 'output', 'example'];
+export const OPERATION = record('Operation', OPERATION_FIELDS, { optional: [...NOT_ALWAYS, 'price'] });
+export const PRICED_OPERATION = record('PricedOperation', { ...OPERATION_FIELDS, price: usd('Price of such a call'), price_label: TEXT }, { optional: NOT_ALWAYS });
+export const OPERATION_EXAMPLE = {
+    method: 'POST',
+    path: '/translate',
+    summary: 'Translates a text',
+    price: 0.002,
+    input: { type: 'object', required: ['text', 'to'] },
+    output: { type: 'object' },
+    example: { body: { text: 'hello', to: 'fr' }, response: { text: 'bonjour' } },
+};
+//# sourceMappingURL=listing-schemas.js.map

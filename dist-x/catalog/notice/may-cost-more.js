@@ -1,0 +1,97 @@
+import { parseTerms } from '../operations/operation.js';
+import { parseTemplate } from '../operations/template.js';
+/**
+ * Whether some call may cost more by the second terms than by the first. A call that one of them refuses costs nothing there, and
+ * does not count: a provider may end an operation, or offer a new one, at any time.
+ *
+ * It may say yes although no path exists that would cost more; it never says no wrongly. Each check below closes one way in which the
+ * same call can cost more. At most 200 × 200 templates are compared, which takes a few milliseconds.
+ *
+ * Tested by test/catalog/notice/may-cost-more.test.ts, against the prices that calls really have.
+ */
+export function mayCostMore(before, after) {
+    if (after.priceMicros > before.priceMicros || after.freeCalls < before.freeCalls)
+        return true;
+    const was = entriesOf(before);
+    const is = entriesOf(after);
+    return (losesFreeCalls(before, after, was, is) ||
+        fallsToListingPrice(before, after, was, is) ||
+        is.some((entry) => costsMoreThanBefore(entry, before, was)) ||
+        was.some((entry) => isReplacedByDearer(entry, is)));
+}
+/**
+ * Free calls serve no operation that costs more than the listing. So a lower price of the listing can take them from an operation, unless that
+ * cost more before, too, and no call of an operation that is gone becomes one of it.
+ */
+function losesFreeCalls(before, after, was, is) {
+    if (before.freeCalls === 0 || after.priceMicros >= before.priceMicros)
+        return false;
+    const left = new Set(is.map(({ key }) => key));
+    const gone = was.filter(({ key }) => !left.has(key));
+    return is.some((entry) => {
+        if (entry.priceMicros <= after.priceMicros)
+            return false;
+        const known = was.find(({ key }) => key === entry.key);
+        const hadNone = known !== undefined && known.priceMicros > before.priceMicros;
+        return !hadNone || gone.some((other) => mayMatchTheSame(entry, other));
+    });
+}
+/**
+ * Without `only_operations`, a call costs the listing's price if no operation matches it, or if a service might read its path as one
+ * that none matches. The first concerns operations that are gone, the second all of them, if there was `only_operations` before.
+ */
+function fallsToListingPrice(before, after, was, is) {
+    if (after.onlyOperations)
+        return false;
+    const left = new Set(is.map(({ key }) => key));
+    return was.some(({ key, priceMicros }) => after.priceMicros > priceMicros && (before.onlyOperations || !left.has(key)));
+}
+/** The operation costs more than it did; or it is new, and its calls were served for less by another one or as any call. */
+function costsMoreThanBefore(entry, before, was) {
+    const known = was.find(({ key }) => key === entry.key);
+    if (known !== undefined)
+        return entry.priceMicros > known.priceMicros;
+    if (!before.onlyOperations && entry.priceMicros > before.priceMicros)
+        return true;
+    return was.some((other) => entry.priceMicros > other.priceMicros && mayMatchTheSame(entry, other));
+}
+/** The operation is gone, and one that costs more may match its calls now. */
+function isReplacedByDearer(gone, is) {
+    if (is.some(({ key }) => key === gone.key))
+        return false;
+    return is.some((entry) => entry.priceMicros > gone.priceMicros && mayMatchTheSame(entry, gone));
+}
+function mayMatchTheSame(a, b) {
+    if (a.method !== b.method)
+        return false;
+    for (let i = 0;; i++) {
+        const [x, y] = [a.segments[i], b.segments[i]];
+        if (x === undefined && y === undefined)
+            return true;
+        if (x?.kind === 'rest' || y?.kind === 'rest')
+            return true;
+        if (x === undefined || y === undefined)
+            return false;
+        if (x.kind === 'literal' && y.kind === 'literal' && x.text !== y.text)
+            return false;
+    }
+}
+function entriesOf({ operationTerms, priceMicros }) {
+    if (operationTerms === null)
+        return [];
+    return parseTerms(operationTerms).map((term) => entryOf(term, priceMicros));
+}
+function entryOf(term, listingPrice) {
+    if (term.length === 2) {
+        const [tool, price] = term;
+        const segments = [{ kind: 'literal', text: tool }];
+        return { key: tool, method: '', segments, priceMicros: price ?? listingPrice };
+    }
+    const [method, path, price] = term;
+    const parsed = parseTemplate(path);
+    if ('fault' in parsed)
+        throw new Error(`stored operation with a bad path: ${parsed.fault}`);
+    const key = `${method} ${path.replaceAll(/\{[^}]*\}/g, '{}')}`;
+    return { key, method, segments: parsed.segments, priceMicros: price ?? listingPrice };
+}
+//# sourceMappingURL=may-cost-more.js.map

@@ -1,0 +1,95 @@
+import { Validator } from '@seriousme/openapi-schema-validator';
+import { DocumentFault } from './document-fault.js';
+import { isObject, quoted } from './json.js';
+/** Maximum depth of a document. The validator is recursive; real documents have 15 to 30 levels. */
+const MAX_DOCUMENT_DEPTH = 100;
+/** Maximum values in a document, which bounds the memory of reading it. A real one of 2 MiB has about 100 000. */
+const MAX_VALUES = 400_000;
+/**
+ * Parses a document and checks it by the official schema of its version.
+ *
+ * @throws DocumentFault
+ */
+export async function readDocument(bytes) {
+    const value = parse(bytes);
+    if (!isObject(value))
+        throw new DocumentFault('body: must be an OpenAPI document, which is a JSON object.');
+    refuseOtherVersions(value);
+    refuseUnbounded(value);
+    await validate(value);
+    return value;
+}
+export const isVersion30 = ({ openapi }) => openapi.startsWith('3.0.');
+function parse(bytes) {
+    let text;
+    try {
+        text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    }
+    catch {
+        throw new DocumentFault('The body is not valid UTF-8.', { isJson: false });
+    }
+    try {
+        return JSON.parse(text);
+    }
+    catch {
+        const isYaml = /^(?:---|%YAML|["']?(?:openapi|swagger|info|paths)["']?[ \t]*:)/m.test(text.slice(0, 4_096));
+        const message = isYaml
+            ? 'The body looks like YAML. Convert the document to JSON and send that.'
+            : 'The body is not valid JSON.';
+        throw new DocumentFault(message, { isJson: false });
+    }
+}
+function refuseOtherVersions(document) {
+    if (document.swagger !== undefined) {
+        throw new DocumentFault('swagger: is Swagger 2.0. Convert the document to OpenAPI 3.0 or 3.1 and send that.');
+    }
+    if (typeof document.openapi === 'string' && /^3\.[01]\.\d{1,3}$/.test(document.openapi))
+        return;
+    throw new DocumentFault('openapi: must be a version of OpenAPI 3.0 or 3.1, such as "3.1.0".');
+}
+function refuseUnbounded(document) {
+    let values = 0;
+    // A loop and not a recursion: the caller chooses how deep the document is.
+    const left = [[document, 0]];
+    for (let next = left.pop(); next !== undefined; next = left.pop()) {
+        const [value, depth] = next;
+        if (++values > MAX_VALUES)
+            throw new DocumentFault(`body: must have at most ${MAX_VALUES} values.`);
+        if (typeof value !== 'object' || value === null)
+            continue;
+        if (depth >= MAX_DOCUMENT_DEPTH) {
+            throw new DocumentFault(`body: must not be nested deeper than ${MAX_DOCUMENT_DEPTH} levels.`);
+        }
+        // Programs that copy an object with this key, ours or a buyer's, would set the prototype of the copy.
+        if (Object.hasOwn(value, '__proto__'))
+            throw new DocumentFault('body: must not have the key __proto__.');
+        for (const child of Object.values(value))
+            left.push([child, depth + 1]);
+    }
+}
+/** It compiles the schema of a version when it first needs it. */
+const VALIDATOR = new Validator();
+/**
+ * The validator gets an object, never text: of a text without a line break it would take the name of a file. It has no code that
+ * opens a connection.
+ */
+async function validate(document) {
+    const { errors } = await VALIDATOR.validate(document);
+    // A text says that some reference leads nowhere or out of the document. That concerns only the operations that use it, and they
+    // are told when they are mapped.
+    if (!Array.isArray(errors))
+        return;
+    // Where the schema has alternatives, each of them has an error. The one deepest in the document says most.
+    const depthOf = (path) => path.split('/').length;
+    const [first, ...others] = errors.filter(({ params }) => params.missingProperty !== '$ref');
+    if (first === undefined)
+        throw new DocumentFault('body: is not valid OpenAPI.');
+    const deepest = others.reduce((a, b) => (depthOf(b.instancePath) > depthOf(a.instancePath) ? b : a), first);
+    const place = deepest.instancePath === '' ? 'body' : quoted(deepest.instancePath.slice(1));
+    const { allowedValues, additionalProperty, unevaluatedProperty } = deepest.params;
+    const what = Array.isArray(allowedValues) ? `must be one of ${allowedValues.join(', ')}` : deepest.message;
+    const name = deepest.propertyName ?? additionalProperty ?? unevaluatedProperty;
+    const which = typeof name === 'string' ? ` (${quoted(name)})` : '';
+    throw new DocumentFault(`${place}: is not valid OpenAPI ${document.openapi}: ${what}${which}.`);
+}
+//# sourceMappingURL=document.js.map

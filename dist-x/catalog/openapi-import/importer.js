@@ -1,0 +1,74 @@
+import { Worker } from 'node:worker_threads';
+import { DocumentFault } from './document-fault.js';
+/** Maximum bytes of a document. Those of large services have 1 to 2 MiB once they are written without line breaks. */
+export const MAX_DOCUMENT_BYTES = 2_097_152;
+/**
+ * Maximum time of one import. A page must be ready after 5 s, and storing takes some of them. A real document of 1.8 MiB took
+ * 1.0 s on a machine with three times the work that it could do.
+ */
+const DEADLINE_MS = 3_000;
+/** Maximum heap of the thread. Documents with as many values as are allowed (`MAX_VALUES`) took 160 MB. */
+const MAX_HEAP_MB = 256;
+/** Another document is being read. */
+export class ImporterBusy extends Error {
+}
+/**
+ * Makes operations of OpenAPI documents, each in a thread of its own that is bounded in time and memory. One at a time: a second
+ * thread would take a second core from the calls.
+ */
+export class OpenApiImporter {
+    #workerFile;
+    #deadlineMs;
+    #busy = false;
+    constructor({ workerFile = () => new URL('./worker.js', import.meta.url), deadlineMs = DEADLINE_MS, } = {}) {
+        this.#workerFile = workerFile;
+        this.#deadlineMs = deadlineMs;
+    }
+    /**
+     * @param bytes    of the document, as they came
+     * @throws DocumentFault  for its author
+     * @throws ImporterBusy
+     */
+    async import(bytes, listing) {
+        if (this.#busy)
+            throw new ImporterBusy();
+        this.#busy = true;
+        let worker;
+        try {
+            worker = this.#start();
+            worker.postMessage({ bytes, listing });
+            const answer = await this.#answerOf(worker);
+            if ('imported' in answer)
+                return answer.imported;
+            throw new DocumentFault(answer.fault.message, answer.fault);
+        }
+        finally {
+            await worker?.terminate();
+            this.#busy = false;
+        }
+    }
+    #start() {
+        return new Worker(this.#workerFile(), {
+            // It needs no settings, and those of the gateway contain secrets.
+            env: {},
+            execArgv: [],
+            resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
+        });
+    }
+    #answerOf(worker) {
+        return new Promise((resolve, reject) => {
+            const timer = setTimeout(() => reject(tooSlow(this.#deadlineMs)), this.#deadlineMs);
+            worker.once('message', (answer) => {
+                clearTimeout(timer);
+                resolve(answer);
+            });
+            worker.once('error', (error) => {
+                clearTimeout(timer);
+                const isTooBig = error.code === 'ERR_WORKER_OUT_OF_MEMORY';
+                reject(isTooBig ? new DocumentFault('body: needs more memory to be read than an import may have.') : error);
+            });
+        });
+    }
+}
+const tooSlow = (deadlineMs) => new DocumentFault(`body: could not be read within ${deadlineMs / 1_000} s. Send a smaller document, or try again when the gateway is less busy.`);
+//# sourceMappingURL=importer.js.map

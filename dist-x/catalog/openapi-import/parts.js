@@ -1,0 +1,145 @@
+import { isObject, listOf, objectOf, quoted } from './json.js';
+import { SchemaCopier, TooLarge } from './schemas.js';
+/** Maximum characters of one part. 16 384 are about 4 000 tokens of a language model. */
+const MAX_PART_LENGTH = 16_384;
+export function mediaOf(content) {
+    const all = Object.entries(objectOf(content)).map(([type, media]) => ({
+        type,
+        isJson: /^(?:application|text)\/(?:[^;\s]+\+)?json\b/i.test(type),
+        media: objectOf(media),
+    }));
+    return all.find(({ isJson }) => isJson) ?? all[0] ?? null;
+}
+export function partsOf(sources) {
+    const making = (make) => (maxReferences) => {
+        const { references, is30 } = sources;
+        const copier = new SchemaCopier({ references, is30, maxReferences, maxLength: MAX_PART_LENGTH });
+        try {
+            const value = make(copier);
+            return value === null ? null : { value, notes: [...copier.notes] };
+        }
+        catch (error) {
+            if (error instanceof TooLarge)
+                return 'too_large';
+            throw error;
+        }
+    };
+    return {
+        input: making((copier) => inputOf(sources, copier)),
+        output: making((copier) => {
+            const media = mediaOf(sources.response?.content);
+            const isTold = media !== null && (!media.isJson || media.media.schema !== undefined);
+            return isTold ? contentSchema(media, copier) : null;
+        }),
+        example: making((copier) => exampleOf(sources, copier)),
+    };
+}
+/** The groups of an operation's input, in the order in which they are told. */
+const GROUPS = [
+    ['path', 'path'],
+    ['query', 'query'],
+    ['headers', 'header'],
+];
+/** `{type: 'object', properties: {path?, query?, headers?, body?}, required}`: the shape that docs/api.md describes. */
+function inputOf(sources, copier) {
+    const properties = [];
+    const required = [];
+    for (const [group, place] of GROUPS) {
+        const members = sources.parameters.filter((parameter) => parameter.in === place);
+        const missing = place === 'path' ? undeclared(sources, members) : [];
+        if (members.length + missing.length === 0)
+            continue;
+        const all = [...missing, ...members];
+        const isNeeded = (parameter) => place === 'path' || parameter.required === true;
+        const nameOf = (parameter) => copier.copyData(inTemplate(parameter, sources));
+        const names = all.filter(isNeeded).map(nameOf);
+        const schemas = all.map((parameter) => [nameOf(parameter), parameterSchema(parameter, copier)]);
+        if (names.length > 0)
+            required.push(group);
+        properties.push([group, objectSchema(Object.fromEntries(schemas), names)]);
+    }
+    const media = mediaOf(sources.body?.content);
+    if (media !== null) {
+        properties.push(['body', contentSchema(media, copier)]);
+        if (sources.body?.required === true)
+            required.push('body');
+    }
+    return properties.length === 0 ? null : objectSchema(Object.fromEntries(properties), required);
+}
+const objectSchema = (properties, required) => ({
+    type: 'object',
+    properties,
+    ...(required.length === 0 ? {} : { required }),
+});
+/** Parameters that the path has and the document does not describe. */
+const undeclared = ({ pathNames }, declared) => [...pathNames.keys()]
+    .filter((name) => !declared.some((parameter) => parameter.name === name))
+    .map((name) => ({ name, in: 'path', schema: { type: 'string' } }));
+/** A parameter's name; the template may have another one than the document. */
+function inTemplate(parameter, { pathNames }) {
+    const name = String(parameter.name);
+    return parameter.in === 'path' ? (pathNames.get(name) ?? name) : name;
+}
+function parameterSchema(parameter, copier) {
+    const media = mediaOf(parameter.content);
+    const schema = copier.copy(parameter.schema ?? media?.media.schema ?? {});
+    const told = isObject(schema) ? schema : {};
+    const text = typeof parameter.description === 'string' ? parameter.description : told.description;
+    const description = [text, styleOf(parameter, told, media)].filter((part) => part !== undefined).join(' ');
+    return description === '' ? schema : { ...told, description: copier.copyData(description) };
+}
+/** How a value that is a list or an object is written, where that is not what a client would do without being told. */
+function styleOf({ in: place, style, explode }, schema, media) {
+    if (media !== null)
+        return `Written as ${quoted(media.type)}.`;
+    if (style === 'deepObject')
+        return 'Written as name[key]=value.';
+    if (place !== 'query' || schema.type !== 'array')
+        return undefined;
+    if (style === 'spaceDelimited')
+        return 'Values are separated by spaces.';
+    if (style === 'pipeDelimited')
+        return 'Values are separated by |.';
+    return explode === false ? 'Values are separated by commas.' : 'Repeated for each value.';
+}
+/** The schema of a body. A body that is not JSON is described by its type, beside what the document says of its fields. */
+function contentSchema({ type, isJson, media }, copier) {
+    const schema = media.schema === undefined ? {} : copier.copy(media.schema);
+    if (isJson)
+        return schema;
+    const isPlain = !isObject(schema) || Object.keys(schema).length === 0;
+    return { ...(isPlain ? { type: 'string' } : schema), contentMediaType: copier.copyData(type) };
+}
+function exampleOf(sources, copier) {
+    const query = sources.parameters
+        .filter((parameter) => parameter.in === 'query')
+        .map((parameter) => [String(parameter.name), exampleIn(parameter, sources)])
+        .filter(([, value]) => value !== undefined);
+    const body = exampleOfContent(sources.body, sources);
+    const response = exampleOfContent(sources.response, sources);
+    const example = {
+        ...(query.length === 0 ? {} : { query: copier.copyData(Object.fromEntries(query)) }),
+        ...(body === undefined ? {} : { body: copier.copyData(body) }),
+        ...(response === undefined ? {} : { response: copier.copyData(response) }),
+    };
+    return Object.keys(example).length === 0 ? null : example;
+}
+function exampleOfContent(holder, sources) {
+    const media = mediaOf(holder?.content);
+    return media === null ? undefined : exampleIn(media.media, sources);
+}
+/** The example of a media type or a parameter: its own, the first of several, or that of its schema. */
+function exampleIn(holder, { references }) {
+    if (holder.example !== undefined)
+        return holder.example;
+    for (const example of Object.values(objectOf(holder.examples))) {
+        const found = references.follow(example);
+        if ('object' in found && found.object.value !== undefined)
+            return found.object.value;
+    }
+    if (holder.schema === undefined)
+        return undefined;
+    const schema = references.follow(holder.schema);
+    return 'fault' in schema ? undefined : (schema.object.example ?? listOf(schema.object.examples)[0]);
+}
+//# sourceMappingURL=parts.js.map

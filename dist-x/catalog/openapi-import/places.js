@@ -1,0 +1,114 @@
+import { parseTemplate } from '../operations/template.js';
+import { listOf, objectOf, quoted, storableText } from './json.js';
+/** Maximum characters of a name in a template. */
+const MAX_NAME_LENGTH = 50;
+const NO_SERVERS = [];
+/**
+ * Turns the paths of a document into templates relative to the listing's endpoint. The document's path is the path of its server,
+ * then that of the operation; what lies within the endpoint's path loses that prefix, and what lies outside of it cannot be reached
+ * through the gateway. A document whose server has no path, and none of whose paths lies within the endpoint's, does not know
+ * where it is served: its paths are taken to be relative to the endpoint.
+ */
+export class Places {
+    #document;
+    #origin;
+    /** Path of the endpoint without a slash at its end, as the upstream client reads it. */
+    #base;
+    #tellsPrefix;
+    /** What was found in a list of servers, which most operations share. */
+    #servers = new Map();
+    constructor(document, endpoint) {
+        const url = new URL(endpoint);
+        this.#document = document;
+        this.#origin = url.origin;
+        this.#base = url.pathname.replace(/\/+$/, '');
+        this.#tellsPrefix = Object.keys(objectOf(document.paths)).some((path) => this.#isWithin(path));
+    }
+    locate(path, item, operation) {
+        const server = this.#serverOf(operation, item, this.#document);
+        const template = toTemplate(path);
+        if ('reason' in template)
+            return template;
+        const isRelative = server.path === '' && !server.isEndpoints && !this.#tellsPrefix;
+        const whole = isRelative ? this.#base + template.path : server.path + template.path;
+        if (!this.#isWithin(whole)) {
+            return {
+                reason: `its path is ${quoted(whole)}, with the path of the document's server, and lies outside of the endpoint's path ${quoted(this.#base)}`,
+            };
+        }
+        const relative = whole.slice(this.#base.length) || '/';
+        const parsed = parseTemplate(relative);
+        return 'fault' in parsed ? { reason: `its path ${parsed.fault}` } : { path: relative, names: template.names };
+    }
+    #isWithin(path) {
+        return path === this.#base || path.startsWith(`${this.#base}/`);
+    }
+    /** Of the servers that the innermost of these objects names, the one at the endpoint's origin, or else the first. */
+    #serverOf(...levels) {
+        const named = levels.map(({ servers }) => listOf(servers)).find((servers) => servers.length > 0) ?? NO_SERVERS;
+        let server = this.#servers.get(named);
+        if (server === undefined) {
+            const all = named.map((one) => this.#readServer(objectOf(one))).filter((one) => one !== null);
+            server = all.find(({ isEndpoints }) => isEndpoints) ?? all[0] ?? { path: '', isEndpoints: false };
+            this.#servers.set(named, server);
+        }
+        return server;
+    }
+    #readServer({ url, variables }) {
+        if (typeof url !== 'string')
+            return null;
+        const values = new Map(Object.entries(objectOf(variables)).map(([name, value]) => [name, objectOf(value).default]));
+        const text = url.replace(/\{([^{}]{1,100})\}/g, (whole, name) => String(values.get(name) ?? whole));
+        const isAbsolute = /^https?:\/\//i.test(text);
+        try {
+            const { origin, pathname } = new URL(text, isAbsolute ? undefined : `${this.#origin}/`);
+            return { path: pathname.replace(/\/+$/, ''), isEndpoints: isAbsolute && origin === this.#origin };
+        }
+        catch {
+            // A URL with a variable that has no value names no server.
+            return null;
+        }
+    }
+}
+/** '/users/{user-id}' → '/users/{user_id}', with the names that changed. */
+function toTemplate(path) {
+    const names = new Map();
+    const segments = [];
+    for (const segment of storableText(path).split('/')) {
+        const name = /^\{([^{}*+?]+)\}$/.exec(segment)?.[1];
+        if (name !== undefined) {
+            if (names.has(name))
+                return { reason: `its path has ${quoted(segment)} twice` };
+            names.set(name, nameFor(name, new Set(names.values())));
+            segments.push(`{${names.get(name)}}`);
+        }
+        else if (/[{}]/.test(segment)) {
+            return { reason: `its path has ${quoted(segment)}; the gateway knows {name} only for a whole segment` };
+        }
+        else if (segment === '*') {
+            return {
+                reason: 'its path has *, which is an ordinary character in OpenAPI and stands for the rest of a path here',
+            };
+        }
+        else
+            segments.push(segment.replace(/[^\0-\x7f]+/gu, encodeURIComponent));
+    }
+    return { path: segments.join('/'), names };
+}
+/** A name that a template may have; those of OpenAPI may have any characters. */
+function nameFor(name, taken) {
+    const plain = name
+        .replace(/[^A-Za-z0-9_]/g, '_')
+        .replace(/^(?=\d)/, '_')
+        .replace(/^__proto__$/, 'proto');
+    const base = plain.slice(0, MAX_NAME_LENGTH);
+    if (!taken.has(base))
+        return base;
+    // A template has at most 32 segments, so a free number comes soon.
+    for (let i = 2;; i++) {
+        const numbered = `${plain.slice(0, MAX_NAME_LENGTH - 10)}_${i}`;
+        if (!taken.has(numbered))
+            return numbered;
+    }
+}
+//# sourceMappingURL=places.js.map

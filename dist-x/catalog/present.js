@@ -1,0 +1,52 @@
+import { microsToUsd, usdToMicros } from '../platform/money.js';
+import { priceLabel } from './labels.js';
+import { CALLABLE, FOUND, VIEWS, writeListing } from './listing-fields.js';
+/**
+ * A listing as an agent needs it to make a call: with the whole description, and the operations, each with the price that a call of
+ * it has.
+ */
+export function agentItem({ operations = [], ...shown }) {
+    const priced = operations.map((operation) => pricedOperation(operation, shown.listing, shown.language));
+    return { ...writeListing(CALLABLE.names, shown), operations: priced };
+}
+function pricedOperation(operation, { priceMicros }, language) {
+    const micros = operation.price === undefined ? priceMicros : usdToMicros(operation.price);
+    return { ...operation, price: microsToUsd(micros), price_label: priceLabel(micros, language) };
+}
+/** A listing as /services shows it. @param by  those who may change it see it as `owner` */
+export const fullItem = (by, shown) => writeListing(VIEWS[by].names, shown);
+/** Of what a search shows of a service, only the labels depend on the language. They are kept with the numbers that they tell. */
+const TERMS = ['price_label', 'free_calls', 'free_calls_label'];
+const HEAD = FOUND.names.slice(0, FOUND.names.indexOf('price_label'));
+const TAIL = FOUND.names.slice(FOUND.names.indexOf('free_calls_label') + 1);
+/** Maximum number of price and free-call combinations whose labels are cached per language; at the bound, all are dropped. */
+const MAX_TERMS = 10_000;
+/**
+ * Writes services of /discover as JSON text. Labels are cached by language, price and number of free calls, because many listings
+ * share them.
+ */
+export class DiscoverWriter {
+    #terms = new Map();
+    write(listing, quality, language) {
+        const shown = { listing, quality, language, isShort: true };
+        const head = JSON.stringify(writeListing(HEAD, shown)).slice(0, -1);
+        const tail = JSON.stringify(writeListing(TAIL, shown)).slice(1);
+        return `${head},${this.#termsOf(shown)},${tail}`;
+    }
+    #termsOf(shown) {
+        const { listing, language } = shown;
+        let kept = this.#terms.get(language);
+        if (kept === undefined || kept.size >= MAX_TERMS) {
+            kept = new Map();
+            this.#terms.set(language, kept);
+        }
+        const key = `${listing.priceMicros} ${listing.freeCalls}`;
+        let text = kept.get(key);
+        if (text === undefined) {
+            text = JSON.stringify(writeListing(TERMS, shown)).slice(1, -1);
+            kept.set(key, text);
+        }
+        return text;
+    }
+}
+//# sourceMappingURL=present.js.map

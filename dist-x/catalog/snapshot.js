@@ -1,0 +1,126 @@
+import { stepEnd, turns } from '../platform/turns.js';
+import { Buckets } from './buckets.js';
+import { isSameNext } from './notice/terms.js';
+/** Maximum number of removals in each of two generations. At the bound a new one begins, and the older of the two is forgotten. */
+const MAX_REMOVALS = 10_000;
+/**
+ * All listings by id, except removed ones and those of suspended accounts. Readings of a row may arrive late and out of order (a
+ * change made by this gateway overtakes a reply of the database). The newest reading wins, in whatever order they arrive.
+ *
+ *     put(v1)  put(v3)  put(v2) ─► v2 is ignored
+ *     put(removed v4)   put(v3) ─► v3 is ignored: a removal is remembered for one to two full readings
+ */
+export class Snapshot {
+    #listings = new Map();
+    /** Id → version of its removal. `#removals`: since the last full reading; `#olderRemovals`: between the last two. */
+    #removals = new Map();
+    #olderRemovals = new Map();
+    #buckets = new Buckets();
+    #onChange;
+    /**
+     * Ids put since the current reading began, from its pages or from messages. `finish` must keep a listing that was added while
+     * the reading ran: the reading may have been past the listing's place already.
+     */
+    #touched = null;
+    /** @param onChange  told the id of each listing that is added, replaced or dropped */
+    constructor(onChange = () => { }) {
+        this.#onChange = onChange;
+    }
+    get size() {
+        return this.#listings.size;
+    }
+    get(id) {
+        return this.#listings.get(id);
+    }
+    values() {
+        return this.#listings.values();
+    }
+    /** Takes one reading of a row, with any status. Ignores it when a newer reading of the row is known. */
+    put(listing) {
+        const { id, updatedAtMicros } = listing;
+        this.#touched?.add(id);
+        const known = this.#listings.get(id);
+        if (known !== undefined && known.updatedAtMicros > updatedAtMicros)
+            return;
+        const removal = this.#removals.get(id) ?? this.#olderRemovals.get(id);
+        if (removal !== undefined && removal >= updatedAtMicros)
+            return;
+        const isRemoved = listing.status === 'removed';
+        if (isRemoved || listing.isSuspended) {
+            // A removal is for good. A listing of a suspended account is absent only until a reading says that the account is
+            // resumed. That reading may have the same version (hence − 1): resuming an account by hand in the database does not
+            // change its listings.
+            this.#remember(id, isRemoved ? updatedAtMicros : updatedAtMicros - 1);
+            this.#drop(id);
+        }
+        else if (known === undefined || !isSame(known, listing)) {
+            // An equal reading keeps the old object, so that caches by that object stay valid.
+            if (known !== undefined)
+                this.#buckets.remove(known);
+            this.#listings.set(id, listing);
+            this.#buckets.add(listing);
+            this.#onChange(id);
+        }
+    }
+    #drop(id) {
+        const listing = this.#listings.get(id);
+        if (listing === undefined)
+            return;
+        this.#listings.delete(id);
+        this.#buckets.remove(listing);
+        this.#onChange(id);
+    }
+    /** The buckets that Postgres has otherwise than the snapshot. @param sums  what `selectBucketSums` gives */
+    differing(sums) {
+        return this.#buckets.differing(sums);
+    }
+    /**
+     * A reading of all listings, or of those in some buckets, in several pages; only one may be under way. `page` takes the listings of
+     * a page. `finish` drops all listings of the buckets that were not put since the reading began, neither by a page nor
+     * otherwise. Without `finish` nothing is dropped. Both work in steps of a millisecond.
+     *
+     * @param buckets  null: all
+     */
+    beginReading(buckets) {
+        const touched = new Set();
+        this.#touched = touched;
+        return {
+            page: (listings) => inSteps(listings, (listing) => this.put(listing)),
+            finish: async () => {
+                for (const bucket of buckets ?? this.#buckets.names()) {
+                    await inSteps(this.#buckets.idsOf(bucket), (id) => {
+                        if (!touched.has(id))
+                            this.#drop(id);
+                    });
+                }
+                this.#touched = null;
+                this.#turnGeneration();
+            },
+        };
+    }
+    #remember(id, version) {
+        if (this.#removals.size >= MAX_REMOVALS)
+            this.#turnGeneration();
+        this.#removals.set(id, version);
+    }
+    #turnGeneration() {
+        this.#olderRemovals = this.#removals;
+        this.#removals = new Map();
+    }
+}
+function isSame(a, b) {
+    for (const field of Object.keys(a)) {
+        if (field !== 'next' && a[field] !== b[field])
+            return false;
+    }
+    return isSameNext(a.next, b.next);
+}
+/** At least one turn of the event loop passes before the first step. */
+async function inSteps(items, work) {
+    for (let i = 0; i < items.length;) {
+        await turns.nextAhead();
+        for (const isOver = stepEnd(); i < items.length && !isOver();)
+            work(items[i++]);
+    }
+}
+//# sourceMappingURL=snapshot.js.map

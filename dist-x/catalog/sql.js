@@ -1,0 +1,268 @@
+import { uuidv7 } from '../platform/ids.js';
+import { nextColumns, nextOf, termsAssignments } from './notice/notice-sql.js';
+import { withNextTerms } from './notice/terms.js';
+/** Channel on which every change of a listing is announced, in the transaction of the change. The payload is the service id. */
+export const CHANNEL = 'tollgate_services';
+/** The last byte of the id, as `bucketOf` has it. A number, because Postgres sorts the rows by it, and texts took twice as long. */
+const bucket = (sql) => sql `get_byte(uuid_send(id), 15)`;
+/** 40 bits, so that the sum of a bucket's thousands is exact in a bigint and, modulo 2^48, in a JavaScript number. */
+const rowHash = (sql) => sql `(hashtextextended(concat(id, xmin), 0) & 1099511627775)`;
+/** @param hash  what `rowHash` gives; a statement that has no xmin at hand gives another number */
+const columns = (sql, hash = rowHash(sql)) => sql `
+  id, provider_id, name, description, endpoint, price, free_calls, category, timeout_seconds, idle_seconds, protocol,
+  only_operations, operation_terms, docs_url, health_path, upstream_headers, signing_keys, forward_headers, status,
+  created_at,
+  (SELECT a.status <> 'active' FROM accounts a WHERE a.id = provider_id) AS is_suspended,
+  (extract(epoch FROM updated_at) * 1000000)::bigint AS version, ${hash} AS row_hash,
+  ${nextColumns(sql)}`;
+function toListing(row) {
+    const listing = {
+        id: row.id,
+        providerId: row.provider_id,
+        name: row.name,
+        description: row.description,
+        endpoint: row.endpoint,
+        priceMicros: row.price,
+        freeCalls: row.free_calls,
+        category: row.category,
+        timeoutSeconds: row.timeout_seconds,
+        idleSeconds: row.idle_seconds,
+        protocol: row.protocol,
+        onlyOperations: row.only_operations,
+        operationTerms: row.operation_terms,
+        next: nextOf(row),
+        termsFromMs: null,
+        docsUrl: row.docs_url,
+        healthPath: row.health_path,
+        upstreamHeaders: row.upstream_headers,
+        signingKeys: row.signing_keys,
+        forwardHeaders: row.forward_headers,
+        status: row.status,
+        isSuspended: row.is_suspended,
+        createdAtMs: row.created_at.getTime(),
+        updatedAtMicros: row.version,
+        rowHash: row.row_hash,
+    };
+    return row.next_counts ? withNextTerms(listing) : listing;
+}
+const firstListing = (rows) => (rows[0] === undefined ? null : toListing(rows[0]));
+/**
+ * Reads a listing after it was written. A statement that writes a listing may have to wait for the suspension or resumption of
+ * its account, and even then sees the account as it was before. A new statement sees listing and account as they are now.
+ */
+const readAgain = async (sql, written) => written[0] === undefined ? null : selectListing(sql, written[0].id);
+/** Adds a listing with status `active`, and announces it. Makes the id, unless the caller had to know it before. */
+export async function insertListing(sql, listing) {
+    const added = await sql `
+    WITH added AS (
+      INSERT INTO services (id, provider_id, name, description, endpoint, price, free_calls, category, timeout_seconds,
+                            idle_seconds, protocol, only_operations, operations, operation_terms, max_operation_price,
+                            docs_url, health_path, upstream_headers, signing_keys, forward_headers)
+      VALUES (${listing.id ?? uuidv7()}, ${listing.providerId}, ${listing.name}, ${listing.description},
+              ${listing.endpoint}, ${listing.priceMicros}, ${listing.freeCalls}, ${listing.category},
+              ${listing.timeoutSeconds}, ${listing.idleSeconds}, ${listing.protocol}, ${listing.onlyOperations},
+              ${listing.operations?.json ?? null}::text::json, ${listing.operations?.terms ?? null},
+              ${listing.operations?.maxPriceMicros ?? null}, ${listing.docsUrl}, ${listing.healthPath},
+              ${listing.upstreamHeaders}, ${listing.signingKeys}, ${listing.forwardHeaders})
+      RETURNING id)
+    SELECT id, pg_notify(${CHANNEL}, id::text) FROM added`;
+    return (await readAgain(sql, added));
+}
+const inScope = (sql, scope) => (scope === 'any' ? sql `` : sql `AND provider_id = ${scope.providerId}`);
+const hasVersion = (sql, version) => version === undefined ? sql `` : sql `AND (extract(epoch FROM updated_at) * 1000000)::bigint = ${version}`;
+/** The next `updated_at` of a row: later than its present value even if the clock was set back. Evaluated with the row locked. */
+const nextVersion = (sql) => sql `greatest(clock_timestamp(), updated_at + interval '1 microsecond')`;
+/**
+ * Changes the given fields of a listing that is not removed, and announces it. If a call may cost more then, all that decides what
+ * calls cost counts only after the notice; the other fields count at once.
+ *
+ * @param sql     a transaction, or a pool, in which case this makes a transaction of its own where it needs one
+ * @param patch   must have at least one field
+ * @param version the listing's `updatedAtMicros` on which the change is based; absent: any
+ * @param noticeSeconds 0: everything counts at once
+ * @returns the listing as it is now, or null when there is none with this id in scope, or it has another version
+ */
+export async function updateListing(sql, id, patch, scope, { version, noticeSeconds = 0 } = {}) {
+    const { name, description, endpoint, category, timeoutSeconds, status, ...more } = patch;
+    const { idleSeconds, docsUrl, healthPath, upstreamHeaders, signingKeys, forwardHeaders, ...others } = more;
+    const { priceMicros, freeCalls, onlyOperations, operations, ...rest } = others;
+    // Does not compile when a listing has a new field that is not stored here.
+    rest;
+    const changesTerms = [priceMicros, freeCalls, onlyOperations, operations].some((field) => field !== undefined);
+    const change = async (tx, terms) => tx `
+    WITH changed AS (
+      UPDATE services SET
+        name = coalesce(${name ?? null}, name),
+        description = coalesce(${description ?? null}, description),
+        endpoint = coalesce(${endpoint ?? null}, endpoint),
+        category = coalesce(${category ?? null}, category),
+        timeout_seconds = coalesce(${timeoutSeconds ?? null}, timeout_seconds)
+        ${idleSeconds === undefined ? sql `` : sql `, idle_seconds = ${idleSeconds}`}
+        ${docsUrl === undefined ? sql `` : sql `, docs_url = ${docsUrl}`}
+        ${healthPath === undefined ? sql `` : sql `, health_path = ${healthPath}`}
+        ${upstreamHeaders === undefined ? sql `` : sql `, upstream_headers = ${upstreamHeaders}`}
+        ${signingKeys === undefined ? sql `` : sql `, signing_keys = ${signingKeys}`}
+        ${forwardHeaders === undefined ? sql `` : sql `, forward_headers = ${forwardHeaders}`},
+        status = coalesce(${status ?? null}, status),
+        ${terms}
+        updated_at = ${nextVersion(tx)}
+      WHERE id = ${id} AND status <> 'removed' ${inScope(sql, scope)} ${hasVersion(sql, version)}
+      RETURNING id)
+    SELECT id, pg_notify(${CHANNEL}, id::text) FROM changed`;
+    const terms = { priceMicros, freeCalls, onlyOperations, operations };
+    const changeAll = async (tx) => change(tx, (await termsAssignments(tx, id, terms, noticeSeconds)).set);
+    let changed;
+    if (!changesTerms)
+        changed = await change(sql, sql ``);
+    else
+        changed = await ('begin' in sql ? sql.begin(changeAll) : changeAll(sql));
+    return readAgain(sql, changed);
+}
+/**
+ * Sets the status `removed`, and announces it. The row stays, because usage and earnings refer to it; its secrets do not.
+ *
+ * @returns the listing, or null when there is none with this id in scope, or it was removed before
+ */
+export async function removeListing(sql, id, scope) {
+    return firstListing(await sql `
+      WITH removed AS (
+        UPDATE services SET status = 'removed', upstream_headers = NULL, signing_keys = NULL, updated_at = ${nextVersion(sql)}
+        WHERE id = ${id} AND status <> 'removed' ${inScope(sql, scope)}
+        RETURNING *)
+      SELECT ${columns(sql, sql `0::bigint`)}, pg_notify(${CHANNEL}, id::text) FROM removed`);
+}
+/**
+ * Makes all gateways read the account's listings again, once the transaction `tx` that suspends or resumes the account commits.
+ * Call it after `updateAccountStatus`, which locks the account, so that no listing is added at the same time. Each listing that
+ * is not removed gets a new version, so that no gateway lets an earlier reading replace the new one.
+ */
+export async function announceListingsOf(tx, providerId) {
+    await tx `
+    WITH changed AS (
+      UPDATE services SET updated_at = ${nextVersion(tx)}
+      WHERE provider_id = ${providerId} AND status <> 'removed'
+      RETURNING id)
+    SELECT pg_notify(${CHANNEL}, id::text) FROM changed`;
+}
+/** Endpoint of a listing whose account was closed. Names under `.invalid` never resolve (RFC 6761 §6.4). */
+const NO_ENDPOINT = 'http://closed.invalid/';
+/**
+ * Removes all listings of an account that is being closed, and erases what may tell who its owner was, also of those that were
+ * removed before. Their names stay: the usage of their buyers shows them.
+ *
+ * @returns how many were removed now
+ */
+export async function closeListingsOf(tx, providerId) {
+    const removed = await tx `
+    WITH old AS (
+      SELECT id, status FROM services WHERE provider_id = ${providerId} FOR NO KEY UPDATE),
+    closed AS (
+      UPDATE services s SET status = 'removed', description = '', endpoint = ${NO_ENDPOINT}, only_operations = false,
+                            operations = NULL, operation_terms = NULL, max_operation_price = NULL,
+                            upstream_headers = NULL, signing_keys = NULL, forward_headers = NULL,
+                            docs_url = NULL, health_path = NULL, next_from = NULL, next_price = NULL,
+                            next_free_calls = NULL, next_only_operations = NULL, next_operations = NULL,
+                            next_operation_terms = NULL, next_max_operation_price = NULL,
+                            updated_at = ${nextVersion(tx)}
+      FROM old WHERE s.id = old.id
+      RETURNING s.id, old.status AS before)
+    SELECT pg_notify(${CHANNEL}, id::text) FROM closed WHERE before <> 'removed'`;
+    // A statement of its own, because it must see what was found about an endpoint while the first one waited for its locks.
+    await tx `
+    UPDATE service_watch w SET endpoint = NULL, reachable = NULL
+    FROM services s WHERE s.provider_id = ${providerId} AND w.service_id = s.id`;
+    return removed.length;
+}
+/** One listing in any status, or null. */
+export async function selectListing(sql, id) {
+    return firstListing(await sql `SELECT ${columns(sql)} FROM services WHERE id = ${id}`);
+}
+/** One listing in any status, or null. Nobody else can change it until the transaction ends. */
+export async function lockListing(tx, id) {
+    return firstListing(await tx `SELECT ${columns(tx)} FROM services WHERE id = ${id} FOR NO KEY UPDATE`);
+}
+/**
+ * The operations of a listing that count now, as its provider wrote them: JSON text of `Operation[]`, empty if there are none.
+ */
+export async function selectOperationsText(sql, id) {
+    const rows = await sql `
+    SELECT CASE WHEN next_from <= clock_timestamp() THEN next_operations ELSE operations END::text AS operations
+    FROM services WHERE id = ${id}`;
+    return rows[0]?.operations ?? '[]';
+}
+/** The operations that the provider wrote last: those that are announced, if there are any, otherwise those that count now. */
+export async function selectLatestOperations(sql, id) {
+    const rows = await sql `
+    SELECT CASE WHEN next_from IS NULL THEN operations ELSE next_operations END::text AS operations
+    FROM services WHERE id = ${id}`;
+    return JSON.parse(rows[0]?.operations ?? '[]');
+}
+/** Listings that have secrets, by ascending id. */
+export async function selectListingsWithSecrets(sql, afterId, limit) {
+    const rows = await sql `
+    SELECT ${columns(sql)} FROM services
+    WHERE (upstream_headers IS NOT NULL OR signing_keys IS NOT NULL) ${afterId === null ? sql `` : sql `AND id > ${afterId}`}
+    ORDER BY id LIMIT ${limit}`;
+    return rows.map(toListing);
+}
+/** The listings with these ids, in any status, including those of suspended accounts. */
+export async function selectListings(sql, ids) {
+    const rows = await sql `SELECT ${columns(sql)} FROM services WHERE id = ANY(${ids}::uuid[])`;
+    return rows.map(toListing);
+}
+/**
+ * For each bucket (`bucketOf`) that has listings which a catalog should have: the sum of their row hashes, modulo 2^48. A sum differs
+ * after any change of one of them, even a change made by hand in the database, because each writing transaction leaves its own
+ * xmin in the row. It also differs after an account was suspended, resumed or closed by hand, which changes no listing. Two changes
+ * cancel each other with a probability of 2^-40.
+ *
+ * @returns the sums, and the time of Postgres, by which announced terms begin to count
+ */
+export async function selectBucketSums(sql) {
+    // One row even if there are no listings: the time is needed all the same.
+    const rows = await sql `
+    SELECT json_object_agg(bucket, sum) AS sums, (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS "nowMs"
+    FROM (
+      SELECT ${bucket(sql)} AS bucket, (sum(${rowHash(sql)}) % 281474976710656)::bigint AS sum
+      FROM services
+      WHERE status <> 'removed'
+        AND NOT EXISTS (SELECT FROM accounts a WHERE a.id = provider_id AND a.status <> 'active')
+      GROUP BY bucket
+    ) AS sums`;
+    const { sums, nowMs } = rows[0];
+    return { sums: new Map(Object.entries(sums ?? {}).map(([bucket, sum]) => [Number(bucket), sum])), nowMs };
+}
+/**
+ * Up to `limit` listings with ids after `afterId` (null: from the first), by id. Without removed ones, with suspended ones.
+ *
+ * @param buckets  only listings of these buckets; null: all
+ */
+export async function selectCatalogPage(sql, buckets, afterId, limit) {
+    const rows = await sql `
+    SELECT ${columns(sql)} FROM services
+    WHERE status <> 'removed' ${afterId === null ? sql `` : sql `AND id > ${afterId}`}
+      ${buckets === null ? sql `` : sql `AND ${bucket(sql)} = ANY(${buckets}::int[])`}
+    ORDER BY id LIMIT ${limit}`;
+    return rows.map(toListing);
+}
+/** Up to `limit` listings with ids before `beforeId` (null: the newest), newest first. With removed and suspended ones. */
+export async function selectListingsBy(sql, { status, providerId, category, text }, beforeId, limit) {
+    const rows = await sql `
+    SELECT ${columns(sql)} FROM services
+    WHERE true ${status === null ? sql `` : sql `AND status = ${status}`}
+      ${providerId === null ? sql `` : sql `AND provider_id = ${providerId}`}
+      ${category === null ? sql `` : sql `AND category = ${category}`}
+      ${text === null ? sql `` : sql `AND strpos(lower(name), lower(${text})) > 0`}
+      ${beforeId === null ? sql `` : sql `AND id < ${beforeId}`}
+    ORDER BY id DESC LIMIT ${limit}`;
+    return rows.map(toListing);
+}
+/** Up to `limit` listings of a provider with ids before `beforeId` (null: the newest), newest first. Without removed ones. */
+export async function selectListingsOf(sql, providerId, beforeId, limit) {
+    const rows = await sql `
+    SELECT ${columns(sql)} FROM services
+    WHERE provider_id = ${providerId} AND status <> 'removed' ${beforeId === null ? sql `` : sql `AND id < ${beforeId}`}
+    ORDER BY id DESC LIMIT ${limit}`;
+    return rows.map(toListing);
+}
+//# sourceMappingURL=sql.js.map

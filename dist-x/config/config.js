@@ -1,0 +1,126 @@
+import { isAbsolute } from 'node:path';
+import { Ajv } from 'ajv';
+import { isCidr } from '../platform/addresses.js';
+import { parseSecretsKeys } from './secrets-key.js';
+import { SETTINGS } from './settings.js';
+import { MAX_WORKERS, parseWorkers } from './workers.js';
+const ROLES = ['all', 'gateway', 'writer', 'migrate'];
+/**
+ * Everything that is wrong with the environment, one line per fault, so that an operator can fix all faults before the next start.
+ */
+export class ConfigError extends Error {
+    faults;
+    constructor(faults) {
+        super(`the configuration is invalid:\n${faults.map((fault) => `  ${fault}`).join('\n')}`);
+        this.name = 'ConfigError';
+        this.faults = faults;
+    }
+}
+const validate = new Ajv({ allErrors: true, coerceTypes: true, useDefaults: true, strictSchema: true }).compile({
+    type: 'object',
+    properties: SETTINGS,
+    required: ['DATABASE_URL', 'REDIS_URL'],
+});
+/** Turns the environment into a validated, frozen configuration. An empty variable counts as unset. Throws `ConfigError`. */
+export function loadConfig(env) {
+    const values = {};
+    for (const name of Object.keys(SETTINGS))
+        if (env[name])
+            values[name] = env[name];
+    const faults = validate(values)
+        ? []
+        : (validate.errors ?? []).map((fault) => {
+            const missing = fault.params.missingProperty;
+            // The message leaves out the value, because it may be a password.
+            return missing === undefined ? `${fault.instancePath.slice(1)} ${fault.message}` : `${missing} is not set`;
+        });
+    const text = (name) => values[name];
+    const number = (name) => values[name];
+    const list = (name) => text(name)
+        .split(',')
+        .map((entry) => entry.trim())
+        .filter((entry) => entry !== '');
+    const allowedOrigins = list('ALLOWED_ORIGINS');
+    for (const origin of allowedOrigins) {
+        if (!isWebOrigin(origin))
+            faults.push(`ALLOWED_ORIGINS has ${JSON.stringify(origin)}, which is not an origin such as https://app.example.com`);
+    }
+    const upstreamAllowCidrs = list('UPSTREAM_ALLOW_CIDRS');
+    for (const range of upstreamAllowCidrs) {
+        if (!isCidr(range))
+            faults.push(`UPSTREAM_ALLOW_CIDRS has ${JSON.stringify(range)}, which is not a range such as 10.0.0.0/8`);
+    }
+    const secretsKeys = parseSecretsKeys(list('SECRETS_KEY'));
+    faults.push(...secretsKeys.faults);
+    const topUpUrl = values.TOP_UP_URL ?? null;
+    if (topUpUrl !== null && !isWebUrl(topUpUrl))
+        faults.push('TOP_UP_URL must be an http or https URL');
+    const usageRetentionDays = number('USAGE_RETENTION_DAYS');
+    // Events of a day that was dropped are not stored. So it must be longer than Postgres could be away.
+    if (usageRetentionDays > 0 && usageRetentionDays < MIN_RETENTION_DAYS)
+        faults.push(`USAGE_RETENTION_DAYS must be 0 or at least ${MIN_RETENTION_DAYS}`);
+    const exportDir = values.EXPORT_DIR ?? null;
+    if (exportDir !== null && !isAbsolute(exportDir))
+        faults.push('EXPORT_DIR must be an absolute path');
+    const workers = parseWorkers(text('WORKERS'));
+    if (workers === null)
+        faults.push(`WORKERS must be auto or a number from 1 to ${MAX_WORKERS}`);
+    else if (workers > 1 && number('PORT') === 0)
+        faults.push('PORT must not be 0 when there are several WORKERS to share it');
+    const oneProcess = text('ONE_PROCESS') === 'on';
+    if (oneProcess && workers !== null && workers > 1)
+        faults.push('ONE_PROCESS=on contradicts WORKERS above 1');
+    if (faults.length > 0 || workers === null)
+        throw new ConfigError(faults);
+    return Object.freeze({
+        databaseUrl: text('DATABASE_URL'),
+        redisUrl: text('REDIS_URL'),
+        host: text('HOST'),
+        port: number('PORT'),
+        workers,
+        oneProcess,
+        metricsPort: number('METRICS_PORT'),
+        logLevel: text('LOG_LEVEL'),
+        adminBootstrapToken: values.ADMIN_BOOTSTRAP_TOKEN ?? null,
+        allowedOrigins: Object.freeze(allowedOrigins),
+        upstreamAllowCidrs: Object.freeze(upstreamAllowCidrs),
+        secretsKeys: Object.freeze(secretsKeys.keys),
+        upstreamMaxConnections: number('UPSTREAM_MAX_CONNECTIONS'),
+        upstreamMaxTotalConnections: number('UPSTREAM_MAX_TOTAL_CONNECTIONS'),
+        maxRequestBodyBytes: number('MAX_REQUEST_BODY_BYTES'),
+        idleBodySeconds: number('IDLE_BODY_SECONDS'),
+        anonymousRateLimit: number('ANONYMOUS_RATE_LIMIT'),
+        maxListingsPerAccount: number('MAX_LISTINGS_PER_ACCOUNT'),
+        maxAccountsPerAddress: number('MAX_ACCOUNTS_PER_ADDRESS'),
+        trustedProxyHops: number('TRUSTED_PROXY_HOPS'),
+        platformFeeBasisPoints: number('PLATFORM_FEE_BASIS_POINTS'),
+        priceNoticeSeconds: number('PRICE_NOTICE_SECONDS'),
+        redisCommandTimeoutMs: number('REDIS_COMMAND_TIMEOUT_MS'),
+        redisWaitReplicas: number('REDIS_WAIT_REPLICAS'),
+        redisShards: number('REDIS_SHARDS'),
+        instanceLeaseSeconds: number('INSTANCE_LEASE_SECONDS'),
+        maxBacklogEvents: number('MAX_BACKLOG_EVENTS'),
+        topUpUrl,
+        web: text('WEB') === 'on',
+        drainSeconds: number('DRAIN_SECONDS'),
+        usageRetentionDays,
+        exportDir,
+        readyFile: env.TOLLGATE_READY_FILE || null,
+    });
+}
+const MIN_RETENTION_DAYS = 30;
+const isWebUrl = (text) => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
+/** Whether browsers send exactly this text as `Origin`: scheme, host in lower case and a port that is not the default, no slash. */
+function isWebOrigin(text) {
+    return /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text;
+}
+/** The role that the argument of `main.js` names; `all` without an argument. An unknown role throws `ConfigError`. */
+export function parseRole(argument) {
+    if (argument === undefined)
+        return 'all';
+    const role = ROLES.find((known) => known === argument);
+    if (role === undefined)
+        throw new ConfigError([`the role must be one of ${ROLES.join(', ')}, but it is ${argument}`]);
+    return role;
+}
+//# sourceMappingURL=config.js.map

@@ -1,0 +1,19 @@
+/** Standard base64 of exactly 32 bytes. */
+const KEY = /^[A-Za-z0-9+/]{43}=$/;
+/**
+ * The keys in SECRETS_KEY, for AES-256. Their bytes are in no fault: a mistyped key is almost the key.
+ *
+ * @param entries  of the comma-separated list, trimmed
+ */
+export function parseSecretsKeys(entries) {
+    const faults = [];
+    entries.forEach((entry, at) => {
+        if (!KEY.test(entry)) {
+            faults.push(`SECRETS_KEY: key ${at + 1} is not base64 of 32 bytes; \`openssl rand -base64 32\` makes one`);
+        }
+        else if (entries.indexOf(entry) < at)
+            faults.push(`SECRETS_KEY: key ${at + 1} is there twice`);
+    });
+    return { keys: faults.length > 0 ? [] : entries.map((entry) => Buffer.from(entry, 'base64')), faults };
+}
+//# sourceMappingURL=secrets-key.js.map

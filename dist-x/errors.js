@@ -1,0 +1,77 @@
+/**
+ * The error codes of the API (docs/api.md, 'Errors'). Each has its status, and the message that is used when the code that throws
+ * the error gives none. Clients decide by the code, so the status of a code never changes.
+ */
+export const ERRORS = {
+    invalid_request: { status: 400, message: 'The request is invalid.' },
+    invalid_json: { status: 400, message: 'The body is not valid JSON.' },
+    unsupported_framing: { status: 400, message: 'The message framing is ambiguous or not supported.' },
+    unauthorized: {
+        status: 401,
+        message: 'A valid API key is required: Authorization: Bearer {key_id}:{secret}, or X-Api-Key.',
+    },
+    insufficient_balance: { status: 402, message: 'The balance does not cover the price of this call.' },
+    forbidden: { status: 403, message: 'This API key is not permitted to do that.' },
+    not_found: { status: 404, message: 'There is nothing at this path.' },
+    service_not_found: { status: 404, message: 'There is no active service with this id.' },
+    operation_not_found: { status: 404, message: 'This service has no operation with this method and path.' },
+    method_not_allowed: { status: 405, message: 'This path does not support this method.' },
+    body_too_slow: { status: 408, message: 'The request body took too long to arrive.' },
+    conflict: { status: 409, message: 'The request conflicts with the current state.' },
+    price_exceeds_maximum: { status: 412, message: 'The price of this service is above X-ACF-Max-Amount.' },
+    payload_too_large: { status: 413, message: 'The request body is too large.' },
+    upgrade_not_supported: { status: 426, message: 'Calls use HTTP/1.1. Upgrades to WebSocket or HTTP/2 are refused.' },
+    rate_limited: { status: 429, message: 'Too many requests.' },
+    internal: { status: 500, message: 'Something went wrong on our side.' },
+    upstream_error: { status: 502, message: 'The service could not be reached, or its response broke off.' },
+    unavailable: { status: 503, message: 'The gateway cannot serve this request right now. Please retry.' },
+    upstream_busy: { status: 503, message: 'The service has too many calls in flight. Please retry.' },
+    upstream_timeout: { status: 504, message: 'The service did not answer in time.' },
+};
+/**
+ * An error that the caller gets to see. Any other error that is thrown becomes `internal` and is logged. The API makes one
+ * exception: an error from an unreachable store becomes `unavailable`.
+ */
+export class ApiError extends Error {
+    code;
+    status;
+    fields;
+    headers;
+    constructor(code, message = ERRORS[code].message, extras = {}) {
+        // No stack is collected: the error code is enough to find where the error comes from, and collecting a stack made a refused
+        // call cost a quarter more.
+        const { stackTraceLimit } = Error;
+        Error.stackTraceLimit = 0;
+        super(message, extras.cause === undefined ? undefined : { cause: extras.cause });
+        Error.stackTraceLimit = stackTraceLimit;
+        this.name = 'ApiError';
+        this.code = code;
+        this.status = ERRORS[code].status;
+        this.fields = extras.fields ?? {};
+        this.headers = extras.headers ?? {};
+    }
+    /** The body of every error response (docs/api.md, 'Every response'). */
+    body() {
+        return { error: this.code, message: this.message, status: this.status, ...this.fields };
+    }
+}
+/** A 401 has to name the authentication scheme (RFC 9110 §11.6.1). */
+export function unauthorizedError() {
+    return new ApiError('unauthorized', undefined, { headers: { 'WWW-Authenticate': 'Bearer' } });
+}
+/** The key is valid, but its account is suspended until an admin resumes it. */
+export function suspendedError() {
+    return new ApiError('forbidden', 'This account is suspended.');
+}
+/**
+ * The gateway cannot serve the request now. Like every 503, it says when to retry (docs/api.md). `upstream_busy`, made in
+ * src/proxy, is also a 503, but there the service is at fault.
+ */
+export function unavailableError(cause, message, retryAfterSeconds = 1) {
+    return new ApiError('unavailable', message, { headers: { 'Retry-After': String(retryAfterSeconds) }, cause });
+}
+/** The request body is longer than `maxBytes`. */
+export function tooLargeError(maxBytes) {
+    return new ApiError('payload_too_large', `The request body may have at most ${maxBytes} bytes.`);
+}
+//# sourceMappingURL=errors.js.map

@@ -1,0 +1,59 @@
+import { rateState, UNITS_PER_REQUEST } from '../admission/codes.js';
+import { ApiError } from '../errors.js';
+export { suspendedError, unauthorizedError, unavailableError } from '../errors.js';
+/**
+ * Lets a web page of any origin read a response and all of its headers (Fetch standard, 'CORS protocol'). A browser adds no
+ * credentials of its own, because the API has no cookies. What a page gains is that it reaches its visitor's network: decision 0025
+ * says what is closed to it for that. `*` means all headers, because requests of pages come without credentials mode.
+ */
+const FOR_ANY_PAGE = '\r\nAccess-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: *';
+/**
+ * The header lines of every response (docs/api.md, 'Every response'), each preceded by CRLF. FOR_ANY_PAGE costs 0.01 µs of it.
+ */
+export function commonHeaderLines(rate, requestId) {
+    return FOR_ANY_PAGE + adminHeaderLines(rate, requestId);
+}
+/**
+ * The header lines of every response below ADMIN_PREFIX. Browsers keep these responses from pages of other origins, so such a page
+ * cannot use an admin's key there, even if it has one.
+ */
+export function adminHeaderLines(rate, requestId) {
+    return (`\r\nX-RateLimit-Limit: ${rate.limit}\r\nX-RateLimit-Remaining: ${rate.remaining}` +
+        `\r\nX-RateLimit-Reset: ${rate.resetSeconds}\r\nX-Request-Id: ${requestId}`);
+}
+/**
+ * The rate limit as reported when no bucket could be asked, because Redis or (for an unknown key) Postgres does not answer: no
+ * request passes now, and the caller may retry in a second.
+ */
+export function unknownRate(limit) {
+    return { limit, tokens: 0, remaining: 0, resetSeconds: 1, retryAfterSeconds: 1 };
+}
+/** The rate limit as reported to a request that takes no token, and for which no bucket is asked. */
+export function untouchedRate(limit) {
+    return rateState(limit, limit * UNITS_PER_REQUEST);
+}
+/** Milliseconds until a bucket that was in this state has a token; 0 if it had one. */
+export function msUntilToken({ limit, tokens }) {
+    return Math.max(0, (UNITS_PER_REQUEST - tokens) / limit);
+}
+/** @param seconds  how long this caller should wait before its next request; see RefillPlaces */
+export function rateLimitedError(seconds) {
+    return new ApiError('rate_limited', `Rate limit exceeded. Try again in ${seconds} second${seconds === 1 ? '' : 's'}.`, {
+        headers: { 'Retry-After': String(seconds) },
+    });
+}
+/**
+ * The serialised header lines and the body of an error response.
+ *
+ * @param common  the lines of `commonHeaderLines` or `adminHeaderLines`
+ */
+export function renderError(error, common) {
+    return { lines: common + errorHeaderLines(error), body: JSON.stringify(error.body()) };
+}
+export function errorHeaderLines(error) {
+    let lines = '\r\nContent-Type: application/json; charset=utf-8';
+    for (const name in error.headers)
+        lines += `\r\n${name}: ${error.headers[name]}`;
+    return lines;
+}
+//# sourceMappingURL=answer.js.map

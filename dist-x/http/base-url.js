@@ -1,0 +1,40 @@
+import { domainToUnicode } from 'node:url';
+import { ApiError } from '../errors.js';
+/** The longest name that DNS allows, and a port. */
+const MAX_HOST_LENGTH = 260;
+/**
+ * Names and addresses as they occur in practice. `Host` may have more (RFC 3986 §3.2.2), quotes, `;`, `$` and `&` among it, and
+ * copyRequestHead lets these pass. But the base URL is put into commands that people paste into a shell.
+ */
+const PLAIN_HOST = /^(?:[a-z\d](?:[a-z\d._-]*[a-z\d])?|\[[a-f\d:.]+\])(?::\d{1,5})?$/i;
+/**
+ * The URL by which this caller reaches the gateway, without a slash at the end, for pages that name addresses of the gateway. It
+ * contains letters, digits and `.:-_[]/` only. The gateway itself speaks plain HTTP, so the scheme is `https` only if a trusted proxy
+ * says so in `X-Forwarded-Proto`. Throws 400 if the request's `Host` is not a plain name or address.
+ *
+ * @param trustedProxyHops how many proxies in front of the gateway are trusted; 0: `X-Forwarded-Proto` is the caller's invention
+ */
+export function baseUrlOf({ header }, trustedProxyHops) {
+    const host = header('host') ?? '';
+    const url = `${schemeOf(header('x-forwarded-proto'), trustedProxyHops)}://${host}`;
+    // URL knows the rest: 1.2.3.999 is neither an address nor a name.
+    if (host.length > MAX_HOST_LENGTH || !PLAIN_HOST.test(host) || !URL.canParse(url) || !isDecodable(new URL(url))) {
+        throw new ApiError('invalid_request', 'host: must be a plain host name or address here.');
+    }
+    return url;
+}
+/** Whether each `xn--` label stands for a name in Unicode. URL refuses others with Node 20, and takes them with Node 24. */
+function isDecodable({ hostname }) {
+    return !domainToUnicode(hostname)
+        .split('.')
+        .some((label) => label.startsWith('xn--'));
+}
+/** A list counts from its end, as X-Forwarded-For does; most proxies replace the header, and then there is one value. */
+function schemeOf(forwarded, trustedProxyHops) {
+    if (forwarded === undefined || trustedProxyHops === 0)
+        return 'http';
+    const values = forwarded.split(',');
+    const value = values[Math.max(0, values.length - trustedProxyHops)] ?? '';
+    return value.trim().toLowerCase() === 'https' ? 'https' : 'http';
+}
+//# sourceMappingURL=base-url.js.map

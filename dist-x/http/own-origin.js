@@ -1,0 +1,42 @@
+import { ApiError } from '../errors.js';
+import { networkOf } from '../platform/addresses.js';
+/**
+ * Refuses a request that a page of another site sent. For what is decided by who can reach the gateway, and not by a key alone: a page
+ * reaches gateways on its visitor's machine and network, which its author cannot. Browsers send `Origin` with every POST and
+ * PATCH (Fetch standard, 'append a request Origin header'). Programs send none, and pass.
+ *
+ * @param message  tells what the page may not do
+ */
+export function refuseForeignPage({ header }, message) {
+    const origin = header('origin');
+    if (origin === undefined || isOwnOrigin(origin, header('host') ?? ''))
+        return;
+    throw new ApiError('forbidden', `${message} Send this request without Origin, for example with curl.`);
+}
+/**
+ * Whether a request that a web page sent comes from a page of this gateway itself, and not from another site. The scheme may differ:
+ * behind a proxy that terminates TLS the page's origin is https, and the gateway cannot see that.
+ *
+ * That the origin equals `Host` is not enough. The owner of evil.example can point that name to 127.0.0.1 after its page was
+ * loaded (DNS rebinding). The page then reaches this gateway under its own name, so its `Origin` and `Host` are equal. So `Host` must
+ * also be what no stranger can point here: a literal address, or `localhost`, which is never asked of DNS. Or the origin
+ * must be https: then the browser has checked that the server has a certificate for the name, which a rebound one has not.
+ *
+ * @param origin  the `Origin` header. `null`, which a browser sends for a page whose origin it hides, is never ours
+ * @param host  the `Host` header
+ */
+export function isOwnOrigin(origin, host) {
+    if (!URL.canParse(origin))
+        return false;
+    const page = new URL(origin);
+    // The scheme of the origin is put before both, so that its default port is left out of both.
+    const address = `${page.protocol}//${host}`;
+    if (!URL.canParse(address) || new URL(address).host !== page.host)
+        return false;
+    return page.protocol === 'https:' || (page.protocol === 'http:' && isFixedName(page.hostname));
+}
+/** Whether DNS has no say in where this host name leads. @param name  as `URL` writes it: an IPv6 address is in brackets */
+function isFixedName(name) {
+    return name === 'localhost' || networkOf(name.replace(/^\[|\]$/g, '')) !== null;
+}
+//# sourceMappingURL=own-origin.js.map

@@ -1,0 +1,197 @@
+import { UwsCallerStream } from './caller-stream.js';
+import { EXCLUSIVE_PORT, portTaken, SHARED_PORT } from './port.js';
+import { copyRequestHead } from './request-head.js';
+import { shortTurn } from './short-turn.js';
+/**
+ * How often the server looks for idle callers. Each look restarts the addon's own timeout, which would cut an idle caller after
+ * 10 s, give or take 4. So this must stay below 6 s. Five ticks are the 10 s over which the pace of a request body is judged
+ * (upload-pace.ts).
+ */
+const TICK_MS = 2_000;
+/**
+ * A response that ended less than this many ticks ago may have last bytes that the addon has not sent yet: 6 to 8 s, in which a caller
+ * takes 16 KiB even on a very slow line.
+ */
+const TAIL_TICKS = 4;
+/**
+ * Maximum time that a drain waits for connections to close after the last response has ended. The addon may still buffer the last
+ * 16 KiB of a response that counts as ended. It does not report these bytes, and drops them when the server closes.
+ */
+const TAIL_MS = 1_000;
+/**
+ * The public HTTP edge: accepts connections, and hands each request to the proxy, to the API, or to what answers preflights.
+ *
+ * Tested by test/http/drain.test.ts and test/http/slow-callers.test.ts.
+ */
+export class HttpServer {
+    #options;
+    #app;
+    /**
+     * The open streams, in no order. Each knows its index: when a stream ends, the last one in the list takes its place. A Set took
+     * 0.3 µs per call.
+     */
+    #open = [];
+    #connections = 0;
+    /** A request that the first route passes on to the last one. The addon invokes the last route immediately afterwards. */
+    #passedOn = null;
+    #ticks = 0;
+    /** When a response last ended, in ticks. After TAIL_TICKS the addon has no last bytes of it left to send. */
+    #finishedTick = -TAIL_TICKS;
+    #awaitsConnections = false;
+    #listenSocket = null;
+    #ticker = null;
+    #whenDrained = [];
+    #tickMs;
+    trustedProxyHops;
+    maxRequestBodyBytes;
+    draining = false;
+    closing = false;
+    port = 0;
+    constructor(options) {
+        this.#options = options;
+        this.#tickMs = options.tickMs ?? TICK_MS;
+        this.trustedProxyHops = options.trustedProxyHops;
+        this.maxRequestBodyBytes = options.maxRequestBodyBytes;
+        this.#app = options.uws.uws.App();
+        this.#app.filter(this.#onConnection);
+        for (const method of ['get', 'post', 'put', 'patch', 'del'])
+            this.#app[method]('/*', this.#onFirstRoute);
+        // The last route must match everything: the addon closes a socket whose request no route takes.
+        this.#app.any('/*', this.#onLastRoute);
+    }
+    /** @returns the port listened on (useful when 0 was asked for). Rejects when it is taken. */
+    listen() {
+        const { host, port, sharesPort, uws } = this.#options;
+        return new Promise((resolve, reject) => {
+            const app = this.#app;
+            app.listen(host, port, sharesPort ? SHARED_PORT : EXCLUSIVE_PORT, (socket) => {
+                if (socket === false) {
+                    reject(portTaken(host, port));
+                    return;
+                }
+                this.#listenSocket = socket;
+                this.port = uws.uws.us_socket_local_port(socket);
+                this.#ticker = setInterval(() => this.#tick(), this.#tickMs);
+                this.#ticker.unref();
+                resolve(this.port);
+            });
+        });
+    }
+    /** Responses under way. */
+    get open() {
+        return this.#open.length;
+    }
+    /**
+     * Stops accepting connections, and waits until all open responses have ended. If a response ended in the past few seconds,
+     * waits up to TAIL_MS longer for its last bytes. Never waits beyond the deadline. Every response whose head is sent from now on
+     * closes its connection.
+     *
+     * @param options.handOver  other processes serve this port too: also waits until all connections have closed, so that no caller
+     *   sends its next request on a connection that is just being closed. A busy caller's connection closes with its next response;
+     *   the addon closes idle connections after about 10 s.
+     * @returns how many open requests close() would cut now
+     */
+    async drain(deadlineMs, { handOver = false } = {}) {
+        if (handOver)
+            await shortTurn();
+        this.draining = true;
+        this.#awaitsConnections = handOver;
+        if (this.#listenSocket !== null)
+            this.#options.uws.uws.us_listen_socket_close(this.#listenSocket);
+        this.#listenSocket = null;
+        const deadline = performance.now() + deadlineMs;
+        await this.#drained(deadline);
+        if (!handOver && this.#ticks - this.#finishedTick < TAIL_TICKS) {
+            // When a caller has read the last bytes of a response that says `connection: close`, it closes the connection. Idle
+            // connections stay open, so TAIL_MS bounds this wait.
+            this.#awaitsConnections = true;
+            await this.#drained(Math.min(performance.now() + TAIL_MS, deadline));
+            this.#awaitsConnections = false;
+            await this.#drained(deadline);
+        }
+        return this.#open.length;
+    }
+    /** Closes all connections at once. */
+    close() {
+        if (this.#ticker !== null)
+            clearInterval(this.#ticker);
+        this.closing = true;
+        this.#app.close();
+    }
+    onFinished(stream) {
+        this.#finishedTick = this.#ticks;
+        const last = this.#open.pop();
+        if (last !== stream) {
+            this.#open[stream.place] = last;
+            last.place = stream.place;
+        }
+        this.#checkDrained();
+    }
+    #onConnection = (_response, change) => {
+        this.#connections += change;
+        this.#checkDrained();
+    };
+    /** @param deadline  on the clock of `performance.now()` */
+    #drained(deadline) {
+        if (this.#isDrained())
+            return Promise.resolve();
+        return new Promise((resolve) => {
+            const timer = setTimeout(resolve, Math.max(0, deadline - performance.now()));
+            this.#whenDrained.push(() => {
+                clearTimeout(timer);
+                resolve();
+            });
+        });
+    }
+    #isDrained() {
+        return this.#open.length === 0 && (!this.#awaitsConnections || this.#connections === 0);
+    }
+    #checkDrained() {
+        if (!this.draining || !this.#isDrained())
+            return;
+        for (const resolve of this.#whenDrained.splice(0))
+            resolve();
+    }
+    /**
+     * The addon gives each route that sees a request a handle of its own, and the first route's handle stays valid when the
+     * response has ended. So chunked requests, and all requests during a drain, are passed on to the last route: it answers with
+     * its own handle, and the first one can still close the connection.
+     */
+    #onFirstRoute = (response, request) => {
+        const head = copyRequestHead(request);
+        if (head.bodyLength < 0 || this.draining) {
+            this.#passedOn = { head, connection: response };
+            request.setYield(true);
+        }
+        else
+            this.#onRequest(response, head, null);
+    };
+    #onLastRoute = (response, request) => {
+        const passedOn = this.#passedOn;
+        this.#passedOn = null;
+        this.#onRequest(response, passedOn?.head ?? copyRequestHead(request), passedOn?.connection ?? null);
+    };
+    /** @param connection  a second handle of the same request, or null */
+    #onRequest(response, head, connection) {
+        const { isCall, onCall, onRequest, onPreflight } = this.#options;
+        const stream = new UwsCallerStream(response, head, this, connection);
+        stream.place = this.#open.length;
+        this.#open.push(stream);
+        // Of all OPTIONS, only a preflight has no fault.
+        if (head.method === 'OPTIONS' && head.fault === null)
+            onPreflight(head, stream);
+        else if (isCall(head))
+            onCall(head, stream);
+        else
+            onRequest(head, stream);
+    }
+    #tick() {
+        this.#ticks++;
+        const maxIdleTicks = Math.ceil((this.#options.idleCallerSeconds * 1000) / this.#tickMs);
+        // Backwards: when a tick ends a stream, the last stream in the list takes its place, and that stream has had its tick
+        // already.
+        for (let i = this.#open.length - 1; i >= 0; i--)
+            this.#open[i]?.tick(maxIdleTicks);
+    }
+}
+//# sourceMappingURL=server.js.map

@@ -1,0 +1,172 @@
+import { ApiError, unavailableError } from '../errors.js';
+import { uuidv7 } from '../platform/ids.js';
+import { countOpening } from './account-openings.js';
+import { hashSecret, newKeyId, newSecret } from './credentials.js';
+import { insertAccount, insertKey, lockAccount, lockFirstAdmin, lockKeyState, selectKey, selectKeysOfAccount, updateRateLimit, updateSecret, updateToRevoked, } from './keys-sql.js';
+/** Requests per minute of a new key, and the maximum that an admin may set (docs/api.md, 'Keys'). */
+export const DEFAULT_RATE_LIMIT = 60;
+export const MAX_RATE_LIMIT = 300;
+/** How long the replaced secret stays valid after a rotation, in seconds: the default, and the maximum a caller may ask for. */
+export const DEFAULT_OVERLAP_SECONDS = 3_600;
+export const MAX_OVERLAP_SECONDS = 86_400;
+/**
+ * Each key has a rate limit of its own: without this bound, an account could make keys to send any number of requests. A revoked key
+ * counts until a day after it was made, because its row stays: otherwise an account could make and revoke keys without end.
+ */
+export const MAX_KEYS_PER_ACCOUNT = 1_000;
+/**
+ * Creates, lists and changes API keys. The routes decide who may do so.
+ *
+ * A change is committed in Postgres, with a message that makes all gateways forget the key. A new limit or status is then written
+ * to Redis. (A rotation is not: Redis has no secrets.) Creating a key needs neither message nor write: no gateway knows the key
+ * yet, and admission loads into Redis the state of a key that Redis does not have.
+ *
+ * All methods pass on the errors of Postgres.
+ *
+ * Tested by test/keys/key-feed.test.ts and test/routes/keys.test.ts.
+ */
+export class Keys {
+    #sql;
+    #state;
+    #cache;
+    constructor(options) {
+        this.#sql = options.sql;
+        this.#state = options.state;
+        this.#cache = options.cache;
+    }
+    /**
+     * Opens a new account with `ownerId` as its label, and creates its first key.
+     *
+     * @param opener  null if the account counts against nobody's limit
+     * @throws ApiError `rate_limited` if the opener has opened as many as it may
+     */
+    createAccountWithKey(ownerId, role, opener, also) {
+        return this.#sql.begin(async (tx) => {
+            if (opener !== null)
+                await countOpening(tx, opener);
+            const created = await openAccount(tx, ownerId, role);
+            await also?.(tx, created);
+            return created;
+        });
+    }
+    /** Opens an account with an admin key. Null when there is, or ever was, an admin key. */
+    createFirstAdmin(ownerId, also) {
+        return this.#sql.begin(async (tx) => {
+            const { adminExists } = await lockFirstAdmin(tx);
+            if (adminExists)
+                return null;
+            const created = await openAccount(tx, ownerId, 'admin');
+            await also?.(tx, created);
+            return created;
+        });
+    }
+    /** Adds a key with this role to an existing account; null when there is no such account. */
+    addKey(accountId, role, also) {
+        return this.#sql.begin(async (tx) => {
+            const account = await lockAccount(tx, accountId);
+            if (account === null)
+                return null;
+            if (account.status === 'closed')
+                throw new ApiError('conflict', 'This account is closed.');
+            if (account.keys >= MAX_KEYS_PER_ACCOUNT) {
+                const message = `An account may have ${MAX_KEYS_PER_ACCOUNT} keys. Revoke one first; it counts until a day after it was made.`;
+                throw new ApiError('conflict', message);
+            }
+            const created = await giveKey(tx, accountId, account.ownerId, role);
+            await also?.(tx, created);
+            return created;
+        });
+    }
+    /** Keys of an account, newest first, including revoked ones. `after` is the last key id of the previous page, or null. */
+    list(accountId, after, limit) {
+        return selectKeysOfAccount(this.#sql, accountId, after, limit);
+    }
+    find(keyId) {
+        return selectKey(this.#sql, keyId);
+    }
+    /**
+     * Gives the key a new secret. The secret it replaces stays valid for `overlapSeconds` (0–86 400). An older one that is still
+     * valid from an earlier rotation ends now. Null when there is no active key with this id.
+     */
+    async rotate(keyId, overlapSeconds, also) {
+        const secret = newSecret();
+        const rotated = await this.#sql.begin(async (tx) => {
+            const updated = await updateSecret(tx, keyId, hashSecret(secret), overlapSeconds);
+            if (updated !== null)
+                await also?.(tx, updated);
+            return updated;
+        });
+        this.#cache.invalidate(keyId);
+        return rotated === null ? null : { secret, previousExpiresAt: rotated.previousExpiresAt };
+    }
+    /**
+     * Revokes the key for good. Repeating it does no harm, and is the remedy when it failed.
+     *
+     * @throws ApiError `unavailable` when the change is stored in Postgres but could not be written to Redis
+     */
+    async revoke(keyId, also) {
+        await this.#sql.begin(async (tx) => {
+            if (await updateToRevoked(tx, keyId))
+                await also?.(tx, keyId);
+        });
+        await this.#publishState(keyId);
+    }
+    /**
+     * @param rateLimit requests per minute, 1–300
+     * @param also is told the limit that this one replaces
+     * @throws as `revoke` does
+     */
+    async setRateLimit(keyId, rateLimit, also) {
+        await this.#sql.begin(async (tx) => {
+            const before = await updateRateLimit(tx, keyId, rateLimit);
+            if (before !== undefined && before !== rateLimit)
+                await also?.(tx, before);
+        });
+        await this.#publishState(keyId);
+    }
+    /**
+     * Copies the key's state from Postgres to Redis again, because Redis and the cache disagree about it. The cache may be the one
+     * that is wrong, so the key's record is then dropped from it and read again at its next use. Throws as `revoke` does.
+     */
+    async restoreState(keyId) {
+        await this.#copyState(keyId);
+        this.#cache.invalidate(keyId);
+    }
+    async #publishState(keyId) {
+        this.#cache.invalidate(keyId);
+        await this.#copyState(keyId);
+    }
+    /**
+     * Copies the committed state to Redis, with the key's row locked. Without the lock, a change of the limit that was slow to
+     * reach Redis could overwrite a later revocation.
+     */
+    async #copyState(keyId) {
+        await this.#sql.begin(async (tx) => {
+            const key = await lockKeyState(tx, keyId);
+            if (key === null)
+                return;
+            try {
+                await this.#state.put(keyId, key.accountId, { limit: key.limit, status: key.status });
+            }
+            catch (cause) {
+                throw notPublishedError(cause);
+            }
+        });
+    }
+}
+export function notPublishedError(cause) {
+    return unavailableError(cause, 'The change is stored, but has not reached every gateway yet. Please send it again.');
+}
+export async function openAccount(tx, ownerId, role) {
+    const accountId = uuidv7();
+    await insertAccount(tx, accountId, ownerId);
+    return giveKey(tx, accountId, ownerId, role);
+}
+async function giveKey(tx, accountId, ownerId, role) {
+    const keyId = newKeyId();
+    const secret = newSecret();
+    const rateLimit = DEFAULT_RATE_LIMIT;
+    await insertKey(tx, { keyId, accountId, role, secretHash: hashSecret(secret), rateLimit });
+    return { key_id: keyId, secret, role, owner_id: ownerId, rate_limit: rateLimit, account_id: accountId };
+}
+//# sourceMappingURL=keys.js.map

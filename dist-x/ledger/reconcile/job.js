@@ -1,0 +1,105 @@
+import { overWithin } from '../../platform/timing.js';
+const TICK_MS = 500;
+const EVERY_MS = 60_000;
+/** Pause after a run that failed or left repairs to the next run. Short, because wallets may have too much money until then. */
+const RETRY_MS = 1_000;
+/**
+ * Pause after a run that could not compare a shard because the writer was behind. The writer stores the events of a shard in seconds,
+ * and the sweep may wait for the comparison. Not shorter, because a run compares the other shards again.
+ */
+const BEHIND_MS = 5_000;
+const STOP_MS = 2_000;
+/**
+ * Runs the reconciliation every minute, and at once when Redis comes back. A Redis that came back with an older state than Postgres
+ * has wallets with too much money until they are repaired, and holds of stored calls, which the sweep must not refund. So the
+ * sweep waits until the reconciliation of its own process has compared them. That is why every writer makes a run when Redis comes
+ * back, even one that is not active.
+ */
+export class ReconcileJob {
+    #options;
+    #timer = null;
+    #running = null;
+    #dueAt = Number.NEGATIVE_INFINITY;
+    /** This process must make a run even if it is not active: Redis came back, or the last run failed or left repairs undone. */
+    #isOwed = true;
+    #failing;
+    #drifting = 0;
+    constructor(options) {
+        this.#options = options;
+        this.#failing = options.failing ?? new Set();
+        options.onRedisReady(() => {
+            this.#isOwed = true;
+            this.#dueAt = Number.NEGATIVE_INFINITY;
+            this.#tick();
+        });
+    }
+    start() {
+        this.#timer ??= setTimeout(() => this.#tick(), TICK_MS).unref();
+    }
+    /** Tells the run under way to end before its next step. Resolves when it has ended, or after `timeoutMs`. */
+    async stop(timeoutMs = STOP_MS) {
+        if (this.#timer !== null)
+            clearTimeout(this.#timer);
+        this.#timer = null;
+        this.#options.reconciler.stop();
+        if (this.#running !== null)
+            await overWithin(this.#running, timeoutMs);
+    }
+    #tick() {
+        if (this.#timer === null || this.#running !== null)
+            return;
+        if (performance.now() < this.#dueAt || !(this.#isOwed || this.#options.isActive())) {
+            this.#lookAgain();
+            return;
+        }
+        // No time is set for the next run until this one ends, unless Redis comes back: then the listener sets the next run due at once.
+        this.#dueAt = Number.POSITIVE_INFINITY;
+        this.#isOwed = false;
+        this.#running = this.#run().then((left) => {
+            this.#isOwed ||= left !== 'nothing';
+            const { everyMs = EVERY_MS } = this.#options;
+            const waitMs = { nothing: everyMs, 'shards behind': Math.min(BEHIND_MS, everyMs), unfinished: RETRY_MS }[left];
+            this.#dueAt = Math.min(this.#dueAt, performance.now() + waitMs);
+            this.#running = null;
+            this.#lookAgain();
+        });
+    }
+    /** Ticks again when the next run is due. If it is due but not active, every `TICK_MS`: it may become active at any time. */
+    #lookAgain() {
+        if (this.#timer === null)
+            return;
+        clearTimeout(this.#timer);
+        const waitMs = Math.max(this.#dueAt - performance.now(), TICK_MS);
+        this.#timer = setTimeout(() => this.#tick(), waitMs).unref();
+    }
+    /** @returns what the run left to the next one */
+    async #run() {
+        const { reconciler, log } = this.#options;
+        const repairedBefore = reconciler.repaired;
+        try {
+            const { reports, undecided, behind } = await reconciler.run('writer', 'gently');
+            const repaired = reconciler.repaired - repairedBefore;
+            if (repaired > 0)
+                log.warn({ wallets: repaired }, 'repaired wallets after redis came back with an older state than postgres');
+            this.#reportDrift(reports.reduce((sum, { driftingAccounts }) => sum + driftingAccounts, 0));
+            this.#failing.delete(this);
+            if (undecided > 0)
+                return 'unfinished';
+            return behind.length > 0 ? 'shards behind' : 'nothing';
+        }
+        catch (error) {
+            if (this.#failing.size === 0 && this.#timer !== null)
+                log.warn({ err: error }, 'cannot compare redis with postgres now: retrying');
+            this.#failing.add(this);
+            return 'unfinished';
+        }
+    }
+    /** Logs one line when the number changes. */
+    #reportDrift(accounts) {
+        if (accounts !== this.#drifting) {
+            this.#options.log.warn({ accounts }, 'the number of wallets that disagree with postgres has changed: see /api/v1/admin/reconciliation');
+        }
+        this.#drifting = accounts;
+    }
+}
+//# sourceMappingURL=job.js.map

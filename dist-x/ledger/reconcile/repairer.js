@@ -1,0 +1,159 @@
+import { randomUUID } from 'node:crypto';
+import { freeField } from '../../platform/redis-keys.js';
+import { repairWalletScript } from '../scripts.js';
+import { agrees, compare } from './identity.js';
+import { explain, obstacleOf } from './provable.js';
+import { beginRepair, endRepair, selectCallsBefore, unmarkCredits } from './reconcile-sql.js';
+/**
+ * How often `repair` reads an account and may repair it: once to find the drift, once to confirm the repair, and once more if
+ * another process repaired the account in between.
+ */
+const MAX_LOOKS = 3;
+/**
+ * Repairs accounts where `explain` proves the repair right, and writes a row in `repairs` for each repair.
+ * Tested by test/ledger/reconcile/reconciler.test.ts, restart.test.ts and damaged.test.ts.
+ */
+export class Repairer {
+    #stores;
+    #repaired = 0;
+    constructor(stores) {
+        this.#stores = stores;
+    }
+    /** Number of wallets repaired since the start. */
+    get repaired() {
+        return this.#repaired;
+    }
+    /** Reads the account again, under its shard's flush lock, and repairs it if `explain` proves that right. */
+    async repair(request) {
+        const { view, accountId, redisStartedAtMs } = request;
+        // Read before the flush lock is taken, to keep that short. The lost calls are stored already, or there would be no drift.
+        const calls = redisStartedAtMs === null ? [] : await selectCallsBefore(this.#stores.sql, accountId, redisStartedAtMs);
+        for (let attempt = 0; attempt < MAX_LOOKS; attempt++) {
+            const ticket = randomUUID();
+            const left = await view.read([accountId], (reading) => this.#tryOnce(request, reading, calls, ticket), ticket);
+            if (left !== 'again')
+                return left;
+        }
+        return this.#lookOnly(request);
+    }
+    /** Takes the mark `applied_at` from credits that Redis lost, so that they are applied again. Credits are numbered, so none can be applied twice. */
+    async restoreCredits({ accountId, wallet, settled }, madeBy) {
+        // The damaged field may be the credit number, which tells which credits are lost.
+        if (wallet.damagedFields.length > 0)
+            return;
+        const credits = { accountId, madeBy, walletSeq: wallet.creditSeq, creditSeq: settled.creditSeq };
+        if (await unmarkCredits(this.#stores.sql, credits))
+            this.#repaired++;
+    }
+    /**
+     * Takes debits again that Redis lost; or gives back one that a Redis took after it came back older, although Postgres had stored
+     * that it was refused. Debits are numbered and summed, so this is always proven. The script makes the change only if no debit
+     * was decided since the wallet was read, because the next debit makes the same change by itself.
+     */
+    async restoreDebits({ view, shard, accountId, madeBy, begun }) {
+        const ticket = randomUUID();
+        await view.read([accountId], async ({ states: [state], validUntilMs }) => {
+            if (state === undefined)
+                return;
+            await this.resolve(begun, state.wallet);
+            const { lostDebitsMicros, damagedFields } = compare(state);
+            if (lostDebitsMicros === 0 || damagedFields.length > 0)
+                return;
+            const { debitSeq: seq, debitedMicros: debited } = state.settled;
+            const seqBefore = state.wallet.debitSeq;
+            const before = debited - lostDebitsMicros;
+            const id = await beginRepair(this.#stores.sql, {
+                accountId,
+                madeBy,
+                reason: 'Redis came back with other debits than Postgres has stored: the wallet gets those of Postgres',
+                before: { debit_seq: seqBefore, debited_micros: before },
+                after: { debit_seq: seq, debited_micros: debited },
+                changeMicros: -lostDebitsMicros,
+            });
+            const changes = ['debit_seq', String(seq - seqBefore), 'debited', String(lostDebitsMicros)];
+            await this.#change(shard, accountId, id, [
+                ticket,
+                String(validUntilMs),
+                String(id),
+                String(-lostDebitsMicros),
+                '0',
+                ...changes,
+            ]);
+        }, ticket);
+    }
+    /**
+     * Records whether repairs whose reply was lost were made: the wallet has the number of the last one. Call this only when none of
+     * them can take effect any more. That is so if they began before the wallet was read, and the account agrees or its wallet has
+     * got a new ticket since.
+     */
+    async resolve(begun, { repairId, damagedFields }) {
+        if (damagedFields.length > 0)
+            return;
+        for (const id of begun) {
+            const isMade = id === repairId;
+            if ((await endRepair(this.#stores.sql, id, isMade ? 'done' : 'left')) && isMade)
+                this.#repaired++;
+        }
+    }
+    async #tryOnce(request, { states: [state], validUntilMs }, calls, ticket) {
+        // The wallet is not loaded any more: Redis lost it after the first comparison.
+        if (state === undefined)
+            return null;
+        await this.resolve(request.begun, state.wallet);
+        const comparison = compare(state);
+        if (agrees(comparison))
+            return null;
+        const verdict = explain(comparison, { ...state, ...request, calls });
+        if ('unproven' in verdict)
+            return { comparison, ...verdict, isFinal: obstacleOf(comparison) === null };
+        const { reason, part = comparison } = verdict;
+        await this.#carryOut(request, { comparison: part, validUntilMs, reason }, ticket);
+        // The next reading shows whether the account agrees now.
+        return 'again';
+    }
+    async #lookOnly({ view, accountId }) {
+        const [state] = await view.read([accountId], async ({ states }) => states);
+        if (state === undefined)
+            return null;
+        const comparison = compare(state);
+        if (agrees(comparison))
+            return null;
+        return { comparison, unproven: 'Redis refused the repairs of this account: see their records', isFinal: false };
+    }
+    async #carryOut({ shard, madeBy }, plan, ticket) {
+        const { comparison, reason } = plan;
+        const { accountId } = comparison;
+        const id = await beginRepair(this.#stores.sql, { accountId, madeBy, reason, ...describe(comparison) });
+        await this.#change(shard, accountId, id, repairArgs(plan, ticket, id));
+    }
+    /** Runs `repair-wallet.lua` with the arguments of a repair that has begun, and records whether it was made. */
+    async #change(shard, accountId, id, args) {
+        const { sql, redis, keys } = this.#stores;
+        const names = [keys.wallet(shard, accountId), keys.open[shard]];
+        const done = (await redis.script(repairWalletScript, names.length, [...names, ...args])) === 1;
+        if (done)
+            this.#repaired++;
+        await endRepair(sql, id, done ? 'done' : 'left');
+    }
+}
+/** The arguments of `repair-wallet.lua`. */
+function repairArgs({ comparison, validUntilMs }, ticket, id) {
+    const { storedHolds, freeDrifts, driftMicros } = comparison;
+    const args = [ticket, String(validUntilMs), String(id), String(-driftMicros), String(storedHolds.length)];
+    for (const { usageId, text } of storedHolds)
+        args.push(usageId, text);
+    for (const { serviceId, used, expected } of freeDrifts)
+        args.push(freeField(serviceId), String(expected - used));
+    return args;
+}
+/** What the record of a repair contains, enough to undo it by hand: the values as they were read, and the change. */
+function describe({ walletMicros, expectedMicros, freeDrifts, storedHolds }) {
+    const free = (pick) => Object.fromEntries(freeDrifts.map((drift) => [drift.serviceId, drift[pick]]));
+    const holds = Object.fromEntries(storedHolds.map(({ usageId, text }) => [usageId, text]));
+    return {
+        before: { balance_micros: walletMicros, free_used: free('used'), holds },
+        after: { balance_micros: expectedMicros, free_used: free('expected'), holds: {} },
+        changeMicros: expectedMicros - walletMicros,
+    };
+}
+//# sourceMappingURL=repairer.js.map

@@ -1,0 +1,256 @@
+import { freeField } from '../../platform/redis-keys.js';
+import { FLUSH_LOCK } from '../locks.js';
+import { readRedisRun } from '../redis-run.js';
+import { isBeforeHorizon, readHorizonMs } from '../retention/horizon.js';
+import { compareWalletsScript } from '../scripts.js';
+import { chargedMicros } from '../usage-event.js';
+import { LAST_ENDED_DEBIT_SQL } from '../wallets/debits-sql.js';
+import { readEntries } from '../writing/stream.js';
+import { selectStored } from './reconcile-sql.js';
+const STREAM_PAGE = 1_000;
+/**
+ * With more events than this in its stream a shard is not compared yet: the writer is behind, as after an outage. To read what waits
+ * takes the writer's process 4 µs an event, of 12 in all, and the time is better spent on storing it. At 2 500 calls/s a shard, which
+ * is all that a Redis does, some 1 250 wait.
+ */
+const MAX_WAITING = 10_000;
+/** Maximum number of stream entries that a comparison keeps in memory, at about 300 bytes each. If more come meanwhile, it ends. */
+const MAX_EVENTS = 100_000;
+const LOCK_WAIT_MS = 2_000;
+/**
+ * Postgres ends the transaction of a process that sends it no query for this long (perhaps because the process is suspended),
+ * and with it the flush lock. What was read under the lock must not be used for a repair after that: see `validUntilMs`.
+ */
+const LOCK_LIFE_MS = 5_000;
+/** The stream has too many entries to compare the shard now: the writer is behind. */
+export class StreamTooLong extends Error {
+}
+/** Redis has other data than when the reading began, so parts of it belong to two different states. */
+class RedisReplaced extends Error {
+    constructor() {
+        super('redis restarted or was replaced while it was compared');
+    }
+}
+/**
+ * Reads accounts of one shard as they are at one instant, in Redis and in Postgres.
+ *
+ *   read the stream, page by page ──► lock ──► wallets, holds, end of the stream (one script) ──► the stream up to there
+ *                                                ──► still the same Redis? ──► Postgres ──► unlock
+ *
+ * Events read before Redis restarted prove nothing about its wallets now: the restarted Redis may have lost those events. So
+ * the last reading of Redis asks whether it still has the same data (`RedisRun`). If Redis restarts after that, the ticket keeps a
+ * repair from being made (repair-wallet.lua).
+ *
+ * The shard's flush lock keeps events from being stored between the script and the reading of Postgres. It is taken for one page
+ * of accounts at a time, and it is shared, so that wallets can be loaded at the same time. Events that were read before the lock
+ * was taken may be stored by now; Postgres tells which. Those deleted from the stream since are forgotten at the next script, so
+ * that a long run keeps only the events that wait to be stored.
+ */
+export class ShardView {
+    #stores;
+    #shard;
+    #dataId;
+    #bounds;
+    #calls = new Map();
+    /** The entries read and not yet forgotten, in the order of the stream: those of `#calls`, and entries without a call (null). */
+    #kept = [];
+    #last = null;
+    #hasNewerEvents = false;
+    /** @param dataId of the Redis that is compared (`RedisRun`), asked before anything was read */
+    constructor(stores, shard, dataId, bounds = {}) {
+        this.#stores = stores;
+        this.#shard = shard;
+        this.#dataId = dataId;
+        this.#bounds = { waiting: MAX_WAITING, kept: MAX_EVENTS, ...bounds };
+    }
+    /** Reads the stream up to its present end. @throws StreamTooLong */
+    async readAhead() {
+        const { redis, keys } = this.#stores;
+        const waiting = Number(await redis.command('xlen', [keys.usage[this.#shard]]));
+        if (waiting > this.#bounds.waiting)
+            throw new StreamTooLong();
+        for (;;) {
+            const entries = await readEntries(this.#stores, this.#shard, this.#last, STREAM_PAGE);
+            this.#take(entries);
+            if (entries.length < STREAM_PAGE)
+                return;
+        }
+    }
+    /**
+     * Calls `work` with those of the accounts whose wallets are loaded. Until `work` resolves, no event of the shard is stored.
+     *
+     * @param ticket left in the wallets, so that a repair can tell whether they are still those read here (repair-wallet.lua)
+     * @throws RedisReplaced, StreamTooLong
+     */
+    async read(accountIds, work, ticket = '') {
+        return this.#stores.sql.begin(async (tx) => {
+            await tx.unsafe(`SET LOCAL lock_timeout = ${LOCK_WAIT_MS}; SET LOCAL idle_in_transaction_session_timeout = ${LOCK_LIFE_MS};
+         SET LOCAL enable_seqscan = off`);
+            await tx `SELECT pg_advisory_xact_lock_shared(${FLUSH_LOCK}::int, ${this.#shard}::int)`;
+            return work(await this.#readLocked(tx, accountIds, ticket));
+        });
+    }
+    async #readLocked(tx, accountIds, ticket) {
+        const { redis, keys } = this.#stores;
+        const names = [keys.open[this.#shard], keys.usage[this.#shard]];
+        for (const id of accountIds)
+            names.push(keys.wallet(this.#shard, id));
+        const reply = await redis.script(compareWalletsScript, names.length, [...names, ticket, ...accountIds]);
+        const [nowMs, oldest, youngest, holdPairs, walletFields, unreadHolds] = reply;
+        this.#forgetBefore(oldest);
+        await this.#readUpTo(youngest);
+        if ((await readRedisRun(redis)).dataId !== this.#dataId)
+            throw new RedisReplaced();
+        const wallets = new Map();
+        accountIds.forEach((id, i) => {
+            const wallet = readWallet(walletFields[i]);
+            if (wallet !== null)
+                wallets.set(id, wallet);
+        });
+        const holds = readHolds(holdPairs);
+        const held = Array.from(holds.values()).flat();
+        const horizonMs = await readHorizonMs(tx);
+        // An event of a day that was dropped will never be stored. So it is not money that Postgres is about to take.
+        const streamedOf = (accountId) => (this.#calls.get(accountId) ?? []).filter(({ usageId }) => !isBeforeHorizon(usageId, horizonMs));
+        const streamed = Array.from(wallets.keys()).flatMap(streamedOf);
+        const settled = await selectSettled(tx, wallets);
+        const stored = await selectStored(tx, [...held, ...streamed].map(({ usageId }) => usageId));
+        const states = Array.from(wallets, ([accountId, wallet]) => ({
+            accountId,
+            wallet,
+            settled: settled.get(accountId),
+            holds: holds.get(accountId) ?? [],
+            streamed: streamedOf(accountId),
+            stored,
+            isIncomplete: unreadHolds > 0 || this.#hasNewerEvents,
+        }));
+        return { states, validUntilMs: nowMs + LOCK_LIFE_MS - 1_000 };
+    }
+    /** Reads on to `youngest`. Entries deleted before this reads them were stored before the lock was taken: Postgres has them. */
+    async #readUpTo(youngest) {
+        while (youngest !== '' && isYounger(youngest, this.#last)) {
+            const entries = await readEntries(this.#stores, this.#shard, this.#last, STREAM_PAGE);
+            const upTo = entries.filter(({ id }) => !isYounger(id, youngest));
+            if (upTo.length === 0)
+                return;
+            this.#take(upTo);
+        }
+    }
+    #take(entries) {
+        for (const { id, event, isNewer } of entries) {
+            this.#last = id;
+            this.#hasNewerEvents ||= isNewer;
+            this.#kept.push({ id, accountId: event?.accountId ?? null });
+            if (event === null)
+                continue;
+            const { usageId, accountId, serviceId } = event;
+            const freeCall = event.freeTier && event.outcome === 'completed';
+            const call = { streamId: id, usageId, accountId, serviceId, chargedMicros: chargedMicros(event), freeCall };
+            const calls = this.#calls.get(accountId);
+            if (calls === undefined)
+                this.#calls.set(accountId, [call]);
+            else
+                calls.push(call);
+        }
+        if (this.#kept.length > this.#bounds.kept)
+            throw new StreamTooLong();
+    }
+    /** Forgets entries that left the stream. They were stored before they were deleted, so this transaction finds them in Postgres. */
+    #forgetBefore(oldest) {
+        const first = this.#kept.findIndex(({ id }) => oldest !== '' && !isYounger(oldest, id));
+        for (const { accountId } of this.#kept.splice(0, first < 0 ? this.#kept.length : first)) {
+            if (accountId === null)
+                continue;
+            const calls = this.#calls.get(accountId);
+            calls.shift();
+            if (calls.length === 0)
+                this.#calls.delete(accountId);
+        }
+    }
+}
+/** Compares ids of stream entries: milliseconds and a number, joined by a dash. Every id is younger than null. */
+function isYounger(id, than) {
+    if (than === null)
+        return true;
+    const [ms = 0, seq = 0] = id.split('-').map(Number);
+    const [thanMs = 0, thanSeq = 0] = than.split('-').map(Number);
+    return ms !== thanMs ? ms > thanMs : seq > thanSeq;
+}
+const FREE_PREFIX = freeField('');
+function readWallet(fields) {
+    const numbers = new Map();
+    const freeUsed = new Map();
+    const damagedFields = [];
+    for (let i = 0; i + 1 < fields.length; i += 2) {
+        const [name, value] = [fields[i], fields[i + 1]];
+        const isFree = name.startsWith(FREE_PREFIX);
+        if (!isFree && !NUMBERS.has(name))
+            continue;
+        const isDamaged = !INTEGER.test(value) || !Number.isSafeInteger(Number(value));
+        if (isDamaged)
+            damagedFields.push(name);
+        if (!isFree)
+            numbers.set(name, isDamaged ? 0 : Number(value));
+        else if (!isDamaged)
+            freeUsed.set(name.slice(FREE_PREFIX.length), Number(value));
+    }
+    const balanceMicros = numbers.get('balance');
+    if (balanceMicros === undefined)
+        return null;
+    damagedFields.push(...ALWAYS_THERE.filter((name) => !numbers.has(name)));
+    return {
+        balanceMicros,
+        creditSeq: numbers.get('credit_seq') ?? 0,
+        debitSeq: numbers.get('debit_seq') ?? 0,
+        debitedMicros: numbers.get('debited') ?? 0,
+        freeUsed,
+        repairId: numbers.get('repair') ?? 0,
+        damagedFields,
+    };
+}
+/** What hydrate-wallet.lua writes beside the balance. */
+const ALWAYS_THERE = ['credit_seq', 'debit_seq', 'debited'];
+/** The fields of a wallet that are read here, besides the free calls. */
+const NUMBERS = new Set(['balance', ...ALWAYS_THERE, 'repair']);
+/** An integer as Redis writes it and HINCRBY accepts it. */
+const INTEGER = /^(0|-?[1-9]\d*)$/;
+/** Reads holds as batch.lua writes them, and groups them by account. */
+function readHolds(pairs) {
+    const holds = new Map();
+    for (let i = 0; i + 1 < pairs.length; i += 2) {
+        const [usageId, text] = [pairs[i], pairs[i + 1]];
+        const [, amount, free, , , accountId = '', , serviceId = ''] = text.split('\t', 8);
+        const hold = { usageId, text, accountId, serviceId, amountMicros: Number(amount), freeTier: free === '1' };
+        const others = holds.get(accountId);
+        if (others === undefined)
+            holds.set(accountId, [hold]);
+        else
+            others.push(hold);
+    }
+    return holds;
+}
+async function selectSettled(tx, wallets) {
+    const ids = Array.from(wallets.keys());
+    const seqs = Array.from(wallets.values(), ({ creditSeq }) => creditSeq);
+    // One statement, and so one snapshot: the balance includes exactly the credits and debits counted here. `now()` is the start of the
+    // transaction, before the wallets were read. A credit marked as applied before it had reached its wallet by then; if the wallet
+    // lacks it, Redis lost it. Sub-selects per account, because a join without statistics of `balances` read the whole table for
+    // every page of 500 accounts, which took 130 ms with 100 000 accounts.
+    const rows = await tx `
+    SELECT asked.id,
+           coalesce((SELECT a.credit_seq FROM accounts a WHERE a.id = asked.id), 0) AS "creditSeq",
+           coalesce((SELECT b.balance FROM balances b WHERE b.account_id = asked.id AND b.ledger = 'wallet'), 0)
+             AS "balanceMicros",
+           m.missing AS "missingCreditsMicros", m.lost AS "lostCreditsMicros",
+           coalesce(debit.seq, 0) AS "debitSeq", coalesce(debit.total, 0) AS "debitedMicros",
+           (SELECT d.seq FROM debits d WHERE d.account_id = asked.id AND d.state = 'begun') AS "begunDebitSeq",
+           (SELECT json_object_agg(f.service_id, f.used) FROM free_usage f WHERE f.account_id = asked.id) AS free
+    FROM unnest(${ids}::uuid[], ${seqs}::bigint[]) AS asked (id, seq)
+    CROSS JOIN LATERAL (
+      SELECT coalesce(sum(c.amount), 0)::bigint AS missing,
+             coalesce(sum(c.amount) FILTER (WHERE c.applied_at < now()), 0)::bigint AS lost
+      FROM credits c WHERE c.account_id = asked.id AND c.seq > asked.seq) m
+    LEFT JOIN LATERAL (${tx.text(LAST_ENDED_DEBIT_SQL)}) debit ON true`;
+    return new Map(rows.map(({ id, free, ...row }) => [id, { ...row, freeUsed: new Map(Object.entries(free ?? {})) }]));
+}
+//# sourceMappingURL=shard-view.js.map

@@ -1,0 +1,168 @@
+import { Job } from '../../platform/job.js';
+import { PostgresSession, sqlState } from '../../platform/postgres.js';
+import { RETENTION_LOCK } from '../locks.js';
+import { closeDay, countOverdueDays, dropDay, newestDayWithCalls, nextDueDay, readClosedDay, selectClosedDays, sumClosedDay, } from './closing.js';
+import { checkExportDir, exportDay } from './export-file.js';
+const DAY_MS = 86_400_000;
+/**
+ * Newest days with calls that are never closed, whatever the clock says. A clock that jumped ahead, of this machine and of Postgres,
+ * makes every day look old, and a day that was closed takes no calls ever again: once the clock is corrected, those of today would be
+ * charged and rejected. This leaves today and what is around it open. The wrong clock itself makes days with calls, but only one a
+ * day. USAGE_RETENTION_DAYS cannot be less than this (config.ts).
+ */
+const KEPT_DAYS = 30;
+/** Time from one look to the next. A day becomes due once a day. */
+const EVERY_MS = 600_000;
+/** First look after a start: the events that wait come first. */
+const FIRST_MS = 30_000;
+/** Pause after the locks were not free. It doubles from try to try up to `EVERY_MS`: each try may make a flush wait 100 ms. */
+const RETRY_MS = 5_000;
+/** Share of the time in which the job works, when many days are due: calls and pages come first. */
+const BUSY_SHARE = 0.2;
+const LONGEST_REST_MS = 60_000;
+/** Bounds one statement. A day of ten million calls is summed in seconds. */
+const STATEMENT_MS = 600_000;
+const SESSION_SETTINGS = {
+    statement_timeout: STATEMENT_MS,
+    // Pages of an export follow an index. Without statistics of the day Postgres sorted all its calls for each: 46 µs a call instead of 12.
+    enable_sort: 'off',
+    enable_bitmapscan: 'off',
+    // If the machine of the process vanishes, its lock is free after about 11 s.
+    tcp_keepalives_idle: 5,
+    tcp_keepalives_interval: 2,
+    tcp_keepalives_count: 3,
+};
+/** Calls that one query reads for an export: about 2 MB. */
+const PAGE_CALLS = 5_000;
+const LOCK_NOT_AVAILABLE = '55P03';
+/** No day with calls is before it. */
+const NO_DAY = '0001-01-01';
+/**
+ * Drops the calls of days older than the retention and than the newest `KEPT_DAYS` days with calls: closes a day, exports it if asked,
+ * and drops it, then the next. A day that was closed by a process that died is exported and dropped first. Of several writers, the one
+ * with the lock works.
+ */
+export class RetentionJob extends Job {
+    #options;
+    #session = null;
+    /** Rounds in a row that found the locks taken. */
+    #tries = 0;
+    #droppedDays = 0;
+    #overdueDays = 0;
+    constructor(options) {
+        const { firstMs = FIRST_MS, everyMs = EVERY_MS, log } = options;
+        super({
+            firstMs,
+            everyMs,
+            busyShare: BUSY_SHARE,
+            longestRestMs: LONGEST_REST_MS,
+            log,
+            messages: {
+                failing: 'cannot drop the calls of days past USAGE_RETENTION_DAYS now: retrying',
+                again: 'can drop the calls of days past USAGE_RETENTION_DAYS again',
+            },
+        });
+        this.#options = options;
+    }
+    /** Days dropped since the start. */
+    get droppedDays() {
+        return this.#droppedDays;
+    }
+    /** Days that should be gone and were still stored at the end of this job's last round. A day kept by `KEPT_DAYS` should not be. */
+    get overdueDays() {
+        return this.#overdueDays;
+    }
+    start() {
+        if (this.#options.retentionDays > 0)
+            super.start();
+    }
+    /** Ends after the statement under way, or after `timeoutMs`. What is not done is done by the next process. */
+    async stop(timeoutMs) {
+        await super.stop(timeoutMs);
+        this.#session?.close();
+    }
+    async round() {
+        const { everyMs = EVERY_MS, retryMs = RETRY_MS } = this.#options;
+        const tries = this.#tries;
+        // Also when the round fails.
+        this.#tries = 0;
+        if ((await this.runOnce()) !== 'locked')
+            return;
+        this.#tries = tries + 1;
+        this.nextIn(Math.min(everyMs, retryMs * 2 ** tries));
+    }
+    /** Makes one round. */
+    async runOnce() {
+        const { databaseUrl, installation, exportDir } = this.#options;
+        if (exportDir !== null)
+            await checkExportDir(exportDir);
+        // A session for each round: its end frees the lock, whatever has happened. The export has times in UTC.
+        const settings = { ...SESSION_SETTINGS, timezone: 'UTC', datestyle: 'ISO' };
+        const options = { url: databaseUrl, applicationName: 'tollgate-retention', installation, settings };
+        const session = new PostgresSession(options, STATEMENT_MS + 5_000);
+        this.#session = session;
+        try {
+            const rows = await session.query('SELECT pg_try_advisory_lock($1::int, 0) AS locked', [
+                RETENTION_LOCK,
+            ]);
+            return rows[0]?.locked === true ? await this.#work(session) : 'elsewhere';
+        }
+        finally {
+            session.close();
+        }
+    }
+    async #work(session) {
+        const limitDay = await this.#limitDay(session);
+        try {
+            for (const day of await selectClosedDays(session)) {
+                if (this.stopping.aborted)
+                    return 'done';
+                await this.paced(() => this.#drop(session, day));
+            }
+            for (;;) {
+                const due = await nextDueDay(session, limitDay);
+                if (due === null || this.stopping.aborted)
+                    return 'done';
+                await closeDay(session, due);
+                await this.#options.afterStep?.('closed', due.day);
+                await this.paced(() => this.#drop(session, due.day));
+            }
+        }
+        catch (error) {
+            if (sqlState(error) === LOCK_NOT_AVAILABLE)
+                return 'locked';
+            throw error;
+        }
+        finally {
+            if (session.open)
+                this.#overdueDays = await countOverdueDays(session, limitDay);
+        }
+    }
+    /** The first day that is kept. By the earlier of two clocks, and of these days: a clock that is ahead must not drop much. */
+    async #limitDay(session) {
+        const { now, retentionDays, keptDays = KEPT_DAYS } = this.#options;
+        const rows = await session.query('SELECT (extract(epoch FROM now()) * 1000)::bigint AS ms');
+        const nowMs = now?.() ?? Math.min(Date.now(), rows[0]?.ms);
+        const limitDay = new Date(nowMs - retentionDays * DAY_MS).toISOString().slice(0, 10);
+        const keptFrom = keptDays === 0 ? limitDay : ((await newestDayWithCalls(session, keptDays)) ?? NO_DAY);
+        return [limitDay, keptFrom].sort()[0];
+    }
+    async #drop(session, day) {
+        // Nobody adds calls to a closed day, so these sums stay right.
+        const sums = await sumClosedDay(session, day);
+        const exported = await this.#export(session, day, sums);
+        if (exported !== null)
+            await this.#options.afterStep?.('exported', day);
+        await dropDay(session, { day, sums, fileSha256: exported?.sha256 ?? null });
+        this.#droppedDays++;
+        this.#options.log.info({ day, ...sums, file: exported?.file ?? null }, 'dropped the calls of a day');
+    }
+    async #export(session, day, expected) {
+        const { exportDir, installation } = this.#options;
+        if (exportDir === null)
+            return null;
+        const lines = readClosedDay(session, day, PAGE_CALLS);
+        return exportDay(exportDir, { installation, day, expected }, lines, this.stopping);
+    }
+}
+//# sourceMappingURL=retention-job.js.map

@@ -1,0 +1,46 @@
+/** How a call ended, as statistics see it: the columns of `service_hours` of which each call is in exactly one. */
+export const CALL_CLASSES = [
+    'succeeded',
+    'caller_errors',
+    'caller_left',
+    'upstream_error',
+    'upstream_timeout',
+    'upstream_5xx',
+    'upstream_cut',
+    'unavailable',
+];
+/** The service's own failures: `key_hours.failed`. */
+export const SERVICE_FAILURES = [
+    'upstream_error',
+    'upstream_timeout',
+    'upstream_5xx',
+    'upstream_cut',
+];
+/** Every other outcome is `unavailable`: upstream_busy, unavailable and abandoned are the gateway's own failures. */
+const CLASS_OF_OUTCOME = {
+    'refunded:caller_gone': 'caller_left',
+    'refunded:invalid_request': 'caller_errors',
+    'refunded:payload_too_large': 'caller_errors',
+    'refunded:body_too_slow': 'caller_errors',
+    'refunded:upstream_error': 'upstream_error',
+    'refunded:upstream_timeout': 'upstream_timeout',
+    'refunded:upstream_5xx': 'upstream_5xx',
+    'refunded:upstream_cut': 'upstream_cut',
+};
+const CALLER_LEFT = 499;
+/**
+ * The class of a call. A caller who left before the response began counts as that, however the call ended afterwards. A
+ * completed call with a status of 5xx does not occur, since 5xx is refunded; if it did, the service would have failed.
+ *
+ * Tested by test/ledger/rollups/hours.test.ts.
+ */
+export function classOf({ outcome, status }) {
+    if (status === CALLER_LEFT)
+        return 'caller_left';
+    if (outcome !== 'completed')
+        return CLASS_OF_OUTCOME[outcome] ?? 'unavailable';
+    if (status < 400)
+        return 'succeeded';
+    return status < 500 ? 'caller_errors' : 'upstream_5xx';
+}
+//# sourceMappingURL=call-class.js.map

@@ -1,0 +1,224 @@
+import { arrayLiterals, quoted } from '../writing/array-literal.js';
+import { CALL_CLASSES, classOf, SERVICE_FAILURES } from './call-class.js';
+import { bucketOf } from './latency-buckets.js';
+import { KEY_HOURS, SERVICE_HOURS } from './sum-tables.js';
+const HOUR_MS = 3_600_000;
+const INDEX_OF_CLASS = new Map(CALL_CLASSES.map((name, i) => [name, i]));
+/** The sums of one service in one hour. `hour` counts whole hours since 1970. */
+export class ServiceHour {
+    serviceId;
+    hour;
+    providerId;
+    /** The same service in another hour. A page rarely has more than two hours. */
+    next;
+    calls = 0;
+    completed = 0;
+    freeCalls = 0;
+    /** Calls by class, in the order of CALL_CLASSES. */
+    classes = CALL_CLASSES.map(() => 0);
+    charged = 0;
+    fees = 0;
+    latencySumUs = 0;
+    /** The bucket of latency of each succeeded call. */
+    buckets = [];
+    /** What each charged call was charged. */
+    amounts = [];
+    constructor(serviceId, hour, providerId, next) {
+        this.serviceId = serviceId;
+        this.hour = hour;
+        this.providerId = providerId;
+        this.next = next;
+    }
+    add(event, callClass, free, amount, fee) {
+        this.calls++;
+        if (event.outcome === 'completed')
+            this.completed++;
+        this.freeCalls += free;
+        const index = INDEX_OF_CLASS.get(callClass);
+        this.classes[index] = this.classes[index] + 1;
+        this.charged += amount;
+        this.fees += fee;
+        if (amount > 0)
+            this.amounts.push(amount);
+        if (callClass !== 'succeeded')
+            return;
+        this.latencySumUs += event.latencyUs;
+        this.buckets.push(bucketOf(event.latencyUs));
+    }
+    /**
+     * The sums of both, which are of the same service and hour. Without their lists: `latencyColumns` and `amountColumns` count these
+     * page by page, and copying them with each page that is added took the longer the more pages a batch has.
+     */
+    plus(other) {
+        const { providerId } = this.providerId < other.providerId ? this : other;
+        const sum = new ServiceHour(this.serviceId, this.hour, providerId, undefined);
+        for (const part of [this, other]) {
+            sum.calls += part.calls;
+            sum.completed += part.completed;
+            sum.freeCalls += part.freeCalls;
+            part.classes.forEach((calls, index) => {
+                sum.classes[index] = sum.classes[index] + calls;
+            });
+            sum.charged += part.charged;
+            sum.fees += part.fees;
+            sum.latencySumUs += part.latencySumUs;
+        }
+        return sum;
+    }
+}
+/** The sums of one key with one service in one hour. */
+export class KeyHour {
+    keyId;
+    hour;
+    serviceId;
+    accountId;
+    /** The same key in another hour or with another service. A page of 1 000 calls bounds the length of this list. */
+    next;
+    calls = 0;
+    freeCalls = 0;
+    succeeded = 0;
+    failed = 0;
+    spent = 0;
+    latencySumUs = 0;
+    latencyCount = 0;
+    succeededUs = 0;
+    lastMs = 0;
+    constructor(of, hour, next) {
+        const { keyId, serviceId, accountId } = of;
+        this.keyId = keyId;
+        this.hour = hour;
+        this.serviceId = serviceId;
+        this.accountId = accountId;
+        this.next = next;
+    }
+    add({ latencyUs, admittedAtMs }, callClass, free, amount) {
+        this.calls++;
+        this.freeCalls += free;
+        if (callClass === 'succeeded') {
+            this.succeeded++;
+            this.succeededUs += latencyUs;
+        }
+        else if (SERVICE_FAILURES.includes(callClass))
+            this.failed++;
+        this.spent += amount;
+        this.latencySumUs += latencyUs;
+        if (latencyUs > 0)
+            this.latencyCount++;
+        if (admittedAtMs > this.lastMs)
+            this.lastMs = admittedAtMs;
+    }
+    /** The sums of both, which are of the same key, hour and service. */
+    plus(other) {
+        const sum = new KeyHour(this.accountId < other.accountId ? this : other, this.hour, undefined);
+        for (const part of [this, other]) {
+            sum.calls += part.calls;
+            sum.freeCalls += part.freeCalls;
+            sum.succeeded += part.succeeded;
+            sum.failed += part.failed;
+            sum.spent += part.spent;
+            sum.latencySumUs += part.latencySumUs;
+            sum.latencyCount += part.latencyCount;
+            sum.succeededUs += part.succeededUs;
+            sum.lastMs = Math.max(sum.lastMs, part.lastMs);
+        }
+        return sum;
+    }
+}
+/**
+ * The sums by hour over counted calls. Tested by test/ledger/writing/flush.test.ts, and against sums in SQL by
+ * test/ledger/rollups/hours.test.ts.
+ */
+export class HourSums {
+    #services = new Map();
+    #keys = new Map();
+    add(event, amount, fee) {
+        const hour = Math.floor(event.admittedAtMs / HOUR_MS);
+        const callClass = classOf(event);
+        const free = event.freeTier && event.outcome === 'completed' ? 1 : 0;
+        this.#serviceHour(event, hour).add(event, callClass, free, amount, fee);
+        this.#keyHour(event, hour).add(event, callClass, free, amount);
+    }
+    /** The provider is part of the match, because earnings are made from these sums as well. */
+    #serviceHour({ serviceId, providerId }, hour) {
+        const first = this.#services.get(serviceId);
+        for (let at = first; at !== undefined; at = at.next) {
+            if (at.hour === hour && at.providerId === providerId)
+                return at;
+        }
+        const sums = new ServiceHour(serviceId, hour, providerId, first);
+        this.#services.set(serviceId, sums);
+        return sums;
+    }
+    /** The account is part of the match, because what a buyer pays is made from these sums as well. */
+    #keyHour(event, hour) {
+        const { keyId, serviceId, accountId } = event;
+        const first = this.#keys.get(keyId);
+        for (let at = first; at !== undefined; at = at.next) {
+            if (at.hour === hour && at.serviceId === serviceId && at.accountId === accountId)
+                return at;
+        }
+        const sums = new KeyHour(event, hour, first);
+        this.#keys.set(keyId, sums);
+        return sums;
+    }
+    services() {
+        return listed(this.#services.values());
+    }
+    keys() {
+        return listed(this.#keys.values());
+    }
+}
+function listed(lists) {
+    const all = [];
+    for (const first of lists) {
+        for (let at = first; at !== undefined; at = at.next)
+            all.push(at);
+    }
+    return all;
+}
+/**
+ * Adds up what is of the same row, since pages of one batch may have calls of the same key, and most have the same services. The
+ * pages are not changed.
+ */
+function merged(all, nameOf) {
+    const byName = new Map();
+    for (const sums of all) {
+        const name = nameOf(sums);
+        const earlier = byName.get(name);
+        byName.set(name, earlier === undefined ? sums : earlier.plus(sums));
+    }
+    return Array.from(byName.values());
+}
+/** The sums by key of all pages of a batch: one array literal for each column of `key_hours`. */
+export function keyColumns(pages) {
+    const rows = merged(pages.flatMap(({ keys }) => keys), ({ keyId, hour, serviceId }) => `${keyId} ${hour} ${serviceId}`);
+    return arrayLiterals(rows, KEY_HOURS.columns.length, (k, add) => {
+        add(0, quoted(k.keyId));
+        add(1, k.hour);
+        add(2, k.serviceId);
+        add(3, k.accountId);
+        add(4, k.calls);
+        add(5, k.freeCalls);
+        add(6, k.succeeded);
+        add(7, k.failed);
+        add(8, k.spent);
+        add(9, k.latencySumUs);
+        add(10, k.latencyCount);
+        add(11, k.succeededUs);
+        add(12, k.lastMs);
+    });
+}
+/** The sums by service of all pages of a batch: one array literal for each column of `service_hours`. */
+export function serviceColumns(pages) {
+    const rows = merged(pages.flatMap(({ services }) => services), ({ serviceId, hour }) => `${serviceId} ${hour}`);
+    return arrayLiterals(rows, SERVICE_HOURS.columns.length, (s, add) => {
+        [s.serviceId, s.hour, s.providerId, s.calls, s.completed, s.freeCalls, ...s.classes].forEach((value, i) => {
+            add(i, value);
+        });
+        const rest = 6 + CALL_CLASSES.length;
+        add(rest, s.charged);
+        add(rest + 1, s.fees);
+        add(rest + 2, s.latencySumUs);
+    });
+}
+//# sourceMappingURL=hour-sums.js.map

@@ -1,0 +1,131 @@
+import { sqlState } from '../../platform/postgres.js';
+import { StartRefused } from '../../platform/start-refused.js';
+import { FLUSH_LOCK, RETENTION_LOCK } from '../locks.js';
+import { HORIZON_SQL } from '../retention/horizon.js';
+import { addSumsFrom, sumsColumns } from './all-sums.js';
+import { exactParts } from './exact-parts.js';
+import { STORED_CALL, sumsOf } from './stored-calls.js';
+import { SUM_TABLES } from './sum-tables.js';
+/**
+ * Makes the sums of calls anew, day by day, and changes the rows that are wrong.
+ *
+ * A day is one transaction with one snapshot (REPEATABLE READ): it adds up the day's calls into temporary tables, deletes the rows
+ * that differ, and inserts those that are missing. Writers go on meanwhile. Each flush that stores a counted call also changes the
+ * rows that the call belongs to. So if a flush committed since the snapshot and changed a row that is to be changed here, Postgres
+ * refuses the change; otherwise the row has nothing that the snapshot lacks, and a later flush adds to the right row. A day that was
+ * refused is done again while no flush can be under way: with all flush locks, shared, so that wallets are still loaded.
+ *
+ * Memory is bounded: `PAGE` calls at a time. Tested by test/ledger/rollups/rebuild.test.ts.
+ */
+/** Calls that are read and added up together. */
+const PAGE = 10_000;
+/** The temporary tables have these names before those of the tables of sums. */
+const PREFIX = 'rebuilt_';
+/** A row was changed by a flush since the snapshot, was inserted by one, or a flush and this transaction waited for each other. */
+const CHANGED_MEANWHILE = /^(40001|23505|40P01)$/;
+/**
+ * Rebuilds the sums of all days that still have all their calls. A day's calls may be stored under the day before, since their ids
+ * are of the gateway's clock: so the first day that is kept is left as it is, like those whose calls were dropped.
+ *
+ * @throws StartRefused when another process drops old days or rebuilds sums
+ */
+export async function* rebuildSums(session, options = {}) {
+    // A day whose calls are dropped meanwhile would lose its sums.
+    const [lock] = await session.query('SELECT pg_try_advisory_lock($1::int, 0) AS locked', [
+        RETENTION_LOCK,
+    ]);
+    if (lock?.locked !== true)
+        throw new StartRefused('another process drops old days or rebuilds sums: try again later');
+    for (const { name } of SUM_TABLES) {
+        await session.query(`CREATE TEMP TABLE ${PREFIX}${name} (LIKE ${name} INCLUDING INDEXES) ON COMMIT DELETE ROWS`);
+    }
+    for (const one of await session.query(DAYS_SQL)) {
+        try {
+            yield await rebuildDay(session, one, options);
+        }
+        catch (error) {
+            if (!CHANGED_MEANWHILE.test(sqlState(error) ?? ''))
+                throw error;
+            yield await withoutFlushes(session, () => rebuildDay(session, one, options));
+        }
+    }
+}
+/** It reads all calls and sums. A call that is stored later under a day more than one away (a clock that far off) is not found by it. */
+const DAYS_SQL = `
+SELECT day::text AS day,
+       array_agg(DISTINCT partition::text) FILTER (WHERE partition IS NOT NULL)
+         || ARRAY[(day - 1)::text, day::text, (day + 1)::text] AS partitions
+FROM (
+  SELECT (created_at AT TIME ZONE 'UTC')::date AS day, day AS partition FROM calls GROUP BY 1, 2
+  UNION ALL SELECT DISTINCT (hour AT TIME ZONE 'UTC')::date, NULL::date FROM service_hours
+  UNION ALL SELECT DISTINCT (hour AT TIME ZONE 'UTC')::date, NULL::date FROM key_hours
+  UNION ALL SELECT DISTINCT day, NULL::date FROM service_latencies
+  UNION ALL SELECT DISTINCT day, NULL::date FROM service_amounts
+) AS found
+WHERE found.day > coalesce((${HORIZON_SQL}), '-infinity')
+GROUP BY found.day ORDER BY found.day`;
+async function rebuildDay(session, { day, partitions }, options) {
+    return session.transaction(async () => {
+        const calls = await addUpCalls(session, day, partitions);
+        await options.afterReading?.();
+        const changes = [];
+        for (const table of SUM_TABLES) {
+            const [removed] = await session.query(removeWrongSql(table), [day]);
+            const [written] = await session.query(writeMissingSql(table));
+            changes.push({ table: table.name, removed: removed?.rows ?? 0, written: written?.rows ?? 0 });
+        }
+        return { day, calls, changes };
+    }, 'ISOLATION LEVEL REPEATABLE READ');
+}
+const startOf = (day) => `((${day})::timestamp AT TIME ZONE 'UTC')`;
+/** Adds up the calls that began in the day, into the temporary tables. @returns their number */
+async function addUpCalls(session, day, partitions) {
+    // The days are texts of Postgres' own dates. A cursor takes no parameters.
+    const [from, to] = [startOf(`date '${day}'`), startOf(`date '${day}' + 1`)];
+    await session.query(`DECLARE calls_of_day NO SCROLL CURSOR FOR SELECT ${STORED_CALL} FROM calls
+     WHERE day = ANY('{${partitions.join(',')}}'::date[]) AND created_at >= ${from} AND created_at < ${to}`);
+    for (let calls = 0;;) {
+        const page = await session.query(`FETCH ${PAGE} FROM calls_of_day`);
+        for (const part of exactParts(page, ({ amountMicros, latencyUs }) => ({ heldMicros: amountMicros, latencyUs }))) {
+            await session.query(`WITH ${addSumsFrom(1, PREFIX)} SELECT`, sumsColumns([sumsOf(part)]));
+        }
+        calls += page.length;
+        if (page.length < PAGE)
+            return calls;
+    }
+}
+/** The rows `s` of a table of sums that belong to the day $1. */
+const ofDay = ({ columns }) => columns.includes('day')
+    ? 's.day = $1::date'
+    : `s.hour >= ${startOf('$1::date')} AND s.hour < ${startOf('$1::date + 1')}`;
+const listOf = (alias, columns) => columns.map((name) => `${alias}.${name}`).join(', ');
+const removeWrongSql = (table) => `
+WITH removed AS (
+  DELETE FROM ${table.name} AS s WHERE ${ofDay(table)} AND NOT EXISTS (
+    SELECT FROM ${PREFIX}${table.name} AS r WHERE (${listOf('r', table.columns)}) = (${listOf('s', table.columns)}))
+  RETURNING 1
+) SELECT count(*)::int AS rows FROM removed`;
+/** The rows are inserted in the order of their keys, as flushes lock them. */
+function writeMissingSql(table) {
+    const keys = table.columns.slice(0, table.keys);
+    return `
+WITH written AS (
+  INSERT INTO ${table.name} (${table.columns.join(', ')})
+  SELECT ${listOf('r', table.columns)} FROM ${PREFIX}${table.name} AS r WHERE NOT EXISTS (
+    SELECT FROM ${table.name} AS s WHERE (${listOf('s', keys)}) = (${listOf('r', keys)}))
+  ORDER BY ${listOf('r', keys)}
+  RETURNING 1
+) SELECT count(*)::int AS rows FROM written`;
+}
+async function withoutFlushes(session, work) {
+    // Locks of the session: a lock of the transaction would be waited for after its snapshot.
+    const ofAllShards = (lock) => session.query(`SELECT ${lock}($1::int, shard) FROM generate_series(0, (SELECT redis_shards FROM installation) - 1) AS shard`, [FLUSH_LOCK]);
+    await ofAllShards('pg_advisory_lock_shared');
+    try {
+        return await work();
+    }
+    finally {
+        await ofAllShards('pg_advisory_unlock_shared');
+    }
+}
+//# sourceMappingURL=rebuild.js.map

@@ -1,0 +1,95 @@
+import { CALL_CLASSES } from './call-class.js';
+export const SERVICE_HOURS = {
+    name: 'service_hours',
+    keys: 2,
+    columns: [
+        'service_id',
+        'hour',
+        'provider_id',
+        'calls',
+        'completed',
+        'free_calls',
+        ...CALL_CLASSES,
+        'charged',
+        'fees',
+        'latency_sum_us',
+    ],
+};
+export const KEY_HOURS = {
+    name: 'key_hours',
+    keys: 3,
+    columns: [
+        'key_id',
+        'hour',
+        'service_id',
+        'account_id',
+        'calls',
+        'free_calls',
+        'succeeded',
+        'failed',
+        'spent',
+        'latency_sum_us',
+        'latency_count',
+        'succeeded_us',
+        'last_call_at',
+    ],
+};
+/** How many succeeded calls of a service took how long, by day. */
+export const SERVICE_LATENCIES = {
+    name: 'service_latencies',
+    keys: 3,
+    columns: ['service_id', 'day', 'bucket', 'calls'],
+};
+/** How many calls of a service were charged which amount, rounded to three digits, by day. */
+export const SERVICE_AMOUNTS = {
+    name: 'service_amounts',
+    keys: 3,
+    columns: ['service_id', 'day', 'amount', 'calls'],
+};
+export const SUM_TABLES = [SERVICE_HOURS, KEY_HOURS, SERVICE_LATENCIES, SERVICE_AMOUNTS];
+/** Types of the arrays that the writer sends, one for each column. All others are of bigints. */
+const TYPES = {
+    service_id: 'uuid',
+    provider_id: 'uuid',
+    account_id: 'uuid',
+    key_id: 'text',
+    bucket: 'smallint',
+};
+/** Columns that are sent as a number: whole hours or days since 1970, and milliseconds. */
+const VALUES = {
+    // 3 600 times a number of hours is exact in a float8 for every date that Postgres knows.
+    hour: 'to_timestamp(hour * 3600::float8)',
+    day: `'epoch'::date + day::int`,
+    last_call_at: 'to_timestamp(last_call_at / 1000.0::float8)',
+};
+/**
+ * What is kept of a column whose values are not added up. A listing has one provider, and a key one account. If a damaged event says
+ * otherwise, the row has the least id, in whatever order the events come.
+ */
+const KEPT = { provider_id: 'least', account_id: 'least', last_call_at: 'greatest' };
+/**
+ * Adds the writer's sums to the rows of a table. They are the parameters `$first` and following, an array for each column, and no key
+ * comes twice in them. The rows are locked in the order of their keys.
+ *
+ * The arrays are read in the target list: for sums by key that took Postgres 1.5 µs per row, and in FROM 2.5. Adding up equal keys
+ * here, by GROUP BY, took 3 µs more per row.
+ *
+ * @param prefix of the table's name, for a table of the same columns
+ */
+export function addRowsSql({ name, keys, columns }, first, prefix = '') {
+    const key = columns.slice(0, keys).join(', ');
+    const arrays = columns.map((column, i) => `unnest($${first + i}::${TYPES[column] ?? 'bigint'}[]) AS ${column}`);
+    const values = columns.map((column) => (column in VALUES ? `${VALUES[column]} AS ${column}` : column));
+    const merged = columns.slice(keys).map((column) => {
+        const kept = KEPT[column];
+        return kept === undefined
+            ? `${column} = s.${column} + excluded.${column}`
+            : `${column} = ${kept}(s.${column}, excluded.${column})`;
+    });
+    return `
+  INSERT INTO ${prefix}${name} AS s (${columns.join(', ')})
+  SELECT ${columns.join(', ')} FROM (SELECT ${values.join(', ')} FROM (SELECT ${arrays.join(', ')}) AS rows) AS sums
+  ORDER BY ${key}
+  ON CONFLICT (${key}) DO UPDATE SET ${merged.join(', ')}`;
+}
+//# sourceMappingURL=sum-tables.js.map

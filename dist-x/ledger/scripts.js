@@ -1,0 +1,15 @@
+import { loadScript } from '../platform/script.js';
+/** The ledger's scripts, read once at start. Each file's header documents its KEYS, ARGV and reply. */
+export const sweepScript = loadScript(import.meta.url, 'sweep');
+export const hydrateWalletScript = loadScript(import.meta.url, 'hydrate-wallet');
+export const applyCreditScript = loadScript(import.meta.url, 'apply-credit');
+export const takeDebitScript = loadScript(import.meta.url, 'take-debit');
+export const readWalletScript = loadScript(import.meta.url, 'read-wallet');
+export const sumHoldsScript = loadScript(import.meta.url, 'sum-holds');
+export const compareWalletsScript = loadScript(import.meta.url, 'compare-wallets');
+export const repairWalletScript = loadScript(import.meta.url, 'repair-wallet');
+export const loadKeyScript = loadScript(import.meta.url, 'load-key');
+export const putKeyScript = loadScript(import.meta.url, 'put-key');
+export const deleteEntriesScript = loadScript(import.meta.url, 'delete-entries');
+export const deleteStoredScript = loadScript(import.meta.url, 'delete-stored');
+//# sourceMappingURL=scripts.js.map

@@ -1,0 +1,49 @@
+/**
+ * Longest silence of Redis, as a share of the lease, after which leases still count. A gateway renews its lease every 3 s. So after
+ * 10 s of silence its lease is at most 13 s old, and has not run out if it lasts 15 s (the default).
+ */
+export const LONGEST_GAP = 2 / 3;
+/**
+ * Decides whether an expired lease proves that its gateway is dead. Just after Redis was away (a partition, a file being loaded, a
+ * machine that slept) it does not: no gateway could renew its lease, so all would look dead. So expired leases count only after
+ * Redis has answered for the time of one full lease, without a gap longer than LONGEST_GAP of that time.
+ *
+ * All times are Redis's: leases are written by Redis's clock, and that clock goes on while a machine sleeps.
+ */
+export class Steadiness {
+    #leaseMs;
+    #run = null;
+    #uptimeMs = 0;
+    constructor(leaseSeconds) {
+        this.#leaseMs = leaseSeconds * 1000;
+    }
+    /** Redis did not answer, or a round failed: the time of a full lease is counted again from Redis's next answer. */
+    lost() {
+        this.#run = null;
+    }
+    /** The first answer of a round. */
+    reported({ runId, uptimeSeconds, nowMs }) {
+        this.#uptimeMs = uptimeSeconds * 1000;
+        // A different Redis answers, and its leases may be old: a replica, or a restarted Redis with the leases of its file.
+        if (this.#run?.runId !== runId)
+            this.#run = { runId, sinceMs: nowMs, lastMs: nowMs };
+        this.answered(nowMs);
+    }
+    /** A later answer of the same round. */
+    answered(nowMs) {
+        const run = this.#run;
+        if (run === null)
+            return;
+        const gapMs = nowMs - run.lastMs;
+        if (gapMs < 0 || gapMs > this.#leaseMs * LONGEST_GAP)
+            this.#run = { ...run, sinceMs: nowMs, lastMs: nowMs };
+        else
+            run.lastMs = nowMs;
+    }
+    get lasting() {
+        if (this.#run === null || this.#uptimeMs < this.#leaseMs)
+            return false;
+        return this.#run.lastMs - this.#run.sinceMs >= this.#leaseMs;
+    }
+}
+//# sourceMappingURL=steadiness.js.map

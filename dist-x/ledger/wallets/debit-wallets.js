@@ -1,0 +1,107 @@
+import { Job } from '../../platform/job.js';
+import { DamageLog } from '../damage-log.js';
+import { takeDebitScript } from '../scripts.js';
+import { reportDamaged } from './damaged-wallets.js';
+import { endDebit, selectBegunDebits } from './debits-sql.js';
+import { MAX_LOADS, WalletDamaged } from './wallets.js';
+/** Outcomes of take-debit.lua. */
+const TAKEN = 0;
+const REFUSED = 1;
+const NOT_LOADED = 2;
+const DAMAGED = 3;
+/**
+ * Interval at which debits are looked for that somebody began and did not end. They are rare, and each look is a query that an idle
+ * installation pays for.
+ */
+const RETRY_MS = 5_000;
+/** A debit younger than this is left to the request that began it. It has answered or failed by then. */
+const LEFT_ALONE_SECONDS = 2;
+/** Maximum number of debits of one round. There is one per account at most, and the next round goes on after the last account. */
+const MAX_DEBITS = 500;
+/** Sorts before every account id. */
+const FIRST_ACCOUNT = '00000000-0000-0000-0000-000000000000';
+/**
+ * Carries debits out that are begun in Postgres:
+ *
+ *   begun ──take-debit.lua: the wallet decides──► taken or refused in Redis ──one transaction──► taken (and posted) or refused
+ *
+ * Each step may be repeated by any process. The wallet decides a number once, and the row leaves 'begun' once. If a process dies
+ * between two steps, the rounds of the job take the debit further (docs/decisions/0037).
+ */
+export class DebitWallets extends Job {
+    #options;
+    #damage;
+    #after = FIRST_ACCOUNT;
+    constructor(options) {
+        super({
+            everyMs: RETRY_MS,
+            firstMs: RETRY_MS,
+            log: options.log,
+            messages: { failing: 'debits cannot be carried out now', again: 'debits are carried out again' },
+        });
+        this.#options = options;
+        this.#damage = new DamageLog(options.log);
+    }
+    /**
+     * Asks the wallet for its decision, and stores it. Rejects when a store is away or the wallet is damaged. Then the debit stays
+     * begun until a round or a repeated request can end it.
+     */
+    async carryOut(debit) {
+        const { outcome, balanceMicros } = await this.#ask(debit);
+        return { ...(await endDebit(this.#options.sql, debit, outcome)), balanceMicros };
+    }
+    async round() {
+        reportDamaged(await this.#tryLeft(LEFT_ALONE_SECONDS), this.#damage, this.#options.keys);
+    }
+    /**
+     * Runs one round: ends the debits that began at least `ageSeconds` ago. One that cannot be ended does not keep the others.
+     *
+     * @throws the first failure, after all were tried
+     */
+    async endLeft(ageSeconds = LEFT_ALONE_SECONDS) {
+        const failures = await this.#tryLeft(ageSeconds);
+        if (failures.length > 0)
+            throw failures[0];
+    }
+    async #ask(debit) {
+        const { redis, keys, hydrator, sql } = this.#options;
+        const { accountId, seq, totalBeforeMicros, amountMicros } = debit;
+        const args = [
+            keys.wallet(keys.shardOf(accountId), accountId),
+            ...[seq, totalBeforeMicros, amountMicros].map(String),
+        ];
+        for (let loads = 0; loads <= MAX_LOADS; loads++) {
+            const [code, balanceMicros] = (await redis.script(takeDebitScript, 1, args));
+            if (code === TAKEN)
+                return { outcome: 'taken', balanceMicros };
+            if (code === REFUSED)
+                return { outcome: 'refused', balanceMicros };
+            if (code === DAMAGED)
+                throw new WalletDamaged(accountId);
+            if (code !== NOT_LOADED)
+                return { outcome: await storedOutcome(sql, debit), balanceMicros };
+            await hydrator.loadWallet(accountId);
+        }
+        throw new Error(`debit ${seq} of ${accountId} cannot be decided: its wallet is lost as fast as it is loaded`);
+    }
+    async #tryLeft(ageSeconds) {
+        const debits = await selectBegunDebits(this.#options.sql, { after: this.#after, ageSeconds, limit: MAX_DEBITS });
+        this.#after = debits[MAX_DEBITS - 1]?.accountId ?? FIRST_ACCOUNT;
+        const failures = [];
+        for (const debit of debits) {
+            if (this.stopping.aborted)
+                break;
+            await this.carryOut(debit).catch((error) => failures.push(error));
+        }
+        return failures;
+    }
+}
+/** The wallet has decided a later debit, which could not begin before this one had ended. So Postgres must know the outcome. */
+async function storedOutcome(sql, { accountId, seq }) {
+    const [row] = await sql `
+    SELECT state FROM debits WHERE account_id = ${accountId} AND seq = ${seq}`;
+    if (row !== undefined && row.state !== 'begun')
+        return row.state;
+    throw new Error(`the wallet of ${accountId} has decided a debit that Postgres does not know: Postgres is older than Redis`);
+}
+//# sourceMappingURL=debit-wallets.js.map

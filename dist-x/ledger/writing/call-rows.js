@@ -1,0 +1,63 @@
+import { timeOfId } from '../../platform/ids.js';
+import { chargedMicros, feeMicros } from '../usage-event.js';
+import { CHUNK_BYTES, Chunk, HEADER, TRAILER } from './binary-copy.js';
+/** The statement that stores the rows of `CallRows`. The columns are in the order and of the types that `writeRow` writes. */
+export const COPY_CALLS_SQL = `
+COPY calls (day, usage_id, account_id, key_id, provider_id, service_id, method, path, outcome, status, amount, fee,
+            free_tier, latency_us, request_bytes, response_bytes, created_at, journal_id)
+FROM STDIN (FORMAT binary)`;
+const COLUMNS = 18;
+/** Bound for a row without key id, method and path: 18 lengths, the values of fixed size and the outcome, at most 250 bytes. */
+const FIXED_ROW_BYTES = 256;
+/**
+ * Calls as rows for `COPY … (FORMAT binary)`. COPY took Postgres 8.4 µs per event, INSERT from arrays 11.1 (17 text arrays to
+ * parse, one WAL record per row), and COPY in text form 11.5, with twice the CPU in the writer.
+ */
+export class CallRows {
+    #chunks = [];
+    constructor(events, feeBasisPoints) {
+        let chunk = null;
+        for (const event of events) {
+            const most = FIXED_ROW_BYTES + 3 * (event.keyId.length + event.method.length + event.path.length);
+            if (chunk === null || chunk.free < most) {
+                chunk = new Chunk(Math.max(CHUNK_BYTES, most));
+                this.#chunks.push(chunk);
+            }
+            writeRow(chunk, event, feeBasisPoints);
+        }
+    }
+    /** The rows, with the id of the one journal row they share filled in: it is not known yet when the rows are made. */
+    chunks(journalId) {
+        return this.#chunks.map((chunk) => chunk.finish(journalId));
+    }
+}
+/** The data of one COPY, in chunks, so that Postgres stores the first ones while the writer sends the last ones. */
+export function* copyData(pages, journalId) {
+    yield HEADER;
+    for (const { rows } of pages)
+        yield* rows.chunks(journalId);
+    yield TRAILER;
+}
+function writeRow(chunk, event, feeBasisPoints) {
+    const amount = chargedMicros(event);
+    chunk.int16(COLUMNS);
+    chunk.date(timeOfId(event.usageId));
+    chunk.uuid(event.usageId);
+    chunk.uuid(event.accountId);
+    chunk.text(event.keyId);
+    chunk.uuid(event.providerId);
+    chunk.uuid(event.serviceId);
+    chunk.text(event.method);
+    chunk.text(event.path);
+    chunk.text(event.outcome);
+    chunk.smallint(event.status);
+    chunk.bigint(amount);
+    chunk.bigint(feeMicros(amount, feeBasisPoints));
+    chunk.boolean(event.freeTier);
+    chunk.bigint(event.latencyUs);
+    chunk.bigint(event.requestBytes);
+    chunk.bigint(event.responseBytes);
+    chunk.timestamp(event.admittedAtMs);
+    chunk.endWithJournalId();
+}
+//# sourceMappingURL=call-rows.js.map

@@ -1,0 +1,111 @@
+import { MOVE_BALANCES_SQL, PLATFORM_ACCOUNT_ID } from '../posting.js';
+import { addSumsFrom, sumsColumns } from '../rollups/all-sums.js';
+import { HourSums } from '../rollups/hour-sums.js';
+import { chargedMicros, feeMicros, isCounted } from '../usage-event.js';
+import { arrayLiterals } from './array-literal.js';
+import { PackedEntries } from './entry-rows.js';
+const FREE_COLUMNS = 3;
+const FIRST_SUMS_PARAMETER = 2 + FREE_COLUMNS;
+/**
+ * Stores the rest of a batch after its calls, all of them new, and its entries: the journal row ($1), the free calls used ($2 to
+ * $4) and the sums of calls. Balances move by the entries that are really stored. The same account and service may occur once per
+ * page of the batch, so they are summed.
+ *
+ * Rows of `balances`, `free_usage` and each table of sums are locked in the order of their keys. Every transaction that moves
+ * balances (credits, payouts) does the same, so no two can deadlock. Tested by test/ledger/writing/flush.test.ts.
+ */
+export const POST_SUMS_SQL = `
+WITH journal_row AS (
+  INSERT INTO journal (id, kind) OVERRIDING SYSTEM VALUE VALUES ($1::bigint, 'usage')
+), posted AS MATERIALIZED (
+  SELECT account_id, ledger, amount FROM entries WHERE journal_id = $1::bigint
+), moved AS (${MOVE_BALANCES_SQL}
+), free AS (
+  INSERT INTO free_usage AS f (account_id, service_id, used)
+  SELECT account_id, service_id, sum(used)
+  FROM unnest($2::uuid[], $3::uuid[], $4::int[]) AS t (account_id, service_id, used)
+  GROUP BY account_id, service_id ORDER BY account_id, service_id
+  ON CONFLICT (account_id, service_id) DO UPDATE SET used = f.used + excluded.used
+), ${addSumsFrom(FIRST_SUMS_PARAMETER)}
+SELECT count(*)::int AS entries, coalesce(sum(amount), 0)::bigint AS sum FROM posted`;
+/**
+ * The sums over the calls of one page. Adding up in the writer saves Postgres 1.9 µs per event and costs the writer 0.6 µs.
+ * Tested by test/ledger/writing/flush.test.ts.
+ */
+export class CallSums {
+    #freeUsed = new Map();
+    #hours = new HourSums();
+    constructor(events, feeBasisPoints) {
+        for (const event of events)
+            this.#add(event, feeBasisPoints);
+    }
+    #add(event, feeBasisPoints) {
+        const amount = chargedMicros(event);
+        if (event.freeTier && event.outcome === 'completed')
+            add(inner(this.#freeUsed, event.accountId), event.serviceId, 1);
+        if (isCounted(event, amount))
+            this.#hours.add(event, amount, feeMicros(amount, feeBasisPoints));
+    }
+    /** What a page of calls keeps of these sums until it is stored. */
+    page() {
+        const [keys, services] = [this.#hours.keys(), this.#hours.services()];
+        const free = Array.from(this.#freeUsed, ([accountId, used]) => Array.from(used, ([serviceId, calls]) => ({ accountId, serviceId, calls })));
+        return { entries: entriesOf(keys, services), free: free.flat(), keys, services, largestSum: largestOf(keys) };
+    }
+}
+/**
+ * The journal entries. Every charged call is counted, so the sums by hour have all charges. An account may get several entries of
+ * a ledger here; `entrySums` adds them up.
+ */
+function entriesOf(keys, services) {
+    const entries = new PackedEntries(keys.length + services.length + 1);
+    let fees = 0;
+    for (const { accountId, spent } of keys)
+        if (spent > 0)
+            entries.add(accountId, 'wallet', -spent);
+    for (const { providerId, charged, fees: kept } of services) {
+        if (charged > 0)
+            entries.add(providerId, 'earnings', charged - kept);
+        fees += kept;
+    }
+    entries.add(PLATFORM_ACCOUNT_ID, 'fees', fees);
+    return entries;
+}
+/** No sum over the calls of these keys is larger than this: that of all charges, or that of all latencies. */
+function largestOf(keys) {
+    let [spent, latencyUs] = [0, 0];
+    for (const key of keys) {
+        spent += key.spent;
+        latencyUs += key.latencySumUs;
+    }
+    return Math.max(spent, latencyUs);
+}
+/**
+ * Whether every sum over these pages is exact in a JavaScript number. It is when the largest of them cannot reach 2^53. Otherwise
+ * `storeEntries` stores the batch, in parts whose sums are exact.
+ */
+export function isExact(pages) {
+    return Number.isSafeInteger(pages.reduce((sum, { largestSum }) => sum + largestSum, 0));
+}
+/** The parameters of `POST_SUMS_SQL` for the sums of all pages of a batch. */
+export function sumsParameters(journalId, pages) {
+    const free = pages.flatMap((page) => page.free);
+    const freeColumns = arrayLiterals(free, FREE_COLUMNS, ({ accountId, serviceId, calls }, add) => {
+        add(0, accountId);
+        add(1, serviceId);
+        add(2, calls);
+    });
+    return [String(journalId), ...freeColumns, ...sumsColumns(pages)];
+}
+function add(sums, key, amount) {
+    sums.set(key, (sums.get(key) ?? 0) + amount);
+}
+function inner(maps, key) {
+    let map = maps.get(key);
+    if (map === undefined) {
+        map = new Map();
+        maps.set(key, map);
+    }
+    return map;
+}
+//# sourceMappingURL=call-sums.js.map

@@ -1,0 +1,91 @@
+import { createMcpHandler, ProtocolError, ProtocolErrorCode, Server, } from '@modelcontextprotocol/server';
+import { VERSION } from '../version.js';
+import { INSTRUCTIONS, TOOLS } from './tools.js';
+/** How often a comment is sent on a silent event stream: intermediaries commonly cut a connection after 30 or 60 s of silence. */
+const KEEP_ALIVE_MS = 15_000;
+/** How long a client of protocol 2026-07-28 may keep the list of tools, which changes only with a new version of the gateway. */
+const TOOLS_TTL_MS = 3_600_000;
+const SERVER_INFO = { name: 'tollgate', title: 'Tollgate', version: VERSION };
+/**
+ * The protocol itself, by the official package. Each message gets a server of its own, so nothing is kept between two messages and
+ * any worker can answer any of them. The package serves both revisions: 2026-07-28, where each request brings its own envelope,
+ * and those of 2025, whose `initialize` it answers without opening a session.
+ */
+export class Protocol {
+    #run;
+    #visits = new WeakMap();
+    /** Answers with JSON. */
+    #short;
+    /** Answers with an event stream, on which comments can be sent while a call is under way. */
+    #long;
+    constructor(run, log) {
+        this.#run = run;
+        const options = {
+            keepAliveMs: KEEP_ALIVE_MS,
+            // Nothing that a client could subscribe to ever changes, and an open subscription would delay every drain.
+            maxSubscriptions: 0,
+            onerror: (error) => log.info({ err: error }, 'MCP request failed'),
+        };
+        const factory = ({ requestInfo }) => this.#server(this.#visits.get(requestInfo));
+        this.#short = createMcpHandler(factory, { ...options, responseMode: 'auto' });
+        this.#long = createMcpHandler(factory, { ...options, responseMode: 'sse' });
+    }
+    /** @param isLong  whether the message may take long to answer */
+    handle(visit, message, isLong) {
+        const request = new Request('http://tollgate/mcp', {
+            method: 'POST',
+            headers: protocolHeaders(visit.head.headers),
+            signal: visit.gone,
+        });
+        this.#visits.set(request, visit);
+        return (isLong ? this.#long : this.#short).fetch(request, { parsedBody: message });
+    }
+    #server(visit) {
+        const server = new Server(SERVER_INFO, {
+            capabilities: { tools: {} },
+            instructions: INSTRUCTIONS,
+            cacheHints: { 'tools/list': { ttlMs: TOOLS_TTL_MS, cacheScope: 'public' } },
+        });
+        // A copy, because the package's types allow it to change the list.
+        server.setRequestHandler('tools/list', () => ({ tools: TOOLS.map((tool) => ({ ...tool })) }));
+        server.setRequestHandler('tools/call', (request, context) => {
+            const { name, arguments: args = {} } = request.params;
+            const tool = TOOLS.find((known) => known.name === name);
+            if (tool === undefined)
+                throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no tool ${name}.`);
+            const progress = progressOf(context);
+            return this.#run(tool.name, args, visit, { cancelled: context.mcpReq.signal, progress });
+        });
+        return server;
+    }
+}
+/**
+ * The headers that the protocol reads. The package need not see the API key. Values that a `Headers` object would refuse are left
+ * out; no client sends such ones.
+ */
+function protocolHeaders(headers) {
+    const picked = new Headers();
+    for (let i = 0; i < headers.length; i += 2) {
+        const name = headers[i];
+        const value = headers[i + 1];
+        const isRead = name === 'accept' || name === 'content-type' || name.startsWith('mcp-');
+        if (isRead && /^[\t\x20-\x7e]*$/.test(value))
+            picked.append(name, value);
+    }
+    return picked;
+}
+/** Each notice has a larger number than the one before, as the protocol demands: seconds since the request began. */
+function progressOf({ mcpReq }) {
+    const token = mcpReq._meta?.progressToken;
+    if (token === undefined)
+        return () => { };
+    const begunAt = performance.now();
+    let last = 0;
+    return (message) => {
+        last = Math.max(last + 0.001, Math.round(performance.now() - begunAt) / 1_000);
+        const params = { progressToken: token, progress: last, message };
+        // A notice that cannot be sent is one that nobody waits for any more.
+        mcpReq.notify({ method: 'notifications/progress', params }).catch(() => { });
+    };
+}
+//# sourceMappingURL=protocol.js.map

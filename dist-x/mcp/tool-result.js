@@ -1,0 +1,53 @@
+/** The same value as text and as structured content: clients that are older than structured content read the text. */
+export function toolResult(value, isError = false) {
+    const result = { content: [{ type: 'text', text: JSON.stringify(value) }], structuredContent: value };
+    return isError ? { ...result, isError } : result;
+}
+/**
+ * An error of `call_service` in the shape that the API's errors have, with what it cost and what an agent should know before it
+ * tries again.
+ */
+export function callError(error, cost) {
+    const fields = { ...cost, ...error };
+    const advice = fields.amount === 0 ? ADVICE[error.error] : 'A repeat is charged again.';
+    const note = [chargedText(fields.amount), advice].filter((part) => part !== undefined).join(' ');
+    return toolResult({ ...fields, note }, true);
+}
+/** The sentence with which every note begins. */
+export function chargedText(amount) {
+    return amount === 0 ? 'Nothing was charged.' : `$${amount} was charged.`;
+}
+/** An error of a tool that makes no call. It has no structured content: the tool's output schema describes only successes. */
+export function plainToolError(error) {
+    const note = error.code === 'unauthorized' ? { note: ADVICE.unauthorized } : {};
+    const fields = { ...fieldsOf(error), ...note };
+    return { content: [{ type: 'text', text: JSON.stringify(fields) }], isError: true };
+}
+export function fieldsOf(error) {
+    return { ...error.body(), ...retryAfter(error.headers['Retry-After']) };
+}
+/** The value of `Retry-After` as a field of an error. */
+export function retryAfter(seconds) {
+    return seconds === undefined ? {} : { retry_after_seconds: Number(seconds) };
+}
+const PERHAPS_DONE = 'The service may have acted on the request before it failed: repeat the call only if doing it twice is harmless.';
+const NOT_REACHED = 'The service did not get the request. Wait retry_after_seconds before you try again.';
+/** What to do about an error for which nothing was charged. A code that is not here says all itself. */
+const ADVICE = {
+    invalid_request: 'Correct the argument that the message names.',
+    unauthorized: 'This tool needs an API key. `POST /api/v1/keys` with {"owner_id": "any label", "role": "buyer"} makes one. ' +
+        'Ask the person who configured this MCP server to send it in the header `Authorization: Bearer {key_id}:{secret}`.',
+    insufficient_balance: 'Repeating the call is useless until the balance covers `required`: ask the account holder to top it up, ' +
+        'or look for a cheaper service with discover_services (max_price, or free).',
+    forbidden: 'Repeating the call with this API key is useless.',
+    service_not_found: 'Find the ids of active services with discover_services.',
+    operation_not_found: 'Read the operations of this service with get_service.',
+    price_exceeds_maximum: 'The call costs `price`: raise max_amount if that is acceptable, or choose another service.',
+    payload_too_large: 'Send less.',
+    rate_limited: 'Wait retry_after_seconds before any other request with this API key.',
+    upstream_error: PERHAPS_DONE,
+    upstream_timeout: PERHAPS_DONE,
+    unavailable: NOT_REACHED,
+    upstream_busy: NOT_REACHED,
+};
+//# sourceMappingURL=tool-result.js.map

@@ -1,0 +1,194 @@
+import { Components } from './components.js';
+import { edgeErrors, errorResponses } from './errors.js';
+import { CALL_HEADERS, EVERY_RESPONSE, FOR_PAGES, headerObjects, responseHeaders } from './headers.js';
+import { MCP_DESCRIPTION, MCP_MESSAGE, MCP_MESSAGE_EXAMPLE, MCP_PATH, MCP_REQUEST_HEADERS, mcpResponses, } from './mcp.js';
+import { PROXY_METHODS, PROXY_PARAMS, PROXY_PATH, PROXY_REQUEST_HEADERS, proxyResponses } from './proxy.js';
+import { TAGS, tagOf } from './tags.js';
+const DESCRIPTION = `A metered gateway to services that agents can find, call and pay for.
+
+Open an account with \`POST /api/v1/keys\`, find a service with \`GET /api/v1/discover\`, and call it below its \`proxy_path\`
+with \`Authorization: Bearer {key_id}:{secret}\`. What the call cost stands in \`X-ACF-Amount\`.
+
+Amounts are US dollars with at most six decimals. Times are RFC 3339 in UTC. HEAD is answered wherever GET is. Each error
+has the shape of \`Error\`: decide by its \`error\`, which never changes.
+
+Agents find the same as tools of the Model Context Protocol at \`POST /mcp\`.`;
+/**
+ * The OpenAPI document of these routes, of the proxy and of `/mcp`. It is 3.1, because the schemas of that version are plain JSON Schema: those
+ * that requests are checked against go in unchanged. The schemas of OpenAPI 3.0 are a dialect of their own.
+ *
+ * Throws when a route is described in a way that contradicts another.
+ *
+ * Tested by test/routes/openapi.test.ts, and compared with a running gateway by test/openapi/contract.test.ts.
+ */
+export function openApiDocument(routes) {
+    const components = new Components();
+    const paths = {};
+    const add = (path, method, operation) => {
+        const template = path.replace(/:([a-z_]+)/g, '{$1}');
+        paths[template] ??= {};
+        paths[template][method.toLowerCase()] = operation;
+    };
+    for (const route of routes)
+        if (!route.isPage)
+            add(route.path, route.method, routeOperation(route, components));
+    for (const method of PROXY_METHODS)
+        add(PROXY_PATH, method, proxyOperation(method, components));
+    add(MCP_PATH, 'POST', mcpOperation(components));
+    const { schemas, responses } = components.written();
+    return {
+        openapi: '3.1.0',
+        info: {
+            title: 'Tollgate',
+            version: '1',
+            summary: 'An agent service marketplace',
+            description: DESCRIPTION,
+            contact: { name: 'The operator of this gateway' },
+            license: { name: 'Apache 2.0', identifier: 'Apache-2.0' },
+        },
+        // Relative to where the document came from, so that it is right behind any proxy and no Host header is believed.
+        servers: [{ url: '/', description: 'This gateway' }],
+        tags: TAGS.map(({ name, description }) => ({ name, description })),
+        paths,
+        components: {
+            securitySchemes: {
+                key: { type: 'http', scheme: 'bearer', bearerFormat: '{key_id}:{secret}', description: 'An API key' },
+                apiKey: { type: 'apiKey', in: 'header', name: 'X-Api-Key', description: 'The same: {key_id}:{secret}' },
+            },
+            headers: headerObjects({ ...EVERY_RESPONSE, ...FOR_PAGES, ...CALL_HEADERS }),
+            schemas,
+            responses,
+        },
+    };
+}
+function routeOperation(route, components) {
+    const { method, path, summary, query, body, params = {}, requestHeaders = {} } = route;
+    const errors = errorResponses(path, [...edgeErrors(route), ...(route.errors ?? [])], components);
+    const responses = ownResponses(route, components);
+    const twice = Object.keys(responses).find((status) => status in errors);
+    if (twice !== undefined)
+        throw new Error(`${method} ${path}: ${twice} is both an error and a response of its own`);
+    return {
+        operationId: operationId(method, path),
+        tags: [tagOf(path)],
+        summary,
+        description: whoMay(route),
+        parameters: [
+            ...pathParameters(path, params),
+            ...queryParameters(query, components),
+            ...headerParameters(requestHeaders),
+        ],
+        ...(body === undefined ? {} : { requestBody: requestBody(body, components) }),
+        security: securityOf(route),
+        responses: { ...responses, ...errors },
+    };
+}
+function ownResponses({ path, responses }, components) {
+    return Object.fromEntries(Object.entries(responses).map(([status, { description, headers, content }]) => {
+        const media = Object.entries(content ?? {}).map(([type, { schema, example }]) => [
+            type,
+            { schema: components.schema(schema), example },
+        ]);
+        return [
+            status,
+            {
+                description,
+                headers: responseHeaders(path, headers),
+                ...(content === undefined ? {} : { content: Object.fromEntries(media) }),
+            },
+        ];
+    }));
+}
+function requestBody(body, components) {
+    const { examples, ...schema } = body;
+    const [example] = (examples ?? []);
+    return {
+        required: Array.isArray(body.required) || body.minProperties !== undefined,
+        content: {
+            'application/json': { schema: components.schema(schema), ...(example === undefined ? {} : { example }) },
+        },
+    };
+}
+function proxyOperation(method, components) {
+    const takesBody = method === 'POST' || method === 'PUT' || method === 'PATCH';
+    return {
+        operationId: operationId(method, PROXY_PATH),
+        tags: [tagOf(PROXY_PATH)],
+        summary: `Call a service with ${method}`,
+        description: 'Forwards the request to the service, and its answer back. What the call cost stands in the `X-ACF-*` headers.',
+        parameters: [...pathParameters(PROXY_PATH, PROXY_PARAMS), ...headerParameters(PROXY_REQUEST_HEADERS)],
+        ...(takesBody
+            ? {
+                requestBody: {
+                    description: 'Whatever the service takes',
+                    content: { '*/*': { schema: {}, example: { text: 'hello' } } },
+                },
+            }
+            : {}),
+        security: WITH_KEY,
+        responses: proxyResponses(method, components),
+    };
+}
+function mcpOperation(components) {
+    return {
+        operationId: operationId('POST', MCP_PATH),
+        tags: [tagOf(MCP_PATH)],
+        summary: 'The marketplace as tools for agents',
+        description: MCP_DESCRIPTION,
+        parameters: headerParameters(MCP_REQUEST_HEADERS),
+        requestBody: requestBody({ ...MCP_MESSAGE, examples: [MCP_MESSAGE_EXAMPLE] }, components),
+        security: WITH_OR_WITHOUT_KEY,
+        responses: mcpResponses(components),
+    };
+}
+/** Spoken out, because many readers of the document are models and people who do not look at `security`. */
+function whoMay({ access, unmetered }) {
+    if (unmetered)
+        return 'Open to anyone. It takes no token of a rate limit.';
+    if (access === 'anyone')
+        return 'Open to anyone; a key is not needed.';
+    if (access === 'optional')
+        return 'Works with or without a key. A key that is sent must be valid.';
+    if (access.length > 1)
+        return `Needs a key with the role ${access.slice(0, -1).join(', ')} or ${access.at(-1)}.`;
+    return access[0] === 'admin'
+        ? 'Needs a key with the role admin.'
+        : `Needs a key with the role ${access[0]} or admin.`;
+}
+/** The caller may send its key in either of two headers: Authorization or X-Api-Key. */
+const WITH_KEY = [{ key: [] }, { apiKey: [] }];
+/** In OpenAPI, the empty requirement `{}` beside others means that the request may also come without a key. */
+const WITH_OR_WITHOUT_KEY = [{}, ...WITH_KEY];
+function securityOf({ access }) {
+    if (access === 'anyone')
+        return [];
+    return access === 'optional' ? WITH_OR_WITHOUT_KEY : WITH_KEY;
+}
+function pathParameters(path, params) {
+    return [...path.matchAll(/:([a-z_]+)/g)].map(([, name = '']) => {
+        const described = params[name];
+        if (described === undefined)
+            throw new Error(`${path}: params does not describe ${name}`);
+        return parameter('path', name, described, true);
+    });
+}
+function queryParameters(query, components) {
+    const required = (query?.required ?? []);
+    return Object.entries((query?.properties ?? {})).map(([name, { description, ...schema }]) => parameter('query', name, { description: String(description ?? ''), schema: components.schema(schema) }, required.includes(name)));
+}
+const headerParameters = (headers) => Object.entries(headers).map(([name, header]) => parameter('header', name, header, false));
+function parameter(place, name, { description, schema, example }, required) {
+    return { name, in: place, required, description, schema, ...(example === undefined ? {} : { example }) };
+}
+/** 'GET', '/api/v1/keys/:key_id' → 'getKeysByKeyId'. Client generators name their functions after it. */
+function operationId(method, path) {
+    const words = path
+        .replace('/api/v1', '')
+        .replaceAll('/:', '/by_')
+        .split(/[^A-Za-z0-9]/)
+        .filter((word) => word !== '');
+    if (words.length === 0)
+        return `${method.toLowerCase()}Root`;
+    return method.toLowerCase() + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
+}
+//# sourceMappingURL=document.js.map

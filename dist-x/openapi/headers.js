@@ -1,0 +1,86 @@
+import { ADMIN_PREFIX } from '../gate/caller-io.js';
+const integer = (description, example) => ({
+    description,
+    schema: { type: 'integer', minimum: 0 },
+    example,
+});
+const text = (description, example) => ({
+    description,
+    schema: { type: 'string' },
+    example,
+});
+const usd = (description, example) => ({
+    description,
+    schema: { type: 'string', pattern: '^(0|[1-9][0-9]*)(\\.[0-9]{1,6})?$' },
+    example,
+});
+/** The headers of every response (docs/api.md, 'Every response'). */
+export const EVERY_RESPONSE = {
+    'X-RateLimit-Limit': integer('Requests per minute of this caller', 60),
+    'X-RateLimit-Remaining': integer('Whole requests that would pass now', 59),
+    'X-RateLimit-Reset': integer('Seconds until the full allowance is back: a duration, not a clock time', 1),
+    'X-Request-Id': {
+        description: "Names this request in the gateway's log. For a call it is the usage_id",
+        schema: { type: 'string', format: 'uuid' },
+        example: '019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10',
+    },
+};
+const ANY = { description: '', schema: { type: 'string', const: '*' }, example: '*' };
+/** The headers of every response, except below ADMIN_PREFIX. */
+export const FOR_PAGES = {
+    'Access-Control-Allow-Origin': { ...ANY, description: 'A web page of any origin may read the response' },
+    'Access-Control-Expose-Headers': { ...ANY, description: 'It may read all of its headers' },
+};
+/** Whether web pages of other origins may read the responses of this path. */
+export const isForPages = (path) => !path.startsWith(ADMIN_PREFIX);
+/** The headers of every response to an admitted call. */
+export const CALL_HEADERS = {
+    'X-ACF-Amount': usd('What this call cost: decimal US dollars; 0 when free or not billed', '0.002'),
+    'X-ACF-Free-Tier': {
+        description: 'Whether this call took one of the free calls',
+        schema: { type: 'string', enum: ['true', 'false'] },
+        example: 'false',
+    },
+    'X-ACF-Usage-Id': {
+        description: 'The record of this call: GET /api/v1/usage/{usage_id}',
+        schema: { type: 'string', format: 'uuid' },
+        example: '019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10',
+    },
+    'X-ACF-Balance': usd("The account's balance after this call: decimal US dollars", '9.998'),
+    'Server-Timing': text("Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow", 'admission;dur=0.8, service;dur=12.3'),
+    'Timing-Allow-Origin': text('A web page of any origin finds Server-Timing in its Performance Timeline, too', '*'),
+};
+/** What a response that came from a service has besides. */
+export const FROM_SERVICE = {
+    'Content-Security-Policy': text('A browser does not run what the service sent as a page of the gateway', 'sandbox'),
+};
+export const RETRY_AFTER = integer('Whole seconds after which a retry makes sense', 3);
+export const CACHE_CONTROL = (example) => text('Who may keep this response, and for how long', example);
+export const VARY = (example) => text('The request headers on which this response depends', example);
+export const LANGUAGE_HEADERS = {
+    'Content-Language': text('The language of the labels', 'en'),
+    Vary: VARY('Accept-Language'),
+};
+/** The request header that chooses the language where there is no `lang`. */
+export const ACCEPT_LANGUAGE = {
+    'Accept-Language': text('Languages of the labels, as browsers send them', 'de, en;q=0.5'),
+};
+/** Header objects as the document has them. */
+export function headerObjects(headers) {
+    return Object.fromEntries(Object.entries(headers).map(([name, { optional, description, schema, example }]) => [
+        name,
+        { description, ...(optional ? {} : { required: true }), schema, ...(example === undefined ? {} : { example }) },
+    ]));
+}
+/**
+ * The headers of every response of this path, and these. The former, and those of `CALL_HEADERS` as they are there, are components.
+ */
+export function responseHeaders(path, headers = {}) {
+    const shared = (names) => Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+    const isShared = (name) => headers[name] === CALL_HEADERS[name];
+    const own = Object.entries(headers).filter(([name]) => !isShared(name));
+    const ofCalls = Object.keys(headers).filter(isShared);
+    const common = { ...EVERY_RESPONSE, ...(isForPages(path) ? FOR_PAGES : {}) };
+    return { ...shared([...Object.keys(common), ...ofCalls]), ...headerObjects(Object.fromEntries(own)) };
+}
+//# sourceMappingURL=headers.js.map

@@ -1,0 +1,2 @@
+export const systemClock = () => Date.now();
+//# sourceMappingURL=clock.js.map

@@ -1,0 +1,21 @@
+const CLUSTER_URL = /^(rediss?)\+cluster:\/\/(?:([^@/?#]*)@)?([^@/?#]+)$/;
+export const isClusterUrl = (url) => /^rediss?\+cluster:/.test(url);
+/**
+ * Reads `redis+cluster://[user:password@]host:port,host:port` (`rediss+cluster` with TLS).
+ *
+ * @throws Error that says what is wrong; it never shows the password
+ */
+export function parseClusterUrl(url) {
+    const found = CLUSTER_URL.exec(url);
+    const [, protocol = '', credentials, hosts = ''] = found ?? [];
+    const urlOf = (address) => `${protocol}://${credentials === undefined ? '' : `${credentials}@`}${address}`;
+    const seeds = hosts.split(',');
+    for (const seed of seeds) {
+        if (found === null || !URL.canParse(urlOf(seed)) || !/:\d+$/.test(seed)) {
+            throw new Error('the URL of a Redis Cluster must be redis+cluster://[user:password@]host:port,host:port,… ' +
+                '(rediss+cluster with TLS), without a path: a cluster has no database numbers');
+        }
+    }
+    return { seeds, urlOf };
+}
+//# sourceMappingURL=cluster-url.js.map

@@ -1,0 +1,157 @@
+import { performance } from 'node:perf_hooks';
+import { ForeignRedis } from '../installation.js';
+import { OwnedStore } from '../owned-store.js';
+import { RedisNotCarriedOut, RedisNotSent } from '../redis.js';
+import { installationKey } from '../redis-keys.js';
+import { hostOf, readRefusal } from './slots.js';
+import { slotOf } from './tags.js';
+/** Pause before a command is sent again that a node refused because its slot moves, or because no node has it. */
+const AGAIN_MS = 20;
+/** Pause before the installation's id is compared again after a failure. */
+const VERIFY_AGAIN_MS = 100;
+/** How often a command follows MOVED at once. Nodes that disagree could send it to and fro for ever. */
+const MAX_MOVES = 5;
+/**
+ * One shard of a cluster, as if it were a Redis of its own. Its commands go to the node that has its slot, whatever their keys: INFO,
+ * TIME and SCAN are answered by that node.
+ *
+ *   waiting ──its node answers──► comparing: whose data are these? ──► ready ──the node is away, or another has the slot──┐
+ *      ▲                              └─ another's: again in 5 s                                                          │
+ *      └──────────────────────────────────────────────────────────────────────────────────────────────────────────────────┘
+ *
+ * A command that a node has refused because of its slot was not carried out. It is sent again to the right node, for at most the
+ * command timeout, and then rejects with `RedisNotCarriedOut`. A command without a reply is never sent again.
+ */
+export class ShardClient extends OwnedStore {
+    slot;
+    #host;
+    #node = null;
+    #address = '';
+    #isVerifying = false;
+    #movedAt = Number.NEGATIVE_INFINITY;
+    /** Counts the nodes and connections of this shard: a comparison with an earlier one says nothing. */
+    #connections = 0;
+    constructor(tag, host) {
+        super(installationKey(tag));
+        this.slot = slotOf(`{${tag}}`);
+        this.#host = host;
+    }
+    /** The client of the node that has this shard; null before the first look. */
+    get node() {
+        return this.#node;
+    }
+    /** When a node last named another as the place of the slot (`performance.now()`). */
+    get movedAt() {
+        return this.#movedAt;
+    }
+    /** `host:port` of that node. */
+    get address() {
+        return this.#address;
+    }
+    /** The cluster says which node has the slot. */
+    moveTo(address) {
+        const node = this.#host.nodeAt(address);
+        if (node === this.#node)
+            return;
+        const from = this.#address;
+        this.#node = node;
+        this.#address = address;
+        if (from !== '' && from !== address)
+            this.#host.moved(this, from);
+        if (node.ready)
+            this.nodeIsReady();
+        else
+            this.isOurs = false;
+    }
+    /** The node has connected. */
+    nodeIsReady() {
+        this.isOurs = false;
+        this.#connections++;
+        if (this.installation === null)
+            this.becomeReady();
+        else if (!this.#isVerifying)
+            void this.#verify(this.installation);
+    }
+    /** Compares until nothing has changed meanwhile. One comparison runs at a time: each may learn of another node, and begin one. */
+    async #verify(installation) {
+        this.#isVerifying = true;
+        for (let connection = -1; connection !== this.#connections;) {
+            connection = this.#connections;
+            try {
+                await this.scripts.compare(installation);
+            }
+            catch (error) {
+                if (error instanceof ForeignRedis)
+                    this.tellForeign(error);
+                else
+                    this.#verifyLater();
+                this.#isVerifying = false;
+                return;
+            }
+        }
+        this.#isVerifying = false;
+        this.becomeReady();
+    }
+    /** The node does not know its slots yet, or has too few replicas to write. A node that is away says when it is back. */
+    #verifyLater() {
+        setTimeout(() => {
+            if (!this.isOurs && !this.#isVerifying && this.#node?.ready)
+                this.nodeIsReady();
+        }, VERIFY_AGAIN_MS).unref();
+    }
+    /** Compares the installation's id again, because a flush does not end the connection. */
+    async compareAgain() {
+        if (this.installation === null || !this.#node?.ready)
+            return;
+        if (!this.isOurs) {
+            if (!this.#isVerifying)
+                this.nodeIsReady();
+            return;
+        }
+        await this.compareOwner(this.installation);
+    }
+    get ready() {
+        return this.isOurs && (this.#node?.ready ?? false);
+    }
+    async send(name, args) {
+        const until = performance.now() + this.#host.commandTimeoutMs;
+        for (let moves = 0;;) {
+            const node = this.#node;
+            if (node === null)
+                throw new RedisNotSent();
+            try {
+                return await node.command(name, args);
+            }
+            catch (error) {
+                const refusal = error instanceof Error ? readRefusal(error.message, hostOf(this.#address)) : null;
+                if (refusal === null)
+                    throw error;
+                const followed = this.follow(refusal.address) && moves++ < MAX_MOVES;
+                if (performance.now() > until)
+                    throw new RedisNotCarriedOut(error.message);
+                if (!followed)
+                    await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+            }
+        }
+    }
+    /** A node has said where the slot is. @returns whether a command can be sent there now */
+    follow(address) {
+        this.#host.lookAgain();
+        if (address === null)
+            return false;
+        // Two nodes that each name the other must not keep this process busy.
+        const now = performance.now();
+        if (address !== this.#address && now - this.#movedAt < AGAIN_MS)
+            return false;
+        if (address !== this.#address)
+            this.#movedAt = now;
+        this.moveTo(address);
+        return this.#node?.ready ?? false;
+    }
+    /** Stops using this shard until its data are ours again. */
+    refuse(error) {
+        this.isOurs = false;
+        this.tellForeign(error);
+    }
+}
+//# sourceMappingURL=shard-client.js.map

@@ -1,0 +1,103 @@
+import { overWithin, Sleeper } from './timing.js';
+/** How long `stop` waits if it is not told. */
+const STOP_MS = 2_000;
+const LONGEST_REST_MS = 30_000;
+/**
+ * Work that a process does in the background, in rounds that do not overlap. A subclass gives the constructor its pauses and its two
+ * log lines, and says in `round` what one round does. The role that makes the job starts it, and stops it before the stores and
+ * clients that it uses.
+ *
+ *   start ──firstMs──► round ──everyMs, or nextIn()──► round ──► …      stop: no more rounds; waits for the one under way
+ *                        └─ throws: logged once ──retryMs──► round ──► logged once that it succeeds again
+ *
+ * In a round:
+ * - `this.stopping` says that the process ends: a long round looks at `stopping.aborted` between its steps, and hands the signal on.
+ * - `this.nextIn(ms)` sets another pause after this round: 0 when there is more to do.
+ * - `this.paced(work)` does a piece of work that keeps a store busy, and then rests: calls and pages come first.
+ *
+ * A process may die between any two steps, and another may make the same round at the same time. So what a round does must be right
+ * when it is done twice, or only in part.
+ *
+ * Tested by test/platform/job.test.ts.
+ */
+export class Job {
+    #options;
+    #stopping = new AbortController();
+    #pause = new Sleeper();
+    #rest = new Sleeper();
+    #running = null;
+    #pauseMs = 0;
+    #isWoken = false;
+    #failing = false;
+    constructor(options) {
+        this.#options = options;
+    }
+    /** Does nothing if the job was started or stopped before. */
+    start() {
+        this.#running ??= this.#run();
+    }
+    /** Makes a round now: at once, or after the round under way. */
+    wake() {
+        this.#isWoken = true;
+        this.#pause.wake();
+    }
+    /** Resolves when the round under way has ended, or after `timeoutMs`. */
+    async stop(timeoutMs = STOP_MS) {
+        this.#stopping.abort();
+        this.#pause.wake();
+        this.#rest.wake();
+        if (this.#running !== null)
+            await overWithin(this.#running, timeoutMs);
+    }
+    /** Aborted by `stop`. */
+    get stopping() {
+        return this.#stopping.signal;
+    }
+    nextIn(ms) {
+        this.#pauseMs = Math.max(0, ms);
+    }
+    /** Does the work, and then rests for as long as `busyShare` asks. One at a time. */
+    async paced(work) {
+        const { busyShare = 1, longestRestMs = LONGEST_REST_MS } = this.#options;
+        const startedAt = performance.now();
+        try {
+            return await work();
+        }
+        finally {
+            const restMs = ((performance.now() - startedAt) * (1 - busyShare)) / busyShare;
+            if (!this.stopping.aborted)
+                await this.#rest.sleep(Math.min(restMs, longestRestMs));
+        }
+    }
+    async #run() {
+        const { firstMs = 0 } = this.#options;
+        if (firstMs > 0 && !this.stopping.aborted)
+            await this.#pause.sleep(firstMs);
+        while (!this.stopping.aborted) {
+            this.#isWoken = false;
+            await this.#tryRound();
+            if (!this.#isWoken && !this.stopping.aborted)
+                await this.#pause.sleep(this.#pauseMs);
+        }
+    }
+    /** Never rejects. A round that is cut short by `stop` says nothing. */
+    async #tryRound() {
+        const { everyMs, retryMs = everyMs, isActive, messages, log } = this.#options;
+        this.#pauseMs = everyMs;
+        try {
+            if (isActive?.() === false)
+                return;
+            await this.round();
+            if (this.#failing && !this.stopping.aborted)
+                log.info({}, messages.again);
+            this.#failing = false;
+        }
+        catch (error) {
+            if (!this.#failing && !this.stopping.aborted)
+                log.warn({ err: error }, messages.failing);
+            this.#failing = true;
+            this.#pauseMs = retryMs;
+        }
+    }
+}
+//# sourceMappingURL=job.js.map

@@ -1,0 +1,18 @@
+import { readFileSync } from 'node:fs';
+const LINE = /^Max open files\s+(\d+|unlimited)/m;
+/**
+ * How many files and sockets this process may have open (`ulimit -n`). Node raises the soft limit to the hard one when it starts.
+ * Infinity where there is no limit, and on systems other than Linux, which do not tell it in this way.
+ */
+export function maxOpenFiles(limitsFile = '/proc/self/limits') {
+    let text;
+    try {
+        text = readFileSync(limitsFile, 'utf8');
+    }
+    catch {
+        return Number.POSITIVE_INFINITY;
+    }
+    const limit = Number(LINE.exec(text)?.[1]);
+    return Number.isNaN(limit) ? Number.POSITIVE_INFINITY : limit;
+}
+//# sourceMappingURL=open-files.js.map

@@ -1,0 +1,48 @@
+import postgres from 'postgres';
+/** Makes an error with a code that `isPostgresUnavailable` recognizes. */
+export function connectionError(code, message) {
+    return Object.assign(new Error(message), { code });
+}
+/** SQLSTATE of an error from the server (`23505` unique violation, …), or undefined for anything else. */
+export function sqlState(error) {
+    return error instanceof postgres.PostgresError ? error.code : undefined;
+}
+/** The name of the constraint that a statement violated, or undefined for any other error. */
+export function violatedConstraint(error) {
+    return error instanceof postgres.PostgresError ? error.constraint_name : undefined;
+}
+/** Code of the error that the database belongs to another installation. Such a database counts as away. */
+export const FOREIGN_DATABASE = 'FOREIGN_DATABASE';
+/** Code of the error that the server is a standby, which may lag behind the primary. It counts as away. */
+const STANDBY = 'STANDBY_DATABASE';
+export const standby = () => connectionError(STANDBY, 'this Postgres is a standby, not the primary');
+/** Whether the URL led to a database that must not be used: the next connection would most likely meet the same one. */
+export function isWrongDatabase(error) {
+    const code = error?.code;
+    return code === FOREIGN_DATABASE || code === STANDBY;
+}
+/**
+ * Code of the error that a commit came back with a warning. The transaction is committed on this server, but may be missing on the
+ * synchronous standby that would be promoted. So it counts as failed, and what it stored may be there.
+ */
+export const COMMIT_IN_DOUBT = 'COMMIT_IN_DOUBT';
+/** Code of the error that the data in Redis are not laid out as this process was told (ledger/layout.ts). Its database counts as away. */
+export const WRONG_LAYOUT = 'WRONG_LAYOUT';
+const UNAVAILABLE = [
+    FOREIGN_DATABASE,
+    STANDBY,
+    COMMIT_IN_DOUBT,
+    WRONG_LAYOUT,
+    // Codes of postgres.js and of this folder, then those of sockets and of name resolution.
+    'CONNECT_TIMEOUT|CONNECTION_(CLOSED|DESTROYED|ENDED|CONNECT_TIMEOUT)',
+    'ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN',
+    // SQLSTATEs of the server: shutdown, crash, cannot connect now; connection exceptions; too many connections; a cancelled
+    // statement; a server that only reads.
+    '57P0.|08...|53300|57014|25006',
+];
+const UNAVAILABLE_CODE = new RegExp(`^(${UNAVAILABLE.join('|')})$`);
+/** Whether the error means that Postgres is away (or shutting down, or starting up) rather than that the statement is wrong. */
+export function isPostgresUnavailable(error) {
+    return error instanceof Error && UNAVAILABLE_CODE.test(String(error.code));
+}
+//# sourceMappingURL=postgres-errors.js.map

@@ -1,0 +1,50 @@
+/** A sleep that can be ended early. Serves one sleep at a time. */
+export class Sleeper {
+    #wake = () => { };
+    /** Resolves after `ms`, or earlier when `wake` is called. */
+    sleep(ms) {
+        return new Promise((resolve) => {
+            const timer = setTimeout(resolve, ms);
+            this.#wake = () => {
+                clearTimeout(timer);
+                resolve();
+            };
+        });
+    }
+    /** Ends the sleep under way; does nothing when there is none. */
+    wake() {
+        this.#wake();
+    }
+    /** Resolves with true when `wake` is called, and never by time: for code that races it against another promise. */
+    woken() {
+        return new Promise((resolve) => {
+            this.#wake = () => resolve(true);
+        });
+    }
+}
+/**
+ * Resolves or rejects as `work` does, or rejects after `timeoutMs` with the error that `late` makes. The work itself goes on
+ * after that, unless `late` stops it; its outcome is ignored.
+ */
+export async function within(work, timeoutMs, late) {
+    let timer;
+    const deadline = new Promise((_, reject) => {
+        timer = setTimeout(() => reject(late()), timeoutMs);
+    });
+    try {
+        return await Promise.race([work, deadline]);
+    }
+    finally {
+        clearTimeout(timer);
+    }
+}
+/** Resolves when `work` has resolved or rejected, or after `timeoutMs`. For shutdown, where nothing may wait for ever. */
+export async function overWithin(work, timeoutMs) {
+    let timer;
+    const deadline = new Promise((resolve) => {
+        timer = setTimeout(resolve, timeoutMs);
+    });
+    await Promise.race([Promise.allSettled([work]), deadline]);
+    clearTimeout(timer);
+}
+//# sourceMappingURL=timing.js.map

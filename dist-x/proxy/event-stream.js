@@ -1,0 +1,136 @@
+import { EventBoundary } from './event-boundary.js';
+/** How often all open event streams are looked at. One timer serves them all, and runs only while there are any. */
+const TICK_MS = 1_000;
+/**
+ * After this many ticks without a byte, the caller gets a comment. Proxies, load balancers and clients commonly give up a silent
+ * connection after 60 s, some after 30: this reaches them before, even if one comment is late.
+ */
+const QUIET_TICKS = 15;
+/**
+ * A comment, which every reader of event streams skips. It has no empty line behind it: the Python SDKs of OpenAI and Anthropic
+ * take an empty line for an empty event when the stream uses ids.
+ */
+const COMMENT = Buffer.from(': \n');
+const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
+const NOTHING = Buffer.alloc(0);
+/**
+ * Whether a response is an event stream into which comments may be written. A content coding rules that out, and so does a
+ * declared length. Most responses declare a length, and no header is looked at then.
+ */
+export function isEventStream({ status, headers, contentLength, hasBody }) {
+    if (contentLength >= 0 || !hasBody || status >= 300)
+        return false;
+    let types = 0;
+    for (let i = 0; i < headers.length; i += 2) {
+        const name = headers[i];
+        if (name.length === 12 && name.toLowerCase() === 'content-type') {
+            if (++types > 1 || !/^text\/event-stream[\t ]*(?:;|$)/i.test(headers[i + 1]))
+                return false;
+        }
+        else if (name.length === 16 && name.toLowerCase() === 'content-encoding') {
+            if (!/^(?:identity)?$/i.test(headers[i + 1]))
+                return false;
+        }
+    }
+    return types === 1;
+}
+/**
+ * One event stream on its way to the caller.
+ *
+ * **The head at once.** uWebSockets.js sends a head only with the first bytes of a body. So when the service's head has come
+ * without an event, a comment takes the head to the caller. (The current release has `beginWrite()` for this, but what follows it
+ * is malformed: it sends one CRLF too many before the first chunk. Node's fetch gives such a response up. See docs/design.md.)
+ *
+ * **Silence.** While the service is silent, the caller gets a comment every 15 s, but only between two events, and only while the
+ * caller reads. How long the service may be silent is decided by the upstream client, which sees the service's bytes alone.
+ *
+ * Tested by test/proxy/event-stream.test.ts and test/integration/event-streams.test.ts.
+ */
+export class EventStream {
+    #call;
+    #streams;
+    #boundary = new EventBoundary();
+    #quietTicks = 0;
+    /** A comment has been sent before the first byte of the service. */
+    #beganWithComment = false;
+    /** It is known whether the service's stream begins with a byte order mark. */
+    #isMarkRead = false;
+    /** How many bytes have come that may be the beginning of a byte order mark. */
+    #markBytes = 0;
+    #isOver = false;
+    constructor(call, streams) {
+        this.#call = call;
+        this.#streams = streams;
+        streams.add(this);
+        // Later in this turn: if the first event comes with the head, the caller gets what the service sent and nothing else.
+        setImmediate(() => {
+            if (!this.#isOver && !this.#isMarkRead && this.#markBytes === 0)
+                this.#comment();
+        });
+    }
+    /** Takes bytes of the service. @returns the bytes to send to the caller */
+    pass(chunk) {
+        this.#quietTicks = 0;
+        if (!this.#isMarkRead)
+            return this.#passFirst(chunk);
+        this.#boundary.pass(chunk);
+        return chunk;
+    }
+    /** `EventStreams` calls this every second. */
+    tick() {
+        this.#quietTicks++;
+        const mayComment = this.#boundary.isBetweenEvents && (this.#isMarkRead || this.#markBytes === 0);
+        if (this.#quietTicks >= QUIET_TICKS && mayComment && !this.#call.isStalled)
+            this.#comment();
+    }
+    /** The call is over: nothing is sent any more. */
+    end() {
+        this.#isOver = true;
+        this.#streams.remove(this);
+    }
+    #comment() {
+        this.#quietTicks = 0;
+        if (!this.#isMarkRead)
+            this.#beganWithComment = true;
+        this.#call.send(COMMENT);
+    }
+    /**
+     * Readers skip a byte order mark only where a stream begins. Behind a comment it would become part of the first field's name, and
+     * the field would be lost. So it is left out there, and its first bytes wait for the next ones. (If the service ends its stream
+     * after one or two bytes of a mark, they are dropped: there is no event in them.)
+     */
+    #passFirst(chunk) {
+        const all = Buffer.concat([BYTE_ORDER_MARK.subarray(0, this.#markBytes), chunk]);
+        const known = Math.min(all.length, BYTE_ORDER_MARK.length);
+        const isMark = all.compare(BYTE_ORDER_MARK, 0, known, 0, known) === 0;
+        if (isMark && known < BYTE_ORDER_MARK.length) {
+            this.#markBytes = known;
+            return this.#beganWithComment ? NOTHING : chunk;
+        }
+        this.#isMarkRead = true;
+        const text = isMark ? all.subarray(BYTE_ORDER_MARK.length) : all;
+        this.#boundary.pass(text);
+        return this.#beganWithComment ? text : chunk;
+    }
+}
+/** All open event streams of this process. */
+export class EventStreams {
+    #open = new Set();
+    #timer = null;
+    add(stream) {
+        this.#open.add(stream);
+        this.#timer ??= setInterval(this.#tick, TICK_MS).unref();
+    }
+    remove(stream) {
+        this.#open.delete(stream);
+    }
+    #tick = () => {
+        for (const stream of this.#open)
+            stream.tick();
+        if (this.#open.size > 0 || this.#timer === null)
+            return;
+        clearInterval(this.#timer);
+        this.#timer = null;
+    };
+}
+//# sourceMappingURL=event-stream.js.map

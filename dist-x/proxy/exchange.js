@@ -1,0 +1,95 @@
+import { unknownRate } from '../gate/answer.js';
+import { ArrivedCall } from './stages/arrived-call.js';
+import { CheckedCall } from './stages/checked-call.js';
+import { IdentifiedCall } from './stages/identified-call.js';
+/**
+ * Starts the life of one call, from its request head to its settlement. Each stage is an object, which knows what was learned in
+ * it, and the stages before:
+ *
+ *   ArrivedCall ──► IdentifiedCall ──► CheckedCall ──► AdmittedCall ──► ForwardedCall ──► AnsweredCall
+ *   head, caller    key, listing       price           hold             upstream call     response
+ *        │                │                 │               │                 │                │
+ *        └────────────────┴── refused ──────┘               └─────────────────┴── settled ─────┘
+ *
+ * - From *arrived* to *identified*, the key may have to be looked up. If the caller leaves meanwhile, nothing happens any more.
+ * - From *identified* to *checked*, a call to an MCP server waits for its message, which decides the price. Other calls do not wait.
+ * - From *checked* to *admitted* or refused, Redis decides. If the caller has left meanwhile, the call is refunded, not forwarded.
+ * - A *forwarded* call becomes *answered* with the response head of the service. It may be settled in either stage.
+ *
+ * A call that is not admitted is refused, and costs nothing. An admitted call is settled exactly once, whatever happens:
+ * `AdmittedCall` asserts it. No callback throws.
+ *
+ * Tested by test/proxy/exchange.test.ts, buffered-bytes.test.ts and stages/, and above all by test/integration/proxying.test.ts,
+ * service-failures.test.ts and caller-gone.test.ts.
+ */
+export function startExchange(options, head, caller) {
+    const call = new ArrivedCall(options, head, caller);
+    const who = options.gate.identify(head.authorization, caller);
+    if (who instanceof Promise) {
+        who.then((key) => onKey(call, key), (error) => call.fail(error, unknownRate(options.gate.limitOf(null))));
+    }
+    else {
+        onKey(call, who);
+    }
+    return call;
+}
+/** @param key  of the caller; null if it has no valid one */
+function onKey(call, key) {
+    const { head, caller, options } = call;
+    // The caller left while its key was looked up, or the gateway is stopping and cut it off. If the call were admitted now,
+    // this process might end before it could settle the call.
+    if (key !== null && caller.aborted)
+        return;
+    let identified;
+    let terms;
+    try {
+        identified = new IdentifiedCall(call, key);
+        const { tools, operations } = identified.offer;
+        if (tools !== null) {
+            options.messages.read(head, caller, identified.key, tools, new AwaitedMessage(identified));
+            return;
+        }
+        terms = operations === null ? identified.offer.terms : operations.termsOf(head, identified.target.rest);
+    }
+    catch (error) {
+        call.refuse(key, error);
+        return;
+    }
+    admit(identified, terms, '', null);
+}
+/** The message of a call to an MCP server. It decides what the call costs, so the checks and the admission wait for it. */
+class AwaitedMessage {
+    #identified;
+    constructor(identified) {
+        this.#identified = identified;
+    }
+    onMessage({ terms, mark, body }) {
+        this.#identified.call.clock.beginAdmission();
+        admit(this.#identified, terms, mark, body);
+    }
+    onNoMessage(error, rate) {
+        const { call, key } = this.#identified;
+        if (rate === null)
+            call.refuse(key, error);
+        else
+            call.fail(error, rate);
+    }
+}
+/**
+ * @param terms  what the call costs anybody but the owner of the listing
+ * @param mark  what the record has behind the path, printable ASCII
+ * @param message  the whole request body of a call to an MCP server; null if the body is forwarded as it arrives
+ */
+function admit(identified, terms, mark, message) {
+    const { call, key } = identified;
+    let checked;
+    try {
+        checked = new CheckedCall(identified, terms, mark, message);
+    }
+    catch (error) {
+        call.refuse(key, error);
+        return;
+    }
+    call.options.admission.admit(checked, checked);
+}
+//# sourceMappingURL=exchange.js.map

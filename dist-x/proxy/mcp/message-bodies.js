@@ -1,0 +1,159 @@
+import { ApiError, tooLargeError, unavailableError } from '../../errors.js';
+import { BodyBytes } from '../../gate/body-bytes.js';
+import { refuseOverrides } from '../priced-operations.js';
+import { refuseEncodedBody, refuseOtherHeaders } from './message-headers.js';
+/** Maximum bytes of a message. A longer one is 413. The message is in memory as a whole, and judging it keeps the event loop busy. */
+const MAX_MESSAGE_BYTES = 1_048_576;
+/**
+ * Maximum bytes that this process keeps for messages that are being read: 64 of the longest. Beyond it the oldest of them gets 503. If
+ * the newest did, one key could keep all others out: 64 messages that never end take no token before `MAX_READ_MS` is over.
+ */
+const MAX_BYTES_BEING_READ = 67_108_864;
+/**
+ * Maximum time that a message may take to arrive; then it gets 408. The edge cuts callers that are idle for a minute, but a caller that
+ * sends a byte now and then would keep its share of `MAX_BYTES_BEING_READ` for as long as it likes.
+ */
+const MAX_READ_MS = 30_000;
+const METHODS = ['GET', 'POST', 'DELETE'];
+/**
+ * Reads the messages that callers send to MCP servers. Other calls are forwarded while their body arrives; a message is read whole
+ * first, since it decides what the call costs.
+ *
+ * Tested by test/proxy/mcp/message-bodies.test.ts.
+ */
+export class MessageBodies {
+    maxMessageBytes;
+    maxReadMs;
+    #maxBytesBeingRead;
+    #bytesBeingRead = 0;
+    /** Those that have a buffer, in the order in which they began. */
+    #beingRead = new Set();
+    constructor(options = {}) {
+        this.maxMessageBytes = Math.min(MAX_MESSAGE_BYTES, options.maxMessageBytes ?? MAX_MESSAGE_BYTES);
+        this.#maxBytesBeingRead = options.maxBytesBeingRead ?? MAX_BYTES_BEING_READ;
+        this.maxReadMs = options.maxReadMs ?? MAX_READ_MS;
+    }
+    /** Reads the body of one request. Tells the listener once, maybe before this returns. */
+    read(head, caller, listener) {
+        try {
+            checkHead(head, this.maxMessageBytes);
+        }
+        catch (error) {
+            listener.onNoBody(error);
+            return;
+        }
+        if (head.method !== 'POST')
+            listener.onBody(null);
+        else {
+            const body = new MessageBody(this, listener);
+            caller.attach(body);
+            body.startTime();
+        }
+    }
+    get bytesBeingRead() {
+        return this.#bytesBeingRead;
+    }
+    /** Refuses older bodies until there is room for this many more bytes. @returns false if `body` itself is the oldest */
+    take(body, bytes) {
+        while (this.#bytesBeingRead + bytes > this.#maxBytesBeingRead) {
+            const [oldest = body] = this.#beingRead;
+            if (oldest === body)
+                return false;
+            oldest.refuse(unavailableError());
+        }
+        this.#bytesBeingRead += bytes;
+        this.#beingRead.add(body);
+        return true;
+    }
+    giveBack(body, bytes) {
+        this.#bytesBeingRead -= bytes;
+        this.#beingRead.delete(body);
+    }
+}
+/** Checks what the head of a request alone tells. Throws the `ApiError` that the caller gets. The methods are those of streamable HTTP. */
+function checkHead(head, maxBytes) {
+    const { method, headers, bodyLength } = head;
+    if (!METHODS.includes(method)) {
+        const message = 'An MCP server takes messages by POST. GET opens its event stream, and DELETE ends a session.';
+        throw new ApiError('method_not_allowed', message, { headers: { Allow: METHODS.join(', ') } });
+    }
+    if (method === 'POST') {
+        if (bodyLength === 0)
+            throw new ApiError('invalid_json', 'The body is empty.');
+        if (bodyLength > maxBytes)
+            throw tooLargeError(maxBytes);
+        refuseEncodedBody(headers);
+    }
+    else {
+        if (bodyLength !== 0)
+            throw new ApiError('invalid_request', `A ${method} of an MCP server has no body.`);
+        // A GET that a framework takes for a POST could call a tool for nothing.
+        refuseOverrides(head);
+        refuseOtherHeaders(headers, null, undefined);
+    }
+}
+/** The body of one request while it arrives. */
+class MessageBody {
+    #bodies;
+    #listener;
+    #bytes;
+    #isOver = false;
+    #deadline = null;
+    constructor(bodies, listener) {
+        this.#bodies = bodies;
+        this.#listener = listener;
+        this.#bytes = new BodyBytes(bodies.maxMessageBytes);
+    }
+    onCallerBody(chunk, last) {
+        if (this.#isOver)
+            return;
+        if (this.#bytes.length + chunk.length > this.#bodies.maxMessageBytes) {
+            this.refuse(tooLargeError(this.#bodies.maxMessageBytes));
+        }
+        else if (last && this.#bytes.length === 0) {
+            // Nearly every message arrives in one piece.
+            this.#tell(chunk);
+        }
+        else if (!this.#makeRoom(chunk.length)) {
+            this.refuse(unavailableError());
+        }
+        else {
+            this.#bytes.add(chunk);
+            if (last)
+                this.#tell(this.#bytes.all);
+        }
+    }
+    /** Limits the time until the message is whole. Nearly every message has come with its head, and needs no timer. */
+    startTime() {
+        if (this.#isOver)
+            return;
+        this.#deadline = setTimeout(() => this.refuse(new ApiError('body_too_slow')), this.#bodies.maxReadMs);
+    }
+    /** Nothing was admitted, so the call has cost nothing. */
+    onCallerGone() {
+        this.#end();
+    }
+    onCallerWritable() { }
+    /** @returns false if all messages together would take too much, and this is the oldest */
+    #makeRoom(more) {
+        const growth = this.#bytes.capacityWith(more) - this.#bytes.capacity;
+        return growth === 0 || this.#bodies.take(this, growth);
+    }
+    #tell(bytes) {
+        this.#end();
+        this.#listener.onBody(bytes);
+    }
+    /** Tells the listener, and gives the buffer back. */
+    refuse(error) {
+        this.#end();
+        this.#listener.onNoBody(error);
+    }
+    #end() {
+        this.#isOver = true;
+        this.#bodies.giveBack(this, this.#bytes.capacity);
+        this.#bytes.clear();
+        if (this.#deadline !== null)
+            clearTimeout(this.#deadline);
+    }
+}
+//# sourceMappingURL=message-bodies.js.map

@@ -1,0 +1,73 @@
+import { ApiError } from '../../errors.js';
+/**
+ * What the headers of a message for an MCP server may say about it.
+ *
+ * Tested by test/proxy/mcp/message.test.ts.
+ */
+/** UTF-8 is the default. Any other charset, such as UTF-7, would make another message of the same bytes. */
+const JSON_TYPE = /^application\/json[\t ]*(?:;[\t ]*charset=(?:utf-8|"utf-8")[\t ]*)?$/i;
+/** The form of a header value that is not plain ASCII text (MCP 2026-07-28, Streamable HTTP, 'Value encoding'). */
+const SENTINEL = /^=\?base64\?(.*)\?=$/;
+/** Which parameter the header `Mcp-Name` repeats, by method (MCP 2026-07-28, Streamable HTTP, 'Standard request headers'). */
+const NAMED_BY = new Map([
+    ['tools/call', 'name'],
+    ['prompts/get', 'name'],
+    ['resources/read', 'uri'],
+    ['tasks/get', 'taskId'],
+    ['tasks/update', 'taskId'],
+    ['tasks/cancel', 'taskId'],
+]);
+const invalid = (message) => new ApiError('invalid_request', message);
+/** Refuses a body that is not plain JSON in UTF-8: the service could read another message in it than the gateway. */
+export function refuseEncodedBody(headers) {
+    const types = valuesOf(headers, 'content-type');
+    if (types.length !== 1 || !JSON_TYPE.test(types[0])) {
+        throw invalid('content-type: a message for an MCP server is application/json in UTF-8.');
+    }
+    if (valuesOf(headers, 'content-encoding').length > 0) {
+        throw invalid('content-encoding: a message for an MCP server must be sent without content coding.');
+    }
+}
+/**
+ * Refuses headers that contradict the message. A service may go by the headers, and carry out another method or tool than the
+ * message names. A header that is missing is the service's business: older clients send neither.
+ *
+ * @param method  null: the message is a response, or there is none (GET, DELETE), and no header may give it a method
+ */
+export function refuseOtherHeaders(headers, method, params) {
+    for (const value of valuesOf(headers, 'mcp-method')) {
+        if (method === null)
+            throw invalid('mcp-method: this request has no message with a method.');
+        if (value !== method)
+            throw invalid('mcp-method: is not the method of the message.');
+    }
+    const field = method === null ? undefined : NAMED_BY.get(method);
+    if (field === undefined)
+        return;
+    const named = params?.[field];
+    for (const value of valuesOf(headers, 'mcp-name')) {
+        if (decoded(value) !== named)
+            throw invalid(`mcp-name: is not params.${field} of the message.`);
+    }
+}
+/** The text that a header value stands for; null if it is no canonical base64 of UTF-8. */
+function decoded(value) {
+    const encoded = SENTINEL.exec(value)?.[1];
+    if (encoded === undefined)
+        return value;
+    const bytes = Buffer.from(encoded, 'base64');
+    if (bytes.toString('base64') !== encoded)
+        return null;
+    const text = bytes.toString('utf8');
+    return Buffer.from(text, 'utf8').equals(bytes) ? text : null;
+}
+/** The values of a header. An underscore in its name counts as a hyphen, as CGI and its heirs read it. */
+function valuesOf(headers, name) {
+    const values = [];
+    for (let i = 0; i < headers.length; i += 2) {
+        if (headers[i].replaceAll('_', '-') === name)
+            values.push(headers[i + 1]);
+    }
+    return values;
+}
+//# sourceMappingURL=message-headers.js.map

@@ -1,0 +1,69 @@
+import { parseTerms } from '../catalog/operations/operation.js';
+import { PriceTable } from '../catalog/operations/price-table.js';
+import { ApiError } from '../errors.js';
+import { TermsByPrice } from './terms-by-price.js';
+/**
+ * Headers by which a caller asks a service to take another method or path than those of the request. Frameworks that obey them
+ * would carry out an expensive operation for the price of a cheap one. X-Original-URL and X-Rewrite-URL are obeyed by IIS and by older
+ * versions of Symfony and Laminas.
+ */
+const OVERRIDES = new Set([
+    'x-http-method-override',
+    'x-http-method',
+    'x-method-override',
+    'x-original-url',
+    'x-rewrite-url',
+]);
+/** What a call of a listing with operations costs, by its method and path. Made once per version of the listing. */
+export class PricedOperations {
+    #table;
+    #listing;
+    #terms;
+    /** @param operationTerms of the listing */
+    constructor(listing, operationTerms) {
+        this.#listing = listing;
+        this.#terms = new TermsByPrice(listing);
+        this.#table = new PriceTable(parseTerms(operationTerms), listing);
+    }
+    /** Throws the `ApiError` that the caller gets when its call matches no operation, or might mean one that costs more. */
+    termsOf(head, rest) {
+        if (this.#table.hasSeveralPrices)
+            refuseOverrides(head);
+        const priced = this.#table.priceOf(head.method, rest);
+        if ('priceMicros' in priced)
+            return this.#terms.at(priced.priceMicros);
+        if (priced.refused === 'no_operation') {
+            const details = `GET /api/v1/discover/${this.#listing.id} lists its operations.`;
+            throw new ApiError('operation_not_found', `This service has no operation with this method and path. ${details}`);
+        }
+        const message = `A service may take this path for ${priced.spelling}, which costs more. Nothing was charged. Write the path exactly as that operation has it, or without encoded or ambiguous characters.`;
+        throw new ApiError('operation_not_found', message);
+    }
+}
+export function refuseOverrides({ headers, query }) {
+    for (let i = 0; i < headers.length; i += 2) {
+        // CGI and its heirs read an underscore as a dash.
+        const name = headers[i].replaceAll('_', '-');
+        if (!OVERRIDES.has(name))
+            continue;
+        throw new ApiError('invalid_request', `${name}: this service has prices by method and path. Send the request itself.`);
+    }
+    if (query !== undefined && overridesMethod(query)) {
+        throw new ApiError('invalid_request', '_method: this service has prices by method. Send the request with that method.');
+    }
+}
+/**
+ * The parameter `_method`, from which Laravel, Symfony and others take the method. PHP reads `.method` and ` _method` as the same name,
+ * qs reads `[_method]` so, and Rack separated parameters by `;`, too. Google's APIs have `$httpMethod`.
+ */
+const METHOD_PARAMETER = /^[^a-z0-9]+(?:http)?method(?![a-z0-9])/i;
+function overridesMethod(query) {
+    if (!/method/i.test(query) && !query.includes('%'))
+        return false;
+    for (const name of new URLSearchParams(query.replaceAll(';', '&')).keys()) {
+        if (METHOD_PARAMETER.test(name))
+            return true;
+    }
+    return false;
+}
+//# sourceMappingURL=priced-operations.js.map

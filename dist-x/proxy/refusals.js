@@ -1,0 +1,71 @@
+import { ApiError, ERRORS, unavailableError } from '../errors.js';
+import { unknownRate } from '../gate/answer.js';
+import { microsToUsd, parseUsd } from '../platform/money.js';
+/** The error that tells the caller what is wrong with its HTTP message. */
+export function faultError({ code, message }) {
+    return new ApiError(code, message, { headers: FAULT_HEADERS[code] ?? {} });
+}
+/** Headers that HTTP requires in these responses: RFC 9110 §15.5.6 for 405, §15.5.22 with §7.8 for 426. */
+const FAULT_HEADERS = {
+    method_not_allowed: { Allow: 'GET, HEAD, POST, PUT, PATCH, DELETE' },
+    upgrade_not_supported: { Upgrade: 'HTTP/1.1', Connection: 'Upgrade' },
+};
+/**
+ * `X-ACF-Max-Amount: <usd>` is the highest price that the caller accepts. Throws if the price is higher, or if the value is not
+ * an amount.
+ */
+export function checkMaxAmount(headers, priceMicros) {
+    for (let i = 0; i < headers.length; i += 2) {
+        if (headers[i] !== 'x-acf-max-amount')
+            continue;
+        const bound = parseUsd(headers[i + 1]);
+        if (bound === null)
+            throw new ApiError('invalid_request', 'X-ACF-Max-Amount must be an amount in USD with at most 6 decimals.');
+        if (priceMicros > bound) {
+            const price = microsToUsd(priceMicros);
+            throw new ApiError('price_exceeds_maximum', undefined, { fields: { price } });
+        }
+    }
+}
+/** The error for a provider key that calls a listing of another account. */
+export const notOwnError = () => new ApiError('forbidden', 'A provider key can call the listings of its own account only. Other calls need a key of role buyer.');
+/** The error for a call that admission refused, and the rate limit to tell with it. */
+export function refusalOf(result, key, terms, { gate, topUpUrl }) {
+    switch (result.outcome) {
+        case 'insufficient_balance':
+            return { error: insufficientBalance(terms.priceMicros, result.balanceMicros, topUpUrl), rate: result.rate };
+        case 'damaged':
+            return { error: damagedAccount(), rate: result.rate };
+        case 'unavailable':
+            return { error: unavailableError(), rate: unknownRate(key.rateLimit) };
+        default:
+            return { error: gate.refusal(key, result.outcome, result.rate), rate: result.rate };
+    }
+}
+/** Retry-After of an error that only an operator can fix: a sooner retry is pointless. */
+const OPERATOR_SECONDS = 60;
+function damagedAccount() {
+    const message = "This account's balance cannot be read; the gateway's operator has to repair it. Nothing was charged.";
+    return unavailableError(undefined, message, OPERATOR_SECONDS);
+}
+/** The call would reach the service without what the listing adds to it. Refused before admission, so it is free. */
+export function unreadableSecrets() {
+    const message = "The headers that this gateway adds to calls of this service cannot be read; the gateway's operator has to repair that. Nothing was charged.";
+    return unavailableError(undefined, message, OPERATOR_SECONDS);
+}
+/**
+ * Says what to do, because the reader is often a model that has only this answer.
+ *
+ * @param topUpUrl  TOP_UP_URL, or null
+ */
+function insufficientBalance(priceMicros, balanceMicros, topUpUrl) {
+    const how = topUpUrl === null ? "Ask this gateway's operator to add money" : `Money can be added at ${topUpUrl}`;
+    return new ApiError('insufficient_balance', `${ERRORS.insufficient_balance.message} ${how}. GET /api/v1/balance/me shows the balance.`, {
+        fields: {
+            required: microsToUsd(priceMicros),
+            balance: microsToUsd(balanceMicros),
+            ...(topUpUrl === null ? {} : { top_up: topUpUrl }),
+        },
+    });
+}
+//# sourceMappingURL=refusals.js.map

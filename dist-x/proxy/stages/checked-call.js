@@ -1,0 +1,81 @@
+import { Buyer } from '../../admission/buyer.js';
+import { tooLargeError, unavailableError } from '../../errors.js';
+import { checkMaxAmount, refusalOf, unreadableSecrets } from '../refusals.js';
+import { busyServiceError, silentServiceError } from '../upstream-failure.js';
+import { AdmittedCall } from './admitted-call.js';
+import { ForwardedCall } from './forwarded-call.js';
+/**
+ * Maximum characters that a usage event records of a call's path after the service id; the rest is cut off. The query is never
+ * recorded: it can carry secrets.
+ */
+const MAX_RECORDED_PATH = 512;
+/**
+ * A call with its price, which has passed every check that does not ask Redis. Admission gets it as the request, and tells it the
+ * decision.
+ */
+export class CheckedCall {
+    usageId;
+    buyer;
+    terms;
+    method;
+    path;
+    bodyLength;
+    breakerEra;
+    isProbe;
+    #identified;
+    #message;
+    /**
+     * @param mark  what the record has behind the path. The path is cut to make room for it, because statistics depend on it
+     * @param message  the whole request body, if it has been read; null if it is forwarded as it arrives
+     * @throws ApiError, which the caller gets
+     */
+    constructor(identified, terms, mark, message) {
+        const { call, key, target, offer, isOwn } = identified;
+        const { head, options } = call;
+        this.usageId = call.usageId;
+        this.terms = isOwn ? offer.forOwner : terms;
+        this.method = head.method;
+        this.path = target.rest.slice(0, MAX_RECORDED_PATH - mark.length) + mark;
+        this.bodyLength = message === null ? head.bodyLength : message.length;
+        this.#identified = identified;
+        this.#message = message;
+        checkMaxAmount(head.headers, this.terms.priceMicros);
+        if (this.bodyLength > options.maxRequestBodyBytes)
+            throw tooLargeError(options.maxRequestBodyBytes);
+        const { destination, breaker, headers } = offer;
+        if (headers !== null && headers.unreadable.length > 0)
+            throw unreadableSecrets();
+        if (options.backlogFull())
+            throw unavailableError();
+        // Checked before admission: a call that is refused after its admission costs a hold, a refund and a record.
+        if (destination.isFullFor(key.accountId))
+            throw busyServiceError();
+        // The breaker comes last: a call that is refused for another reason must not be the probe.
+        this.breakerEra = breaker.era;
+        this.isProbe = !breaker.isClosed;
+        if (this.isProbe && !breaker.takeProbe())
+            throw silentServiceError(breaker.retryAfterSeconds);
+        this.buyer = key.buyer instanceof Buyer ? key.buyer : options.admission.buyer(key.keyId, key.accountId);
+        key.buyer = this.buyer;
+    }
+    onAdmission(result) {
+        const { call, key, offer } = this.#identified;
+        const { options, caller } = call;
+        call.clock.endAdmission();
+        options.gate.heard(key, result);
+        if (this.isProbe && (result.outcome !== 'admitted' || caller.aborted))
+            offer.breaker.returnProbe();
+        if (result.outcome !== 'admitted') {
+            const { error, rate } = refusalOf(result, key, this.terms, options);
+            call.answer(error, rate);
+            return;
+        }
+        const admitted = new AdmittedCall(call, this.buyer, result);
+        // The later stages keep neither the message nor this object, which has it: an answer can take an hour, and a message be a megabyte.
+        if (caller.aborted)
+            admitted.settle('caller_gone', 499, 0, 0);
+        else
+            new ForwardedCall(this.#identified, admitted, this).start(this.#message);
+    }
+}
+//# sourceMappingURL=checked-call.js.map

@@ -1,0 +1,51 @@
+import { ApiError, suspendedError, unauthorizedError, unavailableError } from '../../errors.js';
+import { locationForCaller } from '../redirects.js';
+import { faultError, notOwnError } from '../refusals.js';
+import { parseTarget } from '../target.js';
+/** A call whose key and listing are known. This key may call this listing. */
+export class IdentifiedCall {
+    call;
+    key;
+    target;
+    listing;
+    offer;
+    /** Providers call their own listings for nothing, to try them, even when these are paused. */
+    isOwn;
+    /**
+     * @param key  null if the caller has no valid one
+     * @throws ApiError, which the caller gets
+     */
+    constructor(call, key) {
+        const { head, options } = call;
+        if (head.fault !== null)
+            throw faultError(head.fault);
+        if (key === null)
+            throw unauthorizedError();
+        if (key.accountStatus !== 'active')
+            throw suspendedError();
+        const target = parseTarget(head.path);
+        const listing = options.catalog.get(target.serviceId);
+        if (listing === undefined)
+            throw options.catalog.ready() ? new ApiError('service_not_found') : unavailableError();
+        const isOwn = key.accountId === listing.providerId;
+        if (!isOwn) {
+            if (listing.status !== 'active')
+                throw new ApiError('service_not_found');
+            if (key.role === 'provider')
+                throw notOwnError();
+        }
+        this.call = call;
+        this.key = key;
+        this.target = target;
+        this.listing = listing;
+        this.offer = options.offers.of(listing);
+        this.isOwn = isOwn;
+    }
+    /** Where a `Location` or `Content-Location` of the service leads the caller. */
+    place(value) {
+        const { destination, basePath } = this.offer;
+        const { query, headers } = this.call.head;
+        return locationForCaller(value, { origin: destination.origin, basePath, target: this.target, query, headers });
+    }
+}
+//# sourceMappingURL=identified-call.js.map

@@ -1,0 +1,88 @@
+import { assert } from '../assert.js';
+import { asSent, carriesKey, connectionOptions, requestHeaderLines } from './header-rules.js';
+import { Signer } from './signature.js';
+/**
+ * What one listing changes in the headers of its calls: headers that the gateway adds, credentials that the caller agrees to
+ * forward, and a signature. It is made once per version of a listing (15 µs for each secret), and most listings have none. For
+ * those a call pays two comparisons with null; for the others, without a signature, 0.4 µs.
+ *
+ * Tested by test/proxy/upstream-headers.test.ts.
+ */
+export class UpstreamHeaders {
+    /** Names of the headers that the gateway adds, as `folded` writes them. */
+    #added;
+    #addedLines;
+    /** Names of credential headers that the service asks for. */
+    #asked;
+    #signer;
+    /** Names of headers, and keyids, whose secrets could not be decrypted. If there are any, nothing may be sent. */
+    unreadable;
+    /** @param authority  the value of `Host` towards the service */
+    constructor(listing, authority, secrets) {
+        const { headers, signingKeys, unreadable } = secrets.open(listing);
+        this.unreadable = unreadable;
+        this.#added = new Set(headers.map(([name]) => folded(name)));
+        this.#addedLines = headers.map(([name, value]) => `${name}: ${value}\r\n`).join('');
+        this.#asked = new Set(listing.forwardHeaders?.split(','));
+        this.#signer = listing.signingKeys === null ? null : new Signer(authority, signingKeys);
+    }
+    /** Header lines for the service, as `requestHeaderLines` makes them for other listings. */
+    lines({ headers, isAscii }, request, nowMs) {
+        assert(this.unreadable.length === 0, 'no call is sent without the headers of its listing');
+        let lines = requestHeaderLines({ headers: this.#passing(headers), isAscii }, request.usageId, request.buyer);
+        if (this.#asked.size > 0)
+            lines += asSent(this.#agreed(headers), isAscii);
+        lines += this.#addedLines;
+        return this.#signer === null ? lines : lines + this.#signer.lines(request, nowMs);
+    }
+    /** The caller's headers without those that the gateway writes itself in calls of this listing. */
+    #passing(headers) {
+        if (this.#added.size === 0 && this.#signer === null)
+            return headers;
+        const passing = [];
+        for (let i = 0; i < headers.length; i += 2) {
+            const name = headers[i];
+            if (!this.#isOurs(folded(name)))
+                passing.push(name, headers[i + 1]);
+        }
+        return passing;
+    }
+    #isOurs(name) {
+        return this.#added.has(name) || (this.#signer !== null && name.startsWith('signature'));
+    }
+    /** Lines of the credential headers for which both the service and, on this request, the caller have asked. */
+    #agreed(headers) {
+        const agreed = namesIn(headers, 'x-acf-forward');
+        const named = connectionOptions(headers, true);
+        let lines = '';
+        for (let i = 0; i < headers.length; i += 2) {
+            const name = headers[i];
+            const value = headers[i + 1];
+            if (!this.#asked.has(name) || !agreed.has(name) || named?.has(name) || this.#added.has(name))
+                continue;
+            if (!carriesKey(value) && !carriesKey(decoded(value)))
+                lines += `${name}: ${value}\r\n`;
+        }
+        return lines;
+    }
+}
+/** Whether calls of this listing need `UpstreamHeaders`. */
+export function hasUpstreamHeaders({ upstreamHeaders, signingKeys, forwardHeaders }) {
+    return upstreamHeaders !== null || signingKeys !== null || forwardHeaders !== null;
+}
+/** A name as services may read it: CGI and its heirs take an underscore for a hyphen. */
+const folded = (name) => (name.includes('_') ? name.replaceAll('_', '-') : name);
+/** What a value says if it ends in base64, like that of `Authorization: Basic` (RFC 7617): a client may send our key in this form. */
+const decoded = (value) => Buffer.from(value.slice(value.lastIndexOf(' ') + 1), 'base64').toString('latin1');
+/** The header names in a comma-separated list, in lower case. */
+function namesIn(headers, list) {
+    const names = new Set();
+    for (let i = 0; i < headers.length; i += 2) {
+        if (headers[i] !== list)
+            continue;
+        for (const name of headers[i + 1].split(','))
+            names.add(name.trim().toLowerCase());
+    }
+    return names;
+}
+//# sourceMappingURL=upstream-headers.js.map

@@ -1,0 +1,142 @@
+import { Job } from '../platform/job.js';
+import { sqlState } from '../platform/postgres.js';
+import { qualityFrom, trendFrom } from './formula.js';
+import { selectEvidence, selectJudgedServices, selectRecentCalls, selectTypicalLatencies, storeQualities, } from './quality-sql.js';
+/** How long a round takes. With the flush and the gateways' look: a call counts within a minute. */
+const EVERY_MS = 15_000;
+/**
+ * How often all services are judged: calls age, and so a quality changes without any call. In five minutes it changes by less than
+ * a tenth of a point.
+ */
+const ALL_EVERY_MS = 300_000;
+const HOUR_MS = 3_600_000;
+/** Hours before the present one in which the job looks for new calls. */
+const RECENT_HOURS = 2;
+/** Services per query. */
+const PAGE = 50;
+/** A service with more rows of `key_hours` is judged by itself, after the others. A page of others has at most 0.3 s of work. */
+const HEAVY_ROWS = 2_000;
+/** Share of the time that the job keeps Postgres busy: calls and pages come first. A service with very many buyers waits longer. */
+const BUSY_SHARE = 0.1;
+/** SQLSTATE of a statement that took longer than the session permits. */
+const QUERY_CANCELED = '57014';
+/**
+ * Computes the quality of services from the sums by hour (docs/quality.md), in rounds of 15 s: first of the services that were called
+ * since the last round, and in the time that is left, by turns, of a service with very many buyers and of a page of all services. So
+ * neither delays the others. All are judged within five minutes, or as long as it takes.
+ *
+ * Everything is computed anew each time, so an error never stays, and nothing is counted twice.
+ */
+export class QualityJob extends Job {
+    #options;
+    /** The calls of each service since the hour `#sinceMs`, at the last look. */
+    #seen = new Map();
+    /** 0 before the first look. */
+    #sinceMs = 0;
+    /** Services to be judged, the one that waits longest first. */
+    #due = new Set();
+    /** Services with more than `HEAVY_ROWS`. */
+    #heavy = new Set();
+    /** The last service that the walk through all services has passed. 'over': it has passed all. */
+    #walk = 'over';
+    #walkBeganAt = Number.NEGATIVE_INFINITY;
+    #typical = new Map();
+    constructor(options) {
+        super({
+            everyMs: options.everyMs ?? EVERY_MS,
+            isActive: options.isActive,
+            busyShare: BUSY_SHARE,
+            messages: {
+                failing: 'quality: cannot compute; the last values stay in use',
+                again: 'quality: computes again',
+            },
+            log: options.log,
+        });
+        this.#options = options;
+    }
+    async round() {
+        const { sql, everyMs = EVERY_MS } = this.#options;
+        const endAt = performance.now() + everyMs;
+        if (this.#walk === 'over' && performance.now() - this.#walkBeganAt >= ALL_EVERY_MS) {
+            this.#typical = await this.paced(() => selectTypicalLatencies(sql));
+            this.#walkBeganAt = performance.now();
+            this.#walk = null;
+        }
+        await this.#look();
+        const called = Array.from(this.#due).filter((id) => !this.#heavy.has(id));
+        for (let from = 0; from < called.length; from += PAGE)
+            await this.#judgePage(called.slice(from, from + PAGE));
+        let isMore = true;
+        while (isMore && !this.stopping.aborted) {
+            const heavy = Array.from(this.#due).find((id) => this.#heavy.has(id));
+            if (heavy !== undefined)
+                await this.#judgePage([heavy]);
+            await this.#walkOn();
+            isMore = performance.now() < endAt && (heavy !== undefined || this.#walk !== 'over');
+        }
+        this.nextIn(endAt - performance.now());
+    }
+    /**
+     * Finds out which services were called since the last look: more calls since the same hour. A call that took longer than
+     * `RECENT_HOURS` is noticed by the walk.
+     */
+    async #look() {
+        const laterMs = Math.max(this.#sinceMs, (Math.floor(Date.now() / HOUR_MS) - RECENT_HOURS) * HOUR_MS);
+        const since = new Date(this.#sinceMs === 0 ? laterMs : this.#sinceMs);
+        const recent = await this.paced(() => selectRecentCalls(this.#options.sql, since, new Date(laterMs)));
+        for (const { id, calls } of recent)
+            if (this.#seen.get(id) !== calls)
+                this.#due.add(id);
+        this.#seen = new Map(recent.filter(({ later }) => later > 0).map(({ id, later }) => [id, later]));
+        this.#sinceMs = laterMs;
+    }
+    async #walkOn() {
+        if (this.#walk === 'over' || this.stopping.aborted)
+            return;
+        const { sql } = this.#options;
+        const after = this.#walk;
+        const page = await this.paced(() => selectJudgedServices(sql, after, PAGE));
+        for (const id of page)
+            this.#due.add(id);
+        await this.#judgePage(page.filter((id) => !this.#heavy.has(id)));
+        this.#walk = page.length === PAGE ? page.at(-1) : 'over';
+    }
+    async #judgePage(ids) {
+        if (ids.length === 0 || this.stopping.aborted)
+            return;
+        for (const id of ids)
+            this.#due.delete(id);
+        try {
+            await this.paced(() => this.#judgeNow(ids));
+        }
+        catch (error) {
+            const isTooMuch = sqlState(error) === QUERY_CANCELED;
+            if (!isTooMuch || ids.length > 1)
+                for (const id of ids)
+                    this.#due.add(id);
+            if (!isTooMuch)
+                throw error;
+            // One of them is at fault. It must not keep the others from being judged.
+            for (const id of ids)
+                this.#heavy.add(id);
+            if (ids.length === 1)
+                this.#options.log.warn({ err: error, service_id: ids[0] }, 'quality: judging this service takes too long');
+        }
+    }
+    async #judgeNow(ids) {
+        const { sql } = this.#options;
+        const evidence = await selectEvidence(sql, ids);
+        const judged = evidence.map((of) => {
+            const typicalUs = this.#typical.get(of.category) ?? null;
+            return { ...of, quality: qualityFrom(of, typicalUs), trend: trendFrom(of, of.before, typicalUs) };
+        });
+        await storeQualities(sql, judged);
+        for (const { serviceId, rows } of evidence) {
+            if (rows > HEAVY_ROWS)
+                this.#heavy.add(serviceId);
+            else
+                this.#heavy.delete(serviceId);
+        }
+    }
+}
+//# sourceMappingURL=quality-job.js.map

@@ -1,0 +1,69 @@
+import { isPostgresUnavailable } from '../platform/postgres.js';
+import { within } from '../platform/timing.js';
+import { selectStats } from './stats-sql.js';
+/** How long an answer is used again. Anybody may ask without a key, and one reading takes Postgres up to 20 ms. */
+const FRESH_MS = 30_000;
+/** Maximum number of kept answers, of about 20 KB each. At the bound the oldest is dropped. */
+const MAX_KEPT = 500;
+/** Maximum time that `readSoon` waits. */
+const SOON_MS = 500;
+const TOO_LATE = new Error('statistics were not read in time');
+/** Reads the statistics of services, each at most once in `FRESH_MS`, and once for all who ask at the same time. */
+export class StatsReader {
+    #sql;
+    #kept = new Map();
+    /** Readings under way that `readSoon` no longer waits for. */
+    #late = 0;
+    constructor(sql) {
+        this.#sql = sql;
+    }
+    read(serviceId) {
+        return this.#fresh(serviceId) ?? this.#begin(serviceId);
+    }
+    /**
+     * As `read`; null if Postgres is away or does not answer within `SOON_MS`. The statement goes on then, although the page that asked
+     * for it has left its place (src/http/page-places.ts). So until it ends, no other is begun here: pages could take all connections.
+     */
+    async readSoon(serviceId) {
+        const fresh = this.#fresh(serviceId);
+        if (fresh === undefined && this.#late > 0)
+            return null;
+        const reading = fresh ?? this.#begin(serviceId);
+        try {
+            return await within(reading, SOON_MS, () => TOO_LATE);
+        }
+        catch (error) {
+            if (isPostgresUnavailable(error))
+                return null;
+            if (error !== TOO_LATE)
+                throw error;
+        }
+        this.#late++;
+        const isOver = () => {
+            this.#late--;
+        };
+        reading.then(isOver, isOver);
+        return null;
+    }
+    #fresh(serviceId) {
+        const kept = this.#kept.get(serviceId);
+        return kept !== undefined && performance.now() - kept.readAtMs < FRESH_MS ? kept.stats : undefined;
+    }
+    #begin(serviceId) {
+        const read = { stats: selectStats(this.#sql, serviceId), readAtMs: performance.now() };
+        this.#kept.delete(serviceId);
+        this.#kept.set(serviceId, read);
+        for (const oldest of this.#kept.keys()) {
+            if (this.#kept.size <= MAX_KEPT)
+                break;
+            this.#kept.delete(oldest);
+        }
+        // A failure must not be kept.
+        read.stats.catch(() => {
+            if (this.#kept.get(serviceId) === read)
+                this.#kept.delete(serviceId);
+        });
+        return read.stats;
+    }
+}
+//# sourceMappingURL=stats-reader.js.map

@@ -1,0 +1,99 @@
+import { ReconcileJob } from '../ledger/reconcile/job.js';
+import { Reconciler } from '../ledger/reconcile/reconciler.js';
+import { Sweeper } from '../ledger/sweep/sweeper.js';
+import { limit } from '../platform/limit.js';
+import { byStore } from '../platform/redis.js';
+/** Each needs up to two connections to Postgres. With all shards at once, pages and each other would wait for them. */
+const RECONCILERS_AT_ONCE = 3;
+/**
+ * A single Redis is one part. In a cluster each shard is one, because nodes fail by themselves, and slots move from node to node: then
+ * only the shards concerned wait for a comparison before their holds are swept.
+ */
+export function partsOf({ redis, keys }) {
+    return Array.from(byStore(redis, Array.from(keys.open.keys())), ([store, shards]) => ({ redis: store, shards }));
+}
+/** The reconcilers of all parts, as one. */
+export class Reconcilers {
+    parts;
+    constructor(stores) {
+        const inTurn = limit(RECONCILERS_AT_ONCE);
+        this.parts = partsOf(stores).map((part) => ({
+            ...part,
+            reconciler: new Reconciler({ ...stores, redis: part.redis }, { shards: part.shards, inTurn }),
+        }));
+    }
+    /** Compares all parts. Rejects when none could be compared; the report of a part that could not stays as it was. */
+    async run(by) {
+        const results = await Promise.allSettled(this.parts.map(({ reconciler }) => reconciler.run(by)));
+        const [first] = results;
+        if (first?.status === 'rejected' && results.every(({ status }) => status === 'rejected'))
+            throw first.reason;
+    }
+    /** The last runs that finished, as one; null before the first. It ended when the oldest of them did. */
+    get last() {
+        const runs = this.parts.flatMap(({ reconciler: { last } }) => last ?? []);
+        if (runs.length === 0)
+            return null;
+        return {
+            reports: runs.flatMap(({ reports }) => reports),
+            endedAtMs: Math.min(...runs.map((run) => run.endedAtMs)),
+        };
+    }
+    /** Number of wallets repaired since the start. */
+    get repaired() {
+        return this.parts.reduce((sum, { reconciler }) => sum + reconciler.repaired, 0);
+    }
+}
+/** With several parts, the lines of each say which shards they are about. */
+function logOf(log, parts, shards) {
+    if (parts === 1)
+        return log;
+    return {
+        info: (fields, message) => log.info({ shards, ...fields }, message),
+        warn: (fields, message) => log.warn({ shards, ...fields }, message),
+    };
+}
+/** What keeps Redis right in the background: the sweep of dead gateways' holds, and the regular comparison with Postgres. */
+export class Upkeep {
+    reconcilers;
+    sweepers;
+    reconcileJobs;
+    constructor(options) {
+        const { stores, leaseSeconds, isActive, log } = options;
+        this.reconcilers = new Reconcilers(stores);
+        const { parts } = this.reconcilers;
+        this.sweepers = parts.map(({ redis, shards, reconciler }) => new Sweeper({
+            redis,
+            keys: stores.keys,
+            shards,
+            leaseSeconds,
+            log: logOf(log, parts.length, shards),
+            isReconciled: (shard, dataId) => reconciler.hasCompared(shard, dataId),
+        }));
+        const failing = new Set();
+        this.reconcileJobs = parts.map(({ redis, shards, reconciler }) => new ReconcileJob({
+            reconciler,
+            isActive,
+            log: logOf(log, parts.length, shards),
+            failing,
+            onRedisReady: (listener) => redis.onReady(listener),
+        }));
+    }
+    /** Number of holds swept since the start. */
+    get swept() {
+        return this.sweepers.reduce((sum, { swept }) => sum + swept, 0);
+    }
+    /** Number of holds that the last rounds left alone. */
+    get leftAlone() {
+        return this.sweepers.reduce((sum, { leftAlone }) => sum + leftAlone, 0);
+    }
+    get damage() {
+        const counts = new Map();
+        for (const { damage } of this.sweepers) {
+            for (const [what, count] of damage)
+                counts.set(what, (counts.get(what) ?? 0) + count);
+        }
+        return counts;
+    }
+}
+//# sourceMappingURL=upkeep.js.map

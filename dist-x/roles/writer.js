@@ -1,0 +1,98 @@
+import { RetentionJob } from '../ledger/retention/retention-job.js';
+import { CreditWallets } from '../ledger/wallets/credit-wallets.js';
+import { DebitWallets } from '../ledger/wallets/debit-wallets.js';
+import { Hydrator } from '../ledger/wallets/hydrate.js';
+import { UsageWriter } from '../ledger/writing/writer.js';
+import { NodeWatch } from '../platform/node-watch.js';
+import { isPostgresUnavailable } from '../platform/postgres.js';
+import { QualityJob } from '../quality/quality-job.js';
+import { LOOKS } from '../traffic/looks.js';
+import { nameOf } from '../traffic/name.js';
+import { Reporter } from '../traffic/reporter.js';
+import { UpstreamClient } from '../upstream/index.js';
+import { HealthJob } from '../watch/health-job.js';
+import { writerNodeMetrics } from './redis-node-metrics.js';
+import { redisNodes } from './redis-nodes.js';
+import { newInstanceId } from './stores.js';
+import { Upkeep } from './upkeep.js';
+import { writerMetrics } from './writer-metrics.js';
+/** How long the writer and its jobs may take to stop. Usage that is not stored by then stays in Redis for the next writer. */
+const STOP_MS = 5_000;
+/**
+ * How much of STOP_MS the sweep may take. The sweep stops before the writer's last flush, so that the flush also stores what
+ * the sweep has settled. A sweep ends within milliseconds unless Redis is slow.
+ */
+const SWEEP_STOP_MS = 1_000;
+/** Bounds of the client that asks services whether they are up. Each is asked by one request at a time. */
+const HEALTH_CHECKS = {
+    maxConnectionsPerOrigin: 1,
+    maxWaitingPerOrigin: 1,
+    maxWaitMs: 1_000,
+    connectTimeoutMs: 5_000,
+    keepAliveMs: 1_000,
+    maxHeadBytes: 65_536,
+};
+/** Starts the jobs that store usage in Postgres and clean up after dead gateways, and those that compute from what is stored. */
+export async function startWriter(options) {
+    const { config, stores, metrics, log } = options;
+    const { redis, cluster, keys, sql, installation } = stores;
+    const writer = new UsageWriter({
+        databaseUrl: config.databaseUrl,
+        installation,
+        redis,
+        redisUrl: cluster === null ? config.redisUrl : null,
+        keys,
+        feeBasisPoints: config.platformFeeBasisPoints,
+        log,
+    });
+    const hydrator = new Hydrator({ databaseUrl: config.databaseUrl, installation, sql, redis, keys, log });
+    const credits = new CreditWallets({ sql, redis, keys, hydrator, log });
+    const debits = new DebitWallets({ sql, redis, keys, hydrator, log });
+    const isActive = () => writer.owns(0);
+    const upkeep = new Upkeep({ stores, leaseSeconds: config.instanceLeaseSeconds, isActive, log });
+    const quality = new QualityJob({ sql, isActive, log });
+    const { databaseUrl, exportDir, usageRetentionDays: retentionDays } = config;
+    const retention = new RetentionJob({ databaseUrl, installation, retentionDays, exportDir, log });
+    const nodes = () => redisNodes(stores, config.redisUrl);
+    const nodeWatch = new NodeWatch({ nodes, kind: cluster === null ? 'single' : 'cluster', log });
+    metrics.add([...writerMetrics({ writer, upkeep, hydrator, retention }), ...writerNodeMetrics(nodes, nodeWatch)]);
+    const upstream = new UpstreamClient({ ...HEALTH_CHECKS, allowCidrs: config.upstreamAllowCidrs });
+    const health = new HealthJob({ ...options.health, client: upstream, sql, log });
+    const reporter = new Reporter({
+        redis,
+        name: nameOf('writer', newInstanceId(), null),
+        shards: () => writer.stats().ownedShards,
+    });
+    const unlisten = await listenForLooks(sql, reporter);
+    const jobs = [credits, debits, ...upkeep.reconcileJobs, quality, retention, health, nodeWatch];
+    writer.start();
+    for (const job of [...upkeep.sweepers, ...jobs])
+        job.start();
+    return {
+        stop: async () => {
+            unlisten();
+            await reporter.stop();
+            // These stop at the same time: the writer's last flush must not wait for a credit that is stuck, or for a reconciliation
+            // that still locks shards.
+            await Promise.all([
+                stopAll(upkeep.sweepers, SWEEP_STOP_MS).then(() => writer.stop(STOP_MS - SWEEP_STOP_MS)),
+                stopAll(jobs, STOP_MS),
+            ]);
+            await upstream.close();
+            hydrator.close();
+        },
+    };
+}
+const stopAll = (jobs, timeoutMs) => Promise.all(jobs.map((job) => job.stop(timeoutMs)));
+/** While Postgres is away it only tries: the listener begins as soon as Postgres is back. */
+async function listenForLooks(sql, reporter) {
+    try {
+        return await sql.listen({ channel: LOOKS, onMessage: () => reporter.looked() });
+    }
+    catch (error) {
+        if (!isPostgresUnavailable(error))
+            throw error;
+        return () => { };
+    }
+}
+//# sourceMappingURL=writer.js.map

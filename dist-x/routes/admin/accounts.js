@@ -1,0 +1,191 @@
+import { actorOf } from '../../accounts/audit.js';
+import { selectAccount, selectAccounts } from '../../accounts/lists/accounts-sql.js';
+import { readWithDeadline } from '../../accounts/lists/deadline.js';
+import { ApiError } from '../../errors.js';
+import { keyOf, ROLES } from '../../keys/caller.js';
+import { COUNT, EXAMPLE, json, list, orNull, record, TEXT, TIME, UUID, usd } from '../../openapi/schemas.js';
+import { isUuid } from '../../platform/ids.js';
+import { microsToUsd } from '../../platform/money.js';
+import { KEY_FILTER, listQuery, oneOf, readPage, TEXT_FILTER, UUID_FILTER, wrongCursor } from './lists.js';
+const PATCH_BODY = {
+    title: 'AccountChange',
+    examples: [{ status: 'suspended' }],
+    type: 'object',
+    additionalProperties: false,
+    required: ['status'],
+    properties: { status: { type: 'string', enum: ['active', 'suspended'] } },
+};
+const ACCOUNT = record('Account', {
+    account_id: UUID,
+    owner_id: TEXT,
+    status: { type: 'string', enum: ['active', 'suspended'] },
+});
+const CLOSED = record('ClosedAccount', {
+    account_id: UUID,
+    owner_id: { ...TEXT, description: 'The same text for every closed account' },
+    status: { type: 'string', const: 'closed' },
+    closed_at: TIME,
+});
+const STATUSES = ['active', 'suspended', 'closed'];
+const LIST_QUERY = listQuery({
+    status: oneOf(STATUSES, 'Only accounts with this status'),
+    q: { ...TEXT_FILTER, description: 'A part of the label or of the id, in upper or lower case; or the id of a key' },
+    role: oneOf(ROLES, 'Only accounts with an active key of this role'),
+    account_id: { ...UUID_FILTER, description: 'Only this account' },
+    key_id: { ...KEY_FILTER, description: 'Only the account of this key, active or revoked' },
+});
+const ENTRY_FIELDS = {
+    account_id: UUID,
+    owner_id: TEXT,
+    status: { type: 'string', enum: [...STATUSES] },
+    balance: usd('What the account had when its last calls were stored; open calls are not subtracted'),
+    payable: usd('What it has earned and was not paid yet'),
+    active_keys: COUNT,
+    created_at: TIME,
+    closed_at: orNull(TIME),
+};
+const ACCOUNTS = record('Accounts', {
+    accounts: list(record('AccountEntry', ENTRY_FIELDS), 'Newest first'),
+    next_cursor: orNull(TEXT),
+});
+const DETAILS = record('AccountDetails', {
+    ...ENTRY_FIELDS,
+    balance: usd('What the account can spend now; if `is_live` is false, as in the list'),
+    held: {
+        ...orNull(usd('What its open calls hold')),
+        description: 'What its open calls hold; null if `is_live` is false',
+    },
+    is_live: {
+        type: 'boolean',
+        description: 'False when the wallet could not be read: Redis is away, or the wallet is damaged; and of a closed account',
+    },
+});
+const ENTRY_EXAMPLE = {
+    account_id: EXAMPLE.accountId,
+    owner_id: 'acme-bot',
+    status: 'active',
+    balance: 9.998,
+    payable: 0,
+    active_keys: 1,
+    created_at: EXAMPLE.time,
+    closed_at: null,
+};
+const ACCOUNT_PARAM = { id: { description: 'The account', schema: UUID, example: EXAMPLE.accountId } };
+/** The routes by which an operator lists, suspends, resumes and closes accounts (docs/api.md, 'Admin'). */
+export function accountsRoutes({ suspension, closing, wallets, sql }) {
+    return [
+        {
+            method: 'GET',
+            path: '/api/v1/admin/accounts',
+            summary: 'All accounts with their money and number of keys, newest first',
+            access: ['admin'],
+            query: LIST_QUERY,
+            responses: { 200: json('One page of accounts', ACCOUNTS, { accounts: [ENTRY_EXAMPLE], next_cursor: null }) },
+            handle: (request) => listAccounts(sql, request.query),
+        },
+        {
+            method: 'GET',
+            path: '/api/v1/admin/accounts/:id',
+            summary: 'One account, with its live balance',
+            access: ['admin'],
+            params: ACCOUNT_PARAM,
+            responses: { 200: json('The account', DETAILS, { ...ENTRY_EXAMPLE, held: 0.002, is_live: true }) },
+            errors: ['not_found'],
+            handle: ({ params }) => showAccount(sql, wallets, params.id ?? ''),
+        },
+        {
+            method: 'POST',
+            path: '/api/v1/admin/accounts/:id/close',
+            summary: 'Close an account for good: revoke its keys, remove its listings, and erase names. It must have no money left',
+            access: ['admin'],
+            params: ACCOUNT_PARAM,
+            responses: {
+                200: json('The account, closed now or before', CLOSED, {
+                    account_id: EXAMPLE.accountId,
+                    owner_id: '(closed)',
+                    status: 'closed',
+                    closed_at: EXAMPLE.time,
+                }),
+            },
+            errors: ['not_found', 'conflict'],
+            handle: (request) => close(closing, request),
+        },
+        {
+            method: 'PATCH',
+            path: '/api/v1/admin/accounts/:id',
+            summary: 'Suspend an account or resume it, from the very next request with any of its keys',
+            access: ['admin'],
+            body: PATCH_BODY,
+            params: ACCOUNT_PARAM,
+            responses: {
+                200: json('The account as it is now', ACCOUNT, {
+                    account_id: EXAMPLE.accountId,
+                    owner_id: 'acme-bot',
+                    status: 'suspended',
+                }),
+            },
+            errors: ['not_found', 'conflict'],
+            handle: async (request) => {
+                const id = request.params.id ?? '';
+                const { status } = request.body;
+                if (status === 'suspended' && id === keyOf(request.caller).accountId) {
+                    throw new ApiError('conflict', 'This is your own account: once suspended, it could not be resumed with this key.');
+                }
+                const by = actorOf(keyOf(request.caller), request.requestId);
+                const account = isUuid(id) ? await suspension.set(id, status, by) : null;
+                if (account === null)
+                    throw new ApiError('not_found', 'There is no such account.');
+                if (account.status === 'closed')
+                    throw new ApiError('conflict', 'This account is closed: nothing opens it again.');
+                return { status: 200, body: { account_id: id, owner_id: account.ownerId, status: account.status } };
+            },
+        },
+    ];
+}
+async function listAccounts(sql, query) {
+    const { status = null, q: text = null, role = null, cursor = null } = query;
+    const filter = { status, text, role, accountId: query.account_id ?? null, keyId: query.key_id ?? null };
+    if (cursor !== null && !isUuid(cursor))
+        throw wrongCursor();
+    const { entries, next } = await readPage(query, (limit) => readWithDeadline(sql, async (timed) => selectAccounts(await timed(), filter, cursor, limit)), (account) => account.accountId);
+    return { status: 200, body: { accounts: entries.map(accountJson), next_cursor: next } };
+}
+async function showAccount(sql, wallets, id) {
+    const account = isUuid(id) ? await selectAccount(sql, id) : null;
+    if (account === null)
+        throw new ApiError('not_found', 'There is no such account.');
+    // An operator must see an account whose wallet is damaged, too. A closed account needs no wallet in Redis.
+    const wallet = account.status === 'closed' ? null : await wallets.read(id).catch(() => null);
+    const live = wallet === null
+        ? { held: null, is_live: false }
+        : { balance: microsToUsd(wallet.balanceMicros), held: microsToUsd(wallet.heldMicros), is_live: true };
+    return { status: 200, body: { ...accountJson(account), ...live } };
+}
+function accountJson(account) {
+    return {
+        account_id: account.accountId,
+        owner_id: account.ownerId,
+        status: account.status,
+        balance: microsToUsd(account.balanceMicros),
+        payable: microsToUsd(account.payableMicros),
+        active_keys: account.activeKeys,
+        created_at: account.createdAt.toISOString(),
+        closed_at: account.closedAt?.toISOString() ?? null,
+    };
+}
+async function close(closing, { params, caller, requestId }) {
+    const id = params.id ?? '';
+    const key = keyOf(caller);
+    if (id === key.accountId) {
+        throw new ApiError('conflict', 'This is your own account: an admin of another account can close it.');
+    }
+    const closed = isUuid(id) ? await closing.close(id, actorOf(key, requestId)) : null;
+    if (closed === null)
+        throw new ApiError('not_found', 'There is no such account.');
+    const { ownerId, closedAt } = closed;
+    return {
+        status: 200,
+        body: { account_id: id, owner_id: ownerId, status: 'closed', closed_at: closedAt.toISOString() },
+    };
+}
+//# sourceMappingURL=accounts.js.map

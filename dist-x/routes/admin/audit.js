@@ -1,0 +1,103 @@
+import { selectLabels } from '../../accounts/labels-sql.js';
+import { actExists, selectActs } from '../../accounts/lists/audit-sql.js';
+import { readWithDeadline } from '../../accounts/lists/deadline.js';
+import { parseTimeRange } from '../../accounts/time-range.js';
+import { EXAMPLE, json, list, orNull, record, TEXT, TIME, UUID } from '../../openapi/schemas.js';
+import { isUuid } from '../../platform/ids.js';
+import { listQuery, readPage, TIME_FILTERS, wrongCursor } from './lists.js';
+const QUERY = listQuery({
+    actor: {
+        type: 'string',
+        pattern: '^(acf_[0-9A-Za-z]{22}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|create-admin|system)$',
+        description: 'Who acted: a key, all keys of an account, `create-admin` or `system`',
+    },
+    action: { type: 'string', pattern: '^[a-z]+\\.[a-z_]+$', maxLength: 50, description: 'Such as `account.suspend`' },
+    subject: {
+        type: 'string',
+        pattern: '^[0-9A-Za-z_-]{1,36}$',
+        description: 'What was acted on: the id of an account, key or service',
+    },
+    ...TIME_FILTERS,
+});
+const STATE = {
+    type: ['object', 'null'],
+    additionalProperties: true,
+    description: 'What changed, never with a secret',
+};
+const ACT = record('Act', {
+    id: { type: 'integer' },
+    at: TIME,
+    actor: { ...TEXT, description: 'The id of an API key; `create-admin` or `system` where none acted' },
+    actor_account_id: orNull(UUID),
+    actor_owner_id: { ...orNull(TEXT), description: 'The label of that account' },
+    action: TEXT,
+    subject_type: { type: 'string', enum: ['account', 'key', 'service', 'reconciliation'] },
+    subject_id: TEXT,
+    subject_owner_id: { ...orNull(TEXT), description: 'Of an account: its label' },
+    before: STATE,
+    after: STATE,
+    request_id: { ...orNull(TEXT), description: '`X-Request-Id` of the request that asked for it' },
+});
+const ACTS = record('Audit', { acts: list(ACT, 'Newest first'), next_cursor: orNull(TEXT) });
+const ACT_EXAMPLE = {
+    id: 42,
+    at: EXAMPLE.time,
+    actor: EXAMPLE.keyId,
+    actor_account_id: EXAMPLE.providerId,
+    actor_owner_id: 'operator',
+    subject_owner_id: 'acme-bot',
+    action: 'account.suspend',
+    subject_type: 'account',
+    subject_id: EXAMPLE.accountId,
+    before: { status: 'active' },
+    after: { status: 'suspended' },
+    request_id: EXAMPLE.usageId,
+};
+/** `GET /admin/audit`: what operators did. */
+export function auditRoutes({ sql }) {
+    return [
+        {
+            method: 'GET',
+            path: '/api/v1/admin/audit',
+            summary: 'What admins did: who, when, to what, with what before and after; newest first',
+            access: ['admin'],
+            query: QUERY,
+            responses: { 200: json('One page of acts', ACTS, { acts: [ACT_EXAMPLE], next_cursor: null }) },
+            handle: (request) => listActs(sql, request.query),
+        },
+    ];
+}
+async function listActs(sql, query) {
+    const { actor = null, action = null, subject: subjectId = null, cursor } = query;
+    const actorIsAccount = actor !== null && isUuid(actor);
+    const filter = { ...parseTimeRange(query), actor, actorIsAccount, action, subjectId };
+    const before = cursor === undefined ? null : await readCursor(sql, cursor);
+    const { entries, next } = await readPage(query, (limit) => readWithDeadline(sql, async (timed) => selectActs(await timed(), filter, before, limit)), (act) => String(act.id));
+    const accounts = entries.flatMap((act) => [act.actorAccountId, accountOf(act)]).filter((id) => id !== null);
+    const labels = await selectLabels(sql, accounts);
+    return { status: 200, body: { acts: entries.map((act) => actJson(act, labels)), next_cursor: next } };
+}
+async function readCursor(sql, cursor) {
+    // Up to 15 digits: a number that JavaScript and Postgres both have exactly.
+    if (!/^[1-9]\d{0,14}$/.test(cursor) || !(await actExists(sql, Number(cursor))))
+        throw wrongCursor();
+    return Number(cursor);
+}
+const accountOf = ({ subjectType, subjectId }) => subjectType === 'account' && isUuid(subjectId) ? subjectId : null;
+function actJson(act, labels) {
+    return {
+        id: act.id,
+        at: act.at.toISOString(),
+        actor: act.actor,
+        actor_account_id: act.actorAccountId,
+        actor_owner_id: labels.get(act.actorAccountId ?? '') ?? null,
+        action: act.action,
+        subject_type: act.subjectType,
+        subject_id: act.subjectId,
+        subject_owner_id: labels.get(accountOf(act) ?? '') ?? null,
+        before: act.before,
+        after: act.after,
+        request_id: act.requestId,
+    };
+}
+//# sourceMappingURL=audit.js.map

@@ -1,0 +1,73 @@
+import { ANY_CALL } from '../../accounts/call-fields.js';
+import { selectLabels } from '../../accounts/labels-sql.js';
+import { selectAllCalls } from '../../accounts/lists/calls-sql.js';
+import { readWithDeadline } from '../../accounts/lists/deadline.js';
+import { FIRST_MS, LAST_MS, parseTimeRange, recordsSince } from '../../accounts/time-range.js';
+import { isUsageTime } from '../../accounts/usage-sql.js';
+import { ApiError } from '../../errors.js';
+import { readHorizonMs } from '../../ledger/retention/horizon.js';
+import { json, list, orNull, record, TEXT } from '../../openapi/schemas.js';
+import { isUuid } from '../../platform/ids.js';
+import { adminCallJson, RECORDS_SINCE } from '../usage.js';
+import { KEY_FILTER, listQuery, oneOf, readPage, TIME_FILTERS, UUID_FILTER, wrongCursor } from './lists.js';
+const DAY_MS = 86_400_000;
+/** The longest time range: its days are read one after the other. */
+const MAX_DAYS = 31;
+/** `created_at` is the time of Redis, whose clock may be ahead of this one. */
+const CLOCK_SLACK_MS = 3_600_000;
+const QUERY = listQuery({
+    account_id: { ...UUID_FILTER, description: 'Only calls that this account paid for' },
+    key_id: { ...KEY_FILTER, description: 'Only calls of this key' },
+    service_id: { ...UUID_FILTER, description: 'Only calls of this service' },
+    provider_id: { ...UUID_FILTER, description: 'Only calls of services of this account' },
+    outcome: oneOf(['completed', 'refunded', 'abandoned'], '`refunded`: for any reason'),
+    from: { ...TIME_FILTERS.from, description: `${TIME_FILTERS.from.description}. 24 hours before \`to\` if absent` },
+    to: { ...TIME_FILTERS.to, description: `${TIME_FILTERS.to.description}. Now if absent` },
+});
+const CALLS = record('AllCalls', {
+    calls: list(record('AdminCall', ANY_CALL.schemas), 'Newest first'),
+    next_cursor: orNull(TEXT),
+    records_since: RECORDS_SINCE,
+}, { optional: ['records_since'] });
+/** `GET /admin/calls`: calls of all accounts. */
+export function adminCallsRoutes({ sql }) {
+    return [
+        {
+            method: 'GET',
+            path: '/api/v1/admin/calls',
+            summary: `Calls of all accounts, newest first: of the last 24 hours, or of up to ${MAX_DAYS} days`,
+            access: ['admin'],
+            query: QUERY,
+            responses: { 200: json('One page of calls', CALLS, { calls: [ANY_CALL.example], next_cursor: null }) },
+            handle: (request) => listCalls(sql, request.query),
+        },
+    ];
+}
+async function listCalls(sql, query) {
+    const { cursor = null } = query;
+    if (cursor !== null && (!isUuid(cursor) || !isUsageTime(cursor)))
+        throw wrongCursor();
+    const filter = {
+        ...boundedRange(query),
+        accountId: query.account_id ?? null,
+        keyId: query.key_id ?? null,
+        serviceId: query.service_id ?? null,
+        providerId: query.provider_id ?? null,
+        outcome: query.outcome ?? null,
+    };
+    const { entries, next } = await readPage(query, (limit) => readWithDeadline(sql, (timed) => selectAllCalls(timed, filter, cursor, limit)), (call) => call.usage_id);
+    const labels = await selectLabels(sql, entries.flatMap((call) => [call.account_id, call.provider_id]));
+    const calls = entries.map((call) => adminCallJson(call, labels));
+    return { status: 200, body: { calls, next_cursor: next, ...recordsSince(await readHorizonMs(sql)) } };
+}
+function boundedRange(query) {
+    const range = parseTimeRange(query);
+    const toMs = range.toMs ?? Math.max(Date.now(), range.fromMs ?? 0) + CLOCK_SLACK_MS;
+    const fromMs = range.fromMs ?? (range.toMs ?? Date.now()) - DAY_MS;
+    if (toMs - fromMs > MAX_DAYS * DAY_MS + CLOCK_SLACK_MS) {
+        throw new ApiError('invalid_request', `from: must be at most ${MAX_DAYS} days before to (now, if it is absent).`);
+    }
+    // An end that was not given may lie outside the years that Postgres can read.
+    return { fromMs: Math.max(fromMs, FIRST_MS), toMs: Math.min(toMs, LAST_MS) };
+}
+//# sourceMappingURL=calls.js.map

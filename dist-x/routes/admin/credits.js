@@ -1,0 +1,114 @@
+import { actorOf } from '../../accounts/audit.js';
+import { storeCredit } from '../../accounts/credits.js';
+import { selectCredits } from '../../accounts/money-lists-sql.js';
+import { ApiError } from '../../errors.js';
+import { keyOf } from '../../keys/caller.js';
+import { isKeyId } from '../../keys/credentials.js';
+import { COUNT, EXAMPLE, json, record, TEXT, TIME, UUID, usd } from '../../openapi/schemas.js';
+import { microsToUsd } from '../../platform/money.js';
+import { ACCOUNT_ID, AMOUNT, LIST_QUERY, listPage, listResponse, noAccount, REFERENCE, readAmount, } from './money-fields.js';
+const BODY = {
+    title: 'NewCredit',
+    description: 'Exactly one of account_id and key_id names the account',
+    examples: [{ account_id: EXAMPLE.accountId, amount: 10, reference: 'invoice 4711' }],
+    type: 'object',
+    additionalProperties: false,
+    required: ['amount', 'reference'],
+    properties: {
+        account_id: ACCOUNT_ID,
+        key_id: { type: 'string', maxLength: 26 },
+        amount: AMOUNT,
+        reference: REFERENCE,
+    },
+};
+const FIELDS = {
+    account_id: UUID,
+    amount: usd('What was added'),
+    reference: TEXT,
+    seq: { ...COUNT, description: "Number of this credit among the account's" },
+    created_at: TIME,
+};
+const CREDIT = record('Credit', FIELDS);
+const CREDIT_EXAMPLE = {
+    account_id: EXAMPLE.accountId,
+    amount: 10,
+    reference: 'invoice 4711',
+    seq: 1,
+    created_at: EXAMPLE.time,
+};
+/**
+ * `POST /admin/credits` brings money in, and `GET /admin/credits` lists what came. Repeating a reference makes no second credit: the body of the answer is the same, and
+ * the status is 200 instead of 201.
+ */
+export function creditsRoutes(deps) {
+    return [
+        {
+            method: 'POST',
+            path: '/api/v1/admin/credits',
+            summary: 'Credit an account; a repeated reference makes no second credit and gets the same body again',
+            access: ['admin'],
+            body: BODY,
+            responses: {
+                200: json('This reference was credited before; nothing has changed', CREDIT, CREDIT_EXAMPLE),
+                201: json('The credit', CREDIT, CREDIT_EXAMPLE),
+            },
+            errors: ['not_found', 'conflict'],
+            handle: async ({ body, caller, requestId }) => {
+                const by = actorOf(keyOf(caller), requestId);
+                const stored = await storeCredit(deps.sql, await readCredit(deps, body), by);
+                if (stored === null)
+                    throw noAccount();
+                if (stored.created)
+                    await applyToWallet(deps, stored.credit);
+                return { status: stored.created ? 201 : 200, body: creditJson(stored.credit) };
+            },
+        },
+        {
+            method: 'GET',
+            path: '/api/v1/admin/credits',
+            summary: 'All credits, newest first',
+            access: ['admin'],
+            query: LIST_QUERY,
+            responses: { 200: listResponse('ListedCredit', 'credits', FIELDS, CREDIT_EXAMPLE) },
+            handle: ({ query }) => listPage(deps.sql, query, 'credits', selectCredits, creditJson),
+        },
+    ];
+}
+async function readCredit(deps, body) {
+    if ((body.account_id === undefined) === (body.key_id === undefined)) {
+        throw new ApiError('invalid_request', 'account_id: exactly one of account_id and key_id is needed.');
+    }
+    const amountMicros = readAmount(body.amount);
+    const accountId = body.account_id ?? (await accountOfKey(deps, body.key_id ?? ''));
+    return { accountId, amountMicros, reference: body.reference };
+}
+async function accountOfKey(deps, keyId) {
+    const key = isKeyId(keyId) ? await deps.keys.find(keyId) : null;
+    if (key === null)
+        throw new ApiError('not_found', 'key_id: there is no such key.');
+    return key.account_id;
+}
+/**
+ * Adds the credit to the wallet in Redis. If that fails, nothing is lost: Postgres has stored the credit, and the writer applies
+ * it later.
+ */
+async function applyToWallet(deps, credit) {
+    const { accountId, seq, amountMicros } = credit;
+    try {
+        await deps.applier.apply({ accountId, seq, amountMicros });
+    }
+    catch (err) {
+        deps.log.warn({ err, accountId, seq }, 'credit is stored in Postgres but not yet in the wallet: the writer will apply it');
+    }
+}
+/** Only what never changes, so that a repeated reference gets the same body again. The balance, for instance, is left out. */
+function creditJson(credit) {
+    return {
+        account_id: credit.accountId,
+        amount: microsToUsd(credit.amountMicros),
+        reference: credit.reference,
+        seq: credit.seq,
+        created_at: credit.createdAt.toISOString(),
+    };
+}
+//# sourceMappingURL=credits.js.map

@@ -1,0 +1,91 @@
+import { makeDebit } from '../../accounts/debits.js';
+import { selectDebits } from '../../accounts/money-lists-sql.js';
+import { ApiError, unavailableError } from '../../errors.js';
+import { EXAMPLE, json, record, TEXT, TIME, UUID, usd } from '../../openapi/schemas.js';
+import { microsToUsd } from '../../platform/money.js';
+import { ACCOUNT_ID, AMOUNT, actorOfRequest, LIST_QUERY, line, listPage, listResponse, noAccount, REFERENCE, readAmount, } from './money-fields.js';
+const BODY = {
+    title: 'NewDebit',
+    examples: [{ account_id: EXAMPLE.accountId, amount: 2.5, reference: 'refund 12', reason: 'Paid twice' }],
+    type: 'object',
+    additionalProperties: false,
+    required: ['account_id', 'amount', 'reference', 'reason'],
+    properties: {
+        account_id: ACCOUNT_ID,
+        amount: AMOUNT,
+        reference: REFERENCE,
+        reason: line(500, 'Shown to the account in its statement'),
+    },
+};
+const FIELDS = {
+    account_id: UUID,
+    amount: usd('What was taken'),
+    reference: TEXT,
+    reason: TEXT,
+    created_at: { ...TIME, description: 'When it was taken. RFC 3339, in UTC' },
+};
+const DEBIT = record('Debit', FIELDS);
+const EXAMPLE_DEBIT = {
+    account_id: EXAMPLE.accountId,
+    amount: 2.5,
+    reference: 'refund 12',
+    reason: 'Paid twice',
+    created_at: EXAMPLE.time,
+};
+/**
+ * `POST /admin/debits` takes money out of a wallet, never more than it has beside its holds, and once per reference.
+ * `GET /admin/debits` lists what was taken.
+ */
+export function debitsRoutes(deps) {
+    const { sql, carrier } = deps;
+    return [
+        {
+            method: 'POST',
+            path: '/api/v1/admin/debits',
+            summary: 'Take money out of a wallet; never more than it has beside its holds, and once per reference',
+            access: ['admin'],
+            body: BODY,
+            responses: {
+                200: json('This reference was taken before; nothing has changed', DEBIT, EXAMPLE_DEBIT),
+                201: json('The debit', DEBIT, EXAMPLE_DEBIT),
+            },
+            errors: ['not_found', 'conflict'],
+            handle: async (request) => {
+                const { account_id: accountId, amount, reference, reason } = request.body;
+                const wanted = { accountId, amountMicros: readAmount(amount), reference, reason };
+                const made = await makeDebit(sql, carrier, wanted, actorOfRequest(request)).catch((error) => unknownOutcome(error, request.requestId, deps));
+                if (made === null)
+                    throw noAccount();
+                const { debit, created } = made;
+                return { status: created ? 201 : 200, body: debitJson({ ...debit, createdAt: debit.endedAt }) };
+            },
+        },
+        {
+            method: 'GET',
+            path: '/api/v1/admin/debits',
+            summary: 'All debits that were taken, newest first',
+            access: ['admin'],
+            query: LIST_QUERY,
+            responses: { 200: listResponse('ListedDebit', 'debits', FIELDS, EXAMPLE_DEBIT) },
+            handle: ({ query }) => listPage(sql, query, 'debits', selectDebits, debitJson),
+        },
+    ];
+}
+/**
+ * Whatever failed, the debit may have begun, and then it ends later. So the operator must not believe that nothing was taken. A
+ * refusal of ours says so itself.
+ */
+function unknownOutcome(error, requestId, { log }) {
+    if (error instanceof ApiError)
+        throw error;
+    log.warn({ err: error, request_id: requestId }, 'a debit failed, but may have begun: then the writer ends it');
+    throw unavailableError(error, 'It is not known yet whether the amount was taken. Send the same request again: it is taken once at most.');
+}
+const debitJson = ({ accountId, amountMicros, reference, reason, createdAt }) => ({
+    account_id: accountId,
+    amount: microsToUsd(amountMicros),
+    reference,
+    reason,
+    created_at: createdAt.toISOString(),
+});
+//# sourceMappingURL=debits.js.map

@@ -1,0 +1,92 @@
+import { actorOf } from '../../accounts/audit.js';
+import { selectLabels } from '../../accounts/labels-sql.js';
+import { placeText, readPlace } from '../../accounts/place.js';
+import { parseTimeRange } from '../../accounts/time-range.js';
+import { ApiError } from '../../errors.js';
+import { keyOf } from '../../keys/caller.js';
+import { json, list, orNull, record, TEXT } from '../../openapi/schemas.js';
+import { usdToMicros } from '../../platform/money.js';
+// What the pages that move money by hand, and their lists, have in common.
+const MAX_LIMIT = 1_000;
+const DEFAULT_LIMIT = 100;
+export const ACCOUNT_ID = { type: 'string', pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' };
+export const AMOUNT = {
+    type: 'number',
+    exclusiveMinimum: 0,
+    maximum: 1_000_000_000,
+    description: 'USD, at most 6 decimals',
+};
+/** Text of one line. */
+export const line = (maxLength, description) => ({
+    type: 'string',
+    minLength: 1,
+    maxLength,
+    pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]*$',
+    description,
+});
+export const REFERENCE = line(200, 'Makes the request safe to repeat: a second one with the same reference moves nothing');
+/** @throws ApiError `invalid_request` for an amount finer than a micro-dollar */
+export function readAmount(amount) {
+    const micros = usdToMicros(amount);
+    if (micros !== null && micros > 0)
+        return micros;
+    throw new ApiError('invalid_request', 'amount: must be USD above 0 with at most 6 decimals.');
+}
+/** The admin whose request this is. */
+export const actorOfRequest = ({ caller, requestId }) => actorOf(keyOf(caller), requestId);
+export const noAccount = () => new ApiError('not_found', 'account_id: there is no such account.');
+export const LIST_QUERY = {
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+        account_id: { ...ACCOUNT_ID, description: 'Only those of this account' },
+        reference: line(200, 'Only the one with this reference'),
+        from: { type: 'string', maxLength: 40, description: 'First moment: YYYY-MM-DD (00:00 UTC) or RFC 3339' },
+        to: { type: 'string', maxLength: 40, description: 'End, not included: YYYY-MM-DD (00:00 UTC) or RFC 3339' },
+        limit: {
+            type: 'integer',
+            minimum: 1,
+            maximum: MAX_LIMIT,
+            description: `Rows on a page; ${DEFAULT_LIMIT} if absent`,
+        },
+        cursor: { type: 'string', maxLength: 60, description: 'next_cursor of the previous page' },
+    },
+};
+const readFilter = (query) => ({
+    ...parseTimeRange(query),
+    accountId: query.account_id ?? null,
+    reference: query.reference ?? null,
+});
+/**
+ * The response of a list: `{<name>: […], next_cursor}`.
+ *
+ * @param title  of a row
+ * @param fields  of a row; the label of its account comes on top
+ */
+export function listResponse(title, name, fields, example) {
+    const row = record(title, { ...fields, owner_id: { ...TEXT, description: 'The label of the account' } });
+    const page = record(`${title.replace('Listed', '')}s`, {
+        [name]: list(row, 'Newest first'),
+        next_cursor: orNull(TEXT),
+    });
+    return json('A page, newest first', page, {
+        [name]: [{ ...example, owner_id: 'acme-bot' }],
+        next_cursor: '1763798400000000-4711',
+    });
+}
+/**
+ * Reads one row more than the page has, to find out whether another page follows.
+ *
+ * @param select reads at most `limit` rows after the place `before`; null: from the newest
+ */
+export async function listPage(sql, query, name, select, rowJson) {
+    const limit = query.limit ?? DEFAULT_LIMIT;
+    const found = await select(sql, readFilter(query), readPlace(query.cursor), limit + 1);
+    const rows = found.slice(0, limit);
+    const last = rows.at(-1);
+    const next = found.length > limit && last !== undefined ? placeText(last.place) : null;
+    const labels = await selectLabels(sql, rows.map(({ accountId }) => accountId));
+    const entries = rows.map((row) => ({ ...rowJson(row), owner_id: labels.get(row.accountId) ?? '' }));
+    return { status: 200, body: { [name]: entries, next_cursor: next } };
+}
+//# sourceMappingURL=money-fields.js.map

@@ -1,0 +1,169 @@
+import { MAX_CURSOR_LENGTH, SORTS } from '../catalog/discovery/sorts.js';
+import { wordsOf } from '../catalog/discovery/words.js';
+import { chooseLanguage, languageHeaders } from '../catalog/languages.js';
+import { CATEGORY_PATTERN, MAX_CATEGORY_LENGTH } from '../catalog/listing.js';
+import { FOUND as FOUND_LISTING } from '../catalog/listing-fields.js';
+import { agentItem } from '../catalog/present.js';
+import { ApiError, unavailableError } from '../errors.js';
+import { isKnown } from '../http/entity-tags.js';
+import { BodyInPieces } from '../http/route.js';
+import { ACCEPT_LANGUAGE, CACHE_CONTROL, LANGUAGE_HEADERS } from '../openapi/headers.js';
+import { COUNT, EXAMPLE, json, list, record, UUID } from '../openapi/schemas.js';
+import { usdToMicros } from '../platform/money.js';
+import { CALLABLE_SERVICE, CALLABLE_SERVICE_EXAMPLE, LANG, LANG_QUERY, LISTED_SERVICE, } from './service-schemas.js';
+import { recentStats } from './stats.js';
+const QUERY = {
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+        category: {
+            type: 'string',
+            maxLength: MAX_CATEGORY_LENGTH,
+            pattern: CATEGORY_PATTERN,
+            description: 'Only services of this category',
+        },
+        min_quality: { type: 'number', minimum: 0, maximum: 100, description: 'Only services of at least this quality' },
+        q: {
+            type: 'string',
+            maxLength: 200,
+            description: 'Words that must all occur in name or description, also as parts of words',
+        },
+        free: { type: 'boolean', description: 'true: only services that are free or have free calls; false: only others' },
+        max_price: { type: 'number', minimum: 0, description: 'USD per call, at most 6 decimals' },
+        sort: {
+            type: 'string',
+            enum: [...SORTS],
+            description: 'Best, cheapest, first name or newest first. If absent: with q, matches in names before those in descriptions, ' +
+                'whole words before parts, then the best; otherwise the best',
+        },
+        limit: {
+            anyOf: [
+                { type: 'integer', minimum: 1, maximum: 1000 },
+                { type: 'string', const: 'all' },
+            ],
+            description: 'Services on a page. If absent: all of up to 1000, otherwise 100',
+        },
+        cursor: {
+            type: 'string',
+            maxLength: MAX_CURSOR_LENGTH,
+            description: 'next_cursor of the previous page, which had the same sort',
+        },
+        lang: LANG,
+    },
+};
+const FOUND = record('FoundServices', {
+    services: list(LISTED_SERVICE),
+    categories: list(record('CategoryCount', { category: { type: 'string' }, services: COUNT }), 'Of all that match, the largest first; the first 500, if there are more'),
+    total: { ...COUNT, description: 'How many services match, on all pages' },
+    next_cursor: { type: 'string', description: 'Absent on the last page' },
+}, { optional: ['next_cursor'] });
+const HEADERS = {
+    ETag: { description: 'For If-None-Match', schema: { type: 'string' }, example: '"en-mS3kq0VZ2b7Yw1Xc8Rd4Tg"' },
+    'Cache-Control': CACHE_CONTROL('no-cache'),
+    ...LANGUAGE_HEADERS,
+};
+/**
+ * `GET /discover`: anybody may search for services. `total` and `categories` count all services that match the filters, not
+ * only those on the page; `next_cursor` is present if more services follow. Sorting by name ignores case and goes by code unit.
+ */
+export function discoverRoutes(deps) {
+    const { catalog, discovery, operations, watch, stats } = deps;
+    return [
+        {
+            method: 'GET',
+            path: '/api/v1/discover',
+            summary: 'Active services with prices and free calls, filtered, sorted, in the language of the caller',
+            access: 'anyone',
+            fromMemory: true,
+            query: QUERY,
+            requestHeaders: {
+                ...ACCEPT_LANGUAGE,
+                'If-None-Match': {
+                    description: 'ETag of an earlier response: if it still holds, the response is 304',
+                    schema: { type: 'string' },
+                    example: '"en-mS3kq0VZ2b7Yw1Xc8Rd4Tg"',
+                },
+            },
+            responses: {
+                200: json('One page of the services that match', FOUND, { services: [FOUND_LISTING.example], categories: [{ category: 'language', services: 1 }], total: 1 }, HEADERS),
+                304: { description: 'What If-None-Match names still holds', headers: HEADERS },
+            },
+            handle: async (request) => {
+                // Before the catalog is loaded the list would be empty, and callers would believe it.
+                if (!catalog.ready())
+                    throw unavailableError();
+                const query = readQuery(request);
+                const answer = await discovery.answer(query);
+                if (answer === null)
+                    throw new ApiError('invalid_request', 'cursor: not issued by this list.');
+                const headers = {
+                    ETag: answer.etag,
+                    // Caches may keep the answer but must revalidate it each time: a cache must not offer a paused service.
+                    'Cache-Control': 'no-cache',
+                    ...languageHeaders(query.language),
+                };
+                if (isKnown(answer.etag, request.header('if-none-match')))
+                    return { status: 304, headers };
+                return {
+                    status: 200,
+                    body: typeof answer.body === 'string' ? answer.body : new BodyInPieces(answer.body),
+                    headers: { 'Content-Type': 'application/json; charset=utf-8', ...headers },
+                };
+            },
+        },
+        {
+            method: 'GET',
+            path: '/api/v1/discover/:id',
+            summary: 'One active service as an agent needs it: whole description, operations with schemas, examples and prices, statistics',
+            access: 'anyone',
+            query: LANG_QUERY,
+            requestHeaders: ACCEPT_LANGUAGE,
+            params: { id: { description: 'The service', schema: UUID, example: EXAMPLE.serviceId } },
+            responses: {
+                200: json('The service', CALLABLE_SERVICE, CALLABLE_SERVICE_EXAMPLE, {
+                    'Cache-Control': HEADERS['Cache-Control'],
+                    ...LANGUAGE_HEADERS,
+                }),
+            },
+            errors: ['service_not_found'],
+            handle: async (request) => {
+                if (!catalog.ready())
+                    throw unavailableError();
+                const listing = catalog.get(request.params.id ?? '');
+                if (listing === undefined || listing.status !== 'active')
+                    throw new ApiError('service_not_found');
+                const language = chooseLanguage(request.query.lang, request.header('accept-language'));
+                const [uptime, quality] = [watch.uptimeOf(listing.id), catalog.qualityOf(listing.id)];
+                const [written, recent] = await Promise.all([operations.read(listing), recentStats(stats, listing.id)]);
+                const item = agentItem({ listing, quality, language, uptime, operations: written });
+                const body = recent === undefined ? item : { ...item, stats: recent };
+                return { status: 200, body, headers: { 'Cache-Control': 'no-cache', ...languageHeaders(language) } };
+            },
+        },
+    ];
+}
+function readQuery(request) {
+    const { sort, limit, cursor, lang } = request.query;
+    const filter = readFilter(request.query);
+    return {
+        filter,
+        sort: sort ?? (filter.words.length > 0 ? 'relevance' : 'quality'),
+        language: chooseLanguage(lang, request.header('accept-language')),
+        ...(limit === undefined ? {} : { limit }),
+        ...(cursor === undefined ? {} : { cursor }),
+    };
+}
+function readFilter({ category, min_quality, q = '', free, max_price }) {
+    const maxPriceMicros = max_price === undefined ? undefined : usdToMicros(max_price);
+    if (maxPriceMicros === null) {
+        throw new ApiError('invalid_request', 'max_price: must be a number of USD, 0 or more, with at most 6 decimals.');
+    }
+    return {
+        words: wordsOf(q),
+        ...(category === undefined ? {} : { category }),
+        ...(min_quality === undefined ? {} : { minQuality: min_quality }),
+        ...(free === undefined ? {} : { free }),
+        ...(maxPriceMicros === undefined ? {} : { maxPriceMicros }),
+    };
+}
+//# sourceMappingURL=discover.js.map

@@ -1,0 +1,93 @@
+import { selectEarnings } from '../accounts/earnings-sql.js';
+import { parseDayRange } from '../accounts/time-range.js';
+import { keyOf } from '../keys/caller.js';
+import { COUNT, CURRENCY, EXAMPLE, json, list, record, TEXT, UUID, usd } from '../openapi/schemas.js';
+import { microsToUsd } from '../platform/money.js';
+const QUERY = {
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+        from: { type: 'string', maxLength: 40, description: 'First UTC day, YYYY-MM-DD' },
+        to: { type: 'string', maxLength: 40, description: 'First UTC day not included, YYYY-MM-DD' },
+    },
+};
+const SUMS = {
+    calls: COUNT,
+    free_calls: COUNT,
+    gross: usd('What buyers were charged'),
+    fees: usd("The platform's share of it"),
+    earned: usd("The provider's share: gross − fees"),
+};
+const EARNINGS = record('Earnings', {
+    gross: SUMS.gross,
+    fees: SUMS.fees,
+    earned: SUMS.earned,
+    paid_out: usd('What was paid out'),
+    payable: usd('What is owed now, whatever the range'),
+    fee_percent: { type: 'number', minimum: 0, maximum: 100, description: "The platform's share of a charge at present" },
+    currency: CURRENCY,
+    by_service: list(record('ServiceEarnings', { service_id: UUID, service_name: TEXT, ...SUMS })),
+    by_day: list(record('DayEarnings', { day: { type: 'string', format: 'date', description: 'In UTC' }, ...SUMS }), 'Newest first'),
+});
+const SUMS_EXAMPLE = { calls: 120, free_calls: 20, gross: 0.2, fees: 0.02, earned: 0.18 };
+/**
+ * `GET /earnings/me`: what the services of this account have earned, in USD. `gross`, `fees`, `earned` (gross − fees)
+ * and `paid_out` cover the range only; `payable` is always what the provider is owed now. Without a range,
+ * payable = earned − paid_out.
+ */
+export function earningsRoutes(deps) {
+    return [
+        {
+            method: 'GET',
+            path: '/api/v1/earnings/me',
+            summary: "Earnings of the caller's services, by service and by day (newest first)",
+            access: ['provider'],
+            query: QUERY,
+            responses: {
+                200: json('The earnings', EARNINGS, {
+                    gross: 0.2,
+                    fees: 0.02,
+                    earned: 0.18,
+                    paid_out: 0,
+                    payable: 0.18,
+                    fee_percent: 10,
+                    currency: 'USD',
+                    by_service: [{ service_id: EXAMPLE.serviceId, service_name: 'Translate', ...SUMS_EXAMPLE }],
+                    by_day: [{ day: '2026-11-22', ...SUMS_EXAMPLE }],
+                }),
+            },
+            handle: async ({ caller, query }) => {
+                const earnings = await selectEarnings(deps.sql, keyOf(caller).accountId, parseDayRange(query));
+                const total = (pick) => microsToUsd(earnings.byService.reduce((sum, service) => sum + pick(service), 0));
+                return {
+                    status: 200,
+                    body: {
+                        gross: total((sums) => sums.grossMicros),
+                        fees: total((sums) => sums.feesMicros),
+                        earned: total((sums) => sums.grossMicros - sums.feesMicros),
+                        paid_out: microsToUsd(earnings.paidOutMicros),
+                        payable: microsToUsd(earnings.payableMicros),
+                        fee_percent: deps.feeBasisPoints / 100,
+                        currency: 'USD',
+                        by_service: earnings.byService.map((service) => ({
+                            service_id: service.serviceId,
+                            service_name: service.serviceName,
+                            ...sumsJson(service),
+                        })),
+                        by_day: earnings.byDay.map((day) => ({ day: day.day, ...sumsJson(day) })),
+                    },
+                };
+            },
+        },
+    ];
+}
+function sumsJson(sums) {
+    return {
+        calls: sums.calls,
+        free_calls: sums.freeCalls,
+        gross: microsToUsd(sums.grossMicros),
+        fees: microsToUsd(sums.feesMicros),
+        earned: microsToUsd(sums.grossMicros - sums.feesMicros),
+    };
+}
+//# sourceMappingURL=earnings.js.map

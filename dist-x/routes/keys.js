@@ -1,0 +1,274 @@
+import { actorOf, adminAct, recordAct } from '../accounts/audit.js';
+import { ApiError, unauthorizedError } from '../errors.js';
+import { refuseForeignPage } from '../http/own-origin.js';
+import { keyOf, ROLES, roleCovers } from '../keys/caller.js';
+import { equalConstantTime, hashSecret, isKeyId } from '../keys/credentials.js';
+import { KEY, KEY_ID, LISTED_KEY, NEW_KEY, OWN_KEY } from '../keys/key-fields.js';
+import { DEFAULT_OVERLAP_SECONDS, MAX_OVERLAP_SECONDS, MAX_RATE_LIMIT, } from '../keys/keys.js';
+import { CACHE_CONTROL } from '../openapi/headers.js';
+import { EXAMPLE, json, list, orNull, record, TEXT } from '../openapi/schemas.js';
+import { AddressPolicy } from '../upstream/index.js';
+import { ifAct, keyAct } from './admin/key-acts.js';
+const DEFAULT_LIMIT = 100;
+// No cache between gateway and caller may store the response: it contains the only copy of the secret.
+const NO_STORE = { 'Cache-Control': 'no-store' };
+const CREATE_BODY = {
+    title: 'NewKey',
+    examples: [{ owner_id: 'acme-bot', role: 'buyer' }],
+    type: 'object',
+    additionalProperties: false,
+    required: ['owner_id', 'role'],
+    properties: {
+        // A label, stored as it was written. Control characters are refused, because it ends up in terminals, logs and CSV files.
+        owner_id: {
+            type: 'string',
+            minLength: 1,
+            maxLength: 200,
+            pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]*$',
+            description: 'Your label for the account; not an identity',
+        },
+        role: { type: 'string', enum: [...ROLES] },
+        account_id: {
+            type: 'string',
+            pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$',
+            description: 'The account that gets the key; for admins only',
+        },
+    },
+};
+const LIST_QUERY = {
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+        limit: { type: 'integer', minimum: 1, maximum: 1000, description: `Keys on a page; ${DEFAULT_LIMIT} if absent` },
+        cursor: { type: 'string', maxLength: 100, description: 'next_cursor of the previous page' },
+    },
+};
+const ROTATE_BODY = {
+    title: 'KeyRotation',
+    examples: [{ overlap_seconds: 600 }],
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+        overlap_seconds: {
+            type: 'integer',
+            minimum: 0,
+            maximum: MAX_OVERLAP_SECONDS,
+            description: `How long the present secret stays good; ${DEFAULT_OVERLAP_SECONDS} if absent`,
+        },
+    },
+};
+const PATCH_BODY = {
+    title: 'KeyChange',
+    examples: [{ rate_limit: 120 }],
+    type: 'object',
+    additionalProperties: false,
+    required: ['rate_limit'],
+    properties: {
+        rate_limit: { type: 'integer', minimum: 1, maximum: MAX_RATE_LIMIT, description: 'Requests per minute' },
+    },
+};
+export const KEYS = json('One page of keys', record('Keys', { keys: list(record('Key', LISTED_KEY.schemas), 'Newest first'), next_cursor: orNull(TEXT) }), { keys: [LISTED_KEY.example], next_cursor: null });
+const ROTATED = record('RotatedKey', {
+    key_id: KEY_ID,
+    secret: KEY.secret.schema,
+    previous_secret_expires_at: KEY.previous_secret_expires_at.schema,
+});
+const REVOKED = record('RevokedKey', { key_id: KEY_ID, status: { type: 'string', const: 'revoked' } });
+const KEY_PARAM = { key_id: { description: 'The key', schema: KEY_ID, example: EXAMPLE.keyId } };
+const NOT_STORED = { 'Cache-Control': CACHE_CONTROL('no-store') };
+/** The routes of docs/api.md, 'Keys'. */
+export function keysRoutes(deps) {
+    const { keys } = deps;
+    return [
+        {
+            method: 'POST',
+            path: '/api/v1/keys',
+            summary: 'Without a key: open an account with its first key. With a key: add another key to its account',
+            access: 'optional',
+            body: CREATE_BODY,
+            requestHeaders: {
+                'X-Admin-Bootstrap': {
+                    description: 'ADMIN_BOOTSTRAP_TOKEN of the operator, to open an admin account where it is set',
+                    schema: { type: 'string' },
+                },
+            },
+            responses: {
+                201: json('The key', record('CreatedKey', NEW_KEY.schemas), NEW_KEY.example, NOT_STORED),
+            },
+            errors: ['not_found', 'conflict'],
+            handle: async (request) => {
+                const { caller } = request;
+                const created = caller.kind === 'key' ? await addKey(deps, caller.key, request) : await openAccount(deps, request);
+                return { status: 201, body: NEW_KEY.json(created), headers: NO_STORE };
+            },
+        },
+        {
+            method: 'GET',
+            path: '/api/v1/keys',
+            summary: "The keys of the caller's account, newest first; never their secrets",
+            access: ROLES,
+            query: LIST_QUERY,
+            responses: { 200: KEYS },
+            handle: (request) => listKeys(keys, keyOf(request.caller), request.query),
+        },
+        {
+            method: 'GET',
+            path: '/api/v1/keys/me',
+            summary: 'The key that sends this request',
+            access: ROLES,
+            responses: {
+                200: json('The key', record('OwnKey', OWN_KEY.schemas), OWN_KEY.example),
+            },
+            handle: (request) => describeCaller(deps, keyOf(request.caller)),
+        },
+        {
+            method: 'POST',
+            path: '/api/v1/keys/:key_id/rotate',
+            summary: 'Give a key a new secret under the same id; the old secret stays valid for overlap_seconds',
+            access: ROLES,
+            body: ROTATE_BODY,
+            params: KEY_PARAM,
+            responses: {
+                200: json('The new secret', ROTATED, { key_id: EXAMPLE.keyId, secret: EXAMPLE.secret, previous_secret_expires_at: EXAMPLE.time }, NOT_STORED),
+            },
+            errors: ['not_found', 'conflict'],
+            handle: async (request) => {
+                const key = await manageableKey(keys, request);
+                const keyId = key.key_id;
+                const overlapSeconds = request.body?.overlap_seconds ?? DEFAULT_OVERLAP_SECONDS;
+                const record = ifAct(request, key, (tx, { previousExpiresAt }) => recordAct(tx, keyAct(request, 'key.rotate', key, null, { previous_secret_expires_at: previousExpiresAt })));
+                const rotated = await keys.rotate(keyId, overlapSeconds, record);
+                if (rotated === null)
+                    throw new ApiError('conflict', 'This key is revoked: create a new one.');
+                const previous = rotated.previousExpiresAt?.toISOString() ?? null;
+                const body = { key_id: keyId, secret: rotated.secret, previous_secret_expires_at: previous };
+                return { status: 200, body, headers: NO_STORE };
+            },
+        },
+        {
+            method: 'DELETE',
+            path: '/api/v1/keys/:key_id',
+            summary: 'Revoke a key: the very next request with it is refused',
+            access: ROLES,
+            params: KEY_PARAM,
+            responses: {
+                200: json('It is revoked, now or before', REVOKED, { key_id: EXAMPLE.keyId, status: 'revoked' }),
+            },
+            errors: ['not_found'],
+            handle: async (request) => {
+                const key = await manageableKey(keys, request);
+                const record = ifAct(request, key, (tx) => recordAct(tx, keyAct(request, 'key.revoke', key, { status: 'active' }, { status: 'revoked' })));
+                await keys.revoke(key.key_id, record);
+                return { status: 200, body: { key_id: key.key_id, status: 'revoked' } };
+            },
+        },
+        {
+            method: 'PATCH',
+            path: '/api/v1/keys/:key_id',
+            summary: 'Set the rate limit of any key, in requests per minute',
+            access: ['admin'],
+            body: PATCH_BODY,
+            params: KEY_PARAM,
+            responses: {
+                200: json('The key as it is now', record('Key', LISTED_KEY.schemas), {
+                    ...LISTED_KEY.example,
+                    rate_limit: 120,
+                }),
+            },
+            errors: ['not_found'],
+            handle: async (request) => {
+                const key = await manageableKey(keys, request);
+                const rateLimit = request.body.rate_limit;
+                await keys.setRateLimit(key.key_id, rateLimit, (tx, before) => recordAct(tx, keyAct(request, 'key.limit', key, { rate_limit: before }, { rate_limit: rateLimit })));
+                return { status: 200, body: LISTED_KEY.json({ ...key, rate_limit: rateLimit }) };
+            },
+        },
+    ];
+}
+/** Adds a key to the caller's account or, for an admin, to any account. The account keeps its label: `owner_id` is ignored. */
+async function addKey(deps, by, request) {
+    const { body } = request;
+    if (!roleCovers(by.role, body.role)) {
+        throw new ApiError('forbidden', `A ${by.role} key cannot create a key with the role ${body.role}.`);
+    }
+    const accountId = body.account_id ?? by.accountId;
+    if (accountId !== by.accountId && by.role !== 'admin') {
+        throw new ApiError('forbidden', 'account_id: only an admin key may name another account.');
+    }
+    const record = ifAct(request, { account_id: accountId, role: body.role }, (tx, key) => recordAct(tx, keyAct(request, 'key.create', key, null, { role: key.role })));
+    const created = await deps.keys.addKey(accountId, body.role, record);
+    if (created === null)
+        throw new ApiError('not_found', 'account_id: there is no such account.');
+    return created;
+}
+async function openAccount(deps, request) {
+    // Nobody was known before this key, so it is its own maker.
+    const recordAdmin = (tx, key) => recordAct(tx, adminAct(actorOf({ keyId: key.key_id, accountId: key.account_id }, request.requestId), key.account_id));
+    const { owner_id: ownerId, role, account_id: accountId } = request.body;
+    if (accountId !== undefined)
+        throw new ApiError('forbidden', 'account_id: only an admin key may name an account.');
+    if (role !== 'admin')
+        return deps.keys.createAccountWithKey(ownerId, role, openerOf(deps, request));
+    if (deps.adminBootstrapToken === null) {
+        // The first to reach a new gateway is its admin. That must not be a page that somebody near the gateway happens to visit.
+        refuseForeignPage(request, 'A web page of another origin cannot create the first admin.');
+        const created = await deps.keys.createFirstAdmin(ownerId, recordAdmin);
+        if (created !== null)
+            return created;
+        throw new ApiError('forbidden', 'An admin exists already: creating another requires an admin key.');
+    }
+    const token = request.header('x-admin-bootstrap');
+    // The digests are compared, not the tokens: all digests have the same length, so the comparison does not reveal the length
+    // of the configured token.
+    if (token === undefined || !equalConstantTime(hashSecret(token), hashSecret(deps.adminBootstrapToken))) {
+        throw new ApiError('forbidden', 'Creating an admin requires a valid X-Admin-Bootstrap header.');
+    }
+    return deps.keys.createAccountWithKey(ownerId, role, null, recordAdmin);
+}
+const publicInternet = new AddressPolicy([]);
+/**
+ * Whose limit a new account counts against. Only public addresses have one: behind 127.0.0.1 or 10.0.0.1 is the operator, or a proxy
+ * that TRUSTED_PROXY_HOPS does not count, and with it everybody.
+ */
+function openerOf({ maxAccountsPerAddress }, { address }) {
+    const isPublic = address !== null && publicInternet.permits(address.replace('/64', ''));
+    return isPublic && maxAccountsPerAddress > 0 ? { address, maxPerDay: maxAccountsPerAddress } : null;
+}
+async function listKeys(keys, by, query) {
+    const limit = query.limit ?? DEFAULT_LIMIT;
+    const after = query.cursor ?? null;
+    if (after !== null && (!isKeyId(after) || (await keys.find(after))?.account_id !== by.accountId)) {
+        throw new ApiError('invalid_request', 'cursor: not issued by this list.');
+    }
+    const found = await keys.list(by.accountId, after, limit + 1);
+    const page = found.slice(0, limit);
+    const nextCursor = found.length > limit ? (page.at(-1)?.key_id ?? null) : null;
+    return { status: 200, body: { keys: page.map(LISTED_KEY.json), next_cursor: nextCursor } };
+}
+async function describeCaller(deps, by) {
+    const [key, activity] = await Promise.all([deps.keys.find(by.keyId), deps.readActivity(by.keyId)]);
+    if (key === null)
+        throw unauthorizedError();
+    return {
+        status: 200,
+        body: OWN_KEY.json({ ...key, last_used_at: activity.lastUsedAt, total_spent: activity.totalSpentMicros }),
+    };
+}
+/**
+ * The key named in the path, if the caller may change it: a key of its own account or, for an admin, any key. A key of another
+ * account is answered as if it did not exist. Within an account, no key may change a key with a higher role: otherwise anyone
+ * with a buyer key could rotate the admin key of the same account, and would have its secret.
+ */
+async function manageableKey(keys, request) {
+    const by = keyOf(request.caller);
+    const keyId = request.params.key_id ?? '';
+    const key = isKeyId(keyId) ? await keys.find(keyId) : null;
+    if (key === null || (key.account_id !== by.accountId && by.role !== 'admin')) {
+        throw new ApiError('not_found', 'There is no such key.');
+    }
+    if (!roleCovers(by.role, key.role)) {
+        throw new ApiError('forbidden', `Your key cannot change a key with the role ${key.role}.`);
+    }
+    return key;
+}
+//# sourceMappingURL=keys.js.map

@@ -1,0 +1,73 @@
+import { baseUrlOf } from '../http/base-url.js';
+import { ANY_QUERY } from '../http/route.js';
+import { CACHE_CONTROL } from '../openapi/headers.js';
+import { json, list, record, TEXT } from '../openapi/schemas.js';
+import { VERSION } from '../version.js';
+const SCHEMA = 'https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json';
+const REMOTE = record('McpRemote', {
+    type: { type: 'string', const: 'streamable-http' },
+    url: { type: 'string', description: 'The URL of /mcp' },
+    headers: list(record('McpHeader', {
+        name: TEXT,
+        description: TEXT,
+        isRequired: { type: 'boolean' },
+        isSecret: { type: 'boolean' },
+    }), 'What a client asks its user for'),
+});
+const SERVER = record('McpServer', {
+    $schema: TEXT,
+    name: TEXT,
+    title: TEXT,
+    description: TEXT,
+    version: TEXT,
+    remotes: list(REMOTE),
+});
+/** `GET /.well-known/mcp/server.json`: the tools at `/mcp` in the format of the MCP registry, for clients that look for them. */
+export function mcpServerRoutes({ trustedProxyHops }) {
+    return [
+        {
+            method: 'GET',
+            path: '/.well-known/mcp/server.json',
+            summary: 'Where the tools for agents are, in the format of the MCP registry',
+            access: 'anyone',
+            fromMemory: true,
+            query: ANY_QUERY,
+            responses: {
+                200: json('The tools', SERVER, serverJson('https://tollgate.example.com'), {
+                    'Cache-Control': CACHE_CONTROL('no-store'),
+                }),
+            },
+            handle: async (request) => {
+                const url = baseUrlOf(request, trustedProxyHops);
+                return {
+                    status: 200,
+                    // The page depends on `Host`, and behind a proxy on X-Forwarded-Proto: no shared cache may give it to others.
+                    headers: { 'Cache-Control': 'no-store' },
+                    body: serverJson(url),
+                };
+            },
+        },
+    ];
+}
+const KEY_HEADER = {
+    name: 'Authorization',
+    description: 'The API key: Bearer {key_id}:{secret}. POST /api/v1/keys makes one. Finding services needs none.',
+    isRequired: false,
+    isSecret: true,
+};
+function serverJson(baseUrl) {
+    return {
+        $schema: SCHEMA,
+        name: nameOf(new URL(baseUrl).hostname),
+        title: 'Tollgate',
+        description: 'Find and call HTTP services that are paid per call.',
+        version: VERSION,
+        remotes: [{ type: 'streamable-http', url: `${baseUrl}/mcp`, headers: [KEY_HEADER] }],
+    };
+}
+/** The registry wants the owner's domain in front, its labels reversed. An address has no owner whom it names. */
+function nameOf(hostname) {
+    const isDomain = /^(?:[a-z\d-]+\.)+[a-z][a-z\d-]*$/.test(hostname);
+    return `${isDomain ? hostname.split('.').reverse().join('.') : 'localhost'}/tollgate`;
+}
+//# sourceMappingURL=mcp-server.js.map

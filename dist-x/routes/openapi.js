@@ -1,0 +1,39 @@
+import { openApiDocument } from '../openapi/document.js';
+import { TEXT } from '../openapi/schemas.js';
+const ANY = { type: 'object', additionalProperties: true };
+/** `GET /openapi.json`: the document of these routes and of this one. Throws if they contradict each other. */
+export function openApiRoutes(routes) {
+    let document = '';
+    const own = {
+        method: 'GET',
+        path: '/api/v1/openapi.json',
+        summary: 'This document',
+        access: 'anyone',
+        fromMemory: true,
+        responses: {
+            200: {
+                description: 'An OpenAPI 3.1 document',
+                content: {
+                    'application/json': {
+                        schema: {
+                            title: 'OpenApiDocument',
+                            type: 'object',
+                            required: ['openapi', 'info', 'paths'],
+                            properties: { openapi: TEXT, info: ANY, paths: ANY },
+                            additionalProperties: true,
+                        },
+                        example: { openapi: '3.1.0', info: { title: 'Tollgate', version: '1' }, paths: {} },
+                    },
+                },
+            },
+        },
+        handle: async () => ({
+            status: 200,
+            body: document,
+            headers: { 'Content-Type': 'application/json; charset=utf-8' },
+        }),
+    };
+    document = JSON.stringify(openApiDocument([...routes, own]));
+    return [own];
+}
+//# sourceMappingURL=openapi.js.map

@@ -1,0 +1,78 @@
+import { SOLD_LIST } from '../accounts/call-fields.js';
+import { OUTCOMES, selectServiceCalls } from '../accounts/service-calls-sql.js';
+import { MAX_TIME_MS, parseTimeRange, recordsSince } from '../accounts/time-range.js';
+import { selectListing } from '../catalog/sql.js';
+import { readHorizonMs } from '../ledger/retention/horizon.js';
+import { EXAMPLE, json, list, orNull, record, TEXT, UUID } from '../openapi/schemas.js';
+import { isUuid } from '../platform/ids.js';
+import { wrongCursor } from './admin/lists.js';
+import { CsvList } from './csv-list.js';
+import { idOf, mayManage, refusal } from './named-service.js';
+import { RECORDS_SINCE } from './usage.js';
+const HOUR_MS = 3_600_000;
+const PAGE = record('ServiceCalls', {
+    records: list(record('ServiceCall', SOLD_LIST.schemas), 'Newest first. A page may have fewer than `limit` although more follow'),
+    next_cursor: orNull(TEXT),
+    records_since: RECORDS_SINCE,
+}, { optional: ['records_since'] });
+const LIST = new CsvList({
+    fileName: 'calls.csv',
+    entries: 'records',
+    columns: SOLD_LIST.names,
+    filters: {
+        outcome: {
+            type: 'string',
+            enum: [...OUTCOMES],
+            description: 'failed: only calls that the service failed, which were refunded. completed: only calls that were not',
+        },
+    },
+    cursor: { maxLength: 45, example: `494000.${EXAMPLE.usageId}` },
+    page: json('Calls that count', PAGE, { records: [SOLD_LIST.example], next_cursor: null }),
+    exampleRow: SOLD_LIST.example,
+});
+/** `GET /services/{id}/calls`: what a provider sees of the calls of an own service. Nothing in it identifies a buyer. */
+export function serviceCallsRoutes(deps) {
+    return [
+        {
+            method: 'GET',
+            path: '/api/v1/services/:id/calls',
+            summary: 'Calls of an own service, newest first, with buyers as pseudonyms; `Accept: text/csv` exports',
+            access: ['provider'],
+            query: LIST.query,
+            params: { id: { description: 'The service', schema: UUID, example: EXAMPLE.serviceId } },
+            responses: { 200: LIST.response },
+            errors: ['service_not_found'],
+            handle: (request) => calls(deps, request),
+        },
+    ];
+}
+async function calls({ sql, pseudonymOf }, request) {
+    const id = idOf(request);
+    const { query } = request;
+    const filter = { ...parseTimeRange(query), serviceId: id, outcome: query.outcome ?? null };
+    const after = readCursor(query.cursor);
+    // Also a listing that was removed: its history stays.
+    const listing = await selectListing(sql, id);
+    if (listing === null || !mayManage(request.caller, listing))
+        throw await refusal(sql, id);
+    const horizonMs = await readHorizonMs(sql);
+    // The sums by hour know hours with calls that were dropped: they must not be looked for.
+    const kept = horizonMs === null ? filter : { ...filter, fromMs: Math.max(filter.fromMs ?? 0, horizonMs) };
+    const page = await selectServiceCalls(sql, kept, after, LIST.limitOf(request));
+    const records = page.calls.map((call) => SOLD_LIST.json({ ...call, buyer: pseudonymOf(call.account_id, call.provider_id) }));
+    const next = page.next === null ? null : writeCursor(page.next);
+    if (LIST.isCsvWanted(request))
+        return LIST.csvPage(records, next);
+    return LIST.jsonPage({ records, next_cursor: next, ...recordsSince(horizonMs) });
+}
+const writeCursor = ({ hourMs, usageId }) => `${hourMs / HOUR_MS}.${usageId}`;
+function readCursor(cursor) {
+    if (cursor === undefined)
+        return null;
+    const [, hour, usageId = ''] = /^(\d{1,8})\.(.*)$/.exec(cursor) ?? [];
+    const hourMs = Number(hour) * HOUR_MS;
+    if (isUuid(usageId) && hourMs <= MAX_TIME_MS)
+        return { hourMs, usageId };
+    throw wrongCursor();
+}
+//# sourceMappingURL=service-calls.js.map

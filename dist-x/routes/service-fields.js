@@ -1,0 +1,139 @@
+import { docsUrlFault, healthPathFault, MAX_HEALTH_PATH_LENGTH } from '../catalog/links.js';
+import { CATEGORY_PATTERN, DEFAULT_TIMEOUT_SECONDS, descriptionFault, endpointFault, MAX_CATEGORY_LENGTH, MAX_DESCRIPTION_LENGTH, MAX_ENDPOINT_LENGTH, MAX_FREE_CALLS, MAX_IDLE_SECONDS, nameFault, } from '../catalog/listing.js';
+import { MAX_PRICE_USD, parsePrice } from '../catalog/price.js';
+import { ApiError } from '../errors.js';
+import { refuseForeignPage } from '../http/own-origin.js';
+import { isForbiddenLiteral } from '../upstream/index.js';
+import { OPERATIONS } from './operations.js';
+import { forwardHeadersOf, SECRET_FIELDS } from './service-secrets.js';
+const FIELDS = {
+    name: { type: 'string', minLength: 1, maxLength: 100, description: 'Spaces around it are removed' },
+    description: { type: 'string', maxLength: MAX_DESCRIPTION_LENGTH, description: 'What the service does' },
+    endpoint: { type: 'string', minLength: 1, maxLength: MAX_ENDPOINT_LENGTH, description: 'http or https URL' },
+    price: { type: 'number', minimum: 0, maximum: MAX_PRICE_USD, description: 'USD per call, at most 6 decimals' },
+    category: {
+        type: 'string',
+        maxLength: MAX_CATEGORY_LENGTH,
+        pattern: CATEGORY_PATTERN,
+        description: 'Lower-case words joined by hyphens',
+    },
+    timeout_seconds: {
+        type: 'integer',
+        minimum: 1,
+        maximum: 300,
+        description: `How long a call may wait for the response head; ${DEFAULT_TIMEOUT_SECONDS} if absent`,
+    },
+    only_operations: { type: 'boolean', description: 'Refuse calls that match no operation' },
+    operations: OPERATIONS,
+    ...SECRET_FIELDS,
+};
+const IDLE_SECONDS = {
+    type: 'integer',
+    minimum: 1,
+    maximum: MAX_IDLE_SECONDS,
+    description: 'The longest silence within a response',
+};
+const DOCS_URL = {
+    type: 'string',
+    minLength: 1,
+    maxLength: MAX_ENDPOINT_LENGTH,
+    description: 'http or https URL of a page about the service, for people',
+};
+const HEALTH_PATH = {
+    type: 'string',
+    minLength: 1,
+    maxLength: MAX_HEALTH_PATH_LENGTH,
+    description: 'Path below the endpoint that the gateway gets every minute; 2xx and 3xx mean that the service is up',
+};
+const FREE_CALLS = { type: 'integer', minimum: 1, maximum: MAX_FREE_CALLS, description: 'Per buyer' };
+/** The body of POST /services. */
+export const CREATE_BODY = {
+    title: 'NewService',
+    examples: [
+        {
+            name: 'Translate',
+            description: 'Translates text into 30 languages.',
+            category: 'language',
+            endpoint: 'https://translate.example.com/v1',
+            price: 0.002,
+            free_calls: 100,
+        },
+    ],
+    type: 'object',
+    additionalProperties: false,
+    required: ['name', 'description', 'endpoint', 'price', 'category'],
+    properties: {
+        ...FIELDS,
+        free_calls: FREE_CALLS,
+        idle_seconds: IDLE_SECONDS,
+        docs_url: DOCS_URL,
+        health_path: HEALTH_PATH,
+        protocol: { type: 'string', enum: ['http', 'mcp'], default: 'http', description: 'It cannot be changed later' },
+    },
+};
+/** The body of PATCH /services/{id}. */
+export const PATCH_BODY = {
+    title: 'ServiceChange',
+    examples: [{ price: 0.003, status: 'active' }],
+    type: 'object',
+    additionalProperties: false,
+    minProperties: 1,
+    properties: {
+        ...FIELDS,
+        free_calls: { ...FREE_CALLS, type: ['integer', 'null'], description: 'Per buyer; null ends the free calls' },
+        idle_seconds: { ...IDLE_SECONDS, type: ['integer', 'null'], description: 'null: as long as the gateway allows' },
+        docs_url: { ...DOCS_URL, type: ['string', 'null'], description: 'null: no page' },
+        health_path: { ...HEALTH_PATH, type: ['string', 'null'], description: 'null: it is not asked' },
+        status: { type: 'string', enum: ['active', 'paused'] },
+    },
+};
+/** Reads the fields in the body, with the checks that a schema cannot express. Throws `invalid_request` naming the field. */
+export function readFields(body, addresses) {
+    const { name, description, endpoint, price, free_calls, category, timeout_seconds, idle_seconds } = body;
+    return {
+        ...(name === undefined ? {} : { name: checked('name', name.trim(), nameFault) }),
+        ...(description === undefined ? {} : { description: checked('description', description, descriptionFault) }),
+        ...(endpoint === undefined ? {} : { endpoint: readEndpoint(endpoint, addresses) }),
+        ...(price === undefined ? {} : { priceMicros: readPrice(price) }),
+        ...(free_calls === undefined ? {} : { freeCalls: free_calls ?? 0 }),
+        ...(category === undefined ? {} : { category }),
+        ...(timeout_seconds === undefined ? {} : { timeoutSeconds: timeout_seconds }),
+        ...(idle_seconds === undefined ? {} : { idleSeconds: idle_seconds }),
+        ...(body.docs_url === undefined ? {} : { docsUrl: checkedOrNull('docs_url', body.docs_url, docsUrlFault) }),
+        ...(body.health_path === undefined
+            ? {}
+            : { healthPath: checkedOrNull('health_path', body.health_path, healthPathFault) }),
+        ...(body.only_operations === undefined ? {} : { onlyOperations: body.only_operations }),
+        ...(body.forward_headers === undefined ? {} : { forwardHeaders: forwardHeadersOf(body.forward_headers) }),
+    };
+}
+function checked(field, value, faultOf) {
+    const fault = faultOf(value);
+    if (fault !== null)
+        throw new ApiError('invalid_request', `${field}: ${fault}.`);
+    return value;
+}
+const checkedOrNull = (field, value, faultOf) => (value === null ? null : checked(field, value, faultOf));
+function readEndpoint(endpoint, addresses) {
+    checked('endpoint', endpoint, endpointFault);
+    if (!isForbiddenLiteral(endpoint, addresses))
+        return endpoint;
+    throw new ApiError('invalid_request', 'endpoint: must be on the public internet; this address is not.');
+}
+function readPrice(usd) {
+    const price = parsePrice(usd);
+    if ('fault' in price)
+        throw new ApiError('invalid_request', `price: ${price.fault}.`);
+    return price.micros;
+}
+/**
+ * Where the operator allows private addresses, no page of another site may choose an endpoint. Otherwise a page could read any
+ * service there, past the browser's same-origin policy: it opens the accounts that it needs, lists the service, and calls it. A
+ * name may lead to a private address at any time, so the endpoint itself does not matter.
+ */
+export function refusePageChoosingEndpoint(request, addresses) {
+    if (request.body.endpoint === undefined || !addresses.allowsMore)
+        return;
+    refuseForeignPage(request, 'endpoint: a web page of another origin cannot set it on this gateway.');
+}
+//# sourceMappingURL=service-fields.js.map

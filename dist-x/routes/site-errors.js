@@ -1,0 +1,36 @@
+import { negotiateLanguage } from '../catalog/languages.js';
+import { ApiError } from '../errors.js';
+import { prefers } from '../http/accept.js';
+import { headerOf } from '../http/request-head.js';
+import { RenderedPages } from '../pages/rendered-pages.js';
+import { pageHeaders } from './site.js';
+/**
+ * What a person gets who opened an address in a browser and cannot have it: a page that says why, and what can be done. Programs
+ * keep the JSON, and so does anyone who opens an address of the API in a browser.
+ */
+export function errorPages(files) {
+    const pages = new RenderedPages(files);
+    return (error, { method, path, headers }) => {
+        if (method !== 'GET' && method !== 'HEAD')
+            return null;
+        if (path.startsWith('/api/') || path.startsWith('/assets/'))
+            return null;
+        if (!prefers(headerOf(headers, 'accept'), 'text/html', 'application/json'))
+            return null;
+        const language = negotiateLanguage(headerOf(headers, 'accept-language'));
+        // The address is not that of the page: callers who make up addresses must not fill the memory with copies of it.
+        const where = { url: '/', language, origin: '' };
+        // Only of a bad request does the page show the gateway's own words. Those of a 429 have a number that changes from request to
+        // request, and who is beyond the limit takes no more tokens: each of these requests would be rendered.
+        const shown = error.status === 400 ? error : new ApiError(error.code);
+        const request = error.status === 404
+            ? { ...where, page: 'not-found', data: {} }
+            : { ...where, page: 'failure', data: { failure: JSON.stringify(shown.body()) } };
+        return {
+            status: error.status,
+            headers: { ...pageHeaders(language), ...error.headers, 'Cache-Control': 'no-store' },
+            body: pages.render(request).html,
+        };
+    };
+}
+//# sourceMappingURL=site-errors.js.map

@@ -1,0 +1,158 @@
+import { chooseLanguage, negotiateLanguage } from '../catalog/languages.js';
+import { ApiError, unavailableError } from '../errors.js';
+import { prefers, takes } from '../http/accept.js';
+import { baseUrlOf } from '../http/base-url.js';
+import { isKnown } from '../http/entity-tags.js';
+import { ANY_QUERY } from '../http/route.js';
+import { RenderedPages } from '../pages/rendered-pages.js';
+import { within } from '../platform/timing.js';
+/**
+ * What the pages may do: load scripts, styles and data from this gateway, and nothing else. No script can be written into the page
+ * as text (`require-trusted-types-for`), whatever a provider calls his service.
+ */
+const SITE_POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; " +
+    "manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'";
+/** As web/src/site/catalog-page.tsx asks for, so that what the browser asks later continues the first view. */
+const PAGE_SIZE = 24;
+/** How long the page of a service waits for its statistics. A reading takes Postgres up to 20 ms. */
+const STATS_WITHIN_MS = 500;
+/** The parameters of the catalog's address, in the order in which its pages are kept. Others are ignored. */
+const CATALOG_PARAMETERS = ['q', 'category', 'min_quality', 'max_price', 'free', 'sort', 'cursor', 'lang'];
+/** The catalog, the pages of services, and the console: what people see. Tested by test/web/. */
+export function siteRoutes(options) {
+    const { files } = options;
+    const pages = new RenderedPages(files);
+    const page = (request, made, status = 200) => sendPage(pages, request, { ...made, origin: baseUrlOf(request, options.trustedProxyHops) }, status);
+    const catalog = async (request) => {
+        if (prefers(request.header('accept'), 'application/json', 'text/html')) {
+            return { status: 200, headers: { Vary: 'Accept' }, body: options.root };
+        }
+        const asked = new URLSearchParams();
+        for (const name of CATALOG_PARAMETERS)
+            if (request.query[name])
+                asked.set(name, request.query[name]);
+        const show = (language, data, status = 200) => {
+            const text = asked.toString();
+            return page(request, { page: 'catalog', url: text === '' ? '/' : `/?${text}`, language, data }, status);
+        };
+        // The page itself says what is wrong with a parameter, with the search as it was asked for.
+        const refuse = (language, error) => {
+            if (!(error instanceof ApiError) || error.status !== 400)
+                throw error;
+            return show(language, { failure: JSON.stringify(error.body()) }, 400);
+        };
+        const acceptLanguage = request.header('accept-language');
+        let language;
+        try {
+            language = chooseLanguage(asked.get('lang') ?? undefined, acceptLanguage);
+        }
+        catch (error) {
+            // Its links must not lead to the same refusal.
+            asked.delete('lang');
+            return refuse(negotiateLanguage(acceptLanguage), error);
+        }
+        const query = new URLSearchParams(asked);
+        query.set('lang', language);
+        query.set('limit', String(PAGE_SIZE));
+        let discover;
+        try {
+            discover = textOf(await options.ask('/api/v1/discover', query.toString(), request));
+        }
+        catch (error) {
+            return refuse(language, error);
+        }
+        return show(language, { discover });
+    };
+    /** Nothing while Postgres does not tell: the rest of the page must not wait for it, and the browser asks again. */
+    const statsOf = async (id, request) => {
+        try {
+            const asked = options.ask(`/api/v1/services/${id}/stats`, '', request);
+            return { stats: textOf(await within(asked, STATS_WITHIN_MS, unavailableError)) };
+        }
+        catch {
+            return {};
+        }
+    };
+    const service = async (request) => {
+        const { lang } = request.query;
+        const language = chooseLanguage(lang, request.header('accept-language'));
+        const url = `/services/${encodeURIComponent(request.params.id ?? '')}${lang === undefined ? '' : `?lang=${language}`}`;
+        try {
+            const id = request.params.id ?? '';
+            const text = textOf(await options.ask(`/api/v1/discover/${id}`, `lang=${language}`, request));
+            // It tells the recent statistics if they could be read soon, and then all of them are in memory for a while.
+            const stats = text.includes('"stats":') ? await statsOf(id, request) : {};
+            return await page(request, { page: 'service', url, language, data: { service: text, ...stats } });
+        }
+        catch (error) {
+            if (!(error instanceof ApiError) || error.status !== 404)
+                throw error;
+            // At no address of its own: callers who make up ids must not fill the memory with copies of it.
+            const where = { url: lang === undefined ? '/' : `/?lang=${language}`, origin: '' };
+            return sendPage(pages, request, { ...where, page: 'not-found', language, data: {} }, 404);
+        }
+    };
+    const consolePage = (request) => page(request, { page: 'console', url: '/console', language: 'en', data: {} });
+    return [
+        pageRoute('/', 'The catalog as a page; JSON for those who prefer it: what this is, and where to go on', catalog),
+        pageRoute('/services/:id', 'A service as a page', service),
+        // Pages within the console: a list, one of its entries, and what can be done with it.
+        ...['', '/:section', '/:section/:entry', '/:section/:entry/:act'].map((rest) => pageRoute(`/console${rest}`, 'The console: what a key may see and do, as a page', consolePage)),
+        {
+            method: 'GET',
+            path: '/assets/:file',
+            summary: 'A file of the pages',
+            access: 'anyone',
+            isPage: true,
+            fromMemory: true,
+            // A page of some files must cost its reader one request of sixty. They are constants in memory.
+            unmetered: true,
+            query: ANY_QUERY,
+            responses: {},
+            errors: ['not_found'],
+            handle: async ({ params, header }) => {
+                const sent = files.asset(params.file ?? '', (coding) => takes(header('accept-encoding'), coding));
+                // While gateways are replaced, the next one may have the file: no cache between may remember that this one has not.
+                if (sent === null)
+                    throw new ApiError('not_found', undefined, { headers: { 'Cache-Control': 'no-store' } });
+                return { status: 200, ...sent };
+            },
+        },
+    ];
+}
+function pageRoute(path, summary, handle) {
+    return {
+        method: 'GET',
+        path,
+        summary,
+        access: 'anyone',
+        isPage: true,
+        asksApi: true,
+        query: ANY_QUERY,
+        responses: {},
+        handle,
+    };
+}
+/** Of every page, whatever its status. */
+export const pageHeaders = (language) => ({
+    'Content-Type': 'text/html; charset=utf-8',
+    'Content-Language': language,
+    'Content-Security-Policy': SITE_POLICY,
+    'Cross-Origin-Opener-Policy': 'same-origin',
+    'Cache-Control': 'no-cache',
+    'Referrer-Policy': 'no-referrer',
+    'X-Content-Type-Options': 'nosniff',
+    Vary: 'Accept, Accept-Encoding, Accept-Language',
+});
+async function sendPage(pages, { header }, request, status) {
+    const rendered = pages.render(request);
+    const headers = { ...pageHeaders(request.language), ETag: rendered.etag };
+    if (status === 200 && isKnown(rendered.etag, header('if-none-match')))
+        return { status: 304, headers };
+    const coding = ['br', 'gzip'].find((candidate) => takes(header('accept-encoding'), candidate));
+    if (coding === undefined)
+        return { status, headers, body: rendered.html };
+    return { status, headers: { ...headers, 'Content-Encoding': coding }, body: await rendered.in(coding) };
+}
+const textOf = ({ body }) => (typeof body === 'string' ? body : JSON.stringify(body));
+//# sourceMappingURL=site.js.map

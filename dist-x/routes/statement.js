@@ -1,0 +1,171 @@
+import { selectAccount } from '../accounts/lists/accounts-sql.js';
+import { placeText, readPlace } from '../accounts/place.js';
+import { selectStatement } from '../accounts/statement-sql.js';
+import { parseTimeRange } from '../accounts/time-range.js';
+import { ApiError } from '../errors.js';
+import { keyOf, ROLES } from '../keys/caller.js';
+import { CURRENCY, EXAMPLE, json, list, orNull, record, TEXT, TIME, UUID, usd } from '../openapi/schemas.js';
+import { isUuid } from '../platform/ids.js';
+import { microsToUsd } from '../platform/money.js';
+import { CsvList } from './csv-list.js';
+const HOUR_MS = 3_600_000;
+/** Of a movement: its journal row, or its service and, of a fee, a suffix. */
+const CURSOR_REST = /^(\d{16}|[0-9a-f-]{36}(-fee)?)$/;
+const MOVEMENT = record('Movement', {
+    at: {
+        ...TIME,
+        description: 'When. Charges of an hour stand at its end, earnings and fees at its beginning. RFC 3339, in UTC',
+    },
+    kind: {
+        type: 'string',
+        enum: ['pending', 'credit', 'charge', 'debit', 'earning', 'fee', 'payout'],
+        description: 'pending: what has moved already and is not in the books yet',
+    },
+    amount: usd('Negative: money left the account'),
+    balance: usd('What the account had after it'),
+    hour: { ...TIME, description: 'Of a sum over the calls of an hour: when the hour began' },
+    service_id: UUID,
+    service_name: TEXT,
+    reference: TEXT,
+    reason: TEXT,
+}, { optional: ['hour', 'service_id', 'service_name', 'reference', 'reason'] });
+const STATEMENT = record('Statement', {
+    owner_id: TEXT,
+    ledger: { type: 'string', enum: ['wallet', 'earnings'] },
+    balance: usd('What the account had after the newest movement of this page'),
+    currency: CURRENCY,
+    movements: list(MOVEMENT, 'Newest first'),
+    next_cursor: orNull(TEXT),
+});
+const CHARGE = {
+    at: '2026-11-22T07:59:59.999Z',
+    kind: 'charge',
+    amount: -0.002,
+    balance: 9.998,
+    hour: '2026-11-22T07:00:00.000Z',
+    service_id: EXAMPLE.serviceId,
+    service_name: 'Translate',
+};
+const STATEMENT_EXAMPLE = {
+    owner_id: 'acme-bot',
+    ledger: 'wallet',
+    balance: 9.998,
+    currency: 'USD',
+    movements: [CHARGE, { at: EXAMPLE.time, kind: 'credit', amount: 10, balance: 10, reference: 'invoice 4711' }],
+    next_cursor: null,
+};
+const LIST = new CsvList({
+    fileName: 'statement.csv',
+    entries: 'movements',
+    columns: ['at', 'kind', 'amount', 'balance', 'hour', 'service_id', 'service_name', 'reference', 'reason'],
+    filters: {
+        ledger: {
+            type: 'string',
+            enum: ['wallet', 'earnings'],
+            description: 'Which money: what calls spend, or what services earn. Without it earnings for provider keys, else wallet',
+        },
+    },
+    cursor: { maxLength: 60, example: `1763798399999999-${EXAMPLE.serviceId}` },
+    page: json('The statement', STATEMENT, STATEMENT_EXAMPLE),
+    exampleRow: CHARGE,
+});
+/**
+ * `GET /statement/me`: every movement of the account's money, newest first, with a running balance that ends at what
+ * `GET /balance/me` shows as `balance + held`, or `GET /earnings/me` as `payable`. `GET /admin/accounts/{id}/statement` is the same of
+ * any account.
+ */
+export function statementRoutes(deps) {
+    return [
+        {
+            method: 'GET',
+            path: '/api/v1/statement/me',
+            summary: "Every movement of the account's money, newest first, with a running balance; JSON or CSV",
+            access: ROLES,
+            query: LIST.query,
+            responses: { 200: LIST.response },
+            handle: async (request) => {
+                const { accountId, ownerId, role } = keyOf(request.caller);
+                const { ledger = role === 'provider' ? 'earnings' : 'wallet' } = request.query;
+                if (ledger === 'earnings' && role === 'buyer') {
+                    throw new ApiError('forbidden', 'ledger: a buyer key may not see what the services of its account earn.');
+                }
+                return answer(deps.sql, { accountId, ownerId, ledger, readWallet: () => deps.wallets.read(accountId) }, request);
+            },
+        },
+        {
+            method: 'GET',
+            path: '/api/v1/admin/accounts/:id/statement',
+            summary: "Every movement of an account's money, as the account itself sees it; JSON or CSV",
+            access: ['admin'],
+            params: { id: { description: 'The account', schema: UUID, example: EXAMPLE.accountId } },
+            query: LIST.query,
+            responses: { 200: LIST.response },
+            errors: ['not_found'],
+            handle: async (request) => {
+                const id = request.params.id ?? '';
+                const account = isUuid(id) ? await selectAccount(deps.sql, id) : null;
+                if (account === null)
+                    throw new ApiError('not_found', 'There is no such account.');
+                const { accountId, ownerId, status } = account;
+                // A closed account needs no wallet in Redis; and an operator must see the books also while a wallet cannot be read.
+                const readWallet = async () => (status === 'closed' ? null : deps.wallets.read(accountId).catch(() => null));
+                return answer(deps.sql, { accountId, ownerId, ledger: request.query.ledger ?? 'wallet', readWallet }, request);
+            },
+        },
+    ];
+}
+async function answer(sql, subject, request) {
+    const page = await readPage(sql, subject, request.query, LIST.limitOf(request));
+    return LIST.isCsvWanted(request) ? LIST.csvPage(page.rows.map(rowOf), page.next) : jsonPage(subject, page);
+}
+async function readPage(sql, { accountId, ledger, readWallet }, query, limit) {
+    const range = parseTimeRange(query);
+    const before = readPlace(query.cursor, CURSOR_REST);
+    const endsNow = before === null && isNewest(range, Date.now());
+    // Read before the books, so that what is stored between the two readings is at least not missing here.
+    const live = ledger === 'wallet' && endsNow ? await readWallet() : null;
+    const found = await selectStatement(sql, { ...range, accountId, ledger, before, limit: limit + 1 });
+    const kept = found.movements.slice(0, limit);
+    const rows = kept.map((movement) => ({ ...movement, at: new Date(movement.place.micros / 1000) }));
+    const next = found.movements.length > limit ? placeText(kept.at(-1)?.place) : null;
+    if (live === null)
+        return { ledger, balanceMicros: found.balanceMicros, rows, next };
+    const balanceMicros = live.balanceMicros + live.heldMicros;
+    return { ledger, balanceMicros, rows: [...pending(balanceMicros, found, rows[0]?.at), ...rows], next };
+}
+/** Whether the range has the newest movements. The charges of the present hour are among them, and stand at its end. */
+function isNewest({ fromMs, toMs }, nowMs) {
+    const hourEndsMs = (Math.floor(nowMs / HOUR_MS) + 1) * HOUR_MS;
+    return (fromMs ?? nowMs) <= nowMs && (toMs ?? hourEndsMs) >= hourEndsMs;
+}
+/** One row for what the wallet has moved and the books do not show yet: calls that end within the last second, for instance. */
+function pending(balanceMicros, found, newest = new Date(0)) {
+    const amountMicros = balanceMicros - found.balanceMicros;
+    if (amountMicros === 0)
+        return [];
+    const nothing = { hour: null, serviceId: null, serviceName: null, reference: null, reason: null };
+    // The sums of the present hour stand at its end, which is still to come.
+    const at = new Date(Math.max(Date.now(), newest.getTime()));
+    return [{ at, kind: 'pending', amountMicros, balanceMicros, ...nothing }];
+}
+const rowOf = (row) => ({
+    at: row.at.toISOString(),
+    kind: row.kind,
+    amount: microsToUsd(row.amountMicros),
+    balance: microsToUsd(row.balanceMicros),
+    ...(row.hour === null ? {} : { hour: row.hour.toISOString() }),
+    ...(row.serviceId === null ? {} : { service_id: row.serviceId, service_name: row.serviceName ?? '' }),
+    ...(row.reference === null ? {} : { reference: row.reference }),
+    ...(row.reason === null ? {} : { reason: row.reason }),
+});
+function jsonPage({ ownerId }, { ledger, balanceMicros, rows, next }) {
+    return LIST.jsonPage({
+        owner_id: ownerId,
+        ledger,
+        balance: microsToUsd(balanceMicros),
+        currency: 'USD',
+        movements: rows.map(rowOf),
+        next_cursor: next,
+    });
+}
+//# sourceMappingURL=statement.js.map

@@ -1,0 +1,163 @@
+import { ApiError, unavailableError } from '../errors.js';
+import { CALL_CLASSES } from '../ledger/rollups/call-class.js';
+import { quantile } from '../ledger/rollups/latency-buckets.js';
+import { CACHE_CONTROL } from '../openapi/headers.js';
+import { COUNT, EXAMPLE, json, list, orNull, record, TIME, UUID, usd } from '../openapi/schemas.js';
+import { microsToUsd } from '../platform/money.js';
+const RATE = {
+    type: ['number', 'null'],
+    minimum: 0,
+    maximum: 1,
+    description: 'succeeded ÷ (succeeded + failed); null when both are 0',
+};
+const MS = {
+    type: ['number', 'null'],
+    minimum: 0,
+    description: 'Milliseconds; null without succeeded calls',
+};
+const LATENCY = record('Latency', { p50: MS, p95: MS, p99: MS }, { description: 'Of succeeded calls, within 10 %' });
+const USD = orNull(usd('What a charged call cost, to three digits; null without charged calls'));
+const PRICE_CHARGED = record('PriceCharged', { median: USD, p95: USD });
+const COUNTS = {
+    calls: { ...COUNT, description: 'All that count: without free MCP messages and calls of the provider' },
+    succeeded: COUNT,
+    failed: { ...COUNT, description: 'No connection, no answer in time, a cut answer, or 5xx' },
+    caller_errors: { ...COUNT, description: '4xx: mistakes of callers' },
+    caller_left: { ...COUNT, description: 'The caller left before an answer' },
+    unavailable: { ...COUNT, description: 'The gateway could not serve the call' },
+    success_rate: RATE,
+    latency_ms: LATENCY,
+    price_charged: PRICE_CHARGED,
+};
+/** The part of the statistics that helps to choose a service; see `recentStats`. */
+export const RECENT_STATS = record('RecentStats', {
+    calls: COUNTS.calls,
+    success_rate: COUNTS.success_rate,
+    latency_ms: COUNTS.latency_ms,
+    price_charged: COUNTS.price_charged,
+}, { description: 'Of the last 30 days; see /services/{id}/stats. Absent while it cannot be read' });
+const STATS = record('ServiceStats', {
+    service_id: UUID,
+    quality: { type: 'number', minimum: 0, maximum: 100 },
+    quality_inputs: orNull(record('QualityInputs', {
+        evidence: { type: 'number', minimum: 0, description: 'Calls that count, after age and the weight of buyers' },
+        buyers: COUNT,
+        success_rate: { type: 'number', minimum: 0, maximum: 1 },
+        latency_ms: MS,
+        computed_at: TIME,
+    }, { description: 'What the quality was made from; null until the service was judged' })),
+    ...COUNTS,
+    days: list(record('DayStats', { day: { type: 'string', format: 'date', description: 'In UTC' }, ...COUNTS }), 'The last 30 days, newest first; days without calls are left out'),
+});
+const COUNTS_EXAMPLE = {
+    calls: 120,
+    succeeded: 115,
+    failed: 2,
+    caller_errors: 3,
+    caller_left: 0,
+    unavailable: 0,
+    success_rate: 0.9829,
+    latency_ms: { p50: 18.9, p95: 47, p99: 98 },
+    price_charged: { median: 0.002, p95: 0.002 },
+};
+/** `GET /services/{id}/stats`: what a quality was made from, and the calls of the last 30 days. For anybody. */
+export function serviceStatsRoutes(deps) {
+    const { catalog, reader } = deps;
+    return [
+        {
+            method: 'GET',
+            path: '/api/v1/services/:id/stats',
+            summary: 'How calls of a service went in the last 30 days, and what its quality was made from',
+            access: 'anyone',
+            params: { id: { description: 'The service', schema: UUID, example: EXAMPLE.serviceId } },
+            responses: {
+                200: json('The statistics', STATS, {
+                    service_id: EXAMPLE.serviceId,
+                    quality: 83.4,
+                    quality_inputs: {
+                        evidence: 61.4,
+                        buyers: 17,
+                        success_rate: 0.98,
+                        latency_ms: 21.4,
+                        computed_at: EXAMPLE.time,
+                    },
+                    ...COUNTS_EXAMPLE,
+                    days: [{ day: '2026-11-22', ...COUNTS_EXAMPLE }],
+                }, { 'Cache-Control': CACHE_CONTROL('max-age=30') }),
+            },
+            errors: ['service_not_found'],
+            handle: async ({ params }) => {
+                if (!catalog.ready())
+                    throw unavailableError();
+                const id = params.id ?? '';
+                if (catalog.get(id) === undefined)
+                    throw new ApiError('service_not_found');
+                const stats = await reader.read(id);
+                return {
+                    status: 200,
+                    headers: { 'Cache-Control': 'max-age=30' },
+                    body: { service_id: id, quality: catalog.qualityOf(id).value, ...statsJson(stats) },
+                };
+            },
+        },
+    ];
+}
+/**
+ * The statistics of a service in a few numbers. Undefined if Postgres does not give them soon: the rest of a listing comes from
+ * memory, and must not wait for them.
+ */
+export async function recentStats(reader, id) {
+    const stats = await reader.readSoon(id);
+    if (stats === null)
+        return undefined;
+    const { calls, success_rate, latency_ms } = countsJson(stats.days);
+    return { calls, success_rate, latency_ms, price_charged: pricesJson(stats.prices, null) };
+}
+function statsJson({ days, prices, inputs }) {
+    return {
+        quality_inputs: inputs === null
+            ? null
+            : {
+                evidence: round(inputs.evidence, 1),
+                buyers: inputs.buyers,
+                success_rate: round(inputs.successRate, 4),
+                latency_ms: inputs.latencyUs === null ? null : inputs.latencyUs / 1_000,
+                computed_at: inputs.computedAt.toISOString(),
+            },
+        ...countsJson(days),
+        price_charged: pricesJson(prices, null),
+        days: days.map((day) => ({ day: day.day, ...countsJson([day]), price_charged: pricesJson(prices, day.day) })),
+    };
+}
+function countsJson(days) {
+    const sum = (pick) => days.reduce((total, day) => total + pick(day), 0);
+    const [succeeded, callerErrors, callerLeft, error, timeout, fault, cut, unavailable] = CALL_CLASSES.map((name) => sum((day) => day[name]));
+    const failed = error + timeout + fault + cut;
+    return {
+        calls: sum((day) => day.calls),
+        succeeded,
+        failed,
+        caller_errors: callerErrors,
+        caller_left: callerLeft,
+        unavailable,
+        success_rate: succeeded + failed === 0 ? null : round(succeeded / (succeeded + failed), 4),
+        latency_ms: latencyJson(days.map(({ latencyHistogram }) => latencyHistogram)),
+    };
+}
+function latencyJson(histograms) {
+    const total = (histograms[0] ?? []).map((_, bucket) => histograms.reduce((sum, of) => sum + (of[bucket] ?? 0), 0));
+    const at = (q) => {
+        const us = quantile(total, q);
+        return us === null ? null : round(us / 1_000, 1);
+    };
+    return { p50: at(0.5), p95: at(0.95), p99: at(0.99) };
+}
+function pricesJson(prices, of) {
+    const found = prices.find(({ day }) => day === of);
+    return {
+        median: found === undefined ? null : microsToUsd(found.medianMicros),
+        p95: found === undefined ? null : microsToUsd(found.p95Micros),
+    };
+}
+const round = (value, digits) => Number(value.toFixed(digits));
+//# sourceMappingURL=stats.js.map

@@ -1,0 +1,77 @@
+import { selectListingsWithSecrets, updateListing } from '../catalog/sql.js';
+import { Job } from '../platform/job.js';
+/** Listings per query. To decrypt the most secrets that one may have takes 0.2 ms, and nothing else runs during a page. */
+const PAGE_SIZE = 20;
+/** A gateway with older settings may have encrypted something with an older key since the last run. Days of signing keys end, too. */
+const EVERY_MS = 3_600_000;
+const RETRY_MS = 30_000;
+/**
+ * Encrypts the secrets of all listings with the first key of SECRETS_KEY, at start and every hour, and counts those that are not. An
+ * operator may retire a key once no secret is encrypted with another key than the first. The first run does not delay the start: calls
+ * read secrets of every key in the list.
+ *
+ * Any number of gateways may do this at a time: each write depends on the version that was read.
+ *
+ * Tested by test/secrets/resealer.test.ts.
+ */
+export class Resealer extends Job {
+    #sql;
+    #secrets;
+    #log;
+    /** As of the last complete run; null before the first: zeros would say that a key may be retired. */
+    counts = null;
+    constructor({ sql, secrets, log }) {
+        super({
+            everyMs: EVERY_MS,
+            retryMs: RETRY_MS,
+            messages: {
+                failing: 'the secrets of listings could not be checked; trying again',
+                again: 'the secrets of listings could be checked again',
+            },
+            log,
+        });
+        this.#sql = sql;
+        this.#secrets = secrets;
+        this.#log = log;
+    }
+    round() {
+        return this.run();
+    }
+    /** One run over all listings. Ends early when it is stopped. */
+    async run() {
+        const counts = { first: 0, other: 0, unreadable: 0 };
+        let after = null;
+        do {
+            const page = await selectListingsWithSecrets(this.#sql, after, PAGE_SIZE);
+            for (const listing of page) {
+                if (this.stopping.aborted)
+                    return;
+                const renewed = this.#secrets.renewed(listing, Date.now());
+                const isChanged = renewed.upstreamHeaders !== listing.upstreamHeaders || renewed.signingKeys !== listing.signingKeys;
+                const written = isChanged
+                    ? await updateListing(this.#sql, listing.id, renewed, 'any', { version: listing.updatedAtMicros })
+                    : listing;
+                // Null: somebody changed the listing since it was read. It is counted as it was.
+                const { first, other, unreadable } = this.#secrets.count(written ?? listing);
+                counts.first += first;
+                counts.other += other;
+                counts.unreadable += unreadable;
+            }
+            after = page.length < PAGE_SIZE ? null : (page.at(-1)?.id ?? null);
+        } while (after !== null);
+        this.counts = counts;
+        this.#report(counts);
+    }
+    #report({ first, other, unreadable }) {
+        if (first + other + unreadable === 0)
+            return;
+        this.#log.info({ first_key: first, other_keys: other, unreadable }, other === 0
+            ? 'no secret of a listing needs another key of SECRETS_KEY than the first'
+            : 'some secrets of listings still need another key of SECRETS_KEY than the first');
+        if (unreadable > 0) {
+            const message = 'secrets of listings cannot be decrypted with SECRETS_KEY: calls of these listings are refused';
+            this.#log.error({ unreadable }, message);
+        }
+    }
+}
+//# sourceMappingURL=resealer.js.map

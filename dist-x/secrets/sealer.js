@@ -1,0 +1,74 @@
+import { createCipheriv, createDecipheriv, createHash, createSecretKey, randomBytes, } from 'node:crypto';
+const VERSION = 's1';
+const ALGORITHM = 'aes-256-gcm';
+/** NIST SP 800-38D §8.2: random nonces of 96 bits are safe for 2^32 values under one key. */
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+/** Characters of a key's name within sealed text. Two keys of a list that share one (chance 2^-64) would refuse values, not mix them up. */
+const KEY_NAME_CHARS = 16;
+/**
+ * Encrypts secrets for Postgres with SECRETS_KEY:
+ *
+ *     s1:<name of the key>:<base64url of nonce, ciphertext, tag>
+ *
+ * The place for which a text is sealed is authenticated with it. So nobody who can write to the database can move a secret to
+ * a listing of their own, or point its listing elsewhere, and have it sent to their service.
+ *
+ * Tested by test/secrets/sealer.test.ts.
+ */
+export class Sealer {
+    #keys = new Map();
+    /** Name of the key that encrypts, or null without a key. */
+    #first;
+    /** @param keys  32 bytes each; the first encrypts, all decrypt */
+    constructor(keys) {
+        for (const bytes of keys)
+            this.#keys.set(nameOf(bytes), createSecretKey(bytes));
+        const [first = null] = this.#keys.keys();
+        this.#first = first;
+    }
+    get canSeal() {
+        return this.#first !== null;
+    }
+    /** @param place  where the text belongs; no two places may have the same text */
+    seal(text, place) {
+        const name = this.#first;
+        if (name === null)
+            throw new Error('no key to encrypt with');
+        const nonce = randomBytes(NONCE_BYTES);
+        const cipher = createCipheriv(ALGORITHM, this.#keys.get(name), nonce, { authTagLength: TAG_BYTES });
+        cipher.setAAD(Buffer.from(place));
+        const sealed = Buffer.concat([nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]);
+        return `${VERSION}:${name}:${sealed.toString('base64url')}`;
+    }
+    /** The text, or null if no key opens it at this place. */
+    open(sealed, place) {
+        const [version, name = '', encoded = '', ...more] = sealed.split(':');
+        const key = this.#keys.get(name);
+        const bytes = Buffer.from(encoded, 'base64url');
+        // Node ignores what is not base64. Each sealed text has only one spelling, so that no change to it goes unnoticed.
+        if (version !== VERSION || key === undefined || more.length > 0 || bytes.toString('base64url') !== encoded)
+            return null;
+        if (bytes.length < NONCE_BYTES + TAG_BYTES)
+            return null;
+        const decipher = createDecipheriv(ALGORITHM, key, bytes.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES });
+        decipher.setAAD(Buffer.from(place));
+        decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
+        try {
+            return decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES), undefined, 'utf8') + decipher.final('utf8');
+        }
+        catch {
+            // Node has one error for every text that is not authentic, and it says no more than that.
+            return null;
+        }
+    }
+    /** Whether the text was sealed with the key that encrypts now. */
+    isCurrent(sealed) {
+        return this.#first !== null && sealed.startsWith(`${VERSION}:${this.#first}:`);
+    }
+}
+/** Names a key without telling anything of use about it: it has 256 random bits. */
+function nameOf(key) {
+    return createHash('sha256').update('tollgate secrets key\0').update(key).digest('hex').slice(0, KEY_NAME_CHARS);
+}
+//# sourceMappingURL=sealer.js.map

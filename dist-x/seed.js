@@ -1,0 +1,133 @@
+import { randomUUID } from 'node:crypto';
+import { open } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { lastCreditOf, seedBuyers } from './accounts/seed-buyers.js';
+import { ConfigError, loadConfig } from './config/config.js';
+import { DEFAULT_RATE_LIMIT, MAX_RATE_LIMIT } from './keys/keys.js';
+import { hydrateWalletScript } from './ledger/scripts.js';
+import { createLog } from './observability/log.js';
+import { readMigrations } from './platform/migrate.js';
+import { formatUsd, MAX_AMOUNT_MICROS, parseUsd } from './platform/money.js';
+import { StartRefused } from './platform/start-refused.js';
+import { openStores } from './roles/stores.js';
+/**
+ * For operators: makes buyer keys with money, for load tests and demonstrations. It writes straight into the stores, thousands of
+ * keys a second. `npm run seed` finds the local stack and runs this program; with DATABASE_URL and REDIS_URL set, it uses those.
+ * What it writes to Postgres is tested by test/accounts/seed-buyers.test.ts; no test runs the program itself.
+ */
+const USAGE = `npm run seed -- --buyers N --out FILE [--balance USD] [--rate-limit N]
+  --buyers      number of accounts, each with one buyer key: 1 to 1000000
+  --out         file to write, one line of JSON per key: {"key_id", "secret", "account_id"}; only you can read it
+  --balance     USD credited to each account (default 10)
+  --rate-limit  requests per minute of each key: 1 to ${MAX_RATE_LIMIT} (default ${DEFAULT_RATE_LIMIT})`;
+/** Buyers made in one step. It bounds the size of a transaction in Postgres and of a burst of commands to Redis. */
+const BATCH_BUYERS = 1_000;
+const MAX_BUYERS = 1_000_000;
+const DEFAULT_BALANCE = '10';
+/** Number of the last debit of an account that has none. */
+const NO_DEBIT = 0;
+class UsageError extends Error {
+}
+/** @throws UsageError with all faults of the arguments */
+function parseOptions(args) {
+    const { values } = parseArgs({
+        args: [...args],
+        options: {
+            buyers: { type: 'string' },
+            balance: { type: 'string', default: DEFAULT_BALANCE },
+            'rate-limit': { type: 'string', default: String(DEFAULT_RATE_LIMIT) },
+            out: { type: 'string' },
+        },
+    });
+    const buyers = parseCount(values.buyers, MAX_BUYERS);
+    const balanceMicros = parseUsd(values.balance);
+    const rateLimit = parseCount(values['rate-limit'], MAX_RATE_LIMIT);
+    const faults = [];
+    if (buyers === null)
+        faults.push(`--buyers must be a whole number from 1 to ${MAX_BUYERS}`);
+    if (balanceMicros === null)
+        faults.push('--balance must be USD with at most 6 decimals, e.g. 2.5');
+    if (rateLimit === null)
+        faults.push(`--rate-limit must be a whole number from 1 to ${MAX_RATE_LIMIT}`);
+    if (values.out === undefined || values.out === '')
+        faults.push('--out must name a file');
+    // The journal gets one cash entry for all credits of a step, and no entry may exceed MAX_AMOUNT_MICROS.
+    if ((balanceMicros ?? 0) * BATCH_BUYERS > MAX_AMOUNT_MICROS) {
+        faults.push(`--balance must be at most ${formatUsd(MAX_AMOUNT_MICROS / BATCH_BUYERS)}`);
+    }
+    if (faults.length > 0 || buyers === null || balanceMicros === null || rateLimit === null) {
+        throw new UsageError(faults.join('\n'));
+    }
+    return { buyers, balanceMicros, rateLimit, outFile: resolve(values.out) };
+}
+function parseCount(text, max) {
+    const count = /^\d{1,7}$/.test(text ?? '') ? Number(text) : 0;
+    return count >= 1 && count <= max ? count : null;
+}
+/** Writes to Postgres, then to Redis, then to the file: a key that is in the file can be used at once. */
+async function seed(stores, options, out) {
+    const label = `seed ${randomUUID()}`;
+    for (let made = 0; made < options.buyers; made += BATCH_BUYERS) {
+        const { balanceMicros, rateLimit } = options;
+        const buyers = Math.min(BATCH_BUYERS, options.buyers - made);
+        const seeded = await seedBuyers(stores.sql, { buyers, balanceMicros, rateLimit, label, firstNumber: made + 1 });
+        await loadWallets(stores, seeded, balanceMicros);
+        await out.write(seeded.map(toLine).join(''));
+    }
+}
+/**
+ * Loads the wallets into Redis. Otherwise the first call of each account would have to, and slow down the start of a load test.
+ */
+async function loadWallets({ redis, keys }, buyers, balanceMicros) {
+    // It is never too late for these wallets: nobody has had a key of these accounts yet, so there is no call of them to be stored.
+    const content = [Number.MAX_SAFE_INTEGER, balanceMicros, lastCreditOf(balanceMicros), NO_DEBIT, 0].map(String);
+    await Promise.all(buyers.map(({ accountId }) => {
+        const wallet = keys.wallet(keys.shardOf(accountId), accountId);
+        return redis.script(hydrateWalletScript, 1, [wallet, ...content]);
+    }));
+}
+const toLine = ({ keyId, secret, accountId }) => `${JSON.stringify({ key_id: keyId, secret, account_id: accountId })}\n`;
+async function main() {
+    const startedAt = performance.now();
+    const options = parseOptions(process.argv.slice(2));
+    const config = loadConfig(process.env);
+    const migrations = readMigrations(fileURLToPath(new URL('./migrations', import.meta.url)));
+    const stores = await openStores(config, { name: 'seed', maxConnections: 2, migrations, log: createLog('error', {}) });
+    try {
+        const out = await open(options.outFile, 'w', 0o600);
+        try {
+            // `open` does not change the mode of a file that exists already.
+            await out.chmod(0o600);
+            await seed(stores, options, out);
+        }
+        finally {
+            await out.close();
+        }
+    }
+    finally {
+        await stores.close();
+    }
+    const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
+    const { buyers, balanceMicros, rateLimit, outFile } = options;
+    process.stdout.write(`${buyers} buyers with $${formatUsd(balanceMicros)} each, ${rateLimit} requests per minute: ${outFile} (${seconds} s)\n`);
+}
+/**
+ * Faults of the command line: ours, and those that `parseArgs` finds, such as an unknown option. The message alone says enough.
+ */
+const isUsageFault = (error) => error instanceof UsageError ||
+    (error instanceof TypeError && 'code' in error && /PARSE_ARGS/.test(String(error.code)));
+/** An error that an operator can fix is printed without its stack. */
+const isPlainFault = (error) => error instanceof ConfigError || error instanceof StartRefused || 'syscall' in error;
+main().catch((error) => {
+    const message = error instanceof Error ? error.message : String(error);
+    if (isUsageFault(error))
+        process.stderr.write(`${message}\n\n${USAGE}\n`);
+    else if (error instanceof Error && !isPlainFault(error))
+        process.stderr.write(`seed: ${error.stack}\n`);
+    else
+        process.stderr.write(`seed: ${message}\n`);
+    process.exitCode = isUsageFault(error) ? 2 : 1;
+});
+//# sourceMappingURL=seed.js.map

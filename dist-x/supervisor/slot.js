@@ -1,0 +1,130 @@
+import { Sleeper } from '../platform/timing.js';
+import { Backoff } from './backoff.js';
+/**
+ * A process that is not ready after this is killed. This is longer than all timeouts of a start together, so that slow stores
+ * do not get a process killed.
+ */
+const START_TIMEOUT_MS = 60_000;
+/**
+ * A scrape waits this long for the metrics of a process, then goes on without them: a process with a stuck event loop must not
+ * delay the metrics of the others.
+ */
+const METRICS_TIMEOUT_MS = 1_000;
+/**
+ * The place of one process. When its process ends, the slot starts another.
+ *
+ *   empty ──start──► filled ──the process ends by itself──► empty ──back-off──► filled
+ *                    filled ──replace──► filled by another process that is ready, while the old one drains
+ *   any ──stop──► empty for good
+ */
+export class Slot {
+    #options;
+    #backoff = new Backoff();
+    /** All processes of this slot that have not ended: the current one, its replacement, those that drain. */
+    #children = new Set();
+    #current = null;
+    #replacing = false;
+    #stopping = false;
+    #sleeper = new Sleeper();
+    /** How often the slot has started a process again after one had ended by itself. Attempts that failed count too. */
+    restarts = 0;
+    constructor(options) {
+        this.#options = options;
+    }
+    get name() {
+        return this.#options.name;
+    }
+    /** Whether the slot has a process that is ready. */
+    get isFilled() {
+        return this.#current !== null;
+    }
+    /** Rejects when the process ends before it is ready. */
+    async start() {
+        this.#fill(await this.#spawn());
+    }
+    /**
+     * Starts another process. Once that is ready, drains the old process. If the start fails, rejects and keeps the old process.
+     */
+    async replace() {
+        const old = this.#current;
+        // Without a process, a new one is being started anyway.
+        if (old === null || this.#stopping)
+            return;
+        this.#replacing = true;
+        try {
+            this.#fill(await this.#spawn());
+        }
+        finally {
+            this.#replacing = false;
+            if (this.#current === null)
+                void this.#refill(0);
+        }
+        await this.#end(old, true);
+    }
+    /** Drains and ends all processes of the slot, and starts no more. */
+    async stop() {
+        this.#stopping = true;
+        this.#sleeper.wake();
+        await Promise.all(Array.from(this.#children, (child) => this.#end(child, false)));
+    }
+    kill() {
+        for (const child of this.#children)
+            child.kill();
+    }
+    /** @returns null when there is no process, or it does not answer in time */
+    async metrics() {
+        return this.#current === null ? null : this.#current.metrics(METRICS_TIMEOUT_MS);
+    }
+    async #spawn() {
+        if (this.#stopping)
+            throw new Error('the slot is stopping');
+        const child = this.#options.fork();
+        this.#children.add(child);
+        void child.exited.then(() => this.#children.delete(child));
+        await child.untilReady(START_TIMEOUT_MS);
+        this.#say('info', { pid: child.pid }, 'process is ready');
+        return child;
+    }
+    #fill(child) {
+        this.#current = child;
+        void child.exited.then((end) => {
+            if (this.#current !== child)
+                return;
+            this.#current = null;
+            if (this.#stopping)
+                return;
+            this.#say('error', { pid: child.pid, end }, 'process ended by itself');
+            if (!this.#replacing)
+                void this.#refill(child.readyMs);
+        });
+    }
+    async #refill(livedMs) {
+        let lastedMs = livedMs;
+        while (!this.#stopping) {
+            const pauseMs = this.#backoff.next(lastedMs);
+            await this.#sleeper.sleep(pauseMs);
+            if (this.#stopping)
+                return;
+            this.restarts++;
+            try {
+                this.#fill(await this.#spawn());
+                return;
+            }
+            catch (error) {
+                if (!this.#stopping)
+                    this.#say('error', { err: error }, 'process could not be started again');
+                lastedMs = 0;
+            }
+        }
+    }
+    async #end(child, replaced) {
+        const { stopTimeoutMs } = this.#options;
+        if (await child.stop(replaced, stopTimeoutMs))
+            return;
+        this.#say('warn', { pid: child.pid, after_ms: stopTimeoutMs }, 'process did not end in time and was killed');
+    }
+    #say(level, fields, message) {
+        this.#options.log[level]({ process: this.name, ...fields }, message);
+    }
+}
+//# sourceMappingURL=slot.js.map

@@ -1,0 +1,49 @@
+import { performance } from 'node:perf_hooks';
+import { Sleeper } from '../platform/timing.js';
+import { REPORT_EVERY_MS } from './reporter.js';
+/** Streams that are open at a time in one gateway; one more is refused. Each costs a few kilobytes a second. */
+const MAX_STREAMS = 32;
+/** A stream ends after this time, and its reader asks again: so a revoked key stops seeing anything. */
+const MAX_STREAM_MS = 300_000;
+/**
+ * Server-sent events, one a second, for several readers.
+ *
+ * Tested by test/traffic/traffic.test.ts.
+ */
+export class EventStreams {
+    #sleepers = new Set();
+    #maxStreams;
+    #maxMs;
+    #isEnded = false;
+    constructor({ maxStreams = MAX_STREAMS, maxMs = MAX_STREAM_MS } = {}) {
+        this.#maxStreams = maxStreams;
+        this.#maxMs = maxMs;
+    }
+    get isFull() {
+        return this.#isEnded || this.#sleepers.size >= this.#maxStreams;
+    }
+    /** Ends all streams, and opens no more: the gateway drains. */
+    end() {
+        this.#isEnded = true;
+        for (const sleeper of this.#sleepers)
+            sleeper.wake();
+    }
+    /** The pieces of one stream. It counts from its first piece on. @param event  the text of one event, never rejects */
+    async *pieces(event) {
+        const sleeper = new Sleeper();
+        this.#sleepers.add(sleeper);
+        const endsAt = performance.now() + this.#maxMs;
+        try {
+            for (let due = performance.now(); !this.#isEnded && due < endsAt;) {
+                yield Buffer.from(await event());
+                due = Math.max(due + REPORT_EVERY_MS, performance.now());
+                if (!this.#isEnded)
+                    await sleeper.sleep(due - performance.now());
+            }
+        }
+        finally {
+            this.#sleepers.delete(sleeper);
+        }
+    }
+}
+//# sourceMappingURL=event-streams.js.map

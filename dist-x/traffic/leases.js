@@ -1,0 +1,50 @@
+import { StartRefused } from '../platform/start-refused.js';
+import { Sleeper } from '../platform/timing.js';
+/** Longest wait of a start for its first lease, which Redis has within a round trip or two. */
+const FIRST_LEASE_MS = 10_000;
+const LOOK_MS = 10;
+/**
+ * Age of each gateway's youngest lease in milliseconds, by instance. A gateway renews it while it has calls, and the sweep refunds the
+ * calls of one whose lease has run out. Some hundred fields at most.
+ */
+export async function readLeaseAges(redis, keys) {
+    const shards = keys.lease.map(async (key, shard) => {
+        const store = redis.shard(shard);
+        const [time, fields] = await Promise.all([store.command('time', []), store.command('hgetall', [key])]);
+        return { time: time, fields: fields };
+    });
+    const ages = new Map();
+    // A shard whose node is away, or whose key is damaged, says nothing: the same gateways have leases in the others.
+    for (const result of await Promise.allSettled(shards)) {
+        if (result.status === 'rejected')
+            continue;
+        const { time, fields } = result.value;
+        const now = Number(time[0]) * 1_000 + Number(time[1]) / 1_000;
+        const pairs = Array.isArray(fields)
+            ? fields.flatMap((field, at) => (at % 2 === 0 ? [[field, fields[at + 1] ?? '']] : []))
+            : Object.entries(fields);
+        for (const [owner, renewed] of pairs) {
+            // A gateway has another name after each reconnection: the instance, a dot and a number.
+            const [instance = owner] = owner.split('.');
+            const age = Math.max(0, Math.round(now - Number(renewed)));
+            if (Number.isFinite(age))
+                ages.set(instance, Math.min(age, ages.get(instance) ?? age));
+        }
+    }
+    return ages;
+}
+/**
+ * Resolves once `readLeaseAges` shows this gateway.
+ *
+ * @throws StartRefused when Redis has no lease of it after FIRST_LEASE_MS
+ */
+export async function untilLeased(...[redis, keys, instance]) {
+    const startedAt = performance.now();
+    const pause = new Sleeper();
+    while (!(await readLeaseAges(redis, keys)).has(instance)) {
+        if (performance.now() - startedAt > FIRST_LEASE_MS)
+            throw new StartRefused('redis takes no lease of this gateway');
+        await pause.sleep(LOOK_MS);
+    }
+}
+//# sourceMappingURL=leases.js.map

@@ -1,0 +1,89 @@
+import { performance } from 'node:perf_hooks';
+import { decodeReport } from './report.js';
+import { LOOKED_AT_MS, REPORT_EVERY_MS, REPORTING_KEY, reportKey } from './reporter.js';
+/** Channel of Postgres on which all processes hear that somebody looks. The message is empty. */
+export const LOOKS = 'tollgate_looks';
+/** Interval at which the processes are told that somebody still looks: a lost message must not silence them. */
+const TELL_EVERY_MS = LOOKED_AT_MS / 3;
+/** Readings that begin within this time share one, so that many watchers cost Redis as much as one. */
+const SHARED_MS = 800;
+/** How long the first look waits for the other processes: to hear of it, and to write. */
+export const FIRST_REPORTS_MS = 400;
+/** The same, until the reports have a second to tell of. */
+export const FIRST_WINDOW_MS = 1_500;
+/**
+ * Looks at all processes, for anyone who asks this gateway.
+ *
+ *   look() ──NOTIFY──► every gateway and writer reports to Redis each second, for 10 s ──► read()
+ *
+ * Nothing is written anywhere while nobody looks.
+ *
+ * Tested by test/traffic/traffic.test.ts.
+ */
+export class Looks {
+    #sql;
+    #redis;
+    #reporter;
+    #toldAt = Number.NEGATIVE_INFINITY;
+    #readAt = Number.NEGATIVE_INFINITY;
+    #reading = Promise.resolve([]);
+    constructor(options) {
+        this.#sql = options.sql;
+        this.#redis = options.redis;
+        this.#reporter = options.reporter;
+    }
+    /**
+     * Says that somebody looks. Resolves when the processes have had this time to report, at once if somebody looked before.
+     *
+     * @param settledMs  FIRST_REPORTS_MS: all have reported; FIRST_WINDOW_MS: with what they did in the last second
+     */
+    async look(settledMs = 0) {
+        this.#reporter.looked();
+        const now = performance.now();
+        if (now - this.#toldAt >= TELL_EVERY_MS) {
+            this.#toldAt = now;
+            // Not awaited, and a failure is ignored: without Postgres each gateway still reports if it was asked itself.
+            this.#sql `SELECT pg_notify(${LOOKS}, '')`.catch(() => { });
+        }
+        const dueMs = (this.#reporter.since ?? now) + settledMs - now;
+        if (dueMs > 0)
+            await new Promise((resolve) => setTimeout(resolve, dueMs));
+    }
+    /** The latest report of every process that lives, in a steady order. Rejects when Redis is away. */
+    read() {
+        const now = performance.now();
+        // A reading from before all had reported is not shared.
+        const isSettled = this.#readAt >= (this.#reporter.since ?? now) + FIRST_REPORTS_MS;
+        if (isSettled && now - this.#readAt < SHARED_MS)
+            return this.#reading;
+        this.#readAt = now;
+        this.#reading = this.#read();
+        this.#reading.catch(() => {
+            this.#readAt = Number.NEGATIVE_INFINITY;
+        });
+        return this.#reading;
+    }
+    /** This process reports too, so an empty Redis has lost the reports, as when it was started again. Within a second all are back. */
+    async #read() {
+        const reports = await this.#readNow();
+        if (reports.length > 0)
+            return reports;
+        await new Promise((resolve) => setTimeout(resolve, REPORT_EVERY_MS + FIRST_REPORTS_MS));
+        return this.#readNow();
+    }
+    async #readNow() {
+        const instances = (await this.#redis.command('smembers', [REPORTING_KEY]));
+        if (instances.length === 0)
+            return [];
+        const texts = (await this.#redis.command('mget', instances.map(reportKey)));
+        const gone = instances.filter((_, at) => texts[at] === null);
+        if (gone.length > 0)
+            await this.#redis.command('srem', [REPORTING_KEY, ...gone]);
+        return texts
+            .flatMap((text) => (text === null ? [] : (decodeReport(text) ?? [])))
+            .sort((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1));
+    }
+}
+/** Gateways before writers, then by machine and number: a row must not jump from second to second. */
+const placeOf = ({ role, host, worker, startedAtMs, instance }) => `${role} ${host} ${String(worker ?? 0).padStart(4, '0')} ${startedAtMs} ${instance}`;
+//# sourceMappingURL=looks.js.map

@@ -1,0 +1,157 @@
+import { COLON, CR, FIELD_TEXT, LF, SEMICOLON, TOKEN } from './octets.js';
+/** Hex digits of a chunk's size. 13 digits stay below 2^53; a longer size is malformed. */
+const MAX_SIZE_DIGITS = 13;
+/**
+ * Maximum length of all chunk extensions of a body together; with more, the body is malformed. The gateway drops extensions, so
+ * without a bound a service could send them for ever, and the caller would see nothing of it.
+ */
+const MAX_EXTENSION_BYTES = 16_384;
+/**
+ * Decodes one chunked body, however its octets are split between reads. Extensions and trailers are checked and dropped.
+ *
+ * Tested by test/upstream/response-parser.test.ts and malformed-responses.test.ts.
+ */
+export class ChunkedBody {
+    /** What is wrong with the octets; '' while they are a valid chunked body. */
+    malformed = '';
+    #maxTrailerBytes;
+    #state = 'size';
+    /** Octets of chunk data still to come. */
+    #left = 0;
+    #digits = 0;
+    #extensionBytes = 0;
+    #trailerBytes = 0;
+    constructor(maxTrailerBytes) {
+        this.#maxTrailerBytes = maxTrailerBytes;
+    }
+    reset() {
+        this.malformed = '';
+        this.#state = 'size';
+        this.#left = 0;
+        this.#digits = 0;
+        this.#extensionBytes = 0;
+        this.#trailerBytes = 0;
+    }
+    get done() {
+        return this.#state === 'done';
+    }
+    /** How many octets of chunk data come next. The parser takes them from the input itself, and tells `took` how many it took. */
+    get dataLeft() {
+        return this.#state === 'data' ? this.#left : 0;
+    }
+    took(count) {
+        this.#left -= count;
+        if (this.#left === 0)
+            this.#state = 'dataCr';
+    }
+    /** Reads framing octets up to the next data, the end of the body, a fault, or the end of the input. */
+    readFraming(bytes, start, end) {
+        let at = start;
+        while (at < end && this.#state !== 'data' && this.#state !== 'done' && this.#state !== 'failed') {
+            this.#step(bytes[at++]);
+        }
+        return at;
+    }
+    #step(octet) {
+        switch (this.#state) {
+            case 'size':
+                this.#size(octet);
+                return;
+            case 'extension':
+                if (octet === CR)
+                    this.#state = 'sizeLf';
+                else if (FIELD_TEXT[octet] === 0)
+                    this.#fail('invalid character in a chunk extension');
+                else if (++this.#extensionBytes > MAX_EXTENSION_BYTES)
+                    this.#fail('chunk extensions too large');
+                return;
+            case 'sizeLf':
+                if (octet !== LF)
+                    this.#fail('chunk size not followed by CRLF');
+                else
+                    this.#state = this.#left > 0 ? 'data' : 'lineStart';
+                return;
+            case 'dataCr':
+                if (octet === CR)
+                    this.#state = 'dataLf';
+                else
+                    this.#fail('chunk data not followed by CRLF');
+                return;
+            case 'dataLf':
+                if (octet !== LF)
+                    this.#fail('chunk data not followed by CRLF');
+                this.#digits = 0;
+                if (octet === LF)
+                    this.#state = 'size';
+                return;
+            default:
+                this.#trailer(octet);
+        }
+    }
+    #size(octet) {
+        const value = hexValue(octet);
+        if (value >= 0) {
+            if (++this.#digits > MAX_SIZE_DIGITS)
+                this.#fail('chunk size too long');
+            else
+                this.#left = this.#left * 16 + value;
+        }
+        else if (this.#digits === 0) {
+            this.#fail('chunk size missing');
+        }
+        else if (octet === CR) {
+            this.#state = 'sizeLf';
+        }
+        else if (octet === SEMICOLON) {
+            this.#state = 'extension';
+        }
+        else {
+            this.#fail('invalid chunk size');
+        }
+    }
+    #trailer(octet) {
+        if (++this.#trailerBytes > this.#maxTrailerBytes) {
+            this.#fail('trailers too large');
+            return;
+        }
+        switch (this.#state) {
+            case 'lineStart':
+                if (octet === CR)
+                    this.#state = 'endLf';
+                else if (TOKEN[octet] === 1)
+                    this.#state = 'name';
+                else
+                    this.#fail('invalid trailer name');
+                return;
+            case 'name':
+                if (octet === COLON)
+                    this.#state = 'value';
+                else if (TOKEN[octet] === 0)
+                    this.#fail('invalid trailer name');
+                return;
+            case 'value':
+                if (octet === CR)
+                    this.#state = 'lineLf';
+                else if (FIELD_TEXT[octet] === 0)
+                    this.#fail('invalid character in a trailer');
+                return;
+            case 'lineLf':
+            case 'endLf':
+                if (octet !== LF)
+                    this.#fail('trailer not followed by CRLF');
+                else
+                    this.#state = this.#state === 'endLf' ? 'done' : 'lineStart';
+        }
+    }
+    #fail(reason) {
+        this.#state = 'failed';
+        this.malformed = reason;
+    }
+}
+function hexValue(octet) {
+    if (octet >= 0x30 && octet <= 0x39)
+        return octet - 0x30;
+    const lower = octet | 0x20;
+    return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1;
+}
+//# sourceMappingURL=chunked-body.js.map

@@ -1,0 +1,241 @@
+import { FairLine } from '../fair-line.js';
+import { Call } from './call.js';
+import { Connection } from './connection.js';
+import { Quota, shareOf } from './shares.js';
+/**
+ * The connections of all destinations with one `poolKey`: those of a listing to its origin, or all connections to an origin.
+ *
+ * A call takes the idle connection that was used last, so that the others stay unused and close. If none is idle, the call gets a
+ * new connection made for it; if that cannot be made, only this call fails.
+ *
+ *   three quarters of the connections    first come, first served
+ *   the last quarter                     accounts that have less than a quarter of all, and less than three times what is free
+ *   then, and for all others             a line, in which accounts take turns
+ *
+ * So one account cannot lock the others out, whether its calls are slow uploads, silent streams or calls for nothing. What it has
+ * when others come, it keeps: a call that was begun is not cut. For a quarter to be there when they come, it must be kept free
+ * before; and of what is free then, the second account leaves a quarter to the third, and so on (dynamic thresholds: Choudhury and
+ * Hahne, 1998). Until three quarters are taken, all of this costs a call one comparison of integers. The connections of the process
+ * are shared by the same rule: otherwise one account could take them all, by calls of many listings.
+ */
+export class Pool {
+    key;
+    origin;
+    #owner;
+    #connections = new Set();
+    #idle = [];
+    #quota;
+    /**
+     * Which account has how many connections, and which calls wait for one. Null while the pool is not nearly full, and has not been for
+     * a sweep: counting takes about 0.1 µs for each call, which all other calls are spared.
+     */
+    #line = null;
+    constructor(key, origin, owner) {
+        this.key = key;
+        this.origin = origin;
+        this.#owner = owner;
+        this.#quota = new Quota(owner.limits.maxConnections);
+    }
+    get isInUse() {
+        return this.#connections.size > 0 || this.waiting > 0;
+    }
+    get keepAliveMs() {
+        return this.#owner.limits.keepAliveMs;
+    }
+    get waiting() {
+        return this.#line?.size ?? 0;
+    }
+    isFullFor(account) {
+        return !this.#mayTake(account) && !this.#mayWait(account);
+    }
+    start(request, handler) {
+        const call = new Call(request, handler, this);
+        if (this.#owner.isClosing)
+            process.nextTick(failBusy, call, 'the gateway is shutting down');
+        else
+            this.#dispatch(call);
+        return call;
+    }
+    #dispatch(call) {
+        const { account } = call.request;
+        if (this.#mayTake(account) && this.#hasConnection()) {
+            this.#give(call);
+        }
+        else if (this.#mayWait(account)) {
+            call.waitingSinceTicks = this.#owner.tools.clock.ticks;
+            this.#counted().wait(account, call);
+        }
+        else {
+            // Fails in the next tick: the code that called `start` does not have the call object yet.
+            process.nextTick(failBusy, call, 'too many calls are waiting for a connection');
+            this.#checkEmpty();
+        }
+    }
+    cancel(call) {
+        const { reserved } = call;
+        if (reserved === null) {
+            if (this.#line?.remove(call.request.account, call))
+                this.#checkEmpty();
+            return;
+        }
+        // The connection is still being made. Another call will use it.
+        reserved.reserved = null;
+        call.reserved = null;
+        this.#leave(reserved);
+        this.#serve();
+    }
+    sweep() {
+        const line = this.#line;
+        if (line === null)
+            return;
+        const { tools, limits } = this.#owner;
+        for (;;) {
+            const { oldest } = line;
+            if (oldest === undefined || tools.clock.elapsedMs(oldest.waitingSinceTicks) < limits.maxWaitMs)
+                break;
+            line.remove(oldest.request.account, oldest);
+            failBusy(oldest, `no connection became free within ${limits.maxWaitMs} ms`);
+        }
+        // Another pool may have closed a connection, so that the process may have one more.
+        this.#serve();
+        if (line.size === 0 && this.#taken < this.#quota.nearlyFull)
+            this.#line = null;
+        this.#checkEmpty();
+    }
+    // The methods below are for connections.
+    connected(connection) {
+        const call = connection.reserved;
+        connection.reserved = null;
+        if (call !== null)
+            connection.attach(call);
+        else
+            this.release(connection);
+    }
+    connectFailed(connection, failure) {
+        const call = connection.reserved;
+        this.closed(connection);
+        call?.fail(failure);
+    }
+    release(connection) {
+        this.#leave(connection);
+        // This connection is not among the idle ones yet, and so still counts as taken.
+        const line = this.#line;
+        const next = line?.next(this.#quota.limitWith(this.#taken - 1), this.#mayTakeOfProcess);
+        if (next !== undefined) {
+            line?.served(next.request.account, next);
+            this.#take(connection, next);
+            connection.attach(next);
+        }
+        else if (this.#owner.isClosing) {
+            connection.close();
+        }
+        else {
+            this.#idle.push(connection);
+            this.#owner.becameIdle(connection);
+        }
+    }
+    closed(connection) {
+        this.#forget(connection);
+        this.#serve();
+        this.#checkEmpty();
+    }
+    replace(connection, call) {
+        this.#forget(connection);
+        this.#openFor(call);
+    }
+    /** Connections that are not idle: they carry a call, or are being made. */
+    get #taken() {
+        return this.#connections.size - this.#idle.length;
+    }
+    /** Whether the account may have one more connection, of the pool and of the process. */
+    #mayTake(account) {
+        const taken = this.#taken;
+        const ofPool = taken < this.#quota.nearlyFull || this.#counted().takenBy(account) < this.#quota.limitWith(taken);
+        return ofPool && this.#owner.mayTake(account);
+    }
+    #mayTakeOfProcess = (account) => this.#owner.mayTake(account);
+    /** Whether the account may have a place in line: for a connection of this pool, so there must be one. */
+    #mayWait(account) {
+        return this.#connections.size > 0 && this.#counted().hasRoomFor(account);
+    }
+    #counted() {
+        if (this.#line !== null)
+            return this.#line;
+        const { maxWaiting } = this.#owner.limits;
+        const line = new FairLine(maxWaiting, shareOf(maxWaiting));
+        for (const { account } of this.#connections)
+            if (account !== '')
+                line.took(account);
+        this.#line = line;
+        return line;
+    }
+    /** Gives connections to calls in line, as long as there are connections that they may have. */
+    #serve() {
+        const line = this.#line;
+        while (line !== null && line.size > 0 && this.#taken < this.#owner.limits.maxConnections) {
+            const next = line.next(this.#quota.limitWith(this.#taken), this.#mayTakeOfProcess);
+            // Asked last, because it may close an idle connection of another pool.
+            if (next === undefined || !this.#hasConnection())
+                return;
+            line.served(next.request.account, next);
+            this.#give(next);
+        }
+    }
+    /** Whether there is an idle connection, or the process may have one more. */
+    #hasConnection() {
+        return this.#idle.length > 0 || this.#owner.makeRoom();
+    }
+    /** Gives the call an idle connection, or has one made. */
+    #give(call) {
+        const idle = this.#idle.pop();
+        if (idle === undefined) {
+            this.#openFor(call);
+            return;
+        }
+        this.#owner.leftIdle(idle);
+        this.#take(idle, call);
+        idle.attach(call);
+    }
+    #openFor(call) {
+        const connection = new Connection(this, this.#owner.tools, this.#owner.limits.maxHeadBytes);
+        this.#connections.add(connection);
+        this.#take(connection, call);
+        connection.reserved = call;
+        call.reserved = connection;
+        this.#owner.opened(connection);
+        connection.start();
+    }
+    #take(connection, call) {
+        const { account } = call.request;
+        connection.account = account;
+        this.#line?.took(account);
+        this.#owner.took(account);
+    }
+    #leave(connection) {
+        const { account } = connection;
+        if (account === '')
+            return;
+        this.#line?.left(account);
+        this.#owner.left(account);
+        connection.account = '';
+    }
+    #forget(connection) {
+        this.#connections.delete(connection);
+        this.#leave(connection);
+        this.#owner.closed(connection);
+        const at = this.#idle.indexOf(connection);
+        if (at < 0)
+            return;
+        this.#idle.splice(at, 1);
+        this.#owner.leftIdle(connection);
+    }
+    #checkEmpty() {
+        if (!this.isInUse)
+            this.#owner.emptied(this);
+    }
+}
+function failBusy(call, message) {
+    if (call.state === 'waiting')
+        call.fail({ code: 'busy', message });
+}
+//# sourceMappingURL=pool.js.map

@@ -1,0 +1,45 @@
+import { assert } from '../assert.js';
+/** One account may always have this many connections, and places in line, however few a quarter would be. */
+const LEAST_SHARE = 8;
+/** What one account may have of `total` connections, or of as many places in line, while others need them. */
+export const shareOf = (total) => Math.min(total, Math.max(LEAST_SHARE, Math.floor(total / 4)));
+/**
+ * How many of `max` connections one account may have. Nobody is counted until three quarters are taken: so the rule costs most calls
+ * one comparison. From then on, an account may have a quarter of all, and three times as many as are free.
+ *
+ * Tested by test/upstream/shares.test.ts.
+ */
+export class Quota {
+    /** With this many connections taken, accounts count. */
+    nearlyFull;
+    #max;
+    #share;
+    constructor(max) {
+        this.#max = max;
+        this.#share = shareOf(max);
+        this.nearlyFull = Math.max(this.#share, max - Math.floor(max / 4));
+    }
+    /** While this many connections are taken, an account that has fewer than this may have one more. */
+    limitWith(taken) {
+        return taken < this.nearlyFull ? Number.POSITIVE_INFINITY : Math.min(this.#share, 3 * (this.#max - taken));
+    }
+}
+/** How many connections each account has. */
+export class Counts {
+    #counts = new Map();
+    of(account) {
+        return this.#counts.get(account) ?? 0;
+    }
+    add(account) {
+        this.#counts.set(account, this.of(account) + 1);
+    }
+    subtract(account) {
+        const left = this.of(account) - 1;
+        assert(left >= 0);
+        if (left === 0)
+            this.#counts.delete(account);
+        else
+            this.#counts.set(account, left);
+    }
+}
+//# sourceMappingURL=shares.js.map
