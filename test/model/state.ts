@@ -159,12 +159,22 @@ const known = new Map<string, object>();
 /** @returns the one object of this content */
 export function intern<T extends object | null>(part: T): T {
   if (part === null || numbers.has(part)) return part;
-  const key = JSON.stringify(part);
+  const key = textOf(part);
   const found = known.get(key);
   if (found !== undefined) return found as T;
   known.set(key, part);
   numbers.set(part, known.size);
   return part;
+}
+
+/** As `JSON.stringify`, without the names: the parts differ in how many values they have, and of which types. */
+function textOf(part: object): string {
+  let text = '';
+  for (const name in part) {
+    const value = (part as Readonly<Record<string, unknown>>)[name];
+    text += typeof value === 'object' && value !== null ? `(${textOf(value)}),` : `${value},`;
+  }
+  return text;
 }
 
 /** The number of an interned part. */

@@ -1,2 +1,0 @@
-export const systemClock = () => Date.now();
-//# sourceMappingURL=clock.js.map
