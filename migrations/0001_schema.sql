@@ -42,7 +42,7 @@ CREATE TABLE api_keys (
   secret_hash             text NOT NULL CHECK (length(secret_hash) = 64),
   previous_secret_hash    text CHECK (length(previous_secret_hash) = 64),
   previous_expires_at     timestamptz,
-  rate_limit              int NOT NULL DEFAULT 60 CHECK (rate_limit BETWEEN 1 AND 300),
+  rate_limit              int NOT NULL DEFAULT 60 CHECK (rate_limit BETWEEN 1 AND 1000000),
   status                  text NOT NULL DEFAULT 'active' CHECK (status IN ('active', 'revoked')),
   created_at              timestamptz NOT NULL DEFAULT now()
 );

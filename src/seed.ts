@@ -5,7 +5,8 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { lastCreditOf, type SeededBuyer, seedBuyers } from './accounts/seed-buyers.ts';
 import { ConfigError, loadConfig } from './config/config.ts';
-import { DEFAULT_RATE_LIMIT, MAX_RATE_LIMIT } from './keys/keys.ts';
+import { LARGEST_RATE_LIMIT } from './config/settings.ts';
+import { DEFAULT_RATE_LIMIT } from './keys/keys.ts';
 import { hydrateWalletScript } from './ledger/scripts.ts';
 import { createLog } from './observability/log.ts';
 import { readMigrations } from './platform/migrate.ts';
@@ -22,7 +23,7 @@ const USAGE = `npm run seed -- --buyers N --out FILE [--balance USD] [--rate-lim
   --buyers      number of accounts, each with one buyer key: 1 to 1000000
   --out         file to write, one line of JSON per key: {"key_id", "secret", "account_id"}; only you can read it
   --balance     USD credited to each account (default 10)
-  --rate-limit  requests per minute of each key: 1 to ${MAX_RATE_LIMIT} (default ${DEFAULT_RATE_LIMIT})`;
+  --rate-limit  requests per minute of each key: 1 to MAX_RATE_LIMIT (default ${DEFAULT_RATE_LIMIT})`;
 
 /** Buyers made in one step. It bounds the size of a transaction in Postgres and of a burst of commands to Redis. */
 const BATCH_BUYERS = 1_000;
@@ -53,11 +54,11 @@ function parseOptions(args: readonly string[]): Options {
   });
   const buyers = parseCount(values.buyers, MAX_BUYERS);
   const balanceMicros = parseUsd(values.balance);
-  const rateLimit = parseCount(values['rate-limit'], MAX_RATE_LIMIT);
+  const rateLimit = parseCount(values['rate-limit'], LARGEST_RATE_LIMIT);
   const faults: string[] = [];
   if (buyers === null) faults.push(`--buyers must be a whole number from 1 to ${MAX_BUYERS}`);
   if (balanceMicros === null) faults.push('--balance must be USD with at most 6 decimals, e.g. 2.5');
-  if (rateLimit === null) faults.push(`--rate-limit must be a whole number from 1 to ${MAX_RATE_LIMIT}`);
+  if (rateLimit === null) faults.push(`--rate-limit must be a whole number from 1 to ${LARGEST_RATE_LIMIT}`);
   if (values.out === undefined || values.out === '') faults.push('--out must name a file');
   // The journal gets one cash entry for all credits of a step, and no entry may exceed MAX_AMOUNT_MICROS.
   if ((balanceMicros ?? 0) * BATCH_BUYERS > MAX_AMOUNT_MICROS) {
@@ -111,6 +112,9 @@ async function main(): Promise<void> {
   const startedAt = performance.now();
   const options = parseOptions(process.argv.slice(2));
   const config = loadConfig(process.env);
+  if (options.rateLimit > config.maxRateLimit) {
+    throw new UsageError(`--rate-limit must be at most MAX_RATE_LIMIT, which is ${config.maxRateLimit}`);
+  }
   const migrations = readMigrations(fileURLToPath(new URL('./migrations', import.meta.url)));
   const stores = await openStores(config, { name: 'seed', maxConnections: 2, migrations, log: createLog('error', {}) });
   try {

@@ -31,6 +31,7 @@ export type Config = {
   readonly maxRequestBodyBytes: number;
   readonly idleBodySeconds: number;
   readonly anonymousRateLimit: number;
+  readonly maxRateLimit: number;
   readonly maxListingsPerAccount: number;
   readonly maxAccountsPerAddress: number;
   readonly trustedProxyHops: number;
@@ -139,6 +140,7 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
     maxRequestBodyBytes: number('MAX_REQUEST_BODY_BYTES'),
     idleBodySeconds: number('IDLE_BODY_SECONDS'),
     anonymousRateLimit: number('ANONYMOUS_RATE_LIMIT'),
+    maxRateLimit: number('MAX_RATE_LIMIT'),
     maxListingsPerAccount: number('MAX_LISTINGS_PER_ACCOUNT'),
     maxAccountsPerAddress: number('MAX_ACCOUNTS_PER_ADDRESS'),
     trustedProxyHops: number('TRUSTED_PROXY_HOPS'),

@@ -1,5 +1,8 @@
 import { DRAIN_SECONDS } from '../shared.mjs';
 
+/** The largest rate limit that MAX_RATE_LIMIT, and the database, may have. */
+export const LARGEST_RATE_LIMIT = 1_000_000;
+
 /**
  * All settings: the JSON Schema of each environment variable. Names carry their unit. A test compares the table in
  * docs/operating.md with these defaults and descriptions. A constant that no operator needs to change is not here, but beside the
@@ -108,6 +111,15 @@ export const SETTINGS = {
     maximum: 1_000_000,
     default: 60,
     description: 'requests per minute that one address may make without a key',
+  },
+  MAX_RATE_LIMIT: {
+    type: 'integer',
+    // New keys have DEFAULT_RATE_LIMIT.
+    minimum: 60,
+    maximum: LARGEST_RATE_LIMIT,
+    default: 300,
+    description:
+      'maximum requests per minute that an admin may allow a key. A key that had more has this much once a gateway loads it again; the same for all gateways',
   },
   MAX_LISTINGS_PER_ACCOUNT: {
     type: 'integer',

@@ -26,8 +26,12 @@ type RecordRow = Omit<KeyRecord, 'secretDigest' | 'previousSecretDigest' | 'prev
   readonly previousExpiresAt: Date | null;
 };
 
-/** The records of these keys for `KeyCache`; the result lacks unknown ids. */
-export async function selectKeyRecords(sql: Sql, keyIds: readonly string[]): Promise<KeyRecord[]> {
+/** The records of these keys for `KeyCache`; the result lacks unknown ids. No limit in them is above `maxRateLimit`. */
+export async function selectKeyRecords(
+  sql: Sql,
+  keyIds: readonly string[],
+  maxRateLimit: number,
+): Promise<KeyRecord[]> {
   const rows = await sql<RecordRow[]>`
     SELECT k.key_id AS "keyId", k.account_id AS "accountId", a.owner_id AS "ownerId", k.role,
            k.secret_hash AS "secretHash", k.previous_secret_hash AS "previousSecretHash",
@@ -44,7 +48,7 @@ export async function selectKeyRecords(sql: Sql, keyIds: readonly string[]): Pro
     secretDigest: digestOfHash(row.secretHash),
     previousSecretDigest: row.previousSecretHash === null ? null : digestOfHash(row.previousSecretHash),
     previousExpiresAtMs: row.previousExpiresAt?.getTime() ?? 0,
-    rateLimit: row.rateLimit,
+    rateLimit: Math.min(row.rateLimit, maxRateLimit),
     status: shared(row.status),
     accountStatus: shared(row.accountStatus),
     buyer: null,
@@ -178,7 +182,7 @@ export function updateAllToRevoked(tx: Tx, accountId: string): Promise<KeyState[
     RETURNING key_id AS "keyId", account_id AS "accountId", rate_limit AS "limit", status`;
 }
 
-/** @param rateLimit requests per minute, 1–300 @returns the limit that it replaces; undefined when there is no such key */
+/** @param rateLimit requests per minute @returns the limit that it replaces; undefined when there is no such key */
 export async function updateRateLimit(tx: Tx, keyId: string, rateLimit: number): Promise<number | undefined> {
   const rows = await tx<{ before: number }[]>`
     UPDATE api_keys k SET rate_limit = ${rateLimit}
@@ -189,7 +193,7 @@ export async function updateRateLimit(tx: Tx, keyId: string, rateLimit: number):
   return rows[0]?.before;
 }
 
-/** The state of a key that Redis must have. */
+/** The state of a key that Redis must have. As stored, `limit` may be above MAX_RATE_LIMIT: KeyStates and Hydrator cut it. */
 export type KeyState = {
   readonly keyId: string;
   readonly accountId: string;

@@ -19,9 +19,8 @@ import {
   updateToRevoked,
 } from './keys-sql.ts';
 
-/** Requests per minute of a new key, and the maximum that an admin may set (docs/api.md, 'Keys'). */
+/** Requests per minute of a new key (docs/api.md, 'Keys'). */
 export const DEFAULT_RATE_LIMIT = 60;
-export const MAX_RATE_LIMIT = 300;
 /** How long the replaced secret stays valid after a rotation, in seconds: the default, and the maximum a caller may ask for. */
 export const DEFAULT_OVERLAP_SECONDS = 3_600;
 export const MAX_OVERLAP_SECONDS = 86_400;
@@ -42,6 +41,8 @@ export type KeyStateStore = {
 type KeysOptions = {
   readonly sql: Sql;
   readonly state: KeyStateStore;
+  /** MAX_RATE_LIMIT. */
+  readonly maxRateLimit: number;
   /** This gateway's own cache. It is told directly, without waiting for the message that tells the other gateways. */
   readonly cache: { invalidate(keyId: string): void };
 };
@@ -68,11 +69,13 @@ export type Alongside<Subject> = (tx: Tx, subject: Subject) => Promise<void>;
 export class Keys {
   readonly #sql: Sql;
   readonly #state: KeyStateStore;
+  readonly #maxRateLimit: number;
   readonly #cache: { invalidate(keyId: string): void };
 
   constructor(options: KeysOptions) {
     this.#sql = options.sql;
     this.#state = options.state;
+    this.#maxRateLimit = options.maxRateLimit;
     this.#cache = options.cache;
   }
 
@@ -124,12 +127,18 @@ export class Keys {
   }
 
   /** Keys of an account, newest first, including revoked ones. `after` is the last key id of the previous page, or null. */
-  list(accountId: string, after: string | null, limit: number): Promise<KeyRow[]> {
-    return selectKeysOfAccount(this.#sql, accountId, after, limit);
+  async list(accountId: string, after: string | null, limit: number): Promise<KeyRow[]> {
+    return (await selectKeysOfAccount(this.#sql, accountId, after, limit)).map((key) => this.capped(key));
   }
 
-  find(keyId: string): Promise<KeyRow | null> {
-    return selectKey(this.#sql, keyId);
+  async find(keyId: string): Promise<KeyRow | null> {
+    const key = await selectKey(this.#sql, keyId);
+    return key === null ? null : this.capped(key);
+  }
+
+  /** The key with the limit that counts for it: no stored one counts beyond `maxRateLimit`. */
+  capped(key: KeyRow): KeyRow {
+    return { ...key, rate_limit: Math.min(key.rate_limit, this.#maxRateLimit) };
   }
 
   /**
@@ -164,7 +173,7 @@ export class Keys {
   }
 
   /**
-   * @param rateLimit requests per minute, 1–300
+   * @param rateLimit requests per minute, 1 to `maxRateLimit`
    * @param also is told the limit that this one replaces
    * @throws as `revoke` does
    */

@@ -86,6 +86,7 @@ export function gatewayRoutes(parts: RouteParts): Route[] {
       readActivity: (keyId) => selectKeyActivity(sql, keyId),
       adminBootstrapToken: config.adminBootstrapToken,
       maxAccountsPerAddress: config.maxAccountsPerAddress,
+      maxRateLimit: config.maxRateLimit,
     }),
     ...discoverRoutes({ catalog, discovery, operations, watch, stats }),
     ...servicesRoutes({

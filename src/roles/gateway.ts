@@ -121,7 +121,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const { sql, redis, keys: redisKeys, installation } = stores;
   const instance = newInstanceId();
 
-  const hydrator = new Hydrator({ databaseUrl: config.databaseUrl, installation, sql, redis, keys: redisKeys, log });
+  const { databaseUrl, maxRateLimit } = config;
+  const hydrator = new Hydrator({ databaseUrl, installation, sql, redis, keys: redisKeys, maxRateLimit, log });
   const { admission, replicaDemand, nodes, closeBatches } = await openAdmission({
     config,
     stores,
@@ -140,7 +141,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     throw error;
   }
   const backlog = new Backlog({ redis, keys: redisKeys, maxEvents: config.maxBacklogEvents });
-  const keyCache = new KeyCache({ fetchKeys: (ids) => selectKeyRecords(sql, ids) });
+  const keyCache = new KeyCache({ fetchKeys: (ids) => selectKeyRecords(sql, ids, maxRateLimit) });
   const catalog = new Catalog({ sql, log });
   const { upstreamMaxConnections, upstreamMaxTotalConnections } = config;
   // Its index grows while Postgres is asked for the next page. It is waited for below, because under the load of calls it would grow
@@ -177,8 +178,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   qualities.start();
   await discovery.current();
 
-  const keyStates = new KeyStates({ redis, keys: redisKeys });
-  const keys = new Keys({ sql, state: keyStates, cache: keyCache });
+  const keyStates = new KeyStates({ redis, keys: redisKeys, maxRateLimit });
+  const keys = new Keys({ sql, state: keyStates, cache: keyCache, maxRateLimit });
 
   const restorer = new StateRestorer({ publish: (keyId) => keys.restoreState(keyId), log });
   const gate = new Gate({

@@ -7,13 +7,7 @@ import type { Opener } from '../keys/account-openings.ts';
 import { type KeyRecord, keyOf, ROLES, roleCovers } from '../keys/caller.ts';
 import { equalConstantTime, hashSecret, isKeyId } from '../keys/credentials.ts';
 import { type CreatedKey, KEY, KEY_ID, type KeyRow, LISTED_KEY, NEW_KEY, OWN_KEY } from '../keys/key-fields.ts';
-import {
-  type Alongside,
-  DEFAULT_OVERLAP_SECONDS,
-  type Keys,
-  MAX_OVERLAP_SECONDS,
-  MAX_RATE_LIMIT,
-} from '../keys/keys.ts';
+import { type Alongside, DEFAULT_OVERLAP_SECONDS, type Keys, MAX_OVERLAP_SECONDS } from '../keys/keys.ts';
 import { CACHE_CONTROL } from '../openapi/headers.ts';
 import { EXAMPLE, json, list, orNull, record, TEXT } from '../openapi/schemas.ts';
 import { AddressPolicy } from '../upstream/index.ts';
@@ -30,6 +24,8 @@ type KeysRoutesDeps = {
   readonly adminBootstrapToken: string | null;
   /** Accounts that one public address may open in a day; 0: any number. */
   readonly maxAccountsPerAddress: number;
+  /** MAX_RATE_LIMIT. */
+  readonly maxRateLimit: number;
 };
 
 const DEFAULT_LIMIT = 100;
@@ -87,16 +83,18 @@ const ROTATE_BODY = {
   },
 } as const;
 
-const PATCH_BODY = {
-  title: 'KeyChange',
-  examples: [{ rate_limit: 120 }],
-  type: 'object',
-  additionalProperties: false,
-  required: ['rate_limit'],
-  properties: {
-    rate_limit: { type: 'integer', minimum: 1, maximum: MAX_RATE_LIMIT, description: 'Requests per minute' },
-  },
-} as const;
+const patchBody = (maxRateLimit: number) =>
+  ({
+    title: 'KeyChange',
+    examples: [{ rate_limit: 120 }],
+    type: 'object',
+    additionalProperties: false,
+    required: ['rate_limit'],
+    properties: {
+      rate_limit: { type: 'integer', minimum: 1, maximum: maxRateLimit, description: 'Requests per minute' },
+    },
+  }) as const;
+type PatchBody = FromSchema<ReturnType<typeof patchBody>>;
 
 export const KEYS = json(
   'One page of keys',
@@ -217,7 +215,7 @@ export function keysRoutes(deps: KeysRoutesDeps): Route[] {
       path: '/api/v1/keys/:key_id',
       summary: 'Set the rate limit of any key, in requests per minute',
       access: ['admin'],
-      body: PATCH_BODY,
+      body: patchBody(deps.maxRateLimit),
       params: KEY_PARAM,
       responses: {
         200: json('The key as it is now', record('Key', LISTED_KEY.schemas), {
@@ -226,7 +224,7 @@ export function keysRoutes(deps: KeysRoutesDeps): Route[] {
         }),
       },
       errors: ['not_found'],
-      handle: async (request: ApiRequest<FromSchema<typeof PATCH_BODY>>) => {
+      handle: async (request: ApiRequest<PatchBody>) => {
         const key = await manageableKey(keys, request);
         const rateLimit = request.body.rate_limit;
         await keys.setRateLimit(key.key_id, rateLimit, (tx, before) =>

@@ -16,6 +16,7 @@ describe('seeded buyers', () => {
     const records = await selectKeyRecords(
       sql,
       buyers.map(({ keyId }) => keyId),
+      300,
     );
     expect(records).toHaveLength(50);
     for (const { keyId, accountId, secret } of buyers) {

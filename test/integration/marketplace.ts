@@ -80,7 +80,7 @@ export class Marketplace extends MarketClient {
   readonly #metrics: Metrics;
   #writer: Writer | null;
   readonly #startWriter: () => Promise<Writer>;
-  readonly #startGateway: () => Promise<Gateway>;
+  readonly #startGateway: (settings: Partial<Config>) => Promise<Gateway>;
   readonly #cleanUp: () => Promise<void>;
   #gatewayStopped: ReturnType<Gateway['stop']> | null = null;
 
@@ -90,7 +90,7 @@ export class Marketplace extends MarketClient {
       metrics: Metrics;
       writer: Writer | null;
       startWriter: () => Promise<Writer>;
-      startGateway: () => Promise<Gateway>;
+      startGateway: (settings: Partial<Config>) => Promise<Gateway>;
       stores: Stores;
       redis: TestRedis;
       log: MemoryLog;
@@ -146,9 +146,9 @@ export class Marketplace extends MarketClient {
     const metrics = new Metrics();
     const begin = (): Promise<Writer> => startWriter({ config, stores, metrics: new Metrics(), log, health });
     const writer = withWriter ? await begin() : null;
-    const another = (its: Metrics): Promise<Gateway> =>
+    const another = (its: Metrics, settings: Partial<Config> = {}): Promise<Gateway> =>
       startGateway({
-        config,
+        config: { ...config, ...settings },
         stores,
         uws: loadUws(process.env),
         metrics: its,
@@ -168,7 +168,7 @@ export class Marketplace extends MarketClient {
       metrics,
       writer,
       startWriter: begin,
-      startGateway: () => another(new Metrics()),
+      startGateway: (settings) => another(new Metrics(), settings),
       stores,
       redis,
       log,
@@ -183,9 +183,9 @@ export class Marketplace extends MarketClient {
     return this.#gatewayStopped;
   }
 
-  /** Starts a second gateway on the same stores, with its own caches. */
-  async anotherGateway(): Promise<{ baseUrl: string; stop(): Promise<unknown> }> {
-    const { port, stop } = await this.#startGateway();
+  /** Starts a second gateway on the same stores, with its own caches. @param settings  those in which it differs */
+  async anotherGateway(settings: Partial<Config> = {}): Promise<{ baseUrl: string; stop(): Promise<unknown> }> {
+    const { port, stop } = await this.#startGateway(settings);
     return { baseUrl: `http://127.0.0.1:${port}`, stop };
   }
 

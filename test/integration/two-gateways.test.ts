@@ -218,3 +218,26 @@ describe('a change made on one gateway applies on another', () => {
     expect(await market.books()).toMatchObject({ drifting: [], total: '0', negative: 0 });
   });
 });
+
+it('a gateway with a lower MAX_RATE_LIMIT caps keys that were allowed more, loaded or not, and shows what counts', async () => {
+  const { redis, keys } = market.stores;
+  const lower = await market.anotherGateway({ maxRateLimit: 100 });
+  const ask = (key: Key): Promise<Response> =>
+    fetch(`${lower.baseUrl}/api/v1/keys/me`, { headers: { Authorization: authorization(key) } });
+  const limitOf = async (key: Key): Promise<string | null> => (await ask(key)).headers.get('x-ratelimit-limit');
+  try {
+    const [loaded, unloaded] = [await market.buyer(0), await market.buyer(0)];
+    const stored = await market.json<{ rate_limit: number }>('/api/v1/keys/me', { key: loaded });
+    expect(stored.rate_limit).toBe(300);
+    await until(async () => (await limitOf(loaded)) === '100', A_SECOND_MS);
+    expect(await (await ask(loaded)).json()).toMatchObject({ rate_limit: 100 });
+    await redis.command('del', [keys.key(keys.shardOf(unloaded.account_id), unloaded.key_id)]);
+    expect(await limitOf(unloaded)).toBe('100');
+    const all = await fetch(`${lower.baseUrl}/api/v1/admin/keys?account_id=${loaded.account_id}`, {
+      headers: { Authorization: authorization(market.admin) },
+    });
+    expect(await all.json()).toMatchObject({ keys: [{ rate_limit: 100 }] });
+  } finally {
+    await lower.stop();
+  }
+});

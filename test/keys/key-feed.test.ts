@@ -10,8 +10,13 @@ import { startTestPostgres } from '../support/stores.ts';
 
 /** The cache of one gateway, fed by Postgres, and the `Keys` of another gateway that changes keys. */
 function gateway(sql: Sql): { cache: KeyCache; elsewhere: Keys } {
-  const cache = new KeyCache({ fetchKeys: (keyIds) => selectKeyRecords(sql, keyIds), refreshPauseMs: 50 });
-  const elsewhere = new Keys({ sql, state: { put: async () => {} }, cache: { invalidate: () => {} } });
+  const cache = new KeyCache({ fetchKeys: (keyIds) => selectKeyRecords(sql, keyIds, 300), refreshPauseMs: 50 });
+  const elsewhere = new Keys({
+    sql,
+    state: { put: async () => {} },
+    maxRateLimit: 300,
+    cache: { invalidate: () => {} },
+  });
   return { cache, elsewhere };
 }
 

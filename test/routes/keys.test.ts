@@ -30,7 +30,7 @@ beforeEach(async () => {
       redis.puts.push([keyId, accountId, { limit, status }]);
     },
   };
-  keys = new Keys({ sql, state, cache: { invalidate: (keyId) => invalidated.push(keyId) } });
+  keys = new Keys({ sql, state, maxRateLimit: 300, cache: { invalidate: (keyId) => invalidated.push(keyId) } });
 });
 
 const routes = (adminBootstrapToken: string | null = null): Route[] =>
@@ -39,10 +39,11 @@ const routes = (adminBootstrapToken: string | null = null): Route[] =>
     readActivity: (keyId) => selectKeyActivity(sql, keyId),
     adminBootstrapToken,
     maxAccountsPerAddress: 3,
+    maxRateLimit: 300,
   });
 
 async function recordOf(keyId: string): Promise<KeyRecord> {
-  const [record] = await selectKeyRecords(sql, [keyId]);
+  const [record] = await selectKeyRecords(sql, [keyId], 300);
   if (record === undefined) throw new Error(`no key ${keyId}`);
   return record;
 }
@@ -79,8 +80,12 @@ describe('POST /keys without a key', () => {
 
   it('refuses an address that has opened as many accounts today as it may, counted exactly over all gateways', async () => {
     // Two gateways on one database.
-    const another = new Keys({ sql, state: { put: async () => {} }, cache: { invalidate() {} } });
-    const options = { readActivity: (keyId: string) => selectKeyActivity(sql, keyId), adminBootstrapToken: null };
+    const another = new Keys({ sql, state: { put: async () => {} }, maxRateLimit: 300, cache: { invalidate() {} } });
+    const options = {
+      readActivity: (keyId: string) => selectKeyActivity(sql, keyId),
+      adminBootstrapToken: null,
+      maxRateLimit: 300,
+    };
     const gateways = [keys, another].map((its) => keysRoutes({ ...options, keys: its, maxAccountsPerAddress: 3 }));
     const open = (address: string, gateway = 0) =>
       send(gateways[gateway] as Route[], 'POST /keys', { address, body: { owner_id: 'x', role: 'buyer' } });

@@ -38,6 +38,7 @@ beforeAll(async () => {
   const keys = new Keys({
     sql,
     state: { put: () => Promise.reject(new Error('no key is changed')) },
+    maxRateLimit: 300,
     cache: { invalidate: () => {} },
   });
   const operations = new OperationsReader(sql);
@@ -71,6 +72,7 @@ beforeAll(async () => {
       readActivity: () => Promise.reject(new Error('no activity is asked for')),
       adminBootstrapToken: null,
       maxAccountsPerAddress: 0,
+      maxRateLimit: 300,
     }),
   ];
   by = await addAccount(sql, 'admin');

@@ -364,7 +364,7 @@ describe('the sign-in page', () => {
       await page.getByRole('link', { name: 'Keys' }).click();
       await page.getByRole('button', { name: `Limit of ${keyId}` }).click();
       await page.getByLabel('Requests a minute').fill('0');
-      await page.getByText('A whole number from 1 to 300.').waitFor();
+      await page.getByText('A whole number of at least 1.').waitFor();
       await page.getByLabel('Requests a minute').fill('120');
       await page.getByRole('button', { name: 'Set limit' }).click();
       await page

@@ -68,6 +68,8 @@ type HydratorOptions = {
   readonly sql: Sql;
   readonly redis: RedisStore;
   readonly keys: RedisKeys;
+  /** MAX_RATE_LIMIT, of a process that loads keys. */
+  readonly maxRateLimit?: number;
   readonly log: { info(fields: object, message: string): void };
 };
 
@@ -180,10 +182,10 @@ export class Hydrator {
   }
 
   async #putKey({ keyId, limit, status }: KeyRow, accountId: string): Promise<void> {
-    const { redis, keys } = this.#options;
+    const { redis, keys, maxRateLimit = limit } = this.#options;
     const name = keys.key(keys.shardOf(accountId), keyId);
     // The script sets only absent fields: if Redis got a change after the SELECT, that is newer than what was read here.
-    await redis.script(loadKeyScript, 1, [name, String(limit), status]);
+    await redis.script(loadKeyScript, 1, [name, String(Math.min(limit, maxRateLimit)), status]);
   }
 
   /** Loads the wallets of all shards that no writer has locked for a flush now. @returns which were loaded */

@@ -2,12 +2,19 @@ import type { RedisStore } from '../../platform/redis.ts';
 import type { RedisKeys } from '../../platform/redis-keys.ts';
 import { putKeyScript } from '../scripts.ts';
 
+type KeyStatesOptions = {
+  readonly redis: RedisStore;
+  readonly keys: RedisKeys;
+  /** MAX_RATE_LIMIT. */
+  readonly maxRateLimit: number;
+};
+
 /** Writes a key's limit and status to Redis, where batch.lua reads them for each call. So a change applies to the next call. */
 export class KeyStates {
-  readonly #stores: { readonly redis: RedisStore; readonly keys: RedisKeys };
+  readonly #options: KeyStatesOptions;
 
-  constructor(stores: { readonly redis: RedisStore; readonly keys: RedisKeys }) {
-    this.#stores = stores;
+  constructor(options: KeyStatesOptions) {
+    this.#options = options;
   }
 
   /** Sets limit and status in one step. Rejects when Redis cannot be reached. */
@@ -16,8 +23,8 @@ export class KeyStates {
     accountId: string,
     state: { limit: number; status: 'active' | 'suspended' | 'revoked' },
   ): Promise<void> {
-    const { redis, keys } = this.#stores;
+    const { redis, keys, maxRateLimit } = this.#options;
     const name = keys.key(keys.shardOf(accountId), keyId);
-    await redis.script(putKeyScript, 1, [name, String(state.limit), state.status]);
+    await redis.script(putKeyScript, 1, [name, String(Math.min(state.limit, maxRateLimit)), state.status]);
   }
 }

@@ -39,7 +39,7 @@ describe('a key state', () => {
   it('applies to the very next call', async () => {
     const { store } = ledger;
     const scene = await openScene(store, 5_000, 60);
-    const states = new KeyStates({ redis: store.redis, keys: store.keys });
+    const states = new KeyStates({ redis: store.redis, keys: store.keys, maxRateLimit: 300 });
     await states.put(scene.keyId, scene.accountId, { limit: 7, status: 'active' });
     expect(await take(store, scene)).toMatchObject({ outcome: 'taken', rate: { limit: 7 } });
     await states.put(scene.keyId, scene.accountId, { limit: 7, status: 'revoked' });
