@@ -11,6 +11,9 @@ import { TcpProxy } from '../support/tcp-proxy.ts';
 import { until } from '../support/wait.ts';
 import { COMPLETED, listener, newScene, openScene, REFUNDED, request, type Scene } from './calls.ts';
 
+/** Long: a stall of a busy machine is no lost reply. */
+const PATIENT_MS = 10_000;
+/** For tests that lose replies. */
 const COMMAND_TIMEOUT_MS = 300;
 
 let store: Store;
@@ -23,21 +26,35 @@ let load: (accountId: string) => Promise<void>;
 beforeEach(async () => {
   store = await Store.open();
   proxy = await TcpProxy.open(store.server.port);
-  batches = batchesOf(proxy.through(store.server.url), COMMAND_TIMEOUT_MS);
-  await batches.connect();
   loads = [];
   load = () => Promise.resolve();
+  await open(PATIENT_MS);
+});
+afterEach(async () => {
+  await close();
+  await proxy.close();
+  await store.close();
+});
+
+async function open(commandTimeoutMs: number): Promise<void> {
+  batches = batchesOf(proxy.through(store.server.url), commandTimeoutMs);
+  await batches.connect();
   admission = newAdmission();
   admission.start();
   // Redis has the script and the lease by now, so the next command that the proxy swallows is that of the test.
   await take(await openScene(store, 0));
-});
-afterEach(async () => {
+}
+
+async function close(): Promise<void> {
   await admission.drain(0);
   await batches.close();
-  await proxy.close();
-  await store.close();
-});
+}
+
+/** From now on a reply that does not come is lost soon. */
+async function becomeImpatient(): Promise<void> {
+  await close();
+  await open(COMMAND_TIMEOUT_MS);
+}
 
 function newAdmission(): Admission {
   const loader: StateLoader = {
@@ -119,13 +136,15 @@ describe('draining', () => {
 });
 
 describe('when the reply to an admission is lost', () => {
+  beforeEach(becomeImpatient);
+
   it('because Redis hangs, the caller gets 503 within the command timeout, and in the end nothing is charged', async () => {
     const scene = await openScene(store, 5_000);
     const call = request(scene, 2_000);
     store.server.pause();
     const startedAt = performance.now();
     const result = await admit(call);
-    expect(performance.now() - startedAt).toBeLessThan(COMMAND_TIMEOUT_MS + 700);
+    expect(performance.now() - startedAt).toBeLessThan(COMMAND_TIMEOUT_MS + 2_000);
     expect(result.outcome).toBe('unavailable');
     store.server.resume();
     // Redis carries out the admission now, or it finds the tombstone: either way the cancellation wins.
@@ -179,11 +198,11 @@ describe('when the reply to an admission is lost', () => {
     await until(async () => (await store.balance(scene.accountId)) === 3_000);
     proxy.refuse();
     expect((await result).outcome).toBe('unavailable');
-    // Redis is known to be away: the call is refused at once, without waiting for a timeout.
+    // Redis is known to be away: both are refused at once, without waiting for a timeout.
     const startedAt = performance.now();
     expect((await admit(request(scene, 1))).outcome).toBe('unavailable');
     expect((await take(scene)).outcome).toBe('unavailable');
-    expect(performance.now() - startedAt).toBeLessThan(50);
+    expect(performance.now() - startedAt).toBeLessThan(COMMAND_TIMEOUT_MS);
     expect(admission.unsettled).toBe(1);
     proxy.set('pass');
     await nothingHappened(scene, 5_000);
@@ -215,6 +234,7 @@ describe('a settlement', () => {
   });
 
   it('is sent again until Redis has confirmed it, and counts once', async () => {
+    await becomeImpatient();
     const scene = await openScene(store, 5_000);
     const [charged, refunded] = [request(scene, 2_000), request(scene, 1_000)];
     const owners = [await admitted(charged), await admitted(refunded)] as const;
@@ -301,6 +321,7 @@ describe('a Redis that comes back older than what the gateway was told', () => {
   });
 
   it('does not keep the hold of a call whose cancellation it has forgotten either, after one restart or two', async () => {
+    await becomeImpatient();
     const scene = await openScene(store, 10_000);
     const [cancelled, ended] = [request(scene, 700), request(scene, 40)];
     proxy.set('swallow replies');
@@ -396,16 +417,17 @@ describe('more commands than a turn can send', () => {
       loader: { loadKey: () => Promise.resolve(), loadWallet: () => Promise.resolve() },
     });
     const outcomes = new Map<string, number>();
+    // Two requests a minute: none is refilled while a busy machine carries them out.
     // All of this happens in one turn of the loop, and nothing is sent before the turn ends.
     for (let i = 0; i < 32_768 + 10; i++) {
-      many.takeForAddress('192.0.2.1', 60, ({ outcome }) => outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1));
+      many.takeForAddress('192.0.2.1', 2, ({ outcome }) => outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1));
     }
     expect(outcomes).toEqual(new Map([['unavailable', 10]]));
     expect(await many.drain(10_000)).toBe(0);
     expect(outcomes).toEqual(
       new Map([
-        ['taken', 60],
-        ['rate_limited', 32_708],
+        ['taken', 2],
+        ['rate_limited', 32_766],
         ['unavailable', 10],
       ]),
     );

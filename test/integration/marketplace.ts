@@ -136,6 +136,8 @@ export class Marketplace extends MarketClient {
       // Most tests have seen the end of their calls. With a second to drain, each gateway would wait for it: connections of fetch stay open.
       DRAIN_SECONDS: '0',
       PRICE_NOTICE_SECONDS: '0',
+      // A stall of a busy machine is no Redis that is away.
+      REDIS_COMMAND_TIMEOUT_MS: '5000',
       WEB: 'off',
       ...settings,
     });

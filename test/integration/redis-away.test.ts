@@ -6,14 +6,15 @@ import { RawCaller, type RawResponse, requestText } from './raw-caller.ts';
 import { PRICE, Scene } from './scene.ts';
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
-/** Bound for any single answer: the command timeout of 500 ms, 300 ms, and 1 s for a busy machine (stores-away.test.ts). */
-const BOUNDED_MS = 1_800;
+const COMMAND_TIMEOUT_MS = 500;
+/** Bound for any single answer: 300 ms more than the command timeout, and 1 s for a busy machine (stores-away.test.ts). */
+const BOUNDED_MS = COMMAND_TIMEOUT_MS + 1_300;
 
 let market: Marketplace;
 let scene: Scene;
 
 beforeEach(async () => {
-  market = await Marketplace.start();
+  market = await Marketplace.start({ REDIS_COMMAND_TIMEOUT_MS: String(COMMAND_TIMEOUT_MS) });
   scene = await Scene.open(
     market,
     async (peer) => {
@@ -126,9 +127,14 @@ describe.skipIf(oneRedis('stops it and starts it again'))('when Redis is gone', 
   it('calls get 503 at once and the gateway is not ready, until Redis is back', async () => {
     await market.redis.stop();
     await until(async () => (await statusOf('/readyz')) === 503);
-    const began = performance.now();
-    await refusedCalls(5);
-    expect(performance.now() - began).toBeLessThan(500);
+    const tookMs: number[] = [];
+    for (let round = 0; round < 3; round++) {
+      const began = performance.now();
+      await refusedCalls(5);
+      tookMs.push(performance.now() - began);
+    }
+    // A busy machine may be slow once. A wait for the command timeout would be in each round.
+    expect(Math.min(...tookMs)).toBeLessThan(COMMAND_TIMEOUT_MS);
     expect(await statusOf('/healthz')).toBe(200);
     await market.redis.restart();
     await until(async () => (await statusOf('/readyz')) === 200, 2_000);
@@ -138,7 +144,8 @@ describe.skipIf(oneRedis('stops it and starts it again'))('when Redis is gone', 
 
 describe.skipIf(oneRedis('stops it and starts it again'))('when Redis comes back with its data', () => {
   it('a call that ended meanwhile is settled exactly once', async () => {
-    const durable = await Marketplace.start({}, { durableRedis: true });
+    const settings = { REDIS_COMMAND_TIMEOUT_MS: String(COMMAND_TIMEOUT_MS) };
+    const durable = await Marketplace.start(settings, { durableRedis: true });
     const [paid, failed] = [await Scene.open(durable), await Scene.open(durable)];
     const callers = [await paid.call(), await failed.call()];
     const peers = [await paid.service.peer(0), await failed.service.peer(0)];

@@ -116,6 +116,8 @@ export class WorkerStack extends MarketClient {
       UPSTREAM_ALLOW_CIDRS: '127.0.0.0/8',
       TRUSTED_PROXY_HOPS: '1',
       ANONYMOUS_RATE_LIMIT: '20',
+      // As in marketplace.ts.
+      REDIS_COMMAND_TIMEOUT_MS: '5000',
       ...settings,
     };
     const supervisor = new SupervisorProcess(build, env);

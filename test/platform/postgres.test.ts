@@ -83,7 +83,7 @@ it('answers at once while Postgres is away, and with the first query after it is
     await until(() => away`SELECT 1`.then(() => false).catch(() => true));
     const startedAt = performance.now();
     await expect(away`SELECT 1`).rejects.toSatisfy(isPostgresUnavailable);
-    expect(performance.now() - startedAt).toBeLessThan(1_000);
+    expect(performance.now() - startedAt).toBeLessThan(3_000);
     await store.restart();
     expect(await away`SELECT 1 AS one`).toEqual([{ one: 1 }]);
   } finally {
@@ -283,7 +283,7 @@ it('a server that accepts and hangs up fails the query at once, not after endles
   const lost = openPostgres({ url: `postgres://x@127.0.0.1:${port}/x`, maxConnections: 1, applicationName: 'test' });
   const startedAt = performance.now();
   await expect(lost`SELECT 1`).rejects.toSatisfy(isPostgresUnavailable);
-  expect(performance.now() - startedAt).toBeLessThan(1_000);
+  expect(performance.now() - startedAt).toBeLessThan(3_000);
   expect(attempts).toBe(1);
   await lost.end();
   await new Promise((resolve) => server.close(resolve));
@@ -306,7 +306,7 @@ it('a URL with several hosts: each is tried once; the first that serves is taken
   expect([...(await found`SELECT 1 AS one`)]).toEqual([{ one: 1 }]);
   const startedAt = performance.now();
   await expect(lost`SELECT 1`).rejects.toSatisfy(isPostgresUnavailable);
-  expect(performance.now() - startedAt).toBeLessThan(1_000);
+  expect(performance.now() - startedAt).toBeLessThan(3_000);
   expect(attempts).toBe(2);
   await Promise.all([found.end(), lost.end()]);
   await new Promise((resolve) => server.close(resolve));

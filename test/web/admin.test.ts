@@ -31,12 +31,8 @@ afterAll(async () => {
   await service?.close();
 });
 
-async function signedIn(address: string, look: { dark?: boolean; phone?: boolean } = {}): Promise<Visit> {
-  const visit = await web.visit(address, { ...look, key: `${admin.key_id}:${admin.secret}` });
-  // Less than a test may take: then it says what did not come.
-  visit.page.setDefaultTimeout(10_000);
-  return visit;
-}
+const signedIn = (address: string, look: { dark?: boolean; phone?: boolean } = {}): Promise<Visit> =>
+  web.visit(address, { ...look, key: `${admin.key_id}:${admin.secret}` });
 const call = async (): Promise<number> =>
   (await web.market.request(path, { key: buyer, headers: { Authorization: authorization(buyer) } })).status;
 

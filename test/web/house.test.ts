@@ -33,11 +33,7 @@ afterAll(async () => {
   await service?.close();
 });
 
-async function visited(address: string, key?: string): Promise<Visit> {
-  const visit = await web.visit(address, key === undefined ? {} : { key });
-  visit.page.setDefaultTimeout(10_000);
-  return visit;
-}
+const visited = (address: string, key?: string): Promise<Visit> => web.visit(address, key === undefined ? {} : { key });
 const stored = (visit: Visit): Promise<string | null> => visit.page.evaluate("sessionStorage['tollgate.key'] ?? null");
 
 describe('keys', () => {

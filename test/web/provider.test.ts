@@ -48,11 +48,8 @@ afterAll(async () => {
   await service?.close();
 });
 
-async function visitAs(address: string, look: Look = {}): Promise<Visit> {
-  const visit = await web.visit(address, { key: `${provider.key_id}:${provider.secret}`, ...look });
-  visit.page.setDefaultTimeout(8_000);
-  return visit;
-}
+const visitAs = (address: string, look: Look = {}): Promise<Visit> =>
+  web.visit(address, { key: `${provider.key_id}:${provider.secret}`, ...look });
 
 /** No page ran what a stranger wrote, asked elsewhere, or put a key into an address. */
 async function isClean(visit: Visit): Promise<void> {

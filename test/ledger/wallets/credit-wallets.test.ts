@@ -213,7 +213,7 @@ describe('missing credits', () => {
     clearInterval(ticking);
     const startedAt = performance.now();
     await stuck.stop(200);
-    expect(performance.now() - startedAt).toBeLessThan(1_000);
+    expect(performance.now() - startedAt).toBeLessThan(3_000);
     expect(loads).toBe(1);
   });
 });

@@ -114,7 +114,7 @@ describe('loading a wallet', () => {
     await stuck.query('SELECT pg_advisory_lock($1::int, $2::int)', [FLUSH_LOCK, shard]);
     const startedAt = performance.now();
     await expect(hydrator.loadWallet(accountId)).rejects.toThrow('lock timeout');
-    expect(performance.now() - startedAt).toBeLessThan(2_500);
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
     stuck.close();
     await until(() =>
       hydrator.loadWallet(accountId).then(
@@ -509,7 +509,7 @@ describe('while Postgres is away', () => {
         const startedAt = performance.now();
         await expect(away.loadWallet(accountId)).rejects.toThrow();
         await expect(away.loadKey('acf_x', accountId)).rejects.toThrow();
-        expect(performance.now() - startedAt).toBeLessThan(5_000);
+        expect(performance.now() - startedAt).toBeLessThan(8_000);
         proxy.cut();
         proxy.set('pass');
         await until(() =>

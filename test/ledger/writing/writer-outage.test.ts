@@ -55,7 +55,8 @@ describe('while Postgres is away', () => {
     const backAt = performance.now();
     proxy.set('pass');
     await ledger.drained();
-    expect(performance.now() - backAt).toBeLessThan(2_000);
+    // Twice as long on a busy machine. If the wait between attempts had no bound, the next one would be over 6 s.
+    expect(performance.now() - backAt).toBeLessThan(4_000);
     await until(() => writer.stats().working);
     expect(await ledger.readBooks()).toEqual(expectedBooks(events));
     // One log line per change of cause, however many attempts: at most two causes (the cut, then the refusals).
@@ -83,7 +84,7 @@ describe('while Postgres is away', () => {
     await until(() => !writer.stats().working);
     const startedAt = performance.now();
     await writer.stop(500);
-    expect(performance.now() - startedAt).toBeLessThan(1_500);
+    expect(performance.now() - startedAt).toBeLessThan(3_000);
   });
 });
 

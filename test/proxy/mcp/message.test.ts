@@ -122,13 +122,13 @@ it('is judged in milliseconds, whatever its names consist of', () => {
     call(`"method":"ping","${marks(40_000)}":1`),
   ];
   for (const message of messages) {
-    const startedAt = performance.now();
+    const before = process.cpuUsage();
     try {
       read(message);
     } catch (error) {
       expect(error).toBeInstanceOf(ApiError);
     }
-    expect(performance.now() - startedAt).toBeLessThan(500);
+    expect(process.cpuUsage(before).user).toBeLessThan(500_000);
   }
 });
 
