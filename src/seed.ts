@@ -3,11 +3,12 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { lastCreditOf, type SeededBuyer, seedBuyers } from './accounts/seed-buyers.ts';
+import { type SeededBuyer, seedBuyers } from './accounts/seed-buyers.ts';
 import { ConfigError, loadConfig } from './config/config.ts';
 import { LARGEST_RATE_LIMIT } from './config/settings.ts';
 import { DEFAULT_RATE_LIMIT } from './keys/keys.ts';
-import { hydrateWalletScript } from './ledger/scripts.ts';
+import { Fence } from './ledger/history/fence.ts';
+import { Hydrator } from './ledger/wallets/hydrate.ts';
 import { createLog } from './observability/log.ts';
 import { readMigrations } from './platform/migrate.ts';
 import { formatUsd, MAX_AMOUNT_MICROS, parseUsd } from './platform/money.ts';
@@ -29,8 +30,6 @@ const USAGE = `npm run seed -- --buyers N --out FILE [--balance USD] [--rate-lim
 const BATCH_BUYERS = 1_000;
 const MAX_BUYERS = 1_000_000;
 const DEFAULT_BALANCE = '10';
-/** Number of the last debit of an account that has none. */
-const NO_DEBIT = 0;
 
 type Options = {
   readonly buyers: number;
@@ -76,33 +75,22 @@ function parseCount(text: string | undefined, max: number): number | null {
 }
 
 /** Writes to Postgres, then to Redis, then to the file: a key that is in the file can be used at once. */
-async function seed(stores: Stores, options: Options, out: FileHandle): Promise<void> {
+async function seed(stores: Stores, hydrator: Hydrator, options: Options, out: FileHandle): Promise<void> {
   const label = `seed ${randomUUID()}`;
   for (let made = 0; made < options.buyers; made += BATCH_BUYERS) {
     const { balanceMicros, rateLimit } = options;
     const buyers = Math.min(BATCH_BUYERS, options.buyers - made);
-    const seeded = await seedBuyers(stores.sql, { buyers, balanceMicros, rateLimit, label, firstNumber: made + 1 });
-    await loadWallets(stores, seeded, balanceMicros);
+    const seeded = await seedBuyers(new Fence(stores), {
+      buyers,
+      balanceMicros,
+      rateLimit,
+      label,
+      firstNumber: made + 1,
+    });
+    // Otherwise the first call of each account would load its wallet, and slow down the start of a load test.
+    await Promise.all(seeded.map(({ accountId }) => hydrator.loadWallet(accountId)));
     await out.write(seeded.map(toLine).join(''));
   }
-}
-
-/**
- * Loads the wallets into Redis. Otherwise the first call of each account would have to, and slow down the start of a load test.
- */
-async function loadWallets(
-  { redis, keys }: Stores,
-  buyers: readonly SeededBuyer[],
-  balanceMicros: number,
-): Promise<void> {
-  // It is never too late for these wallets: nobody has had a key of these accounts yet, so there is no call of them to be stored.
-  const content = [Number.MAX_SAFE_INTEGER, balanceMicros, lastCreditOf(balanceMicros), NO_DEBIT, 0].map(String);
-  await Promise.all(
-    buyers.map(({ accountId }) => {
-      const wallet = keys.wallet(keys.shardOf(accountId), accountId);
-      return redis.script(hydrateWalletScript, 1, [wallet, ...content]);
-    }),
-  );
 }
 
 const toLine = ({ keyId, secret, accountId }: SeededBuyer): string =>
@@ -116,17 +104,20 @@ async function main(): Promise<void> {
     throw new UsageError(`--rate-limit must be at most MAX_RATE_LIMIT, which is ${config.maxRateLimit}`);
   }
   const migrations = readMigrations(fileURLToPath(new URL('./migrations', import.meta.url)));
-  const stores = await openStores(config, { name: 'seed', maxConnections: 2, migrations, log: createLog('error', {}) });
+  const log = createLog('error', {});
+  const stores = await openStores(config, { name: 'seed', maxConnections: 2, migrations, log });
+  const hydrator = new Hydrator({ ...stores, databaseUrl: config.databaseUrl, log });
   try {
     const out = await open(options.outFile, 'w', 0o600);
     try {
       // `open` does not change the mode of a file that exists already.
       await out.chmod(0o600);
-      await seed(stores, options, out);
+      await seed(stores, hydrator, options, out);
     } finally {
       await out.close();
     }
   } finally {
+    hydrator.close();
     await stores.close();
   }
   const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);

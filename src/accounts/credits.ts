@@ -1,7 +1,8 @@
 import { ApiError } from '../errors.ts';
+import type { MoneyTransactions, MoneyTx } from '../ledger/history/fence.ts';
 import { insertJournal, PLATFORM_ACCOUNT_ID, postEntries } from '../ledger/posting.ts';
 import { formatUsd, MAX_AMOUNT_MICROS, microsToUsd } from '../platform/money.ts';
-import { type Sql, sqlState, type Tx } from '../platform/postgres.ts';
+import { sqlState, type Tx } from '../platform/postgres.ts';
 import { type Act, type Actor, recordAct } from './audit.ts';
 
 /** Money that came in for an account. Stored once per reference and never changed. */
@@ -40,21 +41,22 @@ const MAX_BALANCE_MICROS = 4 * MAX_AMOUNT_MICROS;
  *   or when the balance would exceed the maximum of a wallet
  */
 export async function storeCredit(
-  sql: Sql,
+  money: MoneyTransactions,
   credit: NewCredit,
   by: Actor,
 ): Promise<{ readonly credit: Credit; readonly created: boolean } | null> {
+  const store = () => money.begin([credit.accountId], (tx) => storeInTransaction(tx, credit, by));
   try {
-    return await sql.begin((tx) => storeInTransaction(tx, credit, by));
+    return await store();
   } catch (error) {
     if (sqlState(error) !== UNIQUE_VIOLATION) throw error;
     // At the same moment another account was credited under this reference. That credit is committed by now, so the second
     // attempt finds it and throws `conflict`.
-    return sql.begin((tx) => storeInTransaction(tx, credit, by));
+    return store();
   }
 }
 
-async function storeInTransaction(tx: Tx, credit: NewCredit, by: Actor) {
+async function storeInTransaction(tx: MoneyTx, credit: NewCredit, by: Actor) {
   // Locking the account lets one credit per account in at a time. So the numbers have no gaps, and one reference sent twice at
   // once makes one credit. NO KEY UPDATE does not block inserts that merely refer to the account.
   const accounts = await tx<{ seq: number; status: string }[]>`
@@ -98,7 +100,7 @@ async function selectByReference(tx: Tx, reference: string): Promise<Credit | nu
   return rows[0] ?? null;
 }
 
-async function insertCredit(tx: Tx, credit: NewCredit, seq: number): Promise<Credit> {
+async function insertCredit(tx: MoneyTx, credit: NewCredit, seq: number): Promise<Credit> {
   const { accountId, amountMicros, reference } = credit;
   const journalId = await insertJournal(tx, 'credit', reference);
   // Inserted before the balances change, so that a reference that exists already fails here. After that this transaction locks

@@ -1,8 +1,9 @@
 import { ApiError } from '../errors.ts';
+import type { MoneyTransactions, MoneyTx } from '../ledger/history/fence.ts';
 import type { DebitWallets } from '../ledger/wallets/debit-wallets.ts';
 import { type Debit, debitColumns } from '../ledger/wallets/debits-sql.ts';
 import { formatUsd, microsToUsd } from '../platform/money.ts';
-import { type Sql, sqlState, type Tx } from '../platform/postgres.ts';
+import { sqlState } from '../platform/postgres.ts';
 import { type Actor, recordAct } from './audit.ts';
 
 type NewDebit = Pick<Debit, 'accountId' | 'amountMicros' | 'reference' | 'reason'>;
@@ -24,13 +25,13 @@ const MAX_OTHERS = 5;
  *   than the amount. In the second case nothing was taken, and the same reference may be sent again.
  */
 export async function makeDebit(
-  sql: Sql,
+  money: MoneyTransactions,
   carrier: DebitCarrier,
   wanted: NewDebit,
   by: Actor,
 ): Promise<{ readonly debit: Debit; readonly created: boolean } | null> {
   for (let others = 0; others <= MAX_OTHERS; others++) {
-    const debit = await beginDebit(sql, wanted, by);
+    const debit = await beginDebit(money, wanted, by);
     if (debit === null) return null;
     if (debit.state === 'taken') return { debit, created: false };
     const ended = await carrier.carryOut(debit);
@@ -48,18 +49,19 @@ export async function makeDebit(
  * @returns the debit of this reference, which may have been taken before; or another debit of the account that must end first; or
  *   null when there is no such account
  */
-async function beginDebit(sql: Sql, wanted: NewDebit, by: Actor): Promise<Debit | null> {
+async function beginDebit(money: MoneyTransactions, wanted: NewDebit, by: Actor): Promise<Debit | null> {
+  const begin = () => money.begin([wanted.accountId], (tx) => beginInTransaction(tx, wanted, by));
   try {
-    return await sql.begin((tx) => beginInTransaction(tx, wanted, by));
+    return await begin();
   } catch (error) {
     if (sqlState(error) !== UNIQUE_VIOLATION) throw error;
     // At the same moment a debit of another account began with this reference. It is committed by now, so the second attempt
     // finds it and throws `conflict`.
-    return sql.begin((tx) => beginInTransaction(tx, wanted, by));
+    return begin();
   }
 }
 
-async function beginInTransaction(tx: Tx, wanted: NewDebit, by: Actor): Promise<Debit | null> {
+async function beginInTransaction(tx: MoneyTx, wanted: NewDebit, by: Actor): Promise<Debit | null> {
   const { accountId, amountMicros, reference, reason } = wanted;
   // Locking the account lets its debits begin one at a time. NO KEY UPDATE does not block inserts that merely refer to it.
   const accounts = await tx<object[]>`SELECT FROM accounts WHERE id = ${accountId} FOR NO KEY UPDATE`;

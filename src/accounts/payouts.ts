@@ -1,7 +1,8 @@
 import { ApiError } from '../errors.ts';
+import type { MoneyTransactions, MoneyTx } from '../ledger/history/fence.ts';
 import { insertJournal, PLATFORM_ACCOUNT_ID, postEntries } from '../ledger/posting.ts';
 import { formatUsd, microsToUsd } from '../platform/money.ts';
-import { type Sql, sqlState, type Tx } from '../platform/postgres.ts';
+import { sqlState, type Tx } from '../platform/postgres.ts';
 import { type Actor, recordAct } from './audit.ts';
 
 /** Money that was paid to a provider outside. Stored once per reference and never changed. */
@@ -26,21 +27,22 @@ const UNIQUE_VIOLATION = '23505';
  * @throws ApiError `conflict` when the reference belongs to a payout of another account or amount, or when less is payable
  */
 export async function storePayout(
-  sql: Sql,
+  money: MoneyTransactions,
   payout: NewPayout,
   by: Actor,
 ): Promise<{ readonly payout: Payout; readonly created: boolean } | null> {
+  const store = () => money.begin([payout.accountId], (tx) => storeInTransaction(tx, payout, by));
   try {
-    return await sql.begin((tx) => storeInTransaction(tx, payout, by));
+    return await store();
   } catch (error) {
     if (sqlState(error) !== UNIQUE_VIOLATION) throw error;
     // At the same moment another account was paid under this reference. That payout is committed by now, so the second attempt
     // finds it and throws `conflict`.
-    return sql.begin((tx) => storeInTransaction(tx, payout, by));
+    return store();
   }
 }
 
-async function storeInTransaction(tx: Tx, payout: NewPayout, by: Actor) {
+async function storeInTransaction(tx: MoneyTx, payout: NewPayout, by: Actor) {
   // Locking the account lets its payouts in one at a time. A lock is also written to the log: so when the payout is found stored, the
   // commit waits until the synchronous standby has it too, which the first commit may not have done.
   const accounts = await tx<object[]>`SELECT FROM accounts WHERE id = ${payout.accountId} FOR NO KEY UPDATE`;
@@ -60,7 +62,7 @@ async function selectSame(tx: Tx, { accountId, amountMicros, reference }: NewPay
   throw new ApiError('conflict', 'reference: belongs to a payout of another account or amount.');
 }
 
-async function insertPayout(tx: Tx, payout: NewPayout, by: Actor): Promise<Payout> {
+async function insertPayout(tx: MoneyTx, payout: NewPayout, by: Actor): Promise<Payout> {
   const { accountId, amountMicros, reference } = payout;
   const journalId = await insertJournal(tx, 'payout', reference);
   // Inserted before the balances change, so that a reference that exists already fails here, and nobody waits for the platform's

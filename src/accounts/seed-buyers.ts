@@ -1,7 +1,8 @@
 import { hashSecret, newKeyId, newSecret } from '../keys/credentials.ts';
+import type { MoneyTransactions, MoneyTx } from '../ledger/history/fence.ts';
 import { insertJournal, PLATFORM_ACCOUNT_ID, postEntries } from '../ledger/posting.ts';
 import { uuidv7 } from '../platform/ids.ts';
-import type { Sql, Tx } from '../platform/postgres.ts';
+import type { Tx } from '../platform/postgres.ts';
 
 /** A buyer's account with one key and one credit, made in bulk. */
 export type SeededBuyer = { readonly accountId: string; readonly keyId: string; readonly secret: string };
@@ -19,19 +20,20 @@ type SeedBatch = {
 };
 
 /** `credit_seq` of a seeded buyer: 1 for its one credit, 0 without a credit. */
-export const lastCreditOf = (balanceMicros: number): number => (balanceMicros > 0 ? 1 : 0);
+const lastCreditOf = (balanceMicros: number): number => (balanceMicros > 0 ? 1 : 0);
 
 /**
  * Creates accounts, keys and credits in one transaction. The books balance as with any credit: one journal row has a wallet
  * entry for each buyer, and one cash entry of the platform against all of them. The secrets are only in the result.
  */
-export async function seedBuyers(sql: Sql, batch: SeedBatch): Promise<SeededBuyer[]> {
+export async function seedBuyers(money: MoneyTransactions, batch: SeedBatch): Promise<SeededBuyer[]> {
   const buyers = Array.from({ length: batch.buyers }, () => ({
     accountId: uuidv7(),
     keyId: newKeyId(),
     secret: newSecret(),
   }));
-  await sql.begin(async (tx) => {
+  const accountIds = buyers.map(({ accountId }) => accountId);
+  await money.begin(accountIds, async (tx) => {
     await insertAccountsAndKeys(tx, buyers, batch);
     if (batch.balanceMicros > 0) await creditAll(tx, buyers, batch);
   });
@@ -52,7 +54,7 @@ async function insertAccountsAndKeys(tx: Tx, buyers: readonly SeededBuyer[], bat
                 ${buyers.map(({ secret }) => hashSecret(secret))}::text[]) AS new (key_id, account_id, secret_hash)`;
 }
 
-async function creditAll(tx: Tx, buyers: readonly SeededBuyer[], batch: SeedBatch): Promise<void> {
+async function creditAll(tx: MoneyTx, buyers: readonly SeededBuyer[], batch: SeedBatch): Promise<void> {
   const accountIds = buyers.map(({ accountId }) => accountId);
   const journalId = await insertJournal(tx, 'credit', batch.label);
   // Stored as applied: the wallets of new accounts are not in Redis yet, and loading them will include the credits.

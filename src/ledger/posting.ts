@@ -1,5 +1,5 @@
 import { assert } from '../assert.ts';
-import type { Tx } from '../platform/postgres.ts';
+import type { MoneyTx } from './history/fence.ts';
 
 /**
  * The platform's own account: its `cash` ledger is the other side of every credit, debit and payout, its `fees` ledger holds its
@@ -34,14 +34,18 @@ type Entry = {
 };
 
 /** Inserts a journal row, without entries. @returns its id */
-export async function insertJournal(tx: Tx, kind: 'credit' | 'payout' | 'debit', reference: string): Promise<number> {
+export async function insertJournal(
+  tx: MoneyTx,
+  kind: 'credit' | 'payout' | 'debit',
+  reference: string,
+): Promise<number> {
   const rows = await tx<{ id: number }[]>`
     INSERT INTO journal (kind, reference) VALUES (${kind}, ${reference}) RETURNING id`;
   return rows[0]?.id as number;
 }
 
 /** Writes the entries of a journal row, which must sum to zero, and moves the balances by them. */
-export async function postEntries(tx: Tx, journalId: number, entries: readonly Entry[]): Promise<void> {
+export async function postEntries(tx: MoneyTx, journalId: number, entries: readonly Entry[]): Promise<void> {
   const sum = entries.reduce((total, { amountMicros }) => total + BigInt(amountMicros), 0n);
   assert(sum === 0n, 'the entries of a journal row sum to zero');
   const column = (values: readonly (string | number)[]): string => `{${values.join(',')}}`;

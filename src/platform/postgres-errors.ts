@@ -39,6 +39,11 @@ const POSTGRES_OLDER = 'POSTGRES_OLDER';
 export const olderPostgres = (): Error =>
   connectionError(POSTGRES_OLDER, 'this Postgres is older than Redis: it lacks calls that were stored');
 
+/** Code of the error that Redis does not say which flushes Postgres must have. Where money moves, it counts as away. */
+const NOT_COMPARED = 'POSTGRES_NOT_COMPARED';
+export const uncomparedPostgres = (cause: unknown): Error =>
+  Object.assign(connectionError(NOT_COMPARED, 'Redis does not say whether this Postgres is the right one'), { cause });
+
 /** Code of the error that the data in Redis are not laid out as this process was told (ledger/layout.ts). Its database counts as away. */
 export const WRONG_LAYOUT = 'WRONG_LAYOUT';
 
@@ -48,6 +53,7 @@ const UNAVAILABLE = [
   COMMIT_IN_DOUBT,
   POSTGRES_OLDER,
   WRONG_LAYOUT,
+  NOT_COMPARED,
   // Codes of postgres.js and of this folder, then those of sockets and of name resolution.
   'CONNECT_TIMEOUT|CONNECTION_(CLOSED|DESTROYED|ENDED|CONNECT_TIMEOUT)',
   'ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN',

@@ -7,6 +7,7 @@ export {
   olderPostgres,
   sqlState,
   standby,
+  uncomparedPostgres,
   violatedConstraint,
   WRONG_LAYOUT,
 } from './postgres-errors.ts';

@@ -10,6 +10,7 @@ import type { Config } from '../config/config.ts';
 import type { Route } from '../http/route.ts';
 import type { KeyCache } from '../keys/key-cache.ts';
 import type { Keys } from '../keys/keys.ts';
+import { Fence } from '../ledger/history/fence.ts';
 import { CreditWallets } from '../ledger/wallets/credit-wallets.ts';
 import { DebitWallets } from '../ledger/wallets/debit-wallets.ts';
 import type { Hydrator } from '../ledger/wallets/hydrate.ts';
@@ -80,6 +81,7 @@ export function gatewayRoutes(parts: RouteParts): Route[] {
   const operations = new OperationsReader(sql);
   const stats = new StatsReader(sql);
   const wallets = new Wallets({ redis, keys: redisKeys, hydrator });
+  const money = new Fence({ sql, redis, keys: redisKeys });
   return [
     ...keysRoutes({
       keys,
@@ -126,9 +128,15 @@ export function gatewayRoutes(parts: RouteParts): Route[] {
     ...trafficRoutes({ looks, streams: trafficStreams }),
     ...instancesRoutes({ looks, leaseAges: () => readLeaseAges(redis, redisKeys), shards: redisKeys.shards }),
     ...statementRoutes({ sql, wallets }),
-    ...creditsRoutes({ sql, keys, applier: new CreditWallets({ sql, redis, keys: redisKeys, hydrator, log }), log }),
-    ...debitsRoutes({ sql, carrier: new DebitWallets({ sql, redis, keys: redisKeys, hydrator, log }), log }),
-    ...payoutsRoutes({ sql }),
+    ...creditsRoutes({
+      sql,
+      money,
+      keys,
+      applier: new CreditWallets({ sql, redis, keys: redisKeys, hydrator, log }),
+      log,
+    }),
+    ...debitsRoutes({ sql, money, carrier: new DebitWallets({ sql, redis, keys: redisKeys, hydrator, log }), log }),
+    ...payoutsRoutes({ sql, money }),
     ...reconciliationRoutes({ sql, reconciler: new Reconcilers({ sql, redis, keys: redisKeys }) }),
     ...llmsRoutes({ trustedProxyHops: config.trustedProxyHops }),
     ...mcpServerRoutes({ trustedProxyHops: config.trustedProxyHops }),

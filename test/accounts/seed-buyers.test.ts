@@ -3,6 +3,7 @@ import { seedBuyers } from '../../src/accounts/seed-buyers.ts';
 import { verifySecret } from '../../src/keys/credentials.ts';
 import { selectKeyRecords } from '../../src/keys/keys-sql.ts';
 import { PLATFORM_ACCOUNT_ID } from '../../src/ledger/posting.ts';
+import { unfenced } from '../support/unfenced.ts';
 import { sql, useDatabase } from '../support/use-database.ts';
 
 useDatabase();
@@ -11,7 +12,7 @@ const batch = { buyers: 50, balanceMicros: 2_500_000, rateLimit: 300, label: 'se
 
 describe('seeded buyers', () => {
   it('have keys that authenticate, with their limit', async () => {
-    const buyers = await seedBuyers(sql, { ...batch, label: 'seed keys' });
+    const buyers = await seedBuyers(unfenced(sql), { ...batch, label: 'seed keys' });
     expect(new Set(buyers.map(({ accountId }) => accountId)).size).toBe(50);
     const records = await selectKeyRecords(
       sql,
@@ -27,8 +28,8 @@ describe('seeded buyers', () => {
   });
 
   it('leave the books balanced, and each balance is the sum of its credits', async () => {
-    await seedBuyers(sql, batch);
-    await seedBuyers(sql, { ...batch, label: 'seed two', firstNumber: 51 });
+    await seedBuyers(unfenced(sql), batch);
+    await seedBuyers(unfenced(sql), { ...batch, label: 'seed two', firstNumber: 51 });
     expect(await sql`SELECT journal_id FROM entries GROUP BY journal_id HAVING sum(amount) <> 0`).toEqual([]);
     expect(
       await sql`
@@ -47,7 +48,7 @@ describe('seeded buyers', () => {
   });
 
   it('without a balance have no credit and no entry', async () => {
-    const buyers = await seedBuyers(sql, { ...batch, balanceMicros: 0, label: 'seed poor' });
+    const buyers = await seedBuyers(unfenced(sql), { ...batch, balanceMicros: 0, label: 'seed poor' });
     const ids = buyers.map(({ accountId }) => accountId);
     expect(await sql`SELECT 1 FROM credits WHERE account_id = ANY(${ids}::uuid[])`).toEqual([]);
     expect(await sql`SELECT 1 FROM entries WHERE account_id = ANY(${ids}::uuid[])`).toEqual([]);

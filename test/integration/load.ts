@@ -3,6 +3,7 @@
 import { Agent, type ClientRequest, get } from 'node:http';
 import { seedBuyers } from '../../src/accounts/seed-buyers.ts';
 import type { Sql } from '../../src/platform/postgres.ts';
+import { unfenced } from '../support/unfenced.ts';
 import { authorization, type Key } from './market-client.ts';
 
 /**
@@ -114,7 +115,7 @@ export async function keysForFullLoad(
   { callers, keysEach, balanceMicros }: { callers: number; keysEach: number; balanceMicros: number },
 ): Promise<Key[][]> {
   const batch = { buyers: callers * keysEach, balanceMicros, rateLimit: KEY_LIMIT, firstNumber: 1 };
-  const buyers = await seedBuyers(sql, { ...batch, label: `full load ${seeded++}` });
+  const buyers = await seedBuyers(unfenced(sql), { ...batch, label: `full load ${seeded++}` });
   const keys = buyers.map(({ accountId, keyId, secret }) => ({ account_id: accountId, key_id: keyId, secret }));
   return Array.from({ length: callers }, (_, i) => keys.slice(i * keysEach, (i + 1) * keysEach));
 }

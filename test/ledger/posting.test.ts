@@ -1,13 +1,14 @@
 import { expect, it } from 'vitest';
 import { insertJournal, PLATFORM_ACCOUNT_ID, postEntries } from '../../src/ledger/posting.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
+import { unfenced } from '../support/unfenced.ts';
 import { ledger, useLedger } from './use-ledger.ts';
 
 useLedger();
 
 const post = (wallet: number, cash: number) => {
   const accountId = uuidv7();
-  return ledger.sql.begin(async (tx) =>
+  return unfenced(ledger.sql).begin([accountId], async (tx) =>
     postEntries(tx, await insertJournal(tx, 'credit', accountId), [
       { accountId, ledger: 'wallet', amountMicros: wallet },
       { accountId: PLATFORM_ACCOUNT_ID, ledger: 'cash', amountMicros: cash },

@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { storeCredit } from '../../src/accounts/credits.ts';
 import { makeDebit } from '../../src/accounts/debits.ts';
 import { storePayout } from '../../src/accounts/payouts.ts';
+import { Fence } from '../../src/ledger/history/fence.ts';
 import { endDebit } from '../../src/ledger/wallets/debits-sql.ts';
 import { Hydrator } from '../../src/ledger/wallets/hydrate.ts';
 import { isPostgresUnavailable, openPostgres, type Sql } from '../../src/platform/postgres.ts';
@@ -166,17 +167,18 @@ describe('while the synchronous standby is away and the wait for it is cancelled
     await ledger.sql`INSERT INTO balances VALUES (${accountId}, 'earnings', 5_000)`;
     const by = { actor: 'system', actorAccountId: null, requestId: null } as const;
     const sql = openPostgres({ url: primary.url, maxConnections: 1, applicationName: 'money' });
+    const money = new Fence({ sql, redis: ledger.store.redis, keys: ledger.store.keys });
     const carrier = {
       carryOut: async (debit: Parameters<typeof endDebit>[1]) => ({
-        ...(await endDebit(sql, debit, 'taken')),
+        ...(await endDebit(money, debit, 'taken')),
         balanceMicros: 5_000,
       }),
     };
     const wanted = { accountId, amountMicros: 700, reference: 'r' };
     const acts = {
-      credit: () => storeCredit(sql, wanted, by),
-      payout: () => storePayout(sql, wanted, by),
-      debit: () => makeDebit(sql, carrier, { ...wanted, reason: 'x' }, by),
+      credit: () => storeCredit(money, wanted, by),
+      payout: () => storePayout(money, wanted, by),
+      debit: () => makeDebit(money, carrier, { ...wanted, reason: 'x' }, by),
     };
     await standby.stop();
     for (const act of Object.values(acts)) {

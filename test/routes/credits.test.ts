@@ -9,6 +9,7 @@ import { PLATFORM_ACCOUNT_ID } from '../../src/ledger/posting.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { creditsRoutes } from '../../src/routes/admin/credits.ts';
 import { accepts, addAccount, findRoute, json, send } from '../support/accounts.ts';
+import { unfenced } from '../support/unfenced.ts';
 import { sql, useDatabase } from '../support/use-database.ts';
 
 let admin: KeyRecord;
@@ -30,7 +31,13 @@ async function reset(): Promise<void> {
     applied.push(credit);
   };
   const log = { warn: (fields: Record<string, unknown>) => void warnings.push(fields) };
-  routes = creditsRoutes({ sql, keys: { find: (keyId) => selectKey(sql, keyId) }, applier: { apply }, log });
+  routes = creditsRoutes({
+    sql,
+    money: unfenced(sql),
+    keys: { find: (keyId) => selectKey(sql, keyId) },
+    applier: { apply },
+    log,
+  });
 }
 beforeEach(reset);
 

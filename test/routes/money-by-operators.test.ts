@@ -10,6 +10,7 @@ import { debitsRoutes } from '../../src/routes/admin/debits.ts';
 import { payoutsRoutes } from '../../src/routes/admin/payouts.ts';
 import { earningsRoutes } from '../../src/routes/earnings.ts';
 import { accepts, addAccount, findRoute, json, send } from '../support/accounts.ts';
+import { unfenced } from '../support/unfenced.ts';
 import { sql, useDatabase } from '../support/use-database.ts';
 
 let routes: Route[];
@@ -23,17 +24,18 @@ const carrier: DebitCarrier = {
   carryOut: async (debit) => {
     if (failure !== null) throw failure;
     const outcome = debit.amountMicros <= 5_000_000 ? 'taken' : 'refused';
-    return { ...(await endDebit(sql, debit, outcome)), balanceMicros: 5_000_000 };
+    return { ...(await endDebit(unfenced(sql), debit, outcome)), balanceMicros: 5_000_000 };
   },
 };
 
 useDatabase();
 beforeAll(() => {
   const quiet = { keys: { find: async () => null }, applier: { apply: async () => {} }, log: { warn: () => {} } };
+  const money = unfenced(sql);
   routes = [
-    ...creditsRoutes({ sql, ...quiet }),
-    ...payoutsRoutes({ sql }),
-    ...debitsRoutes({ sql, carrier, log: quiet.log }),
+    ...creditsRoutes({ sql, money, ...quiet }),
+    ...payoutsRoutes({ sql, money }),
+    ...debitsRoutes({ sql, money, carrier, log: quiet.log }),
     ...earningsRoutes({ sql, feeBasisPoints: 1_000 }),
   ];
 });

@@ -2,12 +2,13 @@ import fc from 'fast-check';
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Route } from '../../src/http/route.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
+import type { MoneyTx } from '../../src/ledger/history/fence.ts';
 import { insertJournal, PLATFORM_ACCOUNT_ID, postEntries } from '../../src/ledger/posting.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
-import type { Tx } from '../../src/platform/postgres.ts';
 import { statementRoutes } from '../../src/routes/statement.ts';
 import { sumUp } from '../ledger/rollups/sums-oracle.ts';
 import { addAccount, addKeyTo, addService, findRoute, json, send } from '../support/accounts.ts';
+import { unfenced } from '../support/unfenced.ts';
 import { sql, useDatabase } from '../support/use-database.ts';
 
 let routes: Route[];
@@ -47,7 +48,7 @@ async function settled(): Promise<number> {
 
 /** Posts to one ledger of an account, with the rest on the platform's side. */
 async function post(
-  tx: Tx,
+  tx: MoneyTx,
   kind: 'credit' | 'debit' | 'payout',
   accountId: string,
   amountMicros: number,
@@ -64,19 +65,19 @@ async function post(
 let seq = 0;
 const moves = {
   credit: (atMs: number, micros: number) =>
-    sql.begin(async (tx) => {
+    unfenced(sql).begin([], async (tx) => {
       const id = await post(tx, 'credit', buyer.accountId, micros);
       await tx`INSERT INTO credits VALUES (${buyer.accountId}, ${++seq}, ${micros}, ${`c${id}`}, ${id}, ${new Date(atMs)})`;
     }),
   debit: (atMs: number, micros: number) =>
-    sql.begin(async (tx) => {
+    unfenced(sql).begin([], async (tx) => {
       const id = await post(tx, 'debit', buyer.accountId, -micros);
       await tx`
         INSERT INTO debits (account_id, seq, amount, total_before, reference, reason, state, journal_id, ended_at)
         VALUES (${buyer.accountId}, ${++seq}, ${micros}, 0, ${`d${id}`}, 'paid twice', 'taken', ${id}, ${new Date(atMs)})`;
     }),
   payout: (atMs: number, micros: number) =>
-    sql.begin(async (tx) => {
+    unfenced(sql).begin([], async (tx) => {
       const id = await post(tx, 'payout', provider.accountId, -micros);
       await tx`INSERT INTO payouts VALUES (${id}, ${provider.accountId}, ${micros}, ${`p${id}`}, ${new Date(atMs)})`;
     }),

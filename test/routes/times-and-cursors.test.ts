@@ -22,6 +22,7 @@ import { ServiceSecrets } from '../../src/secrets/service-secrets.ts';
 import { AddressPolicy } from '../../src/upstream/index.ts';
 import { addAccount } from '../support/accounts.ts';
 import { ask, NO_WATCH, refusalOf } from '../support/listings.ts';
+import { unfenced } from '../support/unfenced.ts';
 import { sql, useDatabase } from '../support/use-database.ts';
 
 const log = { warn: () => {}, error: () => {} };
@@ -46,9 +47,9 @@ beforeAll(async () => {
   routes = [
     ...usageRoutes({ sql }),
     ...statementRoutes({ sql, wallets: { read: async () => ({ balanceMicros: 0, heldMicros: 0 }) } }),
-    ...creditsRoutes({ sql, keys, applier: { apply: nothingIsMoved }, log: { warn: () => {} } }),
-    ...debitsRoutes({ sql, carrier: { carryOut: nothingIsMoved }, log: { warn: () => {} } }),
-    ...payoutsRoutes({ sql }),
+    ...creditsRoutes({ sql, money: unfenced(sql), keys, applier: { apply: nothingIsMoved }, log: { warn: () => {} } }),
+    ...debitsRoutes({ sql, money: unfenced(sql), carrier: { carryOut: nothingIsMoved }, log: { warn: () => {} } }),
+    ...payoutsRoutes({ sql, money: unfenced(sql) }),
     ...earningsRoutes({ sql, feeBasisPoints: 1_000 }),
     ...discoverRoutes({
       catalog,

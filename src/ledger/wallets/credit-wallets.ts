@@ -1,6 +1,7 @@
 import { Job, type JobOptions } from '../../platform/job.ts';
 import type { Sql } from '../../platform/postgres.ts';
 import { DamageLog } from '../damage-log.ts';
+import { Fence } from '../history/fence.ts';
 import { type RedisRun, readAllRuns } from '../redis-run.ts';
 import { applyCreditScript } from '../scripts.ts';
 import { reportDamaged } from './damaged-wallets.ts';
@@ -43,6 +44,7 @@ type CreditWalletsOptions = WalletStores & {
  */
 export class CreditWallets extends Job {
   readonly #options: CreditWalletsOptions;
+  readonly #fence: Fence;
   readonly #damage: DamageLog;
   /** The last account of the last round. The next round starts after it, so that no account starves if a round cannot take all. */
   #after = FIRST_ACCOUNT;
@@ -63,6 +65,7 @@ export class CreditWallets extends Job {
       },
     });
     this.#options = options;
+    this.#fence = new Fence(options);
     this.#damage = new DamageLog(options.log);
     options.redis.onReady(() => {
       this.#connections++;
@@ -124,6 +127,7 @@ export class CreditWallets extends Job {
     let looked = 0;
     if (dataId !== this.#redisRun) {
       const youngest = await this.#selectDoubtful(uptimeSeconds);
+      if (youngest.length > 0) await this.#fence.check();
       failures.push(
         ...(await this.#tryAll(youngest, ({ accountId, seq, amountMicros }) =>
           this.#applyInOrder(accountId, seq, amountMicros),
@@ -133,6 +137,8 @@ export class CreditWallets extends Job {
       if (failures.length === 0 && !this.stopping.aborted) this.#redisRun = dataId;
     }
     const missing = await this.#selectMissing();
+    // An older Postgres may have another credit under a number. A request has just stored its own, behind the fence.
+    if (missing.length > 0) await this.#fence.check();
     failures.push(...(await this.#tryAll(missing, (credit) => this.apply(credit))));
     looked += missing.length;
     return { looked, failures };

@@ -1,6 +1,7 @@
 import { Job, type JobOptions } from '../../platform/job.ts';
 import type { Sql } from '../../platform/postgres.ts';
 import { DamageLog } from '../damage-log.ts';
+import { Fence } from '../history/fence.ts';
 import { takeDebitScript } from '../scripts.ts';
 import { reportDamaged } from './damaged-wallets.ts';
 import { type Debit, endDebit, selectBegunDebits } from './debits-sql.ts';
@@ -48,6 +49,7 @@ type EndedDebit = {
  */
 export class DebitWallets extends Job {
   readonly #options: DebitWalletsOptions;
+  readonly #fence: Fence;
   readonly #damage: DamageLog;
   #after = FIRST_ACCOUNT;
 
@@ -59,6 +61,7 @@ export class DebitWallets extends Job {
       messages: { failing: 'debits cannot be carried out now', again: 'debits are carried out again' },
     });
     this.#options = options;
+    this.#fence = new Fence(options);
     this.#damage = new DamageLog(options.log);
   }
 
@@ -68,7 +71,7 @@ export class DebitWallets extends Job {
    */
   async carryOut(debit: Debit): Promise<EndedDebit> {
     const { outcome, balanceMicros } = await this.#ask(debit);
-    return { ...(await endDebit(this.#options.sql, debit, outcome)), balanceMicros };
+    return { ...(await endDebit(this.#fence, debit, outcome)), balanceMicros };
   }
 
   protected override async round(): Promise<void> {
@@ -106,6 +109,8 @@ export class DebitWallets extends Job {
   async #tryLeft(ageSeconds: number): Promise<unknown[]> {
     const debits = await selectBegunDebits(this.#options.sql, { after: this.#after, ageSeconds, limit: MAX_DEBITS });
     this.#after = debits[MAX_DEBITS - 1]?.accountId ?? FIRST_ACCOUNT;
+    // The older Postgres may lack that a debit has ended, or have another one under its number. A request has just begun its debit.
+    if (debits.length > 0) await this.#fence.check();
     const failures: unknown[] = [];
     for (const debit of debits) {
       if (this.stopping.aborted) break;

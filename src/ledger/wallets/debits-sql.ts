@@ -1,5 +1,6 @@
 // The SQL of debits, except the one that begins them (accounts/debits.ts). Tested by test/ledger/wallets/debit-wallets.test.ts.
 import type { Sql, Tx } from '../../platform/postgres.ts';
+import type { MoneyTransactions } from '../history/fence.ts';
 import { insertJournal, PLATFORM_ACCOUNT_ID, postEntries } from '../posting.ts';
 
 /** Money that an operator takes out of a wallet. */
@@ -50,11 +51,11 @@ export async function selectBegunDebits(
  * @returns the debit as it is stored now, and whether this call ended it
  */
 export async function endDebit(
-  sql: Sql,
+  money: MoneyTransactions,
   { accountId, seq, amountMicros, reference }: Debit,
   outcome: 'taken' | 'refused',
 ): Promise<{ readonly debit: Debit; readonly isEndedHere: boolean }> {
-  return sql.begin(async (tx) => {
+  return money.begin([accountId], async (tx) => {
     const [stored] = await tx<Debit[]>`
       SELECT ${debitColumns(tx)} FROM debits d WHERE d.account_id = ${accountId} AND d.seq = ${seq} FOR UPDATE`;
     if (stored === undefined) throw new Error(`debit ${seq} of ${accountId} is not in Postgres any more`);

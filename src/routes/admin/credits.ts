@@ -6,6 +6,7 @@ import type { ApiRequest, FromSchema, Route } from '../../http/route.ts';
 import { keyOf } from '../../keys/caller.ts';
 import { isKeyId } from '../../keys/credentials.ts';
 import type { Keys } from '../../keys/keys.ts';
+import type { MoneyTransactions } from '../../ledger/history/fence.ts';
 import { COUNT, EXAMPLE, json, record, TEXT, TIME, UUID, usd } from '../../openapi/schemas.ts';
 import { microsToUsd } from '../../platform/money.ts';
 import type { Sql } from '../../platform/postgres.ts';
@@ -23,6 +24,7 @@ import {
 
 type CreditsRoutesDeps = {
   readonly sql: Sql;
+  readonly money: MoneyTransactions;
   readonly keys: Pick<Keys, 'find'>;
   readonly applier: CreditApplier;
   readonly log: { warn(fields: Record<string, unknown>, message: string): void };
@@ -79,7 +81,7 @@ export function creditsRoutes(deps: CreditsRoutesDeps): Route[] {
       errors: ['not_found', 'conflict'],
       handle: async ({ body, caller, requestId }: ApiRequest<Body>) => {
         const by = actorOf(keyOf(caller), requestId);
-        const stored = await storeCredit(deps.sql, await readCredit(deps, body), by);
+        const stored = await storeCredit(deps.money, await readCredit(deps, body), by);
         if (stored === null) throw noAccount();
         if (stored.created) await applyToWallet(deps, stored.credit);
         return { status: stored.created ? 201 : 200, body: creditJson(stored.credit) };

@@ -2,6 +2,7 @@ import { type DebitCarrier, makeDebit } from '../../accounts/debits.ts';
 import { selectDebits, type TakenDebit } from '../../accounts/money-lists-sql.ts';
 import { ApiError, unavailableError } from '../../errors.ts';
 import type { ApiRequest, FromSchema, Route } from '../../http/route.ts';
+import type { MoneyTransactions } from '../../ledger/history/fence.ts';
 import { EXAMPLE, json, record, TEXT, TIME, UUID, usd } from '../../openapi/schemas.ts';
 import { microsToUsd } from '../../platform/money.ts';
 import type { Sql } from '../../platform/postgres.ts';
@@ -52,6 +53,7 @@ const EXAMPLE_DEBIT = {
 
 type DebitsRoutesDeps = {
   readonly sql: Sql;
+  readonly money: MoneyTransactions;
   readonly carrier: DebitCarrier;
   readonly log: { warn(fields: object, message: string): void };
 };
@@ -61,7 +63,7 @@ type DebitsRoutesDeps = {
  * `GET /admin/debits` lists what was taken.
  */
 export function debitsRoutes(deps: DebitsRoutesDeps): Route[] {
-  const { sql, carrier } = deps;
+  const { sql, money, carrier } = deps;
   return [
     {
       method: 'POST',
@@ -77,7 +79,7 @@ export function debitsRoutes(deps: DebitsRoutesDeps): Route[] {
       handle: async (request: ApiRequest<Body>) => {
         const { account_id: accountId, amount, reference, reason } = request.body;
         const wanted = { accountId, amountMicros: readAmount(amount), reference, reason };
-        const made = await makeDebit(sql, carrier, wanted, actorOfRequest(request)).catch((error: unknown) =>
+        const made = await makeDebit(money, carrier, wanted, actorOfRequest(request)).catch((error: unknown) =>
           unknownOutcome(error, request.requestId, deps),
         );
         if (made === null) throw noAccount();

@@ -1,6 +1,7 @@
 import { selectPayouts } from '../../accounts/money-lists-sql.ts';
 import { type Payout, storePayout } from '../../accounts/payouts.ts';
 import type { ApiRequest, FromSchema, Route } from '../../http/route.ts';
+import type { MoneyTransactions } from '../../ledger/history/fence.ts';
 import { EXAMPLE, json, record, TEXT, TIME, UUID, usd } from '../../openapi/schemas.ts';
 import { microsToUsd } from '../../platform/money.ts';
 import type { Sql } from '../../platform/postgres.ts';
@@ -45,7 +46,7 @@ const EXAMPLE_PAYOUT = {
  * Records what the operator has paid to providers: `POST /admin/payouts`, never more than is payable, and `GET /admin/payouts`.
  * Repeating a reference records no second payout.
  */
-export function payoutsRoutes({ sql }: { readonly sql: Sql }): Route[] {
+export function payoutsRoutes({ sql, money }: { readonly sql: Sql; readonly money: MoneyTransactions }): Route[] {
   return [
     {
       method: 'POST',
@@ -61,7 +62,7 @@ export function payoutsRoutes({ sql }: { readonly sql: Sql }): Route[] {
       handle: async (request: ApiRequest<Body>) => {
         const { account_id: accountId, amount, reference } = request.body;
         const wanted = { accountId, amountMicros: readAmount(amount), reference };
-        const stored = await storePayout(sql, wanted, actorOfRequest(request));
+        const stored = await storePayout(money, wanted, actorOfRequest(request));
         if (stored === null) throw noAccount();
         return { status: stored.created ? 201 : 200, body: payoutJson(stored.payout) };
       },

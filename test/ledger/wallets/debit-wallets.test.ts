@@ -4,6 +4,7 @@ import path from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { makeDebit } from '../../../src/accounts/debits.ts';
+import { Fence } from '../../../src/ledger/history/fence.ts';
 import { compare } from '../../../src/ledger/reconcile/identity.ts';
 import { Reconciler } from '../../../src/ledger/reconcile/reconciler.ts';
 import { ShardView } from '../../../src/ledger/reconcile/shard-view.ts';
@@ -32,6 +33,11 @@ beforeEach(async () => {
   wallets = walletsWith(compared.ledger.sql);
 });
 
+function fence(): Fence {
+  const { sql, store } = compared.ledger;
+  return new Fence({ sql, redis: store.redis, keys: store.keys });
+}
+
 function walletsWith(sql: Sql): DebitWallets {
   const { ledger, hydrator } = compared;
   return new DebitWallets({ sql, redis: ledger.store.redis, keys: ledger.store.keys, hydrator, log: QUIET });
@@ -48,7 +54,7 @@ const newDebit = ({ accountId }: Scene, amountMicros: number, reference = 'r') =
   reason: 'a test',
 });
 const make = (scene: Scene, amountMicros: number, reference = 'r', carrier = wallets) =>
-  makeDebit(compared.ledger.sql, carrier, newDebit(scene, amountMicros, reference), BY);
+  makeDebit(fence(), carrier, newDebit(scene, amountMicros, reference), BY);
 
 type Row = { seq: number; state: string; amount: number };
 const debitsOf = async ({ accountId }: Scene): Promise<Row[]> => {
@@ -263,7 +269,7 @@ class Story {
     const asked = this.asked.get(reference) ?? { amount: amountMicros, wasTold: false };
     this.asked.set(reference, asked);
     try {
-      await makeDebit(compared.ledger.sql, carrier, newDebit(this.scene, asked.amount, reference), BY);
+      await makeDebit(fence(), carrier, newDebit(this.scene, asked.amount, reference), BY);
       asked.wasTold = true;
     } catch (error) {
       expect((error as Error).message).toMatch(/^(killed|amount: the wallet has .* USD beside its holds\.)$/);

@@ -1,0 +1,70 @@
+import { olderPostgres, type Sql, type Tx, uncomparedPostgres } from '../../platform/postgres.ts';
+import { byStore, type RedisStore } from '../../platform/redis.ts';
+import type { RedisKeys } from '../../platform/redis-keys.ts';
+import { judgeShards } from './histories-sql.ts';
+import type { Seen } from './judge.ts';
+import { seeShards } from './marks.ts';
+
+declare const isCompared: unique symbol;
+/** A transaction in a Postgres that is not older than Redis. What moves money asks for one, and only a `Fence` makes it. */
+export type MoneyTx = Tx & { readonly [isCompared]: true };
+
+/** Opens transactions that move money of these accounts. */
+export type MoneyTransactions = {
+  begin<T>(accountIds: readonly string[], work: (tx: MoneyTx) => Promise<T>): Promise<T>;
+};
+
+/**
+ * Lets no money move while Postgres is older than Redis: the right Postgres would not have it when it is back.
+ *
+ * Redis's marks are read first, then the transaction looks them up in its journal. So a flush that was trimmed by then is one that
+ * this server has stored, whichever server the session leads to. One older shard is enough, because it is the whole Postgres that went
+ * back. A shard of a cluster that does not answer says nothing, and refuses only its own accounts.
+ *
+ * Tested by test/ledger/history/fence.test.ts.
+ */
+export class Fence implements MoneyTransactions {
+  readonly #sql: Sql;
+  readonly #redis: RedisStore;
+  readonly #keys: RedisKeys;
+
+  constructor({ sql, redis, keys }: { readonly sql: Sql; readonly redis: RedisStore; readonly keys: RedisKeys }) {
+    this.#sql = sql;
+    this.#redis = redis;
+    this.#keys = keys;
+  }
+
+  /**
+   * @throws an error that `isPostgresUnavailable` recognises, when Postgres is older, or when the Redis of one of these accounts does
+   *   not answer: then nobody knows whether it is
+   */
+  async begin<T>(accountIds: readonly string[], work: (tx: MoneyTx) => Promise<T>): Promise<T> {
+    const seen = await this.#see(new Set(accountIds.map((id) => this.#keys.shardOf(id))));
+    return this.#sql.begin(async (tx) => {
+      const judged = Array.from((await judgeShards(tx.unsafe, seen)).values());
+      if (judged.some(({ verdict }) => verdict === 'postgres is older')) throw olderPostgres();
+      return work(tx as MoneyTx);
+    });
+  }
+
+  /** For what only Redis is asked to do, by what Postgres says. @throws as `begin` does */
+  async check(): Promise<void> {
+    await this.begin([], async () => {});
+  }
+
+  async #see(needed: ReadonlySet<number>): Promise<ReadonlyMap<number, Seen>> {
+    const stores = Array.from(
+      byStore(
+        this.#redis,
+        Array.from({ length: this.#keys.shards }, (_, shard) => shard),
+      ),
+    );
+    const sights = await Promise.allSettled(stores.map(([store, shards]) => seeShards(store, this.#keys, shards)));
+    const seen = new Map<number, Seen>();
+    for (const [at, sight] of sights.entries()) {
+      if (sight.status === 'fulfilled') for (const [shard, its] of sight.value.seen) seen.set(shard, its);
+      else if (stores[at]?.[1].some((shard) => needed.has(shard))) throw uncomparedPostgres(sight.reason);
+    }
+    return seen;
+  }
+}
