@@ -18,7 +18,7 @@ import { openStores, type Stores } from './roles/stores.ts';
 /**
  * For operators: makes buyer keys with money, for load tests and demonstrations. It writes straight into the stores, thousands of
  * keys a second. `npm run seed` finds the local stack and runs this program; with DATABASE_URL and REDIS_URL set, it uses those.
- * What it writes to Postgres is tested by test/accounts/seed-buyers.test.ts; no test runs the program itself.
+ * Tested by test/accounts/seed.test.ts; what it writes to Postgres by seed-buyers.test.ts there.
  */
 const USAGE = `npm run seed -- --buyers N --out FILE [--balance USD] [--rate-limit N]
   --buyers      number of accounts, each with one buyer key: 1 to 1000000

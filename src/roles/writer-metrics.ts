@@ -55,6 +55,12 @@ export function writerMetrics(parts: {
       read: () => writer.stats().ownedShards,
     },
     {
+      name: 'tollgate_writer_fenced_shards',
+      help: 'Shards of this writer whose usage is not stored, because Postgres is older than Redis',
+      type: 'gauge',
+      read: () => Array.from(writer.fencedShards).filter((shard) => writer.owns(shard)).length,
+    },
+    {
       name: 'tollgate_writer_working',
       help: '1 while the writer works; 0 while Postgres or Redis keeps it from working',
       type: 'gauge',

@@ -132,11 +132,11 @@ async function carryOut(command: string): Promise<void> {
   }
   const [, path] = /^admin "\$API(\/\S+)"( \| jq '.*')?$/.exec(command) ?? [];
   const [, sql] = /^psql "\$DATABASE_URL" -c "([^"]*)"$/.exec(command) ?? [];
-  const [, words] = /^redis-cli -u "\$REDIS_URL" ([\w -]+)$/.exec(command) ?? [];
+  const [, words] = /^redis-cli -u "\$REDIS_URL" ([\w '{:}-]+)$/.exec(command) ?? [];
   if (path !== undefined) await stack.json(`/api/v1${path}`, { key: stack.admin });
   else if (sql !== undefined) await stack.stores.sql.unsafe(sql);
   else if (words !== undefined) {
-    const [first = '', ...rest] = words.split(' ');
+    const [first = '', ...rest] = words.replaceAll("'", '').split(' ');
     if (first === 'cluster') expect(await cluster.ask(cluster.nodes[0] as ClusterNode, words)).not.toMatch(/^-/m);
     else await stack.stores.redis.shard(0).command(first, rest);
   } else if (command === 'curl -sS "$GATEWAY/readyz"') expect((await stack.request('/readyz')).status).toBe(200);

@@ -117,6 +117,23 @@ it('metrics report what the writer stores, rejects, sweeps and loads', async () 
   await writer.stop();
 });
 
+it('metrics report of how many shards Postgres is older, until it is not', async () => {
+  const fenced = () => metric('tollgate_writer_fenced_shards');
+  const writer = await start();
+  const event = newEvent();
+  await ledger.append(event);
+  await ledger.drained();
+  expect(await fenced()).toBe(0);
+  const [flush] = await ledger.sql`SELECT id, token FROM journal ORDER BY id DESC LIMIT 1`;
+  await ledger.sql`UPDATE journal SET token = gen_random_uuid() WHERE id = ${flush?.id}`;
+  await ledger.append(newEvent({ accountId: event.accountId }));
+  await until(async () => (await fenced()) === 1);
+  await ledger.sql`UPDATE journal SET token = ${flush?.token} WHERE id = ${flush?.id}`;
+  await until(async () => (await fenced()) === 0);
+  await writer.stop();
+  expect(await ledger.backlog()).toBe(0);
+});
+
 it('metrics report by how much wallets are wrong, and in how many accounts', async () => {
   for (const [balance, wrong] of [
     [1_000, 1_250],
