@@ -2,7 +2,7 @@ import type { CallerStream, RequestHead } from '../gate/caller-io.ts';
 import type { Log } from '../observability/log.ts';
 import { type StreamOwner, UwsCallerStream } from './caller-stream.ts';
 import { EXCLUSIVE_PORT, portTaken, SHARED_PORT } from './port.ts';
-import { copyRequestHead } from './request-head.ts';
+import { copyRequestHead, headerOf } from './request-head.ts';
 import { shortTurn } from './short-turn.ts';
 import type { HttpRequest, HttpResponse, LoadedUws, TemplatedApp, us_listen_socket } from './uws.ts';
 
@@ -187,10 +187,13 @@ export class HttpServer implements StreamOwner {
    * The addon gives each route that sees a request a handle of its own, and the first route's handle stays valid when the
    * response has ended. So chunked requests, and all requests during a drain, are passed on to the last route: it answers with
    * its own handle, and the first one can still close the connection.
+   *
+   * The addon also writes a `100 Continue` for each route, so a caller that waits for one gets no second route. After a response in
+   * chunks its connection is closed by the addon's timeout then (`endChunks`).
    */
   readonly #onFirstRoute = (response: HttpResponse, request: HttpRequest): void => {
     const head = copyRequestHead(request);
-    if (head.bodyLength < 0 || this.draining) {
+    if ((head.bodyLength < 0 || this.draining) && headerOf(head.headers, 'expect') !== '100-continue') {
       this.#passedOn = { head, connection: response };
       request.setYield(true);
     } else this.#onRequest(response, head, null);

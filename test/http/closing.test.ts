@@ -32,6 +32,8 @@ afterAll(() => server.close());
 const CHUNKED = 'POST /first HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n';
 const SECOND = 'GET /second HTTP/1.1\r\nHost: x\r\n\r\n';
 
+const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n';
+
 /** Sends a request, and reads everything up to the end of the connection. */
 class Reader {
   readonly socket: Socket;
@@ -139,11 +141,23 @@ describe('after the chunked response to a chunked request', () => {
     expect(asked).toEqual(['/first']);
   });
 
-  it('the connection ends for a caller that sent Expect: 100-continue, too', async () => {
+  it('no other request is served for a caller that sent Expect: 100-continue, either', async () => {
     answer = inTurns('hello');
-    const reader = new Reader(CHUNKED.replace('\r\n\r\n', '\r\nExpect: 100-continue\r\n\r\n'));
-    const response = (await reader.end()).replace(/^(HTTP\/1\.1 100 Continue\r\n\r\n)+/, '');
+    let response = '';
+    const [head = '', body = ''] = CHUNKED.split(/(?<=\r\n\r\n)(?=5)/);
+    const reader = new Reader(head.replace(/\r\n$/, 'Expect: 100-continue\r\n\r\n'), (all, socket) => {
+      if (all === CONTINUE) socket.write(body);
+      if (response !== '' || !all.endsWith('\r\n0\r\n\r\n')) return;
+      response = all.slice(CONTINUE.length);
+      socket.write(SECOND);
+    });
+    await until(() => response !== '');
+    expect(response).toMatch(/^HTTP\/1\.1 200 OK\r\n.*connection: close\r\n/is);
     expect(chunksOf(response).join('')).toBe('hello');
+    // The addon's timeout ends this connection. Meanwhile others are served.
+    await new Reader(CHUNKED.replace('first', 'third')).end();
+    expect(asked).toEqual(['/first', '/third']);
+    reader.socket.destroy();
   });
 
   it('the server goes on serving when a response is aborted, or when its caller leaves in the middle', async () => {
@@ -193,6 +207,33 @@ it('a server-sent event reaches the caller of a chunked request whole, before th
   await until(() => got() === 'data: 1\n\n: \n');
   stream?.end();
   expect(chunksOf(await reader.end()).join('')).toBe('data: 1\n\n: \n');
+});
+
+describe('a caller that sent Expect: 100-continue', () => {
+  it.each([
+    ['chunked', 'Transfer-Encoding: chunked', '5\r\nhello\r\n0\r\n\r\n'],
+    ['with a length', 'Content-Length: 5', 'hello'],
+  ])('is told to continue once, before it sends a body %s', async (_framing, header, body) => {
+    answer = (stream) => {
+      const onCallerBody = (_chunk: Uint8Array, last: boolean): void => {
+        if (last) stream.respond(200, '', 'done');
+      };
+      stream.attach({ ...noEvents, onCallerBody });
+    };
+    const head = `POST /first HTTP/1.1\r\nHost: x\r\n${header}\r\nExpect: 100-continue\r\n\r\n`;
+    let hasContinued = false;
+    const reader = new Reader(head, (all, socket) => {
+      if (!hasContinued && all.endsWith(CONTINUE)) {
+        hasContinued = true;
+        socket.write(body);
+      }
+      if (all.endsWith('done')) socket.end();
+    });
+    const all = await reader.end();
+    expect(all.split('100 Continue')).toHaveLength(2);
+    expect(all.slice(CONTINUE.length)).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+    expect(asked).toEqual(['/first']);
+  });
 });
 
 describe('a response with a length to a chunked request', () => {
