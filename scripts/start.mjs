@@ -126,6 +126,8 @@ function gatewayEnvironment(settings, databaseUrl, redisUrl, hasDemo) {
     env.UPSTREAM_ALLOW_CIDRS = '127.0.0.0/8';
     env.HOST ||= '127.0.0.1';
   }
+  // Who tries out the demo waits a minute for an announced price, and not a day.
+  if (settings.wantsDemo) env.PRICE_NOTICE_SECONDS ||= '60';
   // With a token nobody else on this machine can become the first admin while the demo is being made. And if an earlier start was
   // interrupted before it saved the admin's secret, the token allows this start to make another admin.
   if (settings.wantsDemo && !hasDemo) env.ADMIN_BOOTSTRAP_TOKEN ||= randomBytes(24).toString('base64url');

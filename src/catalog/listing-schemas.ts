@@ -4,21 +4,36 @@ import { list, record, TEXT, TIME, usd } from '../platform/schemas.ts';
 
 const OPERATION_PRICE = record(
   'OperationPrice',
-  { method: TEXT, path: TEXT, tool: TEXT, price: usd('Price of such a call') },
-  { optional: ['method', 'path', 'tool'], description: 'With method and path, or with the tool of an MCP server' },
+  {
+    method: TEXT,
+    path: TEXT,
+    tool: TEXT,
+    price: usd('From then on; absent if it is no operation any more'),
+    old_price: usd('Until then; absent if it is no operation yet'),
+  },
+  {
+    optional: ['method', 'path', 'tool', 'price', 'old_price'],
+    description: 'With method and path, or with the tool of an MCP server',
+  },
 );
 export const NEXT_PRICE = record(
   'NextPrice',
   {
     price: usd('Price of a call from then on'),
+    old_price: usd('Price of a call until then, if it changes'),
     from: TIME,
     free_calls: { type: 'integer', minimum: 0, description: 'From then on, if it changes' },
+    old_free_calls: { type: 'integer', minimum: 0, description: 'Until then, if it changes' },
     only_operations: { type: 'boolean', description: 'From then on, if it changes' },
-    operations: list(OPERATION_PRICE, 'All operations from then on, if they change; absent in lists'),
+    operations: list(
+      OPERATION_PRICE,
+      'The operations whose prices change, those that come and those that go; absent in lists',
+    ),
   },
   {
-    optional: ['free_calls', 'only_operations', 'operations'],
-    description: 'What calls cost from a time on, if a call may cost more then; absent if nothing is announced',
+    optional: ['old_price', 'free_calls', 'old_free_calls', 'only_operations', 'operations'],
+    description:
+      'What calls cost from a time on, if a call may cost more then; absent if nothing is announced. Only what changes is told, beside price and from',
   },
 );
 

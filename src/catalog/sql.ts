@@ -123,6 +123,10 @@ const hasVersion = (sql: Tx, version: number | undefined) =>
 /** The next `updated_at` of a row: later than its present value even if the clock was set back. Evaluated with the row locked. */
 const nextVersion = (sql: Tx) => sql`greatest(clock_timestamp(), updated_at + interval '1 microsecond')`;
 
+/** Whether the patch has anything that decides what a call costs. */
+export const changesTerms = ({ priceMicros, freeCalls, onlyOperations, operations }: ListingPatch): boolean =>
+  [priceMicros, freeCalls, onlyOperations, operations].some((field) => field !== undefined);
+
 /**
  * Changes the given fields of a listing that is not removed, and announces it. If a call may cost more then, all that decides what
  * calls cost counts only after the notice; the other fields count at once.
@@ -145,7 +149,6 @@ export async function updateListing(
   const { priceMicros, freeCalls, onlyOperations, operations, ...rest } = others;
   // Does not compile when a listing has a new field that is not stored here.
   rest satisfies Record<string, never>;
-  const changesTerms = [priceMicros, freeCalls, onlyOperations, operations].some((field) => field !== undefined);
   const change = async (tx: Sql | Tx, terms: Fragment) => tx<{ id: string }[]>`
     WITH changed AS (
       UPDATE services SET
@@ -169,7 +172,7 @@ export async function updateListing(
   const terms: TermsChange = { priceMicros, freeCalls, onlyOperations, operations };
   const changeAll = async (tx: Tx) => change(tx, (await termsAssignments(tx, id, terms, noticeSeconds)).set);
   let changed: readonly { readonly id: string }[];
-  if (!changesTerms) changed = await change(sql, sql``);
+  if (!changesTerms(patch)) changed = await change(sql, sql``);
   else changed = await ('begin' in sql ? sql.begin(changeAll) : changeAll(sql));
   return readAgain(sql, changed);
 }

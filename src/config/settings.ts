@@ -154,7 +154,7 @@ export const SETTINGS = {
     type: 'integer',
     minimum: 0,
     maximum: 31_536_000,
-    default: 60,
+    default: 86_400,
     description:
       'how long a listing announces a change after which a call may cost more, before it counts; `0`: it counts at once',
   },

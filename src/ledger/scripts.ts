@@ -7,6 +7,7 @@ export const applyCreditScript = loadScript(import.meta.url, 'apply-credit');
 export const takeDebitScript = loadScript(import.meta.url, 'take-debit');
 export const readWalletScript = loadScript(import.meta.url, 'read-wallet');
 export const sumHoldsScript = loadScript(import.meta.url, 'sum-holds');
+export const findCallScript = loadScript(import.meta.url, 'find-call');
 export const compareWalletsScript = loadScript(import.meta.url, 'compare-wallets');
 export const repairWalletScript = loadScript(import.meta.url, 'repair-wallet');
 export const loadKeyScript = loadScript(import.meta.url, 'load-key');

@@ -53,7 +53,7 @@ const SERVICE: JsonSchema = {
     next_price: {
       type: 'object',
       description: 'What a call costs from a time on. Absent unless a call may cost more then',
-      properties: { price: { type: 'number' }, from: { type: 'string' } },
+      properties: { price: { type: 'number' }, old_price: { type: 'number' }, from: { type: 'string' } },
       required: ['price', 'from'],
     },
     uptime: { type: 'object', description: 'Percent of health checks that the service answered well' },

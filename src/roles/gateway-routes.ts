@@ -10,6 +10,7 @@ import type { Config } from '../config/config.ts';
 import type { Route } from '../http/route.ts';
 import type { KeyCache } from '../keys/key-cache.ts';
 import type { Keys } from '../keys/keys.ts';
+import { CalledServices } from '../ledger/called-services.ts';
 import { Fence } from '../ledger/history/fence.ts';
 import { CreditWallets } from '../ledger/wallets/credit-wallets.ts';
 import { DebitWallets } from '../ledger/wallets/debit-wallets.ts';
@@ -39,8 +40,10 @@ import { keysRoutes } from '../routes/keys.ts';
 import { llmsRoutes } from '../routes/llms.ts';
 import { mcpServerRoutes } from '../routes/mcp-server.ts';
 import { openApiImportRoutes } from '../routes/openapi-import.ts';
+import { PriceNotice } from '../routes/price-notice.ts';
 import { serviceCallsRoutes } from '../routes/service-calls.ts';
-import { servicesRoutes, type Watch } from '../routes/services.ts';
+import { servicesRoutes } from '../routes/services.ts';
+import type { Watch } from '../routes/shown-service.ts';
 import { statementRoutes } from '../routes/statement.ts';
 import { serviceStatsRoutes } from '../routes/stats.ts';
 import { usageRoutes } from '../routes/usage.ts';
@@ -80,6 +83,8 @@ export function gatewayRoutes(parts: RouteParts): Route[] {
   const { sql, redis, keys: redisKeys } = parts.stores;
   const operations = new OperationsReader(sql);
   const stats = new StatsReader(sql);
+  const called = new CalledServices({ sql, redis, keys: redisKeys });
+  const notice = new PriceNotice(config.priceNoticeSeconds, called);
   const wallets = new Wallets({ redis, keys: redisKeys, hydrator });
   const money = new Fence({ sql, redis, keys: redisKeys });
   return [
@@ -98,7 +103,7 @@ export function gatewayRoutes(parts: RouteParts): Route[] {
       secrets,
       maxListings: config.maxListingsPerAccount,
       addresses: new AddressPolicy(config.upstreamAllowCidrs),
-      noticeSeconds: config.priceNoticeSeconds,
+      notice,
       watch,
     }),
     ...openApiImportRoutes({
@@ -106,7 +111,7 @@ export function gatewayRoutes(parts: RouteParts): Route[] {
       sql,
       operations,
       importer: new OpenApiImporter({ workerFile: parts.importWorker }),
-      noticeSeconds: config.priceNoticeSeconds,
+      notice,
       watch,
     }),
     ...serviceStatsRoutes({ catalog, reader: stats }),
@@ -121,7 +126,7 @@ export function gatewayRoutes(parts: RouteParts): Route[] {
       sql,
     }),
     ...adminKeysRoutes({ sql, keys }),
-    ...adminServicesRoutes({ catalog, sql, operations, watch, noticeSeconds: config.priceNoticeSeconds }),
+    ...adminServicesRoutes({ catalog, sql, operations, watch, notice }),
     ...adminCallsRoutes({ sql }),
     ...auditRoutes({ sql }),
     ...statsRoutes({ sql, backlog }),

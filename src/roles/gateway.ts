@@ -42,7 +42,7 @@ import type { ArrivedCall } from '../proxy/stages/arrived-call.ts';
 import { QualityFeed } from '../quality/quality-feed.ts';
 import { openApiRoutes } from '../routes/openapi.ts';
 import { pageRoutes } from '../routes/pages.ts';
-import type { Watch } from '../routes/services.ts';
+import type { Watch } from '../routes/shown-service.ts';
 import { siteRoutes } from '../routes/site.ts';
 import { errorPages } from '../routes/site-errors.ts';
 import { Resealer } from '../secrets/resealer.ts';

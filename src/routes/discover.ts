@@ -23,7 +23,7 @@ import {
   type LangQuery,
   LISTED_SERVICE,
 } from './service-schemas.ts';
-import type { Watch } from './services.ts';
+import type { Watch } from './shown-service.ts';
 import { recentStats } from './stats.ts';
 
 const QUERY = {

@@ -1,30 +1,18 @@
-import { tryListing, type WriteListing, writeListing } from '../accounts/listing-acts.ts';
-import type { Catalog } from '../catalog/catalog.ts';
-import type { Listing } from '../catalog/listing.ts';
 import { DocumentFault } from '../catalog/openapi-import/document-fault.ts';
 import { ImporterBusy, MAX_DOCUMENT_BYTES, type OpenApiImporter } from '../catalog/openapi-import/importer.ts';
 import type { Imported, StoredPrice } from '../catalog/openapi-import/mapping.ts';
 import type { Operation } from '../catalog/operations/operation.ts';
-import type { OperationsReader } from '../catalog/operations/operations-reader.ts';
-import { selectLatestOperations, selectListing, selectOperationsText, updateListing } from '../catalog/sql.ts';
+import { selectLatestOperations } from '../catalog/sql.ts';
 import { ApiError, unavailableError } from '../errors.ts';
 import type { ApiRequest, ApiResponse, FromSchema, JsonSchema, Route } from '../http/route.ts';
 import { ACCEPT_LANGUAGE, LANGUAGE_HEADERS } from '../openapi/headers.ts';
 import { COUNT, EXAMPLE, json, list, record, TEXT, UUID } from '../openapi/schemas.ts';
-import type { Sql } from '../platform/postgres.ts';
-import { idOf, mayManage, refusal, writerOf } from './named-service.ts';
-import { readOperations, withinRules } from './operations.ts';
+import { readOperations } from './operations.ts';
+import { DRY_RUN_QUERY, ownListing, writePatch } from './service-changes.ts';
 import { SERVICE, SERVICE_EXAMPLE } from './service-schemas.ts';
-import { show, type Watch } from './services.ts';
+import type { ShowDeps } from './shown-service.ts';
 
-type OpenApiImportDeps = {
-  readonly catalog: Catalog;
-  readonly sql: Sql;
-  readonly operations: Pick<OperationsReader, 'read'>;
-  readonly importer: OpenApiImporter;
-  readonly noticeSeconds: number;
-  readonly watch: Watch;
-};
+type OpenApiImportDeps = ShowDeps & { readonly importer: OpenApiImporter };
 
 const IMPORTED = record('ImportedOperations', {
   operations: { ...COUNT, description: 'How many were taken over' },
@@ -70,7 +58,11 @@ const QUERY = {
   type: 'object',
   additionalProperties: false,
   properties: {
-    dry_run: { type: 'boolean', default: false, description: 'true: answers the same, and changes nothing' },
+    ...DRY_RUN_QUERY.properties,
+    only_operations: {
+      type: 'boolean',
+      description: 'Sets this field of the listing together with its operations; absent: it stays as it is',
+    },
   },
 } as const;
 type Query = FromSchema<typeof QUERY>;
@@ -104,18 +96,19 @@ export function openApiImportRoutes(deps: OpenApiImportDeps): Route[] {
 }
 
 async function importDocument(deps: OpenApiImportDeps, request: ApiRequest<Uint8Array, Query>): Promise<ApiResponse> {
-  const { sql, importer, noticeSeconds } = deps;
-  const before = await listingOf(sql, request);
+  const { sql, importer } = deps;
+  const before = await ownListing(sql, request);
+  if (before.protocol !== 'http') throw new ApiError('invalid_request', NO_TOOLS);
   const prices = pricesOf(await selectLatestOperations(sql, before.id));
   const imported = await read(importer, request.body, { endpoint: before.endpoint, prices });
   if (imported.operations.length === 0) throw nothingToTake(imported);
   const operations = readOperations(imported.operations, before.protocol);
+  const { only_operations: onlyOperations } = request.query;
+  const patch = { operations, ...(onlyOperations === undefined ? {} : { onlyOperations }) };
   // The prices and the endpoint that the import began with must still be those of the listing.
-  const based = { version: before.updatedAtMicros, noticeSeconds };
-  const write: WriteListing = (on, scope) => updateListing(on, before.id, { operations }, scope, based);
-  const shown = await (request.query.dry_run ? dryRun : store)(deps, request, before.id, write);
+  const shown = await writePatch(deps, request, before, { patch, version: before.updatedAtMicros });
   if (shown === null) {
-    await listingOf(sql, request);
+    await ownListing(sql, request);
     throw new ApiError('conflict', 'The listing was changed while the document was read. Send the document again.');
   }
   const { headers = {}, body: service } = shown;
@@ -124,47 +117,7 @@ async function importDocument(deps: OpenApiImportDeps, request: ApiRequest<Uint8
   return { status: 200, body, headers };
 }
 
-type Write = (
-  deps: OpenApiImportDeps,
-  request: ApiRequest,
-  id: string,
-  write: WriteListing,
-) => Promise<ApiResponse | null>;
-
-/** The listing as it is after the change; null if somebody else changed it meanwhile. */
-const store: Write = async (deps, request, id, write) => {
-  const written = await withinRules(writeListing(deps.sql, writerOf(request), id, write));
-  if (written === null) return null;
-  deps.catalog.apply(written);
-  return show(deps, written, request, { status: 200 });
-};
-
-/** The listing as it would be. */
-const dryRun: Write = async (deps, request, id, write) => {
-  const tried = tryListing(deps.sql, writerOf(request), write, async (tx, listing) => ({
-    listing,
-    operations: JSON.parse(await selectOperationsText(tx, id)) as Operation[],
-    latest: await selectLatestOperations(tx, id),
-  }));
-  const found = await withinRules(tried);
-  if (found === null) return null;
-  // The reader would keep them beside the version of a row that nobody else ever sees.
-  const operations = { read: async () => found.operations };
-  return show({ ...deps, operations }, found.listing, request, { status: 200, latest: found.latest });
-};
-
-/** The listing as Postgres has it now: another gateway may have changed it a moment ago. */
-async function listingOf(sql: Sql, request: ApiRequest): Promise<Listing> {
-  const id = idOf(request);
-  const listing = await selectListing(sql, id);
-  if (listing === null || listing.status === 'removed' || !mayManage(request.caller, listing))
-    throw await refusal(sql, id);
-  if (listing.protocol === 'http') return listing;
-  throw new ApiError(
-    'invalid_request',
-    'protocol: the operations of an MCP listing are tools, which OpenAPI does not describe.',
-  );
-}
+const NO_TOOLS = 'protocol: the operations of an MCP listing are tools, which OpenAPI does not describe.';
 
 function pricesOf(operations: readonly Operation[]): StoredPrice[] {
   return operations.flatMap((operation) =>

@@ -1,3 +1,4 @@
+import { mergeOperations, type OperationChange } from '../catalog/operations/merge-operations.ts';
 import {
   MAX_OPERATIONS,
   MAX_SUMMARY_LENGTH,
@@ -14,42 +15,64 @@ import { MAX_PRICE_USD } from '../catalog/price.ts';
 import { ApiError } from '../errors.ts';
 import { violatedConstraint } from '../platform/postgres.ts';
 
+const FIELDS = {
+  method: { type: 'string', enum: [...OPERATION_METHODS], description: 'GET also stands for HEAD' },
+  path: {
+    type: 'string',
+    maxLength: MAX_TEMPLATE_LENGTH,
+    description: 'What follows the service id: literal segments, {name} for one segment, a last * for the rest',
+  },
+  tool: { type: 'string', minLength: 1, maxLength: MAX_TOOL_LENGTH, description: 'Of an MCP server' },
+} as const;
+const SUMMARY = { type: 'string', minLength: 1, maxLength: MAX_SUMMARY_LENGTH } as const;
+const PRICE = {
+  type: 'number',
+  minimum: 0,
+  maximum: MAX_PRICE_USD,
+  description: "USD per call, in place of the listing's price",
+} as const;
+const INPUT = { type: 'object', description: 'JSON Schema of the request; it is not enforced' } as const;
+const OUTPUT = { type: 'object', description: 'JSON Schema of the response; it is not enforced' } as const;
+const EXAMPLE = {
+  type: 'object',
+  additionalProperties: false,
+  properties: { query: { type: 'object' }, body: {}, response: {} },
+} as const;
+
 /** Operations as a provider writes them. Which fields an operation needs depends on the protocol: `readOperations` checks it. */
 export const OPERATIONS = {
-  type: ['array', 'null'],
+  type: 'array',
   maxItems: MAX_OPERATIONS,
-  description: 'How to call the service; null or an empty list: not told',
+  description: 'How to call the service; an empty list: not told',
   items: {
     type: 'object',
     additionalProperties: false,
-    properties: {
-      method: { type: 'string', enum: [...OPERATION_METHODS], description: 'GET also stands for HEAD' },
-      path: {
-        type: 'string',
-        maxLength: MAX_TEMPLATE_LENGTH,
-        description: 'What follows the service id: literal segments, {name} for one segment, a last * for the rest',
-      },
-      tool: { type: 'string', minLength: 1, maxLength: MAX_TOOL_LENGTH, description: 'Of an MCP server' },
-      summary: { type: 'string', minLength: 1, maxLength: MAX_SUMMARY_LENGTH },
-      price: {
-        type: 'number',
-        minimum: 0,
-        maximum: MAX_PRICE_USD,
-        description: "USD per call, in place of the listing's price",
-      },
-      input: { type: 'object', description: 'JSON Schema of the request; it is not enforced' },
-      output: { type: 'object', description: 'JSON Schema of the response; it is not enforced' },
-      example: {
-        type: 'object',
-        additionalProperties: false,
-        properties: { query: { type: 'object' }, body: {}, response: {} },
-      },
-    },
+    properties: { ...FIELDS, summary: SUMMARY, price: PRICE, input: INPUT, output: OUTPUT, example: EXAMPLE },
   },
 } as const;
 
-const HTTP_FIELDS = ['method', 'path', 'summary'] as const;
-const ONLY_HTTP = ['method', 'path', 'input', 'output', 'example'] as const;
+/** Changes of single operations: `mergeOperations`. */
+export const OPERATION_CHANGES = {
+  type: ['array', 'null'],
+  // All that there may be removed, and as many added.
+  maxItems: 2 * MAX_OPERATIONS,
+  description:
+    'Changes of single operations, found by method and path, or by tool; all others stay. null removes them all',
+  items: {
+    type: 'object',
+    additionalProperties: false,
+    description: 'The fields that change; null clears one. What is not there yet is added',
+    properties: {
+      ...FIELDS,
+      remove: { type: 'boolean', const: true, description: 'Removes the operation' },
+      summary: { ...SUMMARY, type: ['string', 'null'] },
+      price: { ...PRICE, type: ['number', 'null'], description: "USD per call; null: the listing's price" },
+      input: { ...INPUT, type: ['object', 'null'] },
+      output: { ...OUTPUT, type: ['object', 'null'] },
+      example: { ...EXAMPLE, type: ['object', 'null'] },
+    },
+  },
+} as const;
 
 /**
  * Reads `operations` of a request body that has passed its schema.
@@ -58,30 +81,64 @@ const ONLY_HTTP = ['method', 'path', 'input', 'output', 'example'] as const;
  */
 export function readOperations(value: readonly object[] | null, protocol: Protocol): StoredOperations | null {
   if (value === null || value.length === 0) return null;
-  for (const [index, operation] of value.entries()) checkFields(operation, protocol, `operations.${index}`);
-  try {
+  return withoutFaults(() => {
+    for (const [index, operation] of value.entries()) checkFields(operation, protocol, `operations.${index}`);
     return storeOperations(value as readonly Operation[]);
+  });
+}
+
+/**
+ * Reads changes of operations from a request body that has passed its schema.
+ *
+ * @param base  the operations that they change
+ * @returns null if none is left
+ */
+export function mergeChanges(
+  base: readonly Operation[],
+  changes: readonly object[],
+  protocol: Protocol,
+): StoredOperations | null {
+  return withoutFaults(() => {
+    if (changes.length === 0)
+      throw new OperationFault('operations', 'an empty list changes nothing; null removes them all');
+    for (const [index, change] of changes.entries()) {
+      requireFields(protocol === 'mcp' ? ['tool'] : ['method', 'path'], change, `operations.${index}`);
+    }
+    return mergeOperations(base, changes as readonly OperationChange[], (operation, field) =>
+      checkFields(operation, protocol, field),
+    );
+  });
+}
+
+function withoutFaults<T>(read: () => T): T {
+  try {
+    return read();
   } catch (error) {
     if (error instanceof OperationFault) throw new ApiError('invalid_request', error.message);
     throw error;
   }
 }
 
+const HTTP_FIELDS = ['method', 'path', 'summary'] as const;
+const ONLY_HTTP = ['method', 'path', 'input', 'output', 'example'] as const;
+
 function checkFields(operation: object, protocol: Protocol, field: string): void {
-  const required = protocol === 'mcp' ? ['tool'] : HTTP_FIELDS;
-  const forbidden = protocol === 'mcp' ? ONLY_HTTP : ['tool'];
-  for (const name of required) {
-    if (!(name in operation)) throw new ApiError('invalid_request', `${field}.${name}: is required.`);
-  }
-  for (const name of forbidden) {
+  requireFields(protocol === 'mcp' ? ['tool'] : HTTP_FIELDS, operation, field);
+  for (const name of protocol === 'mcp' ? ONLY_HTTP : ['tool']) {
     if (!(name in operation)) continue;
-    throw new ApiError('invalid_request', `${field}.${name}: is not known for a listing with protocol ${protocol}.`);
+    throw new OperationFault(`${field}.${name}`, `is not known for a listing with protocol ${protocol}`);
   }
 }
 
+function requireFields(names: readonly string[], operation: object, field: string): void {
+  const missing = names.find((name) => !(name in operation));
+  if (missing !== undefined) throw new OperationFault(`${field}.${missing}`, 'is required');
+}
+
 const DEAR_OPERATIONS =
-  "operations: an operation may cost more than the listing's price only with only_operations: true. Otherwise a call that matches no operation, such as another spelling of its path, would cost less.";
-const ONLY_OPERATIONS = 'only_operations: needs operations. Without any, every call would be refused.';
+  "operations: an operation may cost more than the listing's price only with only_operations: true. Send it in the same request, with an OpenAPI document as ?only_operations=true. Otherwise a call that matches no operation, such as another spelling of its path, would cost less.";
+const ONLY_OPERATIONS =
+  'only_operations: needs operations. Without any, every call would be refused. Send both in the same request; an OpenAPI document with ?only_operations=true.';
 /** The same for what counts now and for what is announced. */
 const RULES: Readonly<Record<string, string>> = {
   services_dear_operations: DEAR_OPERATIONS,

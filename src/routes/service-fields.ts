@@ -17,7 +17,7 @@ import { ApiError } from '../errors.ts';
 import { refuseForeignPage } from '../http/own-origin.ts';
 import type { ApiRequest, FromSchema } from '../http/route.ts';
 import { type AddressPolicy, isForbiddenLiteral } from '../upstream/index.ts';
-import { OPERATIONS } from './operations.ts';
+import { OPERATION_CHANGES, OPERATIONS } from './operations.ts';
 import { forwardHeadersOf, SECRET_FIELDS } from './service-secrets.ts';
 
 const FIELDS = {
@@ -38,7 +38,6 @@ const FIELDS = {
     description: `How long a call may wait for the response head; ${DEFAULT_TIMEOUT_SECONDS} if absent`,
   },
   only_operations: { type: 'boolean', description: 'Refuse calls that match no operation' },
-  operations: OPERATIONS,
   ...SECRET_FIELDS,
 } as const;
 const IDLE_SECONDS = {
@@ -79,6 +78,7 @@ export const CREATE_BODY = {
   required: ['name', 'description', 'endpoint', 'price', 'category'],
   properties: {
     ...FIELDS,
+    operations: { ...OPERATIONS, type: ['array', 'null'] },
     free_calls: FREE_CALLS,
     idle_seconds: IDLE_SECONDS,
     docs_url: DOCS_URL,
@@ -97,6 +97,7 @@ export const PATCH_BODY = {
   minProperties: 1,
   properties: {
     ...FIELDS,
+    operations: OPERATION_CHANGES,
     free_calls: { ...FREE_CALLS, type: ['integer', 'null'], description: 'Per buyer; null ends the free calls' },
     idle_seconds: { ...IDLE_SECONDS, type: ['integer', 'null'], description: 'null: as long as the gateway allows' },
     docs_url: { ...DOCS_URL, type: ['string', 'null'], description: 'null: no page' },
@@ -106,8 +107,22 @@ export const PATCH_BODY = {
 } as const;
 export type PatchBody = FromSchema<typeof PATCH_BODY>;
 
+/** The body of PUT /services/{id}/operations. */
+export const PUT_OPERATIONS_BODY = {
+  title: 'ServiceOperations',
+  examples: [{ operations: [{ method: 'GET', path: '/forecast', summary: 'The forecast of a place', price: 0.001 }] }],
+  type: 'object',
+  additionalProperties: false,
+  required: ['operations'],
+  properties: {
+    operations: OPERATIONS,
+    only_operations: { ...FIELDS.only_operations, description: 'As in PATCH; absent: it stays as it is' },
+  },
+} as const;
+export type PutOperationsBody = FromSchema<typeof PUT_OPERATIONS_BODY>;
+
 /** Reads the fields in the body, with the checks that a schema cannot express. Throws `invalid_request` naming the field. */
-export function readFields(body: PatchBody, addresses: AddressPolicy): Partial<ListingFields> {
+export function readFields(body: Omit<PatchBody, 'operations'>, addresses: AddressPolicy): Partial<ListingFields> {
   const { name, description, endpoint, price, free_calls, category, timeout_seconds, idle_seconds } = body;
   return {
     ...(name === undefined ? {} : { name: checked('name', name.trim(), nameFault) }),
@@ -156,7 +171,10 @@ function readPrice(usd: number): number {
  * service there, past the browser's same-origin policy: it opens the accounts that it needs, lists the service, and calls it. A
  * name may lead to a private address at any time, so the endpoint itself does not matter.
  */
-export function refusePageChoosingEndpoint(request: ApiRequest<PatchBody>, addresses: AddressPolicy): void {
+export function refusePageChoosingEndpoint(
+  request: ApiRequest<{ readonly endpoint?: string }>,
+  addresses: AddressPolicy,
+): void {
   if (request.body.endpoint === undefined || !addresses.allowsMore) return;
   refuseForeignPage(request, 'endpoint: a web page of another origin cannot set it on this gateway.');
 }

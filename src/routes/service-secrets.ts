@@ -40,7 +40,7 @@ type SecretFields = FromSchema<{ readonly type: 'object'; readonly properties: t
 export const forwardHeadersOf = (names: readonly string[]): string | null => (names.length === 0 ? null : names.join());
 
 type Before = Pick<Listing, 'id' | 'endpoint' | 'upstreamHeaders' | 'signingKeys'>;
-export type SecretsChange = {
+type SecretsChange = {
   readonly fields: Partial<Pick<ListingFields, 'upstreamHeaders' | 'signingKeys'>>;
   /** Fields of the response to this request, and of no other. */
   readonly once: NonNullable<Shown['once']>;

@@ -1,62 +1,43 @@
-import { type WriteListing, writeListing } from '../accounts/listing-acts.ts';
-import type { Catalog } from '../catalog/catalog.ts';
+import { writeListing } from '../accounts/listing-acts.ts';
 import { chooseLanguage, languageHeaders } from '../catalog/languages.ts';
-import { DEFAULT_TIMEOUT_SECONDS, type Listing, type ListingFields, type ListingPatch } from '../catalog/listing.ts';
-import type { Shown as ShownListing } from '../catalog/listing-fields.ts';
+import { DEFAULT_TIMEOUT_SECONDS, type Listing, type ListingFields } from '../catalog/listing.ts';
 import { refuseBeyondLimit } from '../catalog/listing-limit.ts';
-import type { Operation, StoredOperations } from '../catalog/operations/operation.ts';
-import type { OperationsReader } from '../catalog/operations/operations-reader.ts';
 import { fullItem } from '../catalog/present.ts';
-import {
-  insertListing,
-  removeListing,
-  selectLatestOperations,
-  selectListing,
-  selectListingsOf,
-  updateListing,
-} from '../catalog/sql.ts';
+import { insertListing, removeListing, selectListing, selectListingsOf } from '../catalog/sql.ts';
 import { ApiError, unavailableError } from '../errors.ts';
-import type { ApiRequest, ApiResponse, FromSchema, ResponseDescription, Route } from '../http/route.ts';
+import type { ApiRequest, ApiResponse, FromSchema, Route } from '../http/route.ts';
 import { keyOf } from '../keys/caller.ts';
-import { ACCEPT_LANGUAGE, CACHE_CONTROL, LANGUAGE_HEADERS } from '../openapi/headers.ts';
+import { ACCEPT_LANGUAGE, LANGUAGE_HEADERS } from '../openapi/headers.ts';
 import { EXAMPLE, json, list, record, TEXT } from '../openapi/schemas.ts';
 import { isUuid, uuidv7 } from '../platform/ids.ts';
-import type { Sql } from '../platform/postgres.ts';
-import type { ServiceSecrets } from '../secrets/service-secrets.ts';
-import type { AddressPolicy } from '../upstream/index.ts';
 import { selectFound } from '../watch/watch-sql.ts';
 import { idOf, mayManage, notFound, refusal, SERVICE_PARAM, writerOf } from './named-service.ts';
 import { readOperations, withinRules } from './operations.ts';
+import {
+  type ChangeDeps,
+  DRY_RUN_QUERY,
+  type DryRunQuery,
+  patchService,
+  putOperations,
+  renewSigningSecret,
+} from './service-changes.ts';
 import {
   CREATE_BODY,
   type CreateBody,
   PATCH_BODY,
   type PatchBody,
+  PUT_OPERATIONS_BODY,
+  type PutOperationsBody,
   readFields,
   refusePageChoosingEndpoint,
 } from './service-fields.ts';
 import { LANG, LANG_QUERY, type LangQuery, SERVICE, SERVICE_EXAMPLE } from './service-schemas.ts';
-import { changeSecrets, newSigningSecret, type SecretsChange, touchesSecrets } from './service-secrets.ts';
+import { changeSecrets } from './service-secrets.ts';
+import { NOT_STORED, show, shows } from './shown-service.ts';
 
-export type ServicesRoutesDeps = {
-  readonly catalog: Catalog;
-  readonly sql: Sql;
-  readonly operations: Pick<OperationsReader, 'read'>;
+type ServicesRoutesDeps = ChangeDeps & {
   /** Listings that an account may have. */
   readonly maxListings: number;
-  /** Decides which addresses calls may go to. */
-  readonly addresses: AddressPolicy;
-  /** How long a change after which a call may cost more is announced before it counts. */
-  readonly noticeSeconds: number;
-  readonly watch: Watch;
-  readonly secrets: ServiceSecrets;
-};
-
-/** What is found out about services without calls of buyers. */
-export type Watch = {
-  /** Asks a new endpoint in the background; returns at once. */
-  check(listing: Listing): void;
-  uptimeOf(serviceId: string): ShownListing['uptime'];
 };
 
 const DEFAULT_LIMIT = 100;
@@ -80,11 +61,6 @@ const OWN_SERVICES = record(
   { services: list(SERVICE, 'Newest first'), next_cursor: { ...TEXT, description: 'Absent on the last page' } },
   { optional: ['next_cursor'] },
 );
-const shows = (description: string, headers: ResponseDescription['headers'] = {}): ResponseDescription =>
-  json(description, SERVICE, SERVICE_EXAMPLE, { ...LANGUAGE_HEADERS, ...headers });
-/** No cache between gateway and caller may store a response that contains the only copy of a secret. */
-const NO_STORE = { 'Cache-Control': 'no-store' };
-const NOT_STORED = { 'Cache-Control': { ...CACHE_CONTROL('no-store'), optional: true } } as const;
 
 /**
  * The routes by which providers manage their listings. An admin may do to any listing what its provider may. The gateway that
@@ -143,13 +119,28 @@ export function servicesRoutes(deps: ServicesRoutesDeps): Route[] {
       path: '/api/v1/services/:id',
       summary: 'Change an own listing, pause it, or make it active again',
       access: ['provider'],
+      query: DRY_RUN_QUERY,
       body: PATCH_BODY,
       requestHeaders: ACCEPT_LANGUAGE,
       params: SERVICE_PARAM,
-      responses: { 200: shows('The listing as it is now', NOT_STORED) },
+      responses: { 200: shows('The listing as it is now, or as it would be', NOT_STORED) },
       errors: ['service_not_found', 'conflict'],
       maxBodyBytes: MAX_LISTING_BODY_BYTES,
-      handle: (request: ApiRequest<PatchBody>) => patch(deps, request),
+      handle: (request: ApiRequest<PatchBody, DryRunQuery>) => patchService(deps, request),
+    },
+    {
+      method: 'PUT',
+      path: '/api/v1/services/:id/operations',
+      summary: 'Replace all operations of an own listing; PATCH /services/{id} changes single ones',
+      access: ['provider'],
+      query: DRY_RUN_QUERY,
+      body: PUT_OPERATIONS_BODY,
+      requestHeaders: ACCEPT_LANGUAGE,
+      params: SERVICE_PARAM,
+      responses: { 200: shows('The listing as it is now, or as it would be') },
+      errors: ['service_not_found', 'conflict'],
+      maxBodyBytes: MAX_LISTING_BODY_BYTES,
+      handle: (request: ApiRequest<PutOperationsBody, DryRunQuery>) => putOperations(deps, request),
     },
     {
       method: 'POST',
@@ -268,80 +259,6 @@ async function getOne(deps: ServicesRoutesDeps, request: ApiRequest<undefined, L
 
 const isGone = ({ status, isSuspended }: Listing): boolean => status === 'removed' || isSuspended;
 
-async function patch(deps: ServicesRoutesDeps, request: ApiRequest<PatchBody>): Promise<ApiResponse> {
-  const { catalog, sql, addresses, noticeSeconds } = deps;
-  refusePageChoosingEndpoint(request, addresses);
-  const id = idOf(request);
-  const { status } = request.body;
-  const operations = await changedOperations(deps, request, id);
-  const changes: ListingPatch = {
-    ...readFields(request.body, addresses),
-    ...(operations === undefined ? {} : { operations }),
-    ...(status === undefined ? {} : { status }),
-  };
-  if (touchesSecrets(request.body)) {
-    return changeKnown(deps, request, id, changes, (before) => changeSecrets(request.body, before, deps));
-  }
-  const write: WriteListing = (on, scope) => updateListing(on, id, changes, scope, { noticeSeconds });
-  const listing = await withinRules(writeListing(sql, writerOf(request), id, write));
-  if (listing === null) throw await refusal(sql, id);
-  catalog.apply(listing);
-  return show(deps, listing, request, { status: 200 });
-}
-
-async function renewSigningSecret(deps: ServicesRoutesDeps, request: ApiRequest): Promise<ApiResponse> {
-  return changeKnown(deps, request, idOf(request), {}, (before) => {
-    if (before.signingKeys === null)
-      throw new ApiError('conflict', 'Calls of this service are not signed. Change it to signed: true first.');
-    if (!deps.secrets.canSeal) throw unavailableError(undefined, 'This gateway has lost its SECRETS_KEY.', 60);
-    return newSigningSecret(before, deps.secrets);
-  });
-}
-
-/** Readings of a listing that others may change at the same time; then the request is refused. */
-const MAX_READINGS = 5;
-
-/** Makes a change that depends on what the listing is now: it is written only if nobody has changed the listing since it was read. */
-async function changeKnown(
-  deps: ServicesRoutesDeps,
-  request: ApiRequest,
-  id: string,
-  changes: ListingPatch,
-  change: (before: Listing) => SecretsChange,
-): Promise<ApiResponse> {
-  const { catalog, sql, noticeSeconds } = deps;
-  for (let reading = 0; reading < MAX_READINGS; reading++) {
-    const before = await selectListing(sql, id);
-    if (before === null || before.status === 'removed' || !mayManage(request.caller, before))
-      throw await refusal(sql, id);
-    const { fields, once } = change(before);
-    const based = { version: before.updatedAtMicros, noticeSeconds };
-    const write: WriteListing = (on, scope) => updateListing(on, id, { ...changes, ...fields }, scope, based);
-    const listing = await withinRules(writeListing(sql, writerOf(request), id, write));
-    if (listing === null) continue;
-    catalog.apply(listing);
-    const shown = await show(deps, listing, request, { status: 200, once });
-    if (changes.endpoint !== undefined) deps.watch.check(listing);
-    return shown;
-  }
-  throw new ApiError(
-    'conflict',
-    'Other requests keep changing this listing. Nothing was changed; send this one again.',
-  );
-}
-
-/** The operations in the body, or undefined if they do not change. The listing's protocol, which never changes, decides their form. */
-async function changedOperations(
-  { catalog, sql }: ServicesRoutesDeps,
-  { body, caller }: ApiRequest<PatchBody>,
-  id: string,
-): Promise<StoredOperations | null | undefined> {
-  if (body.operations === undefined) return undefined;
-  const listing = catalog.get(id) ?? (await selectListing(sql, id));
-  if (listing === null || !mayManage(caller, listing)) throw await refusal(sql, id);
-  return readOperations(body.operations, listing.protocol);
-}
-
 async function remove(deps: ServicesRoutesDeps, request: ApiRequest): Promise<ApiResponse> {
   const { catalog, sql } = deps;
   const id = idOf(request);
@@ -354,45 +271,3 @@ async function remove(deps: ServicesRoutesDeps, request: ApiRequest): Promise<Ap
   if (before === null || !mayManage(request.caller, before)) throw await refusal(sql, id);
   return show(deps, before, request, { status: 200 });
 }
-
-type Shown = {
-  readonly status: number;
-  readonly lang?: string | undefined;
-  readonly headers?: Readonly<Record<string, string>>;
-  /** Fields of this response alone. */
-  readonly once?: NonNullable<ShownListing['once']>;
-  /** The operations that the provider wrote last, if Postgres does not have them yet. */
-  readonly latest?: readonly Operation[];
-};
-
-type ShowDeps = Pick<ServicesRoutesDeps, 'catalog' | 'operations' | 'sql' | 'watch' | 'noticeSeconds'>;
-
-export async function show(
-  { catalog, operations, sql, watch, noticeSeconds }: ShowDeps,
-  listing: Listing,
-  request: ApiRequest,
-  { status, lang, headers, once = {}, latest }: Shown,
-): Promise<ApiResponse> {
-  const language = chooseLanguage(lang, request.header('accept-language'));
-  const withEndpoint = mayManage(request.caller, listing);
-  const found = withEndpoint ? (await selectFound(sql, [listing.id])).get(listing.id) : undefined;
-  const body = fullItem(withEndpoint ? 'owner' : 'anyone', {
-    listing,
-    quality: catalog.qualityOf(listing.id),
-    language,
-    uptime: watch.uptimeOf(listing.id),
-    found,
-    noticeSeconds,
-    once,
-    operations: await operations.read(listing),
-    ...(withEndpoint && hasAnnouncedOperations(listing)
-      ? { announced: latest ?? (await selectLatestOperations(sql, listing.id)) }
-      : {}),
-  });
-  const caching = 'signing_secret' in once ? NO_STORE : {};
-  return { status, body, headers: { ...headers, ...languageHeaders(language), ...caching } };
-}
-
-/** What is announced are only prices; who edits operations needs the whole of them. */
-const hasAnnouncedOperations = ({ next, operationTerms }: Listing): boolean =>
-  next !== null && next.operationTerms !== operationTerms;

@@ -154,7 +154,7 @@ describe('a listing with operations', () => {
     }
     expect((await patch({ only_operations: false, price: 0.5 })).status).toBe(200);
     expect((await patch({ price: 0.4 })).status).toBe(400);
-    const changed = await (await patch({ operations: [], idle_seconds: 600 })).json();
+    const changed = await (await patch({ operations: null, idle_seconds: 600 })).json();
     expect(changed).toMatchObject({ operations: [], idle_seconds: 600, price: 0.5 });
     const buyer = await market.buyer(2);
     await until(async () => (await call(buyer, 'GET /anything')).status === 200);

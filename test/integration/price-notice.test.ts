@@ -2,17 +2,19 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../support/wait.ts';
 import { authorization, echo, type Key, Marketplace, startService, type TestService } from './marketplace.ts';
 
-const NOTICE_SECONDS = 3;
+const NOTICE_SECONDS = 5;
 /** How late a gateway may be: the answer that told it the time of Postgres, and two busy cores. */
 const LATE_MS = 500;
 
 let market: Marketplace;
 let service: TestService;
+let caller: Key;
 const gateways: { readonly baseUrl: string; stop(): Promise<unknown> }[] = [];
 
 beforeAll(async () => {
   market = await Marketplace.start({ PRICE_NOTICE_SECONDS: String(NOTICE_SECONDS) });
   service = await startService(echo);
+  caller = await market.buyer(10);
   gateways.push({ baseUrl: market.baseUrl, stop: async () => {} }, await market.anotherGateway());
 });
 afterAll(async () => {
@@ -21,14 +23,35 @@ afterAll(async () => {
   await service.close();
 });
 
-type NextPrice = { price: number; from: string; free_calls?: number; only_operations?: boolean; operations?: object[] };
-type Shown = { id: string; price: number; next_price?: NextPrice; operations?: object[] };
+type NextPrice = {
+  price: number;
+  old_price?: number;
+  from: string;
+  free_calls?: number;
+  only_operations?: boolean;
+  operations?: object[];
+};
+type Shown = {
+  id: string;
+  price: number;
+  next_price?: NextPrice;
+  operations?: object[];
+  announced_operations?: object[];
+};
 
 const idOf = (path: string): string => path.split('/').at(-1) as string;
-const list = async (options: object): Promise<string> =>
+const listNew = async (options: object): Promise<string> =>
   idOf(await market.service({ endpoint: service.url, ...options }));
-const patch = (id: string, body: object): Promise<Shown> =>
-  market.json(`/api/v1/services/${id}`, { key: market.provider, method: 'PATCH', body });
+/** A listing that another account has called, whose changes are announced therefore. */
+async function list(options: Record<string, unknown> & { operations?: readonly Record<string, unknown>[] }) {
+  const id = await listNew(options);
+  const path = options.operations?.[0]?.path as string | undefined;
+  expect((await call(market.baseUrl, id, caller, path)).status).toBe(200);
+  return id;
+}
+const change = (method: string, path: string, body: object): Promise<Shown> =>
+  market.json(`/api/v1/services/${path}`, { key: market.provider, method, body });
+const patch = (id: string, body: object): Promise<Shown> => change('PATCH', id, body);
 
 type Answer = { status: number; amount: number; free: string | null; body: Record<string, unknown> };
 async function call(baseUrl: string, id: string, key: Key, path = '', headers = {}): Promise<Answer> {
@@ -42,7 +65,7 @@ async function call(baseUrl: string, id: string, key: Key, path = '', headers = 
 }
 
 /** Waits until every gateway shows the announcement, then gives its time. */
-async function announced(id: string): Promise<number> {
+async function announcedTime(id: string): Promise<number> {
   const times = await Promise.all(
     gateways.map(({ baseUrl }) =>
       until(async () => {
@@ -60,6 +83,7 @@ const passed = (fromMs: number): Promise<unknown> => until(() => Date.now() > fr
 it('its provider sees how long the notice is, and announced operations whole; nobody else does', async () => {
   const id = await list({ price: 0.002, operations: [{ method: 'GET', path: '/a', summary: 'A' }] });
   const operations = [{ method: 'GET', path: '/a', summary: 'A, better', price: 0.003 }];
+  await market.settled();
   const changed = await patch(id, { operations, only_operations: true });
   const told = { price_notice_seconds: NOTICE_SECONDS, announced_operations: operations };
   expect(changed).toMatchObject(told);
@@ -80,7 +104,7 @@ describe.concurrent('a price that rises', () => {
     expect([price, next_price?.price]).toEqual([0.001, 0.002]);
     const fromMs = Date.parse(next_price?.from as string);
     expect(fromMs - before).toBeGreaterThanOrEqual(NOTICE_SECONDS * 1000);
-    expect(await announced(id)).toBe(fromMs);
+    expect(await announcedTime(id)).toBe(fromMs);
     const found = await market.json<{ services: Shown[] }>('/api/v1/discover');
     expect(found.services.find((it) => it.id === id)).toMatchObject({ name: 'Dearer', price: 0.001, next_price });
 
@@ -131,11 +155,15 @@ describe.concurrent('a price that rises', () => {
       market.buyer(1),
     ]);
     await patch(plain, { price: 0.002 });
-    expect((await patch(free, { free_calls: null })).next_price).toMatchObject({ price: 0.001, free_calls: 0 });
+    const ended = { price: 0.001, free_calls: 0, old_free_calls: 5 };
+    expect((await patch(free, { free_calls: null })).next_price).toMatchObject(ended);
     // Without the cheap operation, its calls cost what all others do.
     const { next_price, operations: shown } = await patch(priced, { operations: null });
     expect(shown).toEqual(operations);
-    expect(next_price).toMatchObject({ price: 0.004, operations: [] });
+    expect(next_price).toMatchObject({
+      price: 0.004,
+      operations: [{ method: 'GET', path: '/cheap', old_price: 0.001 }],
+    });
     const bound = { 'X-ACF-Max-Amount': '0.001' };
     const observe = async (baseUrl: string) => ({
       bounded: await call(baseUrl, plain, buyer, '', bound),
@@ -143,7 +171,7 @@ describe.concurrent('a price that rises', () => {
       free: (await call(baseUrl, free, buyer)).free,
       cheap: (await call(baseUrl, priced, buyer, '/cheap')).amount,
     });
-    const times = await Promise.all([plain, free, priced].map(announced));
+    const times = await Promise.all([plain, free, priced].map(announcedTime));
     const first = await observe(market.baseUrl);
     expect(Date.now()).toBeLessThan(Math.min(...times));
     expect(first).toMatchObject({ bounded: { status: 200, amount: 0.001 }, poor: 0.001, free: 'true', cheap: 0.001 });
@@ -188,10 +216,60 @@ describe.concurrent('a price that rises', () => {
   it('that counts already is the price that a further change begins with', async () => {
     const id = await list({ price: 0.001, free_calls: 3 });
     await patch(id, { price: 0.002 });
-    await passed(await announced(id));
+    await passed(await announcedTime(id));
     const next = await patch(id, { free_calls: 2 });
     expect(next).toMatchObject({ price: 0.002, free_calls: 3, next_price: { price: 0.002, free_calls: 2 } });
     expect(await patch(id, { free_calls: 4 })).toMatchObject({ price: 0.002, free_calls: 4 });
+  });
+
+  it('of one operation is announced by itself, old and new, and is what its calls cost from then on', async () => {
+    const named = (path: string, price: number) => ({ method: 'GET', path, summary: path.slice(1), price });
+    const operations = Array.from({ length: 28 }, (_, index) => named(`/o${index}`, 0.001));
+    const [id, buyer] = await Promise.all([list({ price: 0.002, operations }), market.buyer(1)]);
+    const cost = async (path: string) => (await call(market.baseUrl, id, buyer, path)).amount;
+    const dearer = { operations: [{ method: 'GET', path: '/o5', price: 0.0015 }] };
+    const tried = await change('PATCH', `${id}?dry_run=true`, dearer);
+    expect(await market.json<Shown>(`/api/v1/services/${id}`)).not.toHaveProperty('next_price');
+    const told = [{ method: 'GET', path: '/o5', price: 0.0015, old_price: 0.001 }];
+    expect(tried.next_price).toMatchObject({ price: 0.002, operations: told });
+    const { next_price: next, announced_operations: announced } = await patch(id, dearer);
+    expect(next).toEqual({ price: 0.002, from: next?.from, operations: told });
+    expect(announced).toHaveLength(28);
+    // A further change of another one begins with what is announced, and joins it.
+    const both = await patch(id, { operations: [{ method: 'GET', path: '/o6', price: 0.0005 }] });
+    expect(both.next_price?.from).toBe(next?.from);
+    expect(both.next_price?.operations).toEqual([
+      ...told,
+      { method: 'GET', path: '/o6', price: 0.0005, old_price: 0.001 },
+    ]);
+    const fromMs = await announcedTime(id);
+    expect(await Promise.all(['/o5', '/o6', '/o7'].map(cost))).toEqual([0.001, 0.001, 0.001]);
+    await passed(fromMs);
+    expect(await Promise.all(['/o5', '/o6', '/o7'].map(cost))).toEqual([0.0015, 0.0005, 0.001]);
+  });
+
+  it('counts at once while no other account has ever called the listing, whatever its owner did', async () => {
+    const id = await listNew({ price: 0.001 });
+    expect((await call(market.baseUrl, id, market.provider)).amount).toBe(0);
+    const changed = await patch(id, { price: 0.002 });
+    expect(changed).toMatchObject({ price: 0.002, price_notice_seconds: 0 });
+    expect(changed).not.toHaveProperty('next_price');
+    const [buyer] = await Promise.all([market.buyer(1)]);
+    expect((await call(market.baseUrl, id, buyer)).amount).toBe(0.002);
+    // One call is enough, even before it is stored.
+    expect(await patch(id, { price: 0.003 })).toMatchObject({ price: 0.002, next_price: { price: 0.003 } });
+  });
+
+  it('has its whole notice also while the listing is paused, or if it is changed while it is', async () => {
+    const [first, second] = await Promise.all([list({ price: 0.001 }), list({ price: 0.001 })]);
+    const next = (await patch(first, { price: 0.002 })).next_price;
+    expect((await patch(first, { status: 'paused' })).next_price).toEqual(next);
+    expect(await patch(first, { status: 'active' })).toMatchObject({ price: 0.001, next_price: next });
+    await patch(second, { status: 'paused' });
+    const before = Date.now();
+    const changed = await patch(second, { price: 0.002 });
+    expect(changed.price).toBe(0.001);
+    expect(Date.parse(changed.next_price?.from as string) - before).toBeGreaterThanOrEqual(NOTICE_SECONDS * 1000);
   });
 
   it('follows the rules of a listing when it is announced', async () => {

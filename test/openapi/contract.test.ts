@@ -82,7 +82,9 @@ const anAdmin = (): Key => admins[turn++ % admins.length] as Key;
 /** Errors that need a broken store, a caller that dawdles, an overloaded service or a fault of the gateway: their own tests make those. */
 const NEEDS_DAMAGE = new Set(['internal', 'unavailable', 'upstream_busy', 'body_too_slow']);
 /** Requests have to meet for these: test/routes/openapi-import.test.ts and service-secrets.test.ts make them. */
-const NEEDS_LUCK = ['putServicesByIdOpenapi conflict', 'patchServicesById conflict'];
+const NEEDS_LUCK = ['putServicesByIdOpenapi', 'putServicesByIdOperations', 'patchServicesById'].map(
+  (id) => `${id} conflict`,
+);
 const isMadeHere = ({ operationId }: Operation, code: string): boolean =>
   !NEEDS_DAMAGE.has(code) && !NEEDS_LUCK.includes(`${operationId} ${code}`);
 
@@ -300,11 +302,18 @@ describe('each success of each operation is as the OpenAPI document says', () =>
     await driver.expect('getServicesById', 200, { key, params, query: 'lang=de' });
     await driver.expect('getServicesByIdStats', 200, { params });
     await driver.expect('getServices', 200, { key, query: 'mine=true&limit=1' });
+    const operations = { operations: [{ method: 'GET', path: '/a', summary: 'A', price: 0 }] };
+    await driver.expect('putServicesByIdOperations', 200, { key, params, body: operations, query: 'dry_run=true' });
+    await driver.expect('putServicesByIdOperations', 200, { key, params, body: operations });
+    // Changes of a listing that nobody has called are not announced.
+    expect((await market.request(`/api/v1/proxy/${id}/b`, { key: buyer })).status).toBe(200);
     await driver.expect('patchServicesById', 200, { key, params, body: { free_calls: null, price: 0.01 } });
-    await driver.expect('patchServicesById', 200, { key, params, body: { operations: null, price: 5 } });
+    const dearer = { operations: [{ method: 'GET', path: '/a', remove: true }], price: 5 };
+    await driver.expect('patchServicesById', 200, { key, params, body: dearer, query: 'dry_run=true' });
+    await driver.expect('patchServicesById', 200, { key, params, body: dearer });
     for (const operation of ['getServicesById', 'getDiscoverById']) {
       const shown = await driver.expect(operation, 200, { key, params });
-      expect(shown).toHaveProperty('next_price.operations', []);
+      expect(shown).toHaveProperty('next_price.operations', [{ method: 'GET', path: '/a', old_price: 0 }]);
       expect(shown).toHaveProperty('docs_url');
     }
     await until(async () => 'reachable' in (await driver.expect<object>('getServicesById', 200, { key, params })));

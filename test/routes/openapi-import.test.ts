@@ -5,7 +5,7 @@ import type { Route } from '../../src/http/route.ts';
 import { openApiImportRoutes } from '../../src/routes/openapi-import.ts';
 import { answering, documentOf } from '../catalog/openapi-import/support.ts';
 import { importWorker } from '../support/build.ts';
-import { type Asked, ask, bodyOf, NO_WATCH, refusalOf } from '../support/listings.ts';
+import { type Asked, ask, bodyOf, NO_NOTICE, NO_WATCH, refusalOf } from '../support/listings.ts';
 import { admin, buyer, catalog, create, provider, request, sql, stranger, useServices } from './use-services.ts';
 
 useServices();
@@ -28,7 +28,7 @@ beforeAll(() => {
     sql,
     operations: new OperationsReader(sql),
     importer,
-    noticeSeconds: 0,
+    notice: NO_NOTICE,
     watch: NO_WATCH,
   });
 });

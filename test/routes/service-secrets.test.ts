@@ -7,7 +7,7 @@ import { servicesRoutes } from '../../src/routes/services.ts';
 import { Sealer } from '../../src/secrets/sealer.ts';
 import { ServiceSecrets } from '../../src/secrets/service-secrets.ts';
 import { AddressPolicy } from '../../src/upstream/index.ts';
-import { ask, bodyOf, NO_WATCH, refusalOf } from '../support/listings.ts';
+import { ask, bodyOf, NO_NOTICE, NO_WATCH, refusalOf } from '../support/listings.ts';
 import { writingAfter } from '../support/writing-after.ts';
 import {
   addresses,
@@ -160,7 +160,7 @@ describe('a gateway without SECRETS_KEY', () => {
       maxListings: 20,
       addresses,
       secrets: without,
-      noticeSeconds: 0,
+      notice: NO_NOTICE,
       watch: NO_WATCH,
     });
 
@@ -216,7 +216,7 @@ describe('changes at the same time', () => {
       maxListings: 20,
       addresses: new AddressPolicy([]),
       secrets: restless,
-      noticeSeconds: 0,
+      notice: NO_NOTICE,
       watch: NO_WATCH,
     });
     const answer = ask(routes, `POST /services/${id}/signing-secret`, { by: provider });

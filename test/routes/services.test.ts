@@ -7,7 +7,7 @@ import { parseTarget } from '../../src/proxy/target.ts';
 import { servicesRoutes } from '../../src/routes/services.ts';
 import { AddressPolicy } from '../../src/upstream/index.ts';
 import { addKeyTo } from '../support/accounts.ts';
-import { ask, bodyOf, NO_WATCH, refusalOf } from '../support/listings.ts';
+import { ask, bodyOf, NO_NOTICE, NO_WATCH, refusalOf } from '../support/listings.ts';
 import { until } from '../support/wait.ts';
 import {
   addresses,
@@ -100,7 +100,7 @@ describe('GET /services/{id}', () => {
       operations: new OperationsReader(sql),
       maxListings: 20,
       addresses,
-      noticeSeconds: 0,
+      notice: NO_NOTICE,
       watch: NO_WATCH,
       secrets,
     });
@@ -200,7 +200,7 @@ describe('a web page of another site', () => {
       operations: new OperationsReader(sql),
       maxListings: 20,
       addresses: new AddressPolicy([]),
-      noticeSeconds: 0,
+      notice: NO_NOTICE,
       watch: NO_WATCH,
       secrets,
     });

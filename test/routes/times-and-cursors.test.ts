@@ -21,7 +21,7 @@ import { Sealer } from '../../src/secrets/sealer.ts';
 import { ServiceSecrets } from '../../src/secrets/service-secrets.ts';
 import { AddressPolicy } from '../../src/upstream/index.ts';
 import { addAccount } from '../support/accounts.ts';
-import { ask, NO_WATCH, refusalOf } from '../support/listings.ts';
+import { ask, NO_NOTICE, NO_WATCH, refusalOf } from '../support/listings.ts';
 import { unfenced } from '../support/unfenced.ts';
 import { sql, useDatabase } from '../support/use-database.ts';
 
@@ -65,7 +65,7 @@ beforeAll(async () => {
       secrets,
       maxListings: 1_000,
       addresses: new AddressPolicy([]),
-      noticeSeconds: 0,
+      notice: NO_NOTICE,
       watch: NO_WATCH,
     }),
     ...keysRoutes({

@@ -9,12 +9,11 @@ import { Sealer } from '../../src/secrets/sealer.ts';
 import { ServiceSecrets } from '../../src/secrets/service-secrets.ts';
 import { AddressPolicy } from '../../src/upstream/index.ts';
 import { addAccount, openTestDatabase } from '../support/accounts.ts';
-import { type Asked, ask, bodyOf, NO_WATCH, refusalOf } from '../support/listings.ts';
+import { type Asked, ask, bodyOf, NO_NOTICE, NO_WATCH, refusalOf } from '../support/listings.ts';
 
 /** The operator allows calls to one private address. */
 export const addresses = new AddressPolicy(['10.1.2.3/32']);
 /** Prices change at once: test/integration/price-notice.test.ts is about announced ones. */
-const noticeSeconds = 0;
 const watch = NO_WATCH;
 export const secrets = new ServiceSecrets(new Sealer([Buffer.alloc(32, 'test key')]));
 export const log = { warn: () => {}, error: () => {} };
@@ -56,7 +55,7 @@ export function useServices(): void {
       maxListings: 20,
       addresses,
       secrets,
-      noticeSeconds,
+      notice: NO_NOTICE,
       watch,
     });
     routesElsewhere = servicesRoutes({
@@ -66,7 +65,7 @@ export function useServices(): void {
       maxListings: 20,
       addresses,
       secrets,
-      noticeSeconds,
+      notice: NO_NOTICE,
       watch,
     });
   });

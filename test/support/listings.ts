@@ -61,6 +61,9 @@ export const LISTING_FIELDS = {
 /** For routes of a gateway that watches nothing. */
 export const NO_WATCH = { check: () => {}, uptimeOf: () => undefined };
 
+/** For routes by which changed prices count at once. */
+export const NO_NOTICE = { secondsFor: async () => 0, foretold: async () => 0 };
+
 /** For functions that take a pool: their transactions become part of this one. */
 export const within = (tx: Tx): Sql =>
   Object.assign(tx, { begin: <T>(work: (tx: Tx) => PromiseLike<T>) => work(tx) }) as unknown as Sql;

@@ -18,6 +18,8 @@ beforeAll(async () => {
   await add(HOSTILE, { category: 'testing', description: `"><script>alert(2)</script>${HOSTILE}` });
   await add('Free Echo', { price: 0, category: 'tools' });
   for (let i = 0; i < 24; i++) await add(`Number ${i}`, { price: 1, category: 'many' });
+  // Of a listing that nobody has called, the price would change at once.
+  await market.request(weather, { key: await market.buyer(1) });
   const body = { price: 0.004 };
   const id = weather.split('/').at(-1) as string;
   await market.json(`/api/v1/services/${id}`, { key: market.provider, method: 'PATCH', body });

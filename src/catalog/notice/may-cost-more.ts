@@ -1,9 +1,9 @@
 import type { Terms } from '../listing.ts';
-import { type HttpTerms, parseTerms, type ToolTerms } from '../operations/operation.ts';
+import { type HttpTerms, operationKey, parseTerms, type ToolTerms } from '../operations/operation.ts';
 import { parseTemplate, type TemplateSegment } from '../operations/template.ts';
 
 type Entry = {
-  /** Equal for operations that match the same calls: names in braces do not matter. */
+  /** Of `operationKey`. */
   readonly key: string;
   readonly method: string;
   readonly segments: readonly TemplateSegment[];
@@ -93,11 +93,10 @@ function entryOf(term: HttpTerms | ToolTerms, listingPrice: number): Entry {
   if (term.length === 2) {
     const [tool, price] = term;
     const segments = [{ kind: 'literal', text: tool }] as const;
-    return { key: tool, method: '', segments, priceMicros: price ?? listingPrice };
+    return { key: operationKey({ tool }), method: '', segments, priceMicros: price ?? listingPrice };
   }
   const [method, path, price] = term;
   const parsed = parseTemplate(path);
   if ('fault' in parsed) throw new Error(`stored operation with a bad path: ${parsed.fault}`);
-  const key = `${method} ${path.replaceAll(/\{[^}]*\}/g, '{}')}`;
-  return { key, method, segments: parsed.segments, priceMicros: price ?? listingPrice };
+  return { key: operationKey({ method, path }), method, segments: parsed.segments, priceMicros: price ?? listingPrice };
 }

@@ -57,39 +57,58 @@ export class OperationFault extends Error {
   }
 }
 
+/** How an operation is called in a fault, by its place in the list. */
+type FieldOf = (index: number) => string;
+const BY_INDEX: FieldOf = (index) => `operations.${index}`;
+
 /**
  * Checks what a schema cannot express, and makes what is stored. The operations have passed the schema of their protocol.
  *
  * @throws OperationFault
  */
-export function storeOperations(operations: readonly Operation[]): StoredOperations {
-  const terms = operations.map(termsOf);
-  refuseRepeated(terms);
-  const json = storedText(operations);
+export function storeOperations(operations: readonly Operation[], fieldOf: FieldOf = BY_INDEX): StoredOperations {
+  if (operations.length > MAX_OPERATIONS) {
+    throw new OperationFault('operations', `must be at most ${MAX_OPERATIONS}, and would be ${operations.length}`);
+  }
+  const terms = operations.map((operation, index) => termsOf(operation, fieldOf(index)));
+  refuseRepeated(terms, fieldOf);
+  const json = storedText(operations, fieldOf);
   const prices = terms.flatMap((term) => term[term.length - 1] ?? []) as number[];
   return { json, terms: JSON.stringify(terms), maxPriceMicros: prices.length === 0 ? null : Math.max(...prices) };
 }
+
+/** Equal for operations that match the same calls: names in braces do not matter. */
+export const operationKey = (
+  of: { readonly method: string; readonly path: string } | { readonly tool: string },
+): string => ('tool' in of ? of.tool : `${of.method} ${of.path.replaceAll(/\{[^}]*\}/g, '{}')}`);
 
 /** @param text of `StoredOperations.terms` */
 export function parseTerms(text: string): OperationTerms {
   return JSON.parse(text) as OperationTerms;
 }
 
-function storedText(operations: readonly Operation[]): string {
+function storedText(operations: readonly Operation[], fieldOf: FieldOf): string {
   for (const [index, operation] of operations.entries()) {
     if (isDeeperThan(MAX_DEPTH, operation)) {
-      throw new OperationFault(`operations.${index}`, `must not be nested deeper than ${MAX_DEPTH} levels`);
+      throw new OperationFault(fieldOf(index), `must not be nested deeper than ${MAX_DEPTH} levels`);
     }
+    // Postgres refuses this character in JSON that it has to read. The text of the JSON does not tell: a regular expression may
+    // write it as an escape, which is six ordinary characters.
+    if (hasNul(operation)) throw new OperationFault(fieldOf(index), 'must not contain the character U+0000');
   }
   const json = JSON.stringify(operations);
-  // Postgres refuses this character in JSON that it has to read.
-  if (json.includes('\\u0000')) throw new OperationFault('operations', 'must not contain the character U+0000');
   if (json.length <= MAX_OPERATIONS_LENGTH) return json;
   throw new OperationFault('operations', `must be at most ${MAX_OPERATIONS_LENGTH} characters of JSON together`);
 }
 
-function termsOf(operation: Operation, index: number): HttpTerms | ToolTerms {
-  const field = `operations.${index}`;
+/** Whether the character U+0000 is in a text or in the name of a member. Only for values whose depth is bounded. */
+function hasNul(value: unknown): boolean {
+  if (typeof value === 'string') return value.includes('\0');
+  if (typeof value !== 'object' || value === null) return false;
+  return Object.entries(value).some(([name, member]) => name.includes('\0') || hasNul(member));
+}
+
+function termsOf(operation: Operation, field: string): HttpTerms | ToolTerms {
   const price = operation.price === undefined ? null : readPrice(operation.price, `${field}.price`);
   return 'tool' in operation ? [operation.tool, price] : [operation.method, operation.path, price];
 }
@@ -104,13 +123,13 @@ function readPrice(usd: number, field: string): number {
  * Two operations may not be the same, nor two spellings of the same path: a service that ignores letter case would serve either
  * path at either price.
  */
-function refuseRepeated(terms: OperationTerms): void {
+function refuseRepeated(terms: OperationTerms, fieldOf: FieldOf): void {
   const seen = new Map<string, number>();
   for (const [index, term] of terms.entries()) {
-    const key = term.length === 2 ? term[0] : `${term[0]} ${shapeOf(term[1], `operations.${index}.path`)}`;
+    const key = term.length === 2 ? term[0] : `${term[0]} ${shapeOf(term[1], `${fieldOf(index)}.path`)}`;
     const before = seen.get(key);
     if (before !== undefined) {
-      throw new OperationFault(`operations.${index}`, `is the same as operations.${before}, or another spelling of it`);
+      throw new OperationFault(fieldOf(index), `is the same as ${fieldOf(before)}, or another spelling of it`);
     }
     seen.set(key, index);
   }

@@ -12,7 +12,7 @@ import { json, list, orNull, record, TEXT } from '../../openapi/schemas.ts';
 import { isUuid } from '../../platform/ids.ts';
 import { idOf, notFound, SERVICE_PARAM, writerOf } from '../named-service.ts';
 import { SERVICE, SERVICE_EXAMPLE, SERVICE_OF_ANYBODY } from '../service-schemas.ts';
-import { type ServicesRoutesDeps, show } from '../services.ts';
+import { type ShowDeps, show } from '../shown-service.ts';
 import { listQuery, oneOf, readPage, TEXT_FILTER, UUID_FILTER, wrongCursor } from './lists.ts';
 
 const STATUSES = ['active', 'paused', 'removed'] as const;
@@ -45,7 +45,7 @@ const SERVICES = record('AllServices', {
 const { operations: _, ...LISTED_EXAMPLE } = VIEWS.admin.example;
 
 /** `/admin/services`: listings of all accounts. */
-export function adminServicesRoutes(deps: Deps): Route[] {
+export function adminServicesRoutes(deps: ShowDeps): Route[] {
   return [
     {
       method: 'GET',
@@ -81,10 +81,8 @@ export function adminServicesRoutes(deps: Deps): Route[] {
   ];
 }
 
-type Deps = Pick<ServicesRoutesDeps, 'catalog' | 'sql' | 'operations' | 'watch' | 'noticeSeconds'>;
-
 async function listServices(
-  { catalog, sql }: Deps,
+  { catalog, sql }: ShowDeps,
   { query, header }: ApiRequest<undefined, Query>,
 ): Promise<ApiResponse> {
   const { status = null, provider_id: providerId = null, category = null, q: text = null, cursor = null } = query;
@@ -114,7 +112,10 @@ async function listServices(
 }
 
 /** A removed service stays removed: setting it `removed` again gets the same answer, and any other status is 404. */
-async function setStatus(deps: Deps, request: ApiRequest<{ status: ListingStatus }, unknown>): Promise<ApiResponse> {
+async function setStatus(
+  deps: ShowDeps,
+  request: ApiRequest<{ status: ListingStatus }, unknown>,
+): Promise<ApiResponse> {
   const { catalog, sql } = deps;
   const id = idOf(request);
   const { status } = request.body;

@@ -68,6 +68,16 @@ describe('operations', () => {
     expect(faultOf([get('/a', 0.0000001)])).toMatch(/^operations\.0\.price: must be a number of USD/);
   });
 
+  it('may name the character U+0000 in a regular expression, but not contain it', () => {
+    const allowed = { type: 'string', pattern: '^[^\\u0000-\\u001f]*$', description: '\\\\u0000' };
+    expect(JSON.parse(storeOperations([{ ...get('/a'), input: allowed } as Operation]).json)[0].input).toEqual(allowed);
+    for (const input of [{ pattern: '[^\0]' }, { 'a\0': 1 }, { enum: [['\0']] }]) {
+      expect(faultOf([get('/b'), { ...get('/a'), input } as Operation])).toBe(
+        'operations.1: must not contain the character U+0000.',
+      );
+    }
+  });
+
   it('are refused when two are the same, or two spellings of one path', () => {
     const repeated = /^operations\.1: is the same as operations\.0, or another spelling of it/;
     for (const [first, second] of [

@@ -184,6 +184,26 @@ export interface paths {
         patch: operations["patchServicesById"];
         trace?: never;
     };
+    "/api/v1/services/{id}/operations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Replace all operations of an own listing; PATCH /services/{id} changes single ones
+         * @description Needs a key with the role provider or admin.
+         */
+        put: operations["putServicesByIdOperations"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/services/{id}/signing-secret": {
         parameters: {
             query?: never;
@@ -1655,7 +1675,15 @@ export interface components {
             timeout_seconds?: number;
             /** @description Refuse calls that match no operation */
             only_operations?: boolean;
-            /** @description How to call the service; null or an empty list: not told */
+            /** @description Headers that the gateway adds to each call, such as the API key of the service. Replaces all of them */
+            upstream_headers?: {
+                [key: string]: string;
+            };
+            /** @description Each call carries a signature (RFC 9421) of the gateway */
+            signed?: boolean;
+            /** @description Credential headers of the caller that the service asks for. Each call has to agree by X-ACF-Forward */
+            forward_headers?: ("authorization" | "proxy-authorization" | "cookie" | "x-api-key" | "api-key" | "x-goog-api-key" | "x-auth-token")[];
+            /** @description How to call the service; an empty list: not told */
             operations?: {
                 /**
                  * @description GET also stands for HEAD
@@ -1679,14 +1707,6 @@ export interface components {
                     response?: unknown;
                 };
             }[] | null;
-            /** @description Headers that the gateway adds to each call, such as the API key of the service. Replaces all of them */
-            upstream_headers?: {
-                [key: string]: string;
-            };
-            /** @description Each call carries a signature (RFC 9421) of the gateway */
-            signed?: boolean;
-            /** @description Credential headers of the caller that the service asks for. Each call has to agree by X-ACF-Forward */
-            forward_headers?: ("authorization" | "proxy-authorization" | "cookie" | "x-api-key" | "api-key" | "x-goog-api-key" | "x-auth-token")[];
             /** @description Per buyer */
             free_calls?: number;
             /** @description The longest silence within a response */
@@ -1704,11 +1724,13 @@ export interface components {
         };
         /**
          * NextPrice
-         * @description What calls cost from a time on, if a call may cost more then; absent if nothing is announced
+         * @description What calls cost from a time on, if a call may cost more then; absent if nothing is announced. Only what changes is told, beside price and from
          */
         NextPrice: {
             /** @description Price of a call from then on, in US dollars with at most six decimals */
             price: number;
+            /** @description Price of a call until then, if it changes, in US dollars with at most six decimals */
+            old_price?: number;
             /**
              * Format: date-time
              * @description RFC 3339, in UTC
@@ -1716,9 +1738,11 @@ export interface components {
             from: string;
             /** @description From then on, if it changes */
             free_calls?: number;
+            /** @description Until then, if it changes */
+            old_free_calls?: number;
             /** @description From then on, if it changes */
             only_operations?: boolean;
-            /** @description All operations from then on, if they change; absent in lists */
+            /** @description The operations whose prices change, those that come and those that go; absent in lists */
             operations?: components["schemas"]["OperationPrice"][];
         };
         /** NotFoundError */
@@ -1783,8 +1807,10 @@ export interface components {
             method?: string;
             path?: string;
             tool?: string;
-            /** @description Price of such a call, in US dollars with at most six decimals */
-            price: number;
+            /** @description From then on; absent if it is no operation any more, in US dollars with at most six decimals */
+            price?: number;
+            /** @description Until then; absent if it is no operation yet, in US dollars with at most six decimals */
+            old_price?: number;
         };
         /** OwnKey */
         OwnKey: {
@@ -2208,7 +2234,15 @@ export interface components {
             timeout_seconds?: number;
             /** @description Refuse calls that match no operation */
             only_operations?: boolean;
-            /** @description How to call the service; null or an empty list: not told */
+            /** @description Headers that the gateway adds to each call, such as the API key of the service. Replaces all of them */
+            upstream_headers?: {
+                [key: string]: string;
+            };
+            /** @description Each call carries a signature (RFC 9421) of the gateway */
+            signed?: boolean;
+            /** @description Credential headers of the caller that the service asks for. Each call has to agree by X-ACF-Forward */
+            forward_headers?: ("authorization" | "proxy-authorization" | "cookie" | "x-api-key" | "api-key" | "x-goog-api-key" | "x-auth-token")[];
+            /** @description Changes of single operations, found by method and path, or by tool; all others stay. null removes them all */
             operations?: {
                 /**
                  * @description GET also stands for HEAD
@@ -2219,27 +2253,24 @@ export interface components {
                 path?: string;
                 /** @description Of an MCP server */
                 tool?: string;
-                summary?: string;
-                /** @description USD per call, in place of the listing's price */
-                price?: number;
+                /**
+                 * @description Removes the operation
+                 * @constant
+                 */
+                remove?: true;
+                summary?: string | null;
+                /** @description USD per call; null: the listing's price */
+                price?: number | null;
                 /** @description JSON Schema of the request; it is not enforced */
-                input?: Record<string, never>;
+                input?: Record<string, never> | null;
                 /** @description JSON Schema of the response; it is not enforced */
-                output?: Record<string, never>;
+                output?: Record<string, never> | null;
                 example?: {
                     query?: Record<string, never>;
                     body?: unknown;
                     response?: unknown;
-                };
+                } | null;
             }[] | null;
-            /** @description Headers that the gateway adds to each call, such as the API key of the service. Replaces all of them */
-            upstream_headers?: {
-                [key: string]: string;
-            };
-            /** @description Each call carries a signature (RFC 9421) of the gateway */
-            signed?: boolean;
-            /** @description Credential headers of the caller that the service asks for. Each call has to agree by X-ACF-Forward */
-            forward_headers?: ("authorization" | "proxy-authorization" | "cookie" | "x-api-key" | "api-key" | "x-goog-api-key" | "x-auth-token")[];
             /** @description Per buyer; null ends the free calls */
             free_calls?: number | null;
             /** @description null: as long as the gateway allows */
@@ -2355,6 +2386,35 @@ export interface components {
             updated_at: string;
             /** @description The label of the provider's account */
             provider_owner_id: string;
+        };
+        /** ServiceOperations */
+        ServiceOperations: {
+            /** @description How to call the service; an empty list: not told */
+            operations: {
+                /**
+                 * @description GET also stands for HEAD
+                 * @enum {string}
+                 */
+                method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+                /** @description What follows the service id: literal segments, {name} for one segment, a last * for the rest */
+                path?: string;
+                /** @description Of an MCP server */
+                tool?: string;
+                summary?: string;
+                /** @description USD per call, in place of the listing's price */
+                price?: number;
+                /** @description JSON Schema of the request; it is not enforced */
+                input?: Record<string, never>;
+                /** @description JSON Schema of the response; it is not enforced */
+                output?: Record<string, never>;
+                example?: {
+                    query?: Record<string, never>;
+                    body?: unknown;
+                    response?: unknown;
+                };
+            }[];
+            /** @description As in PATCH; absent: it stays as it is */
+            only_operations?: boolean;
         };
         /** ServiceStats */
         ServiceStats: {
@@ -5125,7 +5185,10 @@ export interface operations {
     };
     patchServicesById: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description true: answers the same, and changes nothing */
+                dry_run?: boolean;
+            };
             header?: {
                 /**
                  * @description Languages of the labels, as browsers send them
@@ -5154,7 +5217,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The listing as it is now */
+            /** @description The listing as it is now, or as it would be */
             200: {
                 headers: {
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -5178,6 +5241,137 @@ export interface operations {
                      * @example no-store
                      */
                     "Cache-Control"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
+                     *       "name": "Translate",
+                     *       "description": "Translates text into 30 languages.",
+                     *       "price": 0.002,
+                     *       "price_label": "$0.002 per call",
+                     *       "free_calls": 100,
+                     *       "free_calls_label": "100 free calls",
+                     *       "category": "language",
+                     *       "quality": 50,
+                     *       "rated": false,
+                     *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
+                     *       "status": "active",
+                     *       "protocol": "http",
+                     *       "timeout_seconds": 60,
+                     *       "only_operations": false,
+                     *       "operations": [
+                     *         {
+                     *           "method": "POST",
+                     *           "path": "/translate",
+                     *           "summary": "Translates a text",
+                     *           "price": 0.002,
+                     *           "input": {
+                     *             "type": "object",
+                     *             "required": [
+                     *               "text",
+                     *               "to"
+                     *             ]
+                     *           },
+                     *           "output": {
+                     *             "type": "object"
+                     *           },
+                     *           "example": {
+                     *             "body": {
+                     *               "text": "hello",
+                     *               "to": "fr"
+                     *             },
+                     *             "response": {
+                     *               "text": "bonjour"
+                     *             }
+                     *           }
+                     *         }
+                     *       ],
+                     *       "provider_id": "019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f",
+                     *       "endpoint": "https://translate.example.com/v1",
+                     *       "upstream_headers": [
+                     *         "x-api-key"
+                     *       ],
+                     *       "signed": false,
+                     *       "created_at": "2026-11-22T07:51:00.486Z",
+                     *       "updated_at": "2026-11-22T07:51:00.486Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Service"];
+                };
+            };
+            400: components["responses"]["InvalidJsonOrInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["ServiceNotFound"];
+            408: components["responses"]["BodyTooSlow"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    putServicesByIdOperations: {
+        parameters: {
+            query?: {
+                /** @description true: answers the same, and changes nothing */
+                dry_run?: boolean;
+            };
+            header?: {
+                /**
+                 * @description Languages of the labels, as browsers send them
+                 * @example de, en;q=0.5
+                 */
+                "Accept-Language"?: string;
+            };
+            path: {
+                /**
+                 * @description The service
+                 * @example 019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "operations": [
+                 *         {
+                 *           "method": "GET",
+                 *           "path": "/forecast",
+                 *           "summary": "The forecast of a place",
+                 *           "price": 0.001
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["ServiceOperations"];
+            };
+        };
+        responses: {
+            /** @description The listing as it is now, or as it would be */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                    "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                    /**
+                     * @description The language of the labels
+                     * @example en
+                     */
+                    "Content-Language": string;
+                    /**
+                     * @description The request headers on which this response depends
+                     * @example Accept-Language
+                     */
+                    Vary: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5372,6 +5566,8 @@ export interface operations {
             query?: {
                 /** @description true: answers the same, and changes nothing */
                 dry_run?: boolean;
+                /** @description Sets this field of the listing together with its operations; absent: it stays as it is */
+                only_operations?: boolean;
             };
             header?: {
                 /**

@@ -119,7 +119,26 @@ function NextPrice({ service: { next_price: next, price } }: { readonly service:
           : t('service.nextPrice', { price: money(next.price, language), from })}
         {next.free_calls !== undefined && ` ${t('service.nextFreeCalls', { count: next.free_calls })}`}
         {next.operations !== undefined && ` ${t('service.nextOperations')}`}
+        <NextOperations of={next.operations ?? []} />
       </span>
     </Note>
+  );
+}
+
+type Coming = NonNullable<NonNullable<Schemas['CallableService']['next_price']>['operations']>;
+
+/** Old and new price of each; the words above say what the list is. */
+function NextOperations({ of }: { readonly of: Coming }) {
+  const { language } = useI18n();
+  const priced = (price: number | undefined): string => (price === undefined ? '–' : money(price, language));
+  if (of.length === 0) return null;
+  return (
+    <ul class="small">
+      {of.map(({ method, path, tool, price, old_price: old }) => (
+        <li key={`${method} ${path} ${tool}`} class="break">
+          <code>{tool ?? `${method} ${path}`}</code>: {priced(old)} → {priced(price)}
+        </li>
+      ))}
+    </ul>
   );
 }

@@ -95,8 +95,7 @@ function linesOf({ service: after }: Imported, before: Schemas['Service']): Line
     ),
   );
   const listingPrice = after.next_price?.price ?? after.price;
-  const announced = after.next_price?.operations;
-  const coming = (announced ?? after.operations ?? []).map((operation) => ({
+  const coming = (after.announced_operations ?? after.operations ?? []).map((operation) => ({
     name: operationName(operation),
     price: operation.price ?? listingPrice,
   }));

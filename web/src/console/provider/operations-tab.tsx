@@ -36,13 +36,17 @@ export function OperationsTab({ service, show }: TabProps) {
   const save = async (): Promise<void> => {
     setBusy(true);
     setFailure(null);
-    const body = {
-      ...(draft === null ? {} : { operations: draft.length === 0 ? null : draft }),
-      ...(isOnly === last.onlyOperations ? {} : { only_operations: isOnly }),
-    } as Schemas['ServiceChange'];
+    const params = { path: { id: service.id } };
+    const only = isOnly === last.onlyOperations ? {} : { only_operations: isOnly };
     try {
-      const params = { path: { id: service.id } };
-      const changed = await dataOf(api.value.PATCH('/api/v1/services/{id}', { params, body }));
+      const changed = await dataOf(
+        draft === null
+          ? api.value.PATCH('/api/v1/services/{id}', { params, body: only })
+          : api.value.PUT('/api/v1/services/{id}/operations', {
+              params,
+              body: { operations: draft as Schemas['ServiceOperations']['operations'], ...only },
+            }),
+      );
       discard();
       show(changed);
       say(changed.next_price === undefined ? 'Saved.' : 'Saved. The new prices are announced.');

@@ -29,20 +29,21 @@ export function NextPrice({ service }: { readonly service: Service }) {
   ];
   return (
     <span>
-      {parts.length === 0 ? 'other prices of operations' : parts.join(', ')} from{' '}
+      {parts.length === 0 ? 'other prices' : parts.join(', ')} from{' '}
       <time dateTime={next.from}>{moment(next.from, EN)}</time>
     </span>
   );
 }
 
-/** None in lists: they tell no operations to compare with. */
-function comingOperations({ next_price: next, operations, price }: Service): string[] {
-  if (next?.operations === undefined || operations === undefined) return [];
-  const before = new Map(operations.map((operation) => [operationName(operation), operation.price ?? price]));
-  const other = next.operations.filter((coming) => before.get(operationName(coming)) !== coming.price);
-  if (other.length === 0) return ['other operations'];
-  if (other.length > MAX_NAMED) return [`other prices of ${other.length} operations`];
-  return other.map((coming) => `${operationName(coming)} for ${usd(coming.price)}`);
+/** None in lists. */
+function comingOperations({ next_price: next }: Service): string[] {
+  const coming = next?.operations ?? [];
+  if (coming.length > MAX_NAMED) return [`other prices of ${coming.length} operations`];
+  return coming.map(({ price, old_price: old, ...operation }) => {
+    const name = operationName(operation);
+    if (price === undefined) return `${name} no longer an operation`;
+    return old === undefined ? `${name} for ${usd(price)}` : `${name} for ${usd(price)} instead of ${usd(old)}`;
+  });
 }
 
 export function Reachable({ service }: { readonly service: Service }) {

@@ -1,0 +1,75 @@
+import { expect, it } from 'vitest';
+import type { Terms } from '../../../src/catalog/listing.ts';
+import { nextPrice, nextPriceWithOperations } from '../../../src/catalog/notice/next-price.ts';
+
+const FROM_MS = Date.parse('2026-01-31T12:00:00Z');
+const terms = (operations: unknown[][] | null, more: Partial<Terms> = {}): Terms => ({
+  priceMicros: 2_000,
+  freeCalls: 0,
+  onlyOperations: false,
+  operationTerms: operations && JSON.stringify(operations),
+  ...more,
+});
+const announced = (now: Terms, next: Terms) => nextPriceWithOperations(now, { ...next, fromMs: FROM_MS });
+const ALWAYS = { price: 0.002, from: '2026-01-31T12:00:00.000Z' };
+
+it('an announcement tells only what changes, old and new', () => {
+  const now = terms([
+    ['GET', '/a', 1_000],
+    ['GET', '/b', 1_000],
+    ['GET', '/c/{id}', null],
+    ['GET', '/d', 500],
+  ]);
+  const next = terms([
+    ['GET', '/b', 1_500],
+    ['GET', '/a', 1_000],
+    ['GET', '/c/{name}', null],
+    ['PUT', '/e', 2_000],
+  ]);
+  expect(announced(now, next)).toEqual({
+    ...ALWAYS,
+    operations: [
+      { method: 'GET', path: '/b', price: 0.0015, old_price: 0.001 },
+      { method: 'GET', path: '/d', old_price: 0.0005 },
+      { method: 'PUT', path: '/e', price: 0.002 },
+    ],
+  });
+  const fewer = terms(null, { freeCalls: 3, onlyOperations: true });
+  expect(announced(fewer, terms(null, { freeCalls: 0 }))).toEqual({
+    ...ALWAYS,
+    free_calls: 0,
+    old_free_calls: 3,
+    only_operations: false,
+  });
+});
+
+it('an operation without a price of its own follows the listing, whose price is told once', () => {
+  const now = terms([
+    ['GET', '/a', null],
+    ['GET', '/b', null],
+    ['GET', '/c', 2_000],
+  ]);
+  const next = terms(
+    [
+      ['GET', '/a', null],
+      ['GET', '/b', 2_500],
+      ['GET', '/c', null],
+    ],
+    { priceMicros: 3_000 },
+  );
+  expect(announced(now, next)).toEqual({
+    ...ALWAYS,
+    price: 0.003,
+    old_price: 0.002,
+    operations: [
+      { method: 'GET', path: '/b', price: 0.0025, old_price: 0.002 },
+      { method: 'GET', path: '/c', price: 0.003, old_price: 0.002 },
+    ],
+  });
+});
+
+it('a list tells no operations, and tools are told by name', () => {
+  const [now, next] = [terms([['search', 1_000]]), terms([['search', 2_000]])];
+  expect(nextPrice(now, { ...next, fromMs: FROM_MS })).toEqual(ALWAYS);
+  expect(announced(now, next).operations).toEqual([{ tool: 'search', price: 0.002, old_price: 0.001 }]);
+});
