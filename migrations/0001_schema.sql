@@ -283,7 +283,7 @@ CREATE INDEX credits_unapplied ON credits (account_id, seq) WHERE applied_at IS 
 CREATE INDEX credits_time ON credits (created_at, journal_id);
 CREATE INDEX credits_account_time ON credits (account_id, created_at, journal_id);
 
--- Money taken out of a wallet by an operator. The row is written before the wallet in Redis decides (docs/decisions/0037):
+-- Money taken out of a wallet other than by calls. The row is written before the wallet in Redis decides (docs/decisions/0037):
 -- 'begun' until the decision is stored, then 'taken' or 'refused' for ever.
 CREATE TABLE debits (
   account_id    uuid NOT NULL REFERENCES accounts,
@@ -455,7 +455,7 @@ CREATE TABLE repairs (
 
 -- ── What operators did ──
 
--- Every act of an operator, stored by the transaction that carries it out. Rows are never changed, except that closing an account
+-- Every act in the operator's name, stored by the transaction that carries it out. Rows are never changed, except that closing an account
 -- erases the names in the rows about it.
 CREATE TABLE audit (
   id                bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -12,7 +12,7 @@ export type Actor = {
 
 type SubjectType = 'account' | 'key' | 'service' | 'reconciliation';
 
-/** What an operator did. `before` and `after` have the fields that changed, in the form of the API, and never a secret. */
+/** What was done in the operator's name. `before` and `after` have the fields that changed, in the form of the API, and never a secret. */
 export type Act = Actor & {
   /** The subject and a verb, such as `account.suspend`. */
   readonly action: `${SubjectType}.${string}`;

@@ -201,7 +201,7 @@ export const SETTINGS = {
     type: 'string',
     maxLength: 2_048,
     description:
-      'http or https URL of a page where buyers can add money; a 402 and `GET /balance/me` name it in `top_up`',
+      'http or https URL of a page where buyers can add money; `insufficient_balance` and `GET /balance/me` name it in `top_up`',
   },
   USAGE_RETENTION_DAYS: {
     type: 'integer',

@@ -292,26 +292,33 @@ describe('the page of a service in a browser', () => {
   it('says of each refusal and failure what it costs and what can be done', async () => {
     const visit = await open(ids.paid, { key: secret(buyer) });
     const { page } = visit;
-    const cases: readonly (readonly [status: number, headers: Record<string, string>, words: string])[] = [
-      [401, {}, 'The gateway does not know the key.'],
-      [403, {}, 'This key may not make this call. It cost nothing.'],
+    const cases: readonly (readonly [
+      status: number,
+      headers: Record<string, string>,
+      words: string,
+      error?: string,
+    ])[] = [
+      [401, {}, 'The gateway does not know the key.', 'unauthorized'],
+      [402, {}, 'The gateway refused the call. It cost nothing.', 'unheard_of'],
+      [403, {}, 'This key may not make this call. It cost nothing.', 'forbidden'],
       [404, {}, 'There is no such operation, or the service is no longer listed.'],
-      [429, { 'Retry-After': '1' }, 'Too many requests for this key. Nothing was charged.'],
+      [429, { 'Retry-After': '1' }, 'Too many requests for this key. Nothing was charged.', 'rate_limited'],
       [502, { 'X-ACF-Amount': '0', 'X-ACF-Usage-Id': 'u' }, 'The service could not be reached'],
       [503, { 'Retry-After': '30' }, 'The service or the gateway is busy. Nothing was charged.'],
       [504, { 'X-ACF-Amount': '0', 'X-ACF-Usage-Id': 'u' }, 'The service did not answer in time. Try again later.'],
       [404, { 'X-ACF-Amount': '0.01', 'X-ACF-Usage-Id': 'u' }, 'This answer is the service’s own'],
     ];
-    for (const [status, headers, words] of cases) {
+    for (const [status, headers, words, error] of cases) {
       await page.route(
         '**/api/v1/proxy/**',
-        (route) => route.fulfill({ status, headers, json: { message: XSS, status } }),
+        (route) => route.fulfill({ status, headers, json: { error, message: XSS, status } }),
         {
           times: 1,
         },
       );
       await page.getByRole('button', { name: 'Call $0.01' }).click();
       await answer(visit).getByText(words).waitFor();
+      if (status === 402) expect(await answer(visit).getByRole('link', { name: 'How to add money' }).count()).toBe(0);
       if (status !== 429) continue;
       // It can be pressed when the time is over, and not before.
       expect(await page.getByRole('button', { name: /^Again in 1 second/ }).isDisabled()).toBe(true);

@@ -47,7 +47,7 @@ const ENTRY_FIELDS = {
   owner_id: TEXT,
   status: { type: 'string', enum: [...STATUSES] },
   balance: usd('What the account had when its last calls were stored; open calls are not subtracted'),
-  payable: usd('What it has earned and was not paid yet'),
+  payable: usd('What it is owed'),
   active_keys: COUNT,
   created_at: TIME,
   closed_at: orNull(TIME),

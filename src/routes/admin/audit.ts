@@ -59,13 +59,13 @@ const ACT_EXAMPLE = {
   request_id: EXAMPLE.usageId,
 };
 
-/** `GET /admin/audit`: what operators did. */
+/** `GET /admin/audit`: what was done in the operator's name. */
 export function auditRoutes({ sql }: { readonly sql: Sql }): Route[] {
   return [
     {
       method: 'GET',
       path: '/api/v1/admin/audit',
-      summary: 'What admins did: who, when, to what, with what before and after; newest first',
+      summary: "What was done in the operator's name: by whom, when, to what, with what before and after; newest first",
       access: ['admin'],
       query: QUERY,
       responses: { 200: json('One page of acts', ACTS, { acts: [ACT_EXAMPLE], next_cursor: null }) },

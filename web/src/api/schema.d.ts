@@ -516,7 +516,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What admins did: who, when, to what, with what before and after; newest first
+         * What was done in the operator's name: by whom, when, to what, with what before and after; newest first
          * @description Needs a key with the role admin.
          */
         get: operations["getAdminAudit"];
@@ -776,7 +776,7 @@ export interface components {
             status: "active" | "suspended" | "closed";
             /** @description What the account can spend now; if `is_live` is false, as in the list, in US dollars with at most six decimals */
             balance: number;
-            /** @description What it has earned and was not paid yet, in US dollars with at most six decimals */
+            /** @description What it is owed, in US dollars with at most six decimals */
             payable: number;
             active_keys: number;
             /**
@@ -803,7 +803,7 @@ export interface components {
             status: "active" | "suspended" | "closed";
             /** @description What the account had when its last calls were stored; open calls are not subtracted, in US dollars with at most six decimals */
             balance: number;
-            /** @description What it has earned and was not paid yet, in US dollars with at most six decimals */
+            /** @description What it is owed, in US dollars with at most six decimals */
             payable: number;
             active_keys: number;
             /**

@@ -49,10 +49,17 @@ export function TryAdvice({ state, onRetry }: { readonly state: CallState; reado
   return response.status < 500 ? <Note tone="warn">{t('try.serviceSaidNo')}</Note> : null;
 }
 
-const KNOWN = [400, 401, 402, 403, 404, 412, 413, 429, 502, 503, 504] as const;
+/** Statuses whose words are true of each error that has them. */
+const STATUSES = [400, 404, 413, 502, 503, 504] as const;
 
-/** What the gateway says with these is meant for programs; the body below has it all the same. */
-const OWN_WORDS = /^(401|402|412|429)$/;
+/** Errors with words that may be wrong of another error of that status. */
+const CODES = new Map<unknown, 401 | 402 | 403 | 412 | 429>([
+  ['unauthorized', 401],
+  ['insufficient_balance', 402],
+  ['forbidden', 403],
+  ['price_exceeds_maximum', 412],
+  ['rate_limited', 429],
+]);
 
 /** The gateway refused the call before it was admitted: nothing was sent and nothing is charged. */
 function Refused({
@@ -68,12 +75,15 @@ function Refused({
 }) {
   const { t, language } = useI18n();
   const href = useHref();
-  const known = KNOWN.find((its) => its === status);
+  const code = CODES.get(error.error);
+  const known = code ?? STATUSES.find((its) => its === status);
+  // What the gateway says with the others of `CODES` is meant for programs; the body below has it all the same.
+  const hasMessage = code === undefined || code === 403;
   const amount = (value: unknown): string => (typeof value === 'number' ? money(value, language) : '–');
   const topUp = webAddress(typeof error.top_up === 'string' ? error.top_up : undefined);
   return (
     <Note tone="bad">
-      {!OWN_WORDS.test(String(status)) && (
+      {hasMessage && (
         <strong class="break">
           {typeof error.message === 'string' ? error.message : t('try.refusedShort', { status: String(status) })}
         </strong>
@@ -87,7 +97,7 @@ function Refused({
               price: amount(error.price),
             })}
       </span>
-      {status === 402 &&
+      {code === 402 &&
         (topUp !== null ? (
           <a href={topUp} rel="noopener noreferrer nofollow" target="_blank">
             {t('try.topUp')} ↗
@@ -97,7 +107,7 @@ function Refused({
             <span class="soft">{t('try.topUpAsk')}</span> <a href={href('/console/money')}>{t('try.topUpHow')}</a>
           </span>
         ))}
-      {status === 401 && <a href={href('/console')}>{t('nav.signIn')}</a>}
+      {code === 401 && <a href={href('/console')}>{t('nav.signIn')}</a>}
       {retryAfter !== null && <Again seconds={retryAfter} onRetry={onRetry} />}
     </Note>
   );

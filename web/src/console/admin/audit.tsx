@@ -34,10 +34,10 @@ export default function Audit() {
     <>
       <PageHead
         title="Audit"
-        lead="What operators did. A debit shows when it was asked for, whether or not the wallet had the money."
+        lead="What was done in the operator's name. A debit shows when it was asked for, whether or not the wallet had the money."
       />
       <ListPage
-        caption="Actions of operators"
+        caption="Acts"
         filters={[
           { name: 'subject', label: 'Done to', placeholder: 'Label or id' },
           { name: 'actor', label: 'Done by', placeholder: 'Label or key' },
@@ -69,7 +69,7 @@ export default function Audit() {
           { title: 'By', cell: (act) => <Actor act={act} /> },
           { title: 'What changed', wide: true, cell: (act) => <Changes before={act.before} after={act.after} /> },
         ]}
-        empty={<Empty title="Nothing yet">What operators do shows here: credits, suspensions, changed limits.</Empty>}
+        empty={<Empty title="Nothing yet">Acts such as credits and suspensions show here.</Empty>}
       />
     </>
   );

@@ -38,7 +38,7 @@ export default function Payments() {
     kind === 'debits' ? [{ title: 'Reason', wide: true, cell: (row) => <span class="break">{row.reason}</span> }] : [];
   return (
     <>
-      <PageHead title="Payments" lead="Money that operators moved by hand: in, out, and to providers." />
+      <PageHead title="Payments" lead="Money that was moved other than by calls: in, out, and to providers." />
       <nav class="tabs" aria-label="Kinds of payments">
         {KINDS.map(([name, title]) => (
           <a

@@ -2,8 +2,8 @@ import type { Schemas } from '../../api/client.ts';
 
 /** What moved the money, for people. Of the sums of an hour the name of the service follows. */
 const TEXTS: Readonly<Record<string, string>> = {
-  credit: 'Money added by the operator',
-  debit: 'Money taken out by the operator',
+  credit: 'Money added',
+  debit: 'Money taken out',
   charge: 'Calls to',
   pending: 'Calls of this moment that are not in the books yet',
   earning: 'Calls of',

@@ -18,7 +18,7 @@ const LEDGERS: Readonly<Record<string, Filter>> = {
     name: 'ledger',
     label: 'Statement of',
     options: [
-      ['', 'Earnings from services'],
+      ['', 'Earnings, which are paid out'],
       ['wallet', 'Wallet, which pays for calls'],
     ],
   },
@@ -27,7 +27,7 @@ const LEDGERS: Readonly<Record<string, Filter>> = {
     label: 'Statement of',
     options: [
       ['', 'Wallet, which pays for calls'],
-      ['earnings', 'Earnings from services'],
+      ['earnings', 'Earnings, which are paid out'],
     ],
   },
 };
@@ -63,7 +63,7 @@ export default function Money() {
           <Empty title="Nothing has moved yet">
             {isBuyer
               ? 'Money that is added, and what calls cost, stands here with the balance after it.'
-              : 'What calls of your services earn, fees and payouts stand here with the balance after them.'}
+              : 'What you earn, fees and payouts stand here with the balance after them.'}
           </Empty>
         }
         file={{

@@ -83,11 +83,7 @@ function Sums({ earnings, isAll }: { readonly earnings: Earnings; readonly isAll
       />
       <Stat label="You earned" value={usd(earnings.earned)} hint={within} />
       <Stat label="Paid out" value={usd(earnings.paid_out)} hint={within} />
-      <Stat
-        label="Payable now"
-        value={usd(earnings.payable)}
-        hint={isAll ? 'Earned, not paid out yet' : 'Whatever the days'}
-      />
+      <Stat label="Payable now" value={usd(earnings.payable)} hint={isAll ? 'Not paid out yet' : 'Whatever the days'} />
     </Stats>
   );
 }

@@ -102,7 +102,7 @@ export function AccountPage({ id }: { readonly id: string }) {
           }
         />
         <Stat label="Held" value={data.held === null ? '–' : money(data.held, language)} hint="by open calls" />
-        <Stat label="Payable" value={money(data.payable, language)} hint="earned and not paid out" />
+        <Stat label="Payable" value={money(data.payable, language)} hint="not paid out yet" />
         <Stat label="Active keys" value={count(data.active_keys, language)} />
         <Stat
           label={data.closed_at === null ? 'Opened' : 'Closed'}

@@ -14,7 +14,7 @@ const FILTERS: readonly Filter[] = [
     label: 'Which money',
     options: [
       ['', 'Wallet, for calls'],
-      ['earnings', 'Earnings of services'],
+      ['earnings', 'Earnings, for payouts'],
     ],
   },
 ];

@@ -134,7 +134,7 @@ export function AuditOf({ account }: TabProps) {
   });
   return (
     <Short
-      caption="What operators did to the account"
+      caption="What was done to the account in the operator's name"
       list={list}
       keyOf={(act) => String(act.id)}
       columns={[
@@ -143,7 +143,7 @@ export function AuditOf({ account }: TabProps) {
         { title: 'By', cell: (act) => <Actor act={act} /> },
         { title: 'What changed', wide: true, cell: (act) => <Changes before={act.before} after={act.after} /> },
       ]}
-      empty={<Empty title="Nothing yet">No operator has done anything to this account.</Empty>}
+      empty={<Empty title="Nothing yet">Acts such as credits and suspensions show here.</Empty>}
       more={<a href={`/console/audit?subject=${id}`}>All of it</a>}
     />
   );
