@@ -4,9 +4,10 @@
 //   npm run test:fault -- --schedules 1000      1 000 schedules, from a random first seed, which is printed
 //   npm run test:fault -- --seed 47             the schedule of seed 47 again
 //   npm run test:fault -- --cluster             schedules on a Redis Cluster: each has a failover or a partition
+//   npm run test:fault -- --histories           schedules of two and three faults of both stores, with --cluster too
 //   npm run test:fault -- --cluster --wait      the same with REDIS_WAIT_REPLICAS=1, so that nothing may be lost
 //
-// Options: --seed N, --schedules N (default: 50, or 1 with --seed), --cluster, --wait. More than 100 schedules run in groups of a hundred, each
+// Options: --seed N, --schedules N (default: 50, or 1 with --seed), --cluster, --wait, --histories. More than 100 schedules run in groups of a hundred, each
 // group on its own installation. After a group with a failure no further group runs.
 
 import { spawnSync } from 'node:child_process';
@@ -41,14 +42,17 @@ try {
       seed: { type: 'string' },
       schedules: { type: 'string' },
       cluster: { type: 'boolean' },
+      histories: { type: 'boolean' },
       wait: { type: 'boolean' },
     },
   });
-  if (values.wait && !values.cluster) throw new Error('--wait is for schedules on a cluster');
+  if (values.wait && (!values.cluster || values.histories))
+    throw new Error('--wait is for schedules on a cluster that are no histories');
   if (values.cluster && process.platform !== 'linux')
     throw new Error('--cluster needs Linux: it uses 127.0.1.1 and on');
   if (values.wait) process.env.FAULT_WAIT = '1';
-  const file = `test/fault/${values.cluster ? 'cluster' : 'fault'}.test.ts`;
+  if (values.cluster) process.env.FAULT_CLUSTER = '1';
+  const file = `test/fault/${values.histories ? 'history' : values.cluster ? 'cluster' : 'fault'}.test.ts`;
   const first = wholeNumber('seed', values.seed, Math.floor(Math.random() * 900_000_000));
   const schedules = wholeNumber('schedules', values.schedules, values.seed === undefined ? 50 : 1);
   checkNodeVersion();

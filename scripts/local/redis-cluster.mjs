@@ -25,9 +25,9 @@ import { startRedis } from './redis.mjs';
  * @typedef {{ port: number, busPort: number }} NodePorts
  *
  * @typedef {import('./redis.mjs').RunningRedis & NodePorts & {
- *   master: number, isReplica: boolean, announced: NodePorts, restart: () => Promise<void>
+ *   dir: string, master: number, isReplica: boolean, announced: NodePorts, restart: () => Promise<void>
  * }} ClusterNode master: its number when the cluster was made. After a failover the replica of that number is the master.
- *   announced: the ports at which others reach it. restart: starts it again after `kill`, on the same port with the same data.
+ *   dir: its data folder. announced: the ports at which others reach it. restart: starts it again after `kill`, on the same port with the same data.
  *
  * @typedef {object} RunningCluster
  * @property {string} url `redis+cluster://…`
@@ -68,10 +68,11 @@ export async function startRedisCluster(options) {
       const port = await portNear(known?.port);
       const busPort = await portNear(known?.busPort);
       const announced = (await behind?.({ port, busPort }, at)) ?? { port, busPort };
+      const nodeDir = path.join(dir, `node-${at}`);
       const start = (/** @type {number} */ wanted) =>
         startRedis({
           ...redis,
-          dir: path.join(dir, `node-${at}`),
+          dir: nodeDir,
           ...(logDir === undefined ? {} : { logFile: path.join(logDir, `redis-${at}.log`) }),
           port: wanted,
           runDir,
@@ -101,6 +102,7 @@ export async function startRedisCluster(options) {
       const node = {
         ...first,
         busPort,
+        dir: nodeDir,
         master: at % masters,
         isReplica: at >= masters,
         announced: reached,

@@ -6,7 +6,7 @@ import { feeMicros } from '../../src/ledger/usage-event.ts';
 import { freeField } from '../../src/platform/redis-keys.ts';
 import { Reconcilers } from '../../src/roles/upkeep.ts';
 import { readBooksQueries } from '../support/books-queries.ts';
-import { isSumOf } from './cluster/losses.ts';
+import { isSumOf } from './losses.ts';
 import type { Buyer, Listing } from './market.ts';
 import type { Stack } from './stack.ts';
 

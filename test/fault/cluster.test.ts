@@ -4,6 +4,7 @@
 
 import { describe } from 'vitest';
 import { makeClusterPlan } from './cluster/plan.ts';
+import { runSchedule } from './schedule.ts';
 import { testSchedules } from './schedule-tests.ts';
 import { Stack } from './stack.ts';
 
@@ -24,7 +25,7 @@ onLinux('in a cluster, no more is lost than a failover may lose, and nothing is 
     seeds,
     timeoutMs: 90_000,
     makePlan: makeClusterPlan,
-    mayLose: !waits,
+    run: (stack, market, plan) => runSchedule(stack, market, plan, { mayLose: !waits }),
     start: () => Stack.start('cluster', waits ? { REDIS_WAIT_REPLICAS: '1' } : {}),
   });
 });

@@ -104,7 +104,7 @@ type Connection = {
 
 export class FaultProxy {
   readonly #server: Server;
-  readonly #targetPort: number;
+  #targetPort: number;
   readonly #connections = new Set<Connection>();
   #mode: LinkMode = { kind: 'pass' };
   #cut: number | null = null;
@@ -129,6 +129,11 @@ export class FaultProxy {
     through.hostname = '127.0.0.1';
     through.port = String(this.port);
     return through.href;
+  }
+
+  /** New connections lead to another port. Those that are there stay as they are. */
+  retarget(port: number): void {
+    this.#targetPort = port;
   }
 
   set(mode: LinkMode): void {

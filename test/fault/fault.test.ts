@@ -3,6 +3,7 @@
 
 import { describe } from 'vitest';
 import { makePlan } from './plan.ts';
+import { runSchedule } from './schedule.ts';
 import { testSchedules } from './schedule-tests.ts';
 import { Stack } from './stack.ts';
 
@@ -11,5 +12,5 @@ const schedules = Number(process.env.FAULT_SCHEDULES ?? 24);
 const seeds = Array.from({ length: schedules }, (_, i) => firstSeed + i);
 
 describe('money is neither lost nor doubled', () => {
-  testSchedules({ seeds, timeoutMs: 60_000, start: () => Stack.start(), makePlan });
+  testSchedules({ seeds, timeoutMs: 60_000, start: () => Stack.start(), makePlan, run: runSchedule });
 });

@@ -33,6 +33,21 @@ async function expireFormer({ stores }: Stack): Promise<void> {
   }
 }
 
+/**
+ * Sweeps the holds that no gateway will end. To be called when no gateway has an open call, on connections to Redis that were made
+ * after the last one: then every hold is of a connection that has ended, and will not be renewed any more.
+ */
+export async function sweepAll(stack: Stack): Promise<void> {
+  const { redis, keys } = stack.stores;
+  for (const [shard, lease] of keys.lease.entries()) {
+    const entries = (await redis.command('hvals', [keys.open[shard] as string])) as string[];
+    for (const owner of ownersOf(entries.filter((entry) => !entry.startsWith('x')))) {
+      await redis.command('hset', [lease, owner, '0']);
+    }
+  }
+  await sweep(stack);
+}
+
 /** Lets the leases of a sleeping gateway run out, and sweeps. */
 export async function expire(stack: Stack, instance: string): Promise<void> {
   await setLeases(stack, (gateway) => gateway === instance, '0');

@@ -2,12 +2,14 @@
 // a kept one may lead to a worker that was killed since.
 
 import { request } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { authorization, found, type Key, MarketClient } from '../integration/market-client.ts';
 import { until } from '../support/wait.ts';
 import type { Plan } from './plan.ts';
 import type { Stack } from './stack.ts';
 
 const REQUEST_MS = 2_000;
+const RETRY_MS = 50;
 const FREE_CALLS = 5;
 
 export type Listing = { readonly id: string; readonly priceMicros: number; readonly freeCalls: number };
@@ -71,12 +73,26 @@ export class Market extends MarketClient {
   /** Sends a credit until it is confirmed. Its reference makes it count once. */
   async creditUntilDone(buyer: Buyer, micros: number, reference: string): Promise<void> {
     const body = { account_id: buyer.key.account_id, amount: micros / 1e6, reference };
-    await until(async () => {
-      const { status, text } = await this.#send('POST', '/api/v1/admin/credits', { key: this.admin, body });
-      if (status >= 400 && status < 500 && status !== 429) throw new Error(`credit: ${status} ${text}`);
-      return status === 200 || status === 201;
-    }, 20_000);
+    await this.#sendUntilDone('/api/v1/admin/credits', body, []);
     buyer.creditedMicros += micros;
+  }
+
+  /** Sends a debit until it is taken, or refused because the wallet has less. @returns whether it was taken */
+  async debitUntilDone({ key }: Buyer, micros: number, reference: string): Promise<boolean> {
+    const body = { account_id: key.account_id, amount: micros / 1e6, reference, reason: 'a fault schedule' };
+    return (await this.#sendUntilDone('/api/v1/admin/debits', body, [409])) !== 409;
+  }
+
+  /** @returns the status, a success or one of `final` */
+  #sendUntilDone(path: string, body: object, final: readonly number[]): Promise<number> {
+    return until(async () => {
+      const { status, text } = await this.#send('POST', path, { key: this.admin, body });
+      if (status === 200 || status === 201 || final.includes(status)) return status;
+      if (status >= 400 && status < 500 && status !== 429) throw new Error(`${path}: ${status} ${text}`);
+      // The admin's rate limit has to last for all schedules.
+      await sleep(RETRY_MS);
+      return false;
+    }, 20_000);
   }
 
   /** Makes workers send a trip to Redis, so that each notices that Redis is back. @returns how many answered */
@@ -89,7 +105,7 @@ export class Market extends MarketClient {
   async serves({ key }: Buyer): Promise<boolean> {
     const free = this.listings.find(({ priceMicros }) => priceMicros === 0) as Listing;
     const { status } = await this.#send('GET', `/api/v1/proxy/${free.id}/fast`, { key });
-    return status === 200 || status === 429;
+    return status === 200 || status === 402 || status === 429;
   }
 
   /** @returns the response; its status is 0 when there was no answer */

@@ -3,10 +3,10 @@
 
 import type { Row } from './books.ts';
 import type { Told } from './callers.ts';
-import { timeOf } from './cluster/losses.ts';
+import { timeOf } from './losses.ts';
 
 /** Rows of the failure table that permit an amount told to the caller to differ from the record. */
-export type Exception = 'gateway killed' | 'service dies in the middle of the body' | 'lost in a failover';
+export type Exception = 'gateway killed' | 'service dies in the middle of the body' | 'lost with a store';
 
 type Evidence = {
   readonly told: readonly Told[];
@@ -17,10 +17,12 @@ type Evidence = {
   readonly held: ReadonlyMap<string, string>;
   /** Whether holds may have been swept in this schedule. */
   readonly losesGateway: boolean;
-  /** Whether a failover may have lost what Redis had acknowledged of a call of this account at this time. */
-  readonly mayBeLost: (accountId: string, fromMs: number, toMs: number) => boolean;
+  /** Whether a store may have lost what it had acknowledged of this call, which lasted from then to then. */
+  readonly mayBeLost: (accountId: string, fromMs: number, toMs: number, usageId: string) => boolean;
   /** The same of a hold that was seen, but perhaps never acknowledged. */
-  readonly mayVanish: (accountId: string, fromMs: number, toMs: number) => boolean;
+  readonly mayVanish: (accountId: string, fromMs: number, toMs: number, usageId: string) => boolean;
+  /** Whether a wallet may have been below zero: it had spent what it had too much. */
+  readonly mayBeNegative?: boolean;
 };
 
 /** A call of which only the id is known was over after this time: no caller waits longer. */
@@ -43,7 +45,7 @@ export function checkPromises(evidence: Evidence): { faults: string[]; exception
     return call === undefined ? [timeOf(usageId), timeOf(usageId) + LONGEST_CALL_MS] : [call.atMs, call.endMs];
   };
   for (const [usageId, accountId] of held) {
-    if (byId.has(usageId) || evidence.mayVanish(accountId, ...spanOf(usageId))) continue;
+    if (byId.has(usageId) || evidence.mayVanish(accountId, ...spanOf(usageId), usageId)) continue;
     faults.push(`held, but there is no record of ${usageId}`);
   }
   for (const row of rows) {
@@ -52,7 +54,7 @@ export function checkPromises(evidence: Evidence): { faults: string[]; exception
     if (
       row.outcome === 'abandoned' &&
       !evidence.losesGateway &&
-      !evidence.mayBeLost(row.accountId, ...spanOf(row.usageId))
+      !evidence.mayBeLost(row.accountId, ...spanOf(row.usageId), row.usageId)
     ) {
       faults.push(`swept for no reason: ${row.usageId}`);
     }
@@ -74,7 +76,7 @@ const describe = (call: Told, byId: ReadonlyMap<string, Row>) => ({
 function judge(
   call: Told,
   byId: ReadonlyMap<string, Row>,
-  { losesGateway, seen, mayBeLost }: Evidence,
+  { losesGateway, seen, mayBeLost, mayBeNegative = false }: Evidence,
 ): Exception | null | string {
   if (call.requestId === null) return null;
   const row = byId.get(call.requestId);
@@ -83,15 +85,15 @@ function judge(
     return row === undefined || row.amountMicros === 0 ? null : '!refused, but charged';
   }
   if (call.usageId !== call.requestId) return '!two ids of one call';
-  const isExcused = mayBeLost(call.accountId, call.atMs, call.endMs);
-  if (row === undefined) return isExcused ? 'lost in a failover' : '!admitted, but there is no record';
+  const isExcused = mayBeLost(call.accountId, call.atMs, call.endMs, call.requestId);
+  if (row === undefined) return isExcused ? 'lost with a store' : '!admitted, but there is no record';
   if (call.freeTier !== row.freeTier) return '!the free tier served it, or it did not';
-  if (Number(call.balanceMicros) < 0) return '!told of a balance below zero';
+  if (!mayBeNegative && Number(call.balanceMicros) < 0) return '!told of a balance below zero';
   if (call.amountMicros === row.amountMicros) return null;
   if (row.amountMicros !== 0) return '!charged another amount than told';
   if (row.outcome === 'abandoned' && losesGateway) return 'gateway killed';
   // The end of the call was lost, so its hold was open again, and was swept.
-  if (row.outcome === 'abandoned' && isExcused) return 'lost in a failover';
+  if (row.outcome === 'abandoned' && isExcused) return 'lost with a store';
   if (row.outcome === 'refunded:upstream_cut' && !call.complete) return 'service dies in the middle of the body';
   return '!told of a charge that was not made';
 }

@@ -1,7 +1,6 @@
 // One schedule: load, faults, healing, and the books.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isRedisUnavailable } from '../../src/platform/redis.ts';
 import {
   checkBuyer,
   checkLedger,
@@ -15,19 +14,17 @@ import {
 } from './books.ts';
 import { Caller, type Told } from './callers.ts';
 import { suffer } from './cluster/faults.ts';
-import { Losses, timeOf } from './cluster/losses.ts';
 import { GROUPS } from './cluster/nodes.ts';
 import { mayReplace } from './cluster/plan.ts';
 import { type Heal, inflict } from './faults.ts';
 import { sweepDead } from './leases.ts';
+import { Losses, timeOf } from './losses.ts';
 import type { Buyer, Market } from './market.ts';
 import { losesGateway, type Plan } from './plan.ts';
 import { checkPromises, type Exception, LONGEST_CALL_MS } from './promises.ts';
+import { becomeQuiet } from './quiet.ts';
 import type { Stack } from './stack.ts';
 import { Witness } from './witness.ts';
-
-/** Limit for recovery, far beyond every timeout, back-off and restart on the way. After it the schedule fails. */
-const QUIET_WITHIN_MS = 20_000;
 
 export type Outcome = {
   /** What is wrong, in words; empty when all is well. */
@@ -64,7 +61,15 @@ export async function runSchedule(
   const witness = new Witness(stack, buyers, market.listings);
   const told = await load(scene);
   const healedAt = performance.now();
-  await becomeQuiet(stack, market, buyers);
+  await becomeQuiet(stack, market, {
+    // In a cluster each buyer's account is on a node of its own.
+    buyers: stack.cluster === null ? [] : buyers,
+    sweep: async () => {
+      // As in the writer, where the sweep waits until holds of stored calls are gone.
+      if (stack.cluster !== null) await compare(stack);
+      await sweepDead(stack);
+    },
+  });
   const recoveryMs = performance.now() - healedAt;
   await witness.stop();
   await stack.cluster?.whole();
@@ -159,55 +164,8 @@ async function load({ stack, market, plan, buyers, groups, losses }: Scene): Pro
   return callers.flatMap(({ told }) => told);
 }
 
-/** Waits until everything works again, no hold is open, and every event is in Postgres. */
-async function becomeQuiet(stack: Stack, market: Market, buyers: readonly Buyer[]): Promise<void> {
-  const deadline = performance.now() + QUIET_WITHIN_MS;
-  let left = 'nothing was looked at';
-  // In a cluster each buyer's account is on a node of its own.
-  const unserved = new Set(stack.cluster === null ? [] : buyers);
-  // Two quiet looks in a row: a late admission may open a hold between the reading of the holds and of the streams.
-  for (let quiet = 0; quiet < 2; ) {
-    if (performance.now() > deadline) throw new Error(`not quiet within ${QUIET_WITHIN_MS} ms: ${left}`);
-    try {
-      await Promise.all([stack.service.ensure(), stack.writer.ensure(), stack.gateway.ensure()]);
-      left = (await whoIsLeft(market, unserved)) || (await whatIsLeft(stack, market));
-    } catch (error) {
-      // The test's own connection to Redis comes back a little later than Redis.
-      if (!isRedisUnavailable(error)) throw error;
-      left = String(error);
-    }
-    quiet = left === '' ? quiet + 1 : 0;
-    await sleep(10);
-  }
-}
-
-/** Calls for buyers until each was served. The calls themselves leave settlements under way, so nobody is served twice. */
-async function whoIsLeft(market: Market, unserved: Set<Buyer>): Promise<string> {
-  for (const buyer of unserved) if (await market.serves(buyer)) unserved.delete(buyer);
-  return unserved.size === 0 ? '' : `${unserved.size} buyers are not served yet`;
-}
-
-async function whatIsLeft(stack: Stack, market: Market): Promise<string> {
-  const { redis, keys, sql } = stack.stores;
-  if ((await market.nudge()) === 0) return 'the gateway does not answer';
-  const open = await stack.gauges(['tollgate_calls_open', 'tollgate_settlements_unconfirmed']);
-  if (open !== 0) return `${open ?? 'unknown'} calls open or not confirmed`;
-  // As in the writer, where the sweep waits until holds of stored calls are gone.
-  if (stack.cluster !== null) await compare(stack);
-  await sweepDead(stack);
-  const holds = (await Promise.all(keys.open.map((name) => redis.command('hvals', [name])))) as string[][];
-  const held = holds.flat().filter((hold) => !hold.startsWith('x'));
-  if (held.length > 0) return `held: ${JSON.stringify(held.slice(0, 3))}, workers ${JSON.stringify(stack.workers())}`;
-  const waiting = (await Promise.all(keys.usage.map((name) => redis.command('xlen', [name])))) as number[];
-  const events = waiting.reduce((sum, length) => sum + length, 0);
-  if (events > 0) return `${events} events in the streams`;
-  // These credits were confirmed once they were in Postgres. The writer carries them to wallets that could not be reached.
-  const credits = await sql<object[]>`SELECT seq FROM credits WHERE applied_at IS NULL`;
-  return credits.length === 0 ? '' : `${credits.length} credits that no wallet has yet`;
-}
-
 /** Calls that reached the service but have no record. */
-async function unrecorded(
+export async function unrecorded(
   { stores }: Stack,
   seen: ReadonlySet<string>,
   before: ReadonlySet<string>,
@@ -219,25 +177,25 @@ async function unrecorded(
 }
 
 /** From when to when a call lasted, as far as it is known. */
-function spanOf(usageId: string, told: readonly Told[]): [fromMs: number, toMs: number] {
+export function spanOf(usageId: string, told: readonly Told[]): [fromMs: number, toMs: number] {
   const call = told.find(({ requestId }) => requestId === usageId);
   const admittedAtMs = timeOf(usageId);
   return call === undefined ? [admittedAtMs, admittedAtMs + LONGEST_CALL_MS] : [call.atMs, call.endMs];
 }
 
 /** Whether a failover may have lost a call that the service has seen. If nobody knows whose call it was: one that had no answer. */
-function isExcused(
+export function isExcused(
   usageId: string,
   told: readonly Told[],
   held: ReadonlyMap<string, string>,
-  mayBeLost: (accountId: string, fromMs: number, toMs: number) => boolean,
+  mayBeLost: (accountId: string, fromMs: number, toMs: number, usageId: string) => boolean,
 ): boolean {
   const known = told.find(({ requestId }) => requestId === usageId)?.accountId ?? held.get(usageId);
-  if (known !== undefined) return mayBeLost(known, ...spanOf(usageId, told));
+  if (known !== undefined) return mayBeLost(known, ...spanOf(usageId, told), usageId);
   const at = timeOf(usageId);
   return told.some(
     ({ requestId, accountId, atMs, endMs }) =>
-      requestId === null && atMs <= at && at <= endMs + 100 && mayBeLost(accountId, atMs, endMs),
+      requestId === null && atMs <= at && at <= endMs + 100 && mayBeLost(accountId, atMs, endMs, usageId),
   );
 }
 
@@ -256,11 +214,11 @@ function notServed(told: readonly Told[], { cluster, faults }: Plan, groupOf: (a
   ];
 }
 
-const readMasters = ({ cluster }: Stack): Promise<number[]> =>
+export const readMasters = ({ cluster }: Stack): Promise<number[]> =>
   Promise.all(cluster === null ? [] : Array.from({ length: GROUPS }, (_, group) => cluster.masterOf(group)));
 
 /** A failover that nobody planned may have lost something at any time of the schedule. @returns how many there were */
-async function noteUnplanned(
+export async function noteUnplanned(
   { stack, plan, groups, losses }: Pick<Scene, 'stack' | 'plan' | 'groups' | 'losses'>,
   before: readonly number[],
   startedAtMs: number,
@@ -279,7 +237,7 @@ async function noteUnplanned(
 }
 
 /** The shards of each group of nodes, as they are before the schedule. */
-async function readGroups({ cluster, slots }: Stack): Promise<ReadonlySet<number>[]> {
+export async function readGroups({ cluster, slots }: Stack): Promise<ReadonlySet<number>[]> {
   if (cluster === null) return [];
   const groups = await cluster.groups();
   return Array.from({ length: GROUPS }, (_, group) => {

@@ -15,6 +15,8 @@ import { scratchDir, startTestPostgres, startTestRedis, type TestRedis, type Tes
 import { FaultCluster } from './cluster/nodes.ts';
 import { Daemon } from './daemon.ts';
 import { FaultProxy } from './fault-proxy.ts';
+import { PostgresPair } from './history/postgres-pair.ts';
+import { RedisPair } from './history/redis-pair.ts';
 import { LINKS, type LinkName } from './plan.ts';
 
 export const LEASE_SECONDS = 10;
@@ -22,33 +24,41 @@ const SHARDS = 4;
 /** Two for each of the three masters. */
 const CLUSTER_SHARDS = 6;
 
+/** Links that only histories have: where the test looks at the stores is then led to other servers, too. */
+const HISTORY_LINKS = ['second-writer-redis', 'second-writer-postgres', 'test-redis', 'test-postgres'] as const;
+type AnyLink = LinkName | (typeof HISTORY_LINKS)[number];
+
 /** Stacks that this process has started. */
 let stacks = 0;
 
 export type Worker = { readonly pid: number; readonly instance: string };
 
 type Parts = {
-  readonly oneRedis: TestRedis | null;
+  readonly redis: TestRedis | RedisPair | null;
   readonly cluster: FaultCluster | null;
-  readonly postgres: TestStore;
-  readonly links: ReadonlyMap<LinkName, FaultProxy>;
+  readonly postgres: TestStore | PostgresPair;
+  readonly links: ReadonlyMap<AnyLink, FaultProxy>;
   readonly service: Daemon;
   readonly writer: Daemon;
+  readonly secondWriter: Daemon;
   readonly gateway: Daemon;
   readonly stores: Stores;
   readonly gatewayUrl: string;
   readonly metricsUrl: string;
   readonly seenFile: string;
+  readonly programs: Stack['programs'];
 };
 
 export class Stack {
-  readonly #oneRedis: TestRedis | null;
+  readonly #redis: TestRedis | RedisPair | null;
   /** Null: there is one Redis. */
   readonly cluster: FaultCluster | null;
-  readonly postgres: TestStore;
-  readonly #links: ReadonlyMap<LinkName, FaultProxy>;
+  readonly #postgres: TestStore | PostgresPair;
+  readonly #links: ReadonlyMap<AnyLink, FaultProxy>;
   readonly service: Daemon;
   readonly writer: Daemon;
+  /** Runs only while a history wants two. */
+  readonly secondWriter: Daemon;
   readonly gateway: Daemon;
   /** Direct connections to the stores, not through the fault proxies. */
   readonly stores: Stores;
@@ -56,29 +66,77 @@ export class Stack {
   readonly #metricsUrl: string;
   /** The file in which the service records the calls that reached it. */
   readonly seenFile: string;
+  /** For programs that an operator runs: the compiled entry, and the environment of a direct way to both stores. */
+  readonly programs: { readonly main: string; readonly env: Readonly<Record<string, string>> };
 
   private constructor(parts: Parts) {
-    this.#oneRedis = parts.oneRedis;
+    this.#redis = parts.redis;
     this.cluster = parts.cluster;
-    this.postgres = parts.postgres;
+    this.#postgres = parts.postgres;
     this.#links = parts.links;
     this.service = parts.service;
     this.writer = parts.writer;
+    this.secondWriter = parts.secondWriter;
     this.gateway = parts.gateway;
     this.stores = parts.stores;
     this.gatewayUrl = parts.gatewayUrl;
     this.#metricsUrl = parts.metricsUrl;
     this.seenFile = parts.seenFile;
+    this.programs = parts.programs;
   }
 
-  /** The only Redis. */
+  /** The only Redis, or the master of the two. */
   get redis(): TestRedis {
-    if (this.#oneRedis === null) throw new Error('there is a cluster');
-    return this.#oneRedis;
+    if (this.#redis === null) throw new Error('there is a cluster');
+    return this.#redis instanceof RedisPair ? this.#redis.master : this.#redis;
+  }
+
+  get redisPair(): RedisPair {
+    if (this.#redis instanceof RedisPair) return this.#redis;
+    throw new Error('there is no second Redis');
+  }
+
+  get postgres(): TestStore {
+    return this.#postgres instanceof PostgresPair ? this.#postgres.primary : this.#postgres;
+  }
+
+  get postgresPair(): PostgresPair {
+    if (this.#postgres instanceof PostgresPair) return this.#postgres;
+    throw new Error('there is no second Postgres');
+  }
+
+  hasTwoWriters = false;
+
+  get writers(): readonly Daemon[] {
+    return this.hasTwoWriters ? [this.writer, this.secondWriter] : [this.writer];
+  }
+
+  /** The links to a store: all but those of the test itself, or those of some programs. */
+  linksOf(store: 'redis' | 'postgres', whose: 'all' | 'gateway' | 'writer' = 'all'): FaultProxy[] {
+    return Array.from(this.#links)
+      .filter(([name]) => name.endsWith(`-${store}`) && !name.startsWith('test-'))
+      .filter(([name]) => whose === 'all' || name.includes(`${whose}-`))
+      .map(([, link]) => link);
+  }
+
+  /** Gateways connect to Redis anew. Resolves when they have lost their connections. */
+  async reconnectGateway(): Promise<void> {
+    if (this.cluster === null) this.link('gateway-redis').reset();
+    else await this.cluster.dropClients();
+  }
+
+  /** New connections to a store lead to this port from now on. */
+  lead(store: 'redis' | 'postgres', port: number): void {
+    for (const [name, link] of this.#links) if (name.endsWith(`-${store}`)) link.retarget(port);
+  }
+
+  /** Cuts all connections to a store, also those of the test. */
+  cut(store: 'redis' | 'postgres'): void {
+    for (const [name, link] of this.#links) if (name.endsWith(`-${store}`)) link.reset();
   }
 
   /** @throws in a cluster, where each node has proxies of its own, for a link to Redis */
-  link(name: LinkName): FaultProxy {
+  link(name: AnyLink): FaultProxy {
     const link = this.#links.get(name);
     if (link === undefined) throw new Error(`there is no link ${name}`);
     return link;
@@ -87,34 +145,37 @@ export class Stack {
   /** The slot of each shard in a cluster. */
   readonly slots: readonly number[] = evenTags(CLUSTER_SHARDS).map((tag) => slotOf(`{${tag}}`));
 
-  /** @param settings further ones of the gateway and the writer */
+  /**
+   * @param settings further ones of the gateway and the writer
+   * @param options.forHistories whether stores can be replaced by others that have less
+   */
   static async start(
     kind: 'one redis' | 'cluster' = 'one redis',
     settings: Record<string, string> = {},
+    { forHistories = false }: { readonly forHistories?: boolean } = {},
   ): Promise<Stack> {
     const build = buildSources();
     const cluster = kind === 'cluster' ? await FaultCluster.start() : null;
-    // Everything that Redis has acknowledged is on its disk.
-    const oneRedis = cluster === null ? await startTestRedis({ appendonly: true, appendfsync: 'always' }) : null;
+    const redis = cluster === null ? await startRedis(forHistories) : null;
+    const oneRedis = redis instanceof RedisPair ? redis.master : redis;
     const redisUrl = (cluster ?? (oneRedis as TestRedis)).url;
-    const postgres = await startTestPostgres();
+    const postgres = forHistories ? await PostgresPair.start() : await startTestPostgres();
+    const { port: postgresPort, url: postgresUrl } = postgres instanceof PostgresPair ? postgres.primary : postgres;
     const ports = { gateway: await freePort(), service: await freePort() };
-    const [metricsPort, writerMetricsPort] = [await freePort(), await freePort()];
-    const targets: Partial<Record<LinkName, number>> = {
-      ...(oneRedis === null ? {} : { 'gateway-redis': oneRedis.port, 'writer-redis': oneRedis.port }),
-      'gateway-postgres': postgres.port,
-      'gateway-service': ports.service,
-      'writer-postgres': postgres.port,
-      'caller-gateway': ports.gateway,
+    const metricsPorts = {
+      gateway: await freePort(),
+      writer: await freePort(),
+      'second-writer': await freePort(),
     };
-    const links = new Map<LinkName, FaultProxy>();
-    for (const name of LINKS) {
-      const target = targets[name];
+    const links = new Map<AnyLink, FaultProxy>();
+    for (const name of [...LINKS, ...(forHistories ? HISTORY_LINKS : [])]) {
+      const store = name.endsWith('-redis') ? oneRedis?.port : postgresPort;
+      const target = { 'gateway-service': ports.service, 'caller-gateway': ports.gateway }[name as string] ?? store;
       if (target !== undefined) links.set(name, await FaultProxy.open(target));
     }
-    const through = (link: LinkName, url: string): string => links.get(link)?.through(url) ?? url;
-    const environment = (who: 'gateway' | 'writer'): Record<string, string> => ({
-      DATABASE_URL: through(`${who}-postgres`, postgres.url),
+    const through = (link: AnyLink, url: string): string => links.get(link)?.through(url) ?? url;
+    const environment = (who: keyof typeof metricsPorts): Record<string, string> => ({
+      DATABASE_URL: through(`${who}-postgres`, postgresUrl),
       REDIS_URL: through(`${who}-redis`, redisUrl),
       HOST: '127.0.0.1',
       REDIS_SHARDS: String(cluster === null ? SHARDS : CLUSTER_SHARDS),
@@ -124,7 +185,7 @@ export class Stack {
       UPSTREAM_ALLOW_CIDRS: '127.0.0.0/8',
       ANONYMOUS_RATE_LIMIT: '1000000',
       DRAIN_SECONDS: '1',
-      METRICS_PORT: String(who === 'gateway' ? metricsPort : writerMetricsPort),
+      METRICS_PORT: String(metricsPorts[who]),
       ...settings,
     });
     const main = path.join(build, 'main.js');
@@ -139,12 +200,14 @@ export class Stack {
       args: [fixture, String(ports.service), seenFile],
       isReady: (output) => output.includes('listening'),
     });
-    const writer = new Daemon({
-      name: `fault-writer-${id}`,
-      args: [main, 'writer'],
-      env: environment('writer'),
-      isReady: says('writer'),
-    });
+    const newWriter = (who: 'writer' | 'second-writer'): Daemon =>
+      new Daemon({
+        name: `fault-${who}-${id}`,
+        args: [main, 'writer'],
+        env: environment(who),
+        isReady: says('writer'),
+      });
+    const [writer, secondWriter] = [newWriter('writer'), newWriter('second-writer')];
     const gateway = new Daemon({
       name: `fault-gateway-${id}`,
       args: [main, 'gateway'],
@@ -153,21 +216,27 @@ export class Stack {
     });
     await Promise.all([service.ensure(), writer.ensure().then(() => gateway.ensure())]);
     const migrations = readMigrations(fileURLToPath(new URL('../../migrations', import.meta.url)));
-    const direct = { ...environment('gateway'), DATABASE_URL: postgres.url, REDIS_URL: redisUrl };
+    const direct = {
+      ...environment('gateway'),
+      DATABASE_URL: through('test-postgres', postgresUrl),
+      REDIS_URL: through('test-redis', redisUrl),
+    };
     const config = loadConfig({ ...direct, REDIS_COMMAND_TIMEOUT_MS: cluster === null ? '5000' : '1000' });
     const stores = await openStores(config, { name: 'test', maxConnections: 4, migrations, log: QUIET });
     return new Stack({
-      oneRedis,
+      redis,
       cluster,
       postgres,
       links,
       service,
       writer,
+      secondWriter,
       gateway,
       stores,
       seenFile,
+      programs: { main, env: direct },
       gatewayUrl: `http://127.0.0.1:${ports.gateway}`,
-      metricsUrl: `http://127.0.0.1:${metricsPort}/metrics`,
+      metricsUrl: `http://127.0.0.1:${metricsPorts.gateway}/metrics`,
     });
   }
 
@@ -205,11 +274,16 @@ export class Stack {
   async stop(): Promise<void> {
     await this.gateway.stop();
     await this.writer.stop();
+    await this.secondWriter.stop();
     await this.service.stop();
     await this.stores.close();
     for (const link of this.#links.values()) await link.close();
-    await this.#oneRedis?.stop();
+    await this.#redis?.stop();
     await this.cluster?.stop();
-    await this.postgres.stop();
+    await this.#postgres.stop();
   }
 }
+
+/** Everything that Redis has acknowledged is on its disk. */
+const startRedis = (isPair: boolean): Promise<TestRedis | RedisPair> =>
+  isPair ? RedisPair.start() : startTestRedis({ appendonly: true, appendfsync: 'always' });

@@ -120,18 +120,29 @@ async function startPostgresIn(dataDir: string, options: Partial<PostgresOptions
 /** Server settings of a primary whose commits wait for the standby of `startTestStandby`. */
 export const SYNCHRONOUS = { synchronous_standby_names: 'standby' };
 
+/** Copies the data folder of a Postgres that is stopped. @returns the copy */
+export function copyData({ dir }: TestPostgres): string {
+  const copy = path.join(scratchDir(), uniqueName('postgres_copy'));
+  // It must belong to the user who runs the server, which may not be ours.
+  execFileSync('cp', ['-a', dir, copy]);
+  return copy;
+}
+
 /**
  * Starts a hot standby of a Postgres, which is stopped and started again meanwhile, because its data folder is copied. It calls itself
  * 'standby' to the primary.
+ *
+ * @param options.port where it reaches the primary, if not at its own port
  */
-export async function startTestStandby(primary: TestPostgres): Promise<TestPostgres> {
-  const dir = path.join(scratchDir(), uniqueName('standby'));
+export async function startTestStandby(
+  primary: TestPostgres,
+  { port = primary.port }: { readonly port?: number } = {},
+): Promise<TestPostgres> {
   await primary.stop();
-  // It must belong to the user who runs the server, which may not be ours.
-  execFileSync('cp', ['-a', primary.dir, dir]);
+  const dir = copyData(primary);
   writeFileSync(path.join(dir, 'standby.signal'), '');
   await primary.restart();
-  const { hostname: host, port, username: user, password } = new URL(primary.url);
+  const { hostname: host, username: user, password } = new URL(primary.url);
   const line = { host, port, user, password, application_name: 'standby' };
   const primary_conninfo = Object.entries(line)
     .map(([name, value]) => `${name}=${value}`)

@@ -1,9 +1,11 @@
 // Carries out the faults of a cluster, undoes them, and says what each may lose.
 
 import { setTimeout as sleep } from 'node:timers/promises';
+import { cutFile, fileEnd } from '../append-only-file.ts';
 import type { Heal } from '../faults.ts';
+import { readOnlyInRedis } from '../history/only-in-redis.ts';
+import { type Losses, ON_ITS_WAY_MS } from '../losses.ts';
 import type { Stack } from '../stack.ts';
-import { type Losses, ON_ITS_WAY_MS } from './losses.ts';
 import { type FaultCluster, NODE_TIMEOUT_MS, replicaOf } from './nodes.ts';
 import type { ClusterFault } from './plan.ts';
 
@@ -21,6 +23,8 @@ type Scene = {
   /** The shards of each group at the start of the schedule. */
   readonly shards: readonly ReadonlySet<number>[];
   readonly stack: Stack;
+  /** Calls that were flushed, which only histories do. */
+  readonly flushed?: Set<string>;
 };
 
 /** Carries out a fault until it is undone, and the node is where it belongs. */
@@ -35,7 +39,7 @@ export async function suffer(scene: Scene, fault: ClusterFault): Promise<void> {
 }
 
 async function inflict(scene: Scene, fault: ClusterFault, master: number): Promise<Heal> {
-  const { cluster, stack } = scene;
+  const { cluster, losses, stack } = scene;
   const { group } = fault;
   const node = cluster.node(master);
   const mayLose = (why: string, fromMs: number, toMs: number): void =>
@@ -84,6 +88,26 @@ async function inflict(scene: Scene, fault: ClusterFault, master: number): Promi
     case 'failover by hand':
       await cluster.failOver(group);
       return async () => {};
+    case 'file cut': {
+      const since = fileEnd(node.dir);
+      return async () => {
+        await node.kill();
+        mayLose(fault.kind, nowMs, Date.now() + ON_ITS_WAY_MS);
+        losses.replaced(group);
+        cutFile(node.dir, since, fault.part);
+        await node.restart();
+      };
+    }
+    case 'flushed': {
+      for (const id of await readOnlyInRedis(stack, scene.shards[group] as ReadonlySet<number>)) scene.flushed?.add(id);
+      await cluster.ask(master, 'FLUSHALL');
+      mayLose(fault.kind, nowMs, Date.now() + ON_ITS_WAY_MS);
+      losses.replaced(group);
+      return async () => {};
+    }
+    case 'there and back':
+      await cluster.failOver(group);
+      return () => cluster.failOver(group);
     case 'replica killed': {
       const replica = cluster.node(replicaOf(master));
       await replica.kill();

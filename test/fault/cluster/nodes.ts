@@ -13,6 +13,8 @@ export const NODE_TIMEOUT_MS = 1_000;
 export const GROUPS = 3;
 /** Far beyond the node timeout, an election and a full synchronisation. */
 const PATIENCE_MS = 20_000;
+/** After this a replica that was asked to take over, and could not, may be asked again. */
+const GIVES_UP_MS = 6_000;
 
 /** What one node says of another (`CLUSTER NODES`). */
 type Seen = { readonly isMaster: boolean; readonly hasFailed: boolean; readonly slots: readonly string[] };
@@ -80,10 +82,12 @@ export class FaultCluster {
 
   /** Waits until another node than `before` has the data of the group. */
   async replaced(group: number, before: number): Promise<void> {
-    await until(async () => {
-      const after = (await this.#seenByOthers(group))?.get(replicaOf(before));
-      return after?.isMaster && after.slots.length > 0;
-    }, PATIENCE_MS);
+    await until(() => this.#isReplaced(group, before), PATIENCE_MS);
+  }
+
+  async #isReplaced(group: number, before: number): Promise<boolean> {
+    const after = (await this.#seenByOthers(group))?.get(replicaOf(before));
+    return after?.isMaster === true && after.slots.length > 0;
   }
 
   /** What a node of another group says; null if none of them answers. */
@@ -183,12 +187,20 @@ export class FaultCluster {
   async failOver(group: number): Promise<void> {
     const master = await this.masterOf(group);
     const replica = replicaOf(master);
+    let askedAt = Number.NEGATIVE_INFINITY;
     await until(async () => {
-      // A replica that is not connected to its master refuses.
-      const asked = await this.ask(replica, 'CLUSTER FAILOVER');
-      return asked.startsWith('+OK');
+      // A replica that is not connected to its master refuses. One that was asked gives up after five seconds.
+      if (performance.now() - askedAt > GIVES_UP_MS) {
+        const asked = await this.ask(replica, 'CLUSTER FAILOVER');
+        if (asked.startsWith('+OK')) askedAt = performance.now();
+      }
+      return this.#isReplaced(group, master);
     }, PATIENCE_MS);
-    await this.replaced(group, master);
+  }
+
+  /** All clients of all nodes connect anew. */
+  async dropClients(): Promise<void> {
+    for (const node of this.#cluster.nodes) await this.#cluster.ask(node, 'CLIENT KILL TYPE normal SKIPME yes');
   }
 
   async moveSlot(slot: number, from: number, to: number): Promise<void> {

@@ -16,7 +16,12 @@ type ClusterDeed =
   | { readonly kind: 'failover by hand' }
   /** A shard moves to another master, and back. */
   | { readonly kind: 'slot moved' }
-  | { readonly kind: 'replica killed' };
+  | { readonly kind: 'replica killed' }
+  /** SIGKILL of a master, which comes back at once without the end of its file. Only in histories, like the next two. */
+  | { readonly kind: 'file cut'; readonly part: number }
+  | { readonly kind: 'flushed' }
+  /** Two failovers by hand: the same process is master again. */
+  | { readonly kind: 'there and back' };
 
 export type ClusterFault = ClusterDeed & {
   /** Which master, by the number of its slots' range. Buyer number n is of the same group. */

@@ -1,0 +1,43 @@
+// Bounds of every balance that a caller was told. They are wide where things happened at the same time, and where a wallet had too much
+// for a while; without faults they are the calls under way.
+
+import type { Row } from '../books.ts';
+import type { Told } from '../callers.ts';
+import type { Move } from './money.ts';
+
+/** From a response to the end of its hold: Redis may be away for a while, and then a settlement is sent again. */
+const SETTLED_WITHIN_MS = 5_000;
+
+type BalanceEvidence = {
+  readonly told: readonly Told[];
+  readonly rows: ReadonlyMap<string, Row>;
+  readonly moves: readonly Move[];
+  /** Whether the wallet may not have known this call, or this credit or debit, for a while. */
+  readonly mayBeForgotten: (call: Told) => boolean;
+  readonly isMoveForgotten: (move: Move) => boolean;
+};
+
+/** @returns what is wrong with the balances that callers of one account were told */
+export function checkBalances({ told, rows, moves, mayBeForgotten, isMoveForgotten }: BalanceEvidence): string[] {
+  return told.flatMap((call): string[] => {
+    const { balanceMicros, atMs, endMs } = call;
+    if (balanceMicros === null) return [];
+    let [atLeast, atMost] = [0, 0];
+    for (const move of moves) {
+      const hasEnded = move.endMs < atMs && move.isDone && !isMoveForgotten(move);
+      const hasBegun = move.atMs <= endMs;
+      if (move.micros > 0 ? hasEnded : hasBegun) atLeast += move.micros;
+      if (move.micros > 0 ? hasBegun : hasEnded) atMost += move.micros;
+    }
+    for (const other of told) {
+      const row = rows.get(other.requestId ?? '');
+      // A call whose caller left may be admitted later.
+      const overMs = other.endMs + (other.complete ? 0 : SETTLED_WITHIN_MS);
+      if (overMs < atMs && row !== undefined && !mayBeForgotten(other)) atMost -= row.amountMicros;
+      const isGivenBack = row?.amountMicros === 0 && other.endMs + SETTLED_WITHIN_MS < atMs;
+      if (other.atMs <= endMs && !isGivenBack) atLeast -= other.listing.priceMicros;
+    }
+    if (balanceMicros >= atLeast && balanceMicros <= atMost) return [];
+    return [`told of a balance of ${balanceMicros}, not within ${atLeast} and ${atMost}: ${call.requestId}`];
+  });
+}

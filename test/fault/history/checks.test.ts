@@ -1,0 +1,92 @@
+// What the end of a history is held against, with ends that are wrong.
+
+import { describe, expect, it } from 'vitest';
+import type { Row } from '../books.ts';
+import type { Told } from '../callers.ts';
+import { checkBalances } from './balances.ts';
+import { GivenUp } from './given-up.ts';
+import { checkMoves, type Move, type Posted } from './money.ts';
+import { makeClusterHistoryPlan, makeHistoryPlan } from './plan.ts';
+
+const accountId = 'account';
+const credit: Move = { accountId, reference: 'credit', micros: 500, atMs: 10, endMs: 20, isDone: true };
+const debit: Move = { accountId, reference: 'debit', micros: -200, atMs: 30, endMs: 40, isDone: true };
+const posted = (...moves: readonly Move[]): Posted =>
+  new Map(moves.map(({ reference, micros }) => [reference, { accountId, micros }]));
+const NONE: ReadonlySet<string> = new Set();
+
+describe('credits and debits that were confirmed', () => {
+  it('are there, unless the Postgres that had them was given up', () => {
+    expect(checkMoves([credit, debit], posted(credit, debit), NONE)).toEqual([]);
+    expect(checkMoves([credit, debit], posted(debit), NONE)).toEqual([expect.stringContaining('not there')]);
+    expect(checkMoves([credit, debit], posted(debit), new Set(['credit']))).toEqual([]);
+  });
+
+  it('are there as they were asked for, and nothing else is', () => {
+    expect(checkMoves([credit], posted({ ...credit, micros: 501 }), NONE)).toHaveLength(1);
+    expect(checkMoves([{ ...debit, isDone: false }], posted(debit), NONE)).toEqual([
+      expect.stringContaining('refused'),
+    ]);
+    expect(checkMoves([], posted(debit), NONE)).toEqual(['nobody asked for debit']);
+  });
+});
+
+describe('a call that Postgres had once', () => {
+  const had = (...calls: readonly [string, number][]) => ({ calls: new Map(calls), moves: new Set<string>() });
+
+  it('is there in the end with the same amount', () => {
+    const givenUp = new GivenUp();
+    givenUp.saw(had(['a', 7], ['b', 7]));
+    expect(givenUp.missing(new Map([['a', 7]]))).toEqual(['b was stored with 7, and is now gone']);
+    expect(givenUp.missing(new Map(Object.entries({ a: 0, b: 7 })))).toEqual(['a was stored with 7, and is now 0']);
+  });
+
+  it('may be gone only with the Postgres that had it', () => {
+    const givenUp = new GivenUp();
+    const [newer, older] = [had(['a', 7], ['b', 7]), had(['a', 7])];
+    givenUp.replaced(newer, older);
+    expect(givenUp.missing(older.calls)).toHaveLength(1);
+    givenUp.giveUp(newer, older);
+    expect(givenUp.missing(older.calls)).toEqual([]);
+    expect(givenUp.missing(new Map())).toEqual(['a was stored with 7, and is now gone']);
+  });
+});
+
+describe('a balance that a caller was told', () => {
+  const told = (requestId: string, atMs: number, balanceMicros: number | null): Told =>
+    ({ requestId, atMs, endMs: atMs + 5, balanceMicros, complete: true, listing: { priceMicros: 100 } }) as Told;
+  const calls = [told('a', 100, null), told('b', 200, 100)];
+  const rows = new Map(calls.map(({ requestId }) => [requestId as string, { amountMicros: 100 } as Row]));
+  const faults = (balanceMicros: number, isForgotten = false): string[] =>
+    checkBalances({
+      told: [calls[0] as Told, told('b', 200, balanceMicros)],
+      rows,
+      moves: [credit, debit],
+      mayBeForgotten: () => isForgotten,
+      isMoveForgotten: () => false,
+    });
+
+  it('is what credits, debits and calls before it leave', () => {
+    expect(faults(100)).toEqual([]);
+    expect(faults(99)).toHaveLength(1);
+    // The call itself may not be charged in the end.
+    expect(faults(200)).toEqual([]);
+    expect(faults(201)).toHaveLength(1);
+  });
+
+  it('may be higher while a store had forgotten a call', () => {
+    expect(faults(300, true)).toEqual([]);
+    expect(faults(301, true)).toHaveLength(1);
+  });
+});
+
+it('a plan has at least two faults, and the same seed gives the same plan', () => {
+  for (let seed = 0; seed < 300; seed++) {
+    const one = makeHistoryPlan(seed);
+    const many = makeClusterHistoryPlan(seed, 3);
+    const ofWriters = (plan: typeof one): number => plan.history.postgres.length + plan.history.writers.length;
+    expect(one.history.redis.length + ofWriters(one)).toBeGreaterThanOrEqual(2);
+    expect((many.cluster ?? []).length + ofWriters(many)).toBeGreaterThanOrEqual(2);
+    expect(makeHistoryPlan(seed)).toEqual(one);
+  }
+});

@@ -1,0 +1,236 @@
+// The plan of a history: two or three faults of the stores and writers, one after the other or at once. What a history is for: after the
+// second fault nothing can be proven any more by what was seen before the first.
+
+import type { ClusterFault } from '../cluster/plan.ts';
+import type { Fault, Plan } from '../plan.ts';
+import { Random } from '../random.ts';
+
+/** From the beginning of a fault, when something is cut off, until it strikes. */
+type Timing = { readonly atMs: number; readonly forMs: number };
+
+export type RedisFault = Timing &
+  (
+    | /** Redis crashes, and the end of its file is lost: what was written in `forMs`, or a part of it. */
+    { readonly kind: 'file cut'; readonly part: number }
+    /** A replica that lags takes over. The old master is dead, or lives on, and clients leave it one after the other. */
+    | { readonly kind: 'replica promoted'; readonly isAlive: boolean }
+    /** A replica that lags takes over, and after `backMs` clients are led to the old master again. */
+    | { readonly kind: 'old master back'; readonly backMs: number }
+    /** The master follows its lagging replica for a moment: same process, older data. */
+    | { readonly kind: 'a, b, a' }
+    | { readonly kind: 'flushall' }
+  );
+
+export type PostgresFault = Timing & {
+  readonly kind:
+    | /** The data folder is exchanged with a copy of `forMs` ago. */ 'rewound'
+    /** A standby that lags takes over. */
+    | 'standby promoted'
+    /** The same, but a writer's session stays with the old primary for a while. */
+    | 'primary deposed'
+    /** Commits wait for a standby that is away, and the waits are cancelled. Then it follows again, or takes over and has it all. */
+    | 'waits cancelled';
+  /** How long the older one is used before this ends as `end` says. */
+  readonly olderMs: number;
+  readonly end: 'right one back' | 'older one accepted';
+};
+
+export type WriterFault = Timing & {
+  readonly kind: 'suspended' | 'killed';
+  readonly which: 0 | 1;
+};
+
+/** Faults of one kind of store come one after the other; those of different kinds at once. */
+export type History = {
+  readonly redis: readonly RedisFault[];
+  readonly postgres: readonly PostgresFault[];
+  readonly writers: readonly WriterFault[];
+  readonly hasTwoWriters: boolean;
+  /** Money that operators take out under way. */
+  readonly debits: readonly { readonly buyer: number; readonly atMs: number; readonly micros: number }[];
+};
+
+export type HistoryPlan = Plan & { readonly history: History };
+
+const BUYERS = 3;
+const CALLERS = 6;
+/** The load begins this long before the first fault, at least, so that wallets are loaded. */
+const FIRST_MS = 250;
+const LAST_MS = 250;
+
+type Track = 'redis' | 'postgres' | 'writer';
+
+/** How often a fault is one of each kind. */
+const TRACKS: readonly (readonly [weight: number, track: Track])[] = [
+  [10, 'redis'],
+  [5, 'postgres'],
+  [4, 'writer'],
+];
+
+export function makeHistoryPlan(seed: number): HistoryPlan {
+  const random = new Random(seed);
+  const tracks = drawTracks(random);
+  const redis = inTurn(random, tracks, 'redis', drawRedisFault);
+  const postgres = inTurn(random, tracks, 'postgres', drawPostgresFault);
+  return { ...withLoad(random, seed, redis, postgres, tracks), cluster: null };
+}
+
+/** The same with faults of nodes instead of those of one Redis. */
+export function makeClusterHistoryPlan(seed: number, groups: number): HistoryPlan {
+  const random = new Random(seed);
+  const tracks = drawTracks(random);
+  const postgres = inTurn(random, tracks, 'postgres', drawPostgresFault);
+  const group = random.int(0, groups - 1);
+  let atMs = random.int(FIRST_MS, 600);
+  const cluster = tracks
+    .filter((track) => track === 'redis')
+    .map((): ClusterFault => {
+      // Mostly of one master: a history of faults is one of the same data.
+      const of = random.chance(0.7) ? group : random.int(0, groups - 1);
+      const deed = random.pick([
+        { kind: 'file cut', part: random.chance(0.5) ? 0 : random.next() },
+        { kind: 'file cut', part: 0 },
+        { kind: 'stale replica promoted' },
+        { kind: 'master killed', isReplaced: true },
+        { kind: 'flushed' },
+        { kind: 'there and back' },
+      ] as const);
+      const fault: ClusterFault = { ...deed, group: of, to: of, atMs, forMs: random.int(50, 600) };
+      atMs = random.int(0, 500);
+      return fault;
+    });
+  return { ...withLoad(random, seed, [], postgres, tracks), cluster };
+}
+
+/** Two or three, at least one of them of a store, and two of stores in most histories. */
+function drawTracks(random: Random): Track[] {
+  const count = random.int(2, 3);
+  const tracks = Array.from({ length: count }, (_, i) => {
+    const track = weighted(random, TRACKS);
+    return i === 0 && track === 'writer' ? 'redis' : track;
+  });
+  // Each exchange of a data folder takes half a second.
+  return tracks.filter((track, i) => track !== 'postgres' || tracks.slice(0, i).filter((t) => t === track).length < 2);
+}
+
+/** Draws the faults of a track. Each begins as long after the end of the one before as its `atMs` says. */
+function inTurn<T extends Timing>(
+  random: Random,
+  tracks: readonly Track[],
+  track: Track,
+  make: (random: Random, timing: Timing) => T,
+): T[] {
+  return tracks
+    .filter((other) => other === track)
+    .map((_, i) =>
+      make(random, { atMs: i === 0 ? random.int(FIRST_MS, 700) : random.int(0, 500), forMs: random.int(30, 600) }),
+    );
+}
+
+function drawRedisFault(random: Random, timing: Timing): RedisFault {
+  const kind = weighted(random, [
+    [5, 'file cut'],
+    [4, 'replica promoted'],
+    [3, 'old master back'],
+    [3, 'a, b, a'],
+    [2, 'flushall'],
+  ] as const);
+  switch (kind) {
+    case 'file cut':
+      return { ...timing, kind, part: random.chance(0.5) ? 0 : random.next() };
+    case 'replica promoted':
+      return { ...timing, kind, isAlive: random.chance(0.5) };
+    case 'old master back':
+      return { ...timing, kind, backMs: random.int(50, 500) };
+    default:
+      return { ...timing, kind };
+  }
+}
+
+function drawPostgresFault(random: Random, timing: Timing): PostgresFault {
+  const kind = weighted(random, [
+    [4, 'rewound'],
+    [3, 'standby promoted'],
+    [2, 'primary deposed'],
+    [2, 'waits cancelled'],
+  ] as const);
+  return { ...timing, kind, olderMs: random.int(100, 700), end: random.pick(['right one back', 'older one accepted']) };
+}
+
+function withLoad(
+  random: Random,
+  seed: number,
+  redis: readonly RedisFault[],
+  postgres: readonly PostgresFault[],
+  tracks: readonly Track[],
+): HistoryPlan {
+  const loadMs = LAST_MS + Math.max(lengthOf(redis), lengthOf(postgres), 600);
+  const hasTwoWriters = random.chance(0.5);
+  const writers = tracks
+    .filter((track) => track === 'writer')
+    .map(
+      (): WriterFault => ({
+        kind: random.chance(0.7) ? 'suspended' : 'killed',
+        which: hasTwoWriters && random.chance(0.5) ? 1 : 0,
+        atMs: random.int(50, loadMs),
+        forMs: random.int(50, 1_500),
+      }),
+    )
+    // One after the other, because a suspended writer cannot be killed by its own fault.
+    .filter(({ which }, i, all) => all.findIndex((other) => other.which === which) === i);
+  const moves = (most: number): { buyer: number; atMs: number; micros: number }[] =>
+    Array.from({ length: random.int(0, 2) }, () => ({
+      buyer: random.int(0, BUYERS - 1),
+      atMs: random.int(0, loadMs),
+      micros: random.int(1, most),
+    }));
+  return {
+    seed,
+    loadMs,
+    creditsMicros: Array.from({ length: BUYERS }, () => random.int(60, 700) * 1_000),
+    laterCredits: moves(50_000),
+    callers: Array.from({ length: CALLERS }, (_, i) => ({ buyer: i % BUYERS, seed: random.int(0, 2 ** 32 - 1) })),
+    faults: random.chance(0.3) ? [drawOther(random, loadMs)] : [],
+    cluster: null,
+    history: { redis, postgres, writers, hasTwoWriters, debits: moves(20_000) },
+  };
+}
+
+const lengthOf = (faults: readonly Timing[]): number =>
+  faults.reduce(
+    (sum, fault) => sum + fault.atMs + fault.forMs + ('olderMs' in fault ? (fault.olderMs as number) : 0),
+    0,
+  );
+
+/** What happens besides to what is no store. */
+function drawOther(random: Random, loadMs: number): Fault {
+  const deed = random.pick([
+    { kind: 'kill', who: 'worker' },
+    { kind: 'stop', who: 'worker' },
+    { kind: 'kill', who: 'service' },
+    { kind: 'reset', link: 'writer-postgres' },
+    { kind: 'reset', link: 'gateway-postgres' },
+    { kind: 'reset', link: 'caller-gateway' },
+  ] as const);
+  return { ...deed, atMs: random.int(20, loadMs), forMs: random.int(30, 500), draw: random.next() };
+}
+
+function weighted<T>(random: Random, from: readonly (readonly [weight: number, what: T])[]): T {
+  let left = random.next() * from.reduce((sum, [weight]) => sum + weight, 0);
+  for (const [weight, what] of from) {
+    left -= weight;
+    if (left < 0) return what;
+  }
+  throw new Error('the weights do not add up');
+}
+
+/** Describes the faults of a history in words, for the report of a failure. */
+export function describeHistory({ redis, postgres, writers, hasTwoWriters, debits }: History): string[] {
+  const line = (store: string, faults: readonly Timing[]): string[] =>
+    faults.map(({ atMs, forMs, ...fault }, i) => {
+      const after = i === 0 || store === 'writer' ? '' : ' after the last';
+      return `  ${atMs} ms${after}: ${store} ${JSON.stringify(fault)}, for ${forMs} ms`;
+    });
+  const besides = `  ${hasTwoWriters ? 'two writers' : 'one writer'}, ${debits.length} debits`;
+  return [...line('redis', redis), ...line('postgres', postgres), ...line('writer', writers), besides];
+}

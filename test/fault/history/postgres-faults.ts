@@ -1,0 +1,126 @@
+// Carries out the faults that make Postgres older than it was, ends them, and says what was given up.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { until } from '../../support/wait.ts';
+import type { Stack } from '../stack.ts';
+import { acceptOlder } from './accept.ts';
+import { type GivenUp, readKnown } from './given-up.ts';
+import type { PostgresFault } from './plan.ts';
+import { askPostgres, type Former, type PostgresPair } from './postgres-pair.ts';
+
+const CANCEL_EVERY_MS = 60;
+const QUIET_WITHIN_MS = 10_000;
+
+type Scene = {
+  readonly stack: Stack;
+  readonly pair: PostgresPair;
+  readonly givenUp: GivenUp;
+  readonly accountIds: readonly string[];
+};
+
+/** What a plan needs before its load begins. */
+export async function preparePostgres(pair: PostgresPair, faults: readonly PostgresFault[]): Promise<void> {
+  const [first] = faults;
+  if (first === undefined || first.kind === 'rewound') return;
+  await pair.addStandby();
+  if (first.kind === 'waits cancelled') await pair.waitForStandby(true);
+}
+
+/** Carries the faults out, one after the other. */
+export async function sufferPostgres(scene: Scene, faults: readonly PostgresFault[]): Promise<void> {
+  for (const [at, fault] of faults.entries()) {
+    // The second one needs a standby of the Postgres that is there now.
+    if (at > 0) await away(scene, 'all', () => preparePostgres(scene.pair, [fault]));
+    await sleep(fault.atMs);
+    await (fault.kind === 'waits cancelled' ? cancelWaits(scene, fault) : goBack(scene, fault));
+    await scene.pair.dropStandby();
+  }
+}
+
+async function cancelWaits({ stack, pair, ...scene }: Scene, fault: PostgresFault): Promise<void> {
+  pair.isolate();
+  for (let leftMs = fault.forMs + fault.olderMs; leftMs > 0; leftMs -= CANCEL_EVERY_MS) {
+    await sleep(CANCEL_EVERY_MS);
+    await pair.cancelWaits();
+  }
+  if (fault.end === 'right one back') {
+    pair.reconnect();
+    await pair.waitForStandby(false);
+    return;
+  }
+  // What only the primary has was never promised to anybody.
+  await away({ stack, pair, ...scene }, 'all', async () => {
+    const former = await pair.promote();
+    await pair.discard(former);
+  });
+}
+
+async function goBack(scene: Scene, fault: PostgresFault): Promise<void> {
+  const { pair, accountIds, givenUp } = scene;
+  const known = () => readKnown(pair, accountIds);
+  const copy = fault.kind === 'rewound' ? await away(scene, 'all', () => pair.copy()) : null;
+  if (copy === null) pair.isolate();
+  await sleep(fault.forMs);
+  const isDeposed = fault.kind === 'primary deposed';
+  let newer = await away(scene, isDeposed ? 'gateway' : 'all', async () => {
+    const before = await known();
+    const former = copy === null ? await pair.promote() : await pair.exchange(copy);
+    return { former, known: before };
+  });
+  const older = await known();
+  if (isDeposed) newer = { ...newer, known: await leaveDeposed(scene, newer.former, fault.olderMs) };
+  givenUp.replaced(newer.known, older);
+  await sleep(fault.olderMs);
+  if (fault.end === 'older one accepted') {
+    await acceptOlder(scene.stack);
+    givenUp.giveUp(newer.known, older);
+    await pair.discard(newer.former);
+    return;
+  }
+  const abandoned = await away(scene, 'all', async () => {
+    const left = await known();
+    const { former } = newer;
+    const latest = former.kind === 'folder' ? await pair.exchange(former) : pair.turnBack(former);
+    return { former: latest, known: left };
+  });
+  const right = await known();
+  givenUp.replaced(abandoned.known, right);
+  givenUp.giveUp(abandoned.known, right);
+  await pair.discard(abandoned.former);
+}
+
+/** A writer's session stays with the old primary for a while. @returns what that one has in the end */
+async function leaveDeposed(scene: Scene, former: Former, forMs: number) {
+  await sleep(forMs);
+  const { stack, accountIds } = scene;
+  if (former.kind === 'folder') throw new Error('a folder has no sessions');
+  for (const link of stack.linksOf('postgres', 'writer')) link.reset();
+  await untilAlone(former.server, async () => {});
+  return readKnown({ primary: former.server }, accountIds);
+}
+
+/** Does something while Postgres has no clients but the test. Then clients find the primary of that time. */
+async function away<T>({ stack, pair }: Scene, whose: 'all' | 'gateway', work: () => Promise<T>): Promise<T> {
+  const links = stack.linksOf('postgres', whose);
+  for (const link of links) link.set({ kind: 'refuse' });
+  if (whose === 'all') await untilAlone(pair.primary, () => pair.cancelWaits());
+  const result = await work();
+  stack.lead('postgres', pair.primary.port);
+  stack.link('test-postgres').reset();
+  for (const link of links) link.set({ kind: 'pass' });
+  return result;
+}
+
+/** Waits until the sessions whose connections were cut have ended what they did. */
+async function untilAlone(server: PostgresPair['primary'], besides: () => Promise<void>): Promise<void> {
+  await until(async () => {
+    await besides();
+    const [row] = await askPostgres(
+      server,
+      (sql) => sql<{ others: number }[]>`
+        SELECT count(*)::int AS others FROM pg_stat_activity
+        WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() AND application_name NOT LIKE '%test'`,
+    );
+    return row?.others === 0;
+  }, QUIET_WITHIN_MS);
+}

@@ -1,0 +1,107 @@
+// Carries out the faults of one Redis and its replica, and says what each may lose.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ask } from '../../support/replica.ts';
+import { cutFile, fileEnd } from '../append-only-file.ts';
+import { type Losses, ON_ITS_WAY_MS } from '../losses.ts';
+import type { Stack } from '../stack.ts';
+import { readOnlyInRedis } from './only-in-redis.ts';
+import type { RedisFault } from './plan.ts';
+import type { RedisPair } from './redis-pair.ts';
+
+type Scene = {
+  readonly stack: Stack;
+  readonly losses: Losses;
+  /** Calls that were flushed. */
+  readonly flushed: Set<string>;
+};
+
+/** Carries the faults out, one after the other. */
+export async function sufferRedis(scene: Scene, faults: readonly RedisFault[]): Promise<void> {
+  for (const fault of faults) {
+    await sleep(fault.atMs);
+    await suffer(scene, scene.stack.redisPair, fault);
+  }
+}
+
+/** Whether the plan needs the other Redis to follow from the beginning. */
+export const needsReplica = (faults: readonly RedisFault[]): boolean =>
+  faults.some(({ kind }) => kind !== 'file cut' && kind !== 'flushall');
+
+async function suffer(scene: Scene, pair: RedisPair, fault: RedisFault): Promise<void> {
+  const { stack } = scene;
+  const sinceMs = Date.now();
+  const mayLose = (): void => loseSince(scene, fault.kind, sinceMs);
+  switch (fault.kind) {
+    case 'file cut': {
+      const since = fileEnd(pair.master.dir);
+      await sleep(fault.forMs);
+      await pair.master.kill();
+      mayLose();
+      cutFile(pair.master.dir, since, fault.part);
+      await pair.master.restart();
+      return;
+    }
+    case 'replica promoted': {
+      pair.isolate();
+      await sleep(fault.forMs);
+      if (!fault.isAlive) await pair.master.kill();
+      await pair.promote();
+      stack.lead('redis', pair.master.port);
+      if (fault.isAlive) await leaveInTurn(stack);
+      stack.cut('redis');
+      mayLose();
+      if (!fault.isAlive) await pair.replica.restart();
+      await pair.follow();
+      return;
+    }
+    case 'old master back':
+      pair.isolate();
+      await sleep(fault.forMs);
+      await pair.promote();
+      stack.lead('redis', pair.master.port);
+      await leaveInTurn(stack);
+      stack.cut('redis');
+      await sleep(fault.backMs);
+      pair.turnBack();
+      stack.lead('redis', pair.master.port);
+      stack.cut('redis');
+      mayLose();
+      await pair.follow();
+      return;
+    case 'a, b, a':
+      pair.isolate();
+      await sleep(fault.forMs);
+      await pair.followReplicaForAMoment();
+      mayLose();
+      await pair.follow();
+      return;
+    case 'flushall':
+      // What waits to be stored is lost, however long it has waited.
+      for (const id of await readOnlyInRedis(stack, allShards(stack))) scene.flushed.add(id);
+      await ask(pair.master, 'FLUSHALL');
+      mayLose();
+  }
+}
+
+/** Gateway and writers notice at times of their own that there is another master. The test itself has to look at the new one. */
+async function leaveInTurn(stack: Stack): Promise<void> {
+  stack.link('test-redis').reset();
+  stack.link('gateway-redis').reset();
+  await sleep(60);
+  stack.link('writer-redis').reset();
+  await sleep(60);
+}
+
+const allShards = ({ stores }: Stack): ReadonlySet<number> => new Set(stores.keys.open.keys());
+
+function loseSince({ stack, losses }: Scene, why: string, sinceMs: number): void {
+  losses.add({
+    group: 0,
+    shards: allShards(stack),
+    fromMs: sinceMs - ON_ITS_WAY_MS,
+    toMs: Date.now() + ON_ITS_WAY_MS,
+    why,
+  });
+  losses.replaced(0);
+}

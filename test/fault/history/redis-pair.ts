@@ -1,0 +1,95 @@
+// Two Redis servers, each of which can be the master, and the other its replica. What a master passes on goes through a proxy, so that a
+// replica can be made to lag.
+
+import { ask } from '../../support/replica.ts';
+import { startTestRedis, type TestRedis } from '../../support/stores.ts';
+import { until } from '../../support/wait.ts';
+import { FaultProxy } from '../fault-proxy.ts';
+
+/** A replica tries again to connect once a second, and then copies everything. */
+const FOLLOWED_WITHIN_MS = 20_000;
+
+type Member = {
+  readonly server: TestRedis;
+  /** Through this the other one follows it. */
+  readonly line: FaultProxy;
+};
+
+export class RedisPair {
+  readonly #members: readonly [Member, Member];
+  #master: 0 | 1 = 0;
+
+  private constructor(members: readonly [Member, Member]) {
+    this.#members = members;
+  }
+
+  static async start(): Promise<RedisPair> {
+    const member = async (): Promise<Member> => {
+      // Redis waits five seconds for more replicas, to serve them together. What it has acknowledged is on its disk.
+      const args = ['--repl-diskless-sync-delay', '0', '--repl-ping-replica-period', '1'];
+      const server = await startTestRedis({ appendonly: true, appendfsync: 'always', args });
+      return { server, line: await FaultProxy.open(server.port) };
+    };
+    return new RedisPair([await member(), await member()]);
+  }
+
+  get master(): TestRedis {
+    return this.#members[this.#master].server;
+  }
+
+  get replica(): TestRedis {
+    return this.#members[this.#other].server;
+  }
+
+  get #other(): 0 | 1 {
+    return this.#master === 0 ? 1 : 0;
+  }
+
+  /** The other one becomes a replica, whatever it had, and has everything when this resolves. */
+  async follow(): Promise<void> {
+    await this.#follows(this.replica, this.#members[this.#master].line);
+  }
+
+  /** From now on the replica gets nothing, and what is on its way is lost. */
+  isolate(): void {
+    this.#members[this.#master].line.set({ kind: 'refuse' });
+  }
+
+  /** The replica becomes a master with what it has. The former one goes on as it is, and believes that it is one too. */
+  async promote(): Promise<void> {
+    await ask(this.replica, 'REPLICAOF NO ONE');
+    this.#master = this.#other;
+  }
+
+  /** Nothing is changed in either server: clients are to be led to the other one again. */
+  turnBack(): void {
+    this.#master = this.#other;
+  }
+
+  /** The master takes over what its lagging replica has, by following it for a moment: the same process, with older data. */
+  async followReplicaForAMoment(): Promise<void> {
+    const { line } = this.#members[this.#other];
+    await ask(this.replica, 'REPLICAOF NO ONE');
+    await this.#follows(this.master, line);
+    await ask(this.master, 'REPLICAOF NO ONE');
+  }
+
+  async #follows(server: TestRedis, line: FaultProxy): Promise<void> {
+    line.set({ kind: 'pass' });
+    const leader = server === this.#members[0].server ? this.#members[1].server : this.#members[0].server;
+    await ask(server, `REPLICAOF 127.0.0.1 ${line.port}`);
+    await until(async () => {
+      const [at, of] = [await ask(server, 'INFO replication'), await ask(leader, 'INFO replication')];
+      const field = (name: string, info: string): string | undefined =>
+        new RegExp(`^${name}:(\\w+)`, 'm').exec(info)?.[1];
+      return field('master_link_status', at) === 'up' && field('master_replid', at) === field('master_replid', of);
+    }, FOLLOWED_WITHIN_MS);
+  }
+
+  async stop(): Promise<void> {
+    for (const { server, line } of this.#members) {
+      await line.close();
+      await server.stop();
+    }
+  }
+}

@@ -1,0 +1,211 @@
+// One history: load, credits and debits, faults of the stores one after the other, and the end, which must be exact but for what a fault
+// took from the last store that had it.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { checkLedger, checkRecords, compare, type Row, readRecords, readRepairs, readSeen } from '../books.ts';
+import { Caller, type Told } from '../callers.ts';
+import { suffer } from '../cluster/faults.ts';
+import { inflict } from '../faults.ts';
+import { sweepAll } from '../leases.ts';
+import { Losses } from '../losses.ts';
+import type { Buyer, Market } from '../market.ts';
+import { losesGateway } from '../plan.ts';
+import { checkPromises } from '../promises.ts';
+import { becomeQuiet } from '../quiet.ts';
+import { isExcused, noteUnplanned, type Outcome, readGroups, readMasters, spanOf, unrecorded } from '../schedule.ts';
+import type { Stack } from '../stack.ts';
+import { Witness } from '../witness.ts';
+import { checkBalances } from './balances.ts';
+import { GivenUp } from './given-up.ts';
+import { checkMoves, type Move, readPosted } from './money.ts';
+import type { HistoryPlan } from './plan.ts';
+import { preparePostgres, sufferPostgres } from './postgres-faults.ts';
+import { needsReplica, sufferRedis } from './redis-faults.ts';
+import { checkWallet } from './wallets.ts';
+import { sufferWriters } from './writer-faults.ts';
+
+type Scene = {
+  readonly stack: Stack;
+  readonly market: Market;
+  readonly plan: HistoryPlan;
+  readonly buyers: readonly Buyer[];
+  readonly groups: readonly ReadonlySet<number>[];
+  readonly moves: Move[];
+  /** What Redis may have lost. */
+  readonly losses: Losses;
+  readonly flushed: Set<string>;
+  /** What was lost with a Postgres. */
+  readonly givenUp: GivenUp;
+};
+
+export async function runHistory(stack: Stack, market: Market, plan: HistoryPlan): Promise<Outcome> {
+  const { history } = plan;
+  stack.hasTwoWriters = history.hasTwoWriters;
+  await (history.hasTwoWriters ? stack.secondWriter.ensure() : stack.secondWriter.stop());
+  if (needsReplica(history.redis)) await stack.redisPair.follow();
+  await preparePostgres(stack.postgresPair, history.postgres);
+  const groups = await readGroups(stack);
+  const groupOf = (id: string): number => groups.findIndex((shards) => shards.has(stack.stores.keys.shardOf(id)));
+  const buyers = await market.buyers(plan, stack.cluster === null ? undefined : (id, buyer) => groupOf(id) === buyer);
+  const firsts = buyers.map(({ key, creditedMicros: micros }, i): Move => {
+    const reference = `first ${key.key_id} ${i}`;
+    return { accountId: key.account_id, reference, micros, atMs: 0, endMs: 0, isDone: true };
+  });
+  const [losses, flushed, givenUp] = [new Losses(true), new Set<string>(), new GivenUp()];
+  const scene = { stack, market, plan, buyers, groups, moves: firsts, losses, flushed, givenUp };
+  const before = {
+    seen: readSeen(stack),
+    masters: await readMasters(stack),
+    atMs: Date.now(),
+    lastRepair: (await readRepairs(stack, 0)).at(-1)?.id ?? 0,
+  };
+  const witness = new Witness(stack, buyers, market.listings, true);
+  const told = await load(scene);
+  const healedAt = performance.now();
+  await endHistory(scene);
+  const recoveryMs = performance.now() - healedAt;
+  await witness.stop();
+  await stack.cluster?.whole();
+  const unplanned = await noteUnplanned(scene, before.masters, before.atMs);
+  const { faults, rows, exceptions } = await judge({ ...scene, told, held: witness.held, before });
+  faults.push(...witness.faults, ...(await checkLedger(stack)));
+  return { faults, told, rows, exceptions, looks: witness.looks, recoveryMs, driftMicros: 0, unplanned };
+}
+
+/** Runs callers, credits, debits and faults. The callers go on until the last fault is over. */
+async function load(scene: Scene): Promise<Told[]> {
+  const { stack, market, plan, buyers, moves } = scene;
+  const { history } = plan;
+  const startedAt = performance.now();
+  let isHealed = false;
+  const isOver = (): boolean => isHealed && performance.now() - startedAt >= plan.loadMs;
+  const url = stack.link('caller-gateway').through(stack.gatewayUrl).replace(/\/$/, '');
+  const callers = plan.callers.map(({ buyer, seed }) => new Caller(url, buyers[buyer] as Buyer, market.listings, seed));
+  const move = async (at: number, buyer: number, micros: number, reference: string): Promise<void> => {
+    await sleep(at);
+    const of = buyers[buyer] as Buyer;
+    const began = { accountId: of.key.account_id, reference, micros, atMs: Date.now() };
+    const isDone =
+      micros > 0
+        ? await market.creditUntilDone(of, micros, reference).then(() => true)
+        : await market.debitUntilDone(of, -micros, reference);
+    moves.push({ ...began, endMs: Date.now(), isDone });
+  };
+  const id = buyers[0]?.key.key_id;
+  const accountIds = buyers.map(({ key }) => key.account_id);
+  const faults = Promise.all([
+    sufferRedis(scene, history.redis),
+    sufferNodes(scene),
+    sufferPostgres({ ...scene, pair: stack.postgresPair, accountIds }, history.postgres),
+    sufferWriters(stack, history.writers),
+    ...plan.faults.map(async (fault) => {
+      await sleep(fault.atMs);
+      const heal = await inflict(stack, fault);
+      await sleep(fault.forMs);
+      await heal();
+    }),
+  ]).finally(() => {
+    isHealed = true;
+  });
+  await Promise.all([
+    faults,
+    ...callers.map((caller) => caller.run(isOver)),
+    ...plan.laterCredits.map(({ buyer, atMs, micros }, i) => move(atMs, buyer, micros, `later ${id} ${i}`)),
+    ...history.debits.map(({ buyer, atMs, micros }, i) => move(atMs, buyer, -micros, `debit ${id} ${i}`)),
+  ]);
+  return callers.flatMap(({ told }) => told);
+}
+
+/** Faults of nodes come one after the other: a history is one of the same data. */
+async function sufferNodes({ stack, plan, losses, flushed, groups }: Scene): Promise<void> {
+  const { cluster } = stack;
+  if (cluster === null) return;
+  for (const fault of plan.cluster ?? []) {
+    await suffer({ cluster, losses, flushed, shards: groups, stack }, fault);
+    await cluster.whole();
+  }
+}
+
+async function endHistory({ stack, market, buyers }: Scene): Promise<void> {
+  let hasFreshConnections = false;
+  await becomeQuiet(stack, market, {
+    buyers,
+    sweep: async () => {
+      // An older Redis has holds of connections that no gateway knows any more; of those that it knows it renews the leases.
+      if (!hasFreshConnections) await stack.reconnectGateway();
+      hasFreshConnections = true;
+      await compare(stack);
+      await sweepAll(stack);
+    },
+  });
+}
+
+type Aftermath = Scene & {
+  readonly told: readonly Told[];
+  readonly held: ReadonlyMap<string, string>;
+  readonly before: { readonly seen: ReadonlySet<string>; readonly lastRepair: number };
+};
+
+/** Compares what callers, operators, the service, Redis and Postgres know. */
+async function judge({ stack, market, plan, buyers, told, held, before, ...scene }: Aftermath) {
+  const { losses, flushed, givenUp, moves } = scene;
+  const shardOf = (accountId: string): number => stack.stores.keys.shardOf(accountId);
+  /** Whether a store lost it for good. */
+  const mayBeLost = (accountId: string, fromMs: number, toMs: number, usageId: string): boolean =>
+    givenUp.calls.has(usageId) || flushed.has(usageId) || losses.allow({ shard: shardOf(accountId), fromMs, toMs });
+  const [rows, seen] = [await readRecords(stack, buyers), readSeen(stack)];
+  const drifts = await compare(stack);
+  const promises = checkPromises({
+    told,
+    rows,
+    seen,
+    held,
+    mayBeLost,
+    losesGateway: losesGateway(plan),
+    mayVanish: mayBeLost,
+    mayBeNegative: true,
+  });
+  /** Whether a wallet may have been without it for a while. */
+  const wasAbsent = (row: Row): boolean =>
+    givenUp.absentCalls.has(row.usageId) || mayBeLost(row.accountId, ...spanOf(row.usageId, told), row.usageId);
+  const wasMoveAbsent = ({ reference, accountId, atMs, endMs }: Move): boolean =>
+    givenUp.absentMoves.has(reference) || losses.allow({ shard: shardOf(accountId), fromMs: atMs, toMs: endMs });
+  const posted = await readPosted(stack, buyers);
+  const byId = new Map(rows.map((row) => [row.usageId, row]));
+  const ofBuyer = async ({ key: { account_id: id } }: Buyer): Promise<string[]> => {
+    const own = rows.filter(({ accountId }) => accountId === id);
+    const ownMoves = moves.filter(({ accountId }) => accountId === id);
+    const movedMicros = [...posted.values()].reduce((sum, it) => sum + (it.accountId === id ? it.micros : 0), 0);
+    const overspentMicros =
+      own.filter(wasAbsent).reduce((sum, { amountMicros }) => sum + amountMicros, 0) +
+      ownMoves.filter(wasMoveAbsent).reduce((sum, { micros }) => sum + Math.abs(micros), 0);
+    const evidence = { rows: own, listings: market.listings, movedMicros, overspentMicros, mayBeForgotten: wasAbsent };
+    const toldOwn = told.filter(({ accountId }) => accountId === id);
+    const balances = checkBalances({
+      told: toldOwn,
+      rows: byId,
+      moves: ownMoves,
+      isMoveForgotten: wasMoveAbsent,
+      mayBeForgotten: (call) => wasAbsent(byId.get(call.requestId ?? '') as Row),
+    });
+    return [...(await checkWallet(stack, id, evidence)), ...balances];
+  };
+  const repairs = (await readRepairs(stack, before.lastRepair)).filter(({ accountId }) => !mayBeRepaired(accountId));
+  const gone = (await unrecorded(stack, seen, before.seen)).filter((id) => !isExcused(id, told, held, mayBeLost));
+  const faults = [
+    ...promises.faults,
+    ...checkRecords(rows, market.listings),
+    ...checkMoves(moves, posted, givenUp.moves),
+    ...givenUp.missing(new Map(rows.map(({ usageId, amountMicros }) => [usageId, amountMicros]))),
+    ...(await Promise.all(buyers.map(ofBuyer))).flat(),
+    ...drifts.map((drift) => `drift: ${JSON.stringify(drift)}`),
+    ...repairs.map((repair) => `repaired for no reason: ${JSON.stringify(repair)}`),
+    ...gone.map((id) => `served, but there is no record of ${id}`),
+  ];
+  return { faults, rows, exceptions: promises.exceptions };
+
+  /** Only what Redis may have changed is repaired; and with a Postgres that was accepted, everything. */
+  function mayBeRepaired(accountId: string): boolean {
+    return losses.concern(shardOf(accountId)) || plan.history.postgres.some(({ end }) => end === 'older one accepted');
+  }
+}
