@@ -4,7 +4,7 @@ import { selectKeyActivity } from '../accounts/usage-sums.ts';
 import type { Backlog } from '../admission/backlog.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Discovery } from '../catalog/discovery/discovery.ts';
-import { OpenApiImporter } from '../catalog/openapi-import/importer.ts';
+import type { OpenApiImporter } from '../catalog/openapi-import/importer.ts';
 import { OperationsReader } from '../catalog/operations/operations-reader.ts';
 import type { Config } from '../config/config.ts';
 import type { Route } from '../http/route.ts';
@@ -72,7 +72,7 @@ type RouteParts = {
   readonly backlog: Backlog;
   readonly looks: Looks;
   readonly trafficStreams: EventStreams;
-  readonly importWorker: (() => URL) | undefined;
+  readonly importer: OpenApiImporter;
   readonly isReady: () => boolean;
 };
 
@@ -110,7 +110,7 @@ export function gatewayRoutes(parts: RouteParts): Route[] {
       catalog,
       sql,
       operations,
-      importer: new OpenApiImporter({ workerFile: parts.importWorker }),
+      importer: parts.importer,
       notice,
       watch,
     }),

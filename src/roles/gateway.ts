@@ -1,6 +1,7 @@
 import { Backlog } from '../admission/backlog.ts';
 import { Catalog } from '../catalog/catalog.ts';
 import { Discovery } from '../catalog/discovery/discovery.ts';
+import { OpenApiImporter } from '../catalog/openapi-import/importer.ts';
 import type { Config } from '../config/config.ts';
 import { untouchedRate } from '../gate/answer.ts';
 import { type CallerStream, PROXY_PREFIX, type RequestHead } from '../gate/caller-io.ts';
@@ -105,8 +106,10 @@ type GatewayOptions = {
   readonly log: Log;
   /** Default true. Tests that count what a service receives turn it off. */
   readonly asksNewEndpoints?: boolean;
-  /** Finds the compiled src/catalog/openapi-import/worker.ts, for a gateway that runs from sources. */
-  readonly importWorker?: () => URL;
+  /** Default: one as in production. A gateway that runs from sources needs one that finds a compiled worker. */
+  readonly importer?: OpenApiImporter;
+  /** Default: one as in production. */
+  readonly shedder?: LoadShedder;
   /** Finds the built pages, for a gateway that runs from sources. */
   readonly webFolder?: (() => string) | undefined;
 };
@@ -190,7 +193,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     onContradiction: (keyId) => restorer.restore(keyId),
   });
   const breakers = new Breakers();
-  const shedder = new LoadShedder();
+  const shedder = options.shedder ?? new LoadShedder();
   const secrets = new ServiceSecrets(new Sealer(config.secretsKeys));
   // One worker of each machine looks after the secrets of listings.
   const resealer = (options.worker ?? 1) === 1 ? new Resealer({ sql, secrets, log }) : null;
@@ -237,7 +240,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     backlog,
     looks,
     trafficStreams,
-    importWorker: options.importWorker,
+    importer: options.importer ?? new OpenApiImporter(),
     isReady: () => !server.draining && admission.answering && redis.ready && catalog.ready(),
   });
   const site = config.web ? await SiteFiles.load(options.webFolder?.()) : null;

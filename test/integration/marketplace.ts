@@ -3,11 +3,13 @@
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
+import { OpenApiImporter } from '../../src/catalog/openapi-import/importer.ts';
 import { type Config, loadConfig } from '../../src/config/config.ts';
 import { loadUws } from '../../src/http/uws.ts';
 import type { Log } from '../../src/observability/log.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
 import { readMigrations } from '../../src/platform/migrate.ts';
+import { LoadShedder } from '../../src/proxy/load-shedder.ts';
 import { type Gateway, startGateway } from '../../src/roles/gateway.ts';
 import { openStores, type Stores } from '../../src/roles/stores.ts';
 import { startWriter, type Writer } from '../../src/roles/writer.ts';
@@ -116,11 +118,14 @@ export class Marketplace extends MarketClient {
       durableRedis = false,
       health = {},
       asksNewEndpoints = false,
+      sheds = false,
     }: {
       readonly writer?: boolean;
       readonly durableRedis?: boolean;
       /** Each new service is asked once then, in the background. */
       readonly asksNewEndpoints?: boolean;
+      /** Whether the gateway sheds calls when its event loop is late. On a busy machine it is late for no fault of the gateway. */
+      readonly sheds?: boolean;
       readonly health?: { readonly intervalMs?: number; readonly lookMs?: number };
     } = {},
   ): Promise<Marketplace> {
@@ -155,7 +160,9 @@ export class Marketplace extends MarketClient {
         uws: loadUws(process.env),
         metrics: its,
         log,
-        importWorker,
+        // A page has 5 s for its answer.
+        importer: new OpenApiImporter({ workerFile: importWorker, deadlineMs: 5_000 }),
+        shedder: sheds ? new LoadShedder() : new LoadShedder({ random: () => 1 }),
         asksNewEndpoints,
         webFolder: builtWeb,
       });

@@ -13,7 +13,7 @@ let path: string;
 
 beforeAll(async () => {
   // Redis answers in time but everything is read late, so calls must be shed for the late event loop alone.
-  market = await Marketplace.start({ REDIS_COMMAND_TIMEOUT_MS: '20000' });
+  market = await Marketplace.start({ REDIS_COMMAND_TIMEOUT_MS: '20000' }, { sheds: true });
   service = await startService((_request, response) => response.end('ok'));
   path = await market.service({ endpoint: service.url, price: PRICE });
   buyer = await market.buyer(10);

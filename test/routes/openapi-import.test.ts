@@ -16,7 +16,7 @@ let meanwhile: () => Promise<unknown> = async () => {};
 
 beforeAll(() => {
   importWorker();
-  const importer = new OpenApiImporter({ workerFile: importWorker });
+  const importer = new OpenApiImporter({ workerFile: importWorker, deadlineMs: 20_000 });
   const read = importer.import.bind(importer);
   importer.import = async (...of) => {
     const imported = await read(...of);

@@ -6,7 +6,7 @@ import { ImporterBusy, OpenApiImporter } from '../../../src/catalog/openapi-impo
 import { buildSources, importWorker } from '../../support/build.ts';
 import { answering, bytesOf, documentOf, ENDPOINT } from './support.ts';
 
-const importer = new OpenApiImporter({ workerFile: importWorker });
+const importer = new OpenApiImporter({ workerFile: importWorker, deadlineMs: 20_000 });
 beforeAll(() => void importWorker());
 
 const importing = (document: unknown, by = importer) =>
