@@ -10,26 +10,17 @@ export type RedisRun = {
    */
   readonly dataId: string;
   readonly uptimeSeconds: number;
-  /**
-   * Whether its data may be another's: it is a node of a cluster, which may have got its slots from another, or it was a replica. Then its
-   * start proves nothing. A master that was a replica keeps its former replication id until an hour after its last replica has left. One
-   * without an append-only file that had replicas has such an id after a restart, too.
-   */
-  readonly isHeir: boolean;
 };
-
-const NO_REPLICATION_ID = '0'.repeat(40);
 
 /** Asks Redis which process it is. Rejects when Redis is away. @param redis  of a cluster: one shard of it */
 export async function readRedisRun(redis: Pick<RedisStore, 'command'>): Promise<RedisRun> {
-  const info = String(await redis.command('info', ['server', 'replication', 'cluster']));
+  const info = String(await redis.command('info', ['server', 'replication']));
   const field = (name: string): string => new RegExp(`^${name}:(\\w+)`, 'm').exec(info)?.[1] ?? '';
   const runId = field('run_id');
   return {
     runId,
     dataId: `${runId} ${field('master_replid')}`,
     uptimeSeconds: Number(field('uptime_in_seconds')),
-    isHeir: field('cluster_enabled') === '1' || field('master_replid2') !== NO_REPLICATION_ID,
   };
 }
 

@@ -10,6 +10,7 @@ export const sumHoldsScript = loadScript(import.meta.url, 'sum-holds');
 export const findCallScript = loadScript(import.meta.url, 'find-call');
 export const compareWalletsScript = loadScript(import.meta.url, 'compare-wallets');
 export const repairWalletScript = loadScript(import.meta.url, 'repair-wallet');
+export const dropWalletsScript = loadScript(import.meta.url, 'drop-wallets');
 export const loadKeyScript = loadScript(import.meta.url, 'load-key');
 export const putKeyScript = loadScript(import.meta.url, 'put-key');
 export const seeShardsScript = loadScript(import.meta.url, 'see-shards');

@@ -68,6 +68,9 @@ export async function startWriter(options: {
     redisUrl: cluster === null ? config.redisUrl : null,
     keys,
     feeBasisPoints: config.platformFeeBasisPoints,
+    onDoubt: () => {
+      for (const job of upkeep.reconcileJobs) job.soon();
+    },
     log,
   });
   const hydrator = new Hydrator({ databaseUrl: config.databaseUrl, installation, sql, redis, keys, log });

@@ -4,7 +4,6 @@ import { selectServiceCalls } from '../../src/accounts/service-calls-sql.ts';
 import { selectStatement } from '../../src/accounts/statement-sql.ts';
 import { selectCall } from '../../src/accounts/usage-sql.ts';
 import { selectCallPage, selectKeyActivity, selectUsage } from '../../src/accounts/usage-sums.ts';
-import { selectCallsBefore } from '../../src/ledger/reconcile/reconcile-sql.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { PostgresSession, type Sql } from '../../src/platform/postgres.ts';
 import { type Run, templateTag } from '../../src/platform/postgres-query.ts';
@@ -103,7 +102,6 @@ const PAGES: Record<string, (sql: Sql) => Promise<unknown>> = {
     ),
   'GET /statement/me': (sql) =>
     selectStatement(sql, { accountId, ledger: 'wallet', fromMs: null, toMs: null, before: null, limit: 100 }),
-  'evidence of the reconciliation': (sql) => selectCallsBefore(sql, accountId, todayMs),
 };
 
 it.each(Object.entries(PAGES))('%s reaches few of all partitions, also once plans are cached', async (name, page) => {

@@ -10,9 +10,10 @@ import {
   TakeCommand,
   type TakeResult,
 } from '../../src/admission/commands.ts';
-import { applyCreditScript, hydrateWalletScript } from '../../src/ledger/scripts.ts';
+import { applyCreditScript } from '../../src/ledger/scripts.ts';
 import type { Sweeper } from '../../src/ledger/sweep/sweeper.ts';
 import { CANCELLED } from '../../src/ledger/usage-event.ts';
+import { fillWallet } from '../../src/ledger/wallets/fill-wallet.ts';
 import { freeField } from '../../src/platform/redis-keys.ts';
 import { hostOf, SHARDS, type Store } from '../support/store.ts';
 import { COMPLETED, encodedKeys, listener, REFUNDED } from './calls.ts';
@@ -316,11 +317,9 @@ export class Run {
     const credits = this.#credits.get(account) as number[];
     const balance = credits.reduce((sum, amount) => sum + amount, 0);
     const inTime = (await this.#store.now()) + 60_000;
-    const { keys } = this.#store;
-    const names = [this.#store.walletName(account), keys.mark[keys.shardOf(account)] as string];
-    const args = [...names, String(inTime), '', '', ...[balance, credits.length, 0, 0].map(String)];
-    const loaded = await this.#store.redis.script(hydrateWalletScript, 2, args);
-    expect(loaded).toBe(this.model.wallets.has(account) ? 0 : 1);
+    const content = { balance, creditSeq: credits.length, debitSeq: 0, debited: 0, free: null };
+    const filled = await fillWallet(this.#store, account, content, { untilMs: inTime, seen: '', lastFlush: '' });
+    expect(filled).toBe(this.model.wallets.has(account) ? 'was there' : 'filled');
     this.model.hydrate(account, balance, credits.length, new Map());
   }
 

@@ -8,7 +8,7 @@ type Run = PostgresSession['query'];
 /** A shard as Redis and Postgres see it together. */
 export type Judged = {
   readonly verdict: Verdict;
-  /** With the doubt that the verdict adds. It is in Postgres after `storeFlush`. */
+  /** With the doubt that the verdict adds. It is in Postgres after `storeDoubt` or `storeFlush`. */
   readonly history: ShardHistory;
   readonly seen: Seen;
   /** The last flush that Postgres has; null: none. */
@@ -61,7 +61,9 @@ WITH stored AS (
   SELECT shard, data_id, doubt, $1::bigint FROM unnest($2::int[], $3::text[], $4::bigint[]) AS t (shard, data_id, doubt)
   ORDER BY shard
   ON CONFLICT (shard) DO UPDATE
-    SET data_id = excluded.data_id, doubt = excluded.doubt, flush_id = excluded.flush_id)
+    SET data_id = CASE WHEN excluded.doubt > h.doubt THEN excluded.data_id ELSE h.data_id END,
+        -- Comparisons share the lock, so another one may have found a later doubt meanwhile.
+        doubt = greatest(h.doubt, excluded.doubt), flush_id = coalesce(excluded.flush_id, h.flush_id))
 SELECT token FROM journal WHERE id = $1::bigint`;
 
 /**
@@ -84,3 +86,16 @@ const columns = (judged: ReadonlyMap<number, Judged>): string[] => {
     `{${all.map(({ history }) => history.doubt).join(',')}}`,
   ];
 };
+
+/** Stores the doubt that a look found, so that the next look at the same data finds them as known. Call it under the flush locks. */
+export async function storeDoubt(run: Run, judged: ReadonlyMap<number, Judged>): Promise<void> {
+  await run(STORE_FLUSH, [null, ...columns(judged)]);
+}
+
+/** Stores that a comparison of the shard, which began with this doubt, left nothing to repair. */
+export async function storeVerified(run: Run, shard: number, began: number): Promise<void> {
+  await run('UPDATE shard_histories SET verified = greatest(verified, $2::bigint) WHERE shard = $1::int', [
+    shard,
+    began,
+  ]);
+}

@@ -11,7 +11,7 @@ const MARK = /^([1-9]\d{0,14}) ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
 /** A mark as it stands in Redis; '' for none. */
 export const markText = (mark: Mark | null): string => (mark === null ? '' : `${mark.flushId} ${mark.token}`);
 
-function readMark(text: string): Mark | null {
+export function readMark(text: string): Mark | null {
   if (text === '') return null;
   const [, flushId, token = ''] = MARK.exec(text) ?? [];
   return flushId === undefined ? DAMAGED : { flushId: Number(flushId), token };

@@ -46,11 +46,14 @@ export class ReconcileJob {
   constructor(options: ReconcileJobOptions) {
     this.#options = options;
     this.#failing = options.failing ?? new Set();
-    options.onRedisReady(() => {
-      this.#isOwed = true;
-      this.#dueAt = Number.NEGATIVE_INFINITY;
-      this.#tick();
-    });
+    options.onRedisReady(() => this.soon());
+  }
+
+  /** Makes a run at once, or after the run under way, whether this process is active or not. */
+  soon(): void {
+    this.#isOwed = true;
+    this.#dueAt = Number.NEGATIVE_INFINITY;
+    this.#tick();
   }
 
   start(): void {
@@ -95,12 +98,14 @@ export class ReconcileJob {
   /** @returns what the run left to the next one */
   async #run(): Promise<'nothing' | 'shards behind' | 'unfinished'> {
     const { reconciler, log } = this.#options;
-    const repairedBefore = reconciler.repaired;
+    const { repaired: repairedBefore, dropped: droppedBefore } = reconciler;
     try {
       const { reports, undecided, behind } = await reconciler.run('writer', 'gently');
       const repaired = reconciler.repaired - repairedBefore;
-      if (repaired > 0)
-        log.warn({ wallets: repaired }, 'repaired wallets after redis came back with an older state than postgres');
+      const dropped = reconciler.dropped - droppedBefore;
+      if (repaired > 0) log.warn({ wallets: repaired }, 'repaired wallets: redis had other data than postgres');
+      if (dropped > 0)
+        log.info({ wallets: dropped }, 'dropped idle wallets, to be loaded again: redis may have changed');
       this.#reportDrift(reports.reduce((sum, { driftingAccounts }) => sum + driftingAccounts, 0));
       this.#failing.delete(this);
       if (undecided > 0) return 'unfinished';

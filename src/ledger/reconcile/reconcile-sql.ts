@@ -1,44 +1,8 @@
 // The SQL of the reconciliation. Tested by test/ledger/reconcile/reconciler.test.ts, credits.test.ts and restart.test.ts.
-import { dayOfId, isUuid, uuidv7 } from '../../platform/ids.ts';
+import { dayOfId, isUuid } from '../../platform/ids.ts';
 import type { Sql, Tx } from '../../platform/postgres.ts';
 import type { StoredCall } from './identity.ts';
-import { type RecentCall, START_UNCERTAIN_MS } from './provable.ts';
 import type { ShardReport } from './report.ts';
-
-/**
- * How far before Redis's start to look for calls that Redis lost. An append-only file loses seconds. A Redis that has only
- * snapshots may lose more than this; then the drift stays unproven, and is reported but not repaired.
- */
-const LOST_MS = 600_000;
-/** How far a gateway's clock, which the usage ids are made from, may differ from Redis's clock. */
-const CLOCK_SKEW_MS = 300_000;
-const MAX_CALLS = 5_000;
-
-/** The account's stored calls from before Redis's start, which Redis may have lost; youngest first, at most `MAX_CALLS`. */
-export async function selectCallsBefore(
-  sql: Tx,
-  accountId: string,
-  redisStartedAtMs: number,
-): Promise<readonly RecentCall[]> {
-  const [from, to] = [redisStartedAtMs - LOST_MS, redisStartedAtMs + START_UNCERTAIN_MS];
-  const [first, last] = [firstId(from - CLOCK_SKEW_MS), firstId(to + CLOCK_SKEW_MS)];
-  // Found through the API keys, because `calls` is indexed by key. OFFSET 0 keeps the calls behind the keys: a plan that begins with
-  // the calls, as Postgres makes it for a day without statistics, reads everybody's calls of these minutes.
-  return sql.anew<RecentCall[]>`
-    SELECT c."admittedAtMs", c."amountMicros", c."freeServiceId"
-    FROM api_keys k CROSS JOIN LATERAL (
-      SELECT (extract(epoch FROM created_at) * 1000)::float8 AS "admittedAtMs", amount AS "amountMicros",
-             CASE WHEN free_tier AND outcome = 'completed' THEN service_id END AS "freeServiceId", created_at, usage_id
-      FROM calls
-      WHERE key_id = k.key_id AND account_id = ${accountId}
-        AND day BETWEEN ${dayOfId(first)}::date AND ${dayOfId(last)}::date
-        AND usage_id BETWEEN ${first}::uuid AND ${last}::uuid
-        AND created_at BETWEEN ${new Date(from)} AND ${new Date(to)}
-      OFFSET 0
-    ) AS c
-    WHERE k.account_id = ${accountId}
-    ORDER BY c.created_at DESC, c.usage_id DESC LIMIT ${MAX_CALLS}`;
-}
 
 /**
  * Those of the calls that Postgres has stored, by id. OFFSET 0 makes Postgres look each of them up: for a day without statistics it
@@ -61,9 +25,13 @@ export async function selectStored(tx: Tx, usageIds: readonly string[]): Promise
   return new Map(rows.map((row) => [row.id, row]));
 }
 
-/** The smallest usage id that can be made in that millisecond. */
-function firstId(ms: number): string {
-  return `${uuidv7(ms).slice(0, 13)}-7000-8000-000000000000`;
+/** The accounts of the shard that an event in `rejected_events` names, and other ids that it names. */
+export async function selectRejectedIds(sql: Sql, shard: number): Promise<ReadonlySet<string>> {
+  const rows = await sql<{ id: string }[]>`
+    SELECT DISTINCT found[1] AS id
+    FROM rejected_events, regexp_matches(fields::text, '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}', 'g') AS found
+    WHERE shard = ${shard}`;
+  return new Set(rows.map(({ id }) => id));
 }
 
 type NewRepair = {

@@ -1,12 +1,16 @@
+import { randomUUID } from 'node:crypto';
 import { isUuid } from '../../platform/ids.ts';
 import { isWrongType } from '../../platform/redis.ts';
 import { Sleeper } from '../../platform/timing.ts';
-import { type RedisRun, readRedisRun, readRedisTime } from '../redis-run.ts';
-import { agrees, type Comparison, compare } from './identity.ts';
-import { obstacleOf } from './provable.ts';
-import { saveReport, selectBegunRepairs, selectReports } from './reconcile-sql.ts';
+import { storeVerified } from '../history/histories-sql.ts';
+import { isInDoubt, type ShardHistory } from '../history/judge.ts';
+import { readRedisRun, readRedisTime } from '../redis-run.ts';
+import { type Decision, decide } from './decision.ts';
+import { dropIdle } from './drop-idle.ts';
+import { type AccountState, agrees, type Comparison, compare } from './identity.ts';
+import { saveReport, selectBegunRepairs, selectRejectedIds, selectReports } from './reconcile-sql.ts';
 import { Repairer } from './repairer.ts';
-import { type Drift, hadAgreed, newDrift, newReport, notCompared, ReportSums, type ShardReport } from './report.ts';
+import { type Drift, newDrift, newReport, notCompared, ReportSums, type ShardReport } from './report.ts';
 import { type ReconcileStores, ShardView, type StreamBounds, StreamTooLong } from './shard-view.ts';
 
 /**
@@ -36,21 +40,15 @@ export type RunResult = {
   readonly endedAtMs: number;
 };
 
-/** What the runs have found out about one Redis as it has its data now (`RedisRun`). */
-type Learnt = {
-  readonly dataId: string;
-  /** Shards that were compared completely, and where no account was left undecided. */
-  readonly shards: Set<number>;
-  /** Accounts that cannot be repaired, with the reason. No later run can prove more while this Redis process runs. */
-  readonly unproven: Map<string, string>;
-};
+/** The shards that were compared completely with one Redis as it has its data now (`RedisRun`), and where no account was left undecided. */
+type Compared = { readonly dataId: string; readonly shards: Set<number> };
 
-/** Which Redis process is compared, when it started, what is in it, and what was known before. Times by Redis's clock. */
+/** What a run knows when it begins, and what it counts. */
 type Scene = {
-  readonly redisRunId: string;
+  readonly by: string;
+  /** The data that are compared (`RedisRun`), asked before anything was read. */
   readonly dataId: string;
-  /** Null: its data may be another's (`RedisRun`), so its start proves nothing. */
-  readonly redisStartedAtMs: number | null;
+  /** Redis's clock. */
   readonly nowMs: number;
   readonly accounts: ReadonlyMap<number, string[]>;
   readonly before: ReadonlyMap<number, ShardReport>;
@@ -59,6 +57,21 @@ type Scene = {
   undecided: number;
   readonly behind: number[];
 };
+
+/** What is known of a shard while it is compared. */
+type Shard = {
+  readonly shard: number;
+  readonly view: ShardView;
+  readonly scene: Scene;
+  /** The doubt with which its comparison began. */
+  readonly began: number;
+  readonly isInDoubt: boolean;
+  readonly rejected: ReadonlySet<string>;
+  readonly sums: ReportSums;
+};
+
+/** An account that does not agree. */
+type Found = { readonly comparison: Comparison; readonly decision: Decision };
 
 type ReconcilerOptions = {
   readonly maxRepairs?: number;
@@ -72,9 +85,9 @@ type ReconcilerOptions = {
 type InTurn = <T>(work: () => Promise<T>) => Promise<T>;
 
 /**
- * Compares the wallets in Redis with Postgres, shard by shard and page by page; repairs what is provably the effect of a Redis
- * whose state is older than Postgres; and stores the reports. This process makes one run at a time; runs of several processes
- * do each other no harm.
+ * Compares the wallets in Redis with Postgres, shard by shard and page by page; repairs what may be the effect of a Redis that has
+ * changed, or drops it to be loaded again; and stores the reports. This process makes one run at a time; runs of several processes do
+ * each other no harm, but take each other's tickets.
  */
 export class Reconciler {
   readonly #stores: ReconcileStores;
@@ -83,7 +96,8 @@ export class Reconciler {
   readonly #shards: readonly number[];
   readonly #inTurn: InTurn;
   readonly #bounds: Partial<StreamBounds>;
-  #learnt: Learnt = { dataId: '', shards: new Set(), unproven: new Map() };
+  #compared: Compared = { dataId: '', shards: new Set() };
+  #dropped = 0;
   #running: Promise<RunResult> | null = null;
   #last: RunResult | null = null;
   #stopping = false;
@@ -116,9 +130,14 @@ export class Reconciler {
     return this.#repairer.repaired;
   }
 
+  /** Number of wallets dropped since the start. */
+  get dropped(): number {
+    return this.#dropped;
+  }
+
   /** Whether a run has compared the shard since Redis has these data, and left nothing there that may still be repaired. */
   hasCompared(shard: number, dataId: string): boolean {
-    return this.#learnt.dataId === dataId && this.#learnt.shards.has(shard);
+    return this.#compared.dataId === dataId && this.#compared.shards.has(shard);
   }
 
   /**
@@ -142,10 +161,14 @@ export class Reconciler {
   }
 
   async #runOnce(by: string, isGentle: boolean): Promise<RunResult> {
-    const { sql } = this.#stores;
+    const { sql, redis } = this.#stores;
     const before = await selectReports(sql);
+    // Asked before the scan: a Redis that is replaced later may have other wallets.
+    const { dataId } = await readRedisRun(redis);
     const scene: Scene = {
-      ...(await readStart(this.#stores, before)),
+      by,
+      dataId,
+      nowMs: await readRedisTime(redis),
       accounts: await this.#scanWallets(),
       before: new Map(before.map((report) => [report.shard, report])),
       begunRepairs: await selectBegunRepairs(sql),
@@ -153,13 +176,10 @@ export class Reconciler {
       undecided: 0,
       behind: [],
     };
-    const { dataId } = scene;
-    if (this.#learnt.dataId !== dataId) {
-      this.#learnt = { dataId, shards: new Set(), unproven: new Map() };
-    }
+    if (this.#compared.dataId !== dataId) this.#compared = { dataId, shards: new Set() };
     const reports: ShardReport[] = [];
     for (const shard of this.#shards) {
-      const report = await this.#compareShard(shard, scene, by, isGentle && this.#learnt.shards.has(shard));
+      const report = await this.#compareShard(shard, scene, isGentle && this.#compared.shards.has(shard));
       await saveReport(sql, report);
       reports.push(report);
     }
@@ -167,84 +187,97 @@ export class Reconciler {
     return this.#last;
   }
 
-  async #compareShard(shard: number, scene: Scene, by: string, isGentle: boolean): Promise<ShardReport> {
-    const view = new ShardView(this.#stores, shard, scene.dataId, this.#bounds);
-    const sums = new ReportSums();
-    const disagreeing: Comparison[] = [];
-    const accounts = scene.accounts.get(shard) ?? [];
-    const { redisRunId, redisStartedAtMs, nowMs } = scene;
+  async #compareShard(shard: number, scene: Scene, isGentle: boolean): Promise<ShardReport> {
     try {
-      await view.readAhead();
-      const holds = Number(await this.#stores.redis.command('hlen', [this.#stores.keys.open[shard] as string]));
-      const page = holds > MANY_HOLDS ? PAGE_WITH_MANY_HOLDS : PAGE;
-      for (let from = 0; from < accounts.length; from += page) {
-        this.#checkStopping();
-        const beganAt = performance.now();
-        const { states } = await view.read(accounts.slice(from, from + page), async (reading) => reading);
-        for (const state of states) {
-          const comparison = compare(state);
-          sums.add(comparison);
-          if (!agrees(comparison)) disagreeing.push(comparison);
-          else if (comparison.lostDebitsMicros === 0)
-            await this.#repairer.resolve(scene.begunRepairs.get(state.accountId) ?? [], state.wallet);
-          if (state.settled.lostCreditsMicros > 0) await this.#repairer.restoreCredits(state, by);
-          if (comparison.lostDebitsMicros !== 0) {
-            const begun = scene.begunRepairs.get(state.accountId) ?? [];
-            await this.#repairer.restoreDebits({ view, shard, accountId: state.accountId, madeBy: by, begun });
-          }
-        }
-        if (isGentle) await this.#pauseAfter(performance.now() - beganAt);
-      }
-      const drifts: Drift[] = [];
+      const its = await this.#beginShard(shard, scene);
+      const found = await this.#comparePages(its, isGentle);
       const undecidedBefore = scene.undecided;
-      for (const comparison of disagreeing) {
-        const drift = await this.#repair(view, shard, comparison, scene, by);
+      const drifts: Drift[] = [];
+      for (const one of found) {
+        const drift = await this.#repair(its, one);
         if (drift !== null) drifts.push(drift);
       }
-      if (scene.undecided === undecidedBefore) this.#learnt.shards.add(shard);
-      return newReport({ shard, checkedAtMs: nowMs, redisRunId, isHeir: redisStartedAtMs === null }, sums, drifts);
+      if (scene.undecided === undecidedBefore) {
+        if (its.isInDoubt) await storeVerified(this.#stores.sql.unsafe, shard, its.began);
+        this.#compared.shards.add(shard);
+      }
+      return newReport({ shard, checkedAtMs: scene.nowMs }, its.sums, drifts);
     } catch (error) {
       if (error instanceof StreamTooLong) scene.behind.push(shard);
       if (error instanceof StreamTooLong || isWrongType(error))
-        return notCompared(shard, nowMs, scene.before.get(shard));
+        return notCompared(shard, scene.nowMs, scene.before.get(shard));
       throw error;
     }
   }
 
+  async #beginShard(shard: number, scene: Scene): Promise<Shard> {
+    const view = new ShardView(this.#stores, shard, scene.dataId, this.#bounds);
+    const history = await view.begin();
+    await view.readAhead();
+    const inDoubt = isInDoubt(history);
+    // Without doubt nothing is repaired that they could bar.
+    const rejected = inDoubt ? await selectRejectedIds(this.#stores.sql, shard) : new Set<string>();
+    return { shard, view, scene, began: history.doubt, isInDoubt: inDoubt, rejected, sums: new ReportSums() };
+  }
+
+  /** Compares all wallets of the shard; in doubt, drops those that have nothing under way. @returns the accounts that do not agree */
+  async #comparePages(its: Shard, isGentle: boolean): Promise<Found[]> {
+    const { shard, view, scene } = its;
+    const { redis, keys } = this.#stores;
+    const accounts = scene.accounts.get(shard) ?? [];
+    const holds = Number(await redis.command('hlen', [keys.open[shard] as string]));
+    const page = holds > MANY_HOLDS ? PAGE_WITH_MANY_HOLDS : PAGE;
+    const found: Found[] = [];
+    for (let from = 0; from < accounts.length; from += page) {
+      this.#checkStopping();
+      const beganAt = performance.now();
+      const ticket = its.isInDoubt ? randomUUID() : '';
+      const reading = await view.read(accounts.slice(from, from + page), async (read) => read, ticket);
+      const dropped = its.isInDoubt ? await dropIdle(this.#stores, { ...its, reading, ticket }) : new Set<string>();
+      this.#dropped += dropped.size;
+      for (const state of reading.states) {
+        const { accountId, wallet } = state;
+        if (dropped.has(accountId)) await this.#repairer.resolve(scene.begunRepairs.get(accountId) ?? [], wallet);
+        else found.push(...(await this.#compareAccount(its, state, reading.history)));
+      }
+      if (isGentle) await this.#pauseAfter(performance.now() - beganAt);
+    }
+    return found;
+  }
+
+  async #compareAccount(its: Shard, state: AccountState, history: ShardHistory): Promise<Found[]> {
+    const { shard, view, scene, rejected } = its;
+    const { accountId, wallet, settled } = state;
+    const comparison = compare(state);
+    const begun = scene.begunRepairs.get(accountId) ?? [];
+    its.sums.add(comparison);
+    const isAgreed = agrees(comparison);
+    if (isAgreed && comparison.lostDebitsMicros === 0) await this.#repairer.resolve(begun, wallet);
+    if (settled.lostCreditsMicros > 0) await this.#repairer.restoreCredits(state, scene.by);
+    if (comparison.lostDebitsMicros !== 0) {
+      await this.#repairer.restoreDebits({ view, shard, accountId, madeBy: scene.by, begun });
+    }
+    return isAgreed ? [] : [{ comparison, decision: decide(comparison, state, history, rejected.has(accountId)) }];
+  }
+
   /** @returns the drift that is left; null when the account agrees */
-  async #repair(
-    view: ShardView,
-    shard: number,
-    found: Comparison,
-    scene: Scene,
-    madeBy: string,
-  ): Promise<Drift | null> {
+  async #repair(its: Shard, { comparison, decision }: Found): Promise<Drift | null> {
     this.#checkStopping();
-    const { accountId } = found;
-    const { redisStartedAtMs, redisRunId, nowMs } = scene;
-    const before = scene.before.get(shard);
-    const driftingSinceMs = before?.driftingSince[accountId] ?? null;
-    const agreedSinceStart = before?.redisRunId === redisRunId && hadAgreed(before, accountId);
-    const since = driftingSinceMs ?? nowMs;
-    // An obstacle is not remembered in `unproven`, because an operator can remove it while this Redis process runs. Nor does it
-    // count as undecided, because the sweep need not wait for the operator.
-    const obstacle = obstacleOf(found);
-    if (obstacle !== null) return newDrift(found, since, obstacle);
-    const { unproven } = this.#learnt;
-    const known = unproven.get(accountId);
-    if (known !== undefined) return newDrift(found, since, known);
+    const { shard, view, scene, rejected } = its;
+    const { accountId } = comparison;
+    const since = scene.before.get(shard)?.driftingSince[accountId] ?? scene.nowMs;
+    if (decision.part === null) return newDrift(comparison, since, decision.notRepaired);
     if (scene.repairsLeft <= 0) {
       scene.undecided++;
-      return newDrift(found, since, 'not tried yet: this run has tried its maximum number of repairs');
+      return newDrift(comparison, since, 'not tried yet: this run has tried its maximum number of repairs');
     }
     scene.repairsLeft--;
-    const evidence = { redisStartedAtMs, driftingSinceMs, agreedSinceStart };
     const begun = scene.begunRepairs.get(accountId) ?? [];
-    const left = await this.#repairer.repair({ view, shard, accountId, madeBy, begun, ...evidence });
+    const request = { view, shard, accountId, madeBy: scene.by, begun, hasRejectedEvent: rejected.has(accountId) };
+    const left = await this.#repairer.repair(request);
     if (left === null) return null;
-    if (left.isFinal) unproven.set(accountId, left.unproven);
-    else if (obstacleOf(left.comparison) === null) scene.undecided++;
-    return newDrift(left.comparison, since, left.unproven);
+    if (!left.isDecided) scene.undecided++;
+    return newDrift(left.comparison, since, left.notRepaired);
   }
 
   /** Accounts with a loaded wallet, by shard. The scan may miss a wallet that is loaded during it, but that agrees with Postgres. */
@@ -283,13 +316,4 @@ export class Reconciler {
   #checkStopping(): void {
     if (this.#stopping) throw new Error('the reconciliation was told to stop');
   }
-}
-
-/** Reads which Redis answers and when it started. The start is exact to `START_UNCERTAIN_MS`. */
-async function readStart({ redis }: ReconcileStores, before: readonly ShardReport[]) {
-  const { runId, dataId, uptimeSeconds, ...run }: RedisRun = await readRedisRun(redis);
-  const nowMs = await readRedisTime(redis);
-  // Redis itself forgets that it was a replica, but a report does not.
-  const isHeir = run.isHeir || before.some((report) => report.redisRunId === runId && report.isHeir);
-  return { redisRunId: runId, dataId, redisStartedAtMs: isHeir ? null : nowMs - uptimeSeconds * 1000, nowMs };
 }

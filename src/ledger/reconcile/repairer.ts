@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { freeField } from '../../platform/redis-keys.ts';
 import { repairWalletScript } from '../scripts.ts';
+import { decide } from './decision.ts';
 import { type AccountState, agrees, type Comparison, compare, type Wallet } from './identity.ts';
-import { explain, obstacleOf, type RecentCall } from './provable.ts';
-import { beginRepair, endRepair, selectCallsBefore, unmarkCredits } from './reconcile-sql.ts';
-import type { Reading, ReconcileStores, ShardView } from './shard-view.ts';
+import { beginRepair, endRepair, unmarkCredits } from './reconcile-sql.ts';
+import type { Permit, Reading, ReconcileStores, ShardView } from './shard-view.ts';
 
 /**
  * How often `repair` reads an account and may repair it: once to find the drift, once to confirm the repair, and once more if
@@ -23,28 +23,26 @@ type Restoration = {
 };
 
 type RepairRequest = Restoration & {
-  readonly redisStartedAtMs: number | null;
-  /** When an earlier comparison first found the account drifting; null: never. */
-  readonly driftingSinceMs: number | null;
-  readonly agreedSinceStart: boolean;
+  /** Whether `rejected_events` has an event of the account. */
+  readonly hasRejectedEvent: boolean;
 };
 
 /** What is left after a repair was tried: the comparison and the reason; null when the account agrees. */
 type Left = {
   readonly comparison: Comparison;
-  readonly unproven: string;
-  /** Whether no later run can prove a repair right as long as this Redis process runs. */
-  readonly isFinal: boolean;
+  readonly notRepaired: string;
+  /** False: Redis refused the repairs, and the next run tries again. */
+  readonly isDecided: boolean;
 } | null;
 
 type Plan = {
   readonly comparison: Comparison;
   readonly reason: string;
-  readonly validUntilMs: number;
+  readonly permit: Permit;
 };
 
 /**
- * Repairs accounts where `explain` proves the repair right, and writes a row in `repairs` for each repair.
+ * Repairs accounts as `decide` says, and writes a row in `repairs` for each repair.
  * Tested by test/ledger/reconcile/reconciler.test.ts, restart.test.ts and damaged.test.ts.
  */
 export class Repairer {
@@ -60,15 +58,12 @@ export class Repairer {
     return this.#repaired;
   }
 
-  /** Reads the account again, under its shard's flush lock, and repairs it if `explain` proves that right. */
+  /** Reads the account again, under its shard's flush lock, and repairs what `decide` says. */
   async repair(request: RepairRequest): Promise<Left> {
-    const { view, accountId, redisStartedAtMs } = request;
-    // Read before the flush lock is taken, to keep that short. The lost calls are stored already, or there would be no drift.
-    const calls =
-      redisStartedAtMs === null ? [] : await selectCallsBefore(this.#stores.sql, accountId, redisStartedAtMs);
+    const { view, accountId } = request;
     for (let attempt = 0; attempt < MAX_LOOKS; attempt++) {
       const ticket = randomUUID();
-      const left = await view.read([accountId], (reading) => this.#tryOnce(request, reading, calls, ticket), ticket);
+      const left = await view.read([accountId], (reading) => this.#tryOnce(request, reading, ticket), ticket);
       if (left !== 'again') return left;
     }
     return this.#lookOnly(request);
@@ -91,7 +86,7 @@ export class Repairer {
     const ticket = randomUUID();
     await view.read(
       [accountId],
-      async ({ states: [state], validUntilMs }) => {
+      async ({ states: [state], permit }) => {
         if (state === undefined) return;
         await this.resolve(begun, state.wallet);
         const { lostDebitsMicros, damagedFields } = compare(state);
@@ -108,14 +103,8 @@ export class Repairer {
           changeMicros: -lostDebitsMicros,
         });
         const changes = ['debit_seq', String(seq - seqBefore), 'debited', String(lostDebitsMicros)];
-        await this.#change(shard, accountId, id, [
-          ticket,
-          String(validUntilMs),
-          String(id),
-          String(-lostDebitsMicros),
-          '0',
-          ...changes,
-        ]);
+        const args = [...permitArgs(ticket, permit), String(id), String(-lostDebitsMicros), '0', ...changes];
+        await this.#change(shard, accountId, id, args);
       },
       ticket,
     );
@@ -136,8 +125,7 @@ export class Repairer {
 
   async #tryOnce(
     request: RepairRequest,
-    { states: [state], validUntilMs }: Reading,
-    calls: readonly RecentCall[],
+    { states: [state], history, permit }: Reading,
     ticket: string,
   ): Promise<Left | 'again'> {
     // The wallet is not loaded any more: Redis lost it after the first comparison.
@@ -145,10 +133,9 @@ export class Repairer {
     await this.resolve(request.begun, state.wallet);
     const comparison = compare(state);
     if (agrees(comparison)) return null;
-    const verdict = explain(comparison, { ...state, ...request, calls });
-    if ('unproven' in verdict) return { comparison, ...verdict, isFinal: obstacleOf(comparison) === null };
-    const { reason, part = comparison } = verdict;
-    await this.#carryOut(request, { comparison: part, validUntilMs, reason }, ticket);
+    const decision = decide(comparison, state, history, request.hasRejectedEvent);
+    if (decision.part === null) return { comparison, notRepaired: decision.notRepaired, isDecided: true };
+    await this.#carryOut(request, { comparison: decision.part, permit, reason: decision.reason }, ticket);
     // The next reading shows whether the account agrees now.
     return 'again';
   }
@@ -158,7 +145,11 @@ export class Repairer {
     if (state === undefined) return null;
     const comparison = compare(state);
     if (agrees(comparison)) return null;
-    return { comparison, unproven: 'Redis refused the repairs of this account: see their records', isFinal: false };
+    return {
+      comparison,
+      notRepaired: 'Redis refused the repairs of this account: see their records',
+      isDecided: false,
+    };
   }
 
   async #carryOut({ shard, madeBy }: RepairRequest, plan: Plan, ticket: string): Promise<void> {
@@ -171,7 +162,7 @@ export class Repairer {
   /** Runs `repair-wallet.lua` with the arguments of a repair that has begun, and records whether it was made. */
   async #change(shard: number, accountId: string, id: number, args: readonly string[]): Promise<void> {
     const { sql, redis, keys } = this.#stores;
-    const names = [keys.wallet(shard, accountId), keys.open[shard] as string];
+    const names = [keys.wallet(shard, accountId), keys.open[shard] as string, keys.mark[shard] as string];
     const done = (await redis.script(repairWalletScript, names.length, [...names, ...args])) === 1;
     if (done) this.#repaired++;
     await endRepair(sql, id, done ? 'done' : 'left');
@@ -179,13 +170,20 @@ export class Repairer {
 }
 
 /** The arguments of `repair-wallet.lua`. */
-function repairArgs({ comparison, validUntilMs }: Plan, ticket: string, id: number): string[] {
+function repairArgs({ comparison, permit }: Plan, ticket: string, id: number): string[] {
   const { storedHolds, freeDrifts, driftMicros } = comparison;
-  const args = [ticket, String(validUntilMs), String(id), String(-driftMicros), String(storedHolds.length)];
+  const args = [...permitArgs(ticket, permit), String(id), String(-driftMicros), String(storedHolds.length)];
   for (const { usageId, text } of storedHolds) args.push(usageId, text);
   for (const { serviceId, used, expected } of freeDrifts) args.push(freeField(serviceId), String(expected - used));
   return args;
 }
+
+/** What makes sure that the wallet is as it was read. */
+const permitArgs = (ticket: string, { validUntilMs, marks }: Permit): string[] => [
+  ticket,
+  String(validUntilMs),
+  ...marks,
+];
 
 /** What the record of a repair contains, enough to undo it by hand: the values as they were read, and the change. */
 function describe({ walletMicros, expectedMicros, freeDrifts, storedHolds }: Comparison) {

@@ -21,8 +21,7 @@ export type Drift = {
   readonly storedHolds: number;
   /** When a comparison first found the drift. */
   readonly sinceMs: number;
-  /** Why the drift was not repaired. */
-  readonly unproven: string;
+  readonly notRepaired: string;
 };
 
 /**
@@ -38,10 +37,6 @@ export type ShardReport = {
    * else here comes from the last comparison.
    */
   readonly compared: boolean;
-  /** `run_id` of the Redis process that was compared; '' before the first comparison. */
-  readonly redisRunId: string;
-  /** Whether that process was known to have another's data perhaps (`RedisRun`). It has them for as long as it runs. */
-  readonly isHeir: boolean;
   /** Number of loaded wallets; others cannot drift. The sums leave out wallets with a damaged balance or credit number. */
   readonly wallets: number;
   readonly walletMicros: number;
@@ -81,7 +76,7 @@ export class ReportSums {
 }
 
 export function newReport(
-  about: Pick<ShardReport, 'shard' | 'checkedAtMs' | 'redisRunId' | 'isHeir'>,
+  about: Pick<ShardReport, 'shard' | 'checkedAtMs'>,
   sums: ReportSums,
   drifts: readonly Drift[],
 ): ShardReport {
@@ -103,20 +98,12 @@ export function newReport(
 
 /** The report of a shard that could not be compared this time: the findings of the last comparison stay. */
 export function notCompared(shard: number, checkedAtMs: number, before: ShardReport | undefined): ShardReport {
-  const known = before ?? newReport({ shard, checkedAtMs, redisRunId: '', isHeir: false }, new ReportSums(), []);
+  const known = before ?? newReport({ shard, checkedAtMs }, new ReportSums(), []);
   return { ...known, checkedAtMs, compared: false };
 }
 
-/**
- * Whether the report proves that the account did not drift: it is not in `driftingSince`, and that list is complete. If more
- * than `MAX_REMEMBERED` accounts drifted, the list is cut short, and the report proves this for no account.
- */
-export function hadAgreed({ driftingSince, driftingAccounts }: ShardReport, accountId: string): boolean {
-  return driftingSince[accountId] === undefined && Object.keys(driftingSince).length === driftingAccounts;
-}
-
-export function newDrift(comparison: Comparison, sinceMs: number, unproven: string): Drift {
+export function newDrift(comparison: Comparison, sinceMs: number, notRepaired: string): Drift {
   const { storedHolds, isIncomplete: _, lostDebitsMicros: __, ...rest } = comparison;
   const driftMicros = isUnknown(comparison) ? 0 : comparison.driftMicros;
-  return { ...rest, driftMicros, storedHolds: storedHolds.length, sinceMs, unproven };
+  return { ...rest, driftMicros, storedHolds: storedHolds.length, sinceMs, notRepaired };
 }

@@ -1,6 +1,9 @@
-import type { Sql, Tx } from '../../platform/postgres.ts';
+import { olderPostgres, type Sql, type Tx } from '../../platform/postgres.ts';
 import type { RedisStore } from '../../platform/redis.ts';
 import { freeField, type RedisKeys } from '../../platform/redis-keys.ts';
+import { type Judged, judgeShards, storeDoubt } from '../history/histories-sql.ts';
+import type { ShardHistory } from '../history/judge.ts';
+import { markText, readMark, seeShards } from '../history/marks.ts';
 import { FLUSH_LOCK } from '../locks.ts';
 import { readRedisRun } from '../redis-run.ts';
 import { isBeforeHorizon, readHorizonMs } from '../retention/horizon.ts';
@@ -42,8 +45,18 @@ class RedisReplaced extends Error {
 /** `waiting`: how many events may wait when a comparison begins. `kept`: how many it keeps in memory. */
 export type StreamBounds = { readonly waiting: number; readonly kept: number };
 
-/** Accounts at one instant, and until when a repair may rely on them (ms, Redis's clock). */
-export type Reading = { readonly states: AccountState[]; readonly validUntilMs: number };
+/** What the scripts that rely on a reading ask: until when they may (ms, Redis's clock), and which marks Redis may have. */
+export type Permit = { readonly validUntilMs: number; readonly marks: readonly [seen: string, lastFlush: string] };
+
+/** Accounts at one instant. */
+export type Reading = {
+  readonly states: AccountState[];
+  /** The fields and values of each loaded wallet as Redis has them, by account. */
+  readonly fields: ReadonlyMap<string, readonly string[]>;
+  /** As it was then. */
+  readonly history: ShardHistory;
+  readonly permit: Permit;
+};
 
 /**
  * Reads accounts of one shard as they are at one instant, in Redis and in Postgres.
@@ -92,36 +105,67 @@ export class ShardView {
   }
 
   /**
+   * Looks at the shard before anything of it is compared. What Postgres did not know of its data is doubted from now on.
+   *
+   * @throws RedisReplaced; and when Postgres is older than Redis: then it says nothing about wallets
+   */
+  async begin(): Promise<ShardHistory> {
+    const { redis, keys } = this.#stores;
+    return this.#locked(async (tx) => {
+      const { seen } = await seeShards(redis, keys, [this.#shard]);
+      const judged = await judgeShards(tx.unsafe, seen);
+      const { history } = this.#accept(judged);
+      await storeDoubt(tx.unsafe, judged);
+      return history;
+    });
+  }
+
+  #accept(judged: ReadonlyMap<number, Judged>): Judged {
+    const its = judged.get(this.#shard) as Judged;
+    if (its.verdict === 'postgres is older') throw olderPostgres();
+    if (its.seen.dataId !== this.#dataId) throw new RedisReplaced();
+    return its;
+  }
+
+  /**
    * Calls `work` with those of the accounts whose wallets are loaded. Until `work` resolves, no event of the shard is stored.
    *
    * @param ticket left in the wallets, so that a repair can tell whether they are still those read here (repair-wallet.lua)
-   * @throws RedisReplaced, StreamTooLong
+   * @throws RedisReplaced, StreamTooLong; and when Postgres is older than Redis
    */
   async read<T>(accountIds: readonly string[], work: (reading: Reading) => Promise<T>, ticket = ''): Promise<T> {
+    return this.#locked(async (tx) => work(await this.#readLocked(tx, accountIds, ticket)));
+  }
+
+  /** No flush of the shard gets from its look at Redis to its commit while `work` is under way. */
+  async #locked<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
     return this.#stores.sql.begin(async (tx) => {
       await tx.unsafe(
         `SET LOCAL lock_timeout = ${LOCK_WAIT_MS}; SET LOCAL idle_in_transaction_session_timeout = ${LOCK_LIFE_MS};
          SET LOCAL enable_seqscan = off`,
       );
       await tx`SELECT pg_advisory_xact_lock_shared(${FLUSH_LOCK}::int, ${this.#shard}::int)`;
-      return work(await this.#readLocked(tx, accountIds, ticket));
+      return work(tx);
     }) as Promise<T>;
   }
 
   async #readLocked(tx: Tx, accountIds: readonly string[], ticket: string): Promise<Reading> {
     const { redis, keys } = this.#stores;
-    const names = [keys.open[this.#shard] as string, keys.usage[this.#shard] as string];
+    const names = [keys.open, keys.usage, keys.mark].map((of) => of[this.#shard] as string);
     for (const id of accountIds) names.push(keys.wallet(this.#shard, id));
     const reply = await redis.script(compareWalletsScript, names.length, [...names, ticket, ...accountIds]);
-    const [nowMs, oldest, youngest, holdPairs, walletFields, unreadHolds] = reply as WalletsReply;
+    const [nowMs, oldest, youngest, holdPairs, walletFields, unreadHolds, mark] = reply as WalletsReply;
     this.#forgetBefore(oldest);
     await this.#readUpTo(youngest);
-    if ((await readRedisRun(redis)).dataId !== this.#dataId) throw new RedisReplaced();
+    const { dataId } = await readRedisRun(redis);
+    const seen = new Map([[this.#shard, { mark: readMark(mark), dataId }]]);
+    const { history, lastFlush } = this.#accept(await judgeShards(tx.unsafe, seen));
+    const fields = new Map(accountIds.map((id, i) => [id, walletFields[i] as string[]]));
     const wallets = new Map<string, Wallet>();
-    accountIds.forEach((id, i) => {
-      const wallet = readWallet(walletFields[i] as string[]);
+    for (const [id, its] of fields) {
+      const wallet = readWallet(its);
       if (wallet !== null) wallets.set(id, wallet);
-    });
+    }
     const holds = readHolds(holdPairs);
     const held = Array.from(holds.values()).flat();
     const horizonMs = await readHorizonMs(tx);
@@ -143,7 +187,13 @@ export class ShardView {
       stored,
       isIncomplete: unreadHolds > 0 || this.#hasNewerEvents,
     }));
-    return { states, validUntilMs: nowMs + LOCK_LIFE_MS - 1_000 };
+    const permit = { validUntilMs: nowMs + LOCK_LIFE_MS - 1_000, marks: [mark, markText(lastFlush)] as const };
+    return { states, fields, history, permit };
+  }
+
+  /** Whether the stream had an event of the account when it was last read, stored or not. */
+  hasEvents(accountId: string): boolean {
+    return this.#calls.has(accountId);
   }
 
   /** Reads on to `youngest`. Entries deleted before this reads them were stored before the lock was taken: Postgres has them. */
@@ -192,6 +242,7 @@ type WalletsReply = [
   holdPairs: string[],
   walletFields: string[][],
   unreadHolds: number,
+  mark: string,
 ];
 
 /** Compares ids of stream entries: milliseconds and a number, joined by a dash. Every id is younger than null. */

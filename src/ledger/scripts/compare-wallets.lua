@@ -1,14 +1,15 @@
 --[[
-  compare-wallets.lua: reads some wallets of a shard, their open holds, and where the stream of events begins and ends, all at one
-  instant.
+  compare-wallets.lua: reads some wallets of a shard, their open holds, where the stream of events begins and ends, and the shard's
+  mark, all at one instant.
 
-  KEYS   [1] open, [2] usage, then the wallets
-  ARGV   [1] a ticket to write into each loaded wallet, for repair-wallet.lua; '' writes none
+  KEYS   [1] open, [2] usage, [3] mark, then the wallets
+  ARGV   [1] a ticket to write into each loaded wallet, for repair-wallet.lua and drop-wallets.lua; '' writes none
          then the account of each wallet
   Reply  {now (ms), ids of the oldest and the youngest stream entry ('' and '' if there is none),
           {usage_id, hold, usage_id, hold, …} of these accounts,
           {field, value, …} of each wallet: empty when it is not loaded, {'balance', ''} when its key is not a hash,
-          number of holds that are damaged or of another version, whose accounts cannot be known}
+          number of holds that are damaged or of another version, whose accounts cannot be known,
+          mark ('' if there is none)}
 ]]
 --- @include "includes/read-hold.lua"
 local call = redis.call
@@ -31,14 +32,14 @@ for i = 1, #open, 2 do
 end
 
 local wallets = {}
-for i = 3, #KEYS do
+for i = 4, #KEYS do
   local fields = redis.pcall('HGETALL', KEYS[i])
   if fields.err then fields = { 'balance', '' }
   elseif ticket ~= '' and #fields > 0 then call('HSET', KEYS[i], 'ticket', ticket) end
-  wallets[i - 2] = fields
+  wallets[i - 3] = fields
 end
 local oldest = call('XRANGE', KEYS[2], '-', '+', 'COUNT', 1)[1]
 local youngest = call('XREVRANGE', KEYS[2], '+', '-', 'COUNT', 1)[1]
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-return { now, oldest and oldest[1] or '', youngest and youngest[1] or '', holds, wallets, unread }
+return { now, oldest and oldest[1] or '', youngest and youngest[1] or '', holds, wallets, unread, call('GET', KEYS[3]) or '' }

@@ -6,10 +6,13 @@
   compare-wallets.lua wrote into the wallet when it was read, and this script changes nothing. The ticket is younger than all that
   was read, and Redis loses the youngest writes first. So while the ticket is there, nothing that was read is lost.
 
-  KEYS   [1] wallet, [2] open
+  Where another mark is found than the reading saw, a writer of a lost Postgres may have trimmed what was read: nothing is changed.
+
+  KEYS   [1] wallet, [2] open, [3] mark
   ARGV   [1] the ticket, [2] latest time for the repair (ms, Redis's clock): after it the shard's flush lock may be lost
-         [3] number of the repair, kept in the wallet, so that a lost reply leaves no doubt whether the repair was made
-         [4] change of the balance (micro-USD), [5] number of holds to delete, then for each: usage_id, hold as read
+         [3] the mark that the reading saw, [4] that of the last flush that Postgres had ('' for none)
+         [5] number of the repair, kept in the wallet, so that a lost reply leaves no doubt whether the repair was made
+         [6] change of the balance (micro-USD), [7] number of holds to delete, then for each: usage_id, hold as read
          then for each other field to change (free calls used, debits): field, change
   Reply  1 done; 0 not done: no balance, free field or hold has changed. In both cases the ticket is used up
 ]]
@@ -20,9 +23,11 @@ if redis.pcall('HGET', wallet, 'ticket') ~= ARGV[1] then return 0 end
 call('HDEL', wallet, 'ticket')
 local time = call('TIME')
 if time[1] * 1000 + math.floor(time[2] / 1000) > tonumber(ARGV[2]) then return 0 end
+local mark = call('GET', KEYS[3]) or ''
+if mark ~= ARGV[3] and mark ~= ARGV[4] then return 0 end
 
-local first_field = 6 + 2 * tonumber(ARGV[5])
-for i = 6, first_field - 1, 2 do
+local first_field = 8 + 2 * tonumber(ARGV[7])
+for i = 8, first_field - 1, 2 do
   if call('HGET', open, ARGV[i]) ~= ARGV[i + 1] then return 0 end
 end
 
@@ -38,9 +43,9 @@ local function change_all(changes)
   return true
 end
 
-local changes = { 'balance', ARGV[4] }
+local changes = { 'balance', ARGV[6] }
 for i = first_field, #ARGV do changes[#changes + 1] = ARGV[i] end
 if not change_all(changes) then return 0 end
-for i = 6, first_field - 1, 2 do call('HDEL', open, ARGV[i]) end
-call('HSET', wallet, 'repair', ARGV[3])
+for i = 8, first_field - 1, 2 do call('HDEL', open, ARGV[i]) end
+call('HSET', wallet, 'repair', ARGV[5])
 return 1

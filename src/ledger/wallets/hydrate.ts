@@ -8,15 +8,16 @@ import {
   standby,
 } from '../../platform/postgres.ts';
 import { byStore, isRedisUnavailable, type RedisStore } from '../../platform/redis.ts';
-import { freeField, type RedisKeys } from '../../platform/redis-keys.ts';
+import type { RedisKeys } from '../../platform/redis-keys.ts';
 import { within } from '../../platform/timing.ts';
 import { type Judged, judgeShards } from '../history/histories-sql.ts';
 import type { Seen } from '../history/judge.ts';
 import { markText, type Sight, seeShards } from '../history/marks.ts';
 import { hasLayoutSql, layoutOf, WrongLayout } from '../layout.ts';
 import { FLUSH_LOCK } from '../locks.ts';
-import { hydrateWalletScript, loadKeyScript } from '../scripts.ts';
+import { loadKeyScript } from '../scripts.ts';
 import { LAST_ENDED_DEBIT_SQL } from './debits-sql.ts';
+import { fillWallet, type Permit, type WalletContent } from './fill-wallet.ts';
 
 /**
  * Maximum number of wallets, or of keys, in one batch; others wait for the next. The limit matters after Redis lost
@@ -47,8 +48,6 @@ const LOCK_NOT_AVAILABLE = '55P03';
  * suspended. The half second between them is for clocks that do not run alike.
  */
 const FILL_MS = TIMEOUT_MS - 500;
-/** The replies of hydrate-wallet.lua that say more than that the wallet was loaded already. */
-const [FILLED, REFUSED] = [1, 2];
 /** Rate limit of a key that Postgres does not know, which is loaded as revoked. Not 0, because batch.lua takes 0 for damaged. */
 const NO_LIMIT = 1;
 
@@ -83,20 +82,10 @@ type Batch = {
 type Look = Sight & { readonly untilMs: number };
 /** By shard. One is rejected if its Redis is away, which must not keep the wallets of other nodes back. */
 type Looks = ReadonlyMap<number, Promise<Look>>;
-/** How a wallet is filled: until when, and with which marks in Redis. */
-type Permit = { readonly untilMs: number; readonly seen: string; readonly lastFlush: string };
 /** Ends the wait for one key or wallet before its batch is over. */
 type Finish<Result> = (key: string, end: End<Result>) => void;
 const LOADED = { result: true };
-type WalletRow = {
-  id: string;
-  creditSeq: number;
-  debitSeq: number;
-  debited: number;
-  balance: number;
-  free: Record<string, number> | null;
-  hasLayout: boolean;
-};
+type WalletRow = WalletContent & { id: string; hasLayout: boolean };
 type KeyRow = { keyId: string; limit: number; status: 'active' | 'suspended' | 'revoked' };
 
 /**
@@ -109,9 +98,9 @@ type KeyRow = { keyId: string; limit: number; status: 'active' | 'suspended' | '
  * Those that have to wait for a flush have batches and a connection of their own, so they delay nobody else.
  *
  * For a wallet that Redis lacks, the settled balance in Postgres is the whole truth, because Redis then has no open hold and no
- * event of that account. No script removes a loaded wallet, so a missing one was either never loaded, or Redis lost the load
- * together with all that was written after it. (An operator who deletes a damaged wallet has to wait until the account's holds and events are
- * gone: docs/operating.md.)
+ * event of that account: it was never loaded, or the comparison dropped it because it had none, or Redis lost the load together with
+ * all that was written after it. (An operator who deletes a damaged wallet has to wait until the account's holds and events are gone:
+ * docs/operating.md.)
  */
 export class Hydrator {
   readonly #options: HydratorOptions;
@@ -274,24 +263,13 @@ export class Hydrator {
         async ([id, row]) => {
           const shard = keys.shardOf(id);
           const { untilMs } = (await looks.get(shard)) as Look;
-          if (!(await this.#fill(row, permit(judged.get(shard) as Judged, untilMs)))) loaded.delete(id);
+          const filled = await fillWallet(this.#options, id, row, permit(judged.get(shard) as Judged, untilMs));
+          if (filled === 'filled') this.#loaded++;
+          if (filled === 'refused') loaded.delete(id);
         },
       );
       return loaded;
     });
-  }
-
-  /** @returns whether Redis has the wallet now: not if it was too late, or Redis has another mark */
-  async #fill({ id, balance, creditSeq, debitSeq, debited, free }: WalletRow, permit: Permit): Promise<boolean> {
-    const { redis, keys } = this.#options;
-    const shard = keys.shardOf(id);
-    const { untilMs, seen, lastFlush } = permit;
-    const args = [keys.wallet(shard, id), keys.mark[shard] as string, String(untilMs), seen, lastFlush];
-    args.push(...[balance, creditSeq, debitSeq, debited].map(String));
-    for (const [serviceId, used] of Object.entries(free ?? {})) args.push(freeField(serviceId), String(used));
-    const reply = await redis.script(hydrateWalletScript, 2, args);
-    if (reply === FILLED) this.#loaded++;
-    return reply !== REFUSED;
   }
 
   /**

@@ -21,6 +21,8 @@ type Options = {
   readonly redis: RedisStore;
   readonly keys: RedisKeys;
   readonly feeBasisPoints: number;
+  /** Called after a flush has stored that Redis may have changed. */
+  readonly onDoubt?: () => void;
   readonly log: { warn(fields: object, message: string): void; error(fields: object, message: string): void };
 };
 
@@ -93,7 +95,8 @@ export class Flusher {
         const result = await storing;
         const mark = await storeFlush(session.query.bind(session), result.flushId, judged);
         const saw = new Map(Array.from(judged, ([shard, its]) => [shard, its.seen.mark]));
-        return { result, flushed: { batch: part, mark, saw } };
+        const isDoubt = Array.from(judged.values()).some(({ verdict }) => verdict === 'redis may have changed');
+        return { result, isDoubt, flushed: { batch: part, mark, saw } };
       });
       if (stored === 'locked') return 'locked';
       this.#careful = false;
@@ -101,6 +104,7 @@ export class Flusher {
         log.warn({ events: batch.size }, 'redis lost usage events that were about to be stored');
         return 'nothing';
       }
+      if (stored.isDoubt) this.#options.onDoubt?.();
       this.#flushes++;
       this.#storedCalls += stored.result.inserted;
       this.#rejectedEvents += stored.result.rejected.length;

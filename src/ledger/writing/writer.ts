@@ -47,6 +47,8 @@ export type UsageWriterOptions = {
    */
   readonly batchSize?: number;
   readonly clock?: Clock;
+  /** Called when Redis may have changed since it was compared: wallets may have too much until it is compared again. */
+  readonly onDoubt?: () => void;
   /** Called between the commit and the deletion from the stream. Tests kill the process here. */
   readonly afterCommit?: () => Promise<void> | void;
 };

@@ -212,7 +212,7 @@ function driftJson(drift: Drift, labels: Labels): Record<string, unknown> {
     free_calls: drift.freeDrifts.map(({ serviceId, used, expected }) => ({ service_id: serviceId, used, expected })),
     holds_of_stored_calls: drift.storedHolds,
     since: time(drift.sinceMs),
-    not_repaired: drift.unproven,
+    not_repaired: drift.notRepaired,
   };
 }
 

@@ -62,7 +62,7 @@ describe('a damaged wallet', () => {
       expect(Array.from(found.keys()).sort()).toEqual(
         [...damaged, drifting as Scene].map(({ accountId }) => accountId).sort(),
       );
-      for (const { accountId } of damaged) expect(found.get(accountId)?.unproven).toMatch(/^damaged in Redis: /);
+      for (const { accountId } of damaged) expect(found.get(accountId)?.notRepaired).toMatch(/^damaged in Redis: /);
       expect(found.get((drifting as Scene).accountId)?.driftMicros).toBe(7);
       expect(Array.from(found.values()).every(({ driftMicros }) => Number.isSafeInteger(driftMicros))).toBe(true);
     }
@@ -179,7 +179,7 @@ describe('data that this version cannot read', () => {
       const reconciler = ledger.reconciler();
       const { reports, undecided } = await reconciler.run('test');
       expect(reports.flatMap(({ drifts }) => drifts)).toMatchObject([
-        { accountId: scene.accountId, driftMicros: 1_000, unproven: expect.stringContaining('cannot read') },
+        { accountId: scene.accountId, driftMicros: 1_000, notRepaired: expect.stringContaining('cannot read') },
       ]);
       expect(undecided).toBe(0);
       await ledger.store.command('del', openOf(scene), usage);

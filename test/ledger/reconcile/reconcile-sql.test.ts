@@ -1,5 +1,5 @@
 import { beforeEach, expect, it } from 'vitest';
-import { selectCallsBefore, selectStored } from '../../../src/ledger/reconcile/reconcile-sql.ts';
+import { selectStored } from '../../../src/ledger/reconcile/reconcile-sql.ts';
 import { uuidv7 } from '../../../src/platform/ids.ts';
 import type { Tx } from '../../../src/platform/postgres.ts';
 import { addKeyTo } from '../../support/accounts.ts';
@@ -45,12 +45,6 @@ async function counted<T>(read: (tx: Tx) => Promise<T>): Promise<{ readonly foun
     return { found, rows: (await rowsRead(tx)) - before };
   });
 }
-
-it('the last calls of an account are found without reading the calls of others, even before Postgres has statistics', async () => {
-  const { found, rows } = await counted((tx) => selectCallsBefore(tx, accountId, Date.now()));
-  expect(found).toHaveLength(CALLS / EVERY);
-  expect(rows).toBe(found.length);
-});
 
 it('the calls of holds are found without reading other calls, even before Postgres has statistics', async () => {
   const asked = ids.filter((_, i) => i % EVERY === 0);

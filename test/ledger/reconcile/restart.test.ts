@@ -17,7 +17,7 @@ beforeAll(async () => {
   compared = await ComparedLedger.open();
 });
 afterAll(() => compared.close());
-beforeEach(() => compared.ledger.clear());
+beforeEach(() => compared.clear());
 
 /** The same Redis, but as a node of a cluster: it says so, and its start proves nothing. */
 function asNode(redis: RedisClient): RedisStore {
@@ -99,7 +99,7 @@ describe('a finding of an earlier comparison', () => {
     expect(await compared.drifts()).toEqual([]);
     await compared.changeBalance(scene, 100);
     expect(await compared.drifts()).toMatchObject([
-      { driftMicros: 100, unproven: 'the drift began after Redis started' },
+      { driftMicros: 100, notRepaired: 'the drift began after Redis started' },
     ]);
     expect(await compared.repairs()).toEqual([]);
   });
@@ -123,7 +123,7 @@ describe('a finding of an earlier comparison', () => {
     await comeBackOlder(ledger);
     await compared.changeBalance(scene, 50);
     expect(await compared.drifts()).toMatchObject([
-      { driftMicros: 100, sinceMs: known?.sinceMs, unproven: 'the drift began before Redis started' },
+      { driftMicros: 100, sinceMs: known?.sinceMs, notRepaired: 'the drift began before Redis started' },
     ]);
     expect(await compared.repairs()).toEqual([]);
   });
@@ -199,7 +199,12 @@ describe('the sweep after a restart', () => {
     const isReconciled = (shard: number, dataId: string): boolean => reconciler.hasCompared(shard, dataId);
     const { reports } = await reconciler.run('test');
     expect(reports.flatMap(({ drifts }) => drifts)).toMatchObject([
-      { accountId: charged.accountId, driftMicros: 300, storedHolds: 0, unproven: expect.stringContaining('cluster') },
+      {
+        accountId: charged.accountId,
+        driftMicros: 300,
+        storedHolds: 0,
+        notRepaired: expect.stringContaining('cluster'),
+      },
     ]);
     const sweeper = new Sweeper({ redis, keys, leaseSeconds: 1, intervalMs: 20, isReconciled, log: QUIET });
     sweeper.start();

@@ -1,6 +1,7 @@
 import { expect } from 'vitest';
 import { selectRepairs } from '../../../src/ledger/reconcile/reconcile-sql.ts';
 import type { Drift, ShardReport } from '../../../src/ledger/reconcile/report.ts';
+import { readRedisRun } from '../../../src/ledger/redis-run.ts';
 import { Hydrator } from '../../../src/ledger/wallets/hydrate.ts';
 import { admit, request, type Scene, settle } from '../../admission/calls.ts';
 import { addKeyTo } from '../../support/accounts.ts';
@@ -25,6 +26,15 @@ export class ComparedLedger {
   async close(): Promise<void> {
     this.hydrator.close();
     await this.ledger.close();
+  }
+
+  /** Empties both stores. What Redis has from now on is known, as after a clean comparison, until it restarts or is replaced. */
+  async clear(): Promise<void> {
+    await this.ledger.clear();
+    const { dataId } = await readRedisRun(this.ledger.store.redis);
+    await this.ledger.sql`
+      INSERT INTO shard_histories (shard, data_id, doubt, verified)
+      SELECT shard, ${dataId}, 1, 1 FROM generate_series(0, ${this.ledger.store.keys.shards - 1}::int) AS shard`;
   }
 
   async run(): Promise<readonly ShardReport[]> {
@@ -66,8 +76,9 @@ export class ComparedLedger {
     return this.ledger.store.command('hincrby', this.ledger.store.walletName(accountId), 'balance', change);
   }
 
-  /** The balance in Redis, and the settled balance in Postgres. */
+  /** The balance in Redis, loaded if it was dropped, and the settled balance in Postgres. */
   async balances({ accountId }: Scene): Promise<[redis: number, postgres: number]> {
+    await this.hydrator.loadWallet(accountId);
     return [await this.ledger.store.balance(accountId), await this.ledger.balance(accountId)];
   }
 }

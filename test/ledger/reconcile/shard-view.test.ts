@@ -11,7 +11,7 @@ beforeAll(async () => {
   compared = await ComparedLedger.open();
 });
 afterAll(() => compared.close());
-beforeEach(() => compared.ledger.clear());
+beforeEach(() => compared.clear());
 
 /** A buyer, a view of its shard that keeps only a few events, and a function that reads the buyer in that view. */
 async function open(waiting = 1_000) {

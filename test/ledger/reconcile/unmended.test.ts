@@ -15,7 +15,7 @@ beforeAll(async () => {
   compared = await ComparedLedger.open();
 });
 afterAll(() => compared.close());
-beforeEach(() => compared.ledger.clear());
+beforeEach(() => compared.clear());
 
 /** The command on that page that takes a drift out of a wallet, filled in for this account. */
 function takeOutCommand(shard: number, accountId: string, driftMicros: number): [string, string[]] {
@@ -46,7 +46,7 @@ it('a wallet that is wrong after two crashes of Redis stays wrong, is reported, 
 
   for (let i = 0; i < 2; i++) {
     expect(await compared.drifts()).toMatchObject([
-      { driftMicros: 700, unproven: 'the drift began before Redis started' },
+      { driftMicros: 700, notRepaired: 'the drift began before Redis started' },
     ]);
   }
   expect(await compared.balances(scene)).toEqual([10_000, 9_300]);

@@ -1,0 +1,62 @@
+import { isInDoubt, type ShardHistory } from '../history/judge.ts';
+import { mayRepair } from '../history/may-repair.ts';
+import { type AccountState, type Comparison, knowsItsDebits } from './identity.ts';
+
+/** Maximum length of a reason; the rest is cut off. A damaged wallet may have any number of damaged fields. */
+const MAX_REASON = 300;
+
+/** What is taken out of the wallet, and why; or why nothing is. */
+export type Decision =
+  | { readonly part: Comparison; readonly reason: string }
+  | { readonly part: null; readonly notRepaired: string };
+
+/**
+ * Decides about a drift (docs/decisions: 'The wallet follows Postgres'). It is Redis's if Redis may have changed since the last clean
+ * comparison; then Postgres is right. Any other drift is a fault of Postgres, of this program or of somebody who wrote to Redis: it is only
+ * reported. Holds of stored calls are removed in any case, or the sweep would refund these calls.
+ */
+export function decide(
+  comparison: Comparison,
+  { wallet, settled }: Pick<AccountState, 'wallet' | 'settled'>,
+  history: ShardHistory,
+  hasRejectedEvent: boolean,
+): Decision {
+  const obstacle = obstacleOf(comparison);
+  if (obstacle !== null) return { part: null, notRepaired: obstacle };
+  const isAhead = wallet.creditSeq > settled.creditSeq || !knowsItsDebits(wallet, settled);
+  if (mayRepair(history, { hasRejectedEvent, isAheadOfPostgres: isAhead })) {
+    return { part: comparison, reason: reasonOf(comparison) };
+  }
+  const holds = holdsOnly(comparison);
+  if (holds !== null) return { part: holds, reason: reasonOf(holds) };
+  return { part: null, notRepaired: whyNot(history, isAhead) };
+}
+
+/** The damage or the unreadable data that keep the account from being judged, as text for the report; null: none. */
+function obstacleOf({ damagedFields, isIncomplete }: Comparison): string | null {
+  if (damagedFields.length > 0) return `damaged in Redis: ${damagedFields.join(', ')}`.slice(0, MAX_REASON);
+  return isIncomplete ? 'its shard has holds or events that this version cannot read' : null;
+}
+
+function whyNot(history: ShardHistory, isAhead: boolean): string {
+  if (isAhead) return 'the wallet has a credit or a debit that Postgres does not know';
+  if (isInDoubt(history)) return 'rejected_events has an event of this account';
+  return 'Redis has not changed since the account was last found right: a fault, or somebody, changed its wallet or its books';
+}
+
+function reasonOf({ driftMicros, freeDrifts, storedHolds }: Comparison): string {
+  const parts = [
+    storedHolds.length > 0 ? `${storedHolds.length} holds belonged to calls that Postgres has stored` : '',
+    driftMicros !== 0 ? 'the balance was not that of Postgres' : '',
+    freeDrifts.length > 0 ? 'free calls used were not those of Postgres' : '',
+  ];
+  return `Redis came back with other data than Postgres: ${parts.filter((part) => part !== '').join('; ')}`;
+}
+
+/** Only the holds of stored calls, and what these calls cost less than was held for them; null: there are none. */
+function holdsOnly(comparison: Comparison): Comparison | null {
+  const { storedHolds, walletMicros } = comparison;
+  if (storedHolds.length === 0) return null;
+  const tooMuchHeld = storedHolds.reduce((sum, hold) => sum + hold.amountMicros - hold.stored.amountMicros, 0);
+  return { ...comparison, driftMicros: -tooMuchHeld, expectedMicros: walletMicros + tooMuchHeld, freeDrifts: [] };
+}
