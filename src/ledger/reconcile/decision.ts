@@ -8,7 +8,12 @@ const MAX_REASON = 300;
 /** What is taken out of the wallet, and why; or why nothing is. */
 export type Decision =
   | { readonly part: Comparison; readonly reason: string }
-  | { readonly part: null; readonly notRepaired: string };
+  | {
+      readonly part: null;
+      readonly notRepaired: string;
+      /** What keeps the account from being judged: once it is gone, the drift may be repaired. So the shard stays in doubt. */
+      readonly isObstacle: boolean;
+    };
 
 /**
  * Decides about a drift (docs/decisions: 'The wallet follows Postgres'). It is Redis's if Redis may have changed since the last clean
@@ -22,14 +27,14 @@ export function decide(
   hasRejectedEvent: boolean,
 ): Decision {
   const obstacle = obstacleOf(comparison);
-  if (obstacle !== null) return { part: null, notRepaired: obstacle };
+  if (comparison.damagedFields.length > 0) return { part: null, notRepaired: obstacle as string, isObstacle: true };
   const isAhead = wallet.creditSeq > settled.creditSeq || !knowsItsDebits(wallet, settled);
-  if (mayRepair(history, { hasRejectedEvent, isAheadOfPostgres: isAhead })) {
+  if (obstacle === null && mayRepair(history, { hasRejectedEvent, isAheadOfPostgres: isAhead })) {
     return { part: comparison, reason: reasonOf(comparison) };
   }
   const holds = holdsOnly(comparison);
   if (holds !== null) return { part: holds, reason: reasonOf(holds) };
-  return { part: null, notRepaired: whyNot(history, isAhead) };
+  return { part: null, notRepaired: obstacle ?? whyNot(history, isAhead), isObstacle: obstacle !== null };
 }
 
 /** The damage or the unreadable data that keep the account from being judged, as text for the report; null: none. */

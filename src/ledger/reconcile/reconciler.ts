@@ -66,6 +66,10 @@ type Shard = {
   /** The doubt with which its comparison began. */
   readonly began: number;
   readonly isInDoubt: boolean;
+  /** Whether idle wallets are dropped: when this process compares these data for the first time, and they are in doubt. */
+  readonly drops: boolean;
+  /** Set when an account cannot be judged until somebody removes an obstacle: the shard stays in doubt. */
+  hasObstacle: boolean;
   readonly rejected: ReadonlySet<string>;
   readonly sums: ReportSums;
 };
@@ -198,7 +202,7 @@ export class Reconciler {
         if (drift !== null) drifts.push(drift);
       }
       if (scene.undecided === undecidedBefore) {
-        if (its.isInDoubt) await storeVerified(this.#stores.sql.unsafe, shard, its.began);
+        if (its.isInDoubt && !its.hasObstacle) await storeVerified(this.#stores.sql.unsafe, shard, its.began);
         this.#compared.shards.add(shard);
       }
       return newReport({ shard, checkedAtMs: scene.nowMs }, its.sums, drifts);
@@ -217,7 +221,17 @@ export class Reconciler {
     const inDoubt = isInDoubt(history);
     // Without doubt nothing is repaired that they could bar.
     const rejected = inDoubt ? await selectRejectedIds(this.#stores.sql, shard) : new Set<string>();
-    return { shard, view, scene, began: history.doubt, isInDoubt: inDoubt, rejected, sums: new ReportSums() };
+    return {
+      shard,
+      view,
+      scene,
+      began: history.doubt,
+      isInDoubt: inDoubt,
+      drops: inDoubt && !this.#compared.shards.has(shard),
+      hasObstacle: false,
+      rejected,
+      sums: new ReportSums(),
+    };
   }
 
   /** Compares all wallets of the shard; in doubt, drops those that have nothing under way. @returns the accounts that do not agree */
@@ -231,9 +245,9 @@ export class Reconciler {
     for (let from = 0; from < accounts.length; from += page) {
       this.#checkStopping();
       const beganAt = performance.now();
-      const ticket = its.isInDoubt ? randomUUID() : '';
+      const ticket = its.drops ? randomUUID() : '';
       const reading = await view.read(accounts.slice(from, from + page), async (read) => read, ticket);
-      const dropped = its.isInDoubt ? await dropIdle(this.#stores, { ...its, reading, ticket }) : new Set<string>();
+      const dropped = its.drops ? await dropIdle(this.#stores, { ...its, reading, ticket }) : new Set<string>();
       this.#dropped += dropped.size;
       for (const state of reading.states) {
         const { accountId, wallet } = state;
@@ -266,7 +280,10 @@ export class Reconciler {
     const { shard, view, scene, rejected } = its;
     const { accountId } = comparison;
     const since = scene.before.get(shard)?.driftingSince[accountId] ?? scene.nowMs;
-    if (decision.part === null) return newDrift(comparison, since, decision.notRepaired);
+    if (decision.part === null) {
+      its.hasObstacle ||= decision.isObstacle;
+      return newDrift(comparison, since, decision.notRepaired);
+    }
     if (scene.repairsLeft <= 0) {
       scene.undecided++;
       return newDrift(comparison, since, 'not tried yet: this run has tried its maximum number of repairs');
@@ -276,6 +293,7 @@ export class Reconciler {
     const request = { view, shard, accountId, madeBy: scene.by, begun, hasRejectedEvent: rejected.has(accountId) };
     const left = await this.#repairer.repair(request);
     if (left === null) return null;
+    its.hasObstacle ||= left.isObstacle;
     if (!left.isDecided) scene.undecided++;
     return newDrift(left.comparison, since, left.notRepaired);
   }

@@ -11,6 +11,7 @@ import type { Permit, Reading, ReconcileStores, ShardView } from './shard-view.t
  * another process repaired the account in between.
  */
 const MAX_LOOKS = 3;
+const REFUSED = 'Redis refused the repairs of this account: see their records';
 
 /** Whose debits are restored. */
 type Restoration = {
@@ -31,6 +32,7 @@ type RepairRequest = Restoration & {
 type Left = {
   readonly comparison: Comparison;
   readonly notRepaired: string;
+  readonly isObstacle: boolean;
   /** False: Redis refused the repairs, and the next run tries again. */
   readonly isDecided: boolean;
 } | null;
@@ -79,7 +81,7 @@ export class Repairer {
 
   /**
    * Takes debits again that Redis lost; or gives back one that a Redis took after it came back older, although Postgres had stored
-   * that it was refused. Debits are numbered and summed, so this is always proven. The script makes the change only if no debit
+   * that it was refused. Debits are numbered and summed, so this is always right. The script makes the change only if no debit
    * was decided since the wallet was read, because the next debit makes the same change by itself.
    */
   async restoreDebits({ view, shard, accountId, madeBy, begun }: Restoration): Promise<void> {
@@ -134,7 +136,7 @@ export class Repairer {
     const comparison = compare(state);
     if (agrees(comparison)) return null;
     const decision = decide(comparison, state, history, request.hasRejectedEvent);
-    if (decision.part === null) return { comparison, notRepaired: decision.notRepaired, isDecided: true };
+    if (decision.part === null) return { comparison, ...decision, isDecided: true };
     await this.#carryOut(request, { comparison: decision.part, permit, reason: decision.reason }, ticket);
     // The next reading shows whether the account agrees now.
     return 'again';
@@ -145,11 +147,7 @@ export class Repairer {
     if (state === undefined) return null;
     const comparison = compare(state);
     if (agrees(comparison)) return null;
-    return {
-      comparison,
-      notRepaired: 'Redis refused the repairs of this account: see their records',
-      isDecided: false,
-    };
+    return { comparison, notRepaired: REFUSED, isObstacle: false, isDecided: false };
   }
 
   async #carryOut({ shard, madeBy }: RepairRequest, plan: Plan, ticket: string): Promise<void> {

@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => compared.close());
 beforeEach(async () => {
   const { ledger, hydrator } = compared;
-  await ledger.clear();
+  await compared.clear();
   const { sql, store } = ledger;
   credits = new CreditWallets({ sql, redis: store.redis, keys: store.keys, hydrator, log: QUIET });
 });
@@ -20,6 +20,7 @@ beforeEach(async () => {
 it('a credit that Redis lost is applied to the wallet again, with a record, however long ago it was first applied', async () => {
   const { ledger } = compared;
   const scene = await compared.newScene(10_000);
+  await compared.keepBusy(scene);
   await credits.applyMissing();
   await keepState(ledger);
   for (const amountMicros of [5_000, 700]) {

@@ -21,7 +21,7 @@ beforeAll(async () => {
 afterAll(() => compared.close());
 beforeEach(async () => {
   lines = [];
-  await ledger.clear();
+  await compared.clear();
 });
 
 const walletOf = ({ accountId }: Scene): string => ledger.store.walletName(accountId);
@@ -129,10 +129,14 @@ describe('a damaged wallet', () => {
     await set(scene, 'ticket', 't');
     await set(scene, 'free:b', '1.5');
     const hold = (await ledger.store.open(scene.accountId))[call.usageId] as string;
-    const args = ['t', String((await ledger.store.now()) + 60_000), '7', '-3', '1', call.usageId, hold];
+    const args = ['t', String((await ledger.store.now()) + 60_000), '', '', '7', '-3', '1', call.usageId, hold];
     const changes = ['free:a', '2', 'free:b', '1'];
-    const names = [walletOf(scene), openOf(scene)];
-    expect(await ledger.store.redis.script(repairWalletScript, 2, [...names, ...args, ...changes])).toBe(0);
+    const names = [
+      walletOf(scene),
+      openOf(scene),
+      ledger.store.keys.mark[ledger.store.keys.shardOf(scene.accountId)] as string,
+    ];
+    expect(await ledger.store.redis.script(repairWalletScript, 3, [...names, ...args, ...changes])).toBe(0);
     expect(await ledger.store.balance(scene.accountId)).toBe(9_000);
     expect(await ledger.store.hash(walletOf(scene))).not.toHaveProperty('repair');
     expect(await ledger.store.open(scene.accountId)).toHaveProperty(call.usageId);

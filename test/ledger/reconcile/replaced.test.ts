@@ -59,6 +59,8 @@ describe('a Redis that was a replica for a while', () => {
     const shard = keys.shardOf(scene.accountId);
     expect(reconciler.hasCompared(shard, before.dataId)).toBe(true);
 
+    // The first comparison of a Redis that has restarted has dropped the wallet.
+    await compared.hydrator.loadWallet(scene.accountId);
     const open = request(scene, 70);
     await admit(ledger.store, open);
     await replica.caughtUp();
@@ -77,14 +79,8 @@ describe('a Redis that was a replica for a while', () => {
     await ledger.store.command('hset', keys.lease[shard] as string, INSTANCE, 1);
     const isReconciled = (of: number, dataId: string): boolean => reconciler.hasCompared(of, dataId);
     const { reports } = await reconciler.run('test');
-    expect(reports.flatMap(({ drifts }) => drifts)).toMatchObject([
-      {
-        accountId: scene.accountId,
-        driftMicros: 500,
-        storedHolds: 0,
-        notRepaired: expect.stringContaining('a replica'),
-      },
-    ]);
+    expect(reports.flatMap(({ drifts }) => drifts)).toEqual([]);
+    expect(await compared.balances(scene)).toEqual([9_130, 9_130]);
     expect(await ledger.store.open(scene.accountId)).toEqual({});
     const sweeper = new Sweeper({ redis, keys, leaseSeconds: 1, intervalMs: 20, isReconciled, log: QUIET });
     sweeper.start();

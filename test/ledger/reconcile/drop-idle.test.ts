@@ -1,0 +1,103 @@
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { Reconciler } from '../../../src/ledger/reconcile/reconciler.ts';
+import { dropWalletsScript } from '../../../src/ledger/scripts.ts';
+import type { RedisStore } from '../../../src/platform/redis.ts';
+import { admit, request, type Scene, settle } from '../../admission/calls.ts';
+import { comeBackOlder, keepState } from './older-redis.ts';
+import { ComparedLedger } from './scene.ts';
+
+let compared: ComparedLedger;
+beforeAll(async () => {
+  compared = await ComparedLedger.open();
+});
+afterAll(() => compared.close());
+beforeEach(() => compared.clear());
+
+const isLoaded = async ({ accountId }: Scene): Promise<boolean> =>
+  (await compared.ledger.store.command('exists', compared.ledger.store.walletName(accountId))) === 1;
+
+/** Redis comes back with what it has now: other data, as far as anybody can tell. */
+async function doubt(): Promise<void> {
+  await keepState(compared.ledger);
+  await comeBackOlder(compared.ledger);
+}
+
+/** @param before  what happens between the reading of the wallets and the script that drops them */
+function reconciler(before: () => Promise<unknown> = async () => {}): Reconciler {
+  const { sql, store } = compared.ledger;
+  const script: RedisStore['script'] = async (which, keys, args) => {
+    if (which === dropWalletsScript) await before();
+    return store.redis.script(which, keys, args);
+  };
+  const redis = Object.create(store.redis, {
+    script: { value: script },
+    command: { value: store.redis.command.bind(store.redis) },
+  });
+  return new Reconciler({ sql, redis, keys: store.keys });
+}
+
+it('in doubt, wallets with nothing under way leave Redis at once, and others stay', async () => {
+  const { ledger } = compared;
+  const scenes = await Promise.all(Array.from({ length: 5 }, () => compared.newScene(10_000)));
+  const [idle, held, streamed, debited, damaged] = scenes as [Scene, Scene, Scene, Scene, Scene];
+  await compared.call(idle, 100);
+  await compared.storeAll();
+  await compared.keepBusy(held);
+  await compared.call(streamed, 100);
+  await ledger.sql`
+    INSERT INTO debits (account_id, seq, amount, total_before, reference, reason, state)
+    VALUES (${debited.accountId}, 1, 5, 0, 'a', 'a', 'begun')`;
+  await ledger.store.command('hset', ledger.store.walletName(damaged.accountId), 'balance', '1.5');
+  await doubt();
+  const first = reconciler();
+  await first.run('test');
+  expect(first.dropped).toBe(1);
+  expect(await Promise.all(scenes.map(isLoaded))).toEqual([false, true, true, true, true]);
+  expect(await compared.balances(idle)).toEqual([9_900, 9_900]);
+  // What is loaded now is known.
+  await first.run('test');
+  expect(await isLoaded(idle)).toBe(true);
+});
+
+it.each([
+  ['a call was admitted', async (scene: Scene) => admit(compared.ledger.store, request(scene, 10))],
+  ['a free call was made', async (scene: Scene) => compared.call(scene, 10, false, 5)],
+  ['a credit came', async (scene: Scene) => compared.changeBalance(scene, 10)],
+  ['another comparison has read it', async () => compared.run()],
+])('a wallet stays when %s since it was read', async (_, change) => {
+  const scene = await compared.newScene(10_000);
+  await doubt();
+  let isChanged = false;
+  const own = reconciler(async () => {
+    if (!isChanged) await change(scene);
+    isChanged = true;
+  });
+  await own.run('test');
+  expect(own.dropped).toBe(0);
+});
+
+it('a wallet whose call was refunded since it was read has lost nothing by being dropped', async () => {
+  const scene = await compared.newScene(10_000);
+  await doubt();
+  const own = reconciler(async () => {
+    const call = request(scene, 10);
+    await admit(compared.ledger.store, call);
+    await settle(compared.ledger.store, call, true);
+  });
+  await own.run('test');
+  expect(own.dropped).toBe(1);
+  await compared.storeAll();
+  expect(await compared.balances(scene)).toEqual([10_000, 10_000]);
+  expect(await compared.drifts()).toEqual([]);
+});
+
+it('a wallet of an account with a rejected event stays: what it lacks is no fault of Redis', async () => {
+  const { ledger } = compared;
+  const scene = await compared.newScene(10_000);
+  await ledger.appendRaw(scene.accountId, 'no id', scene.accountId, 'nonsense');
+  await compared.storeAll();
+  await doubt();
+  const own = reconciler();
+  await own.run('test');
+  expect(own.dropped).toBe(0);
+});
