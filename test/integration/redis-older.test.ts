@@ -66,21 +66,22 @@ describe.skipIf(oneRedis('kills it and brings back its snapshot'))(
 
       await until(async () => (await market.request('/readyz')).status === 200, REPAIR_MS);
 
-      await until(async () => (await page()).repairs.length === 3, REPAIR_MS);
+      await until(async () => (await page()).repairs.length === 2, REPAIR_MS);
       const found = await page('POST');
       expect(found.totals).toMatchObject(noDrift);
       expect(found.books_sum).toBe(0);
-      expect(found.repairs).toHaveLength(3);
+      // The third account had nothing under way: its wallet was dropped, and is loaded as Postgres has it.
+      expect(found.repairs).toHaveLength(2);
       for (const repair of found.repairs) {
         expect(repair).toMatchObject({
           made_by: 'writer',
           state: 'done',
-          reason: expect.stringContaining('came back with an older state'),
+          reason: expect.stringContaining('came back with other data'),
         });
       }
       const change = (of: Scene): unknown =>
         found.repairs.find((repair) => repair.account_id === of.buyer.account_id)?.change;
-      expect([change(scene), change(slow), change(failing)]).toEqual([-0.3, 0, PRICE]);
+      expect([change(scene), change(slow), change(failing)]).toEqual([undefined, 0, PRICE]);
       expect(await market.books()).toMatchObject({ drifting: [], total: '0', negative: 0 });
 
       expect(await market.records(scene.buyer)).toEqual(before);
@@ -133,7 +134,8 @@ describe.skipIf(oneRedis('kills it and brings back its snapshot'))(
 );
 
 describe('the page of the reconciliation', () => {
-  it('shows a drift that cannot be proven, and leaves the wallet alone', async () => {
+  it('shows a drift although Redis cannot have changed, and leaves the wallet alone', async () => {
+    await page('POST');
     const buyer = await market.buyer(2);
     const { redis, keys } = market.stores;
     const wallet = keys.wallet(keys.shardOf(buyer.account_id), buyer.account_id);

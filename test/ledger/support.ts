@@ -2,6 +2,7 @@ import { expect } from 'vitest';
 import { keepLayout, layoutOf } from '../../src/ledger/layout.ts';
 import { PLATFORM_ACCOUNT_ID } from '../../src/ledger/posting.ts';
 import { Reconciler } from '../../src/ledger/reconcile/reconciler.ts';
+import { readRedisRun } from '../../src/ledger/redis-run.ts';
 import { chargedMicros, encodeSettlement, feeMicros, type UsageEvent } from '../../src/ledger/usage-event.ts';
 import { UsageWriter, type UsageWriterOptions } from '../../src/ledger/writing/writer.ts';
 import { dayOfId, uuidv7 } from '../../src/platform/ids.ts';
@@ -51,6 +52,14 @@ export class Ledger {
       TRUNCATE accounts, api_keys, credits, calls, journal, entries, balances, free_usage, service_hours,
                key_hours, service_latencies, service_amounts,
                rejected_events, reconciliations, repairs, shard_histories, closed_days CASCADE`;
+  }
+
+  /** Makes what Redis has known, as after a clean comparison: until it restarts or is replaced, a drift is not taken for its fault. */
+  async knowRedis(): Promise<void> {
+    const { dataId } = await readRedisRun(this.store.redis);
+    await this.sql`
+      INSERT INTO shard_histories (shard, data_id, doubt, verified)
+      SELECT shard, ${dataId}, 1, 1 FROM generate_series(0, ${this.store.keys.shards - 1}::int) AS shard`;
   }
 
   /** Makes the partition of a day (YYYY-MM-DD), as the writer does a week ahead. */

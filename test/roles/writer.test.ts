@@ -135,6 +135,7 @@ it('metrics report of how many shards Postgres is older, until it is not', async
 });
 
 it('metrics report by how much wallets are wrong, and in how many accounts', async () => {
+  await ledger.knowRedis();
   for (const [balance, wrong] of [
     [1_000, 1_250],
     [1_000, 600],

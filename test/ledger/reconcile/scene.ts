@@ -1,7 +1,6 @@
 import { expect } from 'vitest';
 import { selectRepairs } from '../../../src/ledger/reconcile/reconcile-sql.ts';
 import type { Drift, ShardReport } from '../../../src/ledger/reconcile/report.ts';
-import { readRedisRun } from '../../../src/ledger/redis-run.ts';
 import { Hydrator } from '../../../src/ledger/wallets/hydrate.ts';
 import { admit, request, type Scene, settle } from '../../admission/calls.ts';
 import { addKeyTo } from '../../support/accounts.ts';
@@ -31,10 +30,7 @@ export class ComparedLedger {
   /** Empties both stores. What Redis has from now on is known, as after a clean comparison, until it restarts or is replaced. */
   async clear(): Promise<void> {
     await this.ledger.clear();
-    const { dataId } = await readRedisRun(this.ledger.store.redis);
-    await this.ledger.sql`
-      INSERT INTO shard_histories (shard, data_id, doubt, verified)
-      SELECT shard, ${dataId}, 1, 1 FROM generate_series(0, ${this.ledger.store.keys.shards - 1}::int) AS shard`;
+    await this.ledger.knowRedis();
   }
 
   async run(): Promise<readonly ShardReport[]> {
