@@ -20,6 +20,7 @@ beforeAll(async () => {
 afterAll(() => ledger.close());
 beforeEach(async () => {
   await ledger.clear();
+  await ledger.knowRedis();
   await ledger.sql`UPDATE installation SET redis_shards = ${ours.shards}, redis_layout = ${ours.layout}, moving_since = NULL`;
 });
 

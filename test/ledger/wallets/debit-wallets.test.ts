@@ -29,7 +29,7 @@ beforeAll(async () => {
 });
 afterAll(() => compared.close());
 beforeEach(async () => {
-  await compared.ledger.clear();
+  await compared.clear();
   wallets = walletsWith(compared.ledger.sql);
 });
 
@@ -149,6 +149,8 @@ it('a debit that Redis lost is taken again, with a record; one that was begun is
   const { ledger } = compared;
   const [lost, begun, spent] = await Promise.all([1, 2, 3].map(() => compared.newScene(10_000)));
   if (!lost || !begun || !spent) throw new Error('no scenes');
+  // In doubt, a wallet with something under way is repaired, and not dropped.
+  await compared.keepBusy(lost);
   await keepState(ledger);
   await make(lost, 4_000, 'lost');
   await make(spent, 4_000, 'earlier');
@@ -390,7 +392,7 @@ async function look({ accountId }: Scene) {
 it('whatever dies, stalls or comes back older between the steps of debits, calls and credits, no micro-dollar is lost or taken twice', async () => {
   await fc.assert(
     fc.asyncProperty(steps, async (taken) => {
-      await compared.ledger.clear();
+      await compared.clear();
       const story = new Story(await compared.newScene(10_000));
       await story.keep();
       for (const step of taken) {
@@ -404,6 +406,8 @@ it('whatever dies, stalls or comes back older between the steps of debits, calls
       await compared.hydrator.loadWallet(story.scene.accountId);
       expect(await compared.drifts()).toEqual([]);
       await creditAll();
+      // The comparison has dropped it if Redis was in doubt.
+      await compared.hydrator.loadWallet(story.scene.accountId);
       expect(await look(story.scene)).toMatchObject({ driftMicros: 0, lostDebitsMicros: 0, missing: 0 });
 
       const rows = await compared.ledger.sql<{ reference: string; amount: number; state: string }[]>`
