@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestPostgres, startTestRedis, type TestRedis, type TestStore } from '../support/stores.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
+import { timed } from '../support/timed.ts';
 import { until } from '../support/wait.ts';
 import { type Key, Marketplace } from './marketplace.ts';
 import { RawCaller, type RawResponse, requestText } from './raw-caller.ts';
@@ -64,13 +65,6 @@ async function callOnce(key: Key = scene.buyer): Promise<RawResponse> {
 function expectUnavailable(response: RawResponse): void {
   expect([response.status, response.json()]).toMatchObject([503, { error: 'unavailable' }]);
   expect(response.get('retry-after')).toMatch(/^[1-9]\d*$/);
-}
-
-/** Milliseconds that `work` took. */
-async function timed(work: () => Promise<unknown>): Promise<number> {
-  const began = performance.now();
-  await work();
-  return performance.now() - began;
 }
 
 /** Expects nearly all times within the bound, and none far beyond it. */

@@ -4,6 +4,7 @@ import { trimStreamScript } from '../../../src/ledger/scripts.ts';
 import type { Outcome, UsageEvent } from '../../../src/ledger/usage-event.ts';
 import { uuidv7 } from '../../../src/platform/ids.ts';
 import { QUIET } from '../../support/store.ts';
+import { timed } from '../../support/timed.ts';
 import { until } from '../../support/wait.ts';
 import { expectedBooks, holdOf, newEvent, tailOf } from '../support.ts';
 import { ledger, useLedger } from '../use-ledger.ts';
@@ -68,10 +69,13 @@ describe('the writer', () => {
     await until(() => writer.stats().ownedShards > 0);
     for (let i = 0; i < 3; i++) {
       const event = newEvent();
-      const startedAt = performance.now();
-      await ledger.append(event);
-      await until(async () => (await ledger.sql`SELECT 1 FROM calls WHERE usage_id = ${event.usageId}`).length > 0);
-      expect(performance.now() - startedAt).toBeLessThan(1_000);
+      const isStored = async (): Promise<boolean> =>
+        (await ledger.sql`SELECT 1 FROM calls WHERE usage_id = ${event.usageId}`).length > 0;
+      const tookMs = await timed(async () => {
+        await ledger.append(event);
+        await until(isStored);
+      });
+      expect(tookMs).toBeLessThan(1_000);
     }
   });
 

@@ -1,0 +1,23 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { expect, it } from 'vitest';
+import { timed } from '../support/timed.ts';
+
+const run = promisify(execFile);
+
+it('what a process computes counts, and so does what it waits for', async () => {
+  const computing = async (): Promise<void> => {
+    const before = process.cpuUsage();
+    while (process.cpuUsage(before).user < 200_000);
+  };
+  expect(await timed(computing)).toBeGreaterThan(100);
+  expect(await timed(() => run('sleep', ['0.2']))).toBeGreaterThan(190);
+});
+
+it('the time in which it gets no processor does not count', async () => {
+  const began = performance.now();
+  const tookMs = await timed(() =>
+    run('sh', ['-c', `kill -STOP ${process.pid}; sleep 0.5; kill -CONT ${process.pid}`]),
+  );
+  expect(performance.now() - began - tookMs).toBeGreaterThan(400);
+});
