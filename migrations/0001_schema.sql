@@ -27,7 +27,9 @@ CREATE TABLE accounts (
   -- Number of the last credit; Redis applies credits in this order, at most once each.
   credit_seq  bigint NOT NULL DEFAULT 0,
   created_at  timestamptz NOT NULL DEFAULT now(),
-  closed_at   timestamptz
+  closed_at   timestamptz,
+  -- What the operator tells a suspended account.
+  suspension_reason  text CHECK (length(suspension_reason) BETWEEN 1 AND 500)
 );
 -- Lists are newest first. The ids of accounts and listings are made of the time; those of keys are not.
 CREATE INDEX accounts_status ON accounts (status, id);
@@ -44,8 +46,11 @@ CREATE TABLE api_keys (
   previous_expires_at     timestamptz,
   rate_limit              int NOT NULL DEFAULT 60 CHECK (rate_limit BETWEEN 1 AND 1000000),
   status                  text NOT NULL DEFAULT 'active' CHECK (status IN ('active', 'revoked')),
-  created_at              timestamptz NOT NULL DEFAULT now()
+  created_at              timestamptz NOT NULL DEFAULT now(),
+  -- An admin of another account issued it. Its account is told.
+  by_operator             boolean NOT NULL DEFAULT false
 );
+CREATE INDEX api_keys_by_operator ON api_keys (account_id) WHERE by_operator;
 CREATE INDEX api_keys_account ON api_keys (account_id);
 CREATE INDEX api_keys_admin ON api_keys (key_id) WHERE role = 'admin';
 CREATE INDEX api_keys_newest ON api_keys (created_at, key_id);

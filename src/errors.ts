@@ -74,9 +74,13 @@ export function unauthorizedError(): ApiError {
   return new ApiError('unauthorized', undefined, { headers: { 'WWW-Authenticate': 'Bearer' } });
 }
 
-/** The key is valid, but its account is suspended until an admin resumes it. */
-export function suspendedError(): ApiError {
-  return new ApiError('forbidden', 'This account is suspended.');
+/**
+ * The key is valid, but its account is suspended until an admin resumes it.
+ *
+ * @param reason  what the operator tells the account, or null
+ */
+export function suspendedError(reason: string | null): ApiError {
+  return new ApiError('forbidden', `This account is suspended${reason === null ? '.' : `: ${reason}`}`);
 }
 
 /**

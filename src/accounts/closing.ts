@@ -124,7 +124,8 @@ async function lock(tx: Tx, accountId: string): Promise<Locked | null> {
 
 async function setClosed(tx: Tx, accountId: string): Promise<Locked> {
   const rows = await tx<Locked[]>`
-    UPDATE accounts SET status = 'closed', owner_id = ${CLOSED_LABEL}, closed_at = now() WHERE id = ${accountId}
+    UPDATE accounts SET status = 'closed', owner_id = ${CLOSED_LABEL}, closed_at = now(), suspension_reason = NULL
+    WHERE id = ${accountId}
     RETURNING owner_id AS "ownerId", status, closed_at AS "closedAt"`;
   await tx`SELECT pg_notify(${KEY_CHANGES}, ${ACCOUNT_PREFIX + accountId})`;
   return rows[0] as Locked;

@@ -1,7 +1,6 @@
 import { announceListingsOf } from '../catalog/sql.ts';
 import { type KeyStateStore, notPublishedError } from '../keys/keys.ts';
-import type { AccountStatus } from '../keys/keys-sql.ts';
-import { lockKeyStates, updateAccountStatus } from '../keys/keys-sql.ts';
+import { type AccountStatus, lockKeyStates, type Standing, updateAccountStatus } from '../keys/keys-sql.ts';
 import type { Sql } from '../platform/postgres.ts';
 import { type Act, type Actor, recordAct } from './audit.ts';
 
@@ -12,9 +11,7 @@ type SuspensionOptions = {
   readonly cache: { invalidateAccount(accountId: string): void };
 };
 
-type Status = Exclude<AccountStatus, 'closed'>;
-
-type Account = { readonly accountId: string; readonly ownerId: string; readonly status: AccountStatus };
+type Account = Standing & { readonly ownerId: string };
 
 /**
  * Suspends and resumes accounts, in the way that keys are revoked. Postgres commits the change and tells gateways to forget the
@@ -29,26 +26,35 @@ export class Suspension {
   }
 
   /**
-   * Sets the status, unless the account is closed, and records who asked for it. Calls under way go on. If writing to Redis failed, repeat the call: with the same status it only writes to
-   * Redis again.
+   * Sets the status and the reason of a suspension, unless the account is closed, and records who asked for it. Calls under way go
+   * on. If writing to Redis failed, repeat the call: what is set already is only written to Redis again.
    *
    * @returns the account as it is now (a closed one stays closed); null when there is no such account
    * @throws ApiError `unavailable` when the change is stored in Postgres but could not be written to Redis
    */
-  async set(accountId: string, status: Status, by: Actor): Promise<Account | null> {
+  async set(
+    accountId: string,
+    status: Exclude<AccountStatus, 'closed'>,
+    reason: string | null,
+    by: Actor,
+  ): Promise<Account | null> {
     const { sql, cache } = this.#options;
     const account = await sql.begin(async (tx) => {
-      const found = await updateAccountStatus(tx, accountId, status);
-      if (found === null || found.before === status || found.before === 'closed') return found;
-      await announceListingsOf(tx, accountId);
-      await recordAct(tx, suspensionAct(accountId, found.before, status, by));
+      const found = await updateAccountStatus(tx, accountId, status, reason);
+      if (found === null) return null;
+      const { before, after } = found;
+      if (before.status !== after.status) await announceListingsOf(tx, accountId);
+      if (before.status !== after.status || before.reason !== after.reason) {
+        await recordAct(tx, suspensionAct(accountId, before, after, by));
+      }
       return found;
     });
     if (account === null) return null;
-    if (account.before === 'closed') return { accountId, ownerId: account.ownerId, status: 'closed' };
+    const { ownerId, after } = account;
+    if (after.status === 'closed') return { ownerId, ...after };
     cache.invalidateAccount(accountId);
     await this.#publish(accountId);
-    return { accountId, ownerId: account.ownerId, status };
+    return { ownerId, ...after };
   }
 
   /** Writes the keys' states to Redis with the account locked. Otherwise the older of two changes could arrive there last. */
@@ -66,8 +72,13 @@ export class Suspension {
   }
 }
 
-function suspensionAct(accountId: string, before: Status, after: Status, by: Actor): Act {
-  const action = after === 'suspended' ? 'account.suspend' : 'account.resume';
+function suspensionAct(accountId: string, before: Standing, after: Standing, by: Actor): Act {
+  const action = after.status === 'suspended' ? 'account.suspend' : 'account.resume';
   const subject = { subjectType: 'account', subjectId: accountId } as const;
-  return { ...by, action, ...subject, before: { status: before }, after: { status: after } };
+  return { ...by, action, ...subject, before: actFields(before), after: actFields(after) };
 }
+
+const actFields = ({ status, reason }: Standing): Act['before'] => ({
+  status,
+  ...(reason === null ? {} : { reason }),
+});

@@ -1,6 +1,7 @@
 import { isAbsolute } from 'node:path';
 import { Ajv } from 'ajv';
 import { isCidr } from '../platform/addresses.ts';
+import { Operator } from '../platform/operator.ts';
 import { parseSecretsKeys } from './secrets-key.ts';
 import { SETTINGS } from './settings.ts';
 import { MAX_WORKERS, parseWorkers } from './workers.ts';
@@ -43,8 +44,7 @@ export type Config = {
   readonly redisShards: number;
   readonly instanceLeaseSeconds: number;
   readonly maxBacklogEvents: number;
-  /** Where buyers can add money, or null. */
-  readonly topUpUrl: string | null;
+  readonly operator: Operator;
   /** Whether the gateway serves the pages of web/. */
   readonly web: boolean;
   readonly drainSeconds: number;
@@ -107,8 +107,17 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
   }
   const secretsKeys = parseSecretsKeys(list('SECRETS_KEY'));
   faults.push(...secretsKeys.faults);
-  const topUpUrl = (values.TOP_UP_URL as string | undefined) ?? null;
-  if (topUpUrl !== null && !isWebUrl(topUpUrl)) faults.push('TOP_UP_URL must be an http or https URL');
+  const { OPERATOR_NAME: name, OPERATOR_CONTACT: contact, TERMS_URL, TOP_UP_URL } = values as OperatorValues;
+  for (const [setting, url] of Object.entries({ TOP_UP_URL, TERMS_URL })) {
+    if (url !== undefined && !isWebUrl(url)) faults.push(`${setting} must be an http or https URL`);
+  }
+  if (contact !== undefined && !isWebUrl(contact) && !isMailAddress(contact))
+    faults.push('OPERATOR_CONTACT must be an e-mail address, or an http or https URL');
+  const details = {
+    ...(name === undefined ? {} : { name }),
+    ...(contact === undefined ? {} : { contact }),
+    ...(TERMS_URL === undefined ? {} : { terms_url: TERMS_URL }),
+  };
   const usageRetentionDays = number('USAGE_RETENTION_DAYS');
   // Events of a day that was dropped are not stored. So it must be longer than Postgres could be away.
   if (usageRetentionDays > 0 && usageRetentionDays < MIN_RETENTION_DAYS)
@@ -151,7 +160,7 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
     redisShards: number('REDIS_SHARDS'),
     instanceLeaseSeconds: number('INSTANCE_LEASE_SECONDS'),
     maxBacklogEvents: number('MAX_BACKLOG_EVENTS'),
-    topUpUrl,
+    operator: new Operator(details, TOP_UP_URL ?? null),
     web: text('WEB') === 'on',
     drainSeconds: number('DRAIN_SECONDS'),
     usageRetentionDays,
@@ -162,7 +171,13 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
 
 const MIN_RETENTION_DAYS = 30;
 
-const isWebUrl = (text: string): boolean => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
+type OperatorValues = {
+  readonly [name in 'OPERATOR_NAME' | 'OPERATOR_CONTACT' | 'TERMS_URL' | 'TOP_UP_URL']?: string;
+};
+
+const isMailAddress = (text: string): boolean => /^[!-?A-~]+@[!-?A-~]+$/.test(text);
+const isWebUrl = (text: string): boolean =>
+  /^[!-~]+$/.test(text) && URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
 
 /** Whether browsers send exactly this text as `Origin`: scheme, host in lower case and a port that is not the default, no slash. */
 function isWebOrigin(text: string): boolean {

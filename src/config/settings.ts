@@ -1,3 +1,4 @@
+import { ONE_LINE } from '../platform/schemas.ts';
 import { DRAIN_SECONDS } from '../shared.mjs';
 
 /** The largest rate limit that MAX_RATE_LIMIT, and the database, may have. */
@@ -201,7 +202,24 @@ export const SETTINGS = {
     type: 'string',
     maxLength: 2_048,
     description:
-      'http or https URL of a page where buyers can add money; `insufficient_balance` and `GET /balance/me` name it in `top_up`',
+      'http or https URL of a page where buyers can add money; `insufficient_balance` and `GET /balance/me` name it in `top_up`, with the `account_id` in its query',
+  },
+  OPERATOR_NAME: {
+    type: 'string',
+    maxLength: 100,
+    pattern: ONE_LINE,
+    description:
+      'who runs this gateway: shown in `insufficient_balance`, on the pages, in `/`, `/llms.txt` and the OpenAPI document',
+  },
+  OPERATOR_CONTACT: {
+    type: 'string',
+    maxLength: 200,
+    description: 'e-mail address, or http or https URL, at which the operator can be reached; shown with the name',
+  },
+  TERMS_URL: {
+    type: 'string',
+    maxLength: 2_048,
+    description: 'http or https URL of the terms of this gateway; shown with the name',
   },
   USAGE_RETENTION_DAYS: {
     type: 'integer',

@@ -129,7 +129,7 @@ export class Gate {
       case 'revoked':
         return unauthorizedError();
       case 'suspended':
-        return suspendedError();
+        return suspendedError(typeof who === 'string' ? null : who.suspensionReason);
     }
   }
 

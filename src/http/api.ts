@@ -97,17 +97,18 @@ export class Api {
     let key: KeyRecord | null = null;
     let rate: RateState | null = null;
     const match = this.#router.match(head.method, head.path);
-    const bucket = match.kind === 'route' ? match.route.bucket : undefined;
+    const route = match.kind === 'route' ? match.route : undefined;
     try {
       const unmetered = match.kind === 'route' && match.route.unmetered === true && head.fault === null;
       if (unmetered) {
         rate = untouchedRate(this.#gate.limitOf(null));
       } else {
         key = await this.#gate.identify(head.authorization, stream);
-        const who = key ?? stream.address;
+        // Redis has no tokens for a suspended account, whose key may read all the same.
+        const who = key === null || (route?.forSuspended && isSuspended(key)) ? stream.address : key;
         // The caller has left: there is no address to count the request by, and nobody to answer.
         if (who === null) return;
-        const passage = await this.#take(who, bucket);
+        const passage = await this.#take(who, route?.bucket);
         rate = passage.rate;
         if (passage.refusal !== null) throw passage.refusal;
       }
@@ -133,7 +134,7 @@ export class Api {
       } else send(stream, head.method, response, lines);
     } catch (error) {
       const known = this.#asApiError(error, requestId);
-      const common = headerLines(rate ?? unknownRate(this.#gate.limitOf(key, bucket)), requestId);
+      const common = headerLines(rate ?? unknownRate(this.#gate.limitOf(key, route?.bucket)), requestId);
       const page = this.#pageOf(known, head, requestId);
       if (page !== null) return send(stream, head.method, page, common);
       const { lines, body } = renderError(known, common);
@@ -273,6 +274,8 @@ async function answeredInTime(handled: Promise<ApiResponse>): Promise<ApiRespons
   }
 }
 
+const isSuspended = ({ accountStatus }: KeyRecord): boolean => accountStatus !== 'active';
+
 function checkAccess(route: Route, key: KeyRecord | null, authorization: string | undefined): void {
   if (route.access === 'anyone') return;
   if (route.access === 'optional') {
@@ -284,7 +287,7 @@ function checkAccess(route: Route, key: KeyRecord | null, authorization: string 
       throw new ApiError('forbidden', `This takes an API key with the role ${roles}. Yours has the role ${key.role}.`);
     }
   }
-  if (key !== null && key.accountStatus !== 'active') throw suspendedError();
+  if (key !== null && isSuspended(key) && !route.forSuspended) throw suspendedError(key.suspensionReason);
 }
 
 function send(stream: CallerStream, method: string, response: ApiResponse, common: string): void {

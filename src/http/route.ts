@@ -81,6 +81,8 @@ export type Route = {
   readonly unmetered?: true;
   /** The token bucket that a request with a valid key draws on; absent: `own`. */
   readonly bucket?: Exclude<KeyBucket, 'own'>;
+  /** A suspended account may use it too. Such a request draws on the bucket of its address. */
+  readonly forSuspended?: true;
   /** The handler asks no store, so it must not wait for the places of those that do (`PagePlaces`). */
   readonly fromMemory?: true;
   /** The handler only asks other routes (`Api.ask`), which wait for their own places: with one of its own, it could wait for itself. */

@@ -25,6 +25,8 @@ export type KeyRecord = {
   readonly rateLimit: number;
   readonly status: 'active' | 'revoked';
   readonly accountStatus: 'active' | 'suspended' | 'closed';
+  /** What the operator tells a suspended account, or null. */
+  readonly suspensionReason: string | null;
   /**
    * What admission has computed for calls of this key (its `Buyer`); null before the first call. Stored in the record because
    * looking it up elsewhere took 0.3 µs a call. Nothing in keys/ reads it.

@@ -9,7 +9,7 @@ import {
   type Values,
   view,
 } from '../platform/fields.ts';
-import { EXAMPLE, type JsonSchema, TEXT, UUID } from '../platform/schemas.ts';
+import { EXAMPLE, type JsonSchema, orNull, TEXT, UUID } from '../platform/schemas.ts';
 import { ROLES, type Role } from './caller.ts';
 
 export const KEY_ID: JsonSchema = { type: 'string', pattern: '^acf_[0-9A-Za-z]{22}$' };
@@ -17,6 +17,10 @@ const SECRET = { type: 'string', pattern: '^sk_[0-9A-Za-z]{49}$', description: '
 const ROLE = { type: 'string', enum: [...ROLES] };
 const STATUS = { type: 'string', enum: ['active', 'revoked'] };
 const RATE_LIMIT = { type: 'integer', minimum: 1, description: 'Requests per minute' };
+const BY_OPERATOR = { type: 'boolean', description: 'Whether an operator issued it to the account' };
+// Closing an account revokes its keys, so nobody reads of a closed one.
+const ACCOUNT_STATUS = { type: 'string', enum: ['active', 'suspended'] };
+const REASON = { ...orNull(TEXT), description: 'What the operator tells a suspended account' };
 const PREVIOUS = 'CASE WHEN k.previous_expires_at > now() THEN k.previous_expires_at END';
 
 /** An API key, from `api_keys k JOIN accounts a`. Its owner is its account. */
@@ -31,6 +35,14 @@ export const KEY = {
   created_at: { column: 'k.created_at', audience: 'owner', ...time(), example: EXAMPLE.time },
   /** When the secret that the last rotation replaced ceases to be valid; null when it is not valid now, or there is none. */
   previous_secret_expires_at: { column: PREVIOUS, audience: 'owner', ...timeOrNull(), example: null },
+  by_operator: { column: 'k.by_operator', audience: 'owner', ...plain<boolean>(BY_OPERATOR), example: false },
+  account_status: { column: 'a.status', audience: 'owner', ...plain<string>(ACCOUNT_STATUS), example: 'active' },
+  suspension_reason: {
+    column: 'a.suspension_reason',
+    audience: 'owner',
+    ...plain<string | null>(REASON),
+    example: null,
+  },
   last_used_at: { audience: 'owner', ...timeOrNull(), example: EXAMPLE.time },
   total_spent: { audience: 'owner', ...money('What calls with this key have cost'), example: 0.002 },
 } as const satisfies Fields;
@@ -43,9 +55,17 @@ export const NEW_KEY = view(KEY, 'owner', [
   'status',
   'created_at',
   'previous_secret_expires_at',
+  'by_operator',
+  'account_status',
+  'suspension_reason',
   'last_used_at',
   'total_spent',
 ]);
 export type CreatedKey = Pick<Values<typeof KEY>, (typeof NEW_KEY.names)[number]>;
-export const LISTED_KEY = view(KEY, 'owner', ['secret', 'last_used_at', 'total_spent']);
+const NOT_LISTED = ['secret', 'account_status', 'suspension_reason', 'last_used_at', 'total_spent'] as const;
+export const LISTED_KEY = view(KEY, 'owner', NOT_LISTED);
 export const OWN_KEY = view(KEY, 'owner', ['secret']);
+const OPERATOR = { key_id: KEY.key_id, role: KEY.role, created_at: KEY.created_at };
+export type OperatorKey = Row<typeof OPERATOR>;
+/** A key that an operator issued, as all keys of its account are told of it. */
+export const OPERATOR_KEY = view(OPERATOR, 'owner');

@@ -1,7 +1,7 @@
 import type { Sql, Tx } from '../platform/postgres.ts';
 import type { KeyRecord, Role } from './caller.ts';
 import { digestOfHash } from './credentials.ts';
-import { KEY_SELECT, type KeyRow } from './key-fields.ts';
+import { KEY_SELECT, type KeyRow, type OperatorKey } from './key-fields.ts';
 
 // The SQL of keys and accounts. Tested by test/keys/key-feed.test.ts and test/routes/keys.test.ts.
 
@@ -18,6 +18,7 @@ type NewKey = {
   readonly role: Role;
   readonly secretHash: string;
   readonly rateLimit: number;
+  readonly byOperator: boolean;
 };
 
 type RecordRow = Omit<KeyRecord, 'secretDigest' | 'previousSecretDigest' | 'previousExpiresAtMs' | 'buyer'> & {
@@ -36,7 +37,7 @@ export async function selectKeyRecords(
     SELECT k.key_id AS "keyId", k.account_id AS "accountId", a.owner_id AS "ownerId", k.role,
            k.secret_hash AS "secretHash", k.previous_secret_hash AS "previousSecretHash",
            k.previous_expires_at AS "previousExpiresAt", k.rate_limit AS "rateLimit", ${keyStatus(sql)} AS "status",
-           a.status AS "accountStatus"
+           a.status AS "accountStatus", a.suspension_reason AS "suspensionReason"
     FROM api_keys k JOIN accounts a ON a.id = k.account_id
     WHERE k.key_id = ANY(${keyIds}::text[])`;
   // Copied field by field: a spread row keeps the Postgres client's dictionary of columns, and reading that cost 1.6 µs a call.
@@ -51,6 +52,7 @@ export async function selectKeyRecords(
     rateLimit: Math.min(row.rateLimit, maxRateLimit),
     status: shared(row.status),
     accountStatus: shared(row.accountStatus),
+    suspensionReason: row.suspensionReason,
     buyer: null,
     lastPlace: 0,
     emptyUntilMs: 0,
@@ -98,14 +100,21 @@ export async function selectKeysOfAccount(
     ORDER BY k.created_at DESC, k.key_id DESC LIMIT ${limit}`;
 }
 
+/** The active keys that an operator issued to the account, newest first; `limit` of them at most. */
+export function selectOperatorKeys(sql: Sql, accountId: string, limit: number): Promise<OperatorKey[]> {
+  return sql<OperatorKey[]>`
+    SELECT key_id, role, created_at FROM api_keys WHERE account_id = ${accountId} AND by_operator AND status = 'active'
+    ORDER BY created_at DESC, key_id DESC LIMIT ${limit}`;
+}
+
 export async function insertAccount(tx: Tx, accountId: string, ownerId: string): Promise<void> {
   await tx`INSERT INTO accounts (id, owner_id) VALUES (${accountId}, ${ownerId})`;
 }
 
 export async function insertKey(tx: Tx, key: NewKey): Promise<void> {
   await tx`
-    INSERT INTO api_keys (key_id, account_id, role, secret_hash, rate_limit)
-    VALUES (${key.keyId}, ${key.accountId}, ${key.role}, ${key.secretHash}, ${key.rateLimit})`;
+    INSERT INTO api_keys (key_id, account_id, role, secret_hash, rate_limit, by_operator)
+    VALUES (${key.keyId}, ${key.accountId}, ${key.role}, ${key.secretHash}, ${key.rateLimit}, ${key.byOperator})`;
 }
 
 /**
@@ -223,24 +232,33 @@ export async function lockKeyStates(tx: Tx, accountId: string): Promise<KeyState
     WHERE a.id = ${accountId} AND k.status = 'active'`;
 }
 
+/** Whether an account may act and, if it is suspended, what the operator tells it. */
+export type Standing = { readonly status: AccountStatus; readonly reason: string | null };
+
 /**
- * Sets the account's status, unless the account is closed: nothing opens it again. Until the transaction ends, the account is
+ * Sets the account's status and, of a suspended one, what it is told, unless the account is closed: nothing opens it again. Until the transaction ends, the account is
  * locked against new rows that refer to it. So a listing that is added at the same time is either visible to the next statement of
  * this transaction, or its insertion waits and finds the new status.
  *
- * @returns the account's label, and the status that it had; null when there is no such account
+ * @param reason  null: an account that is suspended already keeps the one that it has
+ * @returns the account's label, and how it stood before and stands after; null when there is no such account
  */
 export async function updateAccountStatus(
   tx: Tx,
   accountId: string,
-  status: AccountStatus,
-): Promise<{ readonly ownerId: string; readonly before: AccountStatus } | null> {
-  const rows = await tx<{ ownerId: string; before: AccountStatus }[]>`
-    SELECT owner_id AS "ownerId", status AS "before" FROM accounts WHERE id = ${accountId} FOR UPDATE`;
-  const found = rows[0];
-  if (found !== undefined && found.before !== status && found.before !== 'closed') {
-    await tx`UPDATE accounts SET status = ${status} WHERE id = ${accountId}`;
+  status: Exclude<AccountStatus, 'closed'>,
+  reason: string | null,
+): Promise<{ readonly ownerId: string; readonly before: Standing; readonly after: Standing } | null> {
+  const rows = await tx<{ ownerId: string; status: AccountStatus; reason: string | null }[]>`
+    SELECT owner_id AS "ownerId", status, suspension_reason AS "reason" FROM accounts WHERE id = ${accountId} FOR UPDATE`;
+  const [row] = rows;
+  if (row === undefined) return null;
+  const { ownerId, ...before } = row;
+  if (before.status === 'closed') return { ownerId, before, after: before };
+  const after = { status, reason: status === 'active' ? null : (reason ?? before.reason) };
+  if (before.status !== after.status || before.reason !== after.reason) {
+    await tx`UPDATE accounts SET status = ${status}, suspension_reason = ${after.reason} WHERE id = ${accountId}`;
     await tx`SELECT pg_notify(${KEY_CHANGES}, ${ACCOUNT_PREFIX + accountId})`;
   }
-  return found ?? null;
+  return { ownerId, before, after };
 }

@@ -4,7 +4,7 @@ import type { Sql, Tx } from '../platform/postgres.ts';
 import { countOpening, type Opener } from './account-openings.ts';
 import type { Role } from './caller.ts';
 import { hashSecret, newKeyId, newSecret } from './credentials.ts';
-import type { CreatedKey, KeyRow } from './key-fields.ts';
+import type { CreatedKey, KeyRow, OperatorKey } from './key-fields.ts';
 import {
   insertAccount,
   insertKey,
@@ -14,6 +14,7 @@ import {
   lockKeyState,
   selectKey,
   selectKeysOfAccount,
+  selectOperatorKeys,
   updateRateLimit,
   updateSecret,
   updateToRevoked,
@@ -110,8 +111,11 @@ export class Keys {
     });
   }
 
-  /** Adds a key with this role to an existing account; null when there is no such account. */
-  addKey(accountId: string, role: Role, also?: Alongside<CreatedKey>): Promise<CreatedKey | null> {
+  /** Adds a key to an existing account; null when there is no such account. */
+  addKey(
+    { accountId, role, byOperator }: { accountId: string; role: Role; byOperator: boolean },
+    also?: Alongside<CreatedKey>,
+  ): Promise<CreatedKey | null> {
     return this.#sql.begin(async (tx) => {
       const account = await lockAccount(tx, accountId);
       if (account === null) return null;
@@ -120,7 +124,7 @@ export class Keys {
         const message = `An account may have ${MAX_KEYS_PER_ACCOUNT} keys. Revoke one first; it counts until a day after it was made.`;
         throw new ApiError('conflict', message);
       }
-      const created = await giveKey(tx, accountId, account.ownerId, role);
+      const created = await giveKey(tx, accountId, account.ownerId, role, byOperator);
       await also?.(tx, created);
       return created;
     });
@@ -129,6 +133,11 @@ export class Keys {
   /** Keys of an account, newest first, including revoked ones. `after` is the last key id of the previous page, or null. */
   async list(accountId: string, after: string | null, limit: number): Promise<KeyRow[]> {
     return (await selectKeysOfAccount(this.#sql, accountId, after, limit)).map((key) => this.capped(key));
+  }
+
+  /** The active keys of the account that an operator issued, newest first. */
+  listOfOperator(accountId: string, limit: number): Promise<OperatorKey[]> {
+    return selectOperatorKeys(this.#sql, accountId, limit);
   }
 
   async find(keyId: string): Promise<KeyRow | null> {
@@ -226,10 +235,16 @@ export async function openAccount(tx: Tx, ownerId: string, role: Role): Promise<
   return giveKey(tx, accountId, ownerId, role);
 }
 
-async function giveKey(tx: Tx, accountId: string, ownerId: string, role: Role): Promise<CreatedKey> {
+async function giveKey(
+  tx: Tx,
+  accountId: string,
+  ownerId: string,
+  role: Role,
+  byOperator = false,
+): Promise<CreatedKey> {
   const keyId = newKeyId();
   const secret = newSecret();
   const rateLimit = DEFAULT_RATE_LIMIT;
-  await insertKey(tx, { keyId, accountId, role, secretHash: hashSecret(secret), rateLimit });
+  await insertKey(tx, { keyId, accountId, role, secretHash: hashSecret(secret), rateLimit, byOperator });
   return { key_id: keyId, secret, role, owner_id: ownerId, rate_limit: rateLimit, account_id: accountId };
 }

@@ -1,4 +1,5 @@
 import type { Described, JsonSchema, Method, Route } from '../http/route.ts';
+import type { OperatorDetails } from '../platform/operator.ts';
 import { Components } from './components.ts';
 import { edgeErrors, errorResponses } from './errors.ts';
 import { CALL_HEADERS, EVERY_RESPONSE, FOR_PAGES, headerObjects, responseHeaders } from './headers.ts';
@@ -33,7 +34,7 @@ Agents find the same as tools of the Model Context Protocol at \`POST /mcp\`.`;
  *
  * Tested by test/routes/openapi.test.ts, and compared with a running gateway by test/openapi/contract.test.ts.
  */
-export function openApiDocument(routes: readonly Route[]): Json {
+export function openApiDocument(routes: readonly Route[], operator: OperatorDetails | null): Json {
   const components = new Components();
   const paths: Record<string, Record<string, Json>> = {};
   const add = (path: string, method: Method, operation: Json): void => {
@@ -52,7 +53,7 @@ export function openApiDocument(routes: readonly Route[]): Json {
       version: '1',
       summary: 'An agent service marketplace',
       description: DESCRIPTION,
-      contact: { name: 'The operator of this gateway' },
+      ...infoOf(operator ?? {}),
       license: { name: 'Apache 2.0', identifier: 'Apache-2.0' },
     },
     // Relative to where the document came from, so that it is right behind any proxy and no Host header is believed.
@@ -68,6 +69,14 @@ export function openApiDocument(routes: readonly Route[]): Json {
       schemas,
       responses,
     },
+  };
+}
+
+function infoOf({ name = 'The operator of this gateway', contact, terms_url: terms }: OperatorDetails): Json {
+  const isUrl = contact !== undefined && /^https?:/.test(contact);
+  return {
+    contact: { name, ...(contact === undefined ? {} : isUrl ? { url: contact } : { email: contact }) },
+    ...(terms === undefined ? {} : { termsOfService: terms }),
   };
 }
 

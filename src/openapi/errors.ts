@@ -2,6 +2,7 @@ import { ERRORS, type ErrorCode } from '../errors.ts';
 import type { JsonSchema, ResponseDescription, Route } from '../http/route.ts';
 import type { Components } from './components.ts';
 import { isForPages, RETRY_AFTER, responseHeaders } from './headers.ts';
+import { OPERATOR, OPERATOR_EXAMPLE, TOP_UP, TOP_UP_EXAMPLE } from './operator.ts';
 import { record, usd } from './schemas.ts';
 
 type Json = Readonly<Record<string, unknown>>;
@@ -25,10 +26,11 @@ const FIELDS: { readonly [code in ErrorCode]?: { readonly schema: JsonSchema; re
       properties: {
         required: usd('What the call would take'),
         balance: usd('What the account can spend now'),
-        top_up: { type: 'string', description: 'Where money can be added, if the operator names such a page' },
+        top_up: TOP_UP,
+        operator: OPERATOR,
       },
     },
-    example: { required: 0.002, balance: 0.0005, top_up: 'https://example.com/top-up' },
+    example: { required: 0.002, balance: 0.0005, top_up: TOP_UP_EXAMPLE, operator: OPERATOR_EXAMPLE },
   },
   conflict: {
     schema: {
@@ -65,8 +67,7 @@ const HEADERS: { readonly [code in ErrorCode]?: Headers } = {
 const MESSAGES: { readonly [code in ErrorCode]?: string } = {
   invalid_request: 'price: must be >= 0.',
   rate_limited: 'Rate limit exceeded. Try again in 3 seconds.',
-  insufficient_balance:
-    'The balance does not cover the price of this call. Money can be added at https://example.com/top-up. GET /api/v1/balance/me shows the balance.',
+  insufficient_balance: `The balance does not cover the price of this call. Money can be added at ${TOP_UP_EXAMPLE}. GET /api/v1/balance/me shows the balance.`,
 };
 
 /**

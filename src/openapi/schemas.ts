@@ -1,7 +1,19 @@
 import type { ResponseDescription } from '../http/route.ts';
 import type { JsonSchema } from '../platform/schemas.ts';
 
-export { COUNT, CURRENCY, EXAMPLE, list, orNull, record, TEXT, TIME, UUID, usd } from '../platform/schemas.ts';
+export {
+  COUNT,
+  CURRENCY,
+  EXAMPLE,
+  list,
+  ONE_LINE,
+  orNull,
+  record,
+  TEXT,
+  TIME,
+  UUID,
+  usd,
+} from '../platform/schemas.ts';
 
 /** A response whose body is JSON. */
 export function json(

@@ -10,6 +10,8 @@ export const UUID: JsonSchema = { type: 'string', format: 'uuid' };
 export const TIME: JsonSchema = { type: 'string', format: 'date-time', description: 'RFC 3339, in UTC' };
 export const COUNT: JsonSchema = { type: 'integer', minimum: 0 };
 export const TEXT: JsonSchema = { type: 'string' };
+/** The pattern of a text without control characters: it ends up in terminals, logs and CSV files. */
+export const ONE_LINE = '^[^\\u0000-\\u001f\\u007f-\\u009f]*$';
 export const CURRENCY: JsonSchema = { type: 'string', const: 'USD' };
 
 /** An amount of money. It has no `multipleOf`: 0.000001 has no exact binary form, so validators would refuse good amounts. */

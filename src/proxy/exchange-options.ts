@@ -5,6 +5,7 @@ import { noLatencies } from '../ledger/rollups/latency-buckets.ts';
 import type { RefundReason } from '../ledger/usage-event.ts';
 import { LatencyHistogram } from '../observability/latency-histogram.ts';
 import type { Log } from '../observability/log.ts';
+import type { Operator } from '../platform/operator.ts';
 import type { UpstreamClient } from '../upstream/index.ts';
 import type { BufferedBytes } from './buffered-bytes.ts';
 import type { EventStreams } from './event-stream.ts';
@@ -22,8 +23,7 @@ export type ExchangeOptions = {
   readonly pseudonyms: Pseudonyms;
   readonly maxRequestBodyBytes: number;
   readonly bufferedBytes: BufferedBytes;
-  /** Where buyers can add money, or null. */
-  readonly topUpUrl: string | null;
+  readonly operator: Operator;
   readonly messages: Messages;
   readonly eventStreams: EventStreams;
   /** True while too many usage events wait in Redis, or Redis's memory is nearly full. Every new call is refused then. */

@@ -6,6 +6,7 @@ import { unknownRate } from '../gate/answer.ts';
 import type { HeadFault } from '../gate/caller-io.ts';
 import type { KeyRecord } from '../keys/caller.ts';
 import { microsToUsd, parseUsd } from '../platform/money.ts';
+import type { Operator } from '../platform/operator.ts';
 import type { ExchangeOptions } from './exchange-options.ts';
 
 /** The error that tells the caller what is wrong with its HTTP message. */
@@ -48,11 +49,11 @@ export function refusalOf(
   result: Rejected,
   key: KeyRecord,
   terms: CallTerms,
-  { gate, topUpUrl }: Pick<ExchangeOptions, 'gate' | 'topUpUrl'>,
+  { gate, operator }: Pick<ExchangeOptions, 'gate' | 'operator'>,
 ): { readonly error: ApiError; readonly rate: RateState } {
   switch (result.outcome) {
     case 'insufficient_balance':
-      return { error: insufficientBalance(terms.priceMicros, result.balanceMicros, topUpUrl), rate: result.rate };
+      return { error: insufficientBalance(terms.priceMicros, result.balanceMicros, key, operator), rate: result.rate };
     case 'damaged':
       return { error: damagedAccount(), rate: result.rate };
     case 'unavailable':
@@ -78,13 +79,16 @@ export function unreadableSecrets(): ApiError {
   return unavailableError(undefined, message, OPERATOR_SECONDS);
 }
 
-/**
- * Says what to do, because the reader is often a model that has only this answer.
- *
- * @param topUpUrl  TOP_UP_URL, or null
- */
-function insufficientBalance(priceMicros: number, balanceMicros: number, topUpUrl: string | null): ApiError {
-  const how = topUpUrl === null ? "Ask this gateway's operator to add money" : `Money can be added at ${topUpUrl}`;
+/** Says what to do, because the reader is often a model that has only this answer. */
+function insufficientBalance(
+  priceMicros: number,
+  balanceMicros: number,
+  { accountId }: KeyRecord,
+  operator: Operator,
+): ApiError {
+  const topUp = operator.topUpOf(accountId);
+  const how =
+    topUp === null ? `Ask ${operator.who} to add money to the account ${accountId}` : `Money can be added at ${topUp}`;
   return new ApiError(
     'insufficient_balance',
     `${ERRORS.insufficient_balance.message} ${how}. GET /api/v1/balance/me shows the balance.`,
@@ -92,7 +96,8 @@ function insufficientBalance(priceMicros: number, balanceMicros: number, topUpUr
       fields: {
         required: microsToUsd(priceMicros),
         balance: microsToUsd(balanceMicros),
-        ...(topUpUrl === null ? {} : { top_up: topUpUrl }),
+        ...(topUp === null ? {} : { top_up: topUp }),
+        ...(operator.details === null ? {} : { operator: operator.details }),
       },
     },
   );

@@ -117,7 +117,7 @@ export function gatewayRoutes(parts: RouteParts): Route[] {
     ...serviceStatsRoutes({ catalog, reader: stats }),
     ...serviceCallsRoutes({ sql, pseudonymOf: (buyer, provider) => pseudonyms.ofAccount(buyer, provider) }),
     ...usageRoutes({ sql }),
-    ...balanceRoutes({ wallets, topUpUrl: config.topUpUrl }),
+    ...balanceRoutes({ wallets, operator: config.operator }),
     ...earningsRoutes({ sql, feeBasisPoints: config.platformFeeBasisPoints }),
     ...accountsRoutes({
       suspension: new Suspension({ sql, state: keyStates, cache: keyCache }),
@@ -143,7 +143,7 @@ export function gatewayRoutes(parts: RouteParts): Route[] {
     ...debitsRoutes({ sql, money, carrier: new DebitWallets({ sql, redis, keys: redisKeys, hydrator, log }), log }),
     ...payoutsRoutes({ sql, money }),
     ...reconciliationRoutes({ sql, reconciler: new Reconcilers({ sql, redis, keys: redisKeys }) }),
-    ...llmsRoutes({ trustedProxyHops: config.trustedProxyHops }),
+    ...llmsRoutes({ trustedProxyHops: config.trustedProxyHops, operator: config.operator.details }),
     ...mcpServerRoutes({ trustedProxyHops: config.trustedProxyHops }),
     ...healthRoutes({ isReady, readyFile: config.readyFile }),
   ];

@@ -206,7 +206,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     pseudonyms: new Pseudonyms(await pseudonymSecret(stores)),
     maxRequestBodyBytes: config.maxRequestBodyBytes,
     bufferedBytes: new BufferedBytes(MAX_BUFFERED_BYTES),
-    topUpUrl: config.topUpUrl,
+    operator: config.operator,
     messages: new Messages(gate, new MessageBodies({ maxMessageBytes: config.maxRequestBodyBytes })),
     eventStreams: new EventStreams(),
     backlogFull: () => backlog.full,
@@ -249,11 +249,13 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     ...apiRoutes,
     ...pageRoutes(
       apiRoutes,
+      config.operator.details,
       site &&
         ((root) =>
           siteRoutes({
             files: site,
             root,
+            operator: config.operator.details,
             trustedProxyHops: config.trustedProxyHops,
             ask: (path, query, { address, requestId }) =>
               api.ask({ head: getHead(path, query), key: null, address, requestId }),
@@ -262,7 +264,13 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   ];
   const errorPage = site === null ? undefined : errorPages(site);
   const places = new PagePlaces(placesFor(sql.maxConnections));
-  const api: Api = new Api({ gate, places, routes: [...routes, ...openApiRoutes(routes)], log, errorPage });
+  const api: Api = new Api({
+    gate,
+    places,
+    routes: [...routes, ...openApiRoutes(routes, config.operator.details)],
+    log,
+    errorPage,
+  });
   const startCall = (head: RequestHead, caller: CallerStream): ArrivedCall | null => {
     if (shedder.sheds()) {
       shedCall(gate, counters, head, caller);

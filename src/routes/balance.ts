@@ -1,7 +1,9 @@
 import type { Route } from '../http/route.ts';
 import { keyOf } from '../keys/caller.ts';
-import { CURRENCY, json, record, TEXT, usd } from '../openapi/schemas.ts';
+import { TOP_UP, TOP_UP_EXAMPLE } from '../openapi/operator.ts';
+import { CURRENCY, EXAMPLE, json, record, TEXT, UUID, usd } from '../openapi/schemas.ts';
 import { microsToUsd } from '../platform/money.ts';
+import type { Operator } from '../platform/operator.ts';
 
 /** An account's money as it is now, in micro-USD. */
 export type Wallet = {
@@ -17,28 +19,28 @@ export type WalletReader = { read(accountId: string): Promise<Wallet> };
 const BALANCE = record(
   'Balance',
   {
+    account_id: UUID,
     owner_id: TEXT,
     balance: usd('What the account can spend now'),
     held: usd('What open calls hold; what they do not cost comes back'),
     currency: CURRENCY,
-    top_up: { type: 'string', description: 'Where money can be added, if the operator names such a page' },
+    top_up: TOP_UP,
   },
   { optional: ['top_up'] },
 );
-const EXAMPLE = {
+const BALANCE_EXAMPLE = {
+  account_id: EXAMPLE.accountId,
   owner_id: 'acme-bot',
   balance: 9.998,
   held: 0.002,
   currency: 'USD',
-  top_up: 'https://example.com/top-up',
+  top_up: TOP_UP_EXAMPLE,
 };
 
 /**
  * `GET /balance/me`: what the account of this key can spend now, and what its calls in flight hold, in USD.
- *
- * @param deps.topUpUrl  TOP_UP_URL, or null
  */
-export function balanceRoutes(deps: { readonly wallets: WalletReader; readonly topUpUrl: string | null }): Route[] {
+export function balanceRoutes(deps: { readonly wallets: WalletReader; readonly operator: Operator }): Route[] {
   return [
     {
       method: 'GET',
@@ -46,20 +48,23 @@ export function balanceRoutes(deps: { readonly wallets: WalletReader; readonly t
       summary: "The live balance of the caller's account",
       access: ['buyer'],
       bucket: 'reads',
+      forSuspended: true,
       responses: {
-        200: json('The balance', BALANCE, EXAMPLE),
+        200: json('The balance', BALANCE, BALANCE_EXAMPLE),
       },
       handle: async ({ caller }) => {
         const { accountId, ownerId } = keyOf(caller);
         const wallet = await deps.wallets.read(accountId);
+        const topUp = deps.operator.topUpOf(accountId);
         return {
           status: 200,
           body: {
+            account_id: accountId,
             owner_id: ownerId,
             balance: microsToUsd(wallet.balanceMicros),
             held: microsToUsd(wallet.heldMicros),
             currency: 'USD',
-            ...(deps.topUpUrl === null ? {} : { top_up: deps.topUpUrl }),
+            ...(topUp === null ? {} : { top_up: topUp }),
           },
         };
       },

@@ -51,6 +51,7 @@ export function earningsRoutes(deps: { readonly sql: Sql; readonly feeBasisPoint
       path: '/api/v1/earnings/me',
       summary: "Earnings of the caller's services, by service and by day (newest first)",
       access: ['provider'],
+      forSuspended: true,
       query: QUERY,
       responses: {
         200: json('The earnings', EARNINGS, {

@@ -6,10 +6,19 @@ import type { ApiRequest, ApiResponse, FromSchema, Route } from '../http/route.t
 import type { Opener } from '../keys/account-openings.ts';
 import { type KeyRecord, keyOf, ROLES, roleCovers } from '../keys/caller.ts';
 import { equalConstantTime, hashSecret, isKeyId } from '../keys/credentials.ts';
-import { type CreatedKey, KEY, KEY_ID, type KeyRow, LISTED_KEY, NEW_KEY, OWN_KEY } from '../keys/key-fields.ts';
+import {
+  type CreatedKey,
+  KEY,
+  KEY_ID,
+  type KeyRow,
+  LISTED_KEY,
+  NEW_KEY,
+  OPERATOR_KEY,
+  OWN_KEY,
+} from '../keys/key-fields.ts';
 import { type Alongside, DEFAULT_OVERLAP_SECONDS, type Keys, MAX_OVERLAP_SECONDS } from '../keys/keys.ts';
 import { CACHE_CONTROL } from '../openapi/headers.ts';
-import { EXAMPLE, json, list, orNull, record, TEXT } from '../openapi/schemas.ts';
+import { EXAMPLE, json, list, ONE_LINE, orNull, record, TEXT } from '../openapi/schemas.ts';
 import { AddressPolicy } from '../upstream/index.ts';
 import { ifAct, keyAct } from './admin/key-acts.ts';
 
@@ -29,6 +38,8 @@ type KeysRoutesDeps = {
 };
 
 const DEFAULT_LIMIT = 100;
+/** More of them tell their owner no more. */
+const MAX_OPERATOR_KEYS = 20;
 
 // No cache between gateway and caller may store the response: it contains the only copy of the secret.
 const NO_STORE = { 'Cache-Control': 'no-store' };
@@ -45,7 +56,7 @@ const CREATE_BODY = {
       type: 'string',
       minLength: 1,
       maxLength: 200,
-      pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]*$',
+      pattern: ONE_LINE,
       description: 'Your label for the account; not an identity',
     },
     role: { type: 'string', enum: [...ROLES] },
@@ -154,8 +165,19 @@ export function keysRoutes(deps: KeysRoutesDeps): Route[] {
       summary: 'The key that sends this request',
       access: ROLES,
       bucket: 'reads',
+      forSuspended: true,
       responses: {
-        200: json('The key', record('OwnKey', OWN_KEY.schemas), OWN_KEY.example),
+        200: json(
+          'The key',
+          record('OwnKey', {
+            ...OWN_KEY.schemas,
+            operator_keys: list(
+              record('OperatorKey', OPERATOR_KEY.schemas),
+              `Active keys of the account that an operator issued, newest first; at most ${MAX_OPERATOR_KEYS}`,
+            ),
+          }),
+          { ...OWN_KEY.example, operator_keys: [OPERATOR_KEY.example] },
+        ),
       },
       handle: (request) => describeCaller(deps, keyOf(request.caller)),
     },
@@ -249,7 +271,8 @@ async function addKey(deps: KeysRoutesDeps, by: KeyRecord, request: ApiRequest<C
   const record = ifAct(request, { account_id: accountId, role: body.role }, (tx, key: CreatedKey) =>
     recordAct(tx, keyAct(request, 'key.create', key, null, { role: key.role })),
   );
-  const created = await deps.keys.addKey(accountId, body.role, record);
+  const byOperator = accountId !== by.accountId;
+  const created = await deps.keys.addKey({ accountId, role: body.role, byOperator }, record);
   if (created === null) throw new ApiError('not_found', 'account_id: there is no such account.');
   return created;
 }
@@ -304,12 +327,14 @@ async function listKeys(keys: Keys, by: KeyRecord, query: ListQuery): Promise<Ap
 }
 
 async function describeCaller(deps: KeysRoutesDeps, by: KeyRecord): Promise<ApiResponse> {
-  const [key, activity] = await Promise.all([deps.keys.find(by.keyId), deps.readActivity(by.keyId)]);
+  const [key, activity, operatorKeys] = await Promise.all([
+    deps.keys.find(by.keyId),
+    deps.readActivity(by.keyId),
+    deps.keys.listOfOperator(by.accountId, MAX_OPERATOR_KEYS),
+  ]);
   if (key === null) throw unauthorizedError();
-  return {
-    status: 200,
-    body: OWN_KEY.json({ ...key, last_used_at: activity.lastUsedAt, total_spent: activity.totalSpentMicros }),
-  };
+  const own = OWN_KEY.json({ ...key, last_used_at: activity.lastUsedAt, total_spent: activity.totalSpentMicros });
+  return { status: 200, body: { ...own, operator_keys: operatorKeys.map(OPERATOR_KEY.json) } };
 }
 
 /**

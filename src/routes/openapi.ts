@@ -1,11 +1,12 @@
 import type { JsonSchema, Route } from '../http/route.ts';
 import { openApiDocument } from '../openapi/document.ts';
 import { TEXT } from '../openapi/schemas.ts';
+import type { OperatorDetails } from '../platform/operator.ts';
 
 const ANY: JsonSchema = { type: 'object', additionalProperties: true };
 
 /** `GET /openapi.json`: the document of these routes and of this one. Throws if they contradict each other. */
-export function openApiRoutes(routes: readonly Route[]): Route[] {
+export function openApiRoutes(routes: readonly Route[], operator: OperatorDetails | null): Route[] {
   let document = '';
   const own: Route = {
     method: 'GET',
@@ -36,6 +37,6 @@ export function openApiRoutes(routes: readonly Route[]): Route[] {
       headers: { 'Content-Type': 'application/json; charset=utf-8' },
     }),
   };
-  document = JSON.stringify(openApiDocument([...routes, own]));
+  document = JSON.stringify(openApiDocument([...routes, own], operator));
   return [own];
 }

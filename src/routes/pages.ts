@@ -2,9 +2,11 @@ import { ApiError } from '../errors.ts';
 import { prefers, takes } from '../http/accept.ts';
 import { ANY_QUERY, type JsonSchema, type ResponseDescription, type Route } from '../http/route.ts';
 import { CACHE_CONTROL, VARY } from '../openapi/headers.ts';
+import { OPERATOR } from '../openapi/operator.ts';
 import { json, record, TEXT, text } from '../openapi/schemas.ts';
 import { REFERENCE_POLICY, referencePage } from '../pages/reference.ts';
 import { WELCOME_POLICY, welcomePage } from '../pages/welcome.ts';
+import type { OperatorDetails } from '../platform/operator.ts';
 import { VERSION } from '../version.ts';
 
 /** What `/` and the pages point to, if the gateway has a route there. Nothing points to what is not there. */
@@ -28,7 +30,11 @@ const LINKS: JsonSchema = {
   required: ['discover', 'docs', 'openapi'],
   properties: Object.fromEntries(PLACES.map(({ key }) => [key, TEXT])),
 };
-const ROOT = record('Root', { name: { type: 'string', const: 'tollgate' }, version: TEXT, links: LINKS });
+const ROOT = record(
+  'Root',
+  { name: { type: 'string', const: 'tollgate' }, version: TEXT, links: LINKS, operator: OPERATOR },
+  { optional: ['operator'] },
+);
 
 const PAGE_HEADERS: NonNullable<ResponseDescription['headers']> = {
   'Content-Security-Policy': {
@@ -51,15 +57,20 @@ const pageHeaders = (policy: string): Record<string, string> => ({
 /**
  * `/`: what this is. `/docs`: the OpenAPI document, to be read by people.
  *
- * @param others  all other routes of the gateway
- * @param site    the pages of web/, with the catalog at `/`; null: `/` is a small page
+ * @param others    all other routes of the gateway
+ * @param operator  what the operator says of itself, or null
+ * @param site      the pages of web/, with the catalog at `/`; null: `/` is a small page
  */
-export function pageRoutes(others: readonly Route[], site: ((root: object) => Route[]) | null): Route[] {
+export function pageRoutes(
+  others: readonly Route[],
+  operator: OperatorDetails | null,
+  site: ((root: object) => Route[]) | null,
+): Route[] {
   const has = (path: string): boolean => ALWAYS.includes(path) || others.some((route) => route.path === path);
   const places = PLACES.filter(({ path }) => has(path));
   const shown = places.filter(({ key }) => FOR_PEOPLE.includes(key)).map(({ text, path }) => [text, path] as const);
   const links = Object.fromEntries(places.map(({ key, path }) => [key, path]));
-  const root = { name: 'tollgate', version: VERSION, links };
+  const root = { name: 'tollgate', version: VERSION, links, ...(operator === null ? {} : { operator }) };
   return [
     ...(site === null ? [welcomeRoute(root, shown)] : site(root)),
     ...referenceRoutes(shown.filter(([, path]) => path !== '/docs')),
@@ -67,7 +78,7 @@ export function pageRoutes(others: readonly Route[], site: ((root: object) => Ro
 }
 
 function welcomeRoute(root: Root, shown: readonly (readonly [text: string, path: string])[]): Route {
-  const welcome = welcomePage(shown);
+  const welcome = welcomePage(shown, root.operator ?? null);
   return {
     method: 'GET',
     path: '/',
@@ -83,7 +94,12 @@ function welcomeRoute(root: Root, shown: readonly (readonly [text: string, path:
   };
 }
 
-type Root = { readonly name: string; readonly version: string; readonly links: Readonly<Record<string, string>> };
+type Root = {
+  readonly name: string;
+  readonly version: string;
+  readonly links: Readonly<Record<string, string>>;
+  readonly operator?: OperatorDetails;
+};
 
 function rootResponse(root: Root): ResponseDescription {
   const optional = Object.entries(PAGE_HEADERS).map(([name, header]) => [

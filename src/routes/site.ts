@@ -7,6 +7,7 @@ import { ANY_QUERY, type ApiRequest, type ApiResponse, type Route } from '../htt
 import { RenderedPages } from '../pages/rendered-pages.ts';
 import type { PageRequest } from '../pages/site-contract.ts';
 import type { SiteFiles } from '../pages/site-files.ts';
+import type { OperatorDetails } from '../platform/operator.ts';
 import { within } from '../platform/timing.ts';
 
 /**
@@ -31,14 +32,22 @@ type SiteOptions = {
   readonly ask: (path: string, query: string, request: ApiRequest) => Promise<ApiResponse>;
   /** `/` as JSON. */
   readonly root: object;
+  readonly operator: OperatorDetails | null;
 };
 
 /** The catalog, the pages of services, and the console: what people see. Tested by test/web/. */
 export function siteRoutes(options: SiteOptions): Route[] {
   const { files } = options;
   const pages = new RenderedPages(files);
+  // The footer of every page.
+  const operator = options.operator === null ? {} : { operator: JSON.stringify(options.operator) };
   const page = (request: ApiRequest, made: Omit<PageRequest, 'origin'>, status = 200): Promise<ApiResponse> =>
-    sendPage(pages, request, { ...made, origin: baseUrlOf(request, options.trustedProxyHops) }, status);
+    sendPage(
+      pages,
+      request,
+      { ...made, data: { ...made.data, ...operator }, origin: baseUrlOf(request, options.trustedProxyHops) },
+      status,
+    );
 
   const catalog = async (request: ApiRequest<undefined, Query>): Promise<ApiResponse> => {
     if (prefers(request.header('accept'), 'application/json', 'text/html')) {

@@ -98,6 +98,7 @@ export function statementRoutes(deps: { readonly sql: Sql; readonly wallets: Wal
       path: '/api/v1/statement/me',
       summary: "Every movement of the account's money, newest first, with a running balance; JSON or CSV",
       access: ROLES,
+      forSuspended: true,
       query: LIST.query,
       responses: { 200: LIST.response },
       handle: async (request: ApiRequest<undefined, Query>) => {

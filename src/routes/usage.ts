@@ -114,6 +114,7 @@ export function usageRoutes(deps: { readonly sql: Sql }): Route[] {
         'Calls of this key: sums over all that match, and their records, newest first; `Accept: text/csv` exports',
       access: ROLES,
       bucket: 'reads',
+      forSuspended: true,
       query: LIST.query,
       responses: { 200: LIST.response },
       handle: (request: ApiRequest<undefined, Query>) => {

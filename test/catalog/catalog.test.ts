@@ -199,7 +199,7 @@ describe('the catalog', () => {
     const deaf = await startedCatalog(withoutMessages(sql), { rereadMs: 20 });
     const suspension = new Suspension({ sql, state: { put: async () => {} }, cache: { invalidateAccount: () => {} } });
     for (const round of [1, 2]) {
-      expect(await suspension.set(seller, 'suspended', OPERATOR)).toMatchObject({ status: 'suspended' });
+      expect(await suspension.set(seller, 'suspended', null, OPERATOR)).toMatchObject({ status: 'suspended' });
       await until(() => [hearing, deaf].every((catalog) => [active, paused].every(({ id }) => !catalog.get(id))));
       // A change of the listing by an admin meanwhile does not bring it back.
       const patched = await updateListing(sql, active.id, { priceMicros: round }, 'any');
@@ -209,14 +209,14 @@ describe('the catalog', () => {
       for (const catalog of [hearing, deaf, late]) {
         expect(Array.from(catalog.listings(), ({ id }) => id)).toEqual([other.id]);
       }
-      await suspension.set(seller, 'active', OPERATOR);
+      await suspension.set(seller, 'active', null, OPERATOR);
       await until(() => [hearing, deaf].every((catalog) => catalog.get(active.id)?.priceMicros === round));
       for (const catalog of [hearing, deaf]) {
         await until(() => catalog.get(paused.id)?.status === 'paused');
         expect(catalog.get(removed.id)).toBeUndefined();
       }
     }
-    expect(await suspension.set(uuidv7(), 'suspended', OPERATOR)).toBeNull();
+    expect(await suspension.set(uuidv7(), 'suspended', null, OPERATOR)).toBeNull();
   });
 
   describe('of an account that is suspended or resumed', () => {
@@ -238,7 +238,7 @@ describe('the catalog', () => {
 
     it.each(['suspended', 'active'] as const)('a change that waited for it sees the new status: %s', async (status) => {
       const listing = await sold();
-      if (status === 'active') await suspension.set(seller, 'suspended', OPERATOR);
+      if (status === 'active') await suspension.set(seller, 'suspended', null, OPERATOR);
       const catalog = await startedCatalog(sql);
       let changing: Promise<Listing | null> = Promise.resolve(null);
       await sql.begin(async (tx) => {
@@ -263,7 +263,7 @@ describe('the catalog', () => {
         await other`SELECT FROM services WHERE id = ${listed.id} FOR UPDATE`;
         await sql.begin(async (tx) => {
           added = await sold(within(tx));
-          suspending = suspension.set(seller, 'suspended', OPERATOR);
+          suspending = suspension.set(seller, 'suspended', null, OPERATOR);
           await until(isSomebodyWaiting);
         });
         await until(() => catalog.get(added.id));
@@ -286,10 +286,9 @@ describe('the catalog', () => {
       await sold();
       await addKeyTo(sql, seller, 'provider');
       for (const status of ['suspended', 'active'] as const) {
-        await suspension.set(seller, status, OPERATOR);
+        await suspension.set(seller, status, null, OPERATOR);
         const [{ sums: before }, times] = [await selectBucketSums(sql), published];
-        expect(await suspension.set(seller, status, OPERATOR)).toMatchObject({
-          accountId: seller,
+        expect(await suspension.set(seller, status, null, OPERATOR)).toMatchObject({
           ownerId: 'owner',
           status,
         });

@@ -37,11 +37,35 @@ describe('the configuration', () => {
 
   it('takes only a web address as the place where money can be added', () => {
     const TOP_UP_URL = 'https://pay.example.com/top-up?from=tollgate';
-    expect(loadConfig({ ...stores, TOP_UP_URL }).topUpUrl).toBe(TOP_UP_URL);
-    expect(loadConfig(stores).topUpUrl).toBeNull();
+    expect(loadConfig({ ...stores, TOP_UP_URL }).operator.topUpOf('a')).toBe(`${TOP_UP_URL}&account_id=a`);
+    expect(loadConfig(stores).operator.topUpOf('a')).toBeNull();
     for (const wrong of ['javascript:alert(1)', '/top-up', 'pay.example.com', 'https://'] as const) {
       expect(faultsOf({ ...stores, TOP_UP_URL: wrong })).toEqual(['TOP_UP_URL must be an http or https URL']);
     }
+  });
+
+  it('takes from the operator a name, a contact that is an address or a page, and a page of terms', () => {
+    const of = (settings: object) => loadConfig({ ...stores, ...settings }).operator;
+    expect([of({}).details, of({}).who]).toEqual([null, "this gateway's operator"]);
+    const named = of({
+      OPERATOR_NAME: 'Acme GmbH',
+      OPERATOR_CONTACT: 'help@acme.example',
+      TERMS_URL: 'https://acme.example/t',
+    });
+    expect(named.details).toEqual({
+      name: 'Acme GmbH',
+      contact: 'help@acme.example',
+      terms_url: 'https://acme.example/t',
+    });
+    expect(named.who).toBe('Acme GmbH (help@acme.example)');
+    const page = 'https://acme.example/';
+    expect(of({ OPERATOR_CONTACT: page }).who).toBe(`this gateway's operator (${page})`);
+    const contact = 'OPERATOR_CONTACT must be an e-mail address, or an http or https URL';
+    for (const wrong of ['call us', 'javascript:alert(1)', 'a@b@c', '@', 'ä@b'])
+      expect(faultsOf({ ...stores, OPERATOR_CONTACT: wrong })).toEqual([contact]);
+    for (const wrong of ['/terms', 'javascript:alert(1)'])
+      expect(faultsOf({ ...stores, TERMS_URL: wrong })).toEqual(['TERMS_URL must be an http or https URL']);
+    expect(faultsOf({ ...stores, OPERATOR_NAME: 'a\nb' })).toHaveLength(1);
   });
 
   it('splits the list of ranges in which services may live', () => {

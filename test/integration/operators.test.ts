@@ -337,7 +337,7 @@ describe('closing an account', () => {
       ],
     };
     const erased = {
-      accounts: ['owner_id'],
+      accounts: ['owner_id', 'suspension_reason'],
       // By closeListingsOf in src/catalog/sql.ts. A new column that may tell who its provider is belongs there.
       services: [
         'description',

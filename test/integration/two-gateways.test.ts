@@ -31,6 +31,67 @@ async function listed(options: Parameters<Marketplace['service']>[0]): Promise<s
 }
 
 describe('a change made on one gateway applies on another', () => {
+  it('a suspended account is told why, and reads its own money at the cost of its address, but nothing else', async () => {
+    const path = await listed({ endpoint: service.url, price: 0.01 });
+    const key = await market.buyer(1);
+    const seller = await market.anotherProvider();
+    const patch = (of: Key, body: object): Promise<unknown> =>
+      market.json(`/api/v1/admin/accounts/${of.account_id}`, { key: market.admin, method: 'PATCH', body });
+    const says = async (target: string, by: Key): Promise<string> => {
+      const response = await callThere(target, by);
+      expect(response.status).toBe(403);
+      return ((await response.json()) as { message: string }).message;
+    };
+    await callThere(path, key);
+    await patch(key, { status: 'suspended', reason: 'Your last invoice is unpaid.' });
+    await patch(seller, { status: 'suspended' });
+    const reason = 'This account is suspended: Your last invoice is unpaid.';
+    await until(async () => (await says(path, key)) === reason, A_SECOND_MS);
+    expect(await says('/api/v1/keys', key)).toBe(reason);
+    expect(await says('/api/v1/services?mine=true', seller)).toBe('This account is suspended.');
+    for (const page of ['keys/me', 'balance/me', 'usage/me', 'statement/me']) {
+      const response = await callThere(`/api/v1/${page}`, key);
+      expect([page, response.status]).toEqual([page, 200]);
+      expect(response.headers.get('x-ratelimit-limit')).toBe('100000');
+    }
+    expect((await callThere('/api/v1/earnings/me', seller)).status).toBe(200);
+    expect((await callThere('/api/v1/balance/me', seller)).status).toBe(403);
+    const me = { account_status: 'suspended', suspension_reason: 'Your last invoice is unpaid.' };
+    expect(await (await callThere('/api/v1/keys/me', key)).json()).toMatchObject(me);
+    expect(await market.json('/api/v1/balance/me', { key })).toMatchObject({ account_id: key.account_id });
+    // The same again without a reason, as after a 503, leaves it.
+    await patch(key, { status: 'suspended' });
+    expect(await market.json('/api/v1/keys/me', { key })).toMatchObject(me);
+    await patch(key, { status: 'active' });
+    const active = { account_status: 'active', suspension_reason: null };
+    expect(await market.json('/api/v1/keys/me', { key })).toMatchObject(active);
+    const acts = await market.json<{ acts: { action: string; after: unknown }[] }>(
+      `/api/v1/admin/audit?subject=${key.account_id}`,
+      { key: market.admin },
+    );
+    expect(acts.acts.map(({ action, after }) => [action, after]).slice(0, 2)).toEqual([
+      ['account.resume', { status: 'active' }],
+      ['account.suspend', { status: 'suspended', reason: 'Your last invoice is unpaid.' }],
+    ]);
+  });
+
+  it('an account is told of a key that an operator issued to it, and when, until it is revoked', async () => {
+    const key = await market.buyer(0);
+    const own = await market.anotherKey(key);
+    type Told = { by_operator: boolean; operator_keys: unknown[] };
+    const me = (by: Key): Promise<Told> => market.json('/api/v1/keys/me', { key: by });
+    expect(await me(own)).toMatchObject({ by_operator: false, operator_keys: [] });
+    const body = { owner_id: 'buyer', role: 'buyer', account_id: key.account_id };
+    const issued = await market.json<Key>('/api/v1/keys', { key: market.admin, method: 'POST', body });
+    const told = [{ key_id: issued.key_id, role: 'buyer', created_at: expect.stringMatching(/^20.*Z$/) }];
+    expect(await me(key)).toMatchObject({ by_operator: false, operator_keys: told });
+    expect(await me(issued)).toMatchObject({ by_operator: true });
+    const { keys } = await market.json<{ keys: { key_id: string; by_operator: boolean }[] }>('/api/v1/keys', { key });
+    expect(keys.filter(({ by_operator }) => by_operator).map(({ key_id }) => key_id)).toEqual([issued.key_id]);
+    await market.json(`/api/v1/keys/${issued.key_id}`, { key, method: 'DELETE' });
+    expect(await me(key)).toMatchObject({ operator_keys: [] });
+  });
+
   it('a revoked key gets 401 on the very next call', async () => {
     const path = await listed({ endpoint: service.url });
     const key = await market.buyer(1);
@@ -53,7 +114,7 @@ describe('a change made on one gateway applies on another', () => {
       });
     const ask = async (): Promise<number[]> => {
       const calls = keys.flatMap((its) => [callThere(path, its), market.request(path, { key: its })]);
-      const pages = [callThere('/api/v1/balance/me', key), market.request('/api/v1/balance/me', { key })];
+      const pages = [callThere('/api/v1/keys', key), market.request('/api/v1/keys', { key })];
       return (await Promise.all([...calls, ...pages])).map(({ status }) => status);
     };
     expect(await ask()).toEqual(Array(6).fill(200));
@@ -61,7 +122,7 @@ describe('a change made on one gateway applies on another', () => {
       const suspended = await setStatus('suspended');
       expect([suspended.status, await suspended.json()]).toEqual([
         200,
-        { account_id: key.account_id, owner_id: 'buyer', status: 'suspended' },
+        { account_id: key.account_id, owner_id: 'buyer', status: 'suspended', suspension_reason: null },
       ]);
       expect(await ask()).toEqual(Array(6).fill(403));
       expect((await callThere(path, stranger)).status).toBe(200);

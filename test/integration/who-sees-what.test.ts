@@ -159,8 +159,11 @@ beforeAll(async () => {
     file: ['x'],
     account_id: [buyer.account_id, provider.account_id],
   };
-  const account = { fields: { owner_id: KEY.owner_id }, unmarked: ['status', 'closed_at'] };
-  const key = { fields: KEY, unmarked: ['role', 'rate_limit', 'status'] };
+  const account = {
+    fields: { owner_id: KEY.owner_id, suspension_reason: KEY.suspension_reason },
+    unmarked: ['status', 'closed_at'],
+  };
+  const key = { fields: KEY, unmarked: ['role', 'rate_limit', 'status', 'by_operator'] };
   const of = (table: string, owner: 'buyer' | 'provider', column: string, value: string) => ({
     table,
     owner,

@@ -20,6 +20,7 @@ const record: KeyRecord = {
   rateLimit: 60,
   status: 'active',
   accountStatus: 'active',
+  suspensionReason: null,
   buyer: null,
   lastPlace: 0,
   emptyUntilMs: 0,

@@ -30,6 +30,7 @@ function record(fields: Partial<KeyRecord>): KeyRecord {
     rateLimit: 60,
     status: 'active',
     accountStatus: 'active',
+    suspensionReason: null,
     buyer: null,
     lastPlace: 0,
     emptyUntilMs: 0,

@@ -19,6 +19,7 @@ class Source {
       previousExpiresAtMs: 0,
       status: 'active',
       accountStatus: 'active',
+      suspensionReason: null,
       buyer: null,
       lastPlace: 0,
       emptyUntilMs: 0,

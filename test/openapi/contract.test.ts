@@ -9,6 +9,12 @@ import { compileClient, generateClient, runClient } from './generated-client.ts'
 import { redoclyFindings, spectralFindings } from './lint.ts';
 
 const TOP_UP = 'https://pay.example.com/top-up';
+const OPERATOR = { name: 'Tolls & $& <Sons>', contact: 'help@example.com', terms_url: 'https://example.com/terms?a&b' };
+const OPERATOR_SETTINGS = {
+  OPERATOR_NAME: OPERATOR.name,
+  OPERATOR_CONTACT: OPERATOR.contact,
+  TERMS_URL: OPERATOR.terms_url,
+};
 /** The largest body that any operation takes. */
 const MAX_BODY = 2_097_152;
 const MAX_CALL_BODY = 1_000;
@@ -32,7 +38,12 @@ beforeAll(async () => {
   // Compiled before the first document is sent: compiling takes longer than reading a document may.
   importWorker();
   const SECRETS_KEY = Buffer.alloc(32, 'a key').toString('base64');
-  const settings = { MAX_REQUEST_BODY_BYTES: String(MAX_CALL_BODY), TOP_UP_URL: TOP_UP, SECRETS_KEY };
+  const settings = {
+    MAX_REQUEST_BODY_BYTES: String(MAX_CALL_BODY),
+    TOP_UP_URL: TOP_UP,
+    SECRETS_KEY,
+    ...OPERATOR_SETTINGS,
+  };
   market = await Marketplace.start({ ...settings, PRICE_NOTICE_SECONDS: '60' }, { asksNewEndpoints: true });
   // A service that answers with the status that its path names, in text that is no JSON; to `/hang` it never answers.
   service = await startService((request, response) => {
@@ -74,6 +85,15 @@ async function outOfControl(): Promise<Sent> {
   const { redis, keys } = market.stores;
   await emptyBucket(redis, keys.control(keys.shardOf(limited.account_id), limited.account_id));
   return { key: limited };
+}
+
+/** A request of a key of which only Redis knows that its account is suspended. */
+async function suspendedInRedis(): Promise<Sent> {
+  const key = await market.buyer(0);
+  await market.balance(key);
+  const { redis, keys } = market.stores;
+  await redis.command('hset', [keys.key(keys.shardOf(key.account_id), key.key_id), 'status', 'suspended']);
+  return { key };
 }
 
 let turn = 0;
@@ -148,6 +168,12 @@ const SPECIAL: Readonly<Record<string, () => Promise<Sent>>> = {
       SELECT gen_random_uuid(), ${key.account_id}, 'x', '', ${service.url}, 0, 0, 60, 'x' FROM generate_series(1, 200)`;
     return { key, body: fields };
   },
+  // Once the gateway knows it too, the account may read its own money.
+  ...Object.fromEntries(
+    ['getKeysMe', 'getUsageMe', 'getStatementMe'].map((operation) => [`${operation} forbidden`, suspendedInRedis]),
+  ),
+  'getBalanceMe forbidden': async () => ({ key: market.provider }),
+  'getEarningsMe forbidden': async () => ({ key: buyer }),
   'postKeysByKeyIdRotate rate_limited': outOfControl,
   'deleteKeysByKeyId rate_limited': outOfControl,
   'postKeysByKeyIdRotate conflict': async () => {
@@ -249,10 +275,12 @@ describe('each error of each operation is as the OpenAPI document says', () => {
   });
 
   it('and says how to pay when the balance does not cover a call', async () => {
+    const top_up = `${TOP_UP}?account_id=${buyer.account_id}`;
     const dear = await market.service({ endpoint: service.url, price: 5 });
     const answer = await (await market.request(`${dear}/x`, { key: buyer })).json();
-    expect(answer).toMatchObject({ error: 'insufficient_balance', required: 5, top_up: TOP_UP });
-    expect(answer).toHaveProperty('message', expect.stringContaining(TOP_UP));
+    expect(answer).toMatchObject({ error: 'insufficient_balance', required: 5, top_up, operator: OPERATOR });
+    expect(answer).toHaveProperty('message', expect.stringContaining(top_up));
+    expect(await market.balance(buyer)).toMatchObject({ top_up });
   });
 });
 
@@ -431,6 +459,22 @@ describe('each success of each operation is as the OpenAPI document says', () =>
     expect(await driver.expect('getAdminTraffic', 200, { key: anAdmin() })).toMatchObject({ totals: { workers: 1 } });
     expect(await driver.expect('getAdminInstances', 200, { key: anAdmin() })).toMatchObject({ silent: [] });
     expect(await driver.expect('getAdminStats', 200, { key: anAdmin() })).toMatchObject({ accounts: { closed: 1 } });
+  });
+
+  it('say who runs the gateway', async () => {
+    const { info } = JSON.parse(document);
+    expect(info.contact).toEqual({ name: OPERATOR.name, email: OPERATOR.contact });
+    expect(info.termsOfService).toBe(OPERATOR.terms_url);
+    const textOf = async (path: string, headers = {}): Promise<string> =>
+      (await market.request(path, { headers })).text();
+    expect(JSON.parse(await textOf('/'))).toMatchObject({ operator: OPERATOR });
+    const page = await textOf('/llms.txt');
+    for (const text of Object.values(OPERATOR)) expect(page).toContain(text);
+    expect(page).not.toContain('{{');
+    const welcome = await textOf('/', { Accept: 'text/html' });
+    expect(welcome).toContain('Operated by Tolls &amp; $&amp; &lt;Sons&gt;.');
+    expect(welcome).toContain('href="mailto:help@example.com"');
+    expect(welcome).toContain('href="https://example.com/terms?a&amp;b"');
   });
 
   it('of the gateway itself', async () => {

@@ -5,6 +5,7 @@ import type { Listing } from '../../src/catalog/listing.ts';
 import type { CallerEvents, CallerStream, RequestHead } from '../../src/gate/caller-io.ts';
 import { PROXY_PREFIX } from '../../src/gate/caller-io.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
+import { Operator } from '../../src/platform/operator.ts';
 import { Breakers } from '../../src/proxy/breakers.ts';
 import { BufferedBytes } from '../../src/proxy/buffered-bytes.ts';
 import { startExchange } from '../../src/proxy/exchange.ts';
@@ -97,7 +98,7 @@ function startCall(bufferedBytes: BufferedBytes) {
     pseudonyms: { of: () => 'pseudonym' },
     maxRequestBodyBytes: 1000,
     bufferedBytes,
-    topUpUrl: null,
+    operator: new Operator({}, null),
     backlogFull: () => false,
     counters: newCounters(),
     log: { debug() {}, info() {}, warn() {}, error() {}, fatal() {} },

@@ -23,6 +23,7 @@ const record: KeyRecord = {
   rateLimit: 120,
   status: 'active',
   accountStatus: 'active',
+  suspensionReason: null,
   buyer: null,
   lastPlace: 0,
   emptyUntilMs: 0,

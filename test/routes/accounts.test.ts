@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import type { ApiRequest } from '../../src/http/route.ts';
 import { type AccountsRoutesDeps, accountsRoutes } from '../../src/routes/admin/accounts.ts';
+import { accepts } from '../support/accounts.ts';
 
 const OWN = '01890000-0000-7000-8000-000000000001';
 const OTHER = '01890000-0000-7000-8000-000000000002';
@@ -9,17 +10,17 @@ const changes: unknown[] = [];
 const routes = accountsRoutes({
   ...({} as Pick<AccountsRoutesDeps, 'closing' | 'sql' | 'wallets'>),
   suspension: {
-    set: async (accountId, status) => {
-      changes.push([accountId, status]);
-      return accountId === OTHER ? { accountId, ownerId: 'label', status } : null;
+    set: async (accountId, status, reason) => {
+      changes.push([accountId, status, reason]);
+      return accountId === OTHER ? { ownerId: 'label', status, reason } : null;
     },
   },
 });
 const patch = routes.find(({ method }) => method === 'PATCH');
-const ask = (id: string, status: string) =>
+const ask = (id: string, status: string, reason?: string) =>
   patch?.handle({
     params: { id },
-    body: { status },
+    body: reason === undefined ? { status } : { status, reason },
     caller: { kind: 'key', key: { accountId: OWN } },
   } as unknown as ApiRequest);
 
@@ -28,10 +29,18 @@ it('only admins may suspend and resume accounts', () => {
 });
 
 it('answers with the account as it is after the change', async () => {
-  expect(await ask(OTHER, 'suspended')).toEqual({
+  expect(await ask(OTHER, 'suspended', 'unpaid')).toEqual({
     status: 200,
-    body: { account_id: OTHER, owner_id: 'label', status: 'suspended' },
+    body: { account_id: OTHER, owner_id: 'label', status: 'suspended', suspension_reason: 'unpaid' },
   });
+  expect(await ask(OTHER, 'active')).toMatchObject({ body: { status: 'active', suspension_reason: null } });
+});
+
+it('refuses a reason for anything but a suspension, and one that is empty, long or of several lines', async () => {
+  await expect(ask(OTHER, 'active', 'paid')).rejects.toMatchObject({ code: 'invalid_request' });
+  const body = (reason: unknown) => accepts(patch?.body, { status: 'suspended', reason });
+  expect(['x', 'x'.repeat(500), 'Señal: 未払い'].map(body)).toEqual([true, true, true]);
+  expect(['', 'x'.repeat(501), 'a\nb', 7].map(body)).toEqual([false, false, false, false]);
 });
 
 it("refuses to suspend the admin's own account: nobody could resume it", async () => {

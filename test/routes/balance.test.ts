@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { ApiError } from '../../src/errors.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
+import { Operator } from '../../src/platform/operator.ts';
 import { balanceRoutes } from '../../src/routes/balance.ts';
 import { findRoute, json, send } from '../support/accounts.ts';
 
@@ -15,6 +16,7 @@ const buyer: KeyRecord = {
   rateLimit: 60,
   status: 'active',
   accountStatus: 'active',
+  suspensionReason: null,
   buyer: null,
   lastPlace: 0,
   emptyUntilMs: 0,
@@ -24,24 +26,31 @@ it("GET /balance/me shows the live wallet of the key's own account, in USD", asy
   const wallets = { [buyer.accountId]: { balanceMicros: 12_345_678, heldMicros: 2_000 } };
   const routes = balanceRoutes({
     wallets: { read: async (accountId) => wallets[accountId] ?? { balanceMicros: 0, heldMicros: 0 } },
-    topUpUrl: null,
+    operator: new Operator({}, null),
   });
   const response = await send(routes, 'GET /balance/me', { by: buyer });
   expect([response.status, json(response)]).toEqual([
     200,
-    { owner_id: 'alice', balance: 12.345678, held: 0.002, currency: 'USD' },
+    { account_id: buyer.accountId, owner_id: 'alice', balance: 12.345678, held: 0.002, currency: 'USD' },
   ]);
   expect(findRoute(routes, 'GET /balance/me').access).toEqual(['buyer']);
 });
 
 it('GET /balance/me answers unavailable, not a wrong balance, if the wallet cannot be read', async () => {
   const wallets = { read: () => Promise.reject(new ApiError('unavailable')) };
-  const routes = balanceRoutes({ wallets, topUpUrl: null });
+  const routes = balanceRoutes({ wallets, operator: new Operator({}, null) });
   await expect(send(routes, 'GET /balance/me', { by: buyer })).rejects.toMatchObject({ code: 'unavailable' });
 });
 
 it('GET /balance/me says where money can be added, if the operator has such a page', async () => {
-  const topUpUrl = 'https://pay.example.com/top-up?from=tollgate';
-  const routes = balanceRoutes({ wallets: { read: async () => ({ balanceMicros: 0, heldMicros: 0 }) }, topUpUrl });
-  expect(json(await send(routes, 'GET /balance/me', { by: buyer }))).toMatchObject({ top_up: topUpUrl });
+  const id = `account_id=${buyer.accountId}`;
+  for (const [url, told] of [
+    ['https://pay.example.com/top-up', `https://pay.example.com/top-up?${id}`],
+    ['https://pay.example.com/top-up?from=tollgate', `https://pay.example.com/top-up?from=tollgate&${id}`],
+    ['https://pay.example.com/?a=b#/top-up', `https://pay.example.com/?a=b&${id}#/top-up`],
+  ] as const) {
+    const wallets = { read: async () => ({ balanceMicros: 0, heldMicros: 0 }) };
+    const routes = balanceRoutes({ wallets, operator: new Operator({}, url) });
+    expect(json(await send(routes, 'GET /balance/me', { by: buyer }))).toMatchObject({ top_up: told });
+  }
 });

@@ -42,7 +42,7 @@ let document: Json & { paths: Record<string, Record<string, Operation>> };
 let operations: { template: string; method: string; operation: Operation }[];
 
 beforeAll(async () => {
-  document = JSON.parse((await send(openApiRoutes(routes), 'GET /openapi.json')).body as string);
+  document = JSON.parse((await send(openApiRoutes(routes, null), 'GET /openapi.json')).body as string);
   operations = Object.entries(document.paths).flatMap(([template, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ template, method, operation })),
   );
@@ -99,18 +99,18 @@ describe('the OpenAPI document', () => {
       Route,
     ];
     const { params: _, ...withoutParams } = route;
-    expect(() => openApiRoutes([withoutParams])).toThrow('params does not describe key_id');
-    expect(() => openApiRoutes([{ ...route, responses: { ...route.responses, 404: { description: '' } } }])).toThrow(
-      '404 is both an error and a response of its own',
-    );
-    expect(() => openApiRoutes([...routes, { ...route, body: { ...route.body, required: [] } }])).toThrow(
+    expect(() => openApiRoutes([withoutParams], null)).toThrow('params does not describe key_id');
+    expect(() =>
+      openApiRoutes([{ ...route, responses: { ...route.responses, 404: { description: '' } } }], null),
+    ).toThrow('404 is both an error and a response of its own');
+    expect(() => openApiRoutes([...routes, { ...route, body: { ...route.body, required: [] } }], null)).toThrow(
       'two different schemas have the title KeyChange',
     );
   });
 
   it('has the statement in the chapter of money, and cannot be made with a path that has no chapter', () => {
     const [route] = routes as [Route];
-    const at = (path: string) => openApiRoutes([{ ...route, path, params: {} }]);
+    const at = (path: string) => openApiRoutes([{ ...route, path, params: {} }], null);
     expect(tagOf('/api/v1/statement/me')).toBe('Money');
     expect(tagOf('/api/v1/keys/:key_id/rotate')).toBe('Keys');
     for (const path of ['/new', '/api/v1/new', '/api/v1/keysets']) {

@@ -48,6 +48,7 @@ export async function addKeyTo(sql: Sql, accountId: string, role: Role, ownerId 
     rateLimit: 60,
     status: 'active',
     accountStatus: 'active',
+    suspensionReason: null,
     buyer: null,
     lastPlace: 0,
     emptyUntilMs: 0,

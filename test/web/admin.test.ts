@@ -99,7 +99,9 @@ describe("an operator's day in the console", () => {
     await page.getByRole('button', { name: 'Suspend' }).click();
     await page.getByText('gets 403 from its next request on').waitFor();
     expect(await visit.findings()).toEqual([]);
+    await page.getByLabel('Reason').fill('Your last invoice is unpaid.');
     await page.getByRole('button', { name: 'Suspend account' }).click();
+    await page.getByText('Suspended: Your last invoice is unpaid.').waitFor();
     await page.getByRole('button', { name: 'Resume' }).waitFor();
     expect(await call()).toBe(403);
     await visit.shot('admin-account-suspended');

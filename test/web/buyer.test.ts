@@ -349,7 +349,7 @@ describe('the console of a buyer', () => {
 
 describe('the sign-in page', () => {
   it('makes the first admin of an empty gateway, who can change limits; buyers learn where to pay', async () => {
-    const fresh = await WebMarket.start({ TOP_UP_URL: TOP_UP });
+    const fresh = await WebMarket.start({ TOP_UP_URL: TOP_UP, OPERATOR_NAME: 'Acme', TERMS_URL: `${TOP_UP}/terms` });
     try {
       const { sql } = fresh.market.stores;
       await sql`DELETE FROM api_keys WHERE role = 'admin'`;
@@ -387,7 +387,11 @@ describe('the sign-in page', () => {
       await shownKey(visit);
       await page.getByRole('button', { name: 'I have kept it' }).click();
       await page.getByRole('link', { name: 'Money' }).click();
-      expect(await page.getByRole('link', { name: 'Add money' }).getAttribute('href')).toBe(TOP_UP);
+      expect(await page.getByRole('link', { name: 'Add money' }).getAttribute('href')).toContain(
+        `${TOP_UP}?account_id=`,
+      );
+      await page.getByText('Operated by Acme').waitFor();
+      expect(await page.getByRole('link', { name: 'Terms' }).getAttribute('href')).toBe(`${TOP_UP}/terms`);
       await page.getByText('Nothing has moved yet').waitFor();
       await visit.shot('buyer-top-up');
       expect(visit.complaints).toEqual([]);

@@ -1,11 +1,14 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
+import type { OperatorDetails } from '../../src/platform/operator.ts';
 import { Toasts } from './design/index.ts';
+import { useFirstData } from './first-data.ts';
 import { useI18n } from './i18n/i18n.tsx';
 import { LANGUAGE_NAMES, LANGUAGES } from './i18n/languages.ts';
 import { Logo } from './logo.tsx';
 import { useHref, usePlace, withQuery } from './place.tsx';
 import { session } from './session.ts';
+import { webAddress } from './web-address.ts';
 
 /** Header and footer of every page. @param isStatic  no script of ours runs in this page: what needs one is left out */
 export function Shell({
@@ -77,7 +80,26 @@ function Footer({ isStatic }: { readonly isStatic: boolean }) {
         <Languages />
         {!isStatic && <ThemeChoice />}
       </div>
+      <OperatorLine />
     </footer>
+  );
+}
+
+/** Who runs this gateway, as far as it says so. */
+function OperatorLine() {
+  const { t } = useI18n();
+  const operator = useFirstData<OperatorDetails>('operator');
+  if (operator === null) return null;
+  const { name, contact } = operator;
+  const terms = webAddress(operator.terms_url);
+  // The gateway checks what the operator sets; a page must not follow anything else all the same.
+  const reach = webAddress(contact) ?? (contact?.includes('@') ? `mailto:${contact}` : null);
+  return (
+    <p class="page footer-operator">
+      {name !== undefined && <span>{t('footer.operator', { name })}</span>}
+      {reach !== null && <a href={reach}>{t('footer.contact')}</a>}
+      {terms !== null && <a href={terms}>{t('footer.terms')}</a>}
+    </p>
   );
 }
 

@@ -18,6 +18,7 @@ export type AccountRow = {
   readonly accountId: string;
   readonly ownerId: string;
   readonly status: AccountStatus;
+  readonly suspensionReason: string | null;
   readonly balanceMicros: number;
   readonly payableMicros: number;
   readonly activeKeys: number;
@@ -38,7 +39,7 @@ export function selectAccounts(
 ): Promise<AccountRow[]> {
   return tx<AccountRow[]>`
     WITH page AS (
-      SELECT id, owner_id, status, created_at, closed_at FROM accounts a
+      SELECT id, owner_id, status, suspension_reason, created_at, closed_at FROM accounts a
       WHERE true ${status === null ? tx`` : tx`AND status = ${status}`}
         ${
           text === null
@@ -57,13 +58,14 @@ export function selectAccounts(
 /** One account, or null. */
 export async function selectAccount(tx: Tx, accountId: string): Promise<AccountRow | null> {
   const rows = await tx<AccountRow[]>`
-    WITH page AS (SELECT id, owner_id, status, created_at, closed_at FROM accounts WHERE id = ${accountId})
+    WITH page AS (SELECT id, owner_id, status, suspension_reason, created_at, closed_at FROM accounts WHERE id = ${accountId})
     ${moneyOfPage(tx)}`;
   return rows[0] ?? null;
 }
 
 const moneyOfPage = (tx: Tx) => tx`
-    SELECT p.id AS "accountId", p.owner_id AS "ownerId", p.status, p.created_at AS "createdAt", p.closed_at AS "closedAt",
+    SELECT p.id AS "accountId", p.owner_id AS "ownerId", p.status, p.suspension_reason AS "suspensionReason",
+           p.created_at AS "createdAt", p.closed_at AS "closedAt",
            coalesce(w.balance, 0) AS "balanceMicros", coalesce(e.balance, 0) AS "payableMicros",
            (SELECT count(*) FROM api_keys k WHERE k.account_id = p.id AND k.status = 'active') AS "activeKeys"
     FROM page p

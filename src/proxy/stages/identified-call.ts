@@ -26,7 +26,7 @@ export class IdentifiedCall implements Places {
     const { head, options } = call;
     if (head.fault !== null) throw faultError(head.fault);
     if (key === null) throw unauthorizedError();
-    if (key.accountStatus !== 'active') throw suspendedError();
+    if (key.accountStatus !== 'active') throw suspendedError(key.suspensionReason);
     const target = parseTarget(head.path);
     const listing = options.catalog.get(target.serviceId);
     if (listing === undefined) throw options.catalog.ready() ? new ApiError('service_not_found') : unavailableError();

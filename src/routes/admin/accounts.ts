@@ -4,28 +4,39 @@ import { type AccountRow, selectAccount, selectAccounts } from '../../accounts/l
 import { readWithDeadline } from '../../accounts/lists/deadline.ts';
 import type { Suspension } from '../../accounts/suspension.ts';
 import { ApiError } from '../../errors.ts';
-import type { ApiRequest, ApiResponse, FromSchema, JsonSchema, Route } from '../../http/route.ts';
+import type { ApiRequest, ApiResponse, FromSchema, Route } from '../../http/route.ts';
 import { keyOf, ROLES } from '../../keys/caller.ts';
-import { COUNT, EXAMPLE, json, list, orNull, record, TEXT, TIME, UUID, usd } from '../../openapi/schemas.ts';
+import { COUNT, EXAMPLE, json, list, ONE_LINE, orNull, record, TEXT, TIME, UUID, usd } from '../../openapi/schemas.ts';
 import { isUuid } from '../../platform/ids.ts';
 import { microsToUsd } from '../../platform/money.ts';
 import type { Sql } from '../../platform/postgres.ts';
 import type { WalletReader } from '../balance.ts';
 import { KEY_FILTER, listQuery, oneOf, readPage, TEXT_FILTER, UUID_FILTER, wrongCursor } from './lists.ts';
 
-const PATCH_BODY: JsonSchema = {
+const PATCH_BODY = {
   title: 'AccountChange',
-  examples: [{ status: 'suspended' }],
+  examples: [{ status: 'suspended', reason: 'Your last invoice is unpaid.' }],
   type: 'object',
   additionalProperties: false,
   required: ['status'],
-  properties: { status: { type: 'string', enum: ['active', 'suspended'] } },
-};
+  properties: {
+    status: { type: 'string', enum: ['active', 'suspended'] },
+    reason: {
+      type: 'string',
+      minLength: 1,
+      maxLength: 500,
+      pattern: ONE_LINE,
+      description: 'Of a suspension: what the account is told. One line',
+    },
+  },
+} as const;
+const REASON = { ...orNull(TEXT), description: 'What a suspended account is told' };
 
 const ACCOUNT = record('Account', {
   account_id: UUID,
   owner_id: TEXT,
   status: { type: 'string', enum: ['active', 'suspended'] },
+  suspension_reason: REASON,
 });
 const CLOSED = record('ClosedAccount', {
   account_id: UUID,
@@ -58,6 +69,7 @@ const ACCOUNTS = record('Accounts', {
 });
 const DETAILS = record('AccountDetails', {
   ...ENTRY_FIELDS,
+  suspension_reason: REASON,
   balance: usd('What the account can spend now; if `is_live` is false, as in the list'),
   held: {
     ...orNull(usd('What its open calls hold')),
@@ -106,7 +118,14 @@ export function accountsRoutes({ suspension, closing, wallets, sql }: AccountsRo
       summary: 'One account, with its live balance',
       access: ['admin'],
       params: ACCOUNT_PARAM,
-      responses: { 200: json('The account', DETAILS, { ...ENTRY_EXAMPLE, held: 0.002, is_live: true }) },
+      responses: {
+        200: json('The account', DETAILS, {
+          ...ENTRY_EXAMPLE,
+          suspension_reason: null,
+          held: 0.002,
+          is_live: true,
+        }),
+      },
       errors: ['not_found'],
       handle: ({ params }) => showAccount(sql, wallets, params.id ?? ''),
     },
@@ -140,12 +159,16 @@ export function accountsRoutes({ suspension, closing, wallets, sql }: AccountsRo
           account_id: EXAMPLE.accountId,
           owner_id: 'acme-bot',
           status: 'suspended',
+          suspension_reason: 'Your last invoice is unpaid.',
         }),
       },
       errors: ['not_found', 'conflict'],
-      handle: async (request: ApiRequest<{ status: 'active' | 'suspended' }>) => {
+      handle: async (request: ApiRequest<FromSchema<typeof PATCH_BODY>>) => {
         const id = request.params.id ?? '';
-        const { status } = request.body;
+        const { status, reason = null } = request.body;
+        if (status === 'active' && reason !== null) {
+          throw new ApiError('invalid_request', 'reason: only a suspension has one.');
+        }
         if (status === 'suspended' && id === keyOf(request.caller).accountId) {
           throw new ApiError(
             'conflict',
@@ -153,11 +176,15 @@ export function accountsRoutes({ suspension, closing, wallets, sql }: AccountsRo
           );
         }
         const by = actorOf(keyOf(request.caller), request.requestId);
-        const account = isUuid(id) ? await suspension.set(id, status, by) : null;
+        const account = isUuid(id) ? await suspension.set(id, status, reason, by) : null;
         if (account === null) throw new ApiError('not_found', 'There is no such account.');
         if (account.status === 'closed')
           throw new ApiError('conflict', 'This account is closed: nothing opens it again.');
-        return { status: 200, body: { account_id: id, owner_id: account.ownerId, status: account.status } };
+        const { ownerId, ...standing } = account;
+        return {
+          status: 200,
+          body: { account_id: id, owner_id: ownerId, status: standing.status, suspension_reason: standing.reason },
+        };
       },
     },
   ];
@@ -184,7 +211,7 @@ async function showAccount(sql: Sql, wallets: WalletReader, id: string): Promise
     wallet === null
       ? { held: null, is_live: false }
       : { balance: microsToUsd(wallet.balanceMicros), held: microsToUsd(wallet.heldMicros), is_live: true };
-  return { status: 200, body: { ...accountJson(account), ...live } };
+  return { status: 200, body: { ...accountJson(account), suspension_reason: account.suspensionReason, ...live } };
 }
 
 function accountJson(account: AccountRow): Record<string, unknown> {

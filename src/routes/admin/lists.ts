@@ -1,5 +1,6 @@
 import { ApiError } from '../../errors.ts';
 import type { JsonSchema } from '../../http/route.ts';
+import { ONE_LINE } from '../../openapi/schemas.ts';
 
 // What the operators' lists have in common: newest first, `limit` and `cursor`. `../csv-list.ts` has the same bounds.
 
@@ -33,7 +34,7 @@ export const TEXT_FILTER = {
   type: 'string',
   minLength: 1,
   maxLength: 200,
-  pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]*$',
+  pattern: ONE_LINE,
 } as const;
 export const TIME_FILTERS = {
   from: { type: 'string', maxLength: 40, description: 'First moment: YYYY-MM-DD (00:00 UTC) or RFC 3339' },

@@ -6,7 +6,7 @@ import { parseTimeRange } from '../../accounts/time-range.ts';
 import { ApiError } from '../../errors.ts';
 import type { ApiRequest, FromSchema, JsonSchema, ResponseDescription } from '../../http/route.ts';
 import { keyOf } from '../../keys/caller.ts';
-import { json, list, orNull, record, TEXT } from '../../openapi/schemas.ts';
+import { json, list, ONE_LINE, orNull, record, TEXT } from '../../openapi/schemas.ts';
 import { usdToMicros } from '../../platform/money.ts';
 import type { Sql } from '../../platform/postgres.ts';
 
@@ -28,7 +28,7 @@ export const line = (maxLength: number, description: string) =>
     type: 'string',
     minLength: 1,
     maxLength,
-    pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]*$',
+    pattern: ONE_LINE,
     description,
   }) as const;
 export const REFERENCE = line(

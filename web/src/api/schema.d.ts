@@ -755,11 +755,15 @@ export interface components {
             owner_id: string;
             /** @enum {string} */
             status: "active" | "suspended";
+            /** @description What a suspended account is told */
+            suspension_reason: string | null;
         };
         /** AccountChange */
         AccountChange: {
             /** @enum {string} */
             status: "active" | "suspended";
+            /** @description Of a suspension: what the account is told. One line */
+            reason?: string;
         };
         /** AccountCounts */
         AccountCounts: {
@@ -789,6 +793,8 @@ export interface components {
              * @description RFC 3339, in UTC
              */
             closed_at: string | null;
+            /** @description What a suspended account is told */
+            suspension_reason: string | null;
             /** @description What its open calls hold; null if `is_live` is false */
             held: number | null;
             /** @description False when the wallet could not be read: Redis is away, or the wallet is damaged; and of a closed account */
@@ -926,6 +932,8 @@ export interface components {
         };
         /** Balance */
         Balance: {
+            /** Format: uuid */
+            account_id: string;
             owner_id: string;
             /** @description What the account can spend now, in US dollars with at most six decimals */
             balance: number;
@@ -933,7 +941,7 @@ export interface components {
             held: number;
             /** @constant */
             currency: "USD";
-            /** @description Where money can be added, if the operator names such a page */
+            /** @description Where money can be added to this account, if the operator names such a page */
             top_up?: string;
         };
         /** BodyTooSlowError */
@@ -1360,8 +1368,9 @@ export interface components {
             required: number;
             /** @description What the account can spend now, in US dollars with at most six decimals */
             balance: number;
-            /** @description Where money can be added, if the operator names such a page */
+            /** @description Where money can be added to this account, if the operator names such a page */
             top_up?: string;
+            operator?: components["schemas"]["Operator"];
         };
         /** InternalError */
         InternalError: components["schemas"]["Error"] & {
@@ -1406,6 +1415,8 @@ export interface components {
              * @description RFC 3339, in UTC
              */
             previous_secret_expires_at: string | null;
+            /** @description Whether an operator issued it to the account */
+            by_operator: boolean;
         };
         /** KeyChange */
         KeyChange: {
@@ -1812,6 +1823,28 @@ export interface components {
             /** @description Until then; absent if it is no operation yet, in US dollars with at most six decimals */
             old_price?: number;
         };
+        /**
+         * Operator
+         * @description Who runs this gateway, as far as the operator says it
+         */
+        Operator: {
+            name?: string;
+            /** @description An e-mail address, or an http or https URL */
+            contact?: string;
+            /** @description The terms of this gateway */
+            terms_url?: string;
+        };
+        /** OperatorKey */
+        OperatorKey: {
+            key_id: string;
+            /** @enum {string} */
+            role: "buyer" | "provider" | "admin";
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            created_at: string;
+        };
         /** OwnKey */
         OwnKey: {
             key_id: string;
@@ -1834,6 +1867,12 @@ export interface components {
              * @description RFC 3339, in UTC
              */
             previous_secret_expires_at: string | null;
+            /** @description Whether an operator issued it to the account */
+            by_operator: boolean;
+            /** @enum {string} */
+            account_status: "active" | "suspended";
+            /** @description What the operator tells a suspended account */
+            suspension_reason: string | null;
             /**
              * Format: date-time
              * @description RFC 3339, in UTC
@@ -1841,6 +1880,8 @@ export interface components {
             last_used_at: string | null;
             /** @description What calls with this key have cost, in US dollars with at most six decimals */
             total_spent: number;
+            /** @description Active keys of the account that an operator issued, newest first; at most 20 */
+            operator_keys: components["schemas"]["OperatorKey"][];
         };
         /** OwnServices */
         OwnServices: {
@@ -2082,6 +2123,7 @@ export interface components {
             name: "tollgate";
             version: string;
             links: components["schemas"]["Links"];
+            operator?: components["schemas"]["Operator"];
         };
         /** RotatedKey */
         RotatedKey: {
@@ -4157,7 +4199,8 @@ export interface operations {
                      *           "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
                      *           "status": "active",
                      *           "created_at": "2026-11-22T07:51:00.486Z",
-                     *           "previous_secret_expires_at": null
+                     *           "previous_secret_expires_at": null,
+                     *           "by_operator": false
                      *         }
                      *       ],
                      *       "next_cursor": null
@@ -4269,8 +4312,18 @@ export interface operations {
                      *       "status": "active",
                      *       "created_at": "2026-11-22T07:51:00.486Z",
                      *       "previous_secret_expires_at": null,
+                     *       "by_operator": false,
+                     *       "account_status": "active",
+                     *       "suspension_reason": null,
                      *       "last_used_at": "2026-11-22T07:51:00.486Z",
-                     *       "total_spent": 0.002
+                     *       "total_spent": 0.002,
+                     *       "operator_keys": [
+                     *         {
+                     *           "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
+                     *           "role": "buyer",
+                     *           "created_at": "2026-11-22T07:51:00.486Z"
+                     *         }
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["OwnKey"];
@@ -4439,7 +4492,8 @@ export interface operations {
                      *       "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
                      *       "status": "active",
                      *       "created_at": "2026-11-22T07:51:00.486Z",
-                     *       "previous_secret_expires_at": null
+                     *       "previous_secret_expires_at": null,
+                     *       "by_operator": false
                      *     }
                      */
                     "application/json": components["schemas"]["Key"];
@@ -6088,11 +6142,12 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
                      *       "owner_id": "acme-bot",
                      *       "balance": 9.998,
                      *       "held": 0.002,
                      *       "currency": "USD",
-                     *       "top_up": "https://example.com/top-up"
+                     *       "top_up": "https://example.com/top-up?account_id=019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e"
                      *     }
                      */
                     "application/json": components["schemas"]["Balance"];
@@ -6272,6 +6327,7 @@ export interface operations {
                      *       "active_keys": 1,
                      *       "created_at": "2026-11-22T07:51:00.486Z",
                      *       "closed_at": null,
+                     *       "suspension_reason": null,
                      *       "held": 0.002,
                      *       "is_live": true
                      *     }
@@ -6305,7 +6361,8 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "status": "suspended"
+                 *       "status": "suspended",
+                 *       "reason": "Your last invoice is unpaid."
                  *     }
                  */
                 "application/json": components["schemas"]["AccountChange"];
@@ -6326,7 +6383,8 @@ export interface operations {
                      * @example {
                      *       "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
                      *       "owner_id": "acme-bot",
-                     *       "status": "suspended"
+                     *       "status": "suspended",
+                     *       "suspension_reason": "Your last invoice is unpaid."
                      *     }
                      */
                     "application/json": components["schemas"]["Account"];
@@ -6433,7 +6491,8 @@ export interface operations {
                      *           "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
                      *           "status": "active",
                      *           "created_at": "2026-11-22T07:51:00.486Z",
-                     *           "previous_secret_expires_at": null
+                     *           "previous_secret_expires_at": null,
+                     *           "by_operator": false
                      *         }
                      *       ],
                      *       "next_cursor": null

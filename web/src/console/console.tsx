@@ -2,7 +2,7 @@ import './console.css';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { ErrorBoundary } from 'preact-iso';
-import { Empty, FailureNote, LinkButton } from '../design/index.ts';
+import { Empty, FailureNote, LinkButton, Note } from '../design/index.ts';
 import { I18nProvider, makeI18n } from '../i18n/i18n.tsx';
 import en from '../i18n/messages/en.json';
 import { usePlace } from '../place.tsx';
@@ -46,6 +46,12 @@ function Frame() {
         <Who />
       </aside>
       <div class="console-main">
+        {me.account_status === 'suspended' && (
+          <Note tone="warn">
+            This account is suspended{me.suspension_reason === null ? '.' : `: ${me.suspension_reason}`} It can read its
+            own money, and nothing else.
+          </Note>
+        )}
         {Page === undefined ? (
           <Empty isPage title="There is no such page" action={<LinkButton href="/console">To the overview</LinkButton>}>
             Or it is not for {me.role} keys. Sign in with another key to see it.

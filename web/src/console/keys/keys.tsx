@@ -1,7 +1,7 @@
 import './keys.css';
 import { useState } from 'preact/hooks';
 import { dataOf, type Schemas } from '../../api/client.ts';
-import { Badge, Button, Empty, Stat, Stats, say } from '../../design/index.ts';
+import { Badge, Button, Empty, Note, Stat, Stats, say } from '../../design/index.ts';
 import { ago, count, moment, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
@@ -70,6 +70,15 @@ export default function Keys() {
           hint="requests, those of this console included"
         />
       </Stats>
+      {own.data !== null && own.data.operator_keys.length > 0 && (
+        <Note tone="info">
+          The operator of this gateway issued {own.data.operator_keys.length === 1 ? 'a key' : 'keys'} to this account:{' '}
+          {own.data.operator_keys
+            .map(({ key_id, created_at }) => `${key_id} (${moment(created_at, language)})`)
+            .join(', ')}
+          . Whoever has such a key can do what this account may do. Revoke it if you do not want it.
+        </Note>
+      )}
       <ListPage<Key>
         caption="Keys"
         version={version}
@@ -83,10 +92,11 @@ export default function Keys() {
         columns={[
           {
             title: 'Key',
-            cell: ({ key_id }) => (
+            cell: ({ key_id, by_operator }) => (
               <span class="key-id">
                 <code class="break">{key_id}</code>
                 {key_id === me.key_id && <Badge tone="accent">This key</Badge>}
+                {by_operator && <Badge>By the operator</Badge>}
               </span>
             ),
           },

@@ -89,6 +89,7 @@ export function AccountPage({ id }: { readonly id: string }) {
           The live wallet cannot be read: Redis is away, or the wallet is damaged. The balance is that of the books.
         </Note>
       )}
+      {data.suspension_reason !== null && <Note tone="warn">Suspended: {data.suspension_reason}</Note>}
       <Stats>
         <Stat
           label="Balance"

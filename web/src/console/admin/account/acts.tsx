@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import { dataOf, type Schemas } from '../../../api/client.ts';
-import { Button, ConfirmDialog, Dialog, say } from '../../../design/index.ts';
+import { Button, ConfirmDialog, Dialog, say, TextInput } from '../../../design/index.ts';
 import { money } from '../../../i18n/format.ts';
 import { useI18n } from '../../../i18n/i18n.tsx';
 import { api, session } from '../../../session.ts';
@@ -79,31 +79,38 @@ function leftOf({ balance, held, payable }: Account, usd: (amount: number) => st
 
 type Props = { readonly account: Account; readonly onClose: () => void; readonly onChanged: () => void };
 
-async function setStatus(account: Account, status: 'active' | 'suspended'): Promise<void> {
-  await dataOf(
-    api.value.PATCH('/api/v1/admin/accounts/{id}', {
-      params: { path: { id: account.account_id } },
-      body: { status },
-    }),
-  );
+async function setStatus(account: Account, body: Schemas['AccountChange']): Promise<void> {
+  const params = { path: { id: account.account_id } };
+  await dataOf(api.value.PATCH('/api/v1/admin/accounts/{id}', { params, body }));
 }
 
-const Suspend = ({ account, onClose, onChanged }: Props) => (
-  <ConfirmDialog
-    title={`Suspend ${account.owner_id}?`}
-    confirm="Suspend account"
-    onClose={onClose}
-    act={async () => {
-      await setStatus(account, 'suspended');
-      say('The account is suspended.');
-      onChanged();
-    }}
-  >
-    <p>Every key of this account gets 403 from its next request on.</p>
-    <p>What it sells is no longer listed within a second, and calls to it are 404.</p>
-    <p class="soft">Calls under way go on, and no money moves. You can resume the account at any time.</p>
-  </ConfirmDialog>
-);
+function Suspend({ account, onClose, onChanged }: Props) {
+  const [reason, setReason] = useState('');
+  return (
+    <ConfirmDialog
+      title={`Suspend ${account.owner_id}?`}
+      confirm="Suspend account"
+      onClose={onClose}
+      act={async () => {
+        const told = reason.trim();
+        await setStatus(account, { status: 'suspended', ...(told === '' ? {} : { reason: told }) });
+        say('The account is suspended.');
+        onChanged();
+      }}
+    >
+      <p>Every key of this account gets 403 from its next request on. It may still read its own money.</p>
+      <p>What it sells is no longer listed within a second, and calls to it are 404.</p>
+      <p class="soft">Calls under way go on, and no money moves. You can resume the account at any time.</p>
+      <TextInput
+        label="Reason"
+        hint="The account is told. You may leave it empty."
+        maxLength={500}
+        value={reason}
+        onInput={(event) => setReason(event.currentTarget.value)}
+      />
+    </ConfirmDialog>
+  );
+}
 
 const Resume = ({ account, onClose, onChanged }: Props) => (
   <ConfirmDialog
@@ -112,7 +119,7 @@ const Resume = ({ account, onClose, onChanged }: Props) => (
     danger={false}
     onClose={onClose}
     act={async () => {
-      await setStatus(account, 'active');
+      await setStatus(account, { status: 'active' });
       say('The account is active again.');
       onChanged();
     }}
