@@ -20,9 +20,10 @@ import { type ReconcileStores, ShardView, type StreamBounds, StreamTooLong } fro
 const PAGE = 500;
 /**
  * For each page Redis reads all open holds of the shard, 1.3 µs each. When that takes longer than reading 500 wallets, larger pages
- * need less of its time in all. 2 000 accounts keep the flush lock for some 20 ms.
+ * need less of its time in all; and in doubt accounts can spend too much until the last page. 2 000 accounts keep the flush lock for some
+ * 20 ms.
  */
-const PAGE_WITH_MANY_HOLDS = 2_000;
+const LARGE_PAGE = 2_000;
 const MANY_HOLDS = 1_000;
 const SCAN_COUNT = 1_000;
 /** Share of the time that a 'gently' paced run works. Without pauses, 100 000 accounts kept Postgres busy for 2 s: calls waited. */
@@ -240,7 +241,7 @@ export class Reconciler {
     const { redis, keys } = this.#stores;
     const accounts = scene.accounts.get(shard) ?? [];
     const holds = Number(await redis.command('hlen', [keys.open[shard] as string]));
-    const page = holds > MANY_HOLDS ? PAGE_WITH_MANY_HOLDS : PAGE;
+    const page = holds > MANY_HOLDS || its.drops ? LARGE_PAGE : PAGE;
     const found: Found[] = [];
     for (let from = 0; from < accounts.length; from += page) {
       this.#checkStopping();
