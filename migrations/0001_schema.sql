@@ -234,7 +234,7 @@ CREATE TABLE rejected_events (
 -- outside, negative by nature).
 CREATE TABLE journal (
   id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  kind        text NOT NULL CHECK (kind IN ('usage', 'credit', 'payout', 'debit')),
+  kind        text NOT NULL CHECK (kind IN ('usage', 'credit', 'payout', 'debit', 'correction')),
   reference   text,
   -- With the id it names the row for good: a Postgres that went back gives the id to another row.
   token       uuid NOT NULL DEFAULT gen_random_uuid(),
@@ -457,6 +457,29 @@ CREATE TABLE repairs (
   created_at  timestamptz NOT NULL DEFAULT now(),
   ended_at    timestamptz
 );
+
+-- How operators ended drifts that the comparison may not repair.
+CREATE TABLE corrections (
+  reference     text PRIMARY KEY,
+  -- Without a reference to `accounts`: a Postgres that was restored may lack the account of a wallet.
+  account_id    uuid NOT NULL,
+  -- The store that was right; the other one was changed.
+  believe       text NOT NULL CHECK (believe IN ('postgres', 'redis')),
+  reason        text NOT NULL,
+  made_by       text NOT NULL,
+  -- What was wrong: how much the wallet had more than the books, its counters of free calls, and the holds of stored calls.
+  drift         bigint NOT NULL,
+  free_calls    json NOT NULL,
+  stored_holds  int NOT NULL,
+  -- The journal row that changed the books, or the row of `repairs` for the change of the wallet. A correction whose repair is 'left'
+  -- has changed nothing, and may be tried again.
+  journal_id    bigint CHECK ((journal_id IS NOT NULL) = (believe = 'redis')),
+  repair_id     bigint CHECK ((repair_id IS NOT NULL) = (believe = 'postgres')),
+  created_at    timestamptz NOT NULL DEFAULT now()
+);
+CREATE INDEX corrections_newest ON corrections (created_at);
+-- For statements, which show the money that the books got or lost.
+CREATE INDEX corrections_account_time ON corrections (account_id, created_at, journal_id) WHERE believe = 'redis' AND drift <> 0;
 
 -- ── What operators did ──
 

@@ -1,7 +1,7 @@
 import { ApiError } from '../errors.ts';
 import type { MoneyTransactions, MoneyTx } from '../ledger/history/fence.ts';
 import { insertJournal, PLATFORM_ACCOUNT_ID, postEntries } from '../ledger/posting.ts';
-import { formatUsd, MAX_AMOUNT_MICROS, microsToUsd } from '../platform/money.ts';
+import { formatUsd, MAX_BALANCE_MICROS, microsToUsd } from '../platform/money.ts';
 import { sqlState, type Tx } from '../platform/postgres.ts';
 import { type Act, type Actor, recordAct } from './audit.ts';
 
@@ -24,12 +24,6 @@ export type CreditApplier = {
 };
 
 const UNIQUE_VIOLATION = '23505';
-
-/**
- * Maximum balance of a wallet; a credit that would exceed it is refused. 4 billion USD, less than half of 2^53 micro-USD: a
- * balance beyond 2^53 could not be read back exactly, and the account's wallet could never be loaded again.
- */
-const MAX_BALANCE_MICROS = 4 * MAX_AMOUNT_MICROS;
 
 /**
  * Stores a credit in one transaction: its row, its journal entries (the account's wallet up, the platform's cash down), the

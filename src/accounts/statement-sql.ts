@@ -5,7 +5,7 @@ import type { TimeRange } from './time-range.ts';
 /** Which money of an account a statement is about: what it can spend, or what its services have earned. */
 export type StatementLedger = 'wallet' | 'earnings';
 
-type MovementKind = 'credit' | 'charge' | 'debit' | 'earning' | 'fee' | 'payout';
+type MovementKind = 'credit' | 'charge' | 'debit' | 'correction' | 'earning' | 'fee' | 'payout';
 
 /**
  * A movement of money. What calls of an hour cost stands at its last microsecond, and what they earned at its beginning. So credits come
@@ -96,18 +96,22 @@ function sourcesOf(tx: Tx, { accountId, ledger }: StatementRequest): Source[] {
   }
   const credits = tx`credits m WHERE m.account_id = ${accountId}`;
   const debits = tx`debits m WHERE m.account_id = ${accountId} AND m.state = 'taken'`;
+  const corrections = tx`corrections m WHERE m.account_id = ${accountId} AND m.believe = 'redis' AND m.drift <> 0`;
   return [
     charges(tx, accountId),
     moved(tx, credits, tx`m.created_at`, 'credit'),
     moved(tx, debits, tx`m.ended_at`, 'debit'),
+    moved(tx, corrections, tx`m.created_at`, 'correction'),
   ];
 }
 
-/** What an operator moved: rows of `credits`, `debits` or `payouts`. */
-function moved(tx: Tx, from: Fragment, at: Fragment, kind: 'credit' | 'debit' | 'payout'): Source {
+/** What an operator moved: rows of `credits`, `debits`, `corrections` or `payouts`. */
+function moved(tx: Tx, from: Fragment, at: Fragment, kind: 'credit' | 'debit' | 'correction' | 'payout'): Source {
   // A journal number as text of one length, so that texts compare as the numbers do.
   const rest = tx`lpad(m.journal_id::text, 16, '0')`;
-  const reason = kind === 'debit' ? tx`m.reason` : tx`NULL::text`;
+  const reason = kind === 'debit' || kind === 'correction' ? tx`m.reason` : tx`NULL::text`;
+  // A debit or a payout takes its amount; a correction has a sign of its own.
+  const amount = { credit: tx`m.amount`, debit: tx`-m.amount`, payout: tx`-m.amount`, correction: tx`m.drift` }[kind];
   return {
     from,
     at,
@@ -115,7 +119,7 @@ function moved(tx: Tx, from: Fragment, at: Fragment, kind: 'credit' | 'debit' | 
     indexed: at,
     lagHours: 0,
     group: null,
-    amount: kind === 'credit' ? tx`m.amount` : tx`-m.amount`,
+    amount,
     columns: tx`${kind}::text AS kind, NULL::timestamptz AS hour, NULL::uuid AS service_id, m.reference, ${reason} AS reason`,
     order: tx`${at} DESC, m.journal_id DESC`,
   };

@@ -2,7 +2,7 @@ import { assert } from '../assert.ts';
 import type { MoneyTx } from './history/fence.ts';
 
 /**
- * The platform's own account: its `cash` ledger is the other side of every credit, debit and payout, its `fees` ledger holds its
+ * The platform's own account: its `cash` ledger is the other side of every credit, debit, payout and correction, its `fees` ledger holds its
  * share of every charge. It has no row in `accounts` and no keys: nobody can act for it.
  */
 export const PLATFORM_ACCOUNT_ID = '00000000-0000-7000-8000-000000000001';
@@ -36,7 +36,7 @@ type Entry = {
 /** Inserts a journal row, without entries. @returns its id */
 export async function insertJournal(
   tx: MoneyTx,
-  kind: 'credit' | 'payout' | 'debit',
+  kind: 'credit' | 'payout' | 'debit' | 'correction',
   reference: string,
 ): Promise<number> {
   const rows = await tx<{ id: number }[]>`

@@ -6,6 +6,12 @@
 /** No single amount may exceed this: 1 billion USD. 2^53 micro-USD is nine times as much, so the sum of nine amounts is exact. */
 export const MAX_AMOUNT_MICROS = 1_000_000_000_000_000;
 
+/**
+ * Maximum balance of a wallet; what would exceed it is refused. 4 billion USD, less than half of 2^53 micro-USD: a
+ * balance beyond 2^53 could not be read back exactly, and the account's wallet could never be loaded again.
+ */
+export const MAX_BALANCE_MICROS = 4 * MAX_AMOUNT_MICROS;
+
 const DECIMAL = /^(0|[1-9]\d{0,9})(?:\.(\d{1,6}))?$/;
 
 /** Decimal USD text with at most 6 decimals → micro-USD. Null for any other text, and for more than MAX_AMOUNT_MICROS. */

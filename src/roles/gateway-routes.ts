@@ -12,6 +12,7 @@ import type { KeyCache } from '../keys/key-cache.ts';
 import type { Keys } from '../keys/keys.ts';
 import { CalledServices } from '../ledger/called-services.ts';
 import { Fence } from '../ledger/history/fence.ts';
+import { Corrector } from '../ledger/reconcile/corrector.ts';
 import { CreditWallets } from '../ledger/wallets/credit-wallets.ts';
 import { DebitWallets } from '../ledger/wallets/debit-wallets.ts';
 import type { Hydrator } from '../ledger/wallets/hydrate.ts';
@@ -23,6 +24,7 @@ import { StatsReader } from '../quality/stats-reader.ts';
 import { accountsRoutes } from '../routes/admin/accounts.ts';
 import { auditRoutes } from '../routes/admin/audit.ts';
 import { adminCallsRoutes } from '../routes/admin/calls.ts';
+import { correctionsRoutes } from '../routes/admin/corrections.ts';
 import { creditsRoutes } from '../routes/admin/credits.ts';
 import { debitsRoutes } from '../routes/admin/debits.ts';
 import { instancesRoutes } from '../routes/admin/instances.ts';
@@ -142,6 +144,7 @@ export function gatewayRoutes(parts: RouteParts): Route[] {
     }),
     ...debitsRoutes({ sql, money, carrier: new DebitWallets({ sql, redis, keys: redisKeys, hydrator, log }), log }),
     ...payoutsRoutes({ sql, money }),
+    ...correctionsRoutes({ corrector: new Corrector({ sql, redis, keys: redisKeys }), log }),
     ...reconciliationRoutes({ sql, reconciler: new Reconcilers({ sql, redis, keys: redisKeys }) }),
     ...llmsRoutes({ trustedProxyHops: config.trustedProxyHops, operator: config.operator.details }),
     ...mcpServerRoutes({ trustedProxyHops: config.trustedProxyHops }),

@@ -27,8 +27,9 @@ const MOVEMENT = record(
     },
     kind: {
       type: 'string',
-      enum: ['pending', 'credit', 'charge', 'debit', 'earning', 'fee', 'payout'],
-      description: 'pending: what has moved already and is not in the books yet',
+      enum: ['pending', 'credit', 'charge', 'debit', 'correction', 'earning', 'fee', 'payout'],
+      description:
+        'pending: what has moved already and is not in the books yet. correction: an operator made the books agree with what the account could spend',
     },
     amount: usd('Negative: money left the account'),
     balance: usd('What the account had after it'),

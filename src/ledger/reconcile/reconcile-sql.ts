@@ -53,13 +53,15 @@ export type Repair = NewRepair & {
 /** Records a repair before it is made, so that there is a record even if the reply is lost or this process dies. */
 export async function beginRepair(sql: Sql, repair: NewRepair): Promise<number> {
   // A transaction, here and below, because only transactions wait until the commit is on disk (postgres-session.ts).
-  const rows = await sql.begin(
-    (tx) => tx<{ id: number }[]>`
-      INSERT INTO repairs (account_id, made_by, reason, change, before, after)
-      VALUES (${repair.accountId}, ${repair.madeBy}, ${repair.reason}, ${repair.changeMicros},
-              ${JSON.stringify(repair.before)}::text::json, ${JSON.stringify(repair.after)}::text::json)
-      RETURNING id`,
-  );
+  return sql.begin((tx) => insertRepair(tx, repair));
+}
+
+export async function insertRepair(tx: Tx, repair: NewRepair): Promise<number> {
+  const rows = await tx<{ id: number }[]>`
+    INSERT INTO repairs (account_id, made_by, reason, change, before, after)
+    VALUES (${repair.accountId}, ${repair.madeBy}, ${repair.reason}, ${repair.changeMicros},
+            ${JSON.stringify(repair.before)}::text::json, ${JSON.stringify(repair.after)}::text::json)
+    RETURNING id`;
   return rows[0]?.id as number;
 }
 

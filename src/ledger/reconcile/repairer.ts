@@ -106,7 +106,7 @@ export class Repairer {
         });
         const changes = ['debit_seq', String(seq - seqBefore), 'debited', String(lostDebitsMicros)];
         const args = [...permitArgs(ticket, permit), String(id), String(-lostDebitsMicros), '0', ...changes];
-        await this.#change(shard, accountId, id, args);
+        await this.change(shard, accountId, id, args);
       },
       ticket,
     );
@@ -154,21 +154,22 @@ export class Repairer {
     const { comparison, reason } = plan;
     const { accountId } = comparison;
     const id = await beginRepair(this.#stores.sql, { accountId, madeBy, reason, ...describe(comparison) });
-    await this.#change(shard, accountId, id, repairArgs(plan, ticket, id));
+    await this.change(shard, accountId, id, repairArgs(plan, ticket, id));
   }
 
-  /** Runs `repair-wallet.lua` with the arguments of a repair that has begun, and records whether it was made. */
-  async #change(shard: number, accountId: string, id: number, args: readonly string[]): Promise<void> {
+  /** Runs `repair-wallet.lua` with the arguments of a repair that has begun, and records the outcome. @returns whether it was made */
+  async change(shard: number, accountId: string, id: number, args: readonly string[]): Promise<boolean> {
     const { sql, redis, keys } = this.#stores;
     const names = [keys.wallet(shard, accountId), keys.open[shard] as string, keys.mark[shard] as string];
     const done = (await redis.script(repairWalletScript, names.length, [...names, ...args])) === 1;
     if (done) this.#repaired++;
     await endRepair(sql, id, done ? 'done' : 'left');
+    return done;
   }
 }
 
 /** The arguments of `repair-wallet.lua`. */
-function repairArgs({ comparison, permit }: Plan, ticket: string, id: number): string[] {
+export function repairArgs({ comparison, permit }: Plan, ticket: string, id: number): string[] {
   const { storedHolds, freeDrifts, driftMicros } = comparison;
   const args = [...permitArgs(ticket, permit), String(id), String(-driftMicros), String(storedHolds.length)];
   for (const { usageId, text } of storedHolds) args.push(usageId, text);
@@ -184,7 +185,7 @@ const permitArgs = (ticket: string, { validUntilMs, marks }: Permit): string[] =
 ];
 
 /** What the record of a repair contains, enough to undo it by hand: the values as they were read, and the change. */
-function describe({ walletMicros, expectedMicros, freeDrifts, storedHolds }: Comparison) {
+export function describe({ walletMicros, expectedMicros, freeDrifts, storedHolds }: Comparison) {
   const free = (pick: 'used' | 'expected') =>
     Object.fromEntries(freeDrifts.map((drift) => [drift.serviceId, drift[pick]]));
   const holds = Object.fromEntries(storedHolds.map(({ usageId, text }) => [usageId, text]));

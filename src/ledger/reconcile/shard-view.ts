@@ -36,7 +36,7 @@ const LOCK_LIFE_MS = 5_000;
 export class StreamTooLong extends Error {}
 
 /** Redis has other data than when the reading began, so parts of it belong to two different states. */
-class RedisReplaced extends Error {
+export class RedisReplaced extends Error {
   constructor() {
     super('redis restarted or was replaced while it was compared');
   }
@@ -140,13 +140,22 @@ export class ShardView {
   /** No flush of the shard gets from its look at Redis to its commit while `work` is under way. */
   async #locked<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
     return this.#stores.sql.begin(async (tx) => {
-      await tx.unsafe(
-        `SET LOCAL lock_timeout = ${LOCK_WAIT_MS}; SET LOCAL idle_in_transaction_session_timeout = ${LOCK_LIFE_MS};
-         SET LOCAL enable_seqscan = off`,
-      );
+      await setBounds(tx);
       await tx`SELECT pg_advisory_xact_lock_shared(${FLUSH_LOCK}::int, ${this.#shard}::int)`;
       return work(tx);
     }) as Promise<T>;
+  }
+
+  /**
+   * Reads the account as `read` does, in a transaction of the caller's, with the flush lock to itself. Until that transaction ends, nobody
+   * else compares, repairs, loads or stores anything of the shard.
+   *
+   * @throws RedisReplaced, StreamTooLong
+   */
+  async readAlone(tx: Tx, accountId: string, ticket: string): Promise<Reading> {
+    await setBounds(tx);
+    await tx`SELECT pg_advisory_xact_lock(${FLUSH_LOCK}::int, ${this.#shard}::int)`;
+    return this.#readLocked(tx, [accountId], ticket);
   }
 
   async #readLocked(tx: Tx, accountIds: readonly string[], ticket: string): Promise<Reading> {
@@ -233,6 +242,12 @@ export class ShardView {
     }
   }
 }
+
+const setBounds = (tx: Tx) =>
+  tx.unsafe(
+    `SET LOCAL lock_timeout = ${LOCK_WAIT_MS}; SET LOCAL idle_in_transaction_session_timeout = ${LOCK_LIFE_MS};
+     SET LOCAL enable_seqscan = off`,
+  );
 
 /** The reply of compare-wallets.lua. */
 type WalletsReply = [

@@ -2,11 +2,13 @@ import { type Act, type Actor, actorOf, recordAct } from '../../accounts/audit.t
 import { type Labels, selectLabels } from '../../accounts/labels-sql.ts';
 import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../../http/route.ts';
 import { keyOf } from '../../keys/caller.ts';
+import { selectCorrections } from '../../ledger/reconcile/corrections-sql.ts';
 import { type Repair, selectBooksSum, selectRepairs, selectReports } from '../../ledger/reconcile/reconcile-sql.ts';
 import type { Drift, ShardReport } from '../../ledger/reconcile/report.ts';
 import { COUNT, CURRENCY, EXAMPLE, json, list, orNull, record, TEXT, TIME, UUID, usd } from '../../openapi/schemas.ts';
 import { microsToUsd } from '../../platform/money.ts';
 import type { Sql } from '../../platform/postgres.ts';
+import { CORRECTION_FIELDS, correctionJson, FREE_CALLS_DRIFT, freeCallsJson } from './corrections.ts';
 
 type ReconciliationRoutesDeps = {
   readonly sql: Sql;
@@ -22,8 +24,8 @@ const RUN: Omit<Act, keyof Actor> = {
   after: null,
 };
 
-/** Maximum repairs shown, newest first; the table in Postgres keeps all of them. */
-const SHOWN_REPAIRS = 100;
+/** Maximum repairs shown, and maximum corrections, newest first; the tables in Postgres keep all of them. */
+const SHOWN = 100;
 
 const SUMS = {
   wallets: COUNT,
@@ -44,7 +46,7 @@ const DRIFT = record('Drift', {
   settled: SUMS.settled,
   streamed: SUMS.streamed,
   held: SUMS.held,
-  free_calls: list(record('FreeCallsDrift', { service_id: UUID, used: COUNT, expected: COUNT })),
+  free_calls: list(FREE_CALLS_DRIFT),
   holds_of_stored_calls: { type: 'integer', description: 'Holds of calls that Postgres has already' },
   since: TIME,
   not_repaired: { type: 'string', description: 'Why it was not repaired' },
@@ -66,6 +68,7 @@ const REPAIR = record('Repair', {
   state: { type: 'string', enum: ['begun', 'done', 'left'] },
   created_at: TIME,
 });
+const LISTED_CORRECTION = record('ListedCorrection', { ...CORRECTION_FIELDS, owner_id: LABEL });
 const RECONCILIATION = record('Reconciliation', {
   checked_at: orNull(TIME),
   books_sum: usd('The sum of all balances: 0'),
@@ -80,6 +83,7 @@ const RECONCILIATION = record('Reconciliation', {
     }),
   ),
   repairs: list(REPAIR, 'Newest first'),
+  corrections: list(LISTED_CORRECTION, 'What operators decided. Newest first'),
   currency: CURRENCY,
 });
 const SUMS_EXAMPLE = {
@@ -98,6 +102,7 @@ const RESPONSES = {
     totals: { ...SUMS_EXAMPLE, shards_not_compared: 0 },
     shards: [{ shard: 0, checked_at: EXAMPLE.time, compared: true, ...SUMS_EXAMPLE, drifts: [] }],
     repairs: [],
+    corrections: [],
     currency: 'USD',
   }),
 };
@@ -137,12 +142,15 @@ export function reconciliationRoutes({ sql, reconciler }: ReconciliationRoutesDe
 }
 
 async function page(sql: Sql): Promise<ApiResponse> {
-  const [reports, repairs, booksMicros] = await Promise.all([
+  const [reports, repairs, corrections, booksMicros] = await Promise.all([
     selectReports(sql),
-    selectRepairs(sql, SHOWN_REPAIRS),
+    selectRepairs(sql, SHOWN),
+    selectCorrections(sql, SHOWN),
     selectBooksSum(sql),
   ]);
-  const accounts = [...reports.flatMap(({ drifts }) => drifts), ...repairs].map(({ accountId }) => accountId);
+  const accounts = [...reports.flatMap(({ drifts }) => drifts), ...repairs, ...corrections].map(
+    ({ accountId }) => accountId,
+  );
   const labels = await selectLabels(sql, accounts);
   const total = (pick: (report: ShardReport) => number): number =>
     reports.reduce((sum, report) => sum + pick(report), 0);
@@ -176,6 +184,10 @@ async function page(sql: Sql): Promise<ApiResponse> {
         drifts: report.drifts.map((drift) => driftJson(drift, labels)),
       })),
       repairs: repairs.map((repair) => repairJson(repair, labels)),
+      corrections: corrections.map((correction) => ({
+        ...correctionJson(correction),
+        owner_id: labels.get(correction.accountId) ?? '',
+      })),
       currency: 'USD',
     },
   };
@@ -209,7 +221,7 @@ function driftJson(drift: Drift, labels: Labels): Record<string, unknown> {
     settled: microsToUsd(drift.settledMicros),
     streamed: microsToUsd(drift.streamedMicros),
     held: microsToUsd(drift.heldMicros),
-    free_calls: drift.freeDrifts.map(({ serviceId, used, expected }) => ({ service_id: serviceId, used, expected })),
+    free_calls: freeCallsJson(drift.freeDrifts),
     holds_of_stored_calls: drift.storedHolds,
     since: time(drift.sinceMs),
     not_repaired: drift.notRepaired,

@@ -16,6 +16,7 @@ const ACTIONS = [
   'account.credit',
   'account.debit',
   'account.payout',
+  'account.correct',
   'account.suspend',
   'account.resume',
   'account.close',

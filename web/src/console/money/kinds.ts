@@ -4,6 +4,7 @@ import type { Schemas } from '../../api/client.ts';
 const TEXTS: Readonly<Record<string, string>> = {
   credit: 'Money added',
   debit: 'Money taken out',
+  correction: 'Correction',
   charge: 'Calls to',
   pending: 'Calls of this moment that are not in the books yet',
   earning: 'Calls of',

@@ -1,0 +1,108 @@
+// The SQL of corrections. Tested by test/ledger/reconcile/corrector.test.ts.
+import type { Sql, Tx } from '../../platform/postgres.ts';
+import { insertJournal, PLATFORM_ACCOUNT_ID, postEntries } from '../posting.ts';
+import type { FreeDrift } from './identity.ts';
+
+/** What an operator decides about an account whose wallet does not agree with the books. */
+export type Decision = {
+  readonly accountId: string;
+  /** The store that is right: the other one is changed. */
+  readonly believe: 'postgres' | 'redis';
+  readonly reason: string;
+  /** The operator's own id of the decision, unique among all corrections. */
+  readonly reference: string;
+};
+
+export type Correction = Decision & {
+  readonly madeBy: string;
+  /** How much more the wallet had than the books said. */
+  readonly driftMicros: number;
+  readonly freeDrifts: readonly FreeDrift[];
+  /** Number of holds of stored calls that were removed. */
+  readonly storedHolds: number;
+  readonly createdAt: Date;
+};
+
+/** What the correction changed: the books, by a journal row, or the wallet, by a repair. */
+export type Change = { readonly journalId: number } | { readonly repairId: number };
+
+const columns = (sql: Sql | Tx) => sql`
+  c.account_id AS "accountId", c.believe, c.reason, c.reference, c.made_by AS "madeBy", c.drift AS "driftMicros",
+  c.free_calls AS "freeDrifts", c.stored_holds AS "storedHolds", c.created_at AS "createdAt"`;
+const IS_MADE = `(c.journal_id IS NOT NULL OR EXISTS (SELECT FROM repairs r WHERE r.id = c.repair_id AND r.state = 'done'))`;
+
+/** The correction with this reference. `isMade`: false if its repair was left, or may have been. Null: there is none. */
+export async function selectCorrection(
+  tx: Tx,
+  reference: string,
+): Promise<(Correction & { readonly isMade: boolean }) | null> {
+  const [row] = await tx<(Correction & { isMade: boolean })[]>`
+    SELECT ${columns(tx)}, ${tx.text(IS_MADE)} AS "isMade" FROM corrections c WHERE c.reference = ${reference}`;
+  return row ?? null;
+}
+
+/**
+ * Locks the row until the transaction ends. A lock is written to the log, so the commit waits until the synchronous standby has the
+ * correction, too, which the commit that stored it may not have done.
+ */
+export async function lockCorrection(tx: Tx, reference: string): Promise<void> {
+  await tx`SELECT FROM corrections WHERE reference = ${reference} FOR NO KEY UPDATE`;
+}
+
+/**
+ * Stores a correction together with what it changes. One with the same reference whose repair was left is tried again: its row is
+ * replaced. Call it with the shard's flush lock.
+ *
+ * @returns null when the reference belongs to another decision
+ */
+export async function storeCorrection(
+  tx: Tx,
+  made: Omit<Correction, 'createdAt'>,
+  change: Change,
+): Promise<{ readonly createdAt: Date; readonly isNew: boolean } | null> {
+  const [journalId, repairId] = 'journalId' in change ? [change.journalId, null] : [null, change.repairId];
+  // A row that was updated has the number of the transaction that did it in `xmax`.
+  const [row] = await tx<{ createdAt: Date; isNew: boolean }[]>`
+    INSERT INTO corrections AS c (reference, account_id, believe, reason, made_by, drift, free_calls, stored_holds, journal_id, repair_id)
+    VALUES (${made.reference}, ${made.accountId}, ${made.believe}, ${made.reason}, ${made.madeBy}, ${made.driftMicros},
+            ${JSON.stringify(made.freeDrifts)}::text::json, ${made.storedHolds}, ${journalId}, ${repairId})
+    ON CONFLICT (reference) DO UPDATE
+      SET made_by = excluded.made_by, drift = excluded.drift, free_calls = excluded.free_calls,
+          stored_holds = excluded.stored_holds, repair_id = excluded.repair_id, created_at = now()
+      WHERE c.account_id = excluded.account_id AND c.believe = excluded.believe AND c.reason = excluded.reason
+        AND c.repair_id IN (SELECT id FROM repairs WHERE state = 'left')
+    RETURNING c.created_at AS "createdAt", c.xmax = 0 AS "isNew"`;
+  return row ?? null;
+}
+
+/**
+ * Lets the books follow the wallet: one journal row moves the drift from the platform's cash, and the free calls used are counted as
+ * the wallet counts them. The row has no number that wallets count, so no wallet applies it.
+ *
+ * @returns the journal row
+ */
+export async function correctBooks(
+  tx: Tx,
+  { accountId, reference, driftMicros, freeDrifts }: Omit<Correction, 'createdAt'>,
+): Promise<number> {
+  const journalId = await insertJournal(tx, 'correction', reference);
+  if (driftMicros !== 0) {
+    await postEntries(tx, journalId, [
+      { accountId, ledger: 'wallet', amountMicros: driftMicros },
+      { accountId: PLATFORM_ACCOUNT_ID, ledger: 'cash', amountMicros: -driftMicros },
+    ]);
+  }
+  const changes = freeDrifts.map(({ used, expected }) => used - expected);
+  await tx`
+    INSERT INTO free_usage AS f (account_id, service_id, used)
+    SELECT ${accountId}, service_id, change
+    FROM unnest(${freeDrifts.map(({ serviceId }) => serviceId)}::uuid[], ${changes}::int[]) AS t (service_id, change)
+    ON CONFLICT (account_id, service_id) DO UPDATE SET used = f.used + excluded.used`;
+  return journalId;
+}
+
+/** Those that were made, youngest first. */
+export async function selectCorrections(sql: Sql, limit: number): Promise<readonly Correction[]> {
+  return sql<Correction[]>`
+    SELECT ${columns(sql)} FROM corrections c WHERE ${sql.text(IS_MADE)} ORDER BY c.created_at DESC LIMIT ${limit}`;
+}

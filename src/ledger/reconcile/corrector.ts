@@ -1,0 +1,246 @@
+import { randomUUID } from 'node:crypto';
+import { ApiError, unavailableError } from '../../errors.ts';
+import { limit } from '../../platform/limit.ts';
+import { sqlState, type Tx } from '../../platform/postgres.ts';
+import { isWrongType, type RedisStore } from '../../platform/redis.ts';
+import { judgeShards } from '../history/histories-sql.ts';
+import { seeShards } from '../history/marks.ts';
+import { readRedisRun } from '../redis-run.ts';
+import {
+  type Change,
+  type Correction,
+  correctBooks,
+  type Decision,
+  lockCorrection,
+  selectCorrection,
+  storeCorrection,
+} from './corrections-sql.ts';
+import { type AccountState, type Comparison, compare, knowsItsDebits } from './identity.ts';
+import { insertRepair, selectBegunRepairs } from './reconcile-sql.ts';
+import { refusalOf } from './refused-decision.ts';
+import { describe, Repairer, repairArgs } from './repairer.ts';
+import { type Reading, type ReconcileStores, RedisReplaced, ShardView, StreamTooLong } from './shard-view.ts';
+
+/**
+ * How often a correction reads the account and tries to change its wallet. A debit that was under way, or a Redis that lost data, may
+ * take the ticket of a reading; no other debit begins meanwhile.
+ */
+const MAX_LOOKS = 3;
+
+/** Who decided. `record` is called in the transaction that stores the correction, the first time that it does. */
+export type Operator = {
+  readonly madeBy: string;
+  readonly record: (tx: Tx, correction: Omit<Correction, 'createdAt'>) => Promise<void>;
+};
+
+/** `created`: false if it was made before, with the same reference. */
+type Corrected = { readonly correction: Correction; readonly created: boolean };
+
+/** One attempt, with the flush lock of the account's shard to itself. */
+type Attempt = {
+  readonly decision: Decision;
+  readonly operator: Operator;
+  readonly shard: number;
+  readonly redis: RedisStore;
+  readonly ticket: string;
+  /** Whether Postgres has the account. */
+  readonly isKnown: boolean;
+};
+
+/** An account as an attempt has read it. */
+type Read = { readonly state: AccountState; readonly comparison: Comparison; readonly validUntilMs: number };
+
+/**
+ * Ends drifts that the comparison may not repair, as an operator decides:
+ *
+ *   account, then flush lock, exclusive ──► read as the comparison does ──► postgres is believed: record, then repair-wallet.lua, then its outcome
+ *                                                        └──► redis is believed: the books change in the transaction of the lock
+ *
+ * The locks keep out all that could make the reading wrong: flushes, loads, repairs and other corrections. Calls go on, and change no
+ * drift; credits and debits of the account wait. A process that dies has changed nothing, or has left a repair whose outcome the wallet tells
+ * (`Repairer.resolve`). Trying again takes out what is still wrong by then, so it never counts twice.
+ */
+export class Corrector {
+  readonly #stores: ReconcileStores;
+  readonly #repairer: Repairer;
+  /** Each needs up to two connections to Postgres. */
+  readonly #inTurn = limit(1);
+
+  constructor(stores: ReconcileStores) {
+    this.#stores = stores;
+    this.#repairer = new Repairer(stores);
+  }
+
+  /**
+   * @throws ApiError `conflict` when the reference belongs to another decision, when there is no drift, or when it cannot be ended this
+   *   way; `not_found` when neither store knows the account; `unavailable` when the shard cannot be compared now
+   */
+  async correct(decision: Decision, operator: Operator): Promise<Corrected> {
+    const made = await this.#stores.sql.begin((tx) => findMade(tx, decision));
+    if (made !== null) return made;
+    return this.#inTurn(() => this.#correctNow(decision, operator).catch(explained));
+  }
+
+  async #correctNow(decision: Decision, operator: Operator): Promise<Corrected> {
+    const { sql, redis: all, keys } = this.#stores;
+    const { accountId } = decision;
+    const shard = keys.shardOf(accountId);
+    const redis = all.shard(shard);
+    const begun = (await selectBegunRepairs(sql)).get(accountId) ?? [];
+    const view = new ShardView({ sql, redis, keys }, shard, (await readRedisRun(redis)).dataId);
+    await view.readAhead();
+    return sql.begin(async (tx) => {
+      const isKnown = await lockAccount(tx, accountId);
+      for (let looks = 0; looks < MAX_LOOKS; looks++) {
+        const attempt = { decision, operator, shard, redis, ticket: randomUUID(), isKnown };
+        const reading = await view.readAlone(tx, accountId, attempt.ticket);
+        const corrected = await this.#try(tx, attempt, reading, begun);
+        if (corrected !== 'again') return corrected;
+      }
+      throw unavailableError(undefined, 'The wallet was changed at the same moment. Send the same request again.');
+    });
+  }
+
+  async #try(tx: Tx, attempt: Attempt, reading: Reading, begun: readonly number[]): Promise<Corrected | 'again'> {
+    const { decision } = attempt;
+    await this.#refuseOlder(tx, attempt);
+    const [state] = reading.states;
+    if (state !== undefined) await this.#repairer.resolve(begun, state.wallet);
+    const made = await findMade(tx, decision);
+    if (made !== null) return made;
+    const read = judge(attempt, reading);
+    return decision.believe === 'postgres' ? this.#changeWallet(attempt, read) : changeBooks(tx, attempt, read);
+  }
+
+  /** Marks are read before they are looked up, so a flush that was trimmed by then is one that this Postgres must have. */
+  async #refuseOlder(tx: Tx, { shard, redis }: Attempt): Promise<void> {
+    const { seen } = await seeShards(redis, this.#stores.keys, [shard]);
+    const judged = await judgeShards(tx.unsafe, seen);
+    if (judged.get(shard)?.verdict !== 'postgres is older') return;
+    throw new ApiError(
+      'conflict',
+      'Postgres is older than Redis: it lacks calls that were stored once. Nothing is corrected now.',
+    );
+  }
+
+  /** The record comes first, in a transaction of its own, so that there is one whatever happens to this process. */
+  async #changeWallet(attempt: Attempt, { state, comparison, validUntilMs }: Read): Promise<Corrected | 'again'> {
+    const { sql } = this.#stores;
+    const { decision, operator, shard, ticket } = attempt;
+    const numbers = numbersAhead(state);
+    const { before, after, changeMicros } = describe(comparison);
+    const repair = {
+      accountId: decision.accountId,
+      madeBy: operator.madeBy,
+      reason: decision.reason,
+      before: { ...before, ...numbers.before },
+      after: { ...after, ...numbers.after },
+      changeMicros,
+    };
+    const { repairId, correction } = await sql.begin(async (tx) => {
+      const id = await insertRepair(tx, repair);
+      return { repairId: id, correction: await store(tx, attempt, comparison, { repairId: id }) };
+    });
+    const args = repairArgs({ comparison, reason: decision.reason, validUntilMs }, ticket, repairId);
+    const isMade = await this.#repairer.change(shard, decision.accountId, repairId, [...args, ...numbers.changes]);
+    return isMade ? { correction, created: true } : 'again';
+  }
+}
+
+/**
+ * Lets no debit of the account begin. It comes before the flush lock: somebody who closes the account keeps this lock while its wallet
+ * is loaded, which needs the other.
+ *
+ * @returns whether Postgres has the account
+ */
+async function lockAccount(tx: Tx, accountId: string): Promise<boolean> {
+  return (await tx<object[]>`SELECT FROM accounts WHERE id = ${accountId} FOR NO KEY UPDATE`).length > 0;
+}
+
+/** @throws ApiError `conflict` when the reference belongs to another decision */
+async function findMade(tx: Tx, decision: Decision): Promise<Corrected | null> {
+  const stored = await selectCorrection(tx, decision.reference);
+  if (stored === null) return null;
+  const isSame = (['accountId', 'believe', 'reason'] as const).every((name) => stored[name] === decision[name]);
+  if (!isSame) throw ofAnother();
+  const { isMade, ...correction } = stored;
+  if (!isMade) return null;
+  await lockCorrection(tx, decision.reference);
+  return { correction, created: false };
+}
+
+const ofAnother = () => new ApiError('conflict', 'reference: belongs to another correction.');
+
+/** @throws ApiError `conflict` or `not_found`, when there is nothing to correct or it cannot be done this way */
+function judge({ decision, isKnown }: Attempt, { states: [state], validUntilMs }: Reading): Read {
+  if (state === undefined) {
+    if (!isKnown) throw new ApiError('not_found', 'There is no such account.');
+    throw new ApiError('conflict', 'The wallet of this account is not in Redis, so it has no drift.');
+  }
+  if (!isKnown && decision.believe === 'redis') {
+    throw new ApiError('conflict', 'believe: Postgres does not know this account. Believe postgres.');
+  }
+  const comparison = compare(state);
+  const refusal = refusalOf(decision, state, comparison);
+  if (refusal !== null) throw new ApiError('conflict', refusal);
+  return { state, comparison, validUntilMs };
+}
+
+async function changeBooks(tx: Tx, attempt: Attempt, { comparison }: Read): Promise<Corrected> {
+  const journalId = await correctBooks(tx, { ...attempt.decision, ...found(attempt, comparison) });
+  return { correction: await store(tx, attempt, comparison, { journalId }), created: true };
+}
+
+const found = ({ operator: { madeBy } }: Attempt, { driftMicros, freeDrifts, storedHolds }: Comparison) => ({
+  madeBy,
+  driftMicros,
+  freeDrifts,
+  storedHolds: storedHolds.length,
+});
+
+async function store(tx: Tx, attempt: Attempt, comparison: Comparison, change: Change): Promise<Correction> {
+  const correction = { ...attempt.decision, ...found(attempt, comparison) };
+  const stored = await storeCorrection(tx, correction, change);
+  if (stored === null) throw ofAnother();
+  if (stored.isNew) await attempt.operator.record(tx, correction);
+  return { ...correction, createdAt: stored.createdAt };
+}
+
+type Numbers = { readonly before: object; readonly after: object; readonly changes: readonly string[] };
+
+/**
+ * What a wallet that is ahead of Postgres must lose besides money. Otherwise the next credits and debits, which get these numbers again,
+ * would count as carried out already.
+ */
+function numbersAhead({ wallet, settled }: AccountState): Numbers {
+  const wrong: (readonly [field: string, had: number, has: number])[] = [];
+  if (wallet.creditSeq > settled.creditSeq) wrong.push(['credit_seq', wallet.creditSeq, settled.creditSeq]);
+  if (!knowsItsDebits(wallet, settled)) {
+    wrong.push(['debit_seq', wallet.debitSeq, settled.debitSeq]);
+    wrong.push(['debited', wallet.debitedMicros, settled.debitedMicros]);
+  }
+  return {
+    before: Object.fromEntries(wrong.map(([field, had]) => [field, had])),
+    after: Object.fromEntries(wrong.map(([field, , has]) => [field, has])),
+    changes: wrong.flatMap(([field, had, has]) => [field, String(has - had)]),
+  };
+}
+
+const LOCK_NOT_AVAILABLE = '55P03';
+
+/** Says why the shard cannot be compared now. */
+function explained(error: unknown): never {
+  if (isWrongType(error)) {
+    throw new ApiError(
+      'conflict',
+      "The holds or the stream of this account's shard are damaged in Redis: repair them first.",
+    );
+  }
+  if (error instanceof StreamTooLong) {
+    throw unavailableError(error, 'The writer is behind with the shard of this account. Send the same request again.');
+  }
+  if (error instanceof RedisReplaced || sqlState(error) === LOCK_NOT_AVAILABLE) {
+    throw unavailableError(error, 'The shard of this account cannot be compared now. Send the same request again.');
+  }
+  throw error;
+}

@@ -1,0 +1,40 @@
+import { isUuid } from '../../platform/ids.ts';
+import { formatUsd, MAX_BALANCE_MICROS } from '../../platform/money.ts';
+import type { Decision } from './corrections-sql.ts';
+import { type AccountState, agrees, type Comparison, knowsItsDebits } from './identity.ts';
+import { obstacleOf } from './provable.ts';
+
+/** Maximum number of a counter of free calls that Postgres can store. */
+const MAX_COUNT = 2 ** 31 - 1;
+
+/** Whether the wallet has a credit or a debit that Postgres does not know: Postgres is older, or somebody wrote to Redis. */
+const isAhead = ({ wallet, settled }: AccountState): boolean =>
+  wallet.creditSeq > settled.creditSeq || !knowsItsDebits(wallet, settled);
+
+/** Why the drift of this account cannot be ended as the operator decided, in words for the operator; null: it can. */
+export function refusalOf({ believe }: Decision, state: AccountState, comparison: Comparison): string | null {
+  if (agrees(comparison)) return 'This account has no drift.';
+  const obstacle = obstacleOf(comparison);
+  if (obstacle !== null) return `The drift cannot be told: ${obstacle}.`;
+  if (!Number.isSafeInteger(comparison.driftMicros)) return 'The drift is too large to be counted exactly.';
+  return believe === 'redis' ? refusalOfBooks(state, comparison) : null;
+}
+
+/** The same of a decision that changes the books. */
+function refusalOfBooks(state: AccountState, { driftMicros, freeDrifts, storedHolds }: Comparison): string | null {
+  if (storedHolds.length > 0) {
+    return 'believe: Redis has holds of calls that Postgres has stored. Believe postgres, or compare again first.';
+  }
+  if (isAhead(state)) {
+    return 'believe: the wallet has credits or debits that Postgres does not know. Believe postgres, and then make them again.';
+  }
+  if (Math.abs(state.settled.balanceMicros + driftMicros) > MAX_BALANCE_MICROS) {
+    return `believe: the balance would be beyond ${formatUsd(MAX_BALANCE_MICROS)} USD. Believe postgres.`;
+  }
+  const cannotBeCounted = freeDrifts.find(({ serviceId, used, expected }) => {
+    const count = (state.settled.freeUsed.get(serviceId) ?? 0) + used - expected;
+    return !isUuid(serviceId) || Math.abs(count) > MAX_COUNT || Math.abs(used - expected) > MAX_COUNT;
+  });
+  if (cannotBeCounted === undefined) return null;
+  return `believe: the free calls used of ${cannotBeCounted.serviceId} cannot be stored in Postgres. Believe postgres.`;
+}
