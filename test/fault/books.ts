@@ -1,9 +1,10 @@
 // Checks of the books when nothing is under way any more. Each check returns in words what is wrong.
 
 import { readFileSync } from 'node:fs';
+import { Corrector } from '../../src/ledger/reconcile/corrector.ts';
 import type { Drift } from '../../src/ledger/reconcile/report.ts';
 import { feeMicros } from '../../src/ledger/usage-event.ts';
-import { freeField } from '../../src/platform/redis-keys.ts';
+import { uuidv7 } from '../../src/platform/ids.ts';
 import { Reconcilers } from '../../src/roles/upkeep.ts';
 import { readBooksQueries } from '../support/books-queries.ts';
 import { isSumOf } from './losses.ts';
@@ -128,15 +129,12 @@ export async function compare({ stores }: Stack): Promise<Drift[]> {
   return drifts;
 }
 
-/** Does what docs/guarantees.md tells operators to do about a drift that stays. */
+/** Ends drifts that stay, as docs/guarantees.md tells operators to do. */
 export async function takeOut({ stores }: Stack, drifts: readonly Drift[]): Promise<void> {
-  const { redis, keys } = stores;
-  for (const { accountId, driftMicros, freeDrifts } of drifts) {
-    const wallet = keys.wallet(keys.shardOf(accountId), accountId);
-    await redis.command('hincrby', [wallet, 'balance', String(-driftMicros)]);
-    for (const { serviceId, used, expected } of freeDrifts) {
-      await redis.command('hincrby', [wallet, freeField(serviceId), String(expected - used)]);
-    }
+  const corrector = new Corrector(stores);
+  for (const { accountId } of drifts) {
+    const decision = { accountId, believe: 'postgres', reason: 'a replica took over', reference: uuidv7() } as const;
+    await corrector.correct(decision, { madeBy: 'schedule', record: async () => {} });
   }
 }
 

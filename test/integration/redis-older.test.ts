@@ -134,7 +134,7 @@ describe.skipIf(oneRedis('kills it and brings back its snapshot'))(
 );
 
 describe('the page of the reconciliation', () => {
-  it('shows a drift although Redis cannot have changed, and leaves the wallet alone', async () => {
+  it('shows a drift although Redis cannot have changed, leaves the wallet alone, and lets an operator end the drift', async () => {
     await page('POST');
     const buyer = await market.buyer(2);
     const { redis, keys } = market.stores;
@@ -149,8 +149,28 @@ describe('the page of the reconciliation', () => {
       { account_id: buyer.account_id, wallet: 1.75, expected: 2, drift: -0.25, not_repaired: expect.any(String) },
     ]);
     expect(await market.balance(buyer)).toMatchObject({ balance: 1.75 });
-    await redis.command('hincrby', [wallet, 'balance', '250000']);
-    expect((await page('POST')).totals).toMatchObject(noDrift);
+    const body = { believe: 'postgres', reason: 'somebody wrote to Redis', reference: 'incident 7' };
+    const end = (by = market.admin) => market.request(`${PATH}/${buyer.account_id}`, { key: by, method: 'POST', body });
+    expect((await end(buyer)).status).toBe(403);
+    const first = await end();
+    expect(first.status).toBe(201);
+    const made = await first.json();
+    expect(made).toMatchObject({ account_id: buyer.account_id, drift: -0.25, ...body });
+    const again = await end();
+    expect([again.status, await again.json()]).toEqual([200, made]);
+    expect(await market.balance(buyer)).toMatchObject({ balance: 2 });
+    expect(await page('POST')).toMatchObject({
+      totals: noDrift,
+      corrections: [{ ...body, owner_id: expect.any(String) }],
+    });
+    const { acts } = await market.json<{ acts: object[] }>(`/api/v1/admin/audit?subject=${buyer.account_id}`, {
+      key: market.admin,
+    });
+    expect(acts[0]).toMatchObject({
+      action: 'account.correct',
+      before: { drift: -0.25 },
+      after: { drift: 0, ...body },
+    });
   });
 
   it('is for admins only', async () => {

@@ -439,7 +439,15 @@ describe('each success of each operation is as the OpenAPI document says', () =>
     await redis.command('hincrby', [keys.wallet(keys.shardOf(buyer.account_id), buyer.account_id), 'balance', '7']);
     const page = await driver.expect<{ totals: object }>('postAdminReconciliation', 200, { key: anAdmin() });
     expect(page.totals).toMatchObject({ drifting_accounts: 1, drift: 0.000007 });
-    await driver.expect('getAdminReconciliation', 200, { key: anAdmin() });
+    const decision = {
+      key: anAdmin(),
+      params: { account_id: buyer.account_id },
+      body: { believe: 'redis', reason: 'It had more', reference: 'a correction' },
+    };
+    for (const status of [201, 200]) await driver.expect('postAdminReconciliationByAccountId', status, decision);
+    expect(await driver.expect('getAdminReconciliation', 200, { key: anAdmin() })).toMatchObject({
+      corrections: [{ drift: 0.000007, reference: 'a correction' }],
+    });
   });
 
   it("of the operator's lists", async () => {

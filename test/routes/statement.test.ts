@@ -33,7 +33,7 @@ beforeAll(() => {
 beforeEach(reset);
 
 async function reset(): Promise<void> {
-  await sql`TRUNCATE accounts, api_keys, services, credits, payouts, debits, calls, key_hours, service_hours,
+  await sql`TRUNCATE accounts, api_keys, services, credits, payouts, debits, corrections, calls, key_hours, service_hours,
                      journal, entries, balances CASCADE`;
   [buyer, provider] = [await addAccount(sql, 'buyer'), await addAccount(sql, 'provider')];
   services = [await addService(sql, provider.accountId, 'maps'), await addService(sql, provider.accountId, 'weather')];
@@ -49,7 +49,7 @@ async function settled(): Promise<number> {
 /** Posts to one ledger of an account, with the rest on the platform's side. */
 async function post(
   tx: MoneyTx,
-  kind: 'credit' | 'debit' | 'payout',
+  kind: 'credit' | 'debit' | 'correction' | 'payout',
   accountId: string,
   amountMicros: number,
 ): Promise<number> {
@@ -75,6 +75,15 @@ const moves = {
       await tx`
         INSERT INTO debits (account_id, seq, amount, total_before, reference, reason, state, journal_id, ended_at)
         VALUES (${buyer.accountId}, ${++seq}, ${micros}, 0, ${`d${id}`}, 'paid twice', 'taken', ${id}, ${new Date(atMs)})`;
+    }),
+  /** Of either sign: an even amount was taken. */
+  correction: (atMs: number, size: number) =>
+    unfenced(sql).begin([], async (tx) => {
+      const drift = size % 2 === 0 ? -size : size;
+      const id = await post(tx, 'correction', buyer.accountId, drift);
+      await tx`
+        INSERT INTO corrections VALUES (${`x${id}`}, ${buyer.accountId}, 'redis', 'redis was right', 'admin', ${drift}, '[]', 0,
+          ${id}, NULL, ${new Date(atMs)})`;
     }),
   payout: (atMs: number, micros: number) =>
     unfenced(sql).begin([], async (tx) => {
@@ -255,7 +264,7 @@ describe('GET /statement/me', () => {
 
   it('has every movement once, in order, with the right balance, whatever the pages', async () => {
     const move = fc.record({
-      kind: fc.constantFrom<keyof typeof moves>('credit', 'debit', 'payout', 'call', 'call'),
+      kind: fc.constantFrom<keyof typeof moves>('credit', 'debit', 'correction', 'payout', 'call', 'call'),
       // Minutes within three hours, and the edges of hours.
       at: fc.oneof(
         fc.integer({ min: 0, max: 179 }).map((minute) => minute * 60_000),

@@ -240,6 +240,32 @@ describe("an operator's day in the console", () => {
     expect(await visit.findings()).toEqual([]);
     await visit.shot('admin-reconciliation');
 
+    // Somebody wrote to Redis: an operator decides that the books are right, and then that the wallet is.
+    const { redis, keys } = web.market.stores;
+    const wallet = keys.wallet(keys.shardOf(buyer.account_id), buyer.account_id);
+    for (const store of ['postgres', 'redis'] as const) {
+      await redis.command('hincrby', [wallet, 'balance', '120000']);
+      await page.getByRole('button', { name: 'Compare now' }).click();
+      await page.getByRole('button', { name: /^End the drift of acme/ }).click();
+      await page.getByLabel('Which store is right?').selectOption(store);
+      const change = `Change the ${store === 'postgres' ? 'wallet' : 'books'}`;
+      await page.getByText(store === 'postgres' ? 'Takes $0.12 out of the wallet' : 'Adds $0.12 to').waitFor();
+      await page.getByRole('button', { name: change }).click();
+      await page.getByText('Say why').waitFor();
+      await page.getByLabel('Reason').fill(`By hand ${XSS}`);
+      expect(await visit.findings()).toEqual([]);
+      await visit.shot(`admin-correction-${store}`);
+      await page.getByRole('button', { name: change }).click();
+      await page.getByText('The money agrees').waitFor();
+    }
+    await page
+      .getByRole('table', { name: 'Drifts that operators ended' })
+      .getByText('Redis', { exact: true })
+      .waitFor();
+    await until(async () => await page.getByRole('button', { name: 'Compare now' }).isEnabled());
+    expect(await visit.findings()).toEqual([]);
+    await visit.shot('admin-corrections');
+
     await page.getByRole('link', { name: 'Calls', exact: true }).click();
     await page
       .getByRole('cell', { name: `Weather ${XSS}` })

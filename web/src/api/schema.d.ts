@@ -700,6 +700,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/admin/reconciliation/{account_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * End the drift of an account: say which store is right, and why; once per reference
+         * @description Needs a key with the role admin.
+         */
+        post: operations["postAdminReconciliationByAccountId"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/admin/reconciliation": {
         parameters: {
             query?: never;
@@ -1111,6 +1131,30 @@ export interface components {
             /** @description Of a payout above it: what the provider is owed, in US dollars with at most six decimals */
             payable?: number;
         };
+        /** Correction */
+        Correction: {
+            /** Format: uuid */
+            account_id: string;
+            /**
+             * @description Which store is right. The other one is changed: postgres changes the wallet, redis changes the books
+             * @enum {string}
+             */
+            believe: "postgres" | "redis";
+            /** @description What the wallet had more than it should have had; negative: less, in US dollars with at most six decimals */
+            drift: number;
+            /** @description Free calls used: in the wallet, and as they should have been */
+            free_calls: components["schemas"]["FreeCallsDrift"][];
+            /** @description Holds of stored calls that were removed */
+            holds_of_stored_calls: number;
+            reason: string;
+            reference: string;
+            made_by: string;
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            created_at: string;
+        };
         /** CreatedKey */
         CreatedKey: {
             key_id: string;
@@ -1463,6 +1507,32 @@ export interface components {
             mcp?: string;
             mcp_server?: string;
         };
+        /** ListedCorrection */
+        ListedCorrection: {
+            /** Format: uuid */
+            account_id: string;
+            /**
+             * @description Which store is right. The other one is changed: postgres changes the wallet, redis changes the books
+             * @enum {string}
+             */
+            believe: "postgres" | "redis";
+            /** @description What the wallet had more than it should have had; negative: less, in US dollars with at most six decimals */
+            drift: number;
+            /** @description Free calls used: in the wallet, and as they should have been */
+            free_calls: components["schemas"]["FreeCallsDrift"][];
+            /** @description Holds of stored calls that were removed */
+            holds_of_stored_calls: number;
+            reason: string;
+            reference: string;
+            made_by: string;
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            created_at: string;
+            /** @description The label of the account */
+            owner_id: string;
+        };
         /** ListedCredit */
         ListedCredit: {
             /** Format: uuid */
@@ -1612,10 +1682,10 @@ export interface components {
              */
             at: string;
             /**
-             * @description pending: what has moved already and is not in the books yet
+             * @description pending: what has moved already and is not in the books yet. correction: an operator made the books agree with what the account could spend
              * @enum {string}
              */
-            kind: "pending" | "credit" | "charge" | "debit" | "earning" | "fee" | "payout";
+            kind: "pending" | "credit" | "charge" | "debit" | "correction" | "earning" | "fee" | "payout";
             /** @description Negative: money left the account, in US dollars with at most six decimals */
             amount: number;
             /** @description What the account had after it, in US dollars with at most six decimals */
@@ -1630,6 +1700,18 @@ export interface components {
             service_name?: string;
             reference?: string;
             reason?: string;
+        };
+        /** NewCorrection */
+        NewCorrection: {
+            /**
+             * @description Which store is right. The other one is changed: postgres changes the wallet, redis changes the books
+             * @enum {string}
+             */
+            believe: "postgres" | "redis";
+            /** @description Kept with the repair. If redis is believed, the account sees it in its statement */
+            reason: string;
+            /** @description Makes the request safe to repeat: a second one with the same reference moves nothing */
+            reference: string;
         };
         /**
          * NewCredit
@@ -2065,6 +2147,8 @@ export interface components {
             shards: components["schemas"]["ShardReconciliation"][];
             /** @description Newest first */
             repairs: components["schemas"]["Repair"][];
+            /** @description What operators decided. Newest first */
+            corrections: components["schemas"]["ListedCorrection"][];
             /** @constant */
             currency: "USD";
         };
@@ -7684,6 +7768,96 @@ export interface operations {
             503: components["responses"]["AdminUnavailable"];
         };
     };
+    postAdminReconciliationByAccountId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The account
+                 * @example 019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e
+                 */
+                account_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "believe": "postgres",
+                 *       "reason": "Redis came back older twice",
+                 *       "reference": "incident 12"
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewCorrection"];
+            };
+        };
+        responses: {
+            /** @description This reference was carried out before; nothing has changed */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
+                     *       "believe": "postgres",
+                     *       "drift": 0.0531,
+                     *       "free_calls": [],
+                     *       "holds_of_stored_calls": 0,
+                     *       "reason": "Redis came back older twice",
+                     *       "reference": "incident 12",
+                     *       "made_by": "admin acf_7hTq2mXcVb91LwKzRd03Ye",
+                     *       "created_at": "2026-11-22T07:51:00.486Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Correction"];
+                };
+            };
+            /** @description The correction */
+            201: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
+                     *       "believe": "postgres",
+                     *       "drift": 0.0531,
+                     *       "free_calls": [],
+                     *       "holds_of_stored_calls": 0,
+                     *       "reason": "Redis came back older twice",
+                     *       "reference": "incident 12",
+                     *       "made_by": "admin acf_7hTq2mXcVb91LwKzRd03Ye",
+                     *       "created_at": "2026-11-22T07:51:00.486Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Correction"];
+                };
+            };
+            400: components["responses"]["AdminInvalidJsonOrInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["AdminUnauthorized"];
+            403: components["responses"]["AdminForbidden"];
+            404: components["responses"]["AdminNotFound"];
+            408: components["responses"]["AdminBodyTooSlow"];
+            409: components["responses"]["AdminConflict"];
+            413: components["responses"]["AdminPayloadTooLarge"];
+            429: components["responses"]["AdminRateLimited"];
+            500: components["responses"]["AdminInternal"];
+            503: components["responses"]["AdminUnavailable"];
+        };
+    };
     getAdminReconciliation: {
         parameters: {
             query?: never;
@@ -7733,6 +7907,7 @@ export interface operations {
                      *         }
                      *       ],
                      *       "repairs": [],
+                     *       "corrections": [],
                      *       "currency": "USD"
                      *     }
                      */
@@ -7796,6 +7971,7 @@ export interface operations {
                      *         }
                      *       ],
                      *       "repairs": [],
+                     *       "corrections": [],
                      *       "currency": "USD"
                      *     }
                      */

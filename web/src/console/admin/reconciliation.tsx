@@ -1,13 +1,14 @@
 import './admin.css';
 import { useState } from 'preact/hooks';
 import { dataOf } from '../../api/client.ts';
-import { Badge, Button, Card, Code, FailureNote, Note, Skeleton, Stat, Stats, Table } from '../../design/index.ts';
+import { Badge, Button, Card, FailureNote, Note, Skeleton, Stat, Stats, Table } from '../../design/index.ts';
 import { ago, count, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
 import { api } from '../../session.ts';
 import { State, When } from '../shared/cells.tsx';
 import { PageHead } from '../shared/page-head.tsx';
+import { CorrectionDialog, type Drift } from './correction-dialog.tsx';
 import { AccountLink, Changes } from './parts.tsx';
 import { type Reconciliation, runNow } from './run-reconciliation.ts';
 import { useEvery } from './use-every.ts';
@@ -55,33 +56,14 @@ export default function ReconciliationPage() {
       </div>
       {failure !== null && <FailureNote failure={failure} retry={() => void run()} />}
       {page.failure !== null && <FailureNote failure={page.failure} retry={page.reload} />}
-      {data === null ? page.failure === null && <Skeleton lines={8} /> : <Report data={data} language={language} />}
+      {data === null ? (
+        page.failure === null && <Skeleton lines={8} />
+      ) : (
+        <Report data={data} language={language} onCorrected={() => void run()} />
+      )}
     </>
   );
 }
-
-type Drift = Reconciliation['shards'][number]['drifts'][number] & { readonly shard: number };
-
-/** As docs/guarantees.md has it. */
-const ByHand = ({ drifts }: { readonly drifts: readonly Drift[] }) => (
-  <details class="card-foot">
-    <summary>What to do</summary>
-    <div class="stack-tight by-hand">
-      <p class="soft">
-        First find out why: somebody may have changed Redis or Postgres by hand. If no usage event was rejected,
-        Postgres was never restored to an earlier point, and the drift stays the same from one comparison to the next,
-        take it out of the wallet. Calls may run meanwhile.
-      </p>
-      {drifts.map(({ account_id, shard, drift }) => (
-        <Code
-          key={account_id}
-          label={`Takes the drift out of ${account_id}`}
-          text={`redis-cli HINCRBY 'wallet:{${shard}}:${account_id}' balance ${Math.round(-drift * 1e6)}`}
-        />
-      ))}
-    </div>
-  </details>
-);
 
 /** Times in RFC 3339 compare as texts. */
 function newer(made: Reconciliation | null, seen: Reconciliation | null): Reconciliation | null {
@@ -89,10 +71,19 @@ function newer(made: Reconciliation | null, seen: Reconciliation | null): Reconc
   return (seen.checked_at ?? '') > (made.checked_at ?? '') ? seen : made;
 }
 
-function Report({ data, language }: { readonly data: Reconciliation; readonly language: string }) {
+function Report({
+  data,
+  language,
+  onCorrected,
+}: {
+  readonly data: Reconciliation;
+  readonly language: string;
+  readonly onCorrected: () => void;
+}) {
+  const [ending, setEnding] = useState<Drift | null>(null);
   const { totals } = data;
   const usd = (value: number): string => money(value, language);
-  const drifts = data.shards.flatMap(({ shard, drifts }) => drifts.map((drift) => ({ ...drift, shard })));
+  const drifts = data.shards.flatMap((shard) => shard.drifts);
   const agrees = totals.drift === 0 && totals.drifting_accounts === 0 && data.books_sum === 0;
   return (
     <>
@@ -140,11 +131,41 @@ function Report({ data, language }: { readonly data: Reconciliation; readonly la
                 wide: true,
                 cell: (row) => <span class="break">{row.not_repaired}</span>,
               },
+              {
+                title: 'Decide',
+                cell: (row) => (
+                  <Button
+                    small
+                    aria-label={`End the drift of ${row.owner_id || row.account_id}`}
+                    onClick={() => setEnding(row)}
+                  >
+                    End drift
+                  </Button>
+                ),
+              },
             ]}
           />
         )}
-        {drifts.length > 0 && <ByHand drifts={drifts} />}
+        {ending !== null && <CorrectionDialog drift={ending} onClose={() => setEnding(null)} onDone={onCorrected} />}
       </Card>
+      {data.corrections.length > 0 && (
+        <Card title="Corrections" flush>
+          <Table
+            caption="Drifts that operators ended"
+            keyOf={({ reference }) => reference}
+            rows={data.corrections}
+            columns={[
+              { title: 'When', cell: (row) => <When at={row.created_at} /> },
+              { title: 'Account', cell: (row) => <AccountLink id={row.account_id} label={row.owner_id} /> },
+              { title: 'Drift', amount: (row) => row.drift },
+              { title: 'Believed', cell: (row) => (row.believe === 'postgres' ? 'Postgres' : 'Redis') },
+              { title: 'Reason', wide: true, cell: (row) => <span class="break">{row.reason}</span> },
+              { title: 'Reference', cell: (row) => <span class="break">{row.reference}</span> },
+              { title: 'By', cell: (row) => <span class="break">{row.made_by}</span> },
+            ]}
+          />
+        </Card>
+      )}
       <Card title="Repairs" flush>
         {data.repairs.length === 0 ? (
           <p class="quiet">None. A repair follows when a Redis that is older than the books came back.</p>

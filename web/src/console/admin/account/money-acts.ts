@@ -31,7 +31,7 @@ export const MONEY_ACTS: Readonly<
  * Of a payout, one for each account and day: somebody who pays what was paid already, an hour ago or by a colleague, is told so. Of the
  * others one that nobody has.
  */
-function newReference(act: MoneyAct, accountId: string): string {
+export function newReference(act: MoneyAct | 'correction', accountId: string): string {
   if (act === 'payout') return `payout-${today()}-${accountId.slice(-12)}`;
   const random = crypto.getRandomValues(new Uint32Array(2));
   const [a = 0, b = 0] = random;
