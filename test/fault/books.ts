@@ -5,6 +5,7 @@ import { Corrector } from '../../src/ledger/reconcile/corrector.ts';
 import type { Drift } from '../../src/ledger/reconcile/report.ts';
 import { feeMicros } from '../../src/ledger/usage-event.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
+import { freeField } from '../../src/platform/redis-keys.ts';
 import { Reconcilers } from '../../src/roles/upkeep.ts';
 import { readBooksQueries } from '../support/books-queries.ts';
 import { isSumOf } from './losses.ts';

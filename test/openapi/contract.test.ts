@@ -123,6 +123,7 @@ const ANYWHERE: Readonly<Record<string, (operation: Operation) => Sent>> = {
 const NOWHERE = {
   key_id: UNKNOWN_KEY,
   id: UNKNOWN_ID,
+  account_id: UNKNOWN_ID,
   usage_id: UNKNOWN_ID,
   service_id: UNKNOWN_ID,
   file: 'nothing.js',
@@ -198,6 +199,12 @@ const SPECIAL: Readonly<Record<string, () => Promise<Sent>>> = {
   'postAdminPayouts conflict': async () => ({
     key: anAdmin(),
     body: { account_id: buyer.account_id, amount: 1_000, reference: 'too much' },
+  }),
+  // There is no drift.
+  'postAdminReconciliationByAccountId conflict': async () => ({
+    key: anAdmin(),
+    params: { account_id: buyer.account_id },
+    body: { believe: 'postgres', reason: 'a test', reference: 'no drift' },
   }),
 };
 
