@@ -38,6 +38,7 @@ export const COMMIT_IN_DOUBT = 'COMMIT_IN_DOUBT';
 const POSTGRES_OLDER = 'POSTGRES_OLDER';
 export const olderPostgres = (): Error =>
   connectionError(POSTGRES_OLDER, 'this Postgres is older than Redis: it lacks calls that were stored');
+export const isOlderPostgres = (error: unknown): boolean => (error as { code?: unknown }).code === POSTGRES_OLDER;
 
 /** Code of the error that Redis does not say which flushes Postgres must have. Where money moves, it counts as away. */
 const NOT_COMPARED = 'POSTGRES_NOT_COMPARED';

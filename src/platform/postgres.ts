@@ -3,6 +3,7 @@ import { type Tx, templateTag } from './postgres-query.ts';
 
 export {
   connectionError,
+  isOlderPostgres,
   isPostgresUnavailable,
   olderPostgres,
   sqlState,

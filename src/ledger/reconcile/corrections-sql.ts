@@ -1,10 +1,11 @@
 // The SQL of corrections. Tested by test/ledger/reconcile/corrector.test.ts.
 import type { Sql, Tx } from '../../platform/postgres.ts';
+import type { MoneyTx } from '../history/fence.ts';
 import { insertJournal, PLATFORM_ACCOUNT_ID, postEntries } from '../posting.ts';
 import type { FreeDrift } from './identity.ts';
 
 /** What an operator decides about an account whose wallet does not agree with the books. */
-export type Decision = {
+export type NewCorrection = {
   readonly accountId: string;
   /** The store that is right: the other one is changed. */
   readonly believe: 'postgres' | 'redis';
@@ -13,7 +14,7 @@ export type Decision = {
   readonly reference: string;
 };
 
-export type Correction = Decision & {
+export type Correction = NewCorrection & {
   readonly madeBy: string;
   /** How much more the wallet had than the books said. */
   readonly driftMicros: number;
@@ -53,7 +54,7 @@ export async function lockCorrection(tx: Tx, reference: string): Promise<void> {
  * Stores a correction together with what it changes. One with the same reference whose repair was left is tried again: its row is
  * replaced. Call it with the shard's flush lock.
  *
- * @returns null when the reference belongs to another decision
+ * @returns null when the reference belongs to another correction
  */
 export async function storeCorrection(
   tx: Tx,
@@ -82,7 +83,7 @@ export async function storeCorrection(
  * @returns the journal row
  */
 export async function correctBooks(
-  tx: Tx,
+  tx: MoneyTx,
   { accountId, reference, driftMicros, freeDrifts }: Omit<Correction, 'createdAt'>,
 ): Promise<number> {
   const journalId = await insertJournal(tx, 'correction', reference);

@@ -1,25 +1,31 @@
 import { randomUUID } from 'node:crypto';
 import { ApiError, unavailableError } from '../../errors.ts';
 import { limit } from '../../platform/limit.ts';
-import { sqlState, type Tx } from '../../platform/postgres.ts';
-import { isWrongType, type RedisStore } from '../../platform/redis.ts';
-import { judgeShards } from '../history/histories-sql.ts';
-import { seeShards } from '../history/marks.ts';
+import { isOlderPostgres, sqlState, type Tx } from '../../platform/postgres.ts';
+import { isWrongType } from '../../platform/redis.ts';
+import { Fence, type MoneyTx } from '../history/fence.ts';
 import { readRedisRun } from '../redis-run.ts';
 import {
   type Change,
   type Correction,
   correctBooks,
-  type Decision,
   lockCorrection,
+  type NewCorrection,
   selectCorrection,
   storeCorrection,
 } from './corrections-sql.ts';
 import { type AccountState, type Comparison, compare, knowsItsDebits } from './identity.ts';
 import { insertRepair, selectBegunRepairs } from './reconcile-sql.ts';
-import { refusalOf } from './refused-decision.ts';
+import { refusalOf } from './refusal.ts';
 import { describe, Repairer, repairArgs } from './repairer.ts';
-import { type Reading, type ReconcileStores, RedisReplaced, ShardView, StreamTooLong } from './shard-view.ts';
+import {
+  type Permit,
+  type Reading,
+  type ReconcileStores,
+  RedisReplaced,
+  ShardView,
+  StreamTooLong,
+} from './shard-view.ts';
 
 /**
  * How often a correction reads the account and tries to change its wallet. A debit that was under way, or a Redis that lost data, may
@@ -38,17 +44,16 @@ type Corrected = { readonly correction: Correction; readonly created: boolean };
 
 /** One attempt, with the flush lock of the account's shard to itself. */
 type Attempt = {
-  readonly decision: Decision;
+  readonly wanted: NewCorrection;
   readonly operator: Operator;
   readonly shard: number;
-  readonly redis: RedisStore;
   readonly ticket: string;
   /** Whether Postgres has the account. */
   readonly isKnown: boolean;
 };
 
 /** An account as an attempt has read it. */
-type Read = { readonly state: AccountState; readonly comparison: Comparison; readonly validUntilMs: number };
+type Read = { readonly state: AccountState; readonly comparison: Comparison; readonly permit: Permit };
 
 /**
  * Ends drifts that the comparison may not repair, as an operator decides:
@@ -62,37 +67,39 @@ type Read = { readonly state: AccountState; readonly comparison: Comparison; rea
  */
 export class Corrector {
   readonly #stores: ReconcileStores;
+  readonly #fence: Fence;
   readonly #repairer: Repairer;
   /** Each needs up to two connections to Postgres. */
   readonly #inTurn = limit(1);
 
   constructor(stores: ReconcileStores) {
     this.#stores = stores;
+    this.#fence = new Fence(stores);
     this.#repairer = new Repairer(stores);
   }
 
   /**
-   * @throws ApiError `conflict` when the reference belongs to another decision, when there is no drift, or when it cannot be ended this
+   * @throws ApiError `conflict` when the reference belongs to another correction, when there is no drift, or when it cannot be ended this
    *   way; `not_found` when neither store knows the account; `unavailable` when the shard cannot be compared now
    */
-  async correct(decision: Decision, operator: Operator): Promise<Corrected> {
-    const made = await this.#stores.sql.begin((tx) => findMade(tx, decision));
+  async correct(wanted: NewCorrection, operator: Operator): Promise<Corrected> {
+    const made = await this.#stores.sql.begin((tx) => findMade(tx, wanted));
     if (made !== null) return made;
-    return this.#inTurn(() => this.#correctNow(decision, operator).catch(explained));
+    return this.#inTurn(() => this.#correctNow(wanted, operator).catch(explained));
   }
 
-  async #correctNow(decision: Decision, operator: Operator): Promise<Corrected> {
+  async #correctNow(wanted: NewCorrection, operator: Operator): Promise<Corrected> {
     const { sql, redis: all, keys } = this.#stores;
-    const { accountId } = decision;
+    const { accountId } = wanted;
     const shard = keys.shardOf(accountId);
     const redis = all.shard(shard);
     const begun = (await selectBegunRepairs(sql)).get(accountId) ?? [];
     const view = new ShardView({ sql, redis, keys }, shard, (await readRedisRun(redis)).dataId);
     await view.readAhead();
-    return sql.begin(async (tx) => {
+    return this.#fence.begin([accountId], async (tx) => {
       const isKnown = await lockAccount(tx, accountId);
       for (let looks = 0; looks < MAX_LOOKS; looks++) {
-        const attempt = { decision, operator, shard, redis, ticket: randomUUID(), isKnown };
+        const attempt = { wanted, operator, shard, ticket: randomUUID(), isKnown };
         const reading = await view.readAlone(tx, accountId, attempt.ticket);
         const corrected = await this.#try(tx, attempt, reading, begun);
         if (corrected !== 'again') return corrected;
@@ -101,38 +108,26 @@ export class Corrector {
     });
   }
 
-  async #try(tx: Tx, attempt: Attempt, reading: Reading, begun: readonly number[]): Promise<Corrected | 'again'> {
-    const { decision } = attempt;
-    await this.#refuseOlder(tx, attempt);
+  async #try(tx: MoneyTx, attempt: Attempt, reading: Reading, begun: readonly number[]): Promise<Corrected | 'again'> {
+    const { wanted } = attempt;
     const [state] = reading.states;
     if (state !== undefined) await this.#repairer.resolve(begun, state.wallet);
-    const made = await findMade(tx, decision);
+    const made = await findMade(tx, wanted);
     if (made !== null) return made;
     const read = judge(attempt, reading);
-    return decision.believe === 'postgres' ? this.#changeWallet(attempt, read) : changeBooks(tx, attempt, read);
-  }
-
-  /** Marks are read before they are looked up, so a flush that was trimmed by then is one that this Postgres must have. */
-  async #refuseOlder(tx: Tx, { shard, redis }: Attempt): Promise<void> {
-    const { seen } = await seeShards(redis, this.#stores.keys, [shard]);
-    const judged = await judgeShards(tx.unsafe, seen);
-    if (judged.get(shard)?.verdict !== 'postgres is older') return;
-    throw new ApiError(
-      'conflict',
-      'Postgres is older than Redis: it lacks calls that were stored once. Nothing is corrected now.',
-    );
+    return wanted.believe === 'postgres' ? this.#changeWallet(attempt, read) : changeBooks(tx, attempt, read);
   }
 
   /** The record comes first, in a transaction of its own, so that there is one whatever happens to this process. */
-  async #changeWallet(attempt: Attempt, { state, comparison, validUntilMs }: Read): Promise<Corrected | 'again'> {
+  async #changeWallet(attempt: Attempt, { state, comparison, permit }: Read): Promise<Corrected | 'again'> {
     const { sql } = this.#stores;
-    const { decision, operator, shard, ticket } = attempt;
+    const { wanted, operator, shard, ticket } = attempt;
     const numbers = numbersAhead(state);
     const { before, after, changeMicros } = describe(comparison);
     const repair = {
-      accountId: decision.accountId,
+      accountId: wanted.accountId,
       madeBy: operator.madeBy,
-      reason: decision.reason,
+      reason: wanted.reason,
       before: { ...before, ...numbers.before },
       after: { ...after, ...numbers.after },
       changeMicros,
@@ -141,8 +136,8 @@ export class Corrector {
       const id = await insertRepair(tx, repair);
       return { repairId: id, correction: await store(tx, attempt, comparison, { repairId: id }) };
     });
-    const args = repairArgs({ comparison, reason: decision.reason, validUntilMs }, ticket, repairId);
-    const isMade = await this.#repairer.change(shard, decision.accountId, repairId, [...args, ...numbers.changes]);
+    const args = repairArgs({ comparison, reason: wanted.reason, permit }, ticket, repairId);
+    const isMade = await this.#repairer.change(shard, wanted.accountId, repairId, [...args, ...numbers.changes]);
     return isMade ? { correction, created: true } : 'again';
   }
 }
@@ -157,37 +152,37 @@ async function lockAccount(tx: Tx, accountId: string): Promise<boolean> {
   return (await tx<object[]>`SELECT FROM accounts WHERE id = ${accountId} FOR NO KEY UPDATE`).length > 0;
 }
 
-/** @throws ApiError `conflict` when the reference belongs to another decision */
-async function findMade(tx: Tx, decision: Decision): Promise<Corrected | null> {
-  const stored = await selectCorrection(tx, decision.reference);
+/** @throws ApiError `conflict` when the reference belongs to another correction */
+async function findMade(tx: Tx, wanted: NewCorrection): Promise<Corrected | null> {
+  const stored = await selectCorrection(tx, wanted.reference);
   if (stored === null) return null;
-  const isSame = (['accountId', 'believe', 'reason'] as const).every((name) => stored[name] === decision[name]);
+  const isSame = (['accountId', 'believe', 'reason'] as const).every((name) => stored[name] === wanted[name]);
   if (!isSame) throw ofAnother();
   const { isMade, ...correction } = stored;
   if (!isMade) return null;
-  await lockCorrection(tx, decision.reference);
+  await lockCorrection(tx, wanted.reference);
   return { correction, created: false };
 }
 
 const ofAnother = () => new ApiError('conflict', 'reference: belongs to another correction.');
 
 /** @throws ApiError `conflict` or `not_found`, when there is nothing to correct or it cannot be done this way */
-function judge({ decision, isKnown }: Attempt, { states: [state], validUntilMs }: Reading): Read {
+function judge({ wanted, isKnown }: Attempt, { states: [state], history, permit }: Reading): Read {
   if (state === undefined) {
     if (!isKnown) throw new ApiError('not_found', 'There is no such account.');
     throw new ApiError('conflict', 'The wallet of this account is not in Redis, so it has no drift.');
   }
-  if (!isKnown && decision.believe === 'redis') {
+  if (!isKnown && wanted.believe === 'redis') {
     throw new ApiError('conflict', 'believe: Postgres does not know this account. Believe postgres.');
   }
   const comparison = compare(state);
-  const refusal = refusalOf(decision, state, comparison);
+  const refusal = refusalOf(wanted, state, comparison, history);
   if (refusal !== null) throw new ApiError('conflict', refusal);
-  return { state, comparison, validUntilMs };
+  return { state, comparison, permit };
 }
 
-async function changeBooks(tx: Tx, attempt: Attempt, { comparison }: Read): Promise<Corrected> {
-  const journalId = await correctBooks(tx, { ...attempt.decision, ...found(attempt, comparison) });
+async function changeBooks(tx: MoneyTx, attempt: Attempt, { comparison }: Read): Promise<Corrected> {
+  const journalId = await correctBooks(tx, { ...attempt.wanted, ...found(attempt, comparison) });
   return { correction: await store(tx, attempt, comparison, { journalId }), created: true };
 }
 
@@ -199,7 +194,7 @@ const found = ({ operator: { madeBy } }: Attempt, { driftMicros, freeDrifts, sto
 });
 
 async function store(tx: Tx, attempt: Attempt, comparison: Comparison, change: Change): Promise<Correction> {
-  const correction = { ...attempt.decision, ...found(attempt, comparison) };
+  const correction = { ...attempt.wanted, ...found(attempt, comparison) };
   const stored = await storeCorrection(tx, correction, change);
   if (stored === null) throw ofAnother();
   if (stored.isNew) await attempt.operator.record(tx, correction);
@@ -234,6 +229,12 @@ function explained(error: unknown): never {
     throw new ApiError(
       'conflict',
       "The holds or the stream of this account's shard are damaged in Redis: repair them first.",
+    );
+  }
+  if (isOlderPostgres(error)) {
+    throw unavailableError(
+      error,
+      'Postgres is older than Redis: it lacks calls that were stored. Nothing is corrected now.',
     );
   }
   if (error instanceof StreamTooLong) {

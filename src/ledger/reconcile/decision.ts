@@ -22,29 +22,33 @@ export type Decision =
  */
 export function decide(
   comparison: Comparison,
-  { wallet, settled }: Pick<AccountState, 'wallet' | 'settled'>,
+  state: Pick<AccountState, 'wallet' | 'settled'>,
   history: ShardHistory,
   hasRejectedEvent: boolean,
 ): Decision {
   const obstacle = obstacleOf(comparison);
   if (comparison.damagedFields.length > 0) return { part: null, notRepaired: obstacle as string, isObstacle: true };
-  const isAhead = wallet.creditSeq > settled.creditSeq || !knowsItsDebits(wallet, settled);
-  if (obstacle === null && mayRepair(history, { hasRejectedEvent, isAheadOfPostgres: isAhead })) {
+  const isAheadOfPostgres = isAhead(state);
+  if (obstacle === null && mayRepair(history, { hasRejectedEvent, isAheadOfPostgres })) {
     return { part: comparison, reason: reasonOf(comparison) };
   }
   const holds = holdsOnly(comparison);
   if (holds !== null) return { part: holds, reason: reasonOf(holds) };
-  return { part: null, notRepaired: obstacle ?? whyNot(history, isAhead), isObstacle: obstacle !== null };
+  return { part: null, notRepaired: obstacle ?? whyNot(history, isAheadOfPostgres), isObstacle: obstacle !== null };
 }
 
+/** Whether the wallet has a credit or a debit that Postgres does not know. */
+export const isAhead = ({ wallet, settled }: Pick<AccountState, 'wallet' | 'settled'>): boolean =>
+  wallet.creditSeq > settled.creditSeq || !knowsItsDebits(wallet, settled);
+
 /** The damage or the unreadable data that keep the account from being judged, as text for the report; null: none. */
-function obstacleOf({ damagedFields, isIncomplete }: Comparison): string | null {
+export function obstacleOf({ damagedFields, isIncomplete }: Comparison): string | null {
   if (damagedFields.length > 0) return `damaged in Redis: ${damagedFields.join(', ')}`.slice(0, MAX_REASON);
   return isIncomplete ? 'its shard has holds or events that this version cannot read' : null;
 }
 
-function whyNot(history: ShardHistory, isAhead: boolean): string {
-  if (isAhead) return 'the wallet has a credit or a debit that Postgres does not know';
+function whyNot(history: ShardHistory, isAheadOfPostgres: boolean): string {
+  if (isAheadOfPostgres) return 'the wallet has a credit or a debit that Postgres does not know';
   if (isInDoubt(history)) return 'rejected_events has an event of this account';
   return 'Redis has not changed since the account was last found right: a fault, or somebody, changed its wallet or its books';
 }

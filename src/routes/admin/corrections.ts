@@ -2,7 +2,7 @@ import { recordAct } from '../../accounts/audit.ts';
 import { ApiError, unavailableError } from '../../errors.ts';
 import type { ApiRequest, FromSchema, Route } from '../../http/route.ts';
 import { keyOf } from '../../keys/caller.ts';
-import type { Correction, Decision } from '../../ledger/reconcile/corrections-sql.ts';
+import type { Correction, NewCorrection } from '../../ledger/reconcile/corrections-sql.ts';
 import type { Corrector, Operator } from '../../ledger/reconcile/corrector.ts';
 import type { FreeDrift } from '../../ledger/reconcile/identity.ts';
 import { COUNT, EXAMPLE, json, list, record, TEXT, TIME, UUID, usd } from '../../openapi/schemas.ts';
@@ -82,9 +82,9 @@ export function correctionsRoutes({ corrector, log }: CorrectionsRoutesDeps): Ro
       handle: async (request: ApiRequest<Body>) => {
         const accountId = request.params.account_id ?? '';
         if (!isUuid(accountId)) throw new ApiError('not_found', 'There is no such account.');
-        const decision = { accountId, ...request.body };
+        const wanted = { accountId, ...request.body };
         const { correction, created } = await corrector
-          .correct(decision, operatorOf(request, decision))
+          .correct(wanted, operatorOf(request, wanted))
           .catch((error: unknown) => {
             if (error instanceof ApiError) throw error;
             log.warn({ err: error, request_id: request.requestId }, 'a correction failed, but may have been made');
@@ -99,7 +99,7 @@ export function correctionsRoutes({ corrector, log }: CorrectionsRoutesDeps): Ro
   ];
 }
 
-function operatorOf(request: ApiRequest, { accountId, believe, reason, reference }: Decision): Operator {
+function operatorOf(request: ApiRequest, { accountId, believe, reason, reference }: NewCorrection): Operator {
   return {
     madeBy: `admin ${keyOf(request.caller).keyId}`,
     record: (tx, { driftMicros, freeDrifts, storedHolds }) =>

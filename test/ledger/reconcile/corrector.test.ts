@@ -3,7 +3,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { recordAct } from '../../../src/accounts/audit.ts';
 import { makeDebit } from '../../../src/accounts/debits.ts';
 import { selectStatement } from '../../../src/accounts/statement-sql.ts';
-import type { Decision } from '../../../src/ledger/reconcile/corrections-sql.ts';
+import { Fence } from '../../../src/ledger/history/fence.ts';
+import type { NewCorrection } from '../../../src/ledger/reconcile/corrections-sql.ts';
 import { Corrector } from '../../../src/ledger/reconcile/corrector.ts';
 import { repairWalletScript } from '../../../src/ledger/scripts.ts';
 import { CreditWallets } from '../../../src/ledger/wallets/credit-wallets.ts';
@@ -22,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => compared.close());
 beforeEach(async () => {
-  await compared.ledger.clear();
+  await compared.clear();
   await compared.ledger.sql`TRUNCATE audit, debits`;
 });
 
@@ -45,17 +46,25 @@ const operator = {
     }),
 };
 
-const decision = (
+const wanted = (
   { accountId }: Pick<Scene, 'accountId'>,
-  believe: Decision['believe'],
+  believe: NewCorrection['believe'],
   reference = 'incident 1',
-): Decision => ({ accountId, believe, reference, reason: 'a test' });
-const correct = (scene: Pick<Scene, 'accountId'>, believe: Decision['believe'], reference?: string, by = corrector()) =>
-  by.correct(decision(scene, believe, reference), operator);
+): NewCorrection => ({ accountId, believe, reference, reason: 'a test' });
+const correct = (
+  scene: Pick<Scene, 'accountId'>,
+  believe: NewCorrection['believe'],
+  reference?: string,
+  by = corrector(),
+) => by.correct(wanted(scene, believe, reference), operator);
 
 const wallet = ({ accountId }: Scene) => compared.ledger.store.hash(compared.ledger.store.walletName(accountId));
 const change = ({ accountId }: Scene, field: string, by: number) =>
   compared.ledger.store.command('hincrby', compared.ledger.store.walletName(accountId), field, by);
+const openOf = ({ accountId }: Scene): string => {
+  const { keys } = compared.ledger.store;
+  return keys.open[keys.shardOf(accountId)] as string;
+};
 const acts = async () => (await compared.ledger.sql`SELECT FROM audit`).length;
 const journalOf = async ({ accountId }: Scene) => {
   const rows = await compared.ledger.sql`
@@ -84,7 +93,7 @@ describe('an operator who believes postgres', () => {
     const { correction, created } = await correct(scene, 'postgres');
     expect(created).toBe(true);
     expect(correction).toMatchObject({
-      ...decision(scene, 'postgres'),
+      ...wanted(scene, 'postgres'),
       madeBy: 'admin acf_1',
       driftMicros: 700,
       freeDrifts: [{ serviceId: scene.serviceId, used: 0, expected: 1 }],
@@ -112,10 +121,10 @@ describe('an operator who believes postgres', () => {
     const scene = await compared.newScene(10_000);
     const call = request(scene, 500);
     await admit(ledger.store, call);
-    await keepState(ledger);
+    const { [call.usageId]: hold = '' } = await ledger.store.open(scene.accountId);
     await settle(ledger.store, call, false);
     await compared.storeAll();
-    await comeBackOlder(ledger);
+    await ledger.store.command('hset', openOf(scene), call.usageId, hold);
     await compared.changeBalance(scene, 33);
     await expect(correct(scene, 'redis')).rejects.toMatchObject(refused('holds of calls that Postgres has stored'));
     expect(await correct(scene, 'postgres')).toMatchObject({ correction: { driftMicros: 33, storedHolds: 1 } });
@@ -144,7 +153,7 @@ describe('an operator who believes postgres', () => {
     const seq = await ledger.credit(scene.accountId, 5_000);
     await new CreditWallets(stores).apply({ accountId: scene.accountId, seq, amountMicros: 5_000 });
     const debit = { accountId: scene.accountId, amountMicros: 70, reference: 'd', reason: 'again' };
-    await makeDebit(sql, new DebitWallets(stores), debit, OPERATOR);
+    await makeDebit(new Fence(stores), new DebitWallets(stores), debit, OPERATOR);
     expect(await compared.balances(scene)).toEqual([14_930, 14_930]);
     expect(await compared.drifts()).toEqual([]);
   });
@@ -190,13 +199,29 @@ describe('an operator who believes redis', () => {
   it('has changed nothing when its process dies before the end, and can do it again', async () => {
     const scene = await drifting(-250, 2);
     const dying = { ...operator, record: () => Promise.reject(new Error('killed')) };
-    await expect(corrector().correct(decision(scene, 'redis'), dying)).rejects.toThrow('killed');
+    await expect(corrector().correct(wanted(scene, 'redis'), dying)).rejects.toThrow('killed');
     expect(await journalOf(scene)).toEqual([]);
     expect(await compared.drifts()).toMatchObject([{ driftMicros: -250 }]);
     expect(await correct(scene, 'redis')).toMatchObject({ created: true });
     expect(await compared.drifts()).toEqual([]);
     expect(await acts()).toBe(1);
   });
+});
+
+it('believes redis only once the comparison has judged what Redis may have lost', async () => {
+  const { ledger } = compared;
+  const scene = await compared.newScene(10_000);
+  await compared.keepBusy(scene);
+  await keepState(ledger);
+  await compared.call(scene, 300);
+  await compared.storeAll();
+  await comeBackOlder(ledger);
+  await expect(correct(scene, 'redis')).rejects.toMatchObject(refused('Compare now'));
+  expect(await compared.drifts()).toEqual([]);
+  expect(await compared.balances(scene)).toEqual([9_700, 9_700]);
+  await compared.changeBalance(scene, 4);
+  expect(await correct(scene, 'redis')).toMatchObject({ correction: { driftMicros: 4 } });
+  expect(await compared.balances(scene)).toEqual([9_704, 9_704]);
 });
 
 describe.each(['postgres', 'redis'] as const)('believing %s', (believe) => {
@@ -216,7 +241,7 @@ describe.each(['postgres', 'redis'] as const)('believing %s', (believe) => {
         const seq = await ledger.credit(scene.accountId, 50);
         await credits.apply({ accountId: scene.accountId, seq, amountMicros: 50 });
         const debit = { accountId: scene.accountId, amountMicros: 7, reference: `d${i}`, reason: 'load' };
-        await makeDebit(sql, debits, debit, OPERATOR);
+        await makeDebit(new Fence(stores), debits, debit, OPERATOR);
       }
     })();
     const drifts: number[] = [];
@@ -249,7 +274,7 @@ describe.each(['postgres', 'redis'] as const)('believing %s', (believe) => {
     const another = await drifting(1, 0);
     await expect(correct(scene, other)).rejects.toMatchObject(refused('reference: belongs to another correction'));
     await expect(correct(another, believe)).rejects.toMatchObject(refused('reference: belongs to another correction'));
-    const reworded = { ...decision(scene, believe), reason: 'other words' };
+    const reworded = { ...wanted(scene, believe), reason: 'other words' };
     await expect(corrector().correct(reworded, operator)).rejects.toMatchObject(refused('reference'));
     expect((await compared.drifts()).map(({ driftMicros }) => driftMicros).sort()).toEqual([1, 11]);
     expect(await acts()).toBe(1);
@@ -281,6 +306,7 @@ describe.each(['postgres', 'redis'] as const)('believing %s', (believe) => {
   it('does not count beside a repair of the comparison that runs at the same moment', async () => {
     const { ledger } = compared;
     const scenes = await Promise.all(Array.from({ length: 6 }, () => compared.newScene(10_000)));
+    await compared.keepBusy(...scenes);
     await keepState(ledger);
     for (const scene of scenes) await compared.call(scene, 300);
     await compared.storeAll();
@@ -303,7 +329,7 @@ describe.each(['postgres', 'redis'] as const)('believing %s', (believe) => {
     await expect(correct(scene, believe)).rejects.toMatchObject(refused('no drift'));
     await expect(correct({ accountId: uuidv7() }, believe)).rejects.toMatchObject({ code: 'not_found' });
     await change(scene, 'balance', 9);
-    const open = store.keys.open[store.keys.shardOf(scene.accountId)] as string;
+    const open = openOf(scene);
     await store.command('hset', open, uuidv7(), 'v2\tnobody knows');
     await expect(correct(scene, believe)).rejects.toMatchObject(refused('cannot read'));
     await store.command('del', open);
@@ -323,7 +349,10 @@ describe.each(['postgres', 'redis'] as const)('believing %s', (believe) => {
     const shard = store.keys.shardOf(scene.accountId);
     const mark = String(await store.command('get', store.keys.mark[shard] as string));
     await store.command('set', store.keys.mark[shard] as string, `${mark.split(' ')[0]} ${uuidv7()}`);
-    await expect(correct(scene, believe)).rejects.toMatchObject(refused('Postgres is older'));
+    await expect(correct(scene, believe)).rejects.toMatchObject({
+      code: 'unavailable',
+      message: expect.stringContaining('Postgres is older'),
+    });
     await store.command('set', store.keys.mark[shard] as string, mark);
     const fill = "for i = 1, 10001 do redis.call('XADD', KEYS[1], '*', 'e1', 'x') end";
     await store.command('eval', fill, 1, store.keys.usage[shard] as string);

@@ -1,27 +1,36 @@
 import { isUuid } from '../../platform/ids.ts';
 import { formatUsd, MAX_BALANCE_MICROS } from '../../platform/money.ts';
-import type { Decision } from './corrections-sql.ts';
-import { type AccountState, agrees, type Comparison, knowsItsDebits } from './identity.ts';
-import { obstacleOf } from './provable.ts';
+import { isInDoubt, type ShardHistory } from '../history/judge.ts';
+import type { NewCorrection } from './corrections-sql.ts';
+import { isAhead, obstacleOf } from './decision.ts';
+import { type AccountState, agrees, type Comparison } from './identity.ts';
 
 /** Maximum number of a counter of free calls that Postgres can store. */
 const MAX_COUNT = 2 ** 31 - 1;
 
-/** Whether the wallet has a credit or a debit that Postgres does not know: Postgres is older, or somebody wrote to Redis. */
-const isAhead = ({ wallet, settled }: AccountState): boolean =>
-  wallet.creditSeq > settled.creditSeq || !knowsItsDebits(wallet, settled);
-
 /** Why the drift of this account cannot be ended as the operator decided, in words for the operator; null: it can. */
-export function refusalOf({ believe }: Decision, state: AccountState, comparison: Comparison): string | null {
+export function refusalOf(
+  { believe }: Pick<NewCorrection, 'believe'>,
+  state: AccountState,
+  comparison: Comparison,
+  history: ShardHistory,
+): string | null {
   if (agrees(comparison)) return 'This account has no drift.';
   const obstacle = obstacleOf(comparison);
   if (obstacle !== null) return `The drift cannot be told: ${obstacle}.`;
   if (!Number.isSafeInteger(comparison.driftMicros)) return 'The drift is too large to be counted exactly.';
-  return believe === 'redis' ? refusalOfBooks(state, comparison) : null;
+  return believe === 'redis' ? refusalOfBooks(state, comparison, history) : null;
 }
 
-/** The same of a decision that changes the books. */
-function refusalOfBooks(state: AccountState, { driftMicros, freeDrifts, storedHolds }: Comparison): string | null {
+/** The same of a correction that changes the books. */
+function refusalOfBooks(
+  state: AccountState,
+  { driftMicros, freeDrifts, storedHolds }: Comparison,
+  history: ShardHistory,
+): string | null {
+  if (isInDoubt(history)) {
+    return 'believe: Redis may have changed since it was last compared. Compare now, and decide about what is left.';
+  }
   if (storedHolds.length > 0) {
     return 'believe: Redis has holds of calls that Postgres has stored. Believe postgres, or compare again first.';
   }
