@@ -12,7 +12,7 @@ import { Stack } from './stack.ts';
 const inCluster = process.env.FAULT_CLUSTER === '1';
 const seeds =
   process.env.FAULT_SEED === undefined
-    ? [51, 155]
+    ? [27, 34]
     : Array.from({ length: Number(process.env.FAULT_SCHEDULES) }, (_, i) => Number(process.env.FAULT_SEED) + i);
 
 describe('whatever the history, Postgres, streams and holds are the truth', () => {

@@ -35,6 +35,12 @@ export class Losses {
     this.#windows.push(window);
   }
 
+  /** What may be lost and when, for the report of a failure. */
+  describe(): string[] {
+    const time = (ms: number): string => new Date(ms).toISOString().slice(14, 23);
+    return this.#windows.map(({ why, fromMs, toMs }) => `${why}: from ${time(fromMs)} to ${time(toMs)} may be lost`);
+  }
+
   /** The master of a group is another one than before. Without that, nothing may be lost. */
   replaced(group: number): void {
     this.#replaced.add(group);

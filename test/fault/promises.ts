@@ -46,7 +46,7 @@ export function checkPromises(evidence: Evidence): { faults: string[]; exception
   };
   for (const [usageId, accountId] of held) {
     if (byId.has(usageId) || evidence.mayVanish(accountId, ...spanOf(usageId), usageId)) continue;
-    faults.push(`held, but there is no record of ${usageId}`);
+    faults.push(`held, but there is no record of ${usageId}, ${timesOf(...spanOf(usageId))}`);
   }
   for (const row of rows) {
     const answered = row.outcome === 'completed' && row.status !== 499;
@@ -62,11 +62,15 @@ export function checkPromises(evidence: Evidence): { faults: string[]; exception
   return { faults, exceptions };
 }
 
+const timesOf = (...times: readonly number[]): string =>
+  times.map((ms) => new Date(ms).toISOString().slice(14, 23)).join(' to ');
+
 const describe = (call: Told, byId: ReadonlyMap<string, Row>) => ({
   status: call.status,
   complete: call.complete,
   path: call.path,
   usageId: call.requestId,
+  times: timesOf(call.atMs, call.endMs),
   told: call.amountMicros,
   free: call.freeTier,
   record: byId.get(call.requestId ?? '') ?? null,

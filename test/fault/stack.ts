@@ -46,7 +46,6 @@ type Parts = {
   readonly gatewayUrl: string;
   readonly metricsUrl: string;
   readonly seenFile: string;
-  readonly programs: Stack['programs'];
 };
 
 export class Stack {
@@ -66,8 +65,6 @@ export class Stack {
   readonly #metricsUrl: string;
   /** The file in which the service records the calls that reached it. */
   readonly seenFile: string;
-  /** For programs that an operator runs: the compiled entry, and the environment of a direct way to both stores. */
-  readonly programs: { readonly main: string; readonly env: Readonly<Record<string, string>> };
 
   private constructor(parts: Parts) {
     this.#redis = parts.redis;
@@ -82,7 +79,6 @@ export class Stack {
     this.gatewayUrl = parts.gatewayUrl;
     this.#metricsUrl = parts.metricsUrl;
     this.seenFile = parts.seenFile;
-    this.programs = parts.programs;
   }
 
   /** The only Redis, or the master of the two. */
@@ -234,7 +230,6 @@ export class Stack {
       gateway,
       stores,
       seenFile,
-      programs: { main, env: direct },
       gatewayUrl: `http://127.0.0.1:${ports.gateway}`,
       metricsUrl: `http://127.0.0.1:${metricsPorts.gateway}/metrics`,
     });

@@ -2,23 +2,25 @@
 
 import { askPostgres, type PostgresPair } from './postgres-pair.ts';
 
+type Call = { readonly accountId: string; readonly micros: number };
+
 /** What a Postgres knows of the accounts of a schedule. */
 type Known = {
-  /** Usage id to amount. */
-  readonly calls: ReadonlyMap<string, number>;
+  /** By usage id. */
+  readonly calls: ReadonlyMap<string, Call>;
   /** References of credits, and of debits that were taken. */
   readonly moves: ReadonlySet<string>;
 };
 
 export function readKnown({ primary }: Pick<PostgresPair, 'primary'>, accountIds: readonly string[]): Promise<Known> {
   return askPostgres(primary, async (sql) => {
-    const calls = await sql<{ id: string; amount: string }[]>`
-      SELECT usage_id AS id, amount FROM calls WHERE account_id = ANY(${accountIds}::uuid[])`;
+    const calls = await sql<{ id: string; accountId: string; micros: string }[]>`
+      SELECT usage_id AS id, account_id AS "accountId", amount::text AS micros FROM calls WHERE account_id = ANY(${accountIds}::uuid[])`;
     const moves = await sql<{ reference: string }[]>`
       SELECT reference FROM credits WHERE account_id = ANY(${accountIds}::uuid[])
       UNION ALL SELECT reference FROM debits WHERE account_id = ANY(${accountIds}::uuid[]) AND state = 'taken'`;
     return {
-      calls: new Map(calls.map(({ id, amount }) => [id, Number(amount)])),
+      calls: new Map(calls.map(({ id, accountId, micros }) => [id, { accountId, micros: Number(micros) }])),
       moves: new Set(moves.map(({ reference }) => reference)),
     };
   });
@@ -30,18 +32,22 @@ export class GivenUp {
   /** What a Postgres lacked for a while, so that wallets that were loaded then were wrong. */
   readonly absentCalls = new Set<string>();
   readonly absentMoves = new Set<string>();
-  /** Every call that a Postgres was seen to have: usage id to amount. */
-  readonly #seen = new Map<string, number>();
+  /** Every call that a Postgres was seen to have. */
+  readonly #seen = new Map<string, Call>();
+
+  /** What happened to Postgres, for the report of a failure. */
+  readonly diary: string[] = [];
 
   /** To be called with what a Postgres has while it is used. */
   saw({ calls }: Known): void {
-    for (const [id, amount] of calls) this.#seen.set(id, amount);
+    for (const [id, call] of calls) this.#seen.set(id, call);
   }
 
   /** From now on another Postgres is asked than the one that had this. */
   replaced(former: Known, present: Known): void {
     this.saw(former);
     const { calls, moves } = difference(former, present);
+    this.#note(`another postgres is asked: it has not ${calls.length} calls and ${moves.length} credits and debits`);
     for (const id of calls) this.absentCalls.add(id);
     for (const reference of moves) this.absentMoves.add(reference);
   }
@@ -49,15 +55,26 @@ export class GivenUp {
   /** Nothing of `former` will ever count but what `present` has too. */
   giveUp(former: Known, present: Known): void {
     const { calls, moves } = difference(former, present);
+    this.#note(`a postgres is given up: ${calls.length} calls and ${moves.length} credits and debits were only there`);
     for (const id of calls) this.calls.add(id);
     for (const reference of moves) this.moves.add(reference);
+  }
+
+  #note(words: string): void {
+    this.diary.push(`${new Date().toISOString().slice(14, 23)} ${words}`);
   }
 
   /** Calls that Postgres had and has not, or has otherwise, although no Postgres that had them was given up. */
   missing(rows: ReadonlyMap<string, number>): string[] {
     return Array.from(this.#seen)
-      .filter(([id, amount]) => !this.calls.has(id) && rows.get(id) !== amount)
-      .map(([id, amount]) => `${id} was stored with ${amount}, and is now ${rows.get(id) ?? 'gone'}`);
+      .filter(([id, { micros }]) => !this.calls.has(id) && rows.get(id) !== micros)
+      .map(([id, { micros }]) => `${id} was stored with ${micros}, and is now ${rows.get(id) ?? 'gone'}`);
+  }
+
+  /** What the calls of an account cost that were lost. */
+  lostMicros(accountId: string): number[] {
+    const lost = [...this.calls].map((id) => this.#seen.get(id) as Call);
+    return lost.flatMap((call) => (call.accountId === accountId ? [call.micros] : []));
   }
 }
 

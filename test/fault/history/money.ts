@@ -1,7 +1,9 @@
 // Credits and debits of a schedule, as their sender saw them, and what Postgres has of them in the end.
 
+import type { Drift } from '../../../src/ledger/reconcile/report.ts';
 import type { Buyer } from '../market.ts';
 import type { Stack } from '../stack.ts';
+import type { GivenUp } from './given-up.ts';
 
 /** A credit, or a debit with a negative amount. */
 export type Move = {
@@ -41,4 +43,24 @@ export function checkMoves(moves: readonly Move[], posted: Posted, givenUp: Read
   }
   const asked = new Set(moves.map(({ reference }) => reference));
   return [...faults, ...[...posted.keys()].filter((it) => !asked.has(it)).map((it) => `nobody asked for ${it}`)];
+}
+
+/**
+ * Whether a drift is that of credits and debits that a Postgres took along when it was given up. The wallet has them still, or took the
+ * next one, which got the same number, for the lost one. While it has one that Postgres does not know, it is not repaired: so it has the
+ * charges of lost calls, too.
+ */
+export function isDriftOfMoves(
+  { accountId, driftMicros, freeDrifts }: Pick<Drift, 'accountId' | 'driftMicros' | 'freeDrifts'>,
+  moves: readonly Move[],
+  givenUp: GivenUp,
+): boolean {
+  const isLost = ({ reference }: Move): boolean => givenUp.moves.has(reference) || givenUp.absentMoves.has(reference);
+  if (!moves.some(isLost)) return false;
+  const lostCalls = givenUp.lostMicros(accountId);
+  if (freeDrifts.some(({ used, expected }) => used < expected || used - expected > lostCalls.length)) return false;
+  let sums = new Set([0]);
+  for (const { micros } of moves) sums = new Set([...sums].flatMap((sum) => [sum - micros, sum, sum + micros]));
+  for (const micros of lostCalls) sums = new Set([...sums].flatMap((sum) => [sum - micros, sum]));
+  return sums.has(driftMicros);
 }

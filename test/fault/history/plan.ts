@@ -21,6 +21,14 @@ export type RedisFault = Timing &
     | { readonly kind: 'flushall' }
   );
 
+const POSTGRES = ['rewound', 'standby promoted', 'primary deposed', 'waits cancelled'] as const;
+
+export const isOfPostgres = (fault: StoreFault): fault is PostgresFault => POSTGRES.some((kind) => kind === fault.kind);
+
+export const isOfRedis = (fault: StoreFault): fault is RedisFault => !isOfPostgres(fault) && !isOfNode(fault);
+
+export const isOfNode = (fault: StoreFault): fault is ClusterFault => 'group' in fault;
+
 export type PostgresFault = Timing & {
   readonly kind:
     | /** The data folder is exchanged with a copy of `forMs` ago. */ 'rewound'
@@ -40,10 +48,14 @@ export type WriterFault = Timing & {
   readonly which: 0 | 1;
 };
 
-/** Faults of one kind of store come one after the other; those of different kinds at once. */
+export type StoreFault = RedisFault | PostgresFault | ClusterFault;
+
 export type History = {
-  readonly redis: readonly RedisFault[];
-  readonly postgres: readonly PostgresFault[];
+  /**
+   * One after the other, each as long after the end of the one before as its `atMs` says. Both at once are not among them: a Redis that
+   * loses its mark while Postgres is older leaves no trace (docs/decisions/0062).
+   */
+  readonly stores: readonly StoreFault[];
   readonly writers: readonly WriterFault[];
   readonly hasTwoWriters: boolean;
   /** Money that operators take out under way. */
@@ -69,37 +81,45 @@ const TRACKS: readonly (readonly [weight: number, track: Track])[] = [
 
 export function makeHistoryPlan(seed: number): HistoryPlan {
   const random = new Random(seed);
-  const tracks = drawTracks(random);
-  const redis = inTurn(random, tracks, 'redis', drawRedisFault);
-  const postgres = inTurn(random, tracks, 'postgres', drawPostgresFault);
-  return { ...withLoad(random, seed, redis, postgres, tracks), cluster: null };
+  return makePlan(random, seed, drawRedisFault);
 }
 
 /** The same with faults of nodes instead of those of one Redis. */
 export function makeClusterHistoryPlan(seed: number, groups: number): HistoryPlan {
   const random = new Random(seed);
-  const tracks = drawTracks(random);
-  const postgres = inTurn(random, tracks, 'postgres', drawPostgresFault);
   const group = random.int(0, groups - 1);
-  let atMs = random.int(FIRST_MS, 600);
-  const cluster = tracks
-    .filter((track) => track === 'redis')
-    .map((): ClusterFault => {
-      // Mostly of one master: a history of faults is one of the same data.
-      const of = random.chance(0.7) ? group : random.int(0, groups - 1);
-      const deed = random.pick([
-        { kind: 'file cut', part: random.chance(0.5) ? 0 : random.next() },
-        { kind: 'file cut', part: 0 },
-        { kind: 'stale replica promoted' },
-        { kind: 'master killed', isReplaced: true },
-        { kind: 'flushed' },
-        { kind: 'there and back' },
-      ] as const);
-      const fault: ClusterFault = { ...deed, group: of, to: of, atMs, forMs: random.int(50, 600) };
-      atMs = random.int(0, 500);
-      return fault;
+  const cluster: ClusterFault[] = [];
+  const plan = makePlan(random, seed, (_, timing) => {
+    // Mostly of one master: a history of faults is one of the same data.
+    const of = random.chance(0.7) ? group : random.int(0, groups - 1);
+    const deed = random.pick([
+      { kind: 'file cut', part: random.chance(0.5) ? 0 : random.next() },
+      { kind: 'file cut', part: 0 },
+      { kind: 'stale replica promoted' },
+      { kind: 'master killed', isReplaced: true },
+      { kind: 'flushed' },
+      { kind: 'there and back' },
+    ] as const);
+    const fault: ClusterFault = { ...timing, ...deed, group: of, to: of };
+    cluster.push(fault);
+    return fault;
+  });
+  return { ...plan, cluster };
+}
+
+function makePlan(
+  random: Random,
+  seed: number,
+  drawRedis: (random: Random, timing: Timing) => RedisFault | ClusterFault,
+): HistoryPlan {
+  const tracks = drawTracks(random);
+  const stores = tracks
+    .filter((track) => track !== 'writer')
+    .map((track, i): StoreFault => {
+      const timing = { atMs: i === 0 ? random.int(FIRST_MS, 700) : random.int(0, 500), forMs: random.int(30, 600) };
+      return track === 'redis' ? drawRedis(random, timing) : drawPostgresFault(random, timing);
     });
-  return { ...withLoad(random, seed, [], postgres, tracks), cluster };
+  return withLoad(random, seed, stores, tracks);
 }
 
 /** Two or three, at least one of them of a store, and two of stores in most histories. */
@@ -111,20 +131,6 @@ function drawTracks(random: Random): Track[] {
   });
   // Each exchange of a data folder takes half a second.
   return tracks.filter((track, i) => track !== 'postgres' || tracks.slice(0, i).filter((t) => t === track).length < 2);
-}
-
-/** Draws the faults of a track. Each begins as long after the end of the one before as its `atMs` says. */
-function inTurn<T extends Timing>(
-  random: Random,
-  tracks: readonly Track[],
-  track: Track,
-  make: (random: Random, timing: Timing) => T,
-): T[] {
-  return tracks
-    .filter((other) => other === track)
-    .map((_, i) =>
-      make(random, { atMs: i === 0 ? random.int(FIRST_MS, 700) : random.int(0, 500), forMs: random.int(30, 600) }),
-    );
 }
 
 function drawRedisFault(random: Random, timing: Timing): RedisFault {
@@ -157,14 +163,8 @@ function drawPostgresFault(random: Random, timing: Timing): PostgresFault {
   return { ...timing, kind, olderMs: random.int(100, 700), end: random.pick(['right one back', 'older one accepted']) };
 }
 
-function withLoad(
-  random: Random,
-  seed: number,
-  redis: readonly RedisFault[],
-  postgres: readonly PostgresFault[],
-  tracks: readonly Track[],
-): HistoryPlan {
-  const loadMs = LAST_MS + Math.max(lengthOf(redis), lengthOf(postgres), 600);
+function withLoad(random: Random, seed: number, stores: readonly StoreFault[], tracks: readonly Track[]): HistoryPlan {
+  const loadMs = LAST_MS + Math.max(lengthOf(stores), 600);
   const hasTwoWriters = random.chance(0.5);
   const writers = tracks
     .filter((track) => track === 'writer')
@@ -192,7 +192,7 @@ function withLoad(
     callers: Array.from({ length: CALLERS }, (_, i) => ({ buyer: i % BUYERS, seed: random.int(0, 2 ** 32 - 1) })),
     faults: random.chance(0.3) ? [drawOther(random, loadMs)] : [],
     cluster: null,
-    history: { redis, postgres, writers, hasTwoWriters, debits: moves(20_000) },
+    history: { stores, writers, hasTwoWriters, debits: moves(20_000) },
   };
 }
 
@@ -225,12 +225,12 @@ function weighted<T>(random: Random, from: readonly (readonly [weight: number, w
 }
 
 /** Describes the faults of a history in words, for the report of a failure. */
-export function describeHistory({ redis, postgres, writers, hasTwoWriters, debits }: History): string[] {
-  const line = (store: string, faults: readonly Timing[]): string[] =>
-    faults.map(({ atMs, forMs, ...fault }, i) => {
-      const after = i === 0 || store === 'writer' ? '' : ' after the last';
-      return `  ${atMs} ms${after}: ${store} ${JSON.stringify(fault)}, for ${forMs} ms`;
-    });
-  const besides = `  ${hasTwoWriters ? 'two writers' : 'one writer'}, ${debits.length} debits`;
-  return [...line('redis', redis), ...line('postgres', postgres), ...line('writer', writers), besides];
+export function describeHistory({ stores, writers, hasTwoWriters, debits }: History): string[] {
+  const line = (what: string, { atMs, forMs, ...fault }: Timing): string =>
+    `  ${atMs} ms: ${what} ${JSON.stringify(fault)}, for ${forMs} ms`;
+  return [
+    ...stores.map((fault, i) => line(i === 0 ? 'store' : 'after the last, store', fault)),
+    ...writers.map((fault) => line('writer', fault)),
+    `  ${hasTwoWriters ? 'two writers' : 'one writer'}, ${debits.length} debits`,
+  ];
 }

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from '../../support/wait.ts';
 import type { Stack } from '../stack.ts';
-import { acceptOlder } from './accept.ts';
+import { acceptOlder, isOlder } from './accept.ts';
 import { type GivenUp, readKnown } from './given-up.ts';
 import type { PostgresFault } from './plan.ts';
 import { askPostgres, type Former, type PostgresPair } from './postgres-pair.ts';
@@ -18,23 +18,20 @@ type Scene = {
   readonly accountIds: readonly string[];
 };
 
-/** What a plan needs before its load begins. */
-export async function preparePostgres(pair: PostgresPair, faults: readonly PostgresFault[]): Promise<void> {
-  const [first] = faults;
-  if (first === undefined || first.kind === 'rewound') return;
+/** What a fault needs before it begins. To be called while nobody uses Postgres. */
+export async function preparePostgres(pair: PostgresPair, { kind }: PostgresFault): Promise<void> {
+  if (kind === 'rewound') return;
   await pair.addStandby();
-  if (first.kind === 'waits cancelled') await pair.waitForStandby(true);
+  if (kind === 'waits cancelled') await pair.waitForStandby(true);
 }
 
-/** Carries the faults out, one after the other. */
-export async function sufferPostgres(scene: Scene, faults: readonly PostgresFault[]): Promise<void> {
-  for (const [at, fault] of faults.entries()) {
-    // The second one needs a standby of the Postgres that is there now.
-    if (at > 0) await away(scene, 'all', () => preparePostgres(scene.pair, [fault]));
-    await sleep(fault.atMs);
-    await (fault.kind === 'waits cancelled' ? cancelWaits(scene, fault) : goBack(scene, fault));
-    await scene.pair.dropStandby();
-  }
+/** @param isPrepared whether `preparePostgres` was called before the load began */
+export async function sufferPostgres(scene: Scene, fault: PostgresFault, isPrepared: boolean): Promise<void> {
+  if (!isPrepared) await away(scene, 'all', () => preparePostgres(scene.pair, fault));
+  await (fault.kind === 'waits cancelled' ? cancelWaits(scene, fault) : goBack(scene, fault));
+  await scene.pair.dropStandby();
+  // What was trimmed after a flush of the one that is gone makes the other one older than Redis, whichever of them is called right.
+  if (await isOlder(scene.stack)) await acceptOlder(scene.stack);
 }
 
 async function cancelWaits({ stack, pair, ...scene }: Scene, fault: PostgresFault): Promise<void> {
@@ -72,7 +69,6 @@ async function goBack(scene: Scene, fault: PostgresFault): Promise<void> {
   givenUp.replaced(newer.known, older);
   await sleep(fault.olderMs);
   if (fault.end === 'older one accepted') {
-    await acceptOlder(scene.stack);
     givenUp.giveUp(newer.known, older);
     await pair.discard(newer.former);
     return;

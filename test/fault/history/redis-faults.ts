@@ -7,7 +7,6 @@ import { type Losses, ON_ITS_WAY_MS } from '../losses.ts';
 import type { Stack } from '../stack.ts';
 import { readOnlyInRedis } from './only-in-redis.ts';
 import type { RedisFault } from './plan.ts';
-import type { RedisPair } from './redis-pair.ts';
 
 type Scene = {
   readonly stack: Stack;
@@ -16,20 +15,12 @@ type Scene = {
   readonly flushed: Set<string>;
 };
 
-/** Carries the faults out, one after the other. */
-export async function sufferRedis(scene: Scene, faults: readonly RedisFault[]): Promise<void> {
-  for (const fault of faults) {
-    await sleep(fault.atMs);
-    await suffer(scene, scene.stack.redisPair, fault);
-  }
-}
+/** Whether the fault needs the other Redis to follow from the beginning. */
+export const needsReplica = ({ kind }: RedisFault): boolean => kind !== 'file cut' && kind !== 'flushall';
 
-/** Whether the plan needs the other Redis to follow from the beginning. */
-export const needsReplica = (faults: readonly RedisFault[]): boolean =>
-  faults.some(({ kind }) => kind !== 'file cut' && kind !== 'flushall');
-
-async function suffer(scene: Scene, pair: RedisPair, fault: RedisFault): Promise<void> {
+export async function sufferRedis(scene: Scene, fault: RedisFault): Promise<void> {
   const { stack } = scene;
+  const pair = stack.redisPair;
   const sinceMs = Date.now();
   const mayLose = (): void => loseSince(scene, fault.kind, sinceMs);
   switch (fault.kind) {

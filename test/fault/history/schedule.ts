@@ -2,7 +2,9 @@
 // took from the last store that had it.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { checkLedger, checkRecords, compare, type Row, readRecords, readRepairs, readSeen } from '../books.ts';
+import type { Drift } from '../../../src/ledger/reconcile/report.ts';
+import { until } from '../../support/wait.ts';
+import { checkLedger, checkRecords, compare, type Row, readRecords, readRepairs, readSeen, takeOut } from '../books.ts';
 import { Caller, type Told } from '../callers.ts';
 import { suffer } from '../cluster/faults.ts';
 import { inflict } from '../faults.ts';
@@ -17,8 +19,8 @@ import type { Stack } from '../stack.ts';
 import { Witness } from '../witness.ts';
 import { checkBalances } from './balances.ts';
 import { GivenUp } from './given-up.ts';
-import { checkMoves, type Move, readPosted } from './money.ts';
-import type { HistoryPlan } from './plan.ts';
+import { checkMoves, isDriftOfMoves, type Move, readPosted } from './money.ts';
+import { type HistoryPlan, isOfPostgres, isOfRedis } from './plan.ts';
 import { preparePostgres, sufferPostgres } from './postgres-faults.ts';
 import { needsReplica, sufferRedis } from './redis-faults.ts';
 import { checkWallet } from './wallets.ts';
@@ -42,8 +44,10 @@ export async function runHistory(stack: Stack, market: Market, plan: HistoryPlan
   const { history } = plan;
   stack.hasTwoWriters = history.hasTwoWriters;
   await (history.hasTwoWriters ? stack.secondWriter.ensure() : stack.secondWriter.stop());
-  if (needsReplica(history.redis)) await stack.redisPair.follow();
-  await preparePostgres(stack.postgresPair, history.postgres);
+  const [firstOfPostgres] = history.stores.filter(isOfPostgres);
+  if (stack.cluster === null && plan.history.stores.some((fault) => isOfRedis(fault) && needsReplica(fault)))
+    await stack.redisPair.follow();
+  if (firstOfPostgres !== undefined) await preparePostgres(stack.postgresPair, firstOfPostgres);
   const groups = await readGroups(stack);
   const groupOf = (id: string): number => groups.findIndex((shards) => shards.has(stack.stores.keys.shardOf(id)));
   const buyers = await market.buyers(plan, stack.cluster === null ? undefined : (id, buyer) => groupOf(id) === buyer);
@@ -67,9 +71,13 @@ export async function runHistory(stack: Stack, market: Market, plan: HistoryPlan
   await witness.stop();
   await stack.cluster?.whole();
   const unplanned = await noteUnplanned(scene, before.masters, before.atMs);
-  const { faults, rows, exceptions } = await judge({ ...scene, told, held: witness.held, before });
+  const { faults, rows, exceptions, drifts } = await judge({ ...scene, told, held: witness.held, before });
+  // What is reported stays until an operator ends it.
+  await takeOut(stack, drifts);
   faults.push(...witness.faults, ...(await checkLedger(stack)));
-  return { faults, told, rows, exceptions, looks: witness.looks, recoveryMs, driftMicros: 0, unplanned };
+  if (faults.length > 0) faults.push(...losses.describe(), ...givenUp.diary);
+  const driftMicros = drifts.reduce((sum, drift) => sum + Math.abs(drift.driftMicros), 0);
+  return { faults, told, rows, exceptions, looks: witness.looks, recoveryMs, driftMicros, unplanned };
 }
 
 /** Runs callers, credits, debits and faults. The callers go on until the last fault is over. */
@@ -92,11 +100,8 @@ async function load(scene: Scene): Promise<Told[]> {
     moves.push({ ...began, endMs: Date.now(), isDone });
   };
   const id = buyers[0]?.key.key_id;
-  const accountIds = buyers.map(({ key }) => key.account_id);
   const faults = Promise.all([
-    sufferRedis(scene, history.redis),
-    sufferNodes(scene),
-    sufferPostgres({ ...scene, pair: stack.postgresPair, accountIds }, history.postgres),
+    sufferStores(scene),
     sufferWriters(stack, history.writers),
     ...plan.faults.map(async (fault) => {
       await sleep(fault.atMs);
@@ -116,14 +121,34 @@ async function load(scene: Scene): Promise<Told[]> {
   return callers.flatMap(({ told }) => told);
 }
 
-/** Faults of nodes come one after the other: a history is one of the same data. */
-async function sufferNodes({ stack, plan, losses, flushed, groups }: Scene): Promise<void> {
-  const { cluster } = stack;
-  if (cluster === null) return;
-  for (const fault of plan.cluster ?? []) {
-    await suffer({ cluster, losses, flushed, shards: groups, stack }, fault);
-    await cluster.whole();
+async function sufferStores(scene: Scene): Promise<void> {
+  const { stack, plan, losses, flushed, groups, buyers, givenUp } = scene;
+  const { stores } = plan.history;
+  const accountIds = buyers.map(({ key }) => key.account_id);
+  const firstOfPostgres = stores.findIndex(isOfPostgres);
+  for (const [at, fault] of stores.entries()) {
+    await sleep(fault.atMs);
+    if (isOfPostgres(fault)) {
+      await sufferPostgres({ stack, pair: stack.postgresPair, givenUp, accountIds }, fault, at === firstOfPostgres);
+    } else if (isOfRedis(fault)) {
+      await sufferRedis(scene, fault);
+    } else if (stack.cluster !== null) {
+      await suffer({ cluster: stack.cluster, losses, flushed, shards: groups, stack }, { ...fault, atMs: 0 });
+      await stack.cluster.whole();
+    }
   }
+}
+
+/** A replica that has just begun to follow gives Redis another replication id: then a comparison begins again. */
+async function compareAtRest(stack: Stack): Promise<Drift[]> {
+  return until(async () => {
+    try {
+      return await compare(stack);
+    } catch (error) {
+      if (!String(error).includes('redis restarted or was replaced')) throw error;
+      return false;
+    }
+  });
 }
 
 async function endHistory({ stack, market, buyers }: Scene): Promise<void> {
@@ -134,7 +159,7 @@ async function endHistory({ stack, market, buyers }: Scene): Promise<void> {
       // An older Redis has holds of connections that no gateway knows any more; of those that it knows it renews the leases.
       if (!hasFreshConnections) await stack.reconnectGateway();
       hasFreshConnections = true;
-      await compare(stack);
+      await compareAtRest(stack);
       await sweepAll(stack);
     },
   });
@@ -154,7 +179,7 @@ async function judge({ stack, market, plan, buyers, told, held, before, ...scene
   const mayBeLost = (accountId: string, fromMs: number, toMs: number, usageId: string): boolean =>
     givenUp.calls.has(usageId) || flushed.has(usageId) || losses.allow({ shard: shardOf(accountId), fromMs, toMs });
   const [rows, seen] = [await readRecords(stack, buyers), readSeen(stack)];
-  const drifts = await compare(stack);
+  const drifts = await compareAtRest(stack);
   const promises = checkPromises({
     told,
     rows,
@@ -168,8 +193,11 @@ async function judge({ stack, market, plan, buyers, told, held, before, ...scene
   /** Whether a wallet may have been without it for a while. */
   const wasAbsent = (row: Row): boolean =>
     givenUp.absentCalls.has(row.usageId) || mayBeLost(row.accountId, ...spanOf(row.usageId, told), row.usageId);
-  const wasMoveAbsent = ({ reference, accountId, atMs, endMs }: Move): boolean =>
-    givenUp.absentMoves.has(reference) || losses.allow({ shard: shardOf(accountId), fromMs: atMs, toMs: endMs });
+  /** A credit reaches a wallet some time after it was confirmed, when Redis is away. The first ones are in Postgres before it is. */
+  const wasMoveAbsent = ({ reference, accountId, micros, atMs, endMs }: Move): boolean =>
+    givenUp.absentMoves.has(reference) ||
+    (micros > 0 && atMs > 0 && losses.concern(shardOf(accountId))) ||
+    losses.allow({ shard: shardOf(accountId), fromMs: atMs, toMs: endMs });
   const posted = await readPosted(stack, buyers);
   const byId = new Map(rows.map((row) => [row.usageId, row]));
   const ofBuyer = async ({ key: { account_id: id } }: Buyer): Promise<string[]> => {
@@ -179,7 +207,16 @@ async function judge({ stack, market, plan, buyers, told, held, before, ...scene
     const overspentMicros =
       own.filter(wasAbsent).reduce((sum, { amountMicros }) => sum + amountMicros, 0) +
       ownMoves.filter(wasMoveAbsent).reduce((sum, { micros }) => sum + Math.abs(micros), 0);
-    const evidence = { rows: own, listings: market.listings, movedMicros, overspentMicros, mayBeForgotten: wasAbsent };
+    const drift = drifts.find(({ accountId }) => accountId === id);
+    const isOfMoves = drift !== undefined && isDriftOfMoves(drift, ownMoves, givenUp);
+    const evidence = {
+      rows: own,
+      listings: market.listings,
+      movedMicros,
+      overspentMicros,
+      reported: isOfMoves ? drift : null,
+      mayBeForgotten: wasAbsent,
+    };
     const toldOwn = told.filter(({ accountId }) => accountId === id);
     const balances = checkBalances({
       told: toldOwn,
@@ -188,7 +225,8 @@ async function judge({ stack, market, plan, buyers, told, held, before, ...scene
       isMoveForgotten: wasMoveAbsent,
       mayBeForgotten: (call) => wasAbsent(byId.get(call.requestId ?? '') as Row),
     });
-    return [...(await checkWallet(stack, id, evidence)), ...balances];
+    const unexplained = drift === undefined || isOfMoves ? [] : [`drift: ${JSON.stringify(drift)}`];
+    return [...(await checkWallet(stack, id, evidence)), ...balances, ...unexplained];
   };
   const repairs = (await readRepairs(stack, before.lastRepair)).filter(({ accountId }) => !mayBeRepaired(accountId));
   const gone = (await unrecorded(stack, seen, before.seen)).filter((id) => !isExcused(id, told, held, mayBeLost));
@@ -198,14 +236,18 @@ async function judge({ stack, market, plan, buyers, told, held, before, ...scene
     ...checkMoves(moves, posted, givenUp.moves),
     ...givenUp.missing(new Map(rows.map(({ usageId, amountMicros }) => [usageId, amountMicros]))),
     ...(await Promise.all(buyers.map(ofBuyer))).flat(),
-    ...drifts.map((drift) => `drift: ${JSON.stringify(drift)}`),
+    ...drifts.filter(isOfEarlier).map((drift) => `drift of an earlier history: ${JSON.stringify(drift)}`),
     ...repairs.map((repair) => `repaired for no reason: ${JSON.stringify(repair)}`),
     ...gone.map((id) => `served, but there is no record of ${id}`),
   ];
-  return { faults, rows, exceptions: promises.exceptions };
+  return { faults, rows, exceptions: promises.exceptions, drifts };
+
+  function isOfEarlier({ accountId }: { readonly accountId: string }): boolean {
+    return buyers.every(({ key }) => key.account_id !== accountId);
+  }
 
   /** Only what Redis may have changed is repaired; and with a Postgres that was accepted, everything. */
   function mayBeRepaired(accountId: string): boolean {
-    return losses.concern(shardOf(accountId)) || plan.history.postgres.some(({ end }) => end === 'older one accepted');
+    return losses.concern(shardOf(accountId)) || plan.history.stores.some(isOfPostgres);
   }
 }

@@ -1,5 +1,6 @@
 // The end of a history for one account: Postgres is the sum of what happened, and Redis is the same to the micro-dollar.
 
+import type { Drift } from '../../../src/ledger/reconcile/report.ts';
 import { freeField } from '../../../src/platform/redis-keys.ts';
 import type { Row } from '../books.ts';
 import type { Listing } from '../market.ts';
@@ -10,6 +11,8 @@ export type WalletEvidence = {
   readonly listings: readonly Listing[];
   /** Sum of the account's credits and debits in Postgres. */
   readonly movedMicros: number;
+  /** What the comparison reports, where that is allowed. */
+  readonly reported: Pick<Drift, 'driftMicros' | 'freeDrifts'> | null;
   /** At most as much may have been spent that was not there, for a while. */
   readonly overspentMicros: number;
   /** Whether this call may have been forgotten for a while, so that there was a free call too many. */
@@ -27,7 +30,8 @@ export async function checkWallet(stack: Stack, accountId: string, evidence: Wal
     SELECT balance::text FROM balances WHERE account_id = ${accountId} AND ledger = 'wallet'`;
   const wrong = (what: string): void => void faults.push(`wallet of ${accountId}: ${what}`);
   if (Number(settled?.balance) !== expected) wrong(`${settled?.balance} in postgres, not ${expected}`);
-  if (inRedis !== null && Number(inRedis) !== expected) wrong(`${inRedis} in redis, not ${expected}`);
+  if (inRedis !== null && Number(inRedis) !== expected + (evidence.reported?.driftMicros ?? 0))
+    wrong(`${inRedis} in redis, not ${expected}`);
   if (-expected > evidence.overspentMicros)
     wrong(`it is at ${expected}, but had at most ${evidence.overspentMicros} too much`);
   for (const { id, freeCalls } of evidence.listings) {
@@ -36,8 +40,10 @@ export async function checkWallet(stack: Stack, accountId: string, evidence: Wal
       SELECT used FROM free_usage WHERE account_id = ${accountId} AND service_id = ${id}`;
     const inPostgres = kept?.used ?? 0;
     const used = inRedis === null ? inPostgres : Number(await redis.command('hget', [wallet, freeField(id)]));
+    const drift = evidence.reported?.freeDrifts.find(({ serviceId }) => serviceId === id);
+    const tooMany = drift === undefined ? 0 : drift.used - drift.expected;
     const atMost = freeCalls + served.filter(evidence.mayBeForgotten).length;
-    if (served.length !== inPostgres || served.length !== used || served.length > atMost)
+    if (served.length !== inPostgres || served.length !== used - tooMany || served.length > atMost)
       wrong(
         `free calls of ${id}: ${served.length} served, ${used} in redis, ${inPostgres} in postgres, at most ${atMost}`,
       );
