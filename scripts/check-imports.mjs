@@ -163,7 +163,7 @@ const libraries = [
   },
   { names: ['ajv'], owners: ['config', 'http'], because: 'input is validated where it enters' },
   {
-    names: ['@seriousme/openapi-schema-validator'],
+    names: ['@seriousme/openapi-schema-validator', 'js-yaml'],
     owners: ['catalog'],
     because: 'documents of strangers are read in one place, in a thread that is bounded in time and memory',
   },

@@ -1,6 +1,7 @@
+import { storedHeaders } from '../catalog/listing-secrets.ts';
 import { DocumentFault } from '../catalog/openapi-import/document-fault.ts';
 import { ImporterBusy, MAX_DOCUMENT_BYTES, type OpenApiImporter } from '../catalog/openapi-import/importer.ts';
-import type { Imported, StoredPrice } from '../catalog/openapi-import/mapping.ts';
+import type { Imported, ListingContext, StoredPrice } from '../catalog/openapi-import/mapping.ts';
 import type { Operation } from '../catalog/operations/operation.ts';
 import { selectLatestOperations } from '../catalog/sql.ts';
 import { ApiError, unavailableError } from '../errors.ts';
@@ -16,6 +17,10 @@ type OpenApiImportDeps = ShowDeps & { readonly importer: OpenApiImporter };
 
 const IMPORTED = record('ImportedOperations', {
   operations: { ...COUNT, description: 'How many were taken over' },
+  tags: list(
+    record('OperationTag', { tag: TEXT, operations: COUNT }),
+    'Tags of the document, which `tag` takes, and how many of its operations have them; at most 200',
+  ),
   skipped: list(
     record('SkippedOperation', { method: TEXT, path: TEXT, reason: TEXT }),
     'The first of those that were not taken over; `*` as the method means the whole path',
@@ -29,6 +34,7 @@ const IMPORTED = record('ImportedOperations', {
 });
 const IMPORTED_EXAMPLE = {
   operations: 1,
+  tags: [{ tag: 'texts', operations: 2 }],
   skipped: [{ method: 'TRACE', path: '/translate', reason: 'the gateway does not forward this method' }],
   skipped_total: 1,
   changed: [],
@@ -46,7 +52,7 @@ const BODY: JsonSchema = {
   ],
   type: 'object',
   required: ['openapi', 'info'],
-  description: 'An OpenAPI 3.0 or 3.1 document as JSON; `x-price` of an operation is its price in USD',
+  description: 'An OpenAPI 3.0 or 3.1 document as JSON or YAML; `x-price` of an operation is its price in USD',
   properties: {
     openapi: { type: 'string', pattern: '^3\\.[01]\\.' },
     info: { type: 'object' },
@@ -62,6 +68,12 @@ const QUERY = {
     only_operations: {
       type: 'boolean',
       description: 'Sets this field of the listing together with its operations; absent: it stays as it is',
+    },
+    tag: {
+      type: 'string',
+      minLength: 1,
+      maxLength: 500,
+      description: 'Only operations with this tag are taken over, or with one of several that are joined by commas',
     },
   },
 } as const;
@@ -100,10 +112,11 @@ async function importDocument(deps: OpenApiImportDeps, request: ApiRequest<Uint8
   const before = await ownListing(sql, request);
   if (before.protocol !== 'http') throw new ApiError('invalid_request', NO_TOOLS);
   const prices = pricesOf(await selectLatestOperations(sql, before.id));
-  const imported = await read(importer, request.body, { endpoint: before.endpoint, prices });
+  const { only_operations: onlyOperations, tag = null } = request.query;
+  const addedHeaders = storedHeaders(before.upstreamHeaders).map(([name]) => name);
+  const imported = await read(importer, request.body, { endpoint: before.endpoint, addedHeaders, prices, tag });
   if (imported.operations.length === 0) throw nothingToTake(imported);
   const operations = readOperations(imported.operations, before.protocol);
-  const { only_operations: onlyOperations } = request.query;
   const patch = { operations, ...(onlyOperations === undefined ? {} : { onlyOperations }) };
   // The prices and the endpoint that the import began with must still be those of the listing.
   const shown = await writePatch(deps, request, before, { patch, version: before.updatedAtMicros });
@@ -112,8 +125,8 @@ async function importDocument(deps: OpenApiImportDeps, request: ApiRequest<Uint8
     throw new ApiError('conflict', 'The listing was changed while the document was read. Send the document again.');
   }
   const { headers = {}, body: service } = shown;
-  const { skipped, skippedTotal, changed } = imported;
-  const body = { operations: imported.operations.length, skipped, skipped_total: skippedTotal, changed, service };
+  const { tags, skipped, skippedTotal, changed } = imported;
+  const body = { operations: imported.operations.length, tags, skipped, skipped_total: skippedTotal, changed, service };
   return { status: 200, body, headers };
 }
 
@@ -127,11 +140,7 @@ function pricesOf(operations: readonly Operation[]): StoredPrice[] {
   );
 }
 
-async function read(
-  importer: OpenApiImporter,
-  bytes: Uint8Array,
-  listing: { readonly endpoint: string; readonly prices: readonly StoredPrice[] },
-): Promise<Imported> {
+async function read(importer: OpenApiImporter, bytes: Uint8Array, listing: ListingContext): Promise<Imported> {
   try {
     return await importer.import(bytes, listing);
   } catch (error) {

@@ -172,11 +172,20 @@ describe('after an OpenAPI document was sent', () => {
   });
 });
 
+it("the gateway's own document is taken over, regular expressions with \\u0000 and all", async () => {
+  const id = await list({});
+  const own = await (await fetch(`${market.baseUrl}/api/v1/openapi.json`)).text();
+  expect(own).toContain('\\\\u0000');
+  const answer = (await (await put(id, own)).json()) as { operations: number };
+  expect(answer.operations).toBeGreaterThan(50);
+});
+
 describe('a document is refused', () => {
-  it('as YAML, beyond 2 MiB, and while another is read', async () => {
+  it('as broken JSON or YAML, beyond 2 MiB, and while another is read', async () => {
     const id = await list({});
     const refusal = async (document: string) => ((await (await put(id, document)).json()) as { error: string }).error;
-    expect(await refusal('openapi: 3.1.0\ninfo: {}\n')).toBe('invalid_json');
+    expect(await refusal('{"openapi": "3.1.0", }')).toBe('invalid_json');
+    expect(await refusal('openapi: 3.1.0\nopenapi: 3.1.0\n')).toBe('invalid_request');
     expect(await refusal(' '.repeat(2_097_153))).toBe('payload_too_large');
     const document = JSON.stringify(PETSTORE_31);
     // Of two accounts, because requests of one may wait for each other. On a busy machine the first document may be read before the

@@ -101,6 +101,24 @@ it('a document that cannot be taken over leaves the listing as it is', async () 
   expect(await operationsOf(id)).toEqual(operations);
 });
 
+it('a first import with an expensive operation says what to send, and that is taken', async () => {
+  const id = await create();
+  const dear = documentOf({
+    '/a': { get: answering({}, { 'x-price': 5, tags: ['dear'] }) },
+    '/b': { get: answering({}) },
+  });
+  const refusal = await refused(id, { by: provider, body: dear });
+  expect(refusal.message).toContain('with an OpenAPI document as ?only_operations=true');
+  const patched = await refusalOf(request(`PATCH /services/${id}`, { by: provider, body: { only_operations: true } }));
+  expect(patched.message).toContain('?only_operations=true');
+  const line = `PUT /services/${id}/openapi?only_operations=true&tag=dear`;
+  const { operations, tags, service } = bodyOf(await ask(routes, line, { by: provider, body: dear }));
+  expect([operations, tags]).toEqual([1, [{ tag: 'dear', operations: 1 }]]);
+  expect(service).toMatchObject({ only_operations: true, operations: [{ path: '/a', price: 5 }] });
+  const unknown = ask(routes, `PUT /services/${id}/openapi?tag=cheap`, { by: provider, body: dear });
+  expect(await refusalOf(unknown)).toMatchObject({ code: 'invalid_request', message: expect.stringMatching(/^tag: /) });
+});
+
 it('prices that a provider has set outlive an import', async () => {
   const id = await create({ operations: [{ method: 'GET', path: '/pets/{name}', summary: 'A pet', price: 0.001 }] });
   const { changed, service } = bodyOf(await put(id, { by: provider }));

@@ -205,9 +205,13 @@ describe('a provider in a browser', () => {
     const { page } = visit;
     await page.getByRole('button', { name: 'Import OpenAPI' }).click();
     const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Or paste it here').fill('{"openapi": ');
+    await dialog.getByText(/No JSON yet/).waitFor();
     await dialog.getByLabel('Or paste it here').fill('openapi: 3.1.0');
-    await dialog.getByText(/looks like YAML/).waitFor();
-    const file = { name: 'openapi.json', mimeType: 'application/json', buffer: Buffer.from(JSON.stringify(DOCUMENT)) };
+    await dialog.getByText(/No JSON yet/).waitFor({ state: 'detached' });
+    // As YAML, because of its first line.
+    const buffer = Buffer.from(`# Weather\n${JSON.stringify(DOCUMENT)}`);
+    const file = { name: 'openapi.yaml', mimeType: 'application/yaml', buffer };
     await dialog.getByLabel('File').setInputFiles(file);
     await dialog.getByRole('button', { name: 'Preview' }).click();
     await dialog.getByText('2 operations').waitFor();

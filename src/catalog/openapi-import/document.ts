@@ -1,5 +1,6 @@
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { DocumentFault } from './document-fault.ts';
+import { readText } from './document-text.ts';
 import { isObject, type JsonObject, quoted } from './json.ts';
 
 /** Maximum depth of a document. The validator is recursive; real documents have 15 to 30 levels. */
@@ -11,13 +12,14 @@ const MAX_VALUES = 400_000;
 export type OpenApiDocument = JsonObject & { readonly openapi: string };
 
 /**
- * Parses a document and checks it by the official schema of its version.
+ * Reads a document and checks it by the official schema of its version.
  *
  * @throws DocumentFault
  */
 export async function readDocument(bytes: Uint8Array): Promise<OpenApiDocument> {
-  const value = parse(bytes);
-  if (!isObject(value)) throw new DocumentFault('body: must be an OpenAPI document, which is a JSON object.');
+  const value = await readText(bytes);
+  if (!isObject(value))
+    throw new DocumentFault('body: must be an OpenAPI document, which is an object in JSON or YAML.');
   refuseOtherVersions(value);
   refuseUnbounded(value);
   await validate(value);
@@ -25,24 +27,6 @@ export async function readDocument(bytes: Uint8Array): Promise<OpenApiDocument> 
 }
 
 export const isVersion30 = ({ openapi }: OpenApiDocument): boolean => openapi.startsWith('3.0.');
-
-function parse(bytes: Uint8Array): unknown {
-  let text: string;
-  try {
-    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-  } catch {
-    throw new DocumentFault('The body is not valid UTF-8.', { isJson: false });
-  }
-  try {
-    return JSON.parse(text);
-  } catch {
-    const isYaml = /^(?:---|%YAML|["']?(?:openapi|swagger|info|paths)["']?[ \t]*:)/m.test(text.slice(0, 4_096));
-    const message = isYaml
-      ? 'The body looks like YAML. Convert the document to JSON and send that.'
-      : 'The body is not valid JSON.';
-    throw new DocumentFault(message, { isJson: false });
-  }
-}
 
 function refuseOtherVersions(document: JsonObject): void {
   if (document.swagger !== undefined) {
@@ -59,6 +43,9 @@ function refuseUnbounded(document: JsonObject): void {
   for (let next = left.pop(); next !== undefined; next = left.pop()) {
     const [value, depth] = next;
     if (++values > MAX_VALUES) throw new DocumentFault(`body: must have at most ${MAX_VALUES} values.`);
+    if (typeof value === 'number' && !Number.isFinite(value)) {
+      throw new DocumentFault('body: must not have .inf or .nan, which JSON does not know.');
+    }
     if (typeof value !== 'object' || value === null) continue;
     if (depth >= MAX_DOCUMENT_DEPTH) {
       throw new DocumentFault(`body: must not be nested deeper than ${MAX_DOCUMENT_DEPTH} levels.`);

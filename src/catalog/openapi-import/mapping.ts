@@ -10,9 +10,11 @@ import { isVersion30, type OpenApiDocument } from './document.ts';
 import { DocumentFault } from './document-fault.ts';
 import { type Draft, fitOperations } from './fit-operations.ts';
 import { isObject, type JsonObject, listOf, memberOf, objectOf, quoted, storableText } from './json.ts';
-import { mediaOf, partsOf } from './parts.ts';
+import { isPlainJson, mediaOf, partsOf } from './parts.ts';
 import { Places } from './places.ts';
 import { References } from './references.ts';
+import { Security } from './security.ts';
+import { type Tag, Tags } from './tags.ts';
 
 /** The price of an operation that is stored. */
 export type StoredPrice = { readonly method: string; readonly path: string; readonly price: number };
@@ -23,6 +25,8 @@ type Changed = { readonly method: string; readonly path: string; readonly note: 
 
 export type Imported = {
   readonly operations: readonly HttpOperation[];
+  /** Tags of the document, with the number of operations that have them: the first `MAX_TAGS`, those of most operations first. */
+  readonly tags: readonly Tag[];
   /** The first `MAX_SKIPPED`. */
   readonly skipped: readonly Skipped[];
   readonly skippedTotal: number;
@@ -31,6 +35,10 @@ export type Imported = {
 
 export type ListingContext = {
   readonly endpoint: string;
+  /** Names of the headers that the listing adds to calls, in lower case. */
+  readonly addedHeaders: readonly string[];
+  /** Only operations with this tag, or with one of these, are taken over; null: all. */
+  readonly tag: string | null;
   /** Prices of the operations that the listing has. They stay where the document has none. */
   readonly prices: readonly StoredPrice[];
 };
@@ -56,6 +64,9 @@ const OTHER_METHODS: ReadonlyMap<string, string> = new Map([
 const SAID_ELSEWHERE = /^(?:accept|content-type|authorization)$/i;
 const NOT_FORWARDED = /^(?:cookie|x-api-key|api-key|x-goog-api-key|x-auth-token|host|expect|proxy-.*|x-acf-.*)$/i;
 
+/** Maximum tags that are listed. */
+const MAX_TAGS = 200;
+
 type Entry = { readonly draft: Draft; readonly notes: string[] };
 
 /**
@@ -80,11 +91,15 @@ class Mapping {
   readonly #taken = new Map<string, string>();
   readonly #skipped: Skipped[] = [];
   #skippedTotal = 0;
+  readonly #tags: Tags;
+  readonly #security: Security;
 
-  constructor(document: OpenApiDocument, { endpoint, prices }: ListingContext) {
+  constructor(document: OpenApiDocument, { endpoint, addedHeaders, prices, tag }: ListingContext) {
     this.#document = document;
+    this.#tags = new Tags(tag);
     this.#references = new References(document);
     this.#places = new Places(document, endpoint);
+    this.#security = new Security(document, this.#references, addedHeaders);
     this.#prices = new Map(prices.map((stored) => [keyOf(stored.method, stored.path), stored]));
   }
 
@@ -96,6 +111,7 @@ class Mapping {
       if ('fault' in item) this.#skip('*', path, item.fault);
       else this.#readItem(path, item.object);
     }
+    this.#tags.refuseUnknown();
     for (const name of Object.keys(objectOf(this.#document.webhooks))) {
       this.#skip('*', name, 'is a webhook, which the service calls and not its buyer');
     }
@@ -111,6 +127,7 @@ class Mapping {
     });
     return {
       operations: fitted.map(({ operation }) => operation),
+      tags: this.#tags.counted().slice(0, MAX_TAGS),
       skipped: this.#skipped,
       skippedTotal: this.#skippedTotal,
       changed: [...changed, ...this.#lostPrices()],
@@ -140,6 +157,7 @@ class Mapping {
   #readOperation(method: string, path: string, item: JsonObject, operation: JsonObject): void {
     // Read before anything else: a price that is wrong must not be found out by chance.
     const price = readPrice(operation, `${method} ${quoted(path)}`);
+    if (!this.#tags.isWanted(operation)) return;
     const place = this.#places.locate(path, item, operation);
     if ('reason' in place) {
       this.#skip(method, path, place.reason);
@@ -157,7 +175,7 @@ class Mapping {
     const twin = this.#taken.get(key);
     if (twin !== undefined) return `is the same as ${twin}, or another spelling of it`;
     if (this.#entries.length < MAX_OPERATIONS) return null;
-    return `a listing may have ${MAX_OPERATIONS} operations, and the document has others before it`;
+    return `a listing may have ${MAX_OPERATIONS} operations, and the document has others before it; choose by ?tag=`;
   }
 
   #entry(
@@ -178,7 +196,10 @@ class Mapping {
     const price = given ?? stored;
     if (given === undefined && stored !== undefined)
       notes.push(`keeps its price of ${stored} USD, as the document has none`);
+    const needs = this.#security.of(operation);
+    notes.push(...needs.notes);
     const parts = partsOf({
+      credentials: needs.told,
       references: this.#references,
       is30: isVersion30(this.#document),
       pathNames: names,
@@ -217,9 +238,7 @@ class Mapping {
       notes.push(`the body is left out: ${body.fault}`);
       return null;
     }
-    const media = mediaOf(body.object.content);
-    if (media !== null && !media.isJson)
-      notes.push(`the body is ${quoted(media.type)} and not JSON, as its schema says`);
+    notes.push(...mediaNotes('body', body.object.content));
     return body.object;
   }
 
@@ -227,8 +246,14 @@ class Mapping {
     for (const [status, value] of Object.entries(objectOf(responses))) {
       if (!/^2(?:\d\d|XX)$/i.test(status)) continue;
       const response = this.#references.follow(value);
-      if ('fault' in response) notes.push(`the response ${status} is left out: ${response.fault}`);
-      else if (mediaOf(response.object.content) !== null) return response.object;
+      if ('fault' in response) {
+        notes.push(`the response ${status} is left out: ${response.fault}`);
+        continue;
+      }
+      notes.push(...headerNotes(status, response.object.headers));
+      if (mediaOf(response.object.content) === null) continue;
+      notes.push(...mediaNotes(`response ${status}`, response.object.content));
+      return response.object;
     }
     return null;
   }
@@ -237,6 +262,34 @@ class Mapping {
     this.#skippedTotal++;
     if (this.#skipped.length < MAX_SKIPPED) this.#skipped.push({ method, path: quoted(path), reason });
   }
+}
+
+/** What is said of the media types of a body or a response: one of them is told. */
+function mediaNotes(what: string, content: unknown): string[] {
+  const told = mediaOf(content);
+  if (told === null) return [];
+  const others = Object.keys(objectOf(content)).filter((type) => type !== told.type);
+  return [
+    ...(told.isJson
+      ? isPlainJson(told.type)
+        ? []
+        : [`the ${what} is ${quoted(told.type)}, as its schema says`]
+      : [`the ${what} is ${quoted(told.type)} and not JSON, as its schema says`]),
+    ...(others.length === 0 ? [] : [`the ${what} is told as ${quoted(told.type)} only: ${namesOf(others)} left out`]),
+  ];
+}
+
+function headerNotes(status: string, headers: unknown): string[] {
+  const names = Object.keys(objectOf(headers));
+  return names.length === 0 ? [] : [`the headers of the response ${status} are left out: ${namesOf(names)}`];
+}
+
+/** Maximum names in one note; more are counted. */
+const MAX_NAMES = 5;
+
+function namesOf(names: readonly string[]): string {
+  const more = names.length > MAX_NAMES ? ` and ${names.length - MAX_NAMES} more` : '';
+  return `${names.slice(0, MAX_NAMES).map(quoted).join(', ')}${more}`;
 }
 
 const keyOf = (method: string, path: string): string => `${method} ${shapeOf(path, 'path')}`;

@@ -25,9 +25,11 @@ type Sources = {
   readonly body: JsonObject | null;
   /** The first 2xx response that has content. */
   readonly response: JsonObject | null;
+  /** What callers have to know of credentials, or null. */
+  readonly credentials: string | null;
 };
 
-/** The media type of a body or a response, JSON if there is a choice. */
+/** The media type of a body or a response: if there is a choice `application/json`, or else another kind of JSON. */
 type Media = { readonly type: string; readonly isJson: boolean; readonly media: JsonObject };
 
 export function mediaOf(content: unknown): Media | null {
@@ -36,8 +38,11 @@ export function mediaOf(content: unknown): Media | null {
     isJson: /^(?:application|text)\/(?:[^;\s]+\+)?json\b/i.test(type),
     media: objectOf(media),
   }));
-  return all.find(({ isJson }) => isJson) ?? all[0] ?? null;
+  return all.find(({ type }) => isPlainJson(type)) ?? all.find(({ isJson }) => isJson) ?? all[0] ?? null;
 }
+
+/** What a client sends and expects for JSON without being told. `application/merge-patch+json`, for instance, has to be told. */
+export const isPlainJson = (type: string): boolean => /^application\/json\s*(?:;|$)/i.test(type);
 
 export function partsOf(sources: Sources): Readonly<Record<PartName, MakePart>> {
   const making =
@@ -92,7 +97,10 @@ function inputOf(sources: Sources, copier: SchemaCopier): JsonObject | null {
     properties.push(['body', contentSchema(media, copier)]);
     if (sources.body?.required === true) required.push('body');
   }
-  return properties.length === 0 ? null : objectSchema(Object.fromEntries(properties), required);
+  const { credentials } = sources;
+  if (properties.length === 0 && credentials === null) return null;
+  const schema = objectSchema(Object.fromEntries(properties), required);
+  return credentials === null ? schema : { ...schema, description: copier.copyData(credentials) };
 }
 
 const objectSchema = (properties: JsonObject, required: readonly string[]): JsonObject => ({
@@ -136,12 +144,13 @@ function styleOf(
   return explode === false ? 'Values are separated by commas.' : 'Repeated for each value.';
 }
 
-/** The schema of a body. A body that is not JSON is described by its type, beside what the document says of its fields. */
+/** The schema of a body. One that is not plain JSON is described by its type, beside what the document says of its fields. */
 function contentSchema({ type, isJson, media }: Media, copier: SchemaCopier): JsonObject | boolean {
   const schema = media.schema === undefined ? {} : (copier.copy(media.schema) as JsonObject | boolean);
-  if (isJson) return schema;
-  const isPlain = !isObject(schema) || Object.keys(schema).length === 0;
-  return { ...(isPlain ? { type: 'string' } : schema), contentMediaType: copier.copyData(type) };
+  if (isPlainJson(type)) return schema;
+  const isUntold = !isObject(schema) || Object.keys(schema).length === 0;
+  const told = isUntold ? (isJson ? {} : { type: 'string' }) : schema;
+  return { ...told, contentMediaType: copier.copyData(type) };
 }
 
 function exampleOf(sources: Sources, copier: SchemaCopier): JsonObject | null {

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, listOf, storableText } from './json.ts';
+import { isObject, type JsonObject, listOf, memberOf, storableText } from './json.ts';
 import type { References } from './references.ts';
 
 /** Maximum depth of a copy. With what is around it, it stays below the `MAX_DEPTH` of an operation. */
@@ -115,18 +115,49 @@ export class SchemaCopier {
       const kind = KEYWORDS.get(keyword);
       if (kind === 'data') add(keyword, this.#data(value, inside.depth));
       else if (kind === 'schema') add(keyword, this.#schema(value, inside));
-      else if (kind === 'list')
-        add(
-          keyword,
-          listOf(value).map((member) => this.#schema(member, below)),
-        );
+      else if (kind === 'list') add(keyword, this.#branches(source, keyword, value, below));
       else if (kind === 'map') add(keyword, this.#map(value, below));
+    }
+    const { discriminator } = source;
+    if (isObject(discriminator) && !BRANCHING.some((keyword) => keyword in source)) {
+      this.notes.add(`a discriminator is left out: ${storableText(String(discriminator.propertyName)).slice(0, 100)}`);
     }
     // Both dialects of OpenAPI have `example` beside the `examples` of JSON Schema.
     if (source.example !== undefined && source.examples === undefined) {
       add('examples', [this.#data(source.example, below.depth)]);
     }
     return Object.fromEntries(members);
+  }
+
+  #branches(source: JsonObject, keyword: string, value: unknown, place: Position): unknown[] {
+    const discriminator = BRANCHING.includes(keyword) ? discriminatorOf(source) : null;
+    return listOf(value).map((member) => {
+      const copied = this.#schema(member, place);
+      return discriminator === null ? copied : this.#told(discriminator, member, copied);
+    });
+  }
+
+  /** A branch with the values of the discriminator that lead to it, so that it differs from the others. */
+  #told({ property, valuesOf }: Discriminator, member: unknown, branch: unknown): unknown {
+    const values = valuesOf(member);
+    if (values.length === 0 || !isObject(branch)) {
+      this.notes.add(`the discriminator ${property} has no value for a branch`);
+      return branch;
+    }
+    this.notes.add(`the values of the discriminator ${property} are told as const`);
+    const before = isObject(branch.properties) ? branch.properties : {};
+    const own = memberOf(before, property);
+    const name = this.#text(property);
+    const told = values.map((text) => this.#text(text));
+    this.#spent(null, name.length + 40);
+    return {
+      ...branch,
+      properties: {
+        ...before,
+        [name]: { ...(isObject(own) ? own : {}), ...(told.length === 1 ? { const: told[0] } : { enum: told }) },
+      },
+      required: [...new Set([...listOf(branch.required), name])],
+    };
   }
 
   #map(value: unknown, place: Position): JsonObject {
@@ -172,6 +203,33 @@ export class SchemaCopier {
     if (this.#length > this.#options.maxLength) throw new TooLarge();
     return value;
   }
+}
+
+/** The keywords whose schemas a discriminator chooses between. */
+const BRANCHING: readonly string[] = ['oneOf', 'anyOf'];
+
+type Discriminator = {
+  readonly property: string;
+  /** Of a branch: what the property has for it. */
+  valuesOf(member: unknown): string[];
+};
+
+/** The value for a branch is the name of its schema, unless the mapping has another one for it. */
+function discriminatorOf({ discriminator }: JsonObject): Discriminator | null {
+  if (!isObject(discriminator) || typeof discriminator.propertyName !== 'string') return null;
+  const property = discriminator.propertyName;
+  if (property === '__proto__') return null;
+  const mapping = Object.entries(isObject(discriminator.mapping) ? discriminator.mapping : {});
+  return {
+    property: storableText(property).slice(0, 100),
+    valuesOf: (member) => {
+      const reference = isObject(member) ? member.$ref : undefined;
+      if (typeof reference !== 'string') return [];
+      const name = nameOf(reference);
+      const mapped = mapping.filter(([, to]) => to === reference || to === name).map(([value]) => value);
+      return mapped.length > 0 ? mapped : [name];
+    },
+  };
 }
 
 /** Keywords that say nothing about which values are valid: beside a reference they replace those of what it leads to. */

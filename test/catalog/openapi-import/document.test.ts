@@ -11,10 +11,24 @@ const nested = (depth: number): string => `${'{"a":'.repeat(depth)}1${'}'.repeat
 const withMember = (member: string): string =>
   `{"openapi":"3.1.0","info":{"title":"a","version":"1"},"paths":{},${member}}`;
 
+/** Nine aliases of each of nine levels: fewer than a hundred, and 9^9 values. */
+const laughs = (): string =>
+  ['openapi: 3.1.0', 'x-0: &l0 [lol]']
+    .concat(Array.from({ length: 9 }, (_, n) => `x-${n + 1}: &l${n + 1} [${Array(9).fill(`*l${n}`).join(', ')}]`))
+    .join('\n');
+
 describe('a document', () => {
   it.each([
-    ['openapi: 3.1.0\ninfo:\n  title: Pets\n', 'The body looks like YAML. Convert the document to JSON'],
-    ['# Pets\nopenapi: 3.1.0\n', 'looks like YAML'],
+    ['openapi: 3.1.0\ninfo:\n  title: Pets\n', "is not valid OpenAPI 3.1.0: must have required property 'paths'"],
+    ['a: 1\na: 2\n', 'body: is not YAML that can be taken over: duplicated mapping key in line 2.'],
+    ['a: !!js/function x', 'body: is not YAML that can be taken over: unknown scalar tag'],
+    ['--- {}\n--- {}\n', 'expected a single document in the stream, but found more.'],
+    ['openapi: 3.1.0\nx-a: .nan\n', 'must not have .inf or .nan'],
+    ['openapi: 3.1.0\nx-a: &a\n  b: *a\n', 'must not be nested deeper than 100 levels'],
+    [`openapi: 3.1.0\nx-a: &a {}\nx-b: [${'*a, '.repeat(101)}]\n`, 'aliases'],
+    [laughs(), 'must have at most 400000 values'],
+    ['# nothing\n', 'the input is empty'],
+    ['just words', 'must be an OpenAPI document, which is an object in JSON or YAML'],
     ['{"openapi": "3.1.0",}', 'not valid JSON'],
     ['[]', 'must be an OpenAPI document'],
     ['{}', 'openapi: must be a version of OpenAPI 3.0 or 3.1'],

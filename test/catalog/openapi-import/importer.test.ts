@@ -4,13 +4,12 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ImporterBusy, OpenApiImporter } from '../../../src/catalog/openapi-import/importer.ts';
 import { buildSources, importWorker } from '../../support/build.ts';
-import { answering, bytesOf, documentOf, ENDPOINT } from './support.ts';
+import { answering, bytesOf, documentOf, LISTING } from './support.ts';
 
 const importer = new OpenApiImporter({ workerFile: importWorker, deadlineMs: 20_000 });
 beforeAll(() => void importWorker());
 
-const importing = (document: unknown, by = importer) =>
-  by.import(bytesOf(document), { endpoint: ENDPOINT, prices: [] });
+const importing = (document: unknown, by = importer) => by.import(bytesOf(document), LISTING);
 
 /** OpenAPI 3.0 demands that tags differ, and to compare 60 000 objects with each other takes the validator minutes. */
 const slow = documentOf({}, { openapi: '3.0.0', tags: Array.from({ length: 60_000 }, (_, i) => ({ name: `t${i}` })) });

@@ -176,13 +176,15 @@ describe('the input of an operation', () => {
           },
         },
         headers: { type: 'object', properties: { 'X-Trace': { type: 'string' } } },
-        body: { type: 'object' },
+        body: { type: 'object', contentMediaType: 'application/vnd.x+json; charset=utf-8' },
       },
     });
     expect(changed.map(({ note }) => note)).toEqual([
       'the path parameter user-id is called user_id',
       'the header X-Api-Key is left out: the gateway does not forward it',
       'the cookie session is left out: the gateway does not forward it',
+      'the body is application/vnd.x+json; charset=utf-8, as its schema says',
+      'the body is told as application/vnd.x+json; charset=utf-8 only: text/plain left out',
     ]);
   });
 

@@ -2,6 +2,8 @@ import { readDocument } from '../../../src/catalog/openapi-import/document.ts';
 import { type Imported, type ListingContext, mapDocument } from '../../../src/catalog/openapi-import/mapping.ts';
 
 export const ENDPOINT = 'http://service.example';
+/** A listing without prices and headers of its own, whose whole document is taken over. */
+export const LISTING: ListingContext = { endpoint: ENDPOINT, addedHeaders: [], prices: [], tag: null };
 
 /** A document with these paths; OpenAPI 3.1 unless `fields` say otherwise. */
 export const documentOf = (paths: object, fields: object = {}): object => ({
@@ -22,5 +24,5 @@ export const bytesOf = (document: unknown): Uint8Array =>
 
 /** Reads and maps a document in this thread. */
 export async function importHere(document: unknown, listing: Partial<ListingContext> = {}): Promise<Imported> {
-  return mapDocument(await readDocument(bytesOf(document)), { endpoint: ENDPOINT, prices: [], ...listing });
+  return mapDocument(await readDocument(bytesOf(document)), { ...LISTING, ...listing });
 }

@@ -1357,6 +1357,8 @@ export interface components {
         ImportedOperations: {
             /** @description How many were taken over */
             operations: number;
+            /** @description Tags of the document, which `tag` takes, and how many of its operations have them; at most 200 */
+            tags: components["schemas"]["OperationTag"][];
             /** @description The first of those that were not taken over; `*` as the method means the whole path */
             skipped: components["schemas"]["SkippedOperation"][];
             skipped_total: number;
@@ -1905,6 +1907,11 @@ export interface components {
             /** @description Until then; absent if it is no operation yet, in US dollars with at most six decimals */
             old_price?: number;
         };
+        /** OperationTag */
+        OperationTag: {
+            tag: string;
+            operations: number;
+        };
         /**
          * Operator
          * @description Who runs this gateway, as far as the operator says it
@@ -2071,7 +2078,7 @@ export interface components {
         };
         /**
          * ProviderOpenApiDocument
-         * @description An OpenAPI 3.0 or 3.1 document as JSON; `x-price` of an operation is its price in USD
+         * @description An OpenAPI 3.0 or 3.1 document as JSON or YAML; `x-price` of an operation is its price in USD
          */
         ProviderOpenApiDocument: {
             openapi: string;
@@ -5706,6 +5713,8 @@ export interface operations {
                 dry_run?: boolean;
                 /** @description Sets this field of the listing together with its operations; absent: it stays as it is */
                 only_operations?: boolean;
+                /** @description Only operations with this tag are taken over, or with one of several that are joined by commas */
+                tag?: string;
             };
             header?: {
                 /**
@@ -5771,6 +5780,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "operations": 1,
+                     *       "tags": [
+                     *         {
+                     *           "tag": "texts",
+                     *           "operations": 2
+                     *         }
+                     *       ],
                      *       "skipped": [
                      *         {
                      *           "method": "TRACE",

@@ -1,7 +1,8 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { dataOf, type Schemas } from '../../api/client.ts';
-import { Button, Dialog, FailureNote, Field, Note, say, TextArea } from '../../design/index.ts';
+import { Button, Check, Dialog, FailureNote, Field, Note, say, TextArea, TextInput } from '../../design/index.ts';
 import { api } from '../../session.ts';
+import { writtenLast } from './foretell.tsx';
 import { ImportPreview } from './import-preview.tsx';
 import type { TabProps } from './service-frame.tsx';
 
@@ -21,6 +22,9 @@ export function OpenApiImport({
   onClose,
 }: Pick<TabProps, 'service' | 'show'> & { readonly onClose: () => void }) {
   const [text, setText] = useState('');
+  const [tag, setTag] = useState('');
+  const before = writtenLast(service).onlyOperations;
+  const [isOnly, setOnly] = useState(before);
   const [step, setStep] = useState<Step>({ kind: 'choose' });
   const [failure, setFailure] = useState<unknown>(null);
   const running = useRef<AbortController | null>(null);
@@ -39,7 +43,14 @@ export function OpenApiImport({
     try {
       return await dataOf(
         api.value.PUT('/api/v1/services/{id}/openapi', {
-          params: { path: { id: service.id }, query: dryRun ? { dry_run: true } : {} },
+          params: {
+            path: { id: service.id },
+            query: {
+              ...(dryRun && { dry_run: true }),
+              ...(tag.trim() !== '' && { tag: tag.trim() }),
+              ...(isOnly !== before && { only_operations: isOnly }),
+            },
+          },
           body: {} as Schemas['ProviderOpenApiDocument'],
           // As it was written: numbers keep their digits.
           bodySerializer: () => text,
@@ -96,7 +107,8 @@ export function OpenApiImport({
       {step.kind === 'choose' && (
         <>
           <p class="small soft">
-            OpenAPI 3.0 or 3.1 as JSON, up to 2 MiB. Nothing is changed before you have seen what would become of it.
+            OpenAPI 3.0 or 3.1 as JSON or YAML, up to 2 MiB. Nothing is changed before you have seen what would become
+            of it.
           </p>
           <Field label="File">
             {(ids) => (
@@ -104,7 +116,7 @@ export function OpenApiImport({
                 {...ids}
                 class="input"
                 type="file"
-                accept=".json,application/json"
+                accept=".json,.yaml,.yml,application/json,application/yaml"
                 onChange={(event) => {
                   const [file] = event.currentTarget.files ?? [];
                   if (file !== undefined) void file.text().then(setText);
@@ -121,6 +133,18 @@ export function OpenApiImport({
             error={fault}
             placeholder={'{"openapi": "3.1.0", "info": …, "paths": …}'}
             onInput={(event) => setText(event.currentTarget.value)}
+          />
+          <TextInput
+            label="Only operations with this tag (optional)"
+            autocomplete="off"
+            hint="For documents with more than 200 operations. Commas join several tags."
+            value={tag}
+            onInput={(event) => setTag(event.currentTarget.value)}
+          />
+          <Check
+            label="Refuse calls that match no operation: needed when an operation costs more than the listing"
+            checked={isOnly}
+            onChange={(event) => setOnly(event.currentTarget.checked)}
           />
           <Note>
             <span>
@@ -155,8 +179,8 @@ function documentFault(text: string): string | null {
   const trimmed = text.trim();
   if (trimmed === '') return null;
   if (new Blob([text]).size > MAX_BYTES) return 'It has more than 2 MiB. Leave out examples, or line breaks.';
-  if (/^(openapi|swagger)\s*:/m.test(trimmed) && !trimmed.startsWith('{'))
-    return 'This looks like YAML. Convert it to JSON first.';
+  // What does not begin as JSON is YAML, which only the gateway reads.
+  if (!/^[{[]/.test(trimmed)) return null;
   try {
     JSON.parse(text);
     return null;

@@ -1,0 +1,83 @@
+import { isObject, type JsonObject, listOf, memberOf, objectOf, quoted } from './json.ts';
+import type { References } from './references.ts';
+
+/** What an operation needs. `told` is for its callers, `notes` are for its author. */
+type Needs = { readonly told: string | null; readonly notes: readonly string[] };
+type Scheme = {
+  readonly words: string;
+  /** The header that carries it, in lower case; null: it is carried in another way. */
+  readonly header: string | null;
+  readonly isOfUser: boolean;
+};
+
+const NOTHING: Needs = { told: null, notes: [] };
+/** Flows of OAuth 2.0 in which a user agrees. */
+const USER_FLOWS = ['authorizationCode', 'implicit', 'password', 'deviceAuthorization'];
+/** Maximum alternatives that are told. */
+const MAX_ALTERNATIVES = 4;
+
+/** What the operations of a document say of credentials. The gateway passes on none of the caller's unless the listing asks for them. */
+export class Security {
+  readonly #common: unknown;
+  readonly #schemes: JsonObject;
+  readonly #references: References;
+  readonly #addedHeaders: ReadonlySet<string>;
+
+  constructor(document: JsonObject, references: References, addedHeaders: readonly string[]) {
+    this.#common = document.security;
+    this.#schemes = objectOf(objectOf(document.components).securitySchemes);
+    this.#references = references;
+    this.#addedHeaders = new Set(addedHeaders);
+  }
+
+  /** An operation's own requirements replace those of the document. One of the alternatives is enough. */
+  of({ security = this.#common }: JsonObject): Needs {
+    const alternatives = listOf(security).map((one) => Object.keys(objectOf(one)).map((name) => this.#scheme(name)));
+    if (alternatives.length === 0) return NOTHING;
+    const missing = alternatives.map((schemes) => schemes.filter((scheme) => !this.#isAdded(scheme)));
+    if (missing.some((schemes) => schemes.length === 0)) return NOTHING;
+    const words = missing.slice(0, MAX_ALTERNATIVES).map((schemes) => schemes.map((one) => one.words).join(' and '));
+    const how = `${words.join(', or ')}${missing.length > MAX_ALTERNATIVES ? ', or others' : ''}`;
+    const isOfUser = missing.every((schemes) => schemes.some((one) => one.isOfUser));
+    const what = isOfUser ? "a user's own credentials" : 'credentials';
+    const headers = [...new Set(missing.flat().flatMap(({ header }) => header ?? []))];
+    return {
+      told: `Needs ${what}: ${how}.`,
+      notes: [
+        `needs ${what}, as it says: ${how}. The gateway passes on none of the caller's${remedy(headers, isOfUser)}`,
+      ],
+    };
+  }
+
+  #isAdded({ header }: Scheme): boolean {
+    return header !== null && this.#addedHeaders.has(header);
+  }
+
+  #scheme(name: string): Scheme {
+    const found = this.#references.follow(memberOf(this.#schemes, name));
+    if ('fault' in found) return { words: quoted(name), header: null, isOfUser: false };
+    const { type, in: place, name: parameter, scheme, flows } = found.object;
+    const told = (how: string): string => `${quoted(name)} (${how})`;
+    if (type === 'apiKey') {
+      const header = place === 'header' ? String(parameter).toLowerCase() : null;
+      return { words: told(`${quoted(String(place))} ${quoted(String(parameter))}`), header, isOfUser: false };
+    }
+    if (type === 'http') return { words: told(`Authorization: ${quoted(String(scheme))}`), ...IN_AUTHORIZATION };
+    if (type === 'openIdConnect') return { words: told('OpenID Connect'), ...IN_AUTHORIZATION, isOfUser: true };
+    if (type === 'oauth2') {
+      const isOfUser = isObject(flows) && USER_FLOWS.some((flow) => flow in flows) && !('clientCredentials' in flows);
+      return { words: told('OAuth 2.0'), ...IN_AUTHORIZATION, isOfUser };
+    }
+    return { words: told(quoted(String(type))), header: null, isOfUser: false };
+  }
+}
+
+const IN_AUTHORIZATION = { header: 'authorization', isOfUser: false } as const;
+
+function remedy(headers: readonly string[], isOfUser: boolean): string {
+  if (headers.length === 0) return '';
+  const names = headers.map(quoted).join(', ');
+  return isOfUser
+    ? ` unless the listing asks for them: forward_headers (${names})`
+    : `: let the listing add them by upstream_headers, or ask for them by forward_headers (${names})`;
+}
