@@ -1,4 +1,4 @@
-import { ApiError } from '../errors.ts';
+import { ApiError, suspendedError } from '../errors.ts';
 import { type ShownRate, unknownRate } from '../gate/answer.ts';
 import type { CallerStream, RequestHead } from '../gate/caller-io.ts';
 import type { Gate, Passage } from '../gate/gate.ts';
@@ -96,7 +96,10 @@ export class McpEndpoint {
     try {
       this.#checkPage(visit.head);
       checkMethod(visit.head);
-      if (visit.key === null || this.#isExhausted(visit.key)) await token.take();
+      const { key } = visit;
+      // This refusal takes no token, so nothing else would bound how many messages are read and parsed for such a key.
+      if (key !== null && key.accountStatus !== 'active') throw suspendedError(key.suspensionReason);
+      if (key === null || this.#isExhausted(key)) await token.take();
       const { message, isCall } = await this.#read(visit);
       if (!isCall) await token.take();
       const response = await this.#protocol.handle(visit, message, isCall);

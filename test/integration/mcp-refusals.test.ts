@@ -224,6 +224,30 @@ describe('a call of an MCP server is refused for nothing', () => {
     caller.destroy();
   });
 
+  it('before its message is sent, and without a token, when its account is suspended; so is a request to /mcp', async () => {
+    const buyer = await limited(1);
+    const becomes = (status: string): Promise<unknown> =>
+      market.json(`/api/v1/admin/accounts/${buyer.account_id}`, {
+        key: market.admin,
+        method: 'PATCH',
+        body: { status },
+      });
+    await becomes('suspended');
+    // Gets 408 after half a minute. A caller whose message was waited for would be answered later still.
+    const slow = await RawCaller.connect(market.baseUrl);
+    const headers = [JSON_TYPE, 'Content-Length: 1000000'];
+    slow.send(requestText('POST /mcp', { key: await market.buyer(1), headers }));
+    const late = slow.response();
+    for (const line of [`POST ${path}`, 'POST /mcp']) {
+      const first = await Promise.race([exchange(buyer, line, headers), late]);
+      expect([line, codeOf(first)]).toEqual([line, '403 forbidden']);
+    }
+    slow.destroy();
+    await expect(late).rejects.toThrow('connection ended');
+    await becomes('active');
+    expect((await post(buyer, PING)).status).toBe(200);
+  });
+
   it('from memory only until a token is back', async () => {
     const buyer = await limited(300);
     const statuses: number[] = [];

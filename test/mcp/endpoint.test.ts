@@ -35,7 +35,7 @@ afterEach(() => {
 
 /** An endpoint with one key, whose calls are all refused because its bucket has the given share of a token. */
 function endpointWith(tokens: number) {
-  const key = { keyId: 'k', rateLimit: LIMIT } as KeyRecord;
+  const key = { keyId: 'k', rateLimit: LIMIT, accountStatus: 'active' } as KeyRecord;
   const rate = rateState(LIMIT, tokens * UNITS_PER_REQUEST);
   const take = vi.fn<Gate['take']>((_who, done) => done({ rate, refusal: null }));
   const startCall: StartCall = (_head, caller) => {
@@ -84,7 +84,7 @@ describe('a key whose call was refused for its rate limit', () => {
 test('the parsed arguments of a call are not kept while the call is under way: they may take 22 times their length', async () => {
   const calls = 10;
   let begun = 0;
-  const key = { keyId: 'k', rateLimit: LIMIT } as KeyRecord;
+  const key = { keyId: 'k', rateLimit: LIMIT, accountStatus: 'active' } as KeyRecord;
   const gate = { identify: () => key, limitOf: () => LIMIT } as unknown as Gate;
   const log = { debug: vi.fn(), info: vi.fn(), warn: vi.fn(), error: vi.fn(), fatal: vi.fn() };
   const startCall = (): null => {
