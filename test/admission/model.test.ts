@@ -36,7 +36,7 @@ it('in any sequence of steps, Redis does what the model says, and no money is ma
       admitted += run.totals.admitted;
       swept += run.totals.swept;
     }),
-    { numRuns: 80 },
+    { numRuns: 120 },
   );
   // Makes sure that the sequences reach the cases they are meant to test.
   expect(admitted).toBeGreaterThan(500);
@@ -63,7 +63,7 @@ it('whatever data of one account are damaged, the others do what the model says,
       damaged += run.totals.damaged;
       unchanged += run.totals.unchanged;
     }),
-    { numRuns: 100, seed: 20_261_122 },
+    { numRuns: 150, seed: 20_261_122 },
   );
   expect(damaged).toBeGreaterThan(100);
   expect(unchanged).toBeGreaterThan(500);
