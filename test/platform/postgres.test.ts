@@ -10,6 +10,7 @@ import {
 import { PostgresPool } from '../../src/platform/postgres-pool.ts';
 import { createDatabase, startTestPostgres, type TestDatabase } from '../support/stores.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
+import { timed } from '../support/timed.ts';
 import { until } from '../support/wait.ts';
 
 let database: TestDatabase;
@@ -81,9 +82,8 @@ it('answers at once while Postgres is away, and with the first query after it is
     await away`SELECT 1`;
     await store.stop();
     await until(() => away`SELECT 1`.then(() => false).catch(() => true));
-    const startedAt = performance.now();
-    await expect(away`SELECT 1`).rejects.toSatisfy(isPostgresUnavailable);
-    expect(performance.now() - startedAt).toBeLessThan(3_000);
+    const tookMs = await timed(() => expect(away`SELECT 1`).rejects.toSatisfy(isPostgresUnavailable));
+    expect(tookMs).toBeLessThan(1_000);
     await store.restart();
     expect(await away`SELECT 1 AS one`).toEqual([{ one: 1 }]);
   } finally {
@@ -281,9 +281,8 @@ it('a server that accepts and hangs up fails the query at once, not after endles
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
   const lost = openPostgres({ url: `postgres://x@127.0.0.1:${port}/x`, maxConnections: 1, applicationName: 'test' });
-  const startedAt = performance.now();
-  await expect(lost`SELECT 1`).rejects.toSatisfy(isPostgresUnavailable);
-  expect(performance.now() - startedAt).toBeLessThan(3_000);
+  const tookMs = await timed(() => expect(lost`SELECT 1`).rejects.toSatisfy(isPostgresUnavailable));
+  expect(tookMs).toBeLessThan(1_000);
   expect(attempts).toBe(1);
   await lost.end();
   await new Promise((resolve) => server.close(resolve));
@@ -304,9 +303,8 @@ it('a URL with several hosts: each is tried once; the first that serves is taken
     openPostgres({ url: database.url.replace(host, hosts), maxConnections: 1, applicationName: 'victim' });
   const [found, lost] = [open(`${away},${host}`), open(away)];
   expect([...(await found`SELECT 1 AS one`)]).toEqual([{ one: 1 }]);
-  const startedAt = performance.now();
-  await expect(lost`SELECT 1`).rejects.toSatisfy(isPostgresUnavailable);
-  expect(performance.now() - startedAt).toBeLessThan(3_000);
+  const tookMs = await timed(() => expect(lost`SELECT 1`).rejects.toSatisfy(isPostgresUnavailable));
+  expect(tookMs).toBeLessThan(1_000);
   expect(attempts).toBe(2);
   await Promise.all([found.end(), lost.end()]);
   await new Promise((resolve) => server.close(resolve));
