@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url';
-import { type Config, ConfigError, loadConfig, type ProcessRole, parseRole } from './config/config.ts';
+import { helpText, parseCommand } from './config/commands.ts';
+import { type Config, ConfigError, loadConfig, type ProcessRole } from './config/config.ts';
 import { serveMetrics } from './http/metrics-server.ts';
 import { loadUws } from './http/uws.ts';
 import { createLog, type Log } from './observability/log.ts';
@@ -23,22 +24,27 @@ const POSTGRES_CONNECTIONS = 10;
 const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
 /**
- * The program: `main.js [role]`, `main.js create-admin`, `main.js rebuild-sums` or `main.js reshard`. Tested by
+ * The program: `main.js [command]`; `helpText` has the commands. Tested by
  * test/integration/default-start.test.ts, single-process.test.ts, workers-lifecycle.test.ts and operators.test.ts.
  */
 async function main(): Promise<void> {
   const [, entry, argument, supervised, worker] = process.argv;
-  if (argument === 'create-admin') {
+  const command = parseCommand(argument);
+  if (command === 'help') {
+    process.stdout.write(`${helpText()}\n`);
+    return;
+  }
+  if (command === 'create-admin') {
     const text = await createAdminKey(process.env.DATABASE_URL, knownMigrations(), process.argv.slice(3));
     // Not followed by an exit, which could cut what a pipe has not taken yet.
     process.stdout.write(`${text}\n`);
     return;
   }
-  if (argument === 'rebuild-sums') {
+  if (command === 'rebuild-sums') {
     return rebuildAllSums(process.env.DATABASE_URL, knownMigrations(), (line) => process.stdout.write(`${line}\n`));
   }
-  if (argument === 'reshard') return reshardInstallation(loadConfig(process.env), process.argv.slice(3));
-  const role = parseRole(argument);
+  if (command === 'reshard') return reshardInstallation(loadConfig(process.env), process.argv.slice(3));
+  const role: ProcessRole = command;
   const config = loadConfig(process.env);
   if (supervised === SUPERVISED) {
     const log = createLog(config.logLevel, worker === undefined ? { role } : { role, worker: Number(worker) });

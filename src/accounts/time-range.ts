@@ -60,7 +60,7 @@ function inOrder(range: TimeRange): TimeRange {
   return range;
 }
 
-function parseInstant(name: string, text: string | undefined): number | null {
+export function parseInstant(name: string, text: string | undefined): number | null {
   if (text === undefined) return null;
   if (DAY.test(text) || DATE_TIME.test(text)) {
     const ms = Date.parse(text);

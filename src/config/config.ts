@@ -6,10 +6,8 @@ import { parseSecretsKeys } from './secrets-key.ts';
 import { SETTINGS } from './settings.ts';
 import { MAX_WORKERS, parseWorkers } from './workers.ts';
 
-const ROLES = ['all', 'gateway', 'writer', 'migrate'] as const;
-
 /** What this process runs. `all` means gateway and writer; `migrate` only prepares the stores, then ends. */
-export type ProcessRole = (typeof ROLES)[number];
+export type ProcessRole = 'all' | 'gateway' | 'writer' | 'migrate';
 
 export type Config = {
   readonly databaseUrl: string;
@@ -182,12 +180,4 @@ const isWebUrl = (text: string): boolean =>
 /** Whether browsers send exactly this text as `Origin`: scheme, host in lower case and a port that is not the default, no slash. */
 function isWebOrigin(text: string): boolean {
   return /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text;
-}
-
-/** The role that the argument of `main.js` names; `all` without an argument. An unknown role throws `ConfigError`. */
-export function parseRole(argument: string | undefined): ProcessRole {
-  if (argument === undefined) return 'all';
-  const role = ROLES.find((known) => known === argument);
-  if (role === undefined) throw new ConfigError([`the role must be one of ${ROLES.join(', ')}, but it is ${argument}`]);
-  return role;
 }

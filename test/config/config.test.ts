@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { ConfigError, loadConfig, parseRole } from '../../src/config/config.ts';
+import { helpText, parseCommand } from '../../src/config/commands.ts';
+import { ConfigError, loadConfig } from '../../src/config/config.ts';
 import { SETTINGS } from '../../src/config/settings.ts';
 
 const stores = { DATABASE_URL: 'postgres://u:secret@h/d', REDIS_URL: 'redis://h:1' };
@@ -130,10 +131,27 @@ describe('the configuration', () => {
     expect(faultsOf({ ...stores, ONE_PROCESS: 'yes' })).toHaveLength(1);
   });
 
-  it('accepts the known roles only', () => {
-    expect(parseRole(undefined)).toBe('all');
-    expect(parseRole('writer')).toBe('writer');
-    expect(() => parseRole('reader')).toThrow(ConfigError);
+  it('accepts the known commands only, and tells where they are listed', () => {
+    expect([undefined, 'writer', 'create-admin', 'help', '--help', '-h'].map(parseCommand)).toEqual([
+      'all',
+      'writer',
+      'create-admin',
+      'help',
+      'help',
+      'help',
+    ]);
+    for (const wrong of ['reader', 'toString', '']) {
+      expect(() => parseCommand(wrong)).toThrow(ConfigError);
+      expect(() => parseCommand(wrong)).toThrow('see main.js help');
+    }
+  });
+
+  it('lists every command in the help', () => {
+    const listed = [...helpText().matchAll(/^ {2}([a-z-]+)/gm)].map(([, name]) => name);
+    expect(listed.sort()).toEqual(
+      ['all', 'create-admin', 'gateway', 'help', 'migrate', 'rebuild-sums', 'reshard', 'writer'].sort(),
+    );
+    for (const name of listed) expect(parseCommand(name)).toBe(name);
   });
 });
 

@@ -1,14 +1,22 @@
 import { actorOf } from '../../accounts/audit.ts';
 import type { Closing } from '../../accounts/closing.ts';
-import { type AccountRow, selectAccount, selectAccounts } from '../../accounts/lists/accounts-sql.ts';
+import {
+  ACCOUNT_SORTS,
+  type AccountPlace,
+  type AccountRow,
+  type AccountSort,
+  selectAccount,
+  selectAccounts,
+} from '../../accounts/lists/accounts-sql.ts';
 import { readWithDeadline } from '../../accounts/lists/deadline.ts';
 import type { Suspension } from '../../accounts/suspension.ts';
+import { parseInstant } from '../../accounts/time-range.ts';
 import { ApiError } from '../../errors.ts';
 import type { ApiRequest, ApiResponse, FromSchema, Route } from '../../http/route.ts';
 import { keyOf, ROLES } from '../../keys/caller.ts';
 import { COUNT, EXAMPLE, json, list, ONE_LINE, orNull, record, TEXT, TIME, UUID, usd } from '../../openapi/schemas.ts';
 import { isUuid } from '../../platform/ids.ts';
-import { microsToUsd } from '../../platform/money.ts';
+import { microsToUsd, usdToMicros } from '../../platform/money.ts';
 import type { Sql } from '../../platform/postgres.ts';
 import type { WalletReader } from '../balance.ts';
 import { KEY_FILTER, listQuery, oneOf, readPage, TEXT_FILTER, UUID_FILTER, wrongCursor } from './lists.ts';
@@ -45,13 +53,23 @@ const CLOSED = record('ClosedAccount', {
   closed_at: TIME,
 });
 const STATUSES = ['active', 'suspended', 'closed'] as const;
-const LIST_QUERY = listQuery({
+const INSTANT = { type: 'string', maxLength: 40 } as const;
+const DAY_OR_TIME = 'YYYY-MM-DD (00:00 UTC) or RFC 3339';
+/** A balance or a time in microseconds, a point and an id. */
+const CURSOR = /^(-?\d{1,16})\.([0-9a-f-]{36})$/;
+const LIST_FILTERS = {
   status: oneOf(STATUSES, 'Only accounts with this status'),
   q: { ...TEXT_FILTER, description: 'A part of the label or of the id, in upper or lower case; or the id of a key' },
   role: oneOf(ROLES, 'Only accounts with an active key of this role'),
   account_id: { ...UUID_FILTER, description: 'Only this account' },
   key_id: { ...KEY_FILTER, description: 'Only the account of this key, active or revoked' },
-});
+  min_balance: { type: 'number', description: 'Only accounts with this settled balance or more, in US dollars' },
+  max_balance: { type: 'number', description: 'Only accounts with this settled balance or less, in US dollars' },
+  used_since: { ...INSTANT, description: `Only accounts that called at this time or later: ${DAY_OR_TIME}` },
+  unused_since: { ...INSTANT, description: `Only accounts without a call since this time, or ever: ${DAY_OR_TIME}` },
+  sort: oneOf(ACCOUNT_SORTS, '`balance`: the settled one; it and `last_used` have the greatest first. Default: newest'),
+} as const;
+const LIST_QUERY = listQuery(LIST_FILTERS, 54);
 type ListQuery = FromSchema<typeof LIST_QUERY>;
 const ENTRY_FIELDS = {
   account_id: UUID,
@@ -62,9 +80,10 @@ const ENTRY_FIELDS = {
   active_keys: COUNT,
   created_at: TIME,
   closed_at: orNull(TIME),
+  last_used_at: { ...orNull(TIME), description: 'When its last call began; null if it never called' },
 };
 const ACCOUNTS = record('Accounts', {
-  accounts: list(record('AccountEntry', ENTRY_FIELDS), 'Newest first'),
+  accounts: list(record('AccountEntry', ENTRY_FIELDS), 'In the order of `sort`'),
   next_cursor: orNull(TEXT),
 });
 const DETAILS = record('AccountDetails', {
@@ -90,6 +109,7 @@ const ENTRY_EXAMPLE = {
   active_keys: 1,
   created_at: EXAMPLE.time,
   closed_at: null,
+  last_used_at: EXAMPLE.time,
 };
 const ACCOUNT_PARAM = { id: { description: 'The account', schema: UUID, example: EXAMPLE.accountId } };
 
@@ -106,7 +126,7 @@ export function accountsRoutes({ suspension, closing, wallets, sql }: AccountsRo
     {
       method: 'GET',
       path: '/api/v1/admin/accounts',
-      summary: 'All accounts with their money and number of keys, newest first',
+      summary: 'All accounts with their money, number of keys and last use, newest first or as sorted',
       access: ['admin'],
       query: LIST_QUERY,
       responses: { 200: json('One page of accounts', ACCOUNTS, { accounts: [ENTRY_EXAMPLE], next_cursor: null }) },
@@ -191,15 +211,40 @@ export function accountsRoutes({ suspension, closing, wallets, sql }: AccountsRo
 }
 
 async function listAccounts(sql: Sql, query: ListQuery): Promise<ApiResponse> {
-  const { status = null, q: text = null, role = null, cursor = null } = query;
-  const filter = { status, text, role, accountId: query.account_id ?? null, keyId: query.key_id ?? null };
-  if (cursor !== null && !isUuid(cursor)) throw wrongCursor();
+  const { status = null, q: text = null, role = null, sort = 'newest' } = query;
+  const filter = {
+    status,
+    text,
+    role,
+    accountId: query.account_id ?? null,
+    keyId: query.key_id ?? null,
+    minBalanceMicros: readBalance('min_balance', query.min_balance),
+    maxBalanceMicros: readBalance('max_balance', query.max_balance),
+    usedSinceMs: parseInstant('used_since', query.used_since),
+    unusedSinceMs: parseInstant('unused_since', query.unused_since),
+  };
+  const before = readPlace(query.cursor, sort);
   const { entries, next } = await readPage(
     query,
-    (limit) => readWithDeadline(sql, async (timed) => selectAccounts(await timed(), filter, cursor, limit)),
-    (account) => account.accountId,
+    (limit) => readWithDeadline(sql, async (timed) => selectAccounts(await timed(), filter, sort, before, limit)),
+    ({ accountId, rank }) => (sort === 'newest' ? accountId : `${rank}.${accountId}`),
   );
   return { status: 200, body: { accounts: entries.map(accountJson), next_cursor: next } };
+}
+
+/** A balance may be below zero, after a Redis came back older. */
+function readBalance(name: string, usd: number | undefined): number | null {
+  if (usd === undefined) return null;
+  const micros = usdToMicros(Math.abs(usd));
+  if (micros === null) throw new ApiError('invalid_request', `${name}: must be USD with at most 6 decimals.`);
+  return usd < 0 ? -micros : micros;
+}
+
+function readPlace(cursor: string | undefined, sort: AccountSort): AccountPlace | null {
+  if (cursor === undefined) return null;
+  const [, rank, id] = (sort === 'newest' ? ['', '0', cursor] : CURSOR.exec(cursor)) ?? [];
+  if (id === undefined || !isUuid(id) || !Number.isSafeInteger(Number(rank))) throw wrongCursor();
+  return { rank: Number(rank), id };
 }
 
 async function showAccount(sql: Sql, wallets: WalletReader, id: string): Promise<ApiResponse> {
@@ -224,6 +269,7 @@ function accountJson(account: AccountRow): Record<string, unknown> {
     active_keys: account.activeKeys,
     created_at: account.createdAt.toISOString(),
     closed_at: account.closedAt?.toISOString() ?? null,
+    last_used_at: account.lastUsedAt?.toISOString() ?? null,
   };
 }
 

@@ -9,8 +9,16 @@ export const MAX_LIMIT = 1_000;
 
 type PageQuery = { readonly limit?: number; readonly cursor?: string };
 
-/** The schema of a list's query. @param filters  the schemas of its filters, all optional */
-export const listQuery = <const Filters extends Readonly<Record<string, JsonSchema>>>(filters: Filters) =>
+/**
+ * The schema of a list's query.
+ *
+ * @param filters  the schemas of its filters, all optional
+ * @param cursorLength  maximum characters of its cursors
+ */
+export const listQuery = <const Filters extends Readonly<Record<string, JsonSchema>>>(
+  filters: Filters,
+  cursorLength = 36,
+) =>
   ({
     type: 'object',
     additionalProperties: false,
@@ -23,7 +31,7 @@ export const listQuery = <const Filters extends Readonly<Record<string, JsonSche
         default: DEFAULT_LIMIT,
         description: 'Entries on a page',
       },
-      cursor: { type: 'string', maxLength: 36, description: 'next_cursor of the previous page' },
+      cursor: { type: 'string', maxLength: cursorLength, description: 'next_cursor of the previous page' },
     },
   }) as const;
 

@@ -372,7 +372,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * All accounts with their money and number of keys, newest first
+         * All accounts with their money, number of keys and last use, newest first or as sorted
          * @description Needs a key with the role admin.
          */
         get: operations["getAdminAccounts"];
@@ -813,6 +813,11 @@ export interface components {
              * @description RFC 3339, in UTC
              */
             closed_at: string | null;
+            /**
+             * Format: date-time
+             * @description When its last call began; null if it never called
+             */
+            last_used_at: string | null;
             /** @description What a suspended account is told */
             suspension_reason: string | null;
             /** @description What its open calls hold; null if `is_live` is false */
@@ -842,10 +847,15 @@ export interface components {
              * @description RFC 3339, in UTC
              */
             closed_at: string | null;
+            /**
+             * Format: date-time
+             * @description When its last call began; null if it never called
+             */
+            last_used_at: string | null;
         };
         /** Accounts */
         Accounts: {
-            /** @description Newest first */
+            /** @description In the order of `sort` */
             accounts: components["schemas"]["AccountEntry"][];
             next_cursor: string | null;
         };
@@ -6342,6 +6352,16 @@ export interface operations {
                 account_id?: string;
                 /** @description Only the account of this key, active or revoked */
                 key_id?: string;
+                /** @description Only accounts with this settled balance or more, in US dollars */
+                min_balance?: number;
+                /** @description Only accounts with this settled balance or less, in US dollars */
+                max_balance?: number;
+                /** @description Only accounts that called at this time or later: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
+                used_since?: string;
+                /** @description Only accounts without a call since this time, or ever: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
+                unused_since?: string;
+                /** @description `balance`: the settled one; it and `last_used` have the greatest first. Default: newest */
+                sort?: "newest" | "balance" | "last_used";
                 /** @description Entries on a page */
                 limit?: number;
                 /** @description next_cursor of the previous page */
@@ -6374,7 +6394,8 @@ export interface operations {
                      *           "payable": 0,
                      *           "active_keys": 1,
                      *           "created_at": "2026-11-22T07:51:00.486Z",
-                     *           "closed_at": null
+                     *           "closed_at": null,
+                     *           "last_used_at": "2026-11-22T07:51:00.486Z"
                      *         }
                      *       ],
                      *       "next_cursor": null
@@ -6426,6 +6447,7 @@ export interface operations {
                      *       "active_keys": 1,
                      *       "created_at": "2026-11-22T07:51:00.486Z",
                      *       "closed_at": null,
+                     *       "last_used_at": "2026-11-22T07:51:00.486Z",
                      *       "suspension_reason": null,
                      *       "held": 0.002,
                      *       "is_live": true

@@ -44,6 +44,17 @@ function AccountList() {
               ['admin', 'Operating'],
             ],
           },
+          { name: 'min_balance', label: 'Balance from', placeholder: '0.01' },
+          { name: 'unused_since', label: 'No call since', placeholder: 'YYYY-MM-DD' },
+          {
+            name: 'sort',
+            label: 'Order',
+            options: [
+              ['', 'Newest'],
+              ['balance', 'Balance'],
+              ['last_used', 'Last used'],
+            ],
+          },
         ]}
         ask={async (query, signal) => {
           const page = await dataOf(
@@ -62,6 +73,7 @@ function AccountList() {
           { title: 'Active keys', right: true, cell: (row) => row.active_keys },
           { title: 'Balance', amount: (row) => row.balance },
           { title: 'Payable', amount: (row) => row.payable },
+          { title: 'Last used', cell: (row) => (row.last_used_at === null ? '–' : <When at={row.last_used_at} />) },
           { title: 'Opened', cell: (row) => <When at={row.created_at} /> },
         ]}
         empty={<Empty title="No accounts yet">The first ones open when somebody creates a key.</Empty>}
