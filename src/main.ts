@@ -1,3 +1,4 @@
+import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { helpText, parseCommand } from './config/commands.ts';
 import { type Config, ConfigError, loadConfig, type ProcessRole } from './config/config.ts';
@@ -8,6 +9,7 @@ import { Metrics } from './observability/metrics.ts';
 import { ForeignRedis } from './platform/installation.ts';
 import { type Migration, readMigrations } from './platform/migrate.ts';
 import { StartRefused } from './platform/start-refused.ts';
+import { acceptPostgres } from './roles/accept-postgres.ts';
 import { createAdminKey } from './roles/create-admin.ts';
 import { startGateway } from './roles/gateway.ts';
 import { rebuildAllSums } from './roles/rebuild-sums.ts';
@@ -44,6 +46,7 @@ async function main(): Promise<void> {
     return rebuildAllSums(process.env.DATABASE_URL, knownMigrations(), (line) => process.stdout.write(`${line}\n`));
   }
   if (command === 'reshard') return reshardInstallation(loadConfig(process.env), process.argv.slice(3));
+  if (command === 'accept-postgres') return acceptOlderPostgres(loadConfig(process.env), process.argv.slice(3));
   const role: ProcessRole = command;
   const config = loadConfig(process.env);
   if (supervised === SUPERVISED) {
@@ -72,6 +75,31 @@ async function reshardInstallation(config: Config, options: readonly string[]): 
   } finally {
     await stores.close();
   }
+}
+
+async function acceptOlderPostgres(config: Config, options: readonly string[]): Promise<void> {
+  const [name, digest] = options;
+  const isScript = name === '--yes' && /^[0-9a-f]+$/.test(digest ?? '') && options.length === 2;
+  if (options.length > 0 && !isScript) {
+    throw new ConfigError(['accept-postgres has no option but --yes DIGEST, with the digest that it has printed']);
+  }
+  const log = createLog(config.logLevel, { role: 'accept-postgres' });
+  const migrations = knownMigrations();
+  const stores = await openStores(config, { name: 'accept-postgres', maxConnections: 4, migrations, log });
+  const print = (text: string): void => {
+    process.stdout.write(`${text}\n`);
+  };
+  try {
+    print(await acceptPostgres(stores, { print, answer: async () => (isScript ? `yes ${digest}` : firstLine()) }));
+  } finally {
+    await stores.close();
+  }
+}
+
+/** The first line of standard input; '' if it ends before. */
+async function firstLine(): Promise<string> {
+  for await (const line of createInterface({ input: process.stdin })) return line;
+  return '';
 }
 
 /**

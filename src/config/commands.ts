@@ -18,6 +18,10 @@ const COMMANDS = {
     usage: 'reshard [--take-back]',
     does: 'takes the data out of Redis, for another number of shards or another kind of Redis; or takes that back',
   },
+  'accept-postgres': {
+    usage: 'accept-postgres [--yes DIGEST]',
+    does: 'lists what a Postgres that is older than Redis lacks, and goes on with it once you have accepted that',
+  },
   help: { usage: 'help', does: 'prints this' },
 } as const;
 

@@ -15,3 +15,4 @@ export const loadKeyScript = loadScript(import.meta.url, 'load-key');
 export const putKeyScript = loadScript(import.meta.url, 'put-key');
 export const seeShardsScript = loadScript(import.meta.url, 'see-shards');
 export const trimStreamScript = loadScript(import.meta.url, 'trim-stream');
+export const acceptMarkScript = loadScript(import.meta.url, 'accept-mark');

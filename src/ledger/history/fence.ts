@@ -53,18 +53,25 @@ export class Fence implements MoneyTransactions {
   }
 
   async #see(needed: ReadonlySet<number>): Promise<ReadonlyMap<number, Seen>> {
-    const stores = Array.from(
-      byStore(
-        this.#redis,
-        Array.from({ length: this.#keys.shards }, (_, shard) => shard),
-      ),
-    );
-    const sights = await Promise.allSettled(stores.map(([store, shards]) => seeShards(store, this.#keys, shards)));
-    const seen = new Map<number, Seen>();
-    for (const [at, sight] of sights.entries()) {
-      if (sight.status === 'fulfilled') for (const [shard, its] of sight.value.seen) seen.set(shard, its);
-      else if (stores[at]?.[1].some((shard) => needed.has(shard))) throw uncomparedPostgres(sight.reason);
-    }
+    const { seen, away } = await seeAll(this.#redis, this.#keys);
+    for (const [shard, reason] of away) if (needed.has(shard)) throw uncomparedPostgres(reason);
     return seen;
   }
+}
+
+/** Looks at all shards. @returns what those said that answered, and why the others did not */
+export async function seeAll(
+  redis: RedisStore,
+  keys: RedisKeys,
+): Promise<{ readonly seen: ReadonlyMap<number, Seen>; readonly away: ReadonlyMap<number, unknown> }> {
+  const [seen, away] = [new Map<number, Seen>(), new Map<number, unknown>()];
+  const look = async ([store, shards]: readonly [RedisStore, readonly number[]]): Promise<void> => {
+    try {
+      for (const [shard, its] of (await seeShards(store, keys, shards)).seen) seen.set(shard, its);
+    } catch (reason) {
+      for (const shard of shards) away.set(shard, reason);
+    }
+  };
+  await Promise.all(Array.from(byStore(redis, Array.from(keys.mark.keys())), look));
+  return { seen, away };
 }

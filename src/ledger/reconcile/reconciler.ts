@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { isUuid } from '../../platform/ids.ts';
 import { isWrongType } from '../../platform/redis.ts';
 import { Sleeper } from '../../platform/timing.ts';
 import { storeVerified } from '../history/histories-sql.ts';
@@ -8,6 +7,7 @@ import { readRedisRun, readRedisTime } from '../redis-run.ts';
 import { type Decision, decide } from './decision.ts';
 import { dropIdle } from './drop-idle.ts';
 import { type AccountState, agrees, type Comparison, compare } from './identity.ts';
+import { loadedAccounts } from './loaded-accounts.ts';
 import { saveReport, selectBegunRepairs, selectRejectedIds, selectReports } from './reconcile-sql.ts';
 import { Repairer } from './repairer.ts';
 import { type Drift, newDrift, newReport, notCompared, ReportSums, type ShardReport } from './report.ts';
@@ -25,7 +25,6 @@ const PAGE = 500;
  */
 const LARGE_PAGE = 2_000;
 const MANY_HOLDS = 1_000;
-const SCAN_COUNT = 1_000;
 /** Share of the time that a 'gently' paced run works. Without pauses, 100 000 accounts kept Postgres busy for 2 s: calls waited. */
 const GENTLE_SHARE = 0.1;
 const LONGEST_PAUSE_MS = 200;
@@ -174,7 +173,7 @@ export class Reconciler {
       by,
       dataId,
       nowMs: await readRedisTime(redis),
-      accounts: await this.#scanWallets(),
+      accounts: await loadedAccounts(this.#stores, this.#shards, () => this.#checkStopping()),
       before: new Map(before.map((report) => [report.shard, report])),
       begunRepairs: await selectBegunRepairs(sql),
       repairsLeft: this.#maxRepairs,
@@ -297,33 +296,6 @@ export class Reconciler {
     its.hasObstacle ||= left.isObstacle;
     if (!left.isDecided) scene.undecided++;
     return newDrift(left.comparison, since, left.notRepaired);
-  }
-
-  /** Accounts with a loaded wallet, by shard. The scan may miss a wallet that is loaded during it, but that agrees with Postgres. */
-  async #scanWallets(): Promise<Map<number, string[]>> {
-    const { redis, keys } = this.#stores;
-    const accounts = new Map<number, Set<string>>();
-    let cursor = '0';
-    do {
-      this.#checkStopping();
-      const args = [cursor, 'MATCH', this.#walletPattern(), 'COUNT', String(SCAN_COUNT)];
-      const [next, names] = (await redis.command('scan', args)) as [string, string[]];
-      cursor = next;
-      for (const name of names) {
-        const id = name.slice(name.lastIndexOf(':') + 1);
-        const shard = keys.shardOf(id);
-        if (!isUuid(id) || name !== keys.wallet(shard, id)) continue;
-        // A set, because a scan may return the same key twice.
-        accounts.set(shard, (accounts.get(shard) ?? new Set()).add(id));
-      }
-    } while (cursor !== '0');
-    return new Map(Array.from(accounts, ([shard, ids]) => [shard, Array.from(ids)]));
-  }
-
-  /** Redis goes through all its keys in any case, but sends fewer names. */
-  #walletPattern(): string {
-    const [only, ...others] = this.#shards;
-    return only !== undefined && others.length === 0 ? this.#stores.keys.wallet(only, '*') : 'wallet:*';
   }
 
   /** Pauses as long as `GENTLE_SHARE` asks for, but at most `LONGEST_PAUSE_MS`. `stop` ends the pause early. */

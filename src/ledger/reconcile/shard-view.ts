@@ -78,18 +78,29 @@ export class ShardView {
   readonly #shard: number;
   readonly #dataId: string;
   readonly #bounds: StreamBounds;
+  readonly #mayBeOlder: boolean;
   readonly #calls = new Map<string, StreamedCall[]>();
   /** The entries read and not yet forgotten, in the order of the stream: those of `#calls`, and entries without a call (null). */
   readonly #kept: { readonly id: string; readonly accountId: string | null }[] = [];
   #last: string | null = null;
   #hasNewerEvents = false;
 
-  /** @param dataId of the Redis that is compared (`RedisRun`), asked before anything was read */
-  constructor(stores: ReconcileStores, shard: number, dataId: string, bounds: Partial<StreamBounds> = {}) {
+  /**
+   * @param dataId of the Redis that is compared (`RedisRun`), asked before anything was read
+   * @param mayBeOlder whether Postgres may be older than Redis: then nothing may be repaired by what is read
+   */
+  constructor(
+    stores: ReconcileStores,
+    shard: number,
+    dataId: string,
+    bounds: Partial<StreamBounds> = {},
+    { mayBeOlder = false } = {},
+  ) {
     this.#stores = stores;
     this.#shard = shard;
     this.#dataId = dataId;
     this.#bounds = { waiting: MAX_WAITING, kept: MAX_EVENTS, ...bounds };
+    this.#mayBeOlder = mayBeOlder;
   }
 
   /** Reads the stream up to its present end. @throws StreamTooLong */
@@ -122,7 +133,7 @@ export class ShardView {
 
   #accept(judged: ReadonlyMap<number, Judged>): Judged {
     const its = judged.get(this.#shard) as Judged;
-    if (its.verdict === 'postgres is older') throw olderPostgres();
+    if (its.verdict === 'postgres is older' && !this.#mayBeOlder) throw olderPostgres();
     if (its.seen.dataId !== this.#dataId) throw new RedisReplaced();
     return its;
   }

@@ -27,6 +27,7 @@ const ACTIONS = [
   'service.change',
   'service.remove',
   'reconciliation.run',
+  'reconciliation.accept_postgres',
 ];
 
 /** `/console/audit`: who did what. */
