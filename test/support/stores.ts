@@ -35,6 +35,35 @@ export async function createDatabase(): Promise<TestDatabase> {
   };
 }
 
+/**
+ * Copies a database of that Postgres, as a backup does. Its sessions are cut, here and by each swap.
+ *
+ * @returns `swap`: the copy takes the database's place, and the other way round when it is called again
+ */
+export async function copyDatabase(name: string): Promise<{ swap(): Promise<void>; drop(): Promise<void> }> {
+  const [copy, aside] = [`${name}_copy`, `${name}_aside`];
+  const alone = (names: readonly string[], work: (sql: postgres.Sql) => Promise<unknown>): Promise<void> =>
+    asAdmin(async (sql) => {
+      for (const each of names) {
+        await sql`ALTER DATABASE ${sql(each)} ALLOW_CONNECTIONS false`;
+        await sql`SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = ${each}`;
+      }
+      await work(sql);
+      for (const each of names) await sql`ALTER DATABASE ${sql(each)} ALLOW_CONNECTIONS true`;
+    });
+  const rename = (sql: postgres.Sql, from: string, to: string) => sql`ALTER DATABASE ${sql(from)} RENAME TO ${sql(to)}`;
+  await alone([name], (sql) => sql`CREATE DATABASE ${sql(copy)} TEMPLATE ${sql(name)}`);
+  return {
+    swap: () =>
+      alone([name, copy], async (sql) => {
+        await rename(sql, name, aside);
+        await rename(sql, copy, name);
+        await rename(sql, aside, copy);
+      }),
+    drop: () => asAdmin((sql) => sql`DROP DATABASE IF EXISTS ${sql(copy)} WITH (FORCE)`),
+  };
+}
+
 async function asAdmin(work: (sql: postgres.Sql) => Promise<unknown>): Promise<void> {
   const sql = postgres(inject('postgresAdminUrl'), { max: 1, onnotice: () => {} });
   try {

@@ -1,0 +1,122 @@
+// A Postgres that goes back: its database is replaced by an earlier copy, while gateway and writer run.
+
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import path from 'node:path';
+import { afterAll, beforeAll, expect, inject, it } from 'vitest';
+import { buildSources } from '../support/build.ts';
+import { copyDatabase } from '../support/stores.ts';
+import { until } from '../support/wait.ts';
+import { Marketplace } from './marketplace.ts';
+import { Scene } from './scene.ts';
+
+const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
+const RECONCILIATION = '/api/v1/admin/reconciliation';
+
+let market: Marketplace;
+let scene: Scene;
+let copy: Awaited<ReturnType<typeof copyDatabase>>;
+let database: string;
+beforeAll(async () => {
+  market = await Marketplace.start();
+  scene = await Scene.open(market, async (peer) => {
+    for (;;) {
+      await peer.takeRequest();
+      peer.send(OK);
+    }
+  });
+});
+afterAll(async () => {
+  await scene.close();
+  await market.stop();
+  await copy.drop();
+});
+
+const call = async (): Promise<number> => (await (await scene.call()).response()).status;
+const balance = async (): Promise<number> => (await market.balance(scene.buyer)).balance;
+/** @returns the status */
+async function credit(amount: number, reference: string): Promise<number> {
+  const body = { account_id: scene.buyer.account_id, amount, reference };
+  return (await market.request('/api/v1/admin/credits', { key: market.admin, method: 'POST', body })).status;
+}
+
+/** Two calls for 0.1 USD each, and a credit of 7 USD, all stored and in the wallet. */
+async function earnAndSpend(reference: string): Promise<void> {
+  expect([await call(), await call()]).toEqual([200, 200]);
+  expect(await credit(7, reference)).toBe(201);
+  await market.settled();
+}
+
+/** Runs `main.js accept-postgres`. @param answer made of what it has printed before it asks */
+async function accept(
+  options: readonly string[],
+  answer: (printed: string) => string,
+): Promise<{ code: number; printed: string }> {
+  const url = new URL(inject('postgresAdminUrl'));
+  url.pathname = `/${database}`;
+  const env = { ...process.env, DATABASE_URL: url.href, REDIS_URL: market.redis.url, LOG_LEVEL: 'error' };
+  const program = spawn(process.execPath, [path.join(buildSources(), 'main.js'), 'accept-postgres', ...options], {
+    env,
+  });
+  let printed = '';
+  for (const output of [program.stdout, program.stderr])
+    output.on('data', (chunk: Buffer) => {
+      printed += chunk;
+      if (program.stdin.writable && printed.includes('write: yes')) program.stdin.end(`${answer(printed)}\n`);
+    });
+  const [code] = await once(program, 'close');
+  return { code, printed };
+}
+
+it('moves no money and loses none until the right one is back, or an operator accepts the older one', {
+  timeout: 120_000,
+}, async () => {
+  const [row] = await market.stores.sql<{ name: string }[]>`SELECT current_database() AS name`;
+  database = row?.name as string;
+  expect(await call()).toBe(200);
+  const unloaded = await market.buyer(3);
+  await market.settled();
+  copy = await copyDatabase(database);
+  await until(async () => (await market.request('/readyz')).status === 200);
+  await earnAndSpend('lost');
+  expect(await balance()).toBe(7.7);
+
+  // The older one: nothing is stored in it, loaded from it, or credited.
+  await copy.swap();
+  const { redis, keys } = market.stores;
+  await redis.command('del', [keys.wallet(keys.shardOf(unloaded.account_id), unloaded.account_id)]);
+  expect(await call()).toBe(200);
+  await until(() => market.log.lines.some((line) => line.includes('postgres lacks flushes that it had stored')));
+  expect(await credit(5, 'refused')).toBe(503);
+  expect((await market.request(scene.path.concat('/'), { key: unloaded })).status).toBe(503);
+  expect(await balance()).toBe(7.6);
+
+  // The right one is back.
+  await copy.swap();
+  await until(async () => (await credit(1, 'after that')) === 201);
+  await market.settled();
+  expect(await balance()).toBe(8.6);
+  expect((await market.request(scene.path.concat('/'), { key: unloaded })).status).toBe(200);
+  expect(await market.books()).toMatchObject({ drifting: [], total: '0', negative: 0 });
+  expect(await market.records(scene.buyer)).toHaveLength(4);
+
+  // It is gone for good.
+  await copy.swap();
+  await until(async () => (await credit(5, 'refused')) === 503);
+  expect((await accept(['--yes', '000000000000'], () => '')).printed).toContain('nothing was changed');
+  expect(await credit(5, 'refused')).toBe(503);
+  const { code, printed } = await accept([], (text) => /yes [0-9a-f]{12}/.exec(text)?.[0] ?? '');
+  expect(code, printed).toBe(0);
+  expect(printed).toContain(`${scene.buyer.account_id}  +7.7  (wallet 8.6, by Postgres 0.9; 2 credits)`);
+  await until(async () => (await credit(7, 'lost')) === 201);
+  expect(await credit(1, 'after that')).toBe(201);
+  await market.json(RECONCILIATION, { key: market.admin, method: 'POST' });
+  expect(await call()).toBe(200);
+  await market.settled();
+  expect(await balance()).toBeCloseTo(0.9 + 7 + 1 - 0.1, 6);
+  expect(await market.books()).toMatchObject({ drifting: [], total: '0', negative: 0 });
+
+  // The one that was given up comes back after all.
+  await copy.swap();
+  await until(async () => (await credit(5, 'refused')) === 503);
+});
