@@ -22,7 +22,7 @@ describe('whatever the history, Postgres, streams and holds are the truth', () =
     start: () => Stack.start(inCluster ? 'cluster' : 'one redis', {}, { forHistories: true }),
     makePlan: (seed) => (inCluster ? makeClusterHistoryPlan(seed, GROUPS) : makeHistoryPlan(seed)),
     run: runHistory,
-    describe: ({ history }) => describeHistory(history),
+    describe: describeHistory,
     goesOn: true,
   });
 });

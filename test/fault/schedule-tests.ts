@@ -12,12 +12,12 @@ export function testSchedules<P extends Plan>(options: {
   readonly start: () => Promise<Stack>;
   readonly makePlan: (seed: number) => P;
   readonly run: (stack: Stack, market: Market, plan: P) => Promise<Outcome>;
-  /** Further lines of a plan's description. */
-  readonly describe?: (plan: P) => readonly string[];
+  /** The plan in words, for the report of a failure. */
+  readonly describe?: (plan: P) => string;
   /** After a failure the next schedules run on another stack. Default: they are skipped. */
   readonly goesOn?: boolean;
 }): void {
-  const { seeds, timeoutMs, start, makePlan, run, describe = () => [], goesOn = false } = options;
+  const { seeds, timeoutMs, start, makePlan, run, describe = describePlan, goesOn = false } = options;
   let stack: Stack | null = null;
   let market: Market;
   const outcomes: Outcome[] = [];
@@ -42,7 +42,7 @@ export function testSchedules<P extends Plan>(options: {
     skip(failedSeed !== null && !goesOn, `seed ${failedSeed} has failed`);
     const on = stack ?? (await open());
     const plan = makePlan(seed);
-    const words = [describePlan(plan), ...describe(plan)].join('\n');
+    const words = describe(plan);
     try {
       const outcome = await run(on, market, plan);
       outcomes.push(outcome);

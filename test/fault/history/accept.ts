@@ -2,7 +2,9 @@
 
 import { type Judged, judgeShards } from '../../../src/ledger/history/histories-sql.ts';
 import { markText, seeShards } from '../../../src/ledger/history/marks.ts';
+import { isRedisUnavailable } from '../../../src/platform/redis.ts';
 import { partsOf } from '../../../src/roles/upkeep.ts';
+import { until } from '../../support/wait.ts';
 import type { Stack } from '../stack.ts';
 
 /** Whether Redis was trimmed after a flush that Postgres lacks. */
@@ -24,7 +26,15 @@ export async function acceptOlder(stack: Stack): Promise<void> {
 }
 
 async function judgeAll({ stores }: Stack): Promise<(Judged & { readonly shard: number })[]> {
-  const sights = await Promise.all(partsOf(stores).map((part) => seeShards(part.redis, stores.keys, part.shards)));
+  // The test's own connection comes back a little later than Redis.
+  const sights = await until(async () => {
+    try {
+      return await Promise.all(partsOf(stores).map((part) => seeShards(part.redis, stores.keys, part.shards)));
+    } catch (error) {
+      if (!isRedisUnavailable(error)) throw error;
+      return null;
+    }
+  });
   const seen = new Map(sights.flatMap((sight) => [...sight.seen]));
   const judged = await stores.sql.begin((tx) => judgeShards(tx.unsafe, seen));
   return Array.from(judged, ([shard, its]) => ({ ...its, shard }));

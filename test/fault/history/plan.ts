@@ -2,7 +2,7 @@
 // second fault nothing can be proven any more by what was seen before the first.
 
 import type { ClusterFault } from '../cluster/plan.ts';
-import type { Fault, Plan } from '../plan.ts';
+import { describePlan, type Fault, type Plan } from '../plan.ts';
 import { Random } from '../random.ts';
 
 /** From the beginning of a fault, when something is cut off, until it strikes. */
@@ -225,12 +225,14 @@ function weighted<T>(random: Random, from: readonly (readonly [weight: number, w
 }
 
 /** Describes the faults of a history in words, for the report of a failure. */
-export function describeHistory({ stores, writers, hasTwoWriters, debits }: History): string[] {
+export function describeHistory(plan: HistoryPlan): string {
+  const { stores, writers, hasTwoWriters, debits } = plan.history;
   const line = (what: string, { atMs, forMs, ...fault }: Timing): string =>
     `  ${atMs} ms: ${what} ${JSON.stringify(fault)}, for ${forMs} ms`;
   return [
+    describePlan({ ...plan, cluster: null }),
     ...stores.map((fault, i) => line(i === 0 ? 'store' : 'after the last, store', fault)),
     ...writers.map((fault) => line('writer', fault)),
     `  ${hasTwoWriters ? 'two writers' : 'one writer'}, ${debits.length} debits`,
-  ];
+  ].join('\n');
 }
