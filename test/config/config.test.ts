@@ -149,7 +149,17 @@ describe('the configuration', () => {
   it('lists every command in the help', () => {
     const listed = [...helpText().matchAll(/^ {2}([a-z-]+)/gm)].map(([, name]) => name);
     expect(listed.sort()).toEqual(
-      ['all', 'create-admin', 'gateway', 'help', 'migrate', 'rebuild-sums', 'reshard', 'writer'].sort(),
+      [
+        'accept-postgres',
+        'all',
+        'create-admin',
+        'gateway',
+        'help',
+        'migrate',
+        'rebuild-sums',
+        'reshard',
+        'writer',
+      ].sort(),
     );
     for (const name of listed) expect(parseCommand(name)).toBe(name);
   });
