@@ -1,7 +1,7 @@
-import { olderPostgres, type Sql, type Tx, uncomparedPostgres } from '../../platform/postgres.ts';
+import { type Sql, type Tx, uncomparedPostgres } from '../../platform/postgres.ts';
 import { byStore, type RedisStore } from '../../platform/redis.ts';
 import type { RedisKeys } from '../../platform/redis-keys.ts';
-import { judgeShards } from './histories-sql.ts';
+import { judgeShards, refuseOlder } from './histories-sql.ts';
 import type { Seen } from './judge.ts';
 import { seeShards } from './marks.ts';
 
@@ -41,8 +41,7 @@ export class Fence implements MoneyTransactions {
   async begin<T>(accountIds: readonly string[], work: (tx: MoneyTx) => Promise<T>): Promise<T> {
     const seen = await this.#see(new Set(accountIds.map((id) => this.#keys.shardOf(id))));
     return this.#sql.begin(async (tx) => {
-      const judged = Array.from((await judgeShards(tx.unsafe, seen)).values());
-      if (judged.some(({ verdict }) => verdict === 'postgres is older')) throw olderPostgres();
+      refuseOlder(await judgeShards(tx.unsafe, seen));
       return work(tx as MoneyTx);
     });
   }

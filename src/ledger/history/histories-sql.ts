@@ -1,5 +1,5 @@
 // What Postgres keeps of the history of each shard. Tested by test/ledger/history/histories.test.ts.
-import type { PostgresSession } from '../../platform/postgres.ts';
+import { olderPostgres, type PostgresSession } from '../../platform/postgres.ts';
 import { judge, type Mark, type Seen, type ShardHistory, type Verdict, withDoubt } from './judge.ts';
 
 /** Runs a statement in the open transaction: `query` of a session, or `unsafe` of a pool's transaction. */
@@ -53,6 +53,11 @@ function judgedOf({ dataId, doubt, verified, flushId, token, isInJournal }: Row,
   const lastFlush = flushId === null ? null : { flushId, token: token as string };
   const history = verdict === 'redis may have changed' ? withDoubt(known, seen) : known;
   return { verdict, history, seen, lastFlush };
+}
+
+/** @throws when Postgres is older than the Redis of any of the shards: it is the whole Postgres that went back */
+export function refuseOlder(judged: ReadonlyMap<number, Judged>): void {
+  for (const { verdict } of judged.values()) if (verdict === 'postgres is older') throw olderPostgres();
 }
 
 const STORE_FLUSH = `

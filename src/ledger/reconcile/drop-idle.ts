@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { mayDrop } from '../history/may-drop.ts';
 import { dropWalletsScript } from '../scripts.ts';
+import { isAhead } from './decision.ts';
 import type { AccountState } from './identity.ts';
 import type { Reading, ReconcileStores, ShardView } from './shard-view.ts';
 
@@ -10,8 +11,6 @@ type Drop = {
   /** Read with the ticket. */
   readonly reading: Reading;
   readonly ticket: string;
-  /** Ids that an event in `rejected_events` names: what their wallets lack is no fault of Redis. */
-  readonly rejected: ReadonlySet<string>;
 };
 
 /**
@@ -22,12 +21,13 @@ type Drop = {
  */
 export async function dropIdle(
   { redis, keys }: Pick<ReconcileStores, 'redis' | 'keys'>,
-  { view, shard, reading, ticket, rejected }: Drop,
+  { view, shard, reading, ticket }: Drop,
 ): Promise<ReadonlySet<string>> {
   const isIdle = ({ accountId, wallet, settled, holds, isIncomplete }: AccountState): boolean =>
     wallet.damagedFields.length === 0 &&
     !isIncomplete &&
-    !rejected.has(accountId) &&
+    !reading.rejected.has(accountId) &&
+    !isAhead({ wallet, settled }) &&
     mayDrop(reading.history, {
       holds: holds.length,
       streamed: view.hasEvents(accountId) ? 1 : 0,

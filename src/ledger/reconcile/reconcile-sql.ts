@@ -26,7 +26,7 @@ export async function selectStored(tx: Tx, usageIds: readonly string[]): Promise
 }
 
 /** The accounts of the shard that an event in `rejected_events` names, and other ids that it names. */
-export async function selectRejectedIds(sql: Sql, shard: number): Promise<ReadonlySet<string>> {
+export async function selectRejectedIds(sql: Sql | Tx, shard: number): Promise<ReadonlySet<string>> {
   const rows = await sql<{ id: string }[]>`
     SELECT DISTINCT found[1] AS id
     FROM rejected_events, regexp_matches(fields::text, '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}', 'g') AS found

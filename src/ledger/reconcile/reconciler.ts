@@ -1,17 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { isWrongType } from '../../platform/redis.ts';
 import { Sleeper } from '../../platform/timing.ts';
-import { storeVerified } from '../history/histories-sql.ts';
-import { isInDoubt, type ShardHistory } from '../history/judge.ts';
+import { judgeShards, refuseOlder, storeVerified } from '../history/histories-sql.ts';
+import { isInDoubt } from '../history/judge.ts';
+import { seeShards } from '../history/marks.ts';
 import { readRedisRun, readRedisTime } from '../redis-run.ts';
 import { type Decision, decide } from './decision.ts';
 import { dropIdle } from './drop-idle.ts';
 import { type AccountState, agrees, type Comparison, compare } from './identity.ts';
 import { loadedAccounts } from './loaded-accounts.ts';
-import { saveReport, selectBegunRepairs, selectRejectedIds, selectReports } from './reconcile-sql.ts';
+import { saveReport, selectBegunRepairs, selectReports } from './reconcile-sql.ts';
 import { Repairer } from './repairer.ts';
 import { type Drift, newDrift, newReport, notCompared, ReportSums, type ShardReport } from './report.ts';
-import { type ReconcileStores, ShardView, type StreamBounds, StreamTooLong } from './shard-view.ts';
+import { type Reading, type ReconcileStores, ShardView, type StreamBounds, StreamTooLong } from './shard-view.ts';
 
 /**
  * Maximum number of accounts read while the shard's flush lock is kept, which takes some milliseconds. The lock is given up between
@@ -40,8 +41,11 @@ export type RunResult = {
   readonly endedAtMs: number;
 };
 
-/** The shards that were compared completely with one Redis as it has its data now (`RedisRun`), and where no account was left undecided. */
-type Compared = { readonly dataId: string; readonly shards: Set<number> };
+/**
+ * The shards that were compared completely with one Redis as it has its data now (`RedisRun`), and where no account was left undecided;
+ * with the doubt of then, which also grows when an operator accepts an older Postgres.
+ */
+type Compared = { readonly dataId: string; readonly shards: Map<number, number> };
 
 /** What a run knows when it begins, and what it counts. */
 type Scene = {
@@ -66,11 +70,10 @@ type Shard = {
   /** The doubt with which its comparison began. */
   readonly began: number;
   readonly isInDoubt: boolean;
-  /** Whether idle wallets are dropped: when this process compares these data for the first time, and they are in doubt. */
+  /** Whether idle wallets are dropped: when this process compares these data with this doubt for the first time. */
   readonly drops: boolean;
   /** Set when an account cannot be judged until somebody removes an obstacle: the shard stays in doubt. */
   hasObstacle: boolean;
-  readonly rejected: ReadonlySet<string>;
   readonly sums: ReportSums;
 };
 
@@ -100,7 +103,7 @@ export class Reconciler {
   readonly #shards: readonly number[];
   readonly #inTurn: InTurn;
   readonly #bounds: Partial<StreamBounds>;
-  #compared: Compared = { dataId: '', shards: new Set() };
+  #compared: Compared = { dataId: '', shards: new Map() };
   #dropped = 0;
   #running: Promise<RunResult> | null = null;
   #last: RunResult | null = null;
@@ -166,6 +169,7 @@ export class Reconciler {
 
   async #runOnce(by: string, isGentle: boolean): Promise<RunResult> {
     const { sql, redis } = this.#stores;
+    await this.#confirmPostgres();
     const before = await selectReports(sql);
     // Asked before the scan: a Redis that is replaced later may have other wallets.
     const { dataId } = await readRedisRun(redis);
@@ -180,7 +184,7 @@ export class Reconciler {
       undecided: 0,
       behind: [],
     };
-    if (this.#compared.dataId !== dataId) this.#compared = { dataId, shards: new Set() };
+    if (this.#compared.dataId !== dataId) this.#compared = { dataId, shards: new Map() };
     const reports: ShardReport[] = [];
     for (const shard of this.#shards) {
       const report = await this.#compareShard(shard, scene, isGentle && this.#compared.shards.has(shard));
@@ -189,6 +193,13 @@ export class Reconciler {
     }
     this.#last = { reports, undecided: scene.undecided, behind: scene.behind, endedAtMs: Date.now() };
     return this.#last;
+  }
+
+  /** One older shard is enough, because it is the whole Postgres that went back. Looked at before all wallets are searched for. */
+  async #confirmPostgres(): Promise<void> {
+    const { sql, redis, keys } = this.#stores;
+    const { seen } = await seeShards(redis, keys, this.#shards);
+    refuseOlder(await judgeShards(sql.unsafe, seen));
   }
 
   async #compareShard(shard: number, scene: Scene, isGentle: boolean): Promise<ShardReport> {
@@ -203,7 +214,7 @@ export class Reconciler {
       }
       if (scene.undecided === undecidedBefore) {
         if (its.isInDoubt && !its.hasObstacle) await storeVerified(this.#stores.sql.unsafe, shard, its.began);
-        this.#compared.shards.add(shard);
+        this.#compared.shards.set(shard, its.began);
       }
       return newReport({ shard, checkedAtMs: scene.nowMs }, its.sums, drifts);
     } catch (error) {
@@ -219,17 +230,14 @@ export class Reconciler {
     const history = await view.begin();
     await view.readAhead();
     const inDoubt = isInDoubt(history);
-    // Without doubt nothing is repaired that they could bar.
-    const rejected = inDoubt ? await selectRejectedIds(this.#stores.sql, shard) : new Set<string>();
     return {
       shard,
       view,
       scene,
       began: history.doubt,
       isInDoubt: inDoubt,
-      drops: inDoubt && !this.#compared.shards.has(shard),
+      drops: inDoubt && this.#compared.shards.get(shard) !== history.doubt,
       hasObstacle: false,
-      rejected,
       sums: new ReportSums(),
     };
   }
@@ -252,15 +260,15 @@ export class Reconciler {
       for (const state of reading.states) {
         const { accountId, wallet } = state;
         if (dropped.has(accountId)) await this.#repairer.resolve(scene.begunRepairs.get(accountId) ?? [], wallet);
-        else found.push(...(await this.#compareAccount(its, state, reading.history)));
+        else found.push(...(await this.#compareAccount(its, state, reading)));
       }
       if (isGentle) await this.#pauseAfter(performance.now() - beganAt);
     }
     return found;
   }
 
-  async #compareAccount(its: Shard, state: AccountState, history: ShardHistory): Promise<Found[]> {
-    const { shard, view, scene, rejected } = its;
+  async #compareAccount(its: Shard, state: AccountState, { history, rejected }: Reading): Promise<Found[]> {
+    const { shard, view, scene } = its;
     const { accountId, wallet, settled } = state;
     const comparison = compare(state);
     const begun = scene.begunRepairs.get(accountId) ?? [];
@@ -277,7 +285,7 @@ export class Reconciler {
   /** @returns the drift that is left; null when the account agrees */
   async #repair(its: Shard, { comparison, decision }: Found): Promise<Drift | null> {
     this.#checkStopping();
-    const { shard, view, scene, rejected } = its;
+    const { shard, view, scene } = its;
     const { accountId } = comparison;
     const since = scene.before.get(shard)?.driftingSince[accountId] ?? scene.nowMs;
     if (decision.part === null) {
@@ -290,8 +298,7 @@ export class Reconciler {
     }
     scene.repairsLeft--;
     const begun = scene.begunRepairs.get(accountId) ?? [];
-    const request = { view, shard, accountId, madeBy: scene.by, begun, hasRejectedEvent: rejected.has(accountId) };
-    const left = await this.#repairer.repair(request);
+    const left = await this.#repairer.repair({ view, shard, accountId, madeBy: scene.by, begun });
     if (left === null) return null;
     its.hasObstacle ||= left.isObstacle;
     if (!left.isDecided) scene.undecided++;

@@ -13,7 +13,7 @@ import type { Permit, Reading, ReconcileStores, ShardView } from './shard-view.t
 const MAX_LOOKS = 3;
 const REFUSED = 'Redis refused the repairs of this account: see their records';
 
-/** Whose debits are restored. */
+/** Whose debits are restored, or which account is repaired. */
 type Restoration = {
   readonly view: ShardView;
   readonly shard: number;
@@ -21,11 +21,6 @@ type Restoration = {
   readonly madeBy: string;
   /** Ids of repairs of the account that may or may not have been made, because their reply was lost. */
   readonly begun: readonly number[];
-};
-
-type RepairRequest = Restoration & {
-  /** Whether `rejected_events` has an event of the account. */
-  readonly hasRejectedEvent: boolean;
 };
 
 /** What is left after a repair was tried: the comparison and the reason; null when the account agrees. */
@@ -61,7 +56,7 @@ export class Repairer {
   }
 
   /** Reads the account again, under its shard's flush lock, and repairs what `decide` says. */
-  async repair(request: RepairRequest): Promise<Left> {
+  async repair(request: Restoration): Promise<Left> {
     const { view, accountId } = request;
     for (let attempt = 0; attempt < MAX_LOOKS; attempt++) {
       const ticket = randomUUID();
@@ -126,8 +121,8 @@ export class Repairer {
   }
 
   async #tryOnce(
-    request: RepairRequest,
-    { states: [state], history, permit }: Reading,
+    request: Restoration,
+    { states: [state], history, permit, rejected }: Reading,
     ticket: string,
   ): Promise<Left | 'again'> {
     // The wallet is not loaded any more: Redis lost it after the first comparison.
@@ -135,14 +130,14 @@ export class Repairer {
     await this.resolve(request.begun, state.wallet);
     const comparison = compare(state);
     if (agrees(comparison)) return null;
-    const decision = decide(comparison, state, history, request.hasRejectedEvent);
+    const decision = decide(comparison, state, history, rejected.has(request.accountId));
     if (decision.part === null) return { comparison, ...decision, isDecided: true };
     await this.#carryOut(request, { comparison: decision.part, permit, reason: decision.reason }, ticket);
     // The next reading shows whether the account agrees now.
     return 'again';
   }
 
-  async #lookOnly({ view, accountId }: RepairRequest): Promise<Left> {
+  async #lookOnly({ view, accountId }: Restoration): Promise<Left> {
     const [state] = await view.read([accountId], async ({ states }) => states);
     if (state === undefined) return null;
     const comparison = compare(state);
@@ -150,7 +145,7 @@ export class Repairer {
     return { comparison, notRepaired: REFUSED, isObstacle: false, isDecided: false };
   }
 
-  async #carryOut({ shard, madeBy }: RepairRequest, plan: Plan, ticket: string): Promise<void> {
+  async #carryOut({ shard, madeBy }: Restoration, plan: Plan, ticket: string): Promise<void> {
     const { comparison, reason } = plan;
     const { accountId } = comparison;
     const id = await beginRepair(this.#stores.sql, { accountId, madeBy, reason, ...describe(comparison) });

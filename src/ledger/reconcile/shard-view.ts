@@ -2,7 +2,7 @@ import { olderPostgres, type Sql, type Tx } from '../../platform/postgres.ts';
 import type { RedisStore } from '../../platform/redis.ts';
 import { freeField, type RedisKeys } from '../../platform/redis-keys.ts';
 import { type Judged, judgeShards, storeDoubt } from '../history/histories-sql.ts';
-import type { ShardHistory } from '../history/judge.ts';
+import { isInDoubt, type ShardHistory } from '../history/judge.ts';
 import { markText, readMark, seeShards } from '../history/marks.ts';
 import { FLUSH_LOCK } from '../locks.ts';
 import { readRedisRun } from '../redis-run.ts';
@@ -12,7 +12,7 @@ import { chargedMicros } from '../usage-event.ts';
 import { LAST_ENDED_DEBIT_SQL } from '../wallets/debits-sql.ts';
 import { readEntries, type StreamEntry } from '../writing/stream.ts';
 import type { AccountState, Hold, Settled, StreamedCall, Wallet } from './identity.ts';
-import { selectStored } from './reconcile-sql.ts';
+import { selectRejectedIds, selectStored } from './reconcile-sql.ts';
 
 export type ReconcileStores = { readonly sql: Sql; readonly redis: RedisStore; readonly keys: RedisKeys };
 
@@ -56,6 +56,8 @@ export type Reading = {
   /** As it was then. */
   readonly history: ShardHistory;
   readonly permit: Permit;
+  /** Ids that an event in `rejected_events` names; only in doubt. */
+  readonly rejected: ReadonlySet<string>;
 };
 
 /**
@@ -208,7 +210,8 @@ export class ShardView {
       isIncomplete: unreadHolds > 0 || this.#hasNewerEvents,
     }));
     const permit = { validUntilMs: nowMs + LOCK_LIFE_MS - 1_000, marks: [mark, markText(lastFlush)] as const };
-    return { states, fields, history, permit };
+    const rejected = isInDoubt(history) ? await selectRejectedIds(tx, this.#shard) : new Set<string>();
+    return { states, fields, history, permit, rejected };
   }
 
   /** Whether the stream had an event of the account when it was last read, stored or not. */
@@ -229,7 +232,7 @@ export class ShardView {
   #take(entries: readonly StreamEntry[]): void {
     for (const { id, event, isNewer } of entries) {
       this.#last = id;
-      this.#hasNewerEvents ||= isNewer;
+      this.#hasNewerEvents ||= isNewer || event === null;
       this.#kept.push({ id, accountId: event?.accountId ?? null });
       if (event === null) continue;
       const { usageId, accountId, serviceId } = event;

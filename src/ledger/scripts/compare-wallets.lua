@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 --[[
   compare-wallets.lua: reads some wallets of a shard, their open holds, where the stream of events begins and ends, and the shard's
   mark, all at one instant.

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 --[[
   repair-wallet.lua: takes a drift out of a wallet, and deletes its holds of calls that Postgres has stored; all of it, or nothing.
 

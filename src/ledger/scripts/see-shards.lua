@@ -22,5 +22,9 @@ for i = 1, #KEYS - shards do
 end
 local time = call('TIME')
 local reply = { time[1] * 1000 + math.floor(time[2] / 1000), data_id(), all_there }
-for i = 1, shards do reply[3 + i] = call('GET', KEYS[i]) or '' end
+for i = 1, shards do
+  local mark = redis.pcall('GET', KEYS[i])
+  -- A key of another type is a damaged mark.
+  reply[3 + i] = type(mark) == 'table' and '?' or mark or ''
+end
 return reply

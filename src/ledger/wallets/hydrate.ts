@@ -1,16 +1,9 @@
 import { Coalescer, type End } from '../../platform/coalescer.ts';
-import {
-  isPostgresUnavailable,
-  olderPostgres,
-  PostgresSession,
-  type Sql,
-  sqlState,
-  standby,
-} from '../../platform/postgres.ts';
+import { isPostgresUnavailable, PostgresSession, type Sql, sqlState, standby } from '../../platform/postgres.ts';
 import { byStore, isRedisUnavailable, type RedisStore } from '../../platform/redis.ts';
 import type { RedisKeys } from '../../platform/redis-keys.ts';
 import { within } from '../../platform/timing.ts';
-import { type Judged, judgeShards } from '../history/histories-sql.ts';
+import { type Judged, judgeShards, refuseOlder } from '../history/histories-sql.ts';
 import type { Seen } from '../history/judge.ts';
 import { markText, type Sight, seeShards } from '../history/marks.ts';
 import { hasLayoutSql, layoutOf, WrongLayout } from '../layout.ts';
@@ -253,6 +246,8 @@ export class Hydrator {
       const { shards: count, layout } = layoutOf(this.#options);
       const reading = session.query<WalletRow>(SELECT_WALLETS, [`{${ids.join(',')}}`, count, layout]);
       const [judged, rows] = await Promise.all([judging, reading]);
+      // A wallet that an older Postgres has would lack calls that were charged.
+      refuseOlder(judged);
       // `reshard` takes the flush locks before it removes wallets, so what is seen under a lock stays so until it is given up.
       if (rows.some((row) => !row.hasLayout)) throw new WrongLayout();
       const loaded = new Set(ids);
@@ -286,7 +281,9 @@ export class Hydrator {
       return { ...sight, untilMs: Math.floor(sight.nowMs - tookMs) + FILL_MS };
     };
     const looks = new Map<number, Promise<Look>>();
-    for (const [store, its] of byStore(redis, shards)) {
+    // A single Redis is asked for all marks: any of them shows that Postgres is older.
+    const asked = redis.isCluster ? shards : Array.from(keys.mark.keys());
+    for (const [store, its] of byStore(redis, asked)) {
       const looking = look(store, its);
       // The transaction may fail before it asks for it.
       looking.catch(() => {});
@@ -333,11 +330,11 @@ async function seenBy(looks: Looks): Promise<ReadonlyMap<number, Seen>> {
   return seen;
 }
 
-/** @throws when Postgres is older than Redis: a wallet that it has would lack calls that were charged */
-function permit({ verdict, seen, lastFlush }: Judged, untilMs: number): Permit {
-  if (verdict === 'postgres is older') throw olderPostgres();
-  return { untilMs, seen: markText(seen.mark), lastFlush: markText(lastFlush) };
-}
+const permit = ({ seen, lastFlush }: Judged, untilMs: number): Permit => ({
+  untilMs,
+  seen: markText(seen.mark),
+  lastFlush: markText(lastFlush),
+});
 
 /** Calls `work` for each item. A failure rejects only that item. If Redis is away, the whole call rejects instead. */
 async function eachAlone<Item extends readonly [key: string, ...rest: unknown[]]>(

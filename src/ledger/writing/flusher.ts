@@ -40,7 +40,7 @@ export class Flusher {
   #flushes = 0;
   #storedCalls = 0;
   #rejectedEvents = 0;
-  /** Shards whose last flush found that Postgres is older than Redis. */
+  /** Shards of which Postgres was found to be older. While there is one, nothing is stored. */
   readonly #fenced = new Set<number>();
 
   constructor(options: Options) {
@@ -51,7 +51,7 @@ export class Flusher {
     return this.#passedOver.length > 0;
   }
 
-  /** Shards that cannot be flushed, because Postgres lacks flushes after which they were trimmed. */
+  /** Shards of which Postgres lacks flushes after which they were trimmed. While there is one, nothing is stored. */
   get fencedShards(): ReadonlySet<number> {
     return this.#fenced;
   }
@@ -65,15 +65,15 @@ export class Flusher {
    *
    * @param how  `stopping`: each flush waits for the lock of a shard that it had to leave out; `trimmed`: ends when the batch before has
    *   left its streams, with its mark; `onStoring`: called while Postgres stores the part of the batch whose shards are locked
-   * @returns the part of the batch that is now stored, which is everything except the shards that another process has locked, and those
-   *   of which Postgres is older; 'locked' when none is left; 'nothing' when nothing was stored and the writer must read the
-   *   streams again
+   * @returns the part of the batch that is now stored, which is everything except the shards that another process has locked; 'locked'
+   *   when all its shards are; 'fenced' when Postgres is older than Redis; 'nothing' when nothing was stored and the writer must
+   *   read the streams again
    */
   async flush(
     session: PostgresSession,
     batch: Batch,
     how: { readonly stopping: boolean; readonly trimmed: Promise<void>; readonly onStoring: (part: Batch) => void },
-  ): Promise<Stored | 'locked' | 'nothing'> {
+  ): Promise<Stored | 'locked' | 'fenced' | 'nothing'> {
     const { log } = this.#options;
     const careful = this.#careful || !isExact(batch.pages);
     const waitFor = this.#lockToWaitFor(batch, how.stopping);
@@ -85,20 +85,20 @@ export class Flusher {
         await how.trimmed;
         // The batch was read before this transaction took the shards' flush locks. If Redis has lost it since then, wallets may
         // have been loaded from Postgres without these charges, so the charges must not be stored now.
-        const seen = await lookAt(this.#options, locked);
+        const seen = await lookAt(this.#options, locked, this.#alsoSeen);
         if (seen === null) return 'lost';
-        const judged = this.#unfenced(await judgeShards(session.query.bind(session), seen));
-        const part = ofShards(locked, new Set(judged.keys()));
-        if (part.size === 0) return 'locked';
-        const storing = careful ? this.#storeCarefully(session, part) : storeNewCalls(session, part.pages);
-        if (!careful) how.onStoring(part);
+        const all = await judgeShards(session.query.bind(session), seen);
+        if (this.#isOlder(all)) return 'fenced';
+        const judged = new Map(locked.shards.map((shard) => [shard, all.get(shard) as Judged]));
+        const storing = careful ? this.#storeCarefully(session, locked) : storeNewCalls(session, locked.pages);
+        if (!careful) how.onStoring(locked);
         const result = await storing;
         const mark = await storeFlush(session.query.bind(session), result.flushId, judged);
         const saw = new Map(Array.from(judged, ([shard, its]) => [shard, its.seen.mark]));
         const isDoubt = Array.from(judged.values()).some(({ verdict }) => verdict === 'redis may have changed');
-        return { result, isDoubt, flushed: { batch: part, mark, saw } };
+        return { result, isDoubt, flushed: { batch: locked, mark, saw } };
       });
-      if (stored === 'locked') return 'locked';
+      if (stored === 'locked' || stored === 'fenced') return stored;
       this.#careful = false;
       if (stored === 'lost') {
         log.warn({ events: batch.size }, 'redis lost usage events that were about to be stored');
@@ -118,10 +118,15 @@ export class Flusher {
     }
   }
 
-  /** Those of the shards of which Postgres is not older than Redis. The others stay as they are until the right one is back. */
-  #unfenced(judged: ReadonlyMap<number, Judged>): ReadonlyMap<number, Judged> {
+  /** Which shards are looked at beside those of the batch: one older shard is enough, because it is the whole Postgres that went back. */
+  get #alsoSeen(): readonly number[] {
+    const { redis, keys } = this.#options;
+    return redis.isCluster ? Array.from(this.#fenced) : Array.from(keys.mark.keys());
+  }
+
+  #isOlder(judged: ReadonlyMap<number, Judged>): boolean {
     for (const [shard, { verdict }] of judged) this.#fence(shard, verdict === 'postgres is older');
-    return new Map(Array.from(judged).filter(([shard]) => !this.#fenced.has(shard)));
+    return this.#fenced.size > 0;
   }
 
   #fence(shard: number, isOlder: boolean): void {
@@ -129,7 +134,7 @@ export class Flusher {
     if (isOlder) this.#fenced.add(shard);
     else this.#fenced.delete(shard);
     const message = isOlder
-      ? 'postgres lacks flushes that it had stored: nothing of this shard is stored until the right postgres is back'
+      ? 'postgres lacks flushes of this shard that it had stored: nothing is stored until the right postgres is back'
       : 'postgres has all flushes of this shard again';
     this.#options.log.error({ shard }, message);
   }

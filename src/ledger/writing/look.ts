@@ -4,7 +4,7 @@ import { seeShards } from '../history/marks.ts';
 import { type Batch, ShardsAway, type StreamStores } from './stream.ts';
 
 /**
- * Looks at the shards of a batch. Entries disappear only when this writer deletes them, or when Redis loses its data. A page is there
+ * Looks at the shards of a batch, and at others (`also`). Entries disappear only when this writer deletes them, or when Redis loses its data. A page is there
  * if its last entry is: Redis loses the youngest entries first. It also means that nobody has flushed Redis since the read: the installation
  * that owns Redis now owned it when the entries were read.
  *
@@ -12,8 +12,12 @@ import { type Batch, ShardsAway, type StreamStores } from './stream.ts';
  * @throws ForeignRedis when Redis belongs to another installation
  * @throws ShardsAway when nodes of a cluster are away
  */
-export async function lookAt({ redis, keys }: StreamStores, batch: Batch): Promise<ReadonlyMap<number, Seen> | null> {
-  const stores = Array.from(byStore(redis, batch.shards));
+export async function lookAt(
+  { redis, keys }: StreamStores,
+  batch: Batch,
+  also: readonly number[],
+): Promise<ReadonlyMap<number, Seen> | null> {
+  const stores = Array.from(byStore(redis, Array.from(new Set([...batch.shards, ...also]))));
   const looks = stores.map(([store, shards]) => {
     const pages = batch.pages.filter(({ shard }) => shards.includes(shard));
     const last = pages.map(({ shard, ids, lastFields }) => ({ shard, id: ids.at(-1) as string, fields: lastFields }));

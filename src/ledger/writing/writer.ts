@@ -155,7 +155,7 @@ export class UsageWriter {
     };
   }
 
-  /** Shards that are not flushed, because Postgres is older than Redis. */
+  /** Shards of which Postgres is older than Redis. While there is one, nothing is stored. */
   get fencedShards(): ReadonlySet<number> {
     return this.#flusher.fencedShards;
   }
@@ -183,7 +183,7 @@ export class UsageWriter {
     }
     this.#session.close();
     this.#events?.close();
-    if (!emptied)
+    if (!emptied || this.fencedShards.size > 0)
       this.#options.log.warn({ events: this.#backlog }, 'writer stops and leaves events for the next writer');
   }
 
@@ -246,13 +246,16 @@ export class UsageWriter {
       trimmed: this.#trim,
       onStoring: (part) => this.#readAhead(part),
     });
-    this.#session.leaveOut(this.#flusher.fencedShards);
+    if (stored === 'fenced') {
+      this.#ahead = null;
+      this.#session.leaveOut(this.#session.shards);
+      return false;
+    }
     if (stored === 'nothing') {
       this.#ahead = null;
       return true;
     }
-    // Other processes have locked all shards of the batch, or Postgres is older. While stopping, continue at once: the next flush waits
-    // for a lock.
+    // Other processes have locked all shards of the batch. While stopping, continue at once: the next flush waits for a lock.
     if (stored === 'locked') return this.#stopping;
     await this.#options.afterCommit?.();
     // The next flush awaits this, and throws its failure: it must see the mark. Without the second line Node would report an unhandled
