@@ -103,7 +103,7 @@ it('moves no money and loses none until the right one is back, or an operator ac
   const { redis, keys } = market.stores;
   await redis.command('del', [keys.wallet(keys.shardOf(unloaded.account_id), unloaded.account_id)]);
   expect(await call()).toBe(200);
-  await until(() => market.log.lines.some((line) => line.includes('postgres lacks flushes that it had stored')));
+  await until(() => market.log.lines.some((line) => line.includes('postgres lacks flushes of this shard')));
   await until(isOlder);
   // More than once: the first may find that its session was cut.
   for (let times = 0; times < 3; times++) expect([await credit(5, 'refused'), await load()]).toEqual([503, 503]);

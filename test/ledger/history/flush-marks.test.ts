@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import type { UsageEvent } from '../../../src/ledger/usage-event.ts';
 import { uuidv7 } from '../../../src/platform/ids.ts';
 import { until } from '../../support/wait.ts';
 import { newEvent } from '../support.ts';
@@ -59,22 +60,36 @@ it.each([
   await ledger.append(newEvent({ accountId }));
   await until(() => writer.fencedShards.has(shard()));
   expect(errors).toEqual([{ shard: shard() }]);
-  // Another shard goes on.
+  // Another shard waits, too: its calls would be missing in the right Postgres.
   const other = Array.from({ length: 200 }, () => newEvent()).find(
     (it) => ledger.store.keys.shardOf(it.accountId) !== shard(),
-  );
-  await ledger.append(other as NonNullable<typeof other>);
-  await until(
-    async () => (await ledger.sql`SELECT 1 FROM calls WHERE usage_id = ${other?.usageId ?? ''}`).length === 1,
-  );
+  ) as UsageEvent;
+  await ledger.append(other);
+  await until(() => writer.stats().backlog === 0);
+  expect(await ledger.sql`SELECT 1 FROM calls WHERE usage_id = ${other.usageId}`).toEqual([]);
   expect(await waiting()).toBe(1);
   expect(await mark()).toBe(`${id} ${token}`);
 
   // The right Postgres is back.
+  // A steady load on the other shard does not keep this one fenced.
+  await ledger.append(newEvent({ accountId: other.accountId }));
   await ledger.sql`INSERT INTO journal (id, kind, token) OVERRIDING SYSTEM VALUE VALUES (${id}, 'usage', ${token})
                    ON CONFLICT (id) DO UPDATE SET token = excluded.token`;
   await ledger.drained();
   expect(writer.fencedShards.size).toBe(0);
+});
+
+it('a mark of another type is a damaged mark: the flush is fenced, and nothing fails', async () => {
+  const writer = ledger.startWriter();
+  await flushOne();
+  const name = ledger.store.keys.mark[shard()] as string;
+  await ledger.store.command('del', name);
+  await ledger.store.command('hset', name, 'a', 1);
+  await ledger.append(newEvent({ accountId }));
+  await until(() => writer.fencedShards.has(shard()));
+  expect(writer.stats().working).toBe(true);
+  await ledger.store.command('del', name);
+  await ledger.drained();
 });
 
 it('a mark that cannot be read counts as a flush that Postgres lacks', async () => {

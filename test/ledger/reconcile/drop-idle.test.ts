@@ -91,6 +91,49 @@ it('a wallet whose call was refunded since it was read has lost nothing by being
   expect(await compared.drifts()).toEqual([]);
 });
 
+it('a wallet that is ahead of Postgres stays, and is reported', async () => {
+  const { ledger } = compared;
+  const scene = await compared.newScene(10_000);
+  const name = ledger.store.walletName(scene.accountId);
+  await ledger.store.command('hincrby', name, 'credit_seq', 1);
+  await ledger.store.command('hincrby', name, 'balance', 700);
+  await doubt();
+  const own = reconciler();
+  const { reports } = await own.run('test');
+  expect(own.dropped).toBe(0);
+  expect(reports.flatMap(({ drifts }) => drifts)).toMatchObject([{ accountId: scene.accountId, driftMicros: 700 }]);
+});
+
+it('an event that cannot be read, and waits, keeps wallets of its shard: it may be of any account', async () => {
+  const { ledger } = compared;
+  const scene = await compared.newScene(10_000);
+  await ledger.appendRaw(scene.accountId, 'no id', 'nonsense', 'nonsense');
+  await compared.changeBalance(scene, -100);
+  await doubt();
+  const own = reconciler();
+  const { reports } = await own.run('test');
+  expect([own.dropped, own.repaired]).toEqual([0, 0]);
+  expect(reports.flatMap(({ drifts }) => drifts)).toMatchObject([{ driftMicros: -100 }]);
+});
+
+it('a full Redis is compared, and what is dropped makes room', async () => {
+  const { ledger } = compared;
+  const [idle, busy] = [await compared.newScene(10_000), await compared.newScene(10_000)];
+  await compared.keepBusy(busy);
+  await compared.changeBalance(busy, 50);
+  await doubt();
+  await ledger.store.command('config', 'set', 'maxmemory', '1');
+  const own = reconciler();
+  try {
+    await own.run('test');
+  } finally {
+    await ledger.store.command('config', 'set', 'maxmemory', '0');
+  }
+  expect([own.dropped, own.repaired]).toEqual([1, 1]);
+  expect(await isLoaded(idle)).toBe(false);
+  expect(await compared.balances(busy)).toEqual([10_000, 10_000]);
+});
+
 it('a wallet of an account with a rejected event stays: what it lacks is no fault of Redis', async () => {
   const { ledger } = compared;
   const scene = await compared.newScene(10_000);
