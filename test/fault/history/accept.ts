@@ -1,7 +1,9 @@
-// What an operator does who goes on with an older Postgres, as in the model (test/model/faults.ts): no program does it yet.
+// What an operator does who goes on with an older Postgres (`main.js accept-postgres`), without its questions.
 
+import { acceptShard } from '../../../src/ledger/history/accept.ts';
 import { type Judged, judgeShards } from '../../../src/ledger/history/histories-sql.ts';
-import { markText, seeShards } from '../../../src/ledger/history/marks.ts';
+import type { Mark } from '../../../src/ledger/history/judge.ts';
+import { seeShards } from '../../../src/ledger/history/marks.ts';
 import { isRedisUnavailable } from '../../../src/platform/redis.ts';
 import { partsOf } from '../../../src/roles/upkeep.ts';
 import { until } from '../../support/wait.ts';
@@ -12,17 +14,14 @@ export async function isOlder(stack: Stack): Promise<boolean> {
   return (await judgeAll(stack)).some(({ verdict }) => verdict === 'postgres is older');
 }
 
-/** Each shard that is ahead gets a mark that this Postgres has, and its data are in doubt. */
+/** Writers and gateways run meanwhile, so the mark of a shard may be another by the time it is accepted: then it is looked at again. */
 export async function acceptOlder(stack: Stack): Promise<void> {
-  const { sql, redis, keys } = stack.stores;
-  for (const { shard, verdict } of await judgeAll(stack)) {
-    if (verdict !== 'postgres is older') continue;
-    const [row] = await sql<{ flushId: number; token: string }[]>`
-      WITH mark AS (INSERT INTO journal (kind) VALUES ('usage') RETURNING id, token),
-        doubted AS (UPDATE shard_histories SET doubt = doubt + 1, flush_id = (SELECT id FROM mark) WHERE shard = ${shard})
-      SELECT id AS "flushId", token FROM mark`;
-    await redis.command('set', [keys.mark[shard] as string, markText(row ?? null)]);
-  }
+  await until(async () => {
+    const older = (await judgeAll(stack)).filter(({ verdict }) => verdict === 'postgres is older');
+    for (const { shard, seen } of older)
+      await acceptShard(stack.stores, { shard, mark: seen.mark as Mark, record: async () => {} });
+    return older.length === 0;
+  });
 }
 
 async function judgeAll({ stores }: Stack): Promise<(Judged & { readonly shard: number })[]> {
