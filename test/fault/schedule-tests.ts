@@ -46,7 +46,7 @@ export function testSchedules<P extends Plan>(options: {
     try {
       const outcome = await run(on, market, plan);
       outcomes.push(outcome);
-      expect(outcome.faults, words).toEqual([]);
+      expect(outcome.faults, [words, ...outcome.faults].join('\n')).toEqual([]);
       expect(outcome.looks).toBeGreaterThan(0);
     } catch (error) {
       failedSeed = seed;

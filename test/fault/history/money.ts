@@ -48,12 +48,20 @@ export function checkMoves(moves: readonly Move[], posted: Posted, givenUp: Read
 /**
  * Whether a drift is that of credits and debits that a Postgres took along when it was given up. The wallet has them still, or took the
  * next one, which got the same number, for the lost one. While it has one that Postgres does not know, it is not repaired: so it has the
- * charges of lost calls, too.
+ * charges of lost calls, too, and lacks those that Redis had lost.
+ *
+ * @param forgottenMicros  what stored calls of the account cost that Redis may have lost
  */
 export function isDriftOfMoves(
-  { accountId, driftMicros, freeDrifts }: Pick<Drift, 'accountId' | 'driftMicros' | 'freeDrifts'>,
+  {
+    accountId,
+    driftMicros,
+    freeDrifts,
+    notRepaired,
+  }: Pick<Drift, 'accountId' | 'driftMicros' | 'freeDrifts' | 'notRepaired'>,
   moves: readonly Move[],
   givenUp: GivenUp,
+  forgottenMicros: readonly number[],
 ): boolean {
   const isLost = ({ reference }: Move): boolean => givenUp.moves.has(reference) || givenUp.absentMoves.has(reference);
   if (!moves.some(isLost)) return false;
@@ -62,5 +70,7 @@ export function isDriftOfMoves(
   let sums = new Set([0]);
   for (const { micros } of moves) sums = new Set([...sums].flatMap((sum) => [sum - micros, sum, sum + micros]));
   for (const micros of lostCalls) sums = new Set([...sums].flatMap((sum) => [sum - micros, sum]));
+  const isBarred = notRepaired.includes('does not know');
+  for (const micros of isBarred ? forgottenMicros : []) sums = new Set([...sums].flatMap((sum) => [sum + micros, sum]));
   return sums.has(driftMicros);
 }

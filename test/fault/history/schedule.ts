@@ -211,7 +211,8 @@ async function judge({ stack, market, plan, buyers, told, held, before, ...scene
       own.filter(wasAbsent).reduce((sum, { amountMicros }) => sum + amountMicros, 0) +
       ownMoves.filter(wasMoveAbsent).reduce((sum, { micros }) => sum + Math.abs(micros), 0);
     const drift = drifts.find(({ accountId }) => accountId === id);
-    const isOfMoves = drift !== undefined && isDriftOfMoves(drift, ownMoves, givenUp);
+    const forgotten = own.filter(wasAbsent).map(({ amountMicros }) => amountMicros);
+    const isOfMoves = drift !== undefined && isDriftOfMoves(drift, ownMoves, givenUp, forgotten);
     const evidence = {
       rows: own,
       listings: market.listings,
