@@ -127,6 +127,12 @@ export class MarketClient {
     });
   }
 
+  /** Waits until Redis was compared with Postgres: until then wallets with nothing under way may leave Redis. */
+  async compared(): Promise<void> {
+    const { sql, keys } = this.stores;
+    await until(async () => (await sql`SELECT FROM shard_histories WHERE verified = doubt`).length === keys.shards);
+  }
+
   /** All records of the key, newest first, after waiting until nothing of its account is under way. */
   async records(key: Key): Promise<readonly CallRecord[]> {
     await this.settled(key.account_id);

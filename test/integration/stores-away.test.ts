@@ -223,6 +223,8 @@ describe('Postgres', () => {
     postgres = await startTestPostgres();
     proxy = await TcpProxy.open(postgres.port);
     await open({ DATABASE_URL: proxy.through(postgres.url) });
+    await market.compared();
+    expect((await callOnce()).status).toBe(200);
   });
   afterAll(async () => {
     await scene.close();
