@@ -2,12 +2,24 @@
 
 import { readFileSync, statSync, truncateSync } from 'node:fs';
 import path from 'node:path';
+import { infoNumber } from '../support/redis-info.mjs';
+import { until } from '../support/wait.ts';
 
 /** A place in the file of a Redis. */
 export type FileEnd = { readonly file: string; readonly bytes: number };
 
+/**
+ * Where the file of a Redis ends that has written all it has acknowledged: while an fsync is slow, `everysec` keeps up to 2 s back.
+ *
+ * @param info  asks this Redis for `INFO persistence`
+ */
+export async function writtenEnd(dir: string, info: () => Promise<string>): Promise<FileEnd> {
+  await until(async () => infoNumber(await info(), 'aof_buffer_length') === 0);
+  return fileEnd(dir);
+}
+
 /** Where the file of the Redis in this folder ends now. It appends to the last file that its manifest calls incremental. */
-export function fileEnd(dir: string): FileEnd {
+function fileEnd(dir: string): FileEnd {
   const folder = path.join(dir, 'appendonlydir');
   const manifest = readFileSync(path.join(folder, 'appendonly.aof.manifest'), 'utf8');
   const name = manifest

@@ -1,7 +1,7 @@
 // Carries out the faults of a cluster, undoes them, and says what each may lose.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { cutFile, fileEnd } from '../append-only-file.ts';
+import { cutFile, writtenEnd } from '../append-only-file.ts';
 import type { Heal } from '../faults.ts';
 import { readOnlyInRedis } from '../history/only-in-redis.ts';
 import { type Losses, ON_ITS_WAY_MS } from '../losses.ts';
@@ -89,7 +89,7 @@ async function inflict(scene: Scene, fault: ClusterFault, master: number): Promi
       await cluster.failOver(group);
       return async () => {};
     case 'file cut': {
-      const since = fileEnd(node.dir);
+      const since = await writtenEnd(node.dir, () => cluster.ask(master, 'INFO persistence'));
       return async () => {
         await node.kill();
         mayLose(fault.kind, nowMs, Date.now() + ON_ITS_WAY_MS);

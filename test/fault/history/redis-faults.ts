@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ask } from '../../support/replica.ts';
-import { cutFile, fileEnd } from '../append-only-file.ts';
+import { cutFile, writtenEnd } from '../append-only-file.ts';
 import { type Losses, ON_ITS_WAY_MS } from '../losses.ts';
 import type { Stack } from '../stack.ts';
 import { readOnlyInRedis } from './only-in-redis.ts';
@@ -25,7 +25,7 @@ export async function sufferRedis(scene: Scene, fault: RedisFault): Promise<void
   const mayLose = (): void => loseSince(scene, fault.kind, sinceMs);
   switch (fault.kind) {
     case 'file cut': {
-      const since = fileEnd(pair.master.dir);
+      const since = await writtenEnd(pair.master.dir, () => ask(pair.master, 'INFO persistence'));
       await sleep(fault.forMs);
       await pair.master.kill();
       mayLose();

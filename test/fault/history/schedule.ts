@@ -154,6 +154,19 @@ async function compareAtRest(stack: Stack): Promise<Drift[]> {
   });
 }
 
+/** Longer than the writer leaves a begun debit alone (`LEFT_ALONE_SECONDS`), and its next round. */
+const DEBITS_MS = 9_000;
+
+/**
+ * A debit that the wallet has decided, and whose outcome an older Postgres lacks, is begun there: the writer ends it some seconds later. One
+ * that no wallet can decide stays begun, and is no movement.
+ */
+async function endDebits({ stores }: Stack): Promise<void> {
+  const begun = async (): Promise<number> => (await stores.sql`SELECT FROM debits WHERE state = 'begun'`).length;
+  for (const deadline = performance.now() + DEBITS_MS; (await begun()) > 0 && performance.now() < deadline; )
+    await sleep(50);
+}
+
 async function endHistory({ stack, market, buyers }: Scene): Promise<void> {
   let hasFreshConnections = false;
   await becomeQuiet(stack, market, {
@@ -166,6 +179,7 @@ async function endHistory({ stack, market, buyers }: Scene): Promise<void> {
       await sweepAll(stack);
     },
   });
+  await endDebits(stack);
 }
 
 type Aftermath = Scene & {
