@@ -188,6 +188,17 @@ it('a mark that cannot be read is replaced, too', async () => {
   await goesOn();
 });
 
+it('is accepted in a Redis that is full, which only trims after it can empty', async () => {
+  await loseFlush();
+  await compared.ledger.store.command('config', 'set', 'maxmemory', '1');
+  try {
+    await accept();
+  } finally {
+    await compared.ledger.store.command('config', 'set', 'maxmemory', '0');
+  }
+  await goesOn();
+});
+
 it('is refused while the Redis of a shard does not answer', async () => {
   await loseFlush();
   const before = await state();

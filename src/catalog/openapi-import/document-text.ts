@@ -30,6 +30,9 @@ function fromJson(text: string): unknown {
   }
 }
 
+/** Maximum length of what the parser says: it may quote a name of the document, of any length. */
+const MAX_REASON = 200;
+
 /** Its parser is loaded only for YAML: an import has three seconds, and most documents are JSON. */
 async function fromYaml(text: string): Promise<unknown> {
   const { CORE_SCHEMA, load, YAMLException } = await import('js-yaml');
@@ -38,6 +41,6 @@ async function fromYaml(text: string): Promise<unknown> {
   } catch (error) {
     if (!(error instanceof YAMLException)) throw error;
     const line = error.mark === undefined ? '' : ` in line ${error.mark.line + 1}`;
-    throw new DocumentFault(`body: is not YAML that can be taken over: ${error.reason}${line}.`);
+    throw new DocumentFault(`body: is not YAML that can be taken over: ${error.reason.slice(0, MAX_REASON)}${line}.`);
   }
 }

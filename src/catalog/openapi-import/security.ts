@@ -15,6 +15,7 @@ const NOTHING: Needs = { told: null, notes: [] };
 const USER_FLOWS = ['authorizationCode', 'implicit', 'password', 'deviceAuthorization'];
 /** Maximum alternatives that are told. */
 const MAX_ALTERNATIVES = 4;
+const MAX_NAMED = 4;
 
 /** What the operations of a document say of credentials. The gateway passes on none of the caller's unless the listing asks for them. */
 export class Security {
@@ -36,7 +37,12 @@ export class Security {
     if (alternatives.length === 0) return NOTHING;
     const missing = alternatives.map((schemes) => schemes.filter((scheme) => !this.#isAdded(scheme)));
     if (missing.some((schemes) => schemes.length === 0)) return NOTHING;
-    const words = missing.slice(0, MAX_ALTERNATIVES).map((schemes) => schemes.map((one) => one.words).join(' and '));
+    const words = missing.slice(0, MAX_ALTERNATIVES).map((schemes) =>
+      some(
+        schemes.map((one) => one.words),
+        ' and ',
+      ),
+    );
     const how = `${words.join(', or ')}${missing.length > MAX_ALTERNATIVES ? ', or others' : ''}`;
     const isOfUser = missing.every((schemes) => schemes.some((one) => one.isOfUser));
     const what = isOfUser ? "a user's own credentials" : 'credentials';
@@ -74,9 +80,13 @@ export class Security {
 
 const IN_AUTHORIZATION = { header: 'authorization', isOfUser: false } as const;
 
+/** The first of them, and how many more there are: a document may have any number, and each of its operations repeats them. */
+const some = (all: readonly string[], by: string): string =>
+  all.slice(0, MAX_NAMED).join(by) + (all.length > MAX_NAMED ? `${by}${all.length - MAX_NAMED} more` : '');
+
 function remedy(headers: readonly string[], isOfUser: boolean): string {
   if (headers.length === 0) return '';
-  const names = headers.map(quoted).join(', ');
+  const names = some(headers.map(quoted), ', ');
   return isOfUser
     ? ` unless the listing asks for them: forward_headers (${names})`
     : `: let the listing add them by upstream_headers, or ask for them by forward_headers (${names})`;

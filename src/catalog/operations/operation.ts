@@ -77,10 +77,10 @@ export function storeOperations(operations: readonly Operation[], fieldOf: Field
   return { json, terms: JSON.stringify(terms), maxPriceMicros: prices.length === 0 ? null : Math.max(...prices) };
 }
 
-/** Equal for operations that match the same calls: names in braces do not matter. */
+/** Equal for operations that match the same calls: names in braces do not matter. The path may be any text: a run of braces must not take long. */
 export const operationKey = (
   of: { readonly method: string; readonly path: string } | { readonly tool: string },
-): string => ('tool' in of ? of.tool : `${of.method} ${of.path.replaceAll(/\{[^}]*\}/g, '{}')}`);
+): string => ('tool' in of ? of.tool : `${of.method} ${of.path.replaceAll(/\{[^{}]*\}/g, '{}')}`);
 
 /** @param text of `StoredOperations.terms` */
 export function parseTerms(text: string): OperationTerms {

@@ -48,8 +48,8 @@ type Attempt = {
   readonly operator: Operator;
   readonly shard: number;
   readonly ticket: string;
-  /** Whether Postgres has the account. */
-  readonly isKnown: boolean;
+  /** Of the account; null: Postgres does not know it. */
+  readonly status: string | null;
 };
 
 /** An account as an attempt has read it. */
@@ -97,9 +97,9 @@ export class Corrector {
     const view = new ShardView({ sql, redis, keys }, shard, (await readRedisRun(redis)).dataId);
     await view.readAhead();
     return this.#fence.begin([accountId], async (tx) => {
-      const isKnown = await lockAccount(tx, accountId);
+      const status = await lockAccount(tx, accountId);
       for (let looks = 0; looks < MAX_LOOKS; looks++) {
-        const attempt = { wanted, operator, shard, ticket: randomUUID(), isKnown };
+        const attempt = { wanted, operator, shard, ticket: randomUUID(), status };
         const reading = await view.readAlone(tx, accountId, attempt.ticket);
         const corrected = await this.#try(tx, attempt, reading, begun);
         if (corrected !== 'again') return corrected;
@@ -146,10 +146,11 @@ export class Corrector {
  * Lets no debit of the account begin. It comes before the flush lock: somebody who closes the account keeps this lock while its wallet
  * is loaded, which needs the other.
  *
- * @returns whether Postgres has the account
+ * @returns the status of the account; null when Postgres does not know it
  */
-async function lockAccount(tx: Tx, accountId: string): Promise<boolean> {
-  return (await tx<object[]>`SELECT FROM accounts WHERE id = ${accountId} FOR NO KEY UPDATE`).length > 0;
+async function lockAccount(tx: Tx, accountId: string): Promise<string | null> {
+  const rows = await tx<{ status: string }[]>`SELECT status FROM accounts WHERE id = ${accountId} FOR NO KEY UPDATE`;
+  return rows[0]?.status ?? null;
 }
 
 /** @throws ApiError `conflict` when the reference belongs to another correction */
@@ -167,13 +168,14 @@ async function findMade(tx: Tx, wanted: NewCorrection): Promise<Corrected | null
 const ofAnother = () => new ApiError('conflict', 'reference: belongs to another correction.');
 
 /** @throws ApiError `conflict` or `not_found`, when there is nothing to correct or it cannot be done this way */
-function judge({ wanted, isKnown }: Attempt, { states: [state], history, permit }: Reading): Read {
+function judge({ wanted, status }: Attempt, { states: [state], history, permit }: Reading): Read {
   if (state === undefined) {
-    if (!isKnown) throw new ApiError('not_found', 'There is no such account.');
+    if (status === null) throw new ApiError('not_found', 'There is no such account.');
     throw new ApiError('conflict', 'The wallet of this account is not in Redis, so it has no drift.');
   }
-  if (!isKnown && wanted.believe === 'redis') {
-    throw new ApiError('conflict', 'believe: Postgres does not know this account. Believe postgres.');
+  if (wanted.believe === 'redis' && (status === null || status === 'closed')) {
+    const why = status === null ? 'Postgres does not know this account' : 'this account is closed';
+    throw new ApiError('conflict', `believe: ${why}. Believe postgres.`);
   }
   const comparison = compare(state);
   const refusal = refusalOf(wanted, state, comparison, history);

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 --[[
   accept-mark.lua: sets the mark of a shard, where an operator has accepted that Postgres lacks the flush of the mark before.
 

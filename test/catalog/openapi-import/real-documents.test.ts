@@ -66,7 +66,7 @@ describe('an OpenAPI document of a real API', () => {
     expect(operations).toHaveLength(MAX_OPERATIONS);
     expect(skipped.at(-1)?.reason).toContain('choose by ?tag=');
     const [first] = tags;
-    if (first === undefined) return;
+    if (first === undefined) throw new Error('the document has no tags');
     const wanted = all.filter((operation) => operation.tags?.includes(first.tag)).length;
     expect(first.operations).toBe(wanted);
     const chosen = await imported(text, first.tag);
@@ -81,11 +81,5 @@ describe('an OpenAPI document of a real API', () => {
   it('is the same in YAML as in JSON', async () => {
     const [json, yaml] = await Promise.all([imported(textOf(FITTING[3])), imported(textOf(FITTING[4]))]);
     expect(yaml.operations).toEqual(json.operations);
-  });
-
-  it('of more than 2 MiB has more than a request may have', () => {
-    expect(Buffer.byteLength(JSON.stringify(load(textOf(TOO_MANY[1]), { maxAliases: -1 }), null, 8))).toBeGreaterThan(
-      MAX_DOCUMENT_BYTES,
-    );
   });
 });
