@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { type AccountsRoutesDeps, accountsRoutes } from '../../src/routes/admin/accounts.ts';
 import { accepts, addAccount, findRoute, json, send } from '../support/accounts.ts';
 import { sql, useDatabase } from '../support/use-database.ts';
+import { until } from '../support/wait.ts';
 
 type Listed = { accounts: { account_id: string; balance: number; last_used_at: string | null }[]; next_cursor: string };
 type Query = Readonly<Record<string, string | number>>;
@@ -17,6 +18,9 @@ beforeAll(async () => {
   for (const [i, balance] of BALANCES.entries()) {
     const { accountId, keyId } = await addAccount(sql, 'buyer');
     ids.push(accountId);
+    // Ids of one millisecond have no order.
+    const openedAt = Date.now();
+    await until(() => Date.now() > openedAt);
     // No row means 0.
     if (balance !== 0) await sql`INSERT INTO balances VALUES (${accountId}, 'wallet', ${balance * 1e6})`;
     const used = LAST_USED[i];
