@@ -46,9 +46,9 @@ beforeEach(() => {
   lines = [];
 });
 afterEach(async () => {
-  // One that a test left stuck.
+  // One that a test left stuck. Only what is pending: what an earlier file left running may set timers for ever.
   const stopped = job.stop(0);
-  await vi.runAllTimersAsync();
+  await vi.runOnlyPendingTimersAsync();
   await stopped;
   vi.useRealTimers();
 });
