@@ -91,22 +91,23 @@ const firstListing = (rows: readonly Row[]): Listing | null => (rows[0] === unde
 const readAgain = async (sql: Tx, written: readonly { readonly id: string }[]): Promise<Listing | null> =>
   written[0] === undefined ? null : selectListing(sql, written[0].id);
 
-/** Adds a listing with status `active`, and announces it. Makes the id, unless the caller had to know it before. */
+/** Adds a listing, active unless it says otherwise, and announces it. Makes the id, unless the caller had to know it before. */
 export async function insertListing(
   sql: Tx,
-  listing: ListingFields & { readonly providerId: string; readonly protocol: Protocol; readonly id?: string },
+  listing: ListingFields &
+    Pick<ListingPatch, 'status'> & { readonly providerId: string; readonly protocol: Protocol; readonly id?: string },
 ): Promise<Listing> {
   const added = await sql<{ id: string }[]>`
     WITH added AS (
       INSERT INTO services (id, provider_id, name, description, endpoint, price, free_calls, category, timeout_seconds,
                             idle_seconds, protocol, only_operations, operations, operation_terms, max_operation_price,
-                            docs_url, health_path, upstream_headers, signing_keys, forward_headers)
+                            docs_url, health_path, upstream_headers, signing_keys, forward_headers, status)
       VALUES (${listing.id ?? uuidv7()}, ${listing.providerId}, ${listing.name}, ${listing.description},
               ${listing.endpoint}, ${listing.priceMicros}, ${listing.freeCalls}, ${listing.category},
               ${listing.timeoutSeconds}, ${listing.idleSeconds}, ${listing.protocol}, ${listing.onlyOperations},
               ${listing.operations?.json ?? null}::text::json, ${listing.operations?.terms ?? null},
               ${listing.operations?.maxPriceMicros ?? null}, ${listing.docsUrl}, ${listing.healthPath},
-              ${listing.upstreamHeaders}, ${listing.signingKeys}, ${listing.forwardHeaders})
+              ${listing.upstreamHeaders}, ${listing.signingKeys}, ${listing.forwardHeaders}, ${listing.status ?? 'active'})
       RETURNING id)
     SELECT id, pg_notify(${CHANNEL}, id::text) FROM added`;
   return (await readAgain(sql, added)) as Listing;

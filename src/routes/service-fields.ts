@@ -84,6 +84,12 @@ export const CREATE_BODY = {
     docs_url: DOCS_URL,
     health_path: HEALTH_PATH,
     protocol: { type: 'string', enum: ['http', 'mcp'], default: 'http', description: 'It cannot be changed later' },
+    status: {
+      type: 'string',
+      enum: ['active', 'paused'],
+      default: 'active',
+      description: 'paused: a draft, which is in no search and serves nobody but its provider until it is made active',
+    },
   },
 } as const;
 export type CreateBody = FromSchema<typeof CREATE_BODY>;

@@ -71,7 +71,8 @@ export function servicesRoutes(deps: ServicesRoutesDeps): Route[] {
     {
       method: 'POST',
       path: '/api/v1/services',
-      summary: 'List a service; the listing belongs to the account of the key and is active at once',
+      summary:
+        'List a service; the listing belongs to the account of the key and is active at once, unless it is a draft',
       access: ['provider'],
       body: CREATE_BODY,
       requestHeaders: ACCEPT_LANGUAGE,
@@ -180,7 +181,7 @@ const DEFAULTS = {
 
 async function create(deps: ServicesRoutesDeps, request: ApiRequest<CreateBody>): Promise<ApiResponse> {
   const { catalog, sql, addresses, maxListings } = deps;
-  const { protocol, operations = null } = request.body;
+  const { protocol, status, operations = null } = request.body;
   refusePageChoosingEndpoint(request, addresses);
   // The schema guarantees that the required fields are present.
   const fields = readFields(request.body, addresses) as Pick<ListingFields, Required>;
@@ -194,6 +195,7 @@ async function create(deps: ServicesRoutesDeps, request: ApiRequest<CreateBody>)
     ...before,
     ...secrets.fields,
     protocol,
+    status,
     operations: readOperations(operations, protocol),
     providerId,
   };

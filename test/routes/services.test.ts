@@ -58,6 +58,17 @@ describe('GET /services/{id}', () => {
     expect((await refused(`GET /services/${id}?lang=pt`)).code).toBe('invalid_request');
   });
 
+  it('lists a draft, which no search finds until it is made active', async () => {
+    const { id, status } = bodyOf(
+      await request('POST /services', { by: provider, body: { ...BODY, status: 'paused' } }),
+    );
+    expect([status, catalog.get(id)?.status]).toEqual(['paused', 'paused']);
+    await request(`PATCH /services/${id}`, { by: provider, body: { status: 'active' } });
+    expect(catalog.get(id)?.status).toBe('active');
+    const removed = request('POST /services', { by: provider, body: { ...BODY, status: 'removed' } });
+    expect((await refusalOf(removed)).message).toMatch(/^status: /);
+  });
+
   it('shows a paused service with its status', async () => {
     const id = await create();
     await request(`PATCH /services/${id}`, { by: provider, body: { status: 'paused' } });

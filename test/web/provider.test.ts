@@ -429,7 +429,7 @@ describe('a provider in a browser', () => {
     await page.getByRole('dialog').getByRole('button', { name: 'Pause service' }).click();
     await page.getByText('Paused', { exact: true }).waitFor();
     expect(await status()).toBe(404);
-    await page.getByRole('button', { name: 'Resume' }).click();
+    await page.getByRole('button', { name: 'Make it active' }).click();
     await page.getByText('Active', { exact: true }).waitFor();
     expect(await status()).toBe(200);
     await page.getByRole('button', { name: 'New signing secret' }).click();

@@ -146,7 +146,7 @@ export interface paths {
         get: operations["getServices"];
         put?: never;
         /**
-         * List a service; the listing belongs to the account of the key and is active at once
+         * List a service; the listing belongs to the account of the key and is active at once, unless it is a draft
          * @description Needs a key with the role provider or admin.
          */
         post: operations["postServices"];
@@ -1826,6 +1826,12 @@ export interface components {
              * @enum {string}
              */
             protocol: "http" | "mcp";
+            /**
+             * @description paused: a draft, which is in no search and serves nobody but its provider until it is made active
+             * @default active
+             * @enum {string}
+             */
+            status: "active" | "paused";
         };
         /**
          * NextPrice

@@ -16,11 +16,12 @@ export function NewService() {
   const place = usePlace();
   const form = useDraft(EMPTY_DRAFT);
   const [secret, setSecret] = useState<{ readonly of: string; readonly text: string } | null>(null);
-  const list = async (): Promise<void> => {
+  const list = async (status: 'active' | 'paused'): Promise<void> => {
     await form.submit(async (draft) => {
       const headers = { 'Accept-Language': EN };
-      const service = await dataOf(api.value.POST('/api/v1/services', { body: newServiceOf(draft), headers }));
-      say(`${service.name} is listed.`);
+      const body = { ...newServiceOf(draft), status };
+      const service = await dataOf(api.value.POST('/api/v1/services', { body, headers }));
+      say(status === 'active' ? `${service.name} is listed.` : `${service.name} is a draft.`);
       const address = `/console/services/${service.id}`;
       if (service.signing_secret === undefined) place.go(address, true);
       else setSecret({ of: address, text: service.signing_secret });
@@ -33,7 +34,7 @@ export function NewService() {
       </nav>
       <PageHead
         title="List a service"
-        lead="It is public as soon as you list it. You can change all of it later but the protocol, and pause it at any time."
+        lead="It is public as soon as you list it; a draft is not, and you can try it first. All of it can be changed later but the protocol."
       />
       <form
         class="listing-form"
@@ -41,7 +42,7 @@ export function NewService() {
         noValidate
         onSubmit={(event) => {
           event.preventDefault();
-          void list();
+          void list('active');
         }}
       >
         <AskBeforeLeaving when={form.draft !== EMPTY_DRAFT && !form.busy && secret === null} />
@@ -57,6 +58,9 @@ export function NewService() {
             )}
             <Button kind="primary" type="submit" busy={form.busy}>
               List it
+            </Button>
+            <Button busy={form.busy} onClick={() => void list('paused')}>
+              Save as a draft
             </Button>
             <LinkButton kind="quiet" href="/console/services">
               Cancel

@@ -163,7 +163,7 @@ function Acts({ service, show }: Pick<TabProps, 'service' | 'show'>) {
         </>
       ) : (
         <Button kind="primary" busy={busy} onClick={() => void resume()}>
-          Resume
+          Make it active
         </Button>
       )}
       <Button kind="danger" onClick={() => setAsking('remove')}>
