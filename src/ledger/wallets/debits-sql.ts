@@ -33,14 +33,18 @@ export const LAST_ENDED_DEBIT_SQL = `
   SELECT d.seq, d.total_before + CASE d.state WHEN 'taken' THEN d.amount ELSE 0 END AS total
   FROM debits d WHERE d.account_id = asked.id AND d.state <> 'begun' ORDER BY d.seq DESC LIMIT 1`;
 
-/** At most `limit` debits that began at least `ageSeconds` ago and have not ended, of the accounts after `after`, in their order. */
+/**
+ * At most `limit` debits that began at least `ageSeconds` ago and have not ended, of the accounts after `after`, in their order. Those
+ * that began in the future, too: the clock of Postgres was ahead then.
+ */
 export async function selectBegunDebits(
   sql: Sql,
   { after, ageSeconds, limit }: { after: string; ageSeconds: number; limit: number },
 ): Promise<Debit[]> {
   return sql<Debit[]>`
     SELECT ${debitColumns(sql)} FROM debits d
-    WHERE d.state = 'begun' AND d.account_id > ${after} AND d.created_at <= now() - make_interval(secs => ${ageSeconds})
+    WHERE d.state = 'begun' AND d.account_id > ${after}
+      AND (d.created_at <= now() - make_interval(secs => ${ageSeconds}) OR d.created_at > now())
     ORDER BY d.account_id LIMIT ${limit}`;
 }
 

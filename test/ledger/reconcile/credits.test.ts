@@ -62,27 +62,35 @@ it('a credit that has not reached its wallet yet is not mistaken for a lost cred
   expect(await compared.repairs()).toEqual([]);
 });
 
-it('credits applied minutes before a restart of Redis are applied again without a comparison, however late the writer looks', async () => {
-  const { ledger } = compared;
-  const scene = await compared.newScene(10_000);
-  await credits.applyMissing();
-  await keepState(ledger);
-  const seq = await ledger.credit(scene.accountId, 5_000);
-  await credits.apply({ accountId: scene.accountId, seq, amountMicros: 5_000 });
-  await comeBackOlder(ledger);
-  const { sql, store } = ledger;
+it.each([
   // The credits look as if Redis had been running for an hour when the writer came back.
-  await sql`UPDATE credits SET applied_at = applied_at - interval '1 hour'`;
-  const redis = Object.create(store.redis, {
-    command: {
-      value: async (name: string, args: readonly string[]) => {
-        const reply = await store.redis.command(name, args);
-        return name === 'info' ? String(reply).replace(/uptime_in_seconds:\d+/, 'uptime_in_seconds:3600') : reply;
+  ['minutes before a restart of Redis', `- interval '1 hour'`, 3_600],
+  ['by a clock that was ahead', `+ interval '400 days'`, 0],
+])(
+  'credits applied %s are applied again without a comparison, however late the writer looks',
+  async (_, moved, uptime) => {
+    const { ledger } = compared;
+    const scene = await compared.newScene(10_000);
+    await credits.applyMissing();
+    await keepState(ledger);
+    const seq = await ledger.credit(scene.accountId, 5_000);
+    await credits.apply({ accountId: scene.accountId, seq, amountMicros: 5_000 });
+    await comeBackOlder(ledger);
+    const { sql, store } = ledger;
+    await sql.unsafe(`UPDATE credits SET applied_at = applied_at ${moved}`);
+    const redis = Object.create(store.redis, {
+      command: {
+        value: async (name: string, args: readonly string[]) => {
+          const reply = await store.redis.command(name, args);
+          return name === 'info'
+            ? String(reply).replace(/uptime_in_seconds:\d+/, `uptime_in_seconds:${uptime}`)
+            : reply;
+        },
       },
-    },
-    script: { value: store.redis.script.bind(store.redis) },
-    onReady: { value: store.redis.onReady.bind(store.redis) },
-  });
-  await new CreditWallets({ sql, redis, keys: store.keys, hydrator: compared.hydrator, log: QUIET }).applyMissing();
-  expect(await compared.balances(scene)).toEqual([15_000, 15_000]);
-});
+      script: { value: store.redis.script.bind(store.redis) },
+      onReady: { value: store.redis.onReady.bind(store.redis) },
+    });
+    await new CreditWallets({ sql, redis, keys: store.keys, hydrator: compared.hydrator, log: QUIET }).applyMissing();
+    expect(await compared.balances(scene)).toEqual([15_000, 15_000]);
+  },
+);

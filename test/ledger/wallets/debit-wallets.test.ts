@@ -132,6 +132,15 @@ it('a debit whose process is killed at any point is taken once, by whoever comes
   await ledger.readBooks();
 });
 
+it('a debit that was begun while the clock was ahead is not left alone until that time comes', async () => {
+  const scene = await compared.newScene(10_000);
+  await expect(make(scene, 4_000, 'r', dying())).rejects.toThrow('killed');
+  expect(await compared.balances(scene)).toEqual([6_000, 10_000]);
+  await compared.ledger.sql`UPDATE debits SET created_at = created_at + interval '400 days'`;
+  await wallets.endLeft();
+  expect(await compared.balances(scene)).toEqual([6_000, 6_000]);
+});
+
 it('what the wallet has decided stays, although its balance has changed before the outcome is stored', async () => {
   const scene = await compared.newScene(10_000);
   await expect(make(scene, 10_001, 'refused', dying())).rejects.toThrow('killed');
