@@ -2,13 +2,15 @@
 // `npm run test:fault`: runs as many fault schedules of test/fault/ as you ask for.
 //
 //   npm run test:fault -- --schedules 1000      1 000 schedules, from a random first seed, which is printed
-//   npm run test:fault -- --seed 47             the schedule of seed 47 again
+//   npm run test:fault -- --seed 47 --times 9   the schedule of seed 47 again: the machine decides how its processes interleave
 //   npm run test:fault -- --cluster             schedules on a Redis Cluster: each has a failover or a partition
 //   npm run test:fault -- --histories           schedules of two and three faults of both stores, with --cluster too
+//   npm run test:fault -- --histories --clocks  the same, and clocks jump ahead under way: Linux with a C compiler
 //   npm run test:fault -- --cluster --wait      the same with REDIS_WAIT_REPLICAS=1, so that nothing may be lost
 //
-// Options: --seed N, --schedules N (default: 50, or 1 with --seed), --cluster, --wait, --histories. More than 100 schedules run in groups of a hundred, each
-// group on its own installation. After a group with a failure no further group runs.
+// Options: --seed N, --schedules N (default: 50, or 1 with --seed), --times N (how often each runs; default: once), --cluster, --wait,
+// --histories, --clocks. More than 100 schedules run in groups of a hundred, each group on its own installation. After a group with a
+// failure no further group runs.
 
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';
@@ -25,10 +27,11 @@ function wholeNumber(name, text, otherwise) {
   return Number(text);
 }
 
-/** @param {string} file @param {number} seed @param {number} schedules @returns {boolean} whether all schedules passed */
-function runRound(file, seed, schedules) {
+/** @param {string} file @param {number} seed @param {number} schedules @param {number} times @returns {boolean} whether all schedules passed */
+function runRound(file, seed, schedules, times) {
   const vitest = path.join(projectDir, 'node_modules', '.bin', 'vitest');
-  const env = { ...process.env, FAULT_SEED: String(seed), FAULT_SCHEDULES: String(schedules) };
+  const wanted = { FAULT_SEED: String(seed), FAULT_SCHEDULES: String(schedules), FAULT_TIMES: String(times) };
+  const env = { ...process.env, ...wanted };
   // The verbose reporter prints a line at the end of each schedule, so an interrupted run shows how far it came.
   const args = ['run', '--reporter=verbose', file];
   const run = spawnSync(vitest, args, { cwd: projectDir, env, stdio: 'inherit' });
@@ -41,8 +44,10 @@ try {
     options: {
       seed: { type: 'string' },
       schedules: { type: 'string' },
+      times: { type: 'string' },
       cluster: { type: 'boolean' },
       histories: { type: 'boolean' },
+      clocks: { type: 'boolean' },
       wait: { type: 'boolean' },
     },
   });
@@ -50,18 +55,21 @@ try {
     throw new Error('--wait is for schedules on a cluster that are no histories');
   if (values.cluster && process.platform !== 'linux')
     throw new Error('--cluster needs Linux: it uses 127.0.1.1 and on');
+  if (values.clocks && !values.histories) throw new Error('--clocks is for histories');
+  if (values.clocks) process.env.FAULT_CLOCKS = '1';
   if (values.wait) process.env.FAULT_WAIT = '1';
   if (values.cluster) process.env.FAULT_CLUSTER = '1';
   const file = `test/fault/${values.histories ? 'history' : values.cluster ? 'cluster' : 'fault'}.test.ts`;
   const first = wholeNumber('seed', values.seed, Math.floor(Math.random() * 900_000_000));
   const schedules = wholeNumber('schedules', values.schedules, values.seed === undefined ? 50 : 1);
+  const times = wholeNumber('times', values.times, 1);
   checkNodeVersion();
   ensureDependencies(console.log);
   ensureRedisServer(console.log);
   console.log(`schedules of seeds ${first} to ${first + schedules - 1}`);
   let failed = false;
   for (let done = 0; done < schedules && !failed; done += MAX_ROUND) {
-    failed = !runRound(file, first + done, Math.min(MAX_ROUND, schedules - done));
+    failed = !runRound(file, first + done, Math.min(MAX_ROUND, schedules - done), times);
   }
   process.exitCode = failed ? 1 : 0;
 } catch (error) {

@@ -22,6 +22,7 @@ import { findRecorded, killProcess, pollUntil, spawnOwned, stopProcess, waitUnti
  * @property {boolean} [durable] default true. False makes writes much faster, for tests that never crash the machine
  * @property {string} [database] its name; made when the data folder is initialised
  * @property {Record<string, string | number>} [settings] further server settings, e.g. { max_connections: 50 }
+ * @property {Readonly<Record<string, string>>} [env] further environment variables
  *
  * @typedef {object} RunningPostgres
  * @property {string} url of the database, as the superuser
@@ -152,8 +153,10 @@ async function startOn(port, { dataDir, runDir, name, logFile }, programs, user,
   const settings = Object.entries({ ...serverSettings(port, options.durable ?? true), ...options.settings });
   const args = ['-D', dataDir, ...settings.flatMap(([key, value]) => ['-c', `${key}=${value}`])];
   // SIGINT asks Postgres for a fast shutdown. SIGTERM would wait until every client has left.
+  const command = commandAs(user, programs.postgres, args);
   const child = spawnOwned({
-    ...commandAs(user, programs.postgres, args),
+    ...command,
+    env: { ...command.env, ...options.env },
     runDir,
     name,
     logFile,

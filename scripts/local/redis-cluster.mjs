@@ -16,6 +16,7 @@ import { startRedis } from './redis.mjs';
  * @property {'always' | 'everysec' | 'no'} [appendfsync]
  * @property {string} [password] every client and every node needs it
  * @property {readonly string[]} [args] further command-line options of each node
+ * @property {Readonly<Record<string, string>>} [env] further environment variables of each node
  * @property {readonly NodePorts[]} [ports] those of an earlier start with the same data, in the order of its nodes
  * @property {string} [logDir] default: the folder of each node
  * @property {number} [nodeTimeoutMs] silence after which a node counts as failed; default 2000

@@ -20,6 +20,7 @@ import { findRedisServer } from './redis-install.mjs';
  * @property {boolean} [appendonly] default true
  * @property {'always' | 'everysec' | 'no'} [appendfsync] default everysec
  * @property {readonly string[]} [args] further command-line options, e.g. ['--maxmemory', '100mb']
+ * @property {Readonly<Record<string, string>>} [env] further environment variables
  *
  * @typedef {object} RunningRedis
  * @property {string} url
@@ -83,6 +84,7 @@ async function startOn(port, { dir, ownDir, runDir, name, logFile }, options) {
     args: [configFile, ...(options.args ?? [])],
     cwd: dir,
     logFile,
+    env: { ...process.env, ...options.env },
   });
   const authentication = options.password === undefined ? '' : `AUTH ${options.password}\r\n`;
   const isReady = async () => ((await askPort(port, `${authentication}PING\r\nQUIT\r\n`)) ?? '').includes('+PONG');

@@ -5,14 +5,11 @@
 import { describe } from 'vitest';
 import { makeClusterPlan } from './cluster/plan.ts';
 import { runSchedule } from './schedule.ts';
-import { testSchedules } from './schedule-tests.ts';
+import { testSchedules, wantedSeeds } from './schedule-tests.ts';
 import { Stack } from './stack.ts';
 
 /** In the suite: a failover by hand, and a master that is cut off from everybody. */
-const seeds =
-  process.env.FAULT_SEED === undefined
-    ? [9, 21]
-    : Array.from({ length: Number(process.env.FAULT_SCHEDULES) }, (_, i) => Number(process.env.FAULT_SEED) + i);
+const seeds = wantedSeeds([9, 21]);
 
 /** Admissions and settlements count only when a replica has them. Then nothing may be lost, whatever fails. */
 const waits = process.env.FAULT_WAIT === '1';

@@ -4,12 +4,10 @@
 import { describe } from 'vitest';
 import { makePlan } from './plan.ts';
 import { runSchedule } from './schedule.ts';
-import { testSchedules } from './schedule-tests.ts';
+import { testSchedules, wantedSeeds } from './schedule-tests.ts';
 import { Stack } from './stack.ts';
 
-const firstSeed = Number(process.env.FAULT_SEED ?? 1);
-const schedules = Number(process.env.FAULT_SCHEDULES ?? 24);
-const seeds = Array.from({ length: schedules }, (_, i) => firstSeed + i);
+const seeds = wantedSeeds(Array.from({ length: 24 }, (_, i) => i + 1));
 
 describe('money is neither lost nor doubled', () => {
   testSchedules({ seeds, timeoutMs: 60_000, start: () => Stack.start(), makePlan, run: runSchedule });

@@ -1,6 +1,8 @@
 // What a failover may lose. Redis passes writes on to a replica without waiting for it, so what a master acknowledged in its last
 // moments may be gone when its replica takes over (docs/guarantees.md). Each fault says for which shards, and from when to when.
 
+import { AHEAD_MS, isAhead } from './clocks/clocks.ts';
+
 /** The shards of one master, and the time in which its acknowledged writes may be lost. Times as of `Date.now()`. */
 type Window = {
   readonly group: number;
@@ -68,8 +70,11 @@ export class Losses {
   }
 }
 
-/** The time in a usage id (UUIDv7), which is when its call was admitted. */
-export const timeOf = (usageId: string): number => Number.parseInt(usageId.replaceAll('-', '').slice(0, 12), 16);
+/** The time in a usage id (UUIDv7), which is when its call was admitted. The clock of its gateway may have been ahead. */
+export function timeOf(usageId: string): number {
+  const ms = Number.parseInt(usageId.replaceAll('-', '').slice(0, 12), 16);
+  return isAhead(ms) ? ms - AHEAD_MS : ms;
+}
 
 /** Whether some of the amounts add up to the sum. */
 export function isSumOf(sum: number, amounts: readonly number[]): boolean {

@@ -5,6 +5,14 @@ import { report } from './report.ts';
 import type { Outcome } from './schedule.ts';
 import type { Stack } from './stack.ts';
 
+/** The seeds that `npm run test:fault` has asked for. @param suite those that run as a part of the suite */
+export function wantedSeeds(suite: readonly number[]): readonly number[] {
+  const { FAULT_SEED, FAULT_SCHEDULES, FAULT_TIMES } = process.env;
+  if (FAULT_SEED === undefined) return suite;
+  const seeds = Array.from({ length: Number(FAULT_SCHEDULES) }, (_, i) => Number(FAULT_SEED) + i);
+  return Array.from({ length: Number(FAULT_TIMES) }, () => seeds).flat();
+}
+
 /** One test for each seed, all on one stack. To be called within `describe`. */
 export function testSchedules<P extends Plan>(options: {
   readonly seeds: readonly number[];

@@ -9,9 +9,11 @@ import { loadConfig } from '../../src/config/config.ts';
 import { evenTags, slotOf } from '../../src/platform/cluster/tags.ts';
 import { readMigrations } from '../../src/platform/migrate.ts';
 import { openStores, type Stores } from '../../src/roles/stores.ts';
+import { runAcceptPostgres } from '../support/accept-postgres.ts';
 import { buildSources } from '../support/build.ts';
 import { QUIET } from '../support/store.ts';
 import { scratchDir, startTestPostgres, startTestRedis, type TestRedis, type TestStore } from '../support/stores.ts';
+import { type Clocked, Clocks } from './clocks/clocks.ts';
 import { FaultCluster } from './cluster/nodes.ts';
 import { Daemon } from './daemon.ts';
 import { FaultProxy } from './fault-proxy.ts';
@@ -46,6 +48,8 @@ type Parts = {
   readonly gatewayUrl: string;
   readonly metricsUrl: string;
   readonly seenFile: string;
+  readonly directEnv: Readonly<Record<string, string>>;
+  readonly clocks: Clocks | null;
 };
 
 export class Stack {
@@ -63,6 +67,10 @@ export class Stack {
   readonly stores: Stores;
   readonly gatewayUrl: string;
   readonly #metricsUrl: string;
+  /** The environment of a program that reaches the stores as the test does. */
+  readonly directEnv: Readonly<Record<string, string>>;
+  /** Null: all clocks are right. */
+  readonly clocks: Clocks | null;
   /** The file in which the service records the calls that reached it. */
   readonly seenFile: string;
 
@@ -79,6 +87,8 @@ export class Stack {
     this.gatewayUrl = parts.gatewayUrl;
     this.#metricsUrl = parts.metricsUrl;
     this.seenFile = parts.seenFile;
+    this.directEnv = parts.directEnv;
+    this.clocks = parts.clocks;
   }
 
   /** The only Redis, or the master of the two. */
@@ -144,18 +154,24 @@ export class Stack {
   /**
    * @param settings further ones of the gateway and the writer
    * @param options.forHistories whether stores can be replaced by others that have less
+   * @param options.withClocks whether clocks can jump; only for histories
    */
   static async start(
     kind: 'one redis' | 'cluster' = 'one redis',
     settings: Record<string, string> = {},
-    { forHistories = false }: { readonly forHistories?: boolean } = {},
+    {
+      forHistories = false,
+      withClocks = false,
+    }: { readonly forHistories?: boolean; readonly withClocks?: boolean } = {},
   ): Promise<Stack> {
     const build = buildSources();
-    const cluster = kind === 'cluster' ? await FaultCluster.start() : null;
-    const redis = cluster === null ? await startRedis(forHistories) : null;
+    const clocks = withClocks ? Clocks.open() : null;
+    const clock = (whose: Clocked): Record<string, string> => clocks?.env(whose) ?? {};
+    const cluster = kind === 'cluster' ? await FaultCluster.start(clock('redis')) : null;
+    const redis = cluster === null ? await startRedis(forHistories, clock('redis')) : null;
     const oneRedis = redis instanceof RedisPair ? redis.master : redis;
     const redisUrl = (cluster ?? (oneRedis as TestRedis)).url;
-    const postgres = forHistories ? await PostgresPair.start() : await startTestPostgres();
+    const postgres = forHistories ? await PostgresPair.start(clock('postgres')) : await startTestPostgres();
     const { port: postgresPort, url: postgresUrl } = postgres instanceof PostgresPair ? postgres.primary : postgres;
     const ports = { gateway: await freePort(), service: await freePort() };
     const metricsPorts = {
@@ -200,24 +216,25 @@ export class Stack {
       new Daemon({
         name: `fault-${who}-${id}`,
         args: [main, 'writer'],
-        env: environment(who),
+        env: { ...environment(who), ...clock('writer') },
         isReady: says('writer'),
       });
     const [writer, secondWriter] = [newWriter('writer'), newWriter('second-writer')];
     const gateway = new Daemon({
       name: `fault-gateway-${id}`,
       args: [main, 'gateway'],
-      env: { ...environment('gateway'), PORT: String(ports.gateway), WORKERS: '2' },
+      env: { ...environment('gateway'), ...clock('gateway'), PORT: String(ports.gateway), WORKERS: '2' },
       isReady: says('supervisor'),
     });
     await Promise.all([service.ensure(), writer.ensure().then(() => gateway.ensure())]);
     const migrations = readMigrations(fileURLToPath(new URL('../../migrations', import.meta.url)));
-    const direct = {
+    const directEnv = {
       ...environment('gateway'),
       DATABASE_URL: through('test-postgres', postgresUrl),
       REDIS_URL: through('test-redis', redisUrl),
+      REDIS_COMMAND_TIMEOUT_MS: cluster === null ? '5000' : '1000',
     };
-    const config = loadConfig({ ...direct, REDIS_COMMAND_TIMEOUT_MS: cluster === null ? '5000' : '1000' });
+    const config = loadConfig(directEnv);
     const stores = await openStores(config, { name: 'test', maxConnections: 4, migrations, log: QUIET });
     return new Stack({
       redis,
@@ -232,7 +249,14 @@ export class Stack {
       seenFile,
       gatewayUrl: `http://127.0.0.1:${ports.gateway}`,
       metricsUrl: `http://127.0.0.1:${metricsPorts.gateway}/metrics`,
+      directEnv,
+      clocks,
     });
+  }
+
+  /** Runs `main.js accept-postgres`, and accepts what it lists. @returns what it printed, and its exit code */
+  acceptPostgres() {
+    return runAcceptPostgres({ env: { ...this.directEnv, LOG_LEVEL: 'error' } });
   }
 
   /** The workers that exist, whether running or stopped. */
@@ -280,5 +304,5 @@ export class Stack {
 }
 
 /** Everything that Redis has acknowledged is on its disk. */
-const startRedis = (isPair: boolean): Promise<TestRedis | RedisPair> =>
-  isPair ? RedisPair.start() : startTestRedis({ appendonly: true, appendfsync: 'always' });
+const startRedis = (isPair: boolean, env: Readonly<Record<string, string>>): Promise<TestRedis | RedisPair> =>
+  isPair ? RedisPair.start(env) : startTestRedis({ appendonly: true, appendfsync: 'always' });

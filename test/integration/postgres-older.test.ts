@@ -1,11 +1,8 @@
 // A Postgres that goes back: its database is replaced by an earlier copy, while gateway and writer run.
 
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import path from 'node:path';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { Fence } from '../../src/ledger/history/fence.ts';
-import { buildSources } from '../support/build.ts';
+import { runAcceptPostgres } from '../support/accept-postgres.ts';
 import { copyDatabase } from '../support/stores.ts';
 import { until } from '../support/wait.ts';
 import { Marketplace } from './marketplace.ts';
@@ -57,31 +54,11 @@ async function earnAndSpend(reference: string): Promise<void> {
   await market.settled();
 }
 
-/** Runs `main.js accept-postgres`. @param answer made of what it has printed before it asks */
-async function accept(
-  options: readonly string[],
-  answer: (printed: string) => string,
-): Promise<{ code: number; printed: string }> {
+function accept(options: readonly string[] = []) {
   const url = new URL(inject('postgresAdminUrl'));
   url.pathname = `/${database}`;
-  const env = {
-    ...process.env,
-    DATABASE_URL: url.href,
-    REDIS_URL: market.redis.url,
-    REDIS_SHARDS: SHARDS,
-    LOG_LEVEL: 'error',
-  };
-  const program = spawn(process.execPath, [path.join(buildSources(), 'main.js'), 'accept-postgres', ...options], {
-    env,
-  });
-  let printed = '';
-  for (const output of [program.stdout, program.stderr])
-    output.on('data', (chunk: Buffer) => {
-      printed += chunk;
-      if (program.stdin.writable && printed.includes('write: yes')) program.stdin.end(`${answer(printed)}\n`);
-    });
-  const [code] = await once(program, 'close');
-  return { code, printed };
+  const env = { DATABASE_URL: url.href, REDIS_URL: market.redis.url, REDIS_SHARDS: SHARDS, LOG_LEVEL: 'error' };
+  return runAcceptPostgres({ env, options });
 }
 
 it('moves no money and loses none until the right one is back, or an operator accepts the older one', {
@@ -123,9 +100,9 @@ it('moves no money and loses none until the right one is back, or an operator ac
   await copy.swap();
   await until(isOlder);
   expect(await credit(5, 'refused')).toBe(503);
-  expect((await accept(['--yes', '000000000000'], () => '')).printed).toContain('nothing was changed');
+  expect((await accept(['--yes', '000000000000'])).printed).toContain('nothing was changed');
   expect(await credit(5, 'refused')).toBe(503);
-  const { code, printed } = await accept([], (text) => /yes [0-9a-f]{12}/.exec(text)?.[0] ?? '');
+  const { code, printed } = await accept();
   expect(code, printed).toBe(0);
   expect(printed).toContain(`${scene.buyer.account_id}  +7.7  (wallet 8.6, by Postgres 0.9; 2 credits)`);
   await until(async () => (await credit(7, 'lost')) === 201);

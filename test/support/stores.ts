@@ -98,7 +98,7 @@ export interface TestRedis extends TestStore {
   resume(): void;
 }
 
-type TestRedisOptions = Pick<RedisOptions, 'appendonly' | 'appendfsync' | 'args' | 'password'>;
+type TestRedisOptions = Pick<RedisOptions, 'appendonly' | 'appendfsync' | 'args' | 'env' | 'password'>;
 
 /** Starts a Redis for one test. It keeps its data in memory only, unless `appendonly` is true. */
 export async function startTestRedis(options: TestRedisOptions = {}): Promise<TestRedis> {
@@ -125,15 +125,11 @@ export async function startTestRedis(options: TestRedisOptions = {}): Promise<Te
  *
  * @param options.settings server settings, as in postgresql.conf
  */
-export async function startTestPostgres({
-  durable = false,
-  settings = {},
-}: {
-  readonly durable?: boolean;
-  readonly settings?: Record<string, string | number>;
-} = {}): Promise<TestPostgres> {
+export async function startTestPostgres(
+  options: Pick<PostgresOptions, 'durable' | 'settings' | 'env'> = {},
+): Promise<TestPostgres> {
   const name = uniqueName('postgres');
-  return startPostgresIn(path.join(scratchDir(), name), { durable, settings });
+  return startPostgresIn(path.join(scratchDir(), name), { durable: false, ...options });
 }
 
 async function startPostgresIn(dataDir: string, options: Partial<PostgresOptions>): Promise<TestPostgres> {
@@ -165,7 +161,7 @@ export function copyData({ dir }: TestPostgres): string {
  */
 export async function startTestStandby(
   primary: TestPostgres,
-  { port = primary.port }: { readonly port?: number } = {},
+  { port = primary.port, ...options }: Pick<PostgresOptions, 'port' | 'env'> = {},
 ): Promise<TestPostgres> {
   await primary.stop();
   const dir = copyData(primary);
@@ -176,7 +172,7 @@ export async function startTestStandby(
   const primary_conninfo = Object.entries(line)
     .map(([name, value]) => `${name}=${value}`)
     .join(' ');
-  return startPostgresIn(dir, { durable: false, password, settings: { primary_conninfo } });
+  return startPostgresIn(dir, { ...options, durable: false, password, settings: { primary_conninfo } });
 }
 
 function restartable<Running extends RunningPostgres | RunningRedis>(

@@ -30,13 +30,14 @@ export class FaultCluster {
     this.#busProxies = proxies.map(([, bus]) => bus);
   }
 
-  static async start(): Promise<FaultCluster> {
+  static async start(env: Readonly<Record<string, string>> = {}): Promise<FaultCluster> {
     const proxies: (readonly [FaultProxy, FaultProxy])[] = [];
     const cluster = await startTestCluster({
       nodeTimeoutMs: NODE_TIMEOUT_MS,
       // Everything that a node has acknowledged is on its disk.
       appendonly: true,
       appendfsync: 'always',
+      env,
       args: settingArgs({
         'repl-ping-replica-period': 1,
         // However old a replica's data are, it takes over.

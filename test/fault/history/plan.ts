@@ -1,6 +1,7 @@
 // The plan of a history: two or three faults of the stores and writers, one after the other or at once. What a history is for: after the
 // second fault nothing can be proven any more by what was seen before the first.
 
+import { CLOCKED, type Clocked } from '../clocks/clocks.ts';
 import type { ClusterFault } from '../cluster/plan.ts';
 import { describePlan, type Fault, type Plan } from '../plan.ts';
 import { Random } from '../random.ts';
@@ -48,6 +49,9 @@ export type WriterFault = Timing & {
   readonly which: 0 | 1;
 };
 
+/** The clocks of these programs jump ahead, and back. */
+export type ClockFault = Timing & { readonly whose: readonly Clocked[] };
+
 export type StoreFault = RedisFault | PostgresFault | ClusterFault;
 
 export type History = {
@@ -57,6 +61,7 @@ export type History = {
    */
   readonly stores: readonly StoreFault[];
   readonly writers: readonly WriterFault[];
+  readonly clocks: readonly ClockFault[];
   readonly hasTwoWriters: boolean;
   /** Money that operators take out under way. */
   readonly debits: readonly { readonly buyer: number; readonly atMs: number; readonly micros: number }[];
@@ -192,8 +197,16 @@ function withLoad(random: Random, seed: number, stores: readonly StoreFault[], t
     callers: Array.from({ length: CALLERS }, (_, i) => ({ buyer: i % BUYERS, seed: random.int(0, 2 ** 32 - 1) })),
     faults: random.chance(0.3) ? [drawOther(random, loadMs)] : [],
     cluster: null,
-    history: { stores, writers, hasTwoWriters, debits: moves(20_000) },
+    history: { stores, writers, clocks: [], hasTwoWriters, debits: moves(20_000) },
   };
+}
+
+/** The same history, with clocks that jump ahead under way: mostly all of them, as those of one machine do. */
+export function withClocks(plan: HistoryPlan): HistoryPlan {
+  const random = new Random(plan.seed ^ 0x5eed);
+  const whose = random.chance(0.5) ? CLOCKED : [random.pick(CLOCKED)];
+  const clock = { whose, atMs: random.int(0, plan.loadMs), forMs: random.int(50, 1_500) };
+  return { ...plan, history: { ...plan.history, clocks: [clock] } };
 }
 
 const lengthOf = (faults: readonly Timing[]): number =>
@@ -226,13 +239,14 @@ function weighted<T>(random: Random, from: readonly (readonly [weight: number, w
 
 /** Describes the faults of a history in words, for the report of a failure. */
 export function describeHistory(plan: HistoryPlan): string {
-  const { stores, writers, hasTwoWriters, debits } = plan.history;
+  const { stores, writers, clocks, hasTwoWriters, debits } = plan.history;
   const line = (what: string, { atMs, forMs, ...fault }: Timing): string =>
     `  ${atMs} ms: ${what} ${JSON.stringify(fault)}, for ${forMs} ms`;
   return [
     describePlan({ ...plan, cluster: null }),
     ...stores.map((fault, i) => line(i === 0 ? 'store' : 'after the last, store', fault)),
     ...writers.map((fault) => line('writer', fault)),
+    ...clocks.map((fault) => line('clocks ahead', fault)),
     `  ${hasTwoWriters ? 'two writers' : 'one writer'}, ${debits.length} debits`,
   ].join('\n');
 }

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from '../../support/wait.ts';
 import type { Stack } from '../stack.ts';
-import { acceptOlder, isOlder } from './accept.ts';
+import { acceptIfOlder } from './accept.ts';
 import { type GivenUp, readKnown } from './given-up.ts';
 import type { PostgresFault } from './plan.ts';
 import { askPostgres, type Former, type PostgresPair } from './postgres-pair.ts';
@@ -31,7 +31,7 @@ export async function sufferPostgres(scene: Scene, fault: PostgresFault, isPrepa
   await (fault.kind === 'waits cancelled' ? cancelWaits(scene, fault) : goBack(scene, fault));
   await scene.pair.dropStandby();
   // What was trimmed after a flush of the one that is gone makes the other one older than Redis, whichever of them is called right.
-  if (await isOlder(scene.stack)) await acceptOlder(scene.stack);
+  await acceptIfOlder(scene.stack);
 }
 
 async function cancelWaits({ stack, pair, ...scene }: Scene, fault: PostgresFault): Promise<void> {

@@ -20,14 +20,18 @@ export class PostgresPair {
   /** Through this the standby follows. */
   #line: FaultProxy;
 
-  private constructor(primary: TestPostgres, line: FaultProxy) {
+  readonly #env: Readonly<Record<string, string>>;
+
+  private constructor(primary: TestPostgres, line: FaultProxy, env: Readonly<Record<string, string>>) {
     this.#primary = primary;
     this.#line = line;
+    this.#env = env;
   }
 
-  static async start(): Promise<PostgresPair> {
-    const primary = await startTestPostgres({ settings: SETTINGS });
-    return new PostgresPair(primary, await FaultProxy.open(primary.port));
+  /** @param env further environment variables of the servers */
+  static async start(env: Readonly<Record<string, string>> = {}): Promise<PostgresPair> {
+    const primary = await startTestPostgres({ settings: SETTINGS, env });
+    return new PostgresPair(primary, await FaultProxy.open(primary.port), env);
   }
 
   get primary(): TestPostgres {
@@ -45,7 +49,7 @@ export class PostgresPair {
   /** Starts a standby. The server is away for a moment. */
   async addStandby(): Promise<void> {
     this.#line.set({ kind: 'pass' });
-    this.#standby = await startTestStandby(this.#primary, { port: this.#line.port });
+    this.#standby = await startTestStandby(this.#primary, { port: this.#line.port, env: this.#env });
     await until(async () => (await this.#ask('SELECT FROM pg_stat_replication')).length > 0);
   }
 

@@ -23,11 +23,11 @@ export class RedisPair {
     this.#members = members;
   }
 
-  static async start(): Promise<RedisPair> {
+  static async start(env: Readonly<Record<string, string>> = {}): Promise<RedisPair> {
     const member = async (): Promise<Member> => {
       // Redis waits five seconds for more replicas, to serve them together. What it has acknowledged is on its disk.
       const args = ['--repl-diskless-sync-delay', '0', '--repl-ping-replica-period', '1'];
-      const server = await startTestRedis({ appendonly: true, appendfsync: 'always', args });
+      const server = await startTestRedis({ appendonly: true, appendfsync: 'always', args, env });
       return { server, line: await FaultProxy.open(server.port) };
     };
     return new RedisPair([await member(), await member()]);

@@ -1,9 +1,9 @@
 // One history: load, credits and debits, faults of the stores one after the other, and the end, which must be exact but for what a fault
-import { isRedisUnavailable } from '../../../src/platform/redis.ts';
 // took from the last store that had it.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Drift } from '../../../src/ledger/reconcile/report.ts';
+import { isRedisUnavailable } from '../../../src/platform/redis.ts';
 import { until } from '../../support/wait.ts';
 import { checkLedger, checkRecords, compare, type Row, readRecords, readRepairs, readSeen, takeOut } from '../books.ts';
 import { Caller, type Told } from '../callers.ts';
@@ -19,6 +19,7 @@ import { isExcused, noteUnplanned, type Outcome, readGroups, readMasters, spanOf
 import type { Stack } from '../stack.ts';
 import { Witness } from '../witness.ts';
 import { checkBalances } from './balances.ts';
+import { sufferClocks } from './clock-faults.ts';
 import { GivenUp } from './given-up.ts';
 import { checkMoves, isDriftOfMoves, type Move, readPosted } from './money.ts';
 import { type HistoryPlan, isOfPostgres, isOfRedis } from './plan.ts';
@@ -107,6 +108,7 @@ async function load(scene: Scene): Promise<Told[]> {
   const faults = Promise.all([
     sufferStores(scene),
     sufferWriters(stack, history.writers),
+    sufferClocks(stack, history.clocks),
     ...plan.faults.map(async (fault) => {
       await sleep(fault.atMs);
       const heal = await inflict(stack, fault);
