@@ -4,20 +4,20 @@
  */
 export const LONGEST_GAP = 2 / 3;
 
-/** What the sweeper learns from Redis in a round: which Redis answers (`dataId` of `RedisRun`), for how long it has run, and its time. */
-type RedisReport = { readonly runId: string; readonly uptimeSeconds: number; readonly nowMs: number };
+/** What the sweeper learns from Redis in a round: which Redis answers (`dataId` of `RedisRun`), and its time. */
+type RedisReport = { readonly runId: string; readonly nowMs: number };
 
 /**
  * Decides whether an expired lease proves that its gateway is dead. Just after Redis was away (a partition, a file being loaded, a
  * machine that slept) it does not: no gateway could renew its lease, so all would look dead. So expired leases count only after
  * Redis has answered for the time of one full lease, without a gap longer than LONGEST_GAP of that time.
  *
- * All times are Redis's: leases are written by Redis's clock, and that clock goes on while a machine sleeps.
+ * All times are Redis's: leases are written by Redis's clock, and that clock goes on while a machine sleeps. Its uptime is not asked: a Redis
+ * that started while its clock was ahead says for as long that it has not started yet.
  */
 export class Steadiness {
   readonly #leaseMs: number;
   #run: { readonly runId: string; readonly sinceMs: number; lastMs: number } | null = null;
-  #uptimeMs = 0;
 
   constructor(leaseSeconds: number) {
     this.#leaseMs = leaseSeconds * 1000;
@@ -29,8 +29,7 @@ export class Steadiness {
   }
 
   /** The first answer of a round. */
-  reported({ runId, uptimeSeconds, nowMs }: RedisReport): void {
-    this.#uptimeMs = uptimeSeconds * 1000;
+  reported({ runId, nowMs }: RedisReport): void {
     // A different Redis answers, and its leases may be old: a replica, or a restarted Redis with the leases of its file.
     if (this.#run?.runId !== runId) this.#run = { runId, sinceMs: nowMs, lastMs: nowMs };
     this.answered(nowMs);
@@ -46,7 +45,6 @@ export class Steadiness {
   }
 
   get lasting(): boolean {
-    if (this.#run === null || this.#uptimeMs < this.#leaseMs) return false;
-    return this.#run.lastMs - this.#run.sinceMs >= this.#leaseMs;
+    return this.#run !== null && this.#run.lastMs - this.#run.sinceMs >= this.#leaseMs;
   }
 }

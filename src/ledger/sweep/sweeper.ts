@@ -222,11 +222,7 @@ export class Sweeper extends Job {
   async #look(): Promise<Trust> {
     const { redis, isReconciled } = this.#options;
     const run = await readRedisRun(redis);
-    this.#steadiness.reported({
-      runId: run.dataId,
-      uptimeSeconds: run.uptimeSeconds,
-      nowMs: await readRedisTime(redis),
-    });
+    this.#steadiness.reported({ runId: run.dataId, nowMs: await readRedisTime(redis) });
     return {
       dataId: run.dataId,
       in: (shard) => !this.stopping.aborted && this.#steadiness.lasting && isReconciled(shard, run.dataId),

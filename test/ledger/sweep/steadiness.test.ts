@@ -17,7 +17,7 @@ it('expired leases count after a full lease of answers, and again only that long
   let nowMs = 0;
   const answer = (afterMs: number): boolean => {
     nowMs += afterMs;
-    steadiness.reported({ runId: 'run', uptimeSeconds: 3_600, nowMs });
+    steadiness.reported({ runId: 'run', nowMs });
     return steadiness.lasting;
   };
   expect([answer(0), answer(5_000), answer(5_000), answer(5_000)]).toEqual([false, false, false, true]);
@@ -25,12 +25,12 @@ it('expired leases count after a full lease of answers, and again only that long
   expect([answer(10_001), answer(10_000), answer(5_000)]).toEqual([false, false, true]);
 });
 
-it('another Redis process, or one that has just started, does not prove that a gateway is dead', () => {
+it('another Redis process does not prove that a gateway is dead', () => {
   const steadiness = new Steadiness(15);
-  for (const nowMs of [0, 5_000, 10_000, 15_000]) steadiness.reported({ runId: 'a', uptimeSeconds: 3_600, nowMs });
+  for (const nowMs of [0, 5_000, 10_000, 15_000]) steadiness.reported({ runId: 'a', nowMs });
   expect(steadiness.lasting).toBe(true);
-  steadiness.reported({ runId: 'b', uptimeSeconds: 3_600, nowMs: 16_000 });
+  steadiness.reported({ runId: 'b', nowMs: 16_000 });
   expect(steadiness.lasting).toBe(false);
-  for (const nowMs of [20_000, 25_000, 31_000]) steadiness.reported({ runId: 'b', uptimeSeconds: 14, nowMs });
+  for (const nowMs of [20_000, 25_000, 30_999]) steadiness.reported({ runId: 'b', nowMs });
   expect(steadiness.lasting).toBe(false);
 });

@@ -267,7 +267,7 @@ describe('a started sweeper', () => {
 });
 
 describe('leases are trusted', () => {
-  const report = (nowMs: number, runId = 'a', uptimeSeconds = 100) => ({ nowMs, runId, uptimeSeconds });
+  const report = (nowMs: number, runId = 'a') => ({ nowMs, runId });
   function steadyFor(seconds: number): Steadiness {
     const steadiness = new Steadiness(LEASE_SECONDS);
     for (let s = 0; s <= seconds; s += 5) steadiness.reported(report(s * 1000));
@@ -280,20 +280,14 @@ describe('leases are trusted', () => {
 
   it.each<[string, (steadiness: Steadiness) => void]>([
     ['a failed round', (steadiness) => steadiness.lost()],
-    ['a restart between two rounds', (steadiness) => steadiness.reported(report(31_000, 'b', 1))],
-    ['a failover to a replica between two rounds', (steadiness) => steadiness.reported(report(31_000, 'b', 9_999))],
+    ['a restart or a failover between two rounds', (steadiness) => steadiness.reported(report(31_000, 'b'))],
     ['a machine that slept between two rounds', (steadiness) => steadiness.reported(report(30_000 + 13_000))],
     ['a machine that slept within a round', (steadiness) => steadiness.answered(30_000 + 3_600_000)],
+    ['a clock that jumped ahead', (steadiness) => steadiness.reported(report(400 * 86_400_000))],
     ['a clock that was put back', (steadiness) => steadiness.reported(report(20_000))],
   ])('no longer after %s', (_, happens) => {
     const steadiness = steadyFor(30);
     happens(steadiness);
-    expect(steadiness.lasting).toBe(false);
-  });
-
-  it('not while Redis has run for less than one lease time, whatever it answered', () => {
-    const steadiness = steadyFor(30);
-    steadiness.reported(report(31_000, 'a', LEASE_SECONDS - 1));
     expect(steadiness.lasting).toBe(false);
   });
 });
