@@ -70,11 +70,14 @@ export class Losses {
   }
 }
 
-/** The time in a usage id (UUIDv7), which is when its call was admitted. The clock of its gateway may have been ahead. */
-export function timeOf(usageId: string): number {
-  const ms = Number.parseInt(usageId.replaceAll('-', '').slice(0, 12), 16);
-  return isAhead(ms) ? ms - AHEAD_MS : ms;
-}
+/** The time in a usage id (UUIDv7). */
+const stampOf = (usageId: string): number => Number.parseInt(usageId.replaceAll('-', '').slice(0, 12), 16);
+
+/** Whether the clock of its gateway was ahead when the call was admitted. */
+export const isOfWrongClock = (usageId: string): boolean => isAhead(stampOf(usageId));
+
+/** When the call was admitted. */
+export const timeOf = (usageId: string): number => stampOf(usageId) - (isOfWrongClock(usageId) ? AHEAD_MS : 0);
 
 /** Whether some of the amounts add up to the sum. */
 export function isSumOf(sum: number, amounts: readonly number[]): boolean {

@@ -1,3 +1,4 @@
+import { isOfWrongClock } from './losses.ts';
 import type { Outcome } from './schedule.ts';
 
 /** What the schedules have met. Without failed calls they prove nothing. */
@@ -12,7 +13,10 @@ export function report(outcomes: readonly Outcome[]): void {
     for (const { status, code } of told) {
       count(status === 0 ? 'without an answer' : `answered ${status}${code === null ? '' : ` (${code})`}`);
     }
-    for (const { outcome } of rows) count(outcome);
+    for (const { outcome, usageId } of rows) {
+      count(outcome);
+      if (isOfWrongClock(usageId)) count('stored with the time of a clock ahead');
+    }
     for (const [row, times] of exceptions) count(`told otherwise, ${row}`, times);
   }
   const slowest = Math.max(...outcomes.map(({ recoveryMs }) => recoveryMs));
