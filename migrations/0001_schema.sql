@@ -189,6 +189,11 @@ CREATE TABLE calls (
   response_bytes  bigint NOT NULL,
   created_at      timestamptz NOT NULL,
   journal_id      bigint NOT NULL,
+  -- Of a call priced by use; NULL at a fixed price. What its service was told that it may charge, whether it reported more, and
+  -- whether the call was charged the highest price of its listing or operation.
+  authorized      bigint CHECK (authorized >= 0),
+  clamped         boolean,
+  at_cap          boolean,
   PRIMARY KEY (day, usage_id)
 ) PARTITION BY RANGE (day);
 CREATE INDEX calls_key ON calls (key_id, usage_id);
@@ -351,6 +356,9 @@ CREATE TABLE service_hours (
   fees               bigint NOT NULL,
   -- Of succeeded calls only.
   latency_sum_us     bigint NOT NULL,
+  -- Completed calls priced by use that were not free, and those of them that were charged the highest price.
+  by_use             bigint NOT NULL DEFAULT 0,
+  at_cap             bigint NOT NULL DEFAULT 0,
   PRIMARY KEY (service_id, hour)
 ) WITH (fillfactor = 50);
 CREATE INDEX service_hours_provider ON service_hours (provider_id, hour);

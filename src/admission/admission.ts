@@ -148,10 +148,20 @@ export class Admission implements CommandHost {
    * settlement is sent again until Redis has confirmed it.
    *
    * @param owner the owner of the hold, as the result of `admit` named it
+   * @param capturedMicros what a call priced by use is charged; what its hold took beyond that is given back, and it is never charged
+   *   more than its hold took. Null: the whole hold is charged. Null with `refund`
    */
-  settle(usageId: string, buyer: Buyer, refund: boolean, settlement: string, owner: HoldOwner): void {
+  settle(
+    usageId: string,
+    buyer: Buyer,
+    refund: boolean,
+    settlement: string,
+    owner: HoldOwner,
+    capturedMicros: number | null = null,
+  ): void {
+    const command = new SettleCommand(usageId, buyer, refund, settlement, owner.ended, capturedMicros);
     this.#unsettled++;
-    this.#trips.addSettlement(new SettleCommand(usageId, buyer, refund, settlement, owner.ended));
+    this.#trips.addSettlement(command);
   }
 
   /** Number of settlements and cancellations that Redis has not confirmed yet. */

@@ -1,28 +1,62 @@
 import { freeField } from '../platform/redis-keys.ts';
 import { bulk } from '../platform/trip-encoder.ts';
 
-/** What a call of a listing costs, encoded for batch.lua. Make it once per version of the listing: all its calls share it. */
+type Listing = {
+  readonly id: string;
+  readonly providerId: string;
+  readonly priceMicros: number;
+  /** 0: the listing has no free tier. */
+  readonly freeCalls: number;
+  /** Not null: the call is priced by use, up to this. */
+  readonly maxPriceMicros?: number | null;
+};
+
+/**
+ * What a call of a listing costs, encoded for batch.lua. Make it once per version of the listing: all its calls share it.
+ *
+ * A call priced by use (`maxPriceMicros` not null) is settled with what its service reports. Its hold takes the most that this may
+ * be: what the service is authorised to charge.
+ */
 export class CallTerms {
   readonly serviceId: string;
   readonly providerId: string;
-  /** Micro-USD. */
+  /** The price: what the call costs unless its service reports something else. Micro-USD, as all amounts here. */
   readonly priceMicros: number;
-  /** Price, free calls and wallet field, encoded: the arguments of command 'P' in batch.lua. */
+  readonly maxPriceMicros: number | null;
+  /** What the hold of a call takes that is not free: the price, or what a call priced by use is authorised. */
+  readonly heldMicros: number;
+  /** That amount, free calls and wallet field, encoded: the arguments of command 'P' in batch.lua. */
   readonly args: string;
   /** The listing's part of the hold's text. */
   readonly hold: string;
+  /** The last part of the hold's text, with a tab before it: '' or `name=value` fields (ledger/usage-event.ts). */
+  readonly holdEnd: string;
+  readonly #listing: Listing;
 
-  /** @param listing with `freeCalls` 0, the listing has no free tier */
-  constructor(listing: {
-    readonly id: string;
-    readonly providerId: string;
-    readonly priceMicros: number;
-    readonly freeCalls: number;
-  }) {
-    this.serviceId = listing.id;
-    this.providerId = listing.providerId;
-    this.priceMicros = listing.priceMicros;
-    this.args = bulk(String(listing.priceMicros)) + bulk(String(listing.freeCalls)) + bulk(freeField(listing.id));
-    this.hold = `${listing.id}\t${listing.providerId}`;
+  /** @param ceilingMicros  what the caller pays at most; not below the price. It changes nothing unless the call is priced by use */
+  constructor(listing: Listing, ceilingMicros: number = Number.MAX_SAFE_INTEGER) {
+    const { id, providerId, priceMicros, freeCalls, maxPriceMicros = null } = listing;
+    this.serviceId = id;
+    this.providerId = providerId;
+    this.priceMicros = priceMicros;
+    this.maxPriceMicros = maxPriceMicros;
+    this.heldMicros = maxPriceMicros === null ? priceMicros : Math.min(maxPriceMicros, ceilingMicros);
+    this.args = bulk(String(this.heldMicros)) + bulk(String(freeCalls)) + bulk(freeField(id));
+    this.hold = `${id}\t${providerId}`;
+    this.holdEnd = holdEndOf(maxPriceMicros, this.heldMicros);
+    this.#listing = listing;
   }
+
+  /** The terms of a call whose caller pays at most this, which is not below the price. */
+  upTo(ceilingMicros: number): CallTerms {
+    return ceilingMicros < this.heldMicros && this.maxPriceMicros !== null
+      ? new CallTerms(this.#listing, ceilingMicros)
+      : this;
+  }
+}
+
+function holdEndOf(maxPriceMicros: number | null, heldMicros: number): string {
+  if (maxPriceMicros === null) return '';
+  // A free call's hold takes nothing, so only this says what the service was told.
+  return `\tcap=${maxPriceMicros}${heldMicros < maxPriceMicros ? `\tceiling=${heldMicros}` : ''}`;
 }

@@ -1,3 +1,4 @@
+import { assert } from '../assert.ts';
 import type { Damage } from '../ledger/damage-log.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 import { bulk, bulkHead } from '../platform/trip-encoder.ts';
@@ -33,7 +34,10 @@ export type AdmitRequest = {
 export type Admitted = {
   readonly outcome: 'admitted';
   readonly rate: RateState;
+  /** What its hold took: 0 for a free call. */
   readonly amountMicros: number;
+  /** What the service of a call priced by use may charge at most, also of a free call, which costs nothing. Null: a fixed price. */
+  readonly authorizedMicros: number | null;
   readonly freeTier: boolean;
   /** The balance after this call. */
   readonly balanceMicros: number;
@@ -217,15 +221,17 @@ export class AdmitCommand implements Command {
     const { usageId, buyer, terms, method, path } = this.request;
     const { keyId, accountId } = buyer;
     const tabs = 4;
-    const tail = accountId.length + keyId.length + terms.hold.length + method.length + path.length + tabs;
+    const { hold, holdEnd } = terms;
+    const tail = accountId.length + keyId.length + hold.length + method.length + path.length + holdEnd.length + tabs;
+    const isByUse = terms.maxPriceMicros !== null;
     batch.terms(terms);
     batch.command(
-      'A',
+      isByUse ? 'U' : 'A',
       buyer.admitKeys,
       3,
-      `${bulk(usageId)}${bulkHead(tail)}${accountId}\t${keyId}\t${terms.hold}\t${method}\t${path}\r\n`,
+      `${bulk(usageId)}${bulkHead(tail)}${accountId}\t${keyId}\t${hold}\t${method}\t${path}${holdEnd}\r\n`,
       2,
-      5,
+      isByUse ? 6 : 5,
     );
   }
 
@@ -233,14 +239,20 @@ export class AdmitCommand implements Command {
     const code = reply[at] as number;
     const rate = rateState(reply[at + 1] as number, reply[at + 2] as number);
     const balanceMicros = reply[at + 3] as number;
+    const { priceMicros, maxPriceMicros, heldMicros } = this.request.terms;
+    const isByUse = maxPriceMicros !== null;
     if (code === OK) {
       const freeTier = reply[at + 4] === 1;
-      const amountMicros = freeTier ? 0 : this.request.terms.priceMicros;
-      this.done({ outcome: 'admitted', rate, amountMicros, freeTier, balanceMicros, owner: host.admitted() });
+      const priced = freeTier ? 0 : priceMicros;
+      const amountMicros = isByUse ? (reply[at + 5] as number) : priced;
+      const authorized = freeTier ? heldMicros : amountMicros;
+      const authorizedMicros = isByUse ? authorized : null;
+      const owner = host.admitted();
+      this.done({ outcome: 'admitted', rate, amountMicros, authorizedMicros, freeTier, balanceMicros, owner });
     } else {
       this.#refuse(code, rate, balanceMicros, host);
     }
-    return at + 5;
+    return at + (isByUse ? 6 : 5);
   }
 
   #refuse(code: number, rate: RateState, balanceMicros: number, host: CommandHost): void {
@@ -294,28 +306,46 @@ function closedAtLast(
   if (command.wasRefused) host.mended(accountId);
 }
 
+const isAmount = (micros: number): boolean => Number.isSafeInteger(micros) && micros >= 0;
+
 export class SettleCommand implements Command {
   readonly usageId: string;
   readonly buyer: Buyer;
   readonly refund: boolean;
   readonly settlement: string;
   readonly done: () => void;
+  /** What a call priced by use is charged, if that is no more than its hold. Null: the whole hold, or nothing if it is refunded. */
+  readonly capturedMicros: number | null;
   wasRefused = false;
   /** True when this command was sent before and got no reply. If the hold is gone, that attempt has probably settled the call. */
   #isRetry = false;
 
-  constructor(usageId: string, buyer: Buyer, refund: boolean, settlement: string, done: () => void) {
+  constructor(
+    usageId: string,
+    buyer: Buyer,
+    refund: boolean,
+    settlement: string,
+    done: () => void,
+    capturedMicros: number | null = null,
+  ) {
+    assert(
+      capturedMicros === null || (!refund && isAmount(capturedMicros)),
+      'what is captured is an amount in micro-USD',
+    );
     this.usageId = usageId;
     this.buyer = buyer;
     this.refund = refund;
     this.settlement = settlement;
     this.done = done;
+    this.capturedMicros = capturedMicros;
   }
 
   encode(batch: BatchEncoder, { encodedKeys }: CommandHost): void {
     const args = bulk(this.usageId) + bulk(this.settlement);
-    if (this.refund) batch.command('R', encodedKeys.refund(this.buyer.accountId), 3, args, 2, 1);
-    else batch.command('S', this.buyer.settleKeys, 2, args, 2, 1);
+    const { accountId } = this.buyer;
+    if (this.refund) batch.command('R', encodedKeys.refund(accountId), 3, args, 2, 1);
+    else if (this.capturedMicros === null) batch.command('S', this.buyer.settleKeys, 2, args, 2, 1);
+    else batch.command('K', encodedKeys.refund(accountId), 3, args + bulk(String(this.capturedMicros)), 3, 1);
   }
 
   onReply(reply: readonly number[], at: number, host: CommandHost): number {

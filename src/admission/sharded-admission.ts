@@ -50,8 +50,15 @@ export class ShardedAdmission implements CallAdmission {
     this.#of(address).takeForAddress(address, limitPerMinute, done);
   }
 
-  settle(usageId: string, buyer: Buyer, refund: boolean, settlement: string, owner: HoldOwner): void {
-    this.#of(buyer.accountId).settle(usageId, buyer, refund, settlement, owner);
+  settle(
+    usageId: string,
+    buyer: Buyer,
+    refund: boolean,
+    settlement: string,
+    owner: HoldOwner,
+    capturedMicros?: number | null,
+  ): void {
+    this.#of(buyer.accountId).settle(usageId, buyer, refund, settlement, owner, capturedMicros);
   }
 
   get unsettled(): number {

@@ -136,7 +136,7 @@ export class Trips {
     this.schedule();
   }
 
-  /** A settlement leaves with the next command. If it is a charge, it waits for that command up to 20 ms. */
+  /** A settlement leaves with the next command. If it charges something, it waits for that command up to 20 ms. */
   addSettlement(command: SettleCommand): void {
     this.#pending.push(command);
     if (this.#scheduled) return;

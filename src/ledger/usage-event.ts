@@ -7,8 +7,16 @@ import { isUuid } from '../platform/ids.ts';
  *
  *   usage_id
  *   the hold, as it was in Redis: v1, amount, free (0|1), admitted at (ms), instance, account, key, service, provider, method,
- *     path
- *   the settlement: outcome, status, latency (µs), request bytes, response bytes
+ *     path; then fields name=value
+ *   the settlement: outcome, status, latency (µs), request bytes, response bytes; then fields name=value
+ *
+ * The fields with names are absent where they have nothing to say, and no outcome has a `=`, so each part ends where the next one
+ * begins. Of a call priced by use (amounts in micro-USD):
+ *
+ *   hold         cap      the highest price of its listing or operation; makes it a call priced by use
+ *                ceiling  what the caller would pay at most, if that is less
+ *   settlement   captured what the service reported, or the price if it reported nothing. It may be above the hold, whose amount is
+ *                         then charged. Absent: the whole hold
  *
  * Three stream fields, one for each part, cost the writer 2.6 µs more per event: ioredis makes a Buffer and a string of each
  * field.
@@ -40,8 +48,14 @@ export type Settlement = {
 /** One settled call as the writer stores it. Amounts in micro-USD. */
 export type UsageEvent = Settlement & {
   readonly usageId: string;
-  /** The amount the hold took. It is charged only when the outcome is `completed`. */
+  /** The amount the hold took. Nothing is charged unless the outcome is `completed`. */
   readonly heldMicros: number;
+  /** What its service reported, perhaps more than was held. Null: the whole hold is charged. */
+  readonly capturedMicros: number | null;
+  /** The highest price of its listing or operation. Null: the call had a fixed price. */
+  readonly capMicros: number | null;
+  /** What its caller would pay at most, if that is less. */
+  readonly ceilingMicros: number | null;
   readonly freeTier: boolean;
   readonly admittedAtMs: number;
   readonly accountId: string;
@@ -138,21 +152,35 @@ export const isEvent = (field: string | undefined): boolean => field === 'e1';
 export const isNewerEvent = (field: string | undefined): boolean =>
   field !== undefined && !isEvent(field) && /^e[1-9]\d{0,3}$/.test(field);
 
-/** Number of fields of an event. */
+/** Number of fields of an event without those that have names. */
 const FIELDS = 17;
+/** Where the named fields of the hold begin, and, once these are taken out, those of the settlement. */
+const HOLD_ENDS = 12;
+
+/**
+ * An event has a field whose name this version does not know, so only a newer one can store it. Made once: one look at a stream may
+ * meet thousands of such events, and a stack for each would take longer than reading them.
+ */
+export const NEWER_EVENT = new Error('usage event: a field of a newer version');
 
 /**
  * Reads an event. Throws on text that batch.lua and `encodeSettlement` cannot have written. The writer then puts that event into
  * `rejected_events`; otherwise Postgres would refuse the whole batch because of it.
+ *
+ * @throws NEWER_EVENT
  */
 export function decodeUsageEvent(text: string): UsageEvent {
   const f = text.split('\t');
+  const named = f.length > FIELDS ? takeNamed(f) : NONE;
   if (f.length !== FIELDS) throw new Error('usage event: wrong number of fields');
   if (f[1] !== 'v1') throw new Error(`usage event: the hold has another version: ${f[1]}`);
   if (f[3] !== '0' && f[3] !== '1') throw new Error(`usage event: free is neither 0 nor 1: ${f[3]}`);
   return {
     usageId: uuid(f[0], 'usage_id'),
     heldMicros: integer(f[2], 'amount'),
+    capturedMicros: named.captured ?? null,
+    capMicros: named.cap ?? null,
+    ceilingMicros: named.ceiling ?? null,
     freeTier: f[3] === '1',
     admittedAtMs: integer(f[4], 'admitted at'),
     accountId: uuid(f[6], 'account'),
@@ -169,9 +197,57 @@ export function decodeUsageEvent(text: string): UsageEvent {
   };
 }
 
-/** What the buyer pays for the call, in micro-USD. */
-export function chargedMicros(event: UsageEvent): number {
-  return event.outcome === 'completed' && !event.freeTier ? event.heldMicros : 0;
+type Named = { readonly [Name in 'cap' | 'ceiling' | 'captured']?: number };
+const NONE: Named = {};
+const HOLD_NAMES: readonly string[] = ['cap', 'ceiling'];
+const SETTLEMENT_NAMES: readonly string[] = ['captured'];
+
+/** Takes the fields with names out of an event's fields. */
+function takeNamed(fields: string[]): Named {
+  const named = {};
+  let end = HOLD_ENDS;
+  while (fields[end]?.includes('=')) end++;
+  readNamed(fields.splice(HOLD_ENDS, end - HOLD_ENDS), HOLD_NAMES, named);
+  readNamed(fields.splice(FIELDS), SETTLEMENT_NAMES, named);
+  return named;
+}
+
+function readNamed(fields: readonly string[], names: readonly string[], into: Record<string, number>): void {
+  for (const field of fields) {
+    const [, name, value] = /^([a-z_]{1,20})=(.*)$/s.exec(field) ?? [];
+    if (name === undefined) throw new Error(`usage event: neither a name nor a value: ${field}`);
+    if (!names.includes(name)) throw NEWER_EVENT;
+    if (name in into) throw new Error(`usage event: ${name} is there twice`);
+    into[name] = integer(value, name);
+  }
+}
+
+/** What the buyer pays for the call, in micro-USD. The script has given back the rest of the hold (batch.lua, 'K'). */
+export function chargedMicros({ outcome, freeTier, heldMicros, capturedMicros }: UsageEvent): number {
+  if (outcome !== 'completed' || freeTier) return 0;
+  return capturedMicros === null ? heldMicros : Math.min(capturedMicros, heldMicros);
+}
+
+/** What the record of a call priced by use says of that. */
+type Use = {
+  /** What its service was told that it may charge, also of a free call, which costs nothing. */
+  readonly authorizedMicros: number;
+  /** The service reported more than that. */
+  readonly isClamped: boolean;
+  /** It was charged the highest price of its listing or operation. */
+  readonly isAtCap: boolean;
+};
+
+/** @returns null for a call at a fixed price */
+export function useOf(event: UsageEvent): Use | null {
+  const { capMicros, ceilingMicros, capturedMicros, heldMicros, freeTier } = event;
+  if (capMicros === null) return null;
+  const authorizedMicros = freeTier ? (ceilingMicros ?? capMicros) : heldMicros;
+  return {
+    authorizedMicros,
+    isClamped: capturedMicros !== null && capturedMicros > authorizedMicros,
+    isAtCap: capMicros > 0 && chargedMicros(event) >= capMicros,
+  };
 }
 
 /**

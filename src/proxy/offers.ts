@@ -61,7 +61,7 @@ export class Offers {
         destination: new Destination(origin, `${listing.id} ${origin.key}`),
         idleBodyTimeoutMs: (listing.idleSeconds ?? this.#options.idleBodySeconds) * 1000,
         terms: new CallTerms(listing),
-        forOwner: new CallTerms({ ...listing, priceMicros: 0, freeCalls: 0 }),
+        forOwner: new CallTerms({ ...listing, priceMicros: 0, freeCalls: 0, maxPriceMicros: null }),
         operations: pricesOf(listing),
         tools: listing.protocol === 'mcp' ? new PricedTools(listing) : null,
         headers: hasUpstreamHeaders(listing) ? this.#headersOf(listing, origin.hostHeader) : null,

@@ -53,7 +53,7 @@ export function refusalOf(
 ): { readonly error: ApiError; readonly rate: RateState } {
   switch (result.outcome) {
     case 'insufficient_balance':
-      return { error: insufficientBalance(terms.priceMicros, result.balanceMicros, key, operator), rate: result.rate };
+      return { error: insufficientBalance(terms.heldMicros, result.balanceMicros, key, operator), rate: result.rate };
     case 'damaged':
       return { error: damagedAccount(), rate: result.rate };
     case 'unavailable':
@@ -81,7 +81,7 @@ export function unreadableSecrets(): ApiError {
 
 /** Says what to do, because the reader is often a model that has only this answer. */
 function insufficientBalance(
-  priceMicros: number,
+  requiredMicros: number,
   balanceMicros: number,
   { accountId }: KeyRecord,
   operator: Operator,
@@ -94,7 +94,7 @@ function insufficientBalance(
     `${ERRORS.insufficient_balance.message} ${how}. GET /api/v1/balance/me shows the balance.`,
     {
       fields: {
-        required: microsToUsd(priceMicros),
+        required: microsToUsd(requiredMicros),
         balance: microsToUsd(balanceMicros),
         ...(topUp === null ? {} : { top_up: topUp }),
         ...(operator.details === null ? {} : { operator: operator.details }),

@@ -48,9 +48,21 @@ export async function openScene(store: Store, balance: number, limit = 300): Pro
 }
 
 export function request(scene: Scene, priceMicros: number, freeCalls = 0, usageId = uuidv7()): AdmitRequest {
-  const { accountId, keyId, serviceId } = scene;
-  const terms = new CallTerms({ id: serviceId, providerId: uuidv7(), priceMicros, freeCalls });
+  const { serviceId } = scene;
+  return requestAt(scene, new CallTerms({ id: serviceId, providerId: uuidv7(), priceMicros, freeCalls }), usageId);
+}
+
+export function requestAt({ keyId, accountId }: Scene, terms: CallTerms, usageId = uuidv7()): AdmitRequest {
   return { usageId, buyer: encodedKeys.buyer(keyId, accountId), terms, method: 'GET', path: '/x' };
+}
+
+type Prices = { readonly price: number; readonly max: number; readonly ceiling?: number; readonly freeCalls?: number };
+
+/** A call priced by use. */
+export function requestByUse(scene: Scene, { price, max, ceiling, freeCalls = 0 }: Prices): AdmitRequest {
+  const listing = { id: scene.serviceId, providerId: uuidv7(), priceMicros: price, maxPriceMicros: max, freeCalls };
+  const terms = new CallTerms(listing);
+  return requestAt(scene, ceiling === undefined ? terms : terms.upTo(ceiling));
 }
 
 /** An admission listener that calls a function. */
@@ -82,6 +94,12 @@ export async function admit(store: Store, call: AdmitRequest, instance = INSTANC
 
 export async function settle(store: Store, call: AdmitRequest, refund: boolean): Promise<void> {
   const command = new SettleCommand(call.usageId, call.buyer, refund, refund ? REFUNDED : COMPLETED, () => {});
+  await store.run([command], hostOf(store.keys, INSTANCE));
+}
+
+/** Settles a call with what its service reported. */
+export async function capture(store: Store, call: AdmitRequest, reportedMicros: number): Promise<void> {
+  const command = new SettleCommand(call.usageId, call.buyer, false, COMPLETED, () => {}, reportedMicros);
   await store.run([command], hostOf(store.keys, INSTANCE));
 }
 

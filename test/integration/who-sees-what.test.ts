@@ -178,7 +178,7 @@ beforeAll(async () => {
       counterpart: 'provider',
       fields: CALL,
       anyone: ['buyer', 'provider', 'admin'],
-      unmarked: ['day', 'free_tier'],
+      unmarked: ['day', 'free_tier', 'clamped', 'at_cap'],
     },
     { ...of('accounts', 'buyer', 'id', buyer.account_id), ...account },
     { ...of('accounts', 'provider', 'id', provider.account_id), ...account },

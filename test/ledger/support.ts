@@ -1,9 +1,10 @@
+import fc from 'fast-check';
 import { expect } from 'vitest';
 import { keepLayout, layoutOf } from '../../src/ledger/layout.ts';
 import { PLATFORM_ACCOUNT_ID } from '../../src/ledger/posting.ts';
 import { Reconciler } from '../../src/ledger/reconcile/reconciler.ts';
 import { readRedisRun } from '../../src/ledger/redis-run.ts';
-import { chargedMicros, encodeSettlement, feeMicros, type UsageEvent } from '../../src/ledger/usage-event.ts';
+import { chargedMicros, encodeSettlement, feeMicros, type UsageEvent, useOf } from '../../src/ledger/usage-event.ts';
 import { UsageWriter, type UsageWriterOptions } from '../../src/ledger/writing/writer.ts';
 import { dayOfId, uuidv7 } from '../../src/platform/ids.ts';
 import type { Sql } from '../../src/platform/postgres.ts';
@@ -183,7 +184,8 @@ export class Ledger {
     expect(wrong, 'balances are the sums of their entries').toEqual([]);
     const calls = await sql`
       SELECT usage_id, to_char(day, 'YYYY-MM-DD') AS day, account_id, key_id, provider_id, service_id, method, path,
-             status, amount, fee, free_tier, outcome, latency_us, request_bytes, response_bytes, created_at
+             status, amount, fee, free_tier, outcome, latency_us, request_bytes, response_bytes, created_at,
+             authorized, clamped, at_cap
       FROM calls ORDER BY usage_id`;
     const balances = await sql`
       SELECT account_id || ' ' || ledger AS key, balance AS value FROM balances WHERE ledger <> 'cash' ORDER BY 1`;
@@ -211,6 +213,9 @@ export function newEvent(given: Partial<UsageEvent> = {}): UsageEvent {
   return {
     usageId: uuidv7(),
     heldMicros: 1_000,
+    capturedMicros: null,
+    capMicros: null,
+    ceilingMicros: null,
     freeTier: false,
     admittedAtMs: Date.now(),
     accountId: uuidv7(),
@@ -228,6 +233,19 @@ export function newEvent(given: Partial<UsageEvent> = {}): UsageEvent {
   };
 }
 
+/** What a property test may add to any event to make it one of a call priced by use: its cap, ceiling and report. */
+export const anyUse = fc.oneof(
+  { weight: 2, arbitrary: fc.constant({}) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      capMicros: fc.constantFrom(0, 40, 1_000, 50_000),
+      ceilingMicros: fc.constantFrom(null, 0, 39),
+      capturedMicros: fc.constantFrom(null, 0, 1, 39, 40, 1_000, Number.MAX_SAFE_INTEGER),
+    }),
+  },
+);
+
 /** An event of an account in this shard. */
 export function newEventOf(shard: number, { keys }: Store): UsageEvent {
   for (;;) {
@@ -239,10 +257,13 @@ export function newEventOf(shard: number, { keys }: Store): UsageEvent {
 export function holdOf(event: UsageEvent): string {
   const { heldMicros, freeTier, admittedAtMs, accountId, keyId, serviceId, providerId, method, path } = event;
   const tail = [accountId, keyId, serviceId, providerId, method, path];
+  if (event.capMicros !== null) tail.push(`cap=${event.capMicros}`);
+  if (event.ceilingMicros !== null) tail.push(`ceiling=${event.ceilingMicros}`);
   return ['v1', heldMicros, freeTier ? 1 : 0, admittedAtMs, 'gateway-1', ...tail].join('\t');
 }
 
-export const tailOf = (event: UsageEvent): string => encodeSettlement(event);
+export const tailOf = (event: UsageEvent): string =>
+  encodeSettlement(event) + (event.capturedMicros === null ? '' : `\tcaptured=${event.capturedMicros}`);
 
 /** The books after these events, however often each came. If an id comes several times, its first event counts. */
 export function expectedBooks(events: readonly UsageEvent[]): Books {
@@ -289,6 +310,9 @@ export function expectedBooks(events: readonly UsageEvent[]): Books {
       request_bytes: event.requestBytes,
       response_bytes: event.responseBytes,
       created_at: new Date(event.admittedAtMs),
+      authorized: useOf(event)?.authorizedMicros ?? null,
+      clamped: useOf(event)?.isClamped ?? null,
+      at_cap: useOf(event)?.isAtCap ?? null,
     }));
   return { calls, balances, free, days };
 }

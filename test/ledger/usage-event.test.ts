@@ -1,6 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { chargedMicros, decodeUsageEvent, feeMicros, type UsageEvent } from '../../src/ledger/usage-event.ts';
+import {
+  chargedMicros,
+  decodeUsageEvent,
+  feeMicros,
+  NEWER_EVENT,
+  type UsageEvent,
+  useOf,
+} from '../../src/ledger/usage-event.ts';
 import { shares } from '../../src/ledger/writing/stream.ts';
 import { MAX_AMOUNT_MICROS } from '../../src/platform/money.ts';
 import { holdOf, newEvent, tailOf } from './support.ts';
@@ -48,6 +55,85 @@ describe('a usage event', () => {
     expect(chargedMicros(newEvent({ heldMicros: 700, outcome: 'abandoned' }))).toBe(0);
     expect(chargedMicros(newEvent({ heldMicros: 700, outcome: 'refunded:caller_gone' }))).toBe(0);
     expect(chargedMicros(newEvent({ heldMicros: 0, freeTier: true }))).toBe(0);
+  });
+});
+
+describe('a usage event of a call priced by use', () => {
+  const byUse = (given: Partial<UsageEvent>) => newEvent({ capMicros: 50_000, heldMicros: 50_000, ...given });
+
+  it('is decoded to what was encoded, also with a path that looks like one of its fields', () => {
+    const lowered = { ceilingMicros: 20_000, heldMicros: 20_000, path: '/cap=1' };
+    for (const given of [{}, { capturedMicros: 12_300 }, lowered]) {
+      const event = byUse(given);
+      expect(decode(event)).toEqual(event);
+    }
+  });
+
+  it.each<[string, Partial<UsageEvent>, number, ReturnType<typeof useOf>]>([
+    ['a report', { capturedMicros: 12_300 }, 12_300, { authorizedMicros: 50_000, isClamped: false, isAtCap: false }],
+    ['a report of nothing', { capturedMicros: 0 }, 0, { authorizedMicros: 50_000, isClamped: false, isAtCap: false }],
+    [
+      'a report of the cap',
+      { capturedMicros: 50_000 },
+      50_000,
+      { authorizedMicros: 50_000, isClamped: false, isAtCap: true },
+    ],
+    [
+      'too high a report',
+      { capturedMicros: 50_001 },
+      50_000,
+      { authorizedMicros: 50_000, isClamped: true, isAtCap: true },
+    ],
+    ['its whole hold', {}, 50_000, { authorizedMicros: 50_000, isClamped: false, isAtCap: true }],
+    [
+      'too high a report for its caller',
+      { heldMicros: 20_000, ceilingMicros: 20_000, capturedMicros: 50_000 },
+      20_000,
+      { authorizedMicros: 20_000, isClamped: true, isAtCap: false },
+    ],
+    [
+      'a report of a free call',
+      { heldMicros: 0, freeTier: true, ceilingMicros: 20_000, capturedMicros: 20_000 },
+      0,
+      { authorizedMicros: 20_000, isClamped: false, isAtCap: false },
+    ],
+    [
+      'a refund',
+      { outcome: 'refunded:upstream_5xx' },
+      0,
+      { authorizedMicros: 50_000, isClamped: false, isAtCap: false },
+    ],
+  ])('with %s costs what it should, and says so', (_, given, charged, use) => {
+    const event = decode(byUse(given));
+    expect(chargedMicros(event)).toBe(charged);
+    expect(useOf(event)).toEqual(use);
+  });
+
+  it.each(['cap=', 'cap=-1', 'cap=1e3', 'cap=1\tcap=1', 'cap', '=1', 'Cap=1'])(
+    'is refused with %j in its hold',
+    (end) => {
+      const event = newEvent();
+      expect(() => decodeUsageEvent([event.usageId, holdOf(event), end, tailOf(event)].join('\t'))).toThrow(
+        'usage event',
+      );
+    },
+  );
+
+  it.each(['captured=', 'captured=99999999999999999', 'captured=1\tcaptured=1', 'captured', ''])(
+    'is refused with %j in its settlement',
+    (end) => {
+      const event = newEvent();
+      const text = [event.usageId, holdOf(event), tailOf(event), end].join('\t');
+      expect(() => decodeUsageEvent(text)).toThrow('usage event');
+      expect(() => decodeUsageEvent(text)).not.toThrow(NEWER_EVENT);
+    },
+  );
+
+  it('is of a newer version if it has a field of an unknown name, in its hold or in its settlement', () => {
+    const event = byUse({});
+    const hold = [event.usageId, holdOf(event), 'tag=acme', tailOf(event)].join('\t');
+    const settlement = [event.usageId, holdOf(event), tailOf(event), 'tokens=17'].join('\t');
+    for (const text of [hold, settlement]) expect(() => decodeUsageEvent(text)).toThrow(NEWER_EVENT);
   });
 });
 

@@ -29,6 +29,7 @@ const admitted: AdmitResult = {
   outcome: 'admitted',
   rate,
   amountMicros: 5,
+  authorizedMicros: null,
   freeTier: false,
   balanceMicros: 10,
   owner: NO_OWNER,

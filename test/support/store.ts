@@ -103,9 +103,10 @@ export class Store {
   async eventsOf(shard: number): Promise<{ usageId: string; hold: string; settlement: string }[]> {
     const entries = (await this.command('xrange', this.keys.usage[shard] as string, '-', '+')) as [string, string[]][];
     return entries.map(([, [, text]]) => {
-      // The id, the eleven fields of the hold, and the rest is the settlement.
+      // The id, the eleven fields of the hold and those that have names, and the rest is the settlement.
       const fields = (text as string).split('\t');
-      const [hold, settlement] = [fields.slice(1, 12), fields.slice(12)].map((part) => part.join('\t'));
+      const end = 12 + fields.slice(12).findIndex((field) => !field.includes('='));
+      const [hold, settlement] = [fields.slice(1, end), fields.slice(end)].map((part) => part.join('\t'));
       return { usageId: fields[0] as string, hold: hold as string, settlement: settlement as string };
     });
   }

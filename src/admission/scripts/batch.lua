@@ -13,12 +13,15 @@
          cost the server one reply per number, and the client one decision about its type.
 
   'P'  sets the terms for the 'A' commands that follow, up to the next 'P'
-         ARGV price (micro-USD), free calls of the listing, wallet field of the free calls used
+         ARGV what an admission takes (micro-USD), free calls of the listing, wallet field of the free calls used
          reply nothing
   'A'  admit a call: checks the key, takes a token, takes a free slot or money, opens the hold
          KEYS bucket, wallet, open
-         ARGV usage_id, tail of the hold: account, key, service, provider, method, path; tab separated
+         ARGV usage_id, tail of the hold: account, key, service, provider, method, path, name=value fields; tab separated
          reply code, limit, tokens, balance after the call (micro-USD), served from the free tier (0|1)
+  'U'  admit a call priced by use: as 'A', and says what the hold took
+         KEYS and ARGV as 'A'
+         reply as 'A', amount of the hold (micro-USD; 0 for a free call and for one that is not admitted)
   'S'  settle a call: removes its hold, appends one usage event
          KEYS open, usage
          ARGV usage_id, settlement (opaque here, see ledger/usage-event.ts)
@@ -26,6 +29,11 @@
   'R'  settle with a refund: as 'S', and gives the hold's money or free slot back to the wallet
          KEYS open, usage, wallet
          ARGV and reply as 'S'
+  'K'  settle with capture: as 'S', but only so much of the hold is charged as the service has reported. The rest goes back to the
+       wallet. A report above the hold charges the hold; one of a free call charges nothing. The event says what was reported
+         KEYS open, usage, wallet
+         ARGV usage_id, settlement, amount reported (micro-USD)
+         reply a closing code, below
   'C'  cancel an admission whose reply was lost: as 'R'. If there is no hold, it leaves a tombstone: an admission that arrives
        after its cancellation finds the tombstone and does nothing
          KEYS open, usage, wallet
@@ -60,14 +68,14 @@
 
   Damaged data (a key of another type, a number that HINCRBY refuses, a number beyond 2^53) affect one command, never the batch.
   In each command, a redis.call that may fail comes before all other writes: it raises an error, and `answer_damaged` replies for
-  the command. What may fail after a write is called by redis.pcall: if it fails, 'A' undoes its write, while 'R' and 'C' end the
-  call all the same, with closing code 2. Either way the batch goes on with the next command; for that, a command advances the
+  the command. What may fail after a write is called by redis.pcall: if it fails, 'A' undoes its write, while 'R', 'K' and 'C' end
+  the call all the same, with closing code 2. Either way the batch goes on with the next command; for that, a command advances the
   counters k, a and r only when it is done. Damaged data that Postgres or time restores (limit, status, leases, a bucket of
   another type) are deleted here; damaged tokens count as a full bucket.
   A damaged wallet is left as it is: an operator repairs it by deleting it.
 
   ledger/scripts/includes/read-hold.lua describes the texts of holds and tombstones. An event's field 'e1': usage_id, hold,
-  settlement.
+  settlement, and after 'K' also 'captured=' with the amount reported.
   Redis deletes a hash without fields. In a shard with few calls it would delete `open` and make it again for nearly every call.
   So each lease renewal writes a tombstone that belongs to no call (field 'kept') into `open`. The sweep removes that tombstone
   when no gateway has renewed it for long enough.
@@ -124,7 +132,7 @@ local function is_lower(found, price)
   return (tonumber(found) or 0) < tonumber(price) and format('%d', tonumber(found) or 0) == found
 end
 
--- Carries out 'A'. HINCRBY comes before all other writes, because it refuses a balance that is not an integer. A call that costs
+-- Carries out 'A', and 'U' but for its last number. HINCRBY comes before all other writes, because it refuses a balance that is not an integer. A call that costs
 -- nothing has no HINCRBY of the balance, so here the balance counts as an integer if Lua writes the same text for the number it
 -- read. Most balances that are too low have no more characters than the price: their calls are refused before any write. Other
 -- balances that are too low (a negative one of many digits) give a negative result of HINCRBY, and `undo` puts the price back.
@@ -180,6 +188,7 @@ local function admit()
   reply[r] = code .. ' ' .. limit .. ' ' .. tokens_text .. ' ' .. balance .. ' ' .. free
   k = k + 3
   a = a + 2
+  return code, free
 end
 
 -- Settles a call without a refund. Who removes the hold has the right to act: a command that finds no hold does nothing. The
@@ -218,6 +227,9 @@ local function carry_out()
       if quota == 0 or price == '0' then free_field = nil end
       debit = '-' .. price
       a = a + 3
+    elseif letter == 85 then -- U
+      local code, free = admit()
+      reply[r] = reply[r] .. ' ' .. (code == '0' and free == '0' and price or '0')
     else
       rare = rare or rare_commands()
       rare[letter]()
@@ -293,6 +305,27 @@ rare_commands = function()
     reply[r] = code
     k = k + 3
     a = a + 2
+  end
+
+  -- Does what `settle` does, and gives back what of the hold's amount was not used. Amounts are below 2^53, so Lua is exact.
+  local function capture(open, usage, wallet, id, settlement, reported)
+    local hold = call('HGET', open, id)
+    if not hold or byte(hold) == 120 then return '0' end
+    local amount, _, _, _, service = read_hold(hold)
+    if not amount then return HOLD_LEFT end
+    local unused = math.max(0, tonumber(amount) - tonumber(reported))
+    call('XADD', usage, '*', 'e1', id .. '\t' .. hold .. '\t' .. settlement .. '\tcaptured=' .. reported)
+    local code = give_back(wallet, format('%d', unused), '0', service) and SETTLED or SETTLED_BESIDE_WALLET
+    call('HDEL', open, id)
+    return code
+  end
+
+  functions[byte('K')] = function()
+    local code = capture(KEYS[k], KEYS[k + 1], KEYS[k + 2], ARGV[a], ARGV[a + 1], ARGV[a + 2])
+    r = r + 1
+    reply[r] = code
+    k = k + 3
+    a = a + 3
   end
 
   functions[byte('C')] = function()
@@ -378,18 +411,18 @@ rare_commands = function()
   -- binds.
   function functions.answer_damaged(fault)
     local letter = string.char(byte(letters, at))
-    if not is_damage(fault) or not find('ASRC', letter, 1, true) then error(fault, 0) end
+    if not is_damage(fault) or not find('AUSRKC', letter, 1, true) then error(fault, 0) end
     r = r + 1
-    if letter == 'A' then
+    if letter == 'A' or letter == 'U' then
       local _, tokens, limit = key_bucket(KEYS[k])
       local tokens_text = format('%d', tokens - 60000)
       call('HSET', KEYS[k], 'tokens', tokens_text, 'ts', now_text)
-      reply[r] = '8' .. ' ' .. limit .. ' ' .. tokens_text .. ' 0 0'
+      reply[r] = '8' .. ' ' .. limit .. ' ' .. tokens_text .. (letter == 'A' and ' 0 0' or ' 0 0 0')
     else
       reply[r] = NOT_CLOSED
     end
     k = k + (letter == 'S' and 2 or 3)
-    a = a + 2
+    a = a + (letter == 'K' and 3 or 2)
     at = at + 1
   end
 

@@ -27,6 +27,9 @@ export class ServiceHour {
   charged = 0;
   fees = 0;
   latencySumUs = 0;
+  /** Completed calls priced by use that were not free, and those of them that were charged the highest price. */
+  byUse = 0;
+  atCap = 0;
   /** The bucket of latency of each succeeded call. */
   readonly buckets: number[] = [];
   /** What each charged call was charged. */
@@ -39,7 +42,14 @@ export class ServiceHour {
     this.next = next;
   }
 
-  add(event: SummedCall, callClass: CallClass, free: number, amount: number, fee: number): void {
+  add(
+    event: SummedCall,
+    callClass: CallClass,
+    free: number,
+    amount: number,
+    fee: number,
+    isAtCap: boolean | null,
+  ): void {
     this.calls++;
     if (event.outcome === 'completed') this.completed++;
     this.freeCalls += free;
@@ -48,6 +58,10 @@ export class ServiceHour {
     this.charged += amount;
     this.fees += fee;
     if (amount > 0) this.amounts.push(amount);
+    if (isAtCap !== null && event.outcome === 'completed' && !event.freeTier) {
+      this.byUse++;
+      if (isAtCap) this.atCap++;
+    }
     if (callClass !== 'succeeded') return;
     this.latencySumUs += event.latencyUs;
     this.buckets.push(bucketOf(event.latencyUs));
@@ -70,6 +84,8 @@ export class ServiceHour {
       sum.charged += part.charged;
       sum.fees += part.fees;
       sum.latencySumUs += part.latencySumUs;
+      sum.byUse += part.byUse;
+      sum.atCap += part.atCap;
     }
     return sum;
   }
@@ -141,11 +157,12 @@ export class HourSums {
   readonly #services = new Map<string, ServiceHour>();
   readonly #keys = new Map<string, KeyHour>();
 
-  add(event: SummedCall, amount: number, fee: number): void {
+  /** @param isAtCap whether a call priced by use was charged the highest price; null: it had a fixed price */
+  add(event: SummedCall, amount: number, fee: number, isAtCap: boolean | null): void {
     const hour = Math.floor(event.admittedAtMs / HOUR_MS);
     const callClass = classOf(event);
     const free = event.freeTier && event.outcome === 'completed' ? 1 : 0;
-    this.#serviceHour(event, hour).add(event, callClass, free, amount, fee);
+    this.#serviceHour(event, hour).add(event, callClass, free, amount, fee, isAtCap);
     this.#keyHour(event, hour).add(event, callClass, free, amount);
   }
 
@@ -242,5 +259,7 @@ export function serviceColumns(pages: readonly Hours[]): string[] {
     add(rest, s.charged);
     add(rest + 1, s.fees);
     add(rest + 2, s.latencySumUs);
+    add(rest + 3, s.byUse);
+    add(rest + 4, s.atCap);
   });
 }

@@ -17,6 +17,8 @@ export const SERVICE_HOURS: SumTable = {
     'charged',
     'fees',
     'latency_sum_us',
+    'by_use',
+    'at_cap',
   ],
 };
 export const KEY_HOURS: SumTable = {

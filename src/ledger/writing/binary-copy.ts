@@ -81,6 +81,10 @@ export class Chunk {
     this.int16(value);
   }
 
+  nulls(columns: number): void {
+    for (let i = 0; i < columns; i++) this.#int32(-1);
+  }
+
   boolean(value: boolean): void {
     this.#int32(1);
     this.#buffer[this.#at++] = value ? 1 : 0;

@@ -1,7 +1,7 @@
 import { MOVE_BALANCES_SQL, PLATFORM_ACCOUNT_ID } from '../posting.ts';
 import { addSumsFrom, sumsColumns } from '../rollups/all-sums.ts';
 import { HourSums, type KeyHour, type ServiceHour } from '../rollups/hour-sums.ts';
-import { chargedMicros, feeMicros, isCounted, type UsageEvent } from '../usage-event.ts';
+import { chargedMicros, feeMicros, isCounted, type UsageEvent, useOf } from '../usage-event.ts';
 import { arrayLiterals } from './array-literal.ts';
 import { PackedEntries } from './entry-rows.ts';
 
@@ -49,7 +49,8 @@ export class CallSums {
     const amount = chargedMicros(event);
     if (event.freeTier && event.outcome === 'completed')
       add(inner(this.#freeUsed, event.accountId), event.serviceId, 1);
-    if (isCounted(event, amount)) this.#hours.add(event, amount, feeMicros(amount, feeBasisPoints));
+    if (!isCounted(event, amount)) return;
+    this.#hours.add(event, amount, feeMicros(amount, feeBasisPoints), useOf(event)?.isAtCap ?? null);
   }
 
   /** What a page of calls keeps of these sums until it is stored. */

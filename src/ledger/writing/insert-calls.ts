@@ -1,5 +1,5 @@
 import { dayOfId } from '../../platform/ids.ts';
-import { chargedMicros, feeMicros, type UsageEvent } from '../usage-event.ts';
+import { chargedMicros, feeMicros, type UsageEvent, useOf } from '../usage-event.ts';
 import { arrayLiterals, quoted } from './array-literal.ts';
 
 /**
@@ -8,22 +8,25 @@ import { arrayLiterals, quoted } from './array-literal.ts';
  */
 export const INSERT_CALLS_SQL = `
 INSERT INTO calls (day, usage_id, account_id, key_id, provider_id, service_id, method, path, status, amount, fee,
-                   free_tier, outcome, latency_us, request_bytes, response_bytes, created_at, journal_id)
+                   free_tier, outcome, latency_us, request_bytes, response_bytes, created_at, authorized, clamped, at_cap, journal_id)
 SELECT day, usage_id, account_id, key_id, provider_id, service_id, method, path, status, amount, fee,
-       free_tier, outcome, latency_us, request_bytes, response_bytes, to_timestamp(admitted_ms / 1000.0::float8), $1::bigint
+       free_tier, outcome, latency_us, request_bytes, response_bytes, to_timestamp(admitted_ms / 1000.0::float8),
+       authorized, clamped, at_cap, $1::bigint
 FROM unnest(
   $2::uuid[], $3::date[], $4::uuid[], $5::text[], $6::uuid[], $7::uuid[], $8::text[], $9::text[], $10::smallint[],
-  $11::bigint[], $12::bigint[], $13::boolean[], $14::text[], $15::bigint[], $16::bigint[], $17::bigint[], $18::bigint[]
+  $11::bigint[], $12::bigint[], $13::boolean[], $14::text[], $15::bigint[], $16::bigint[], $17::bigint[], $18::bigint[],
+  $19::bigint[], $20::boolean[], $21::boolean[]
 ) AS t (usage_id, day, account_id, key_id, provider_id, service_id, method, path, status,
-        amount, fee, free_tier, outcome, latency_us, request_bytes, response_bytes, admitted_ms)
+        amount, fee, free_tier, outcome, latency_us, request_bytes, response_bytes, admitted_ms, authorized, clamped, at_cap)
 ON CONFLICT DO NOTHING
 RETURNING usage_id AS "usageId"`;
-const CALL_COLUMNS = 17;
+const CALL_COLUMNS = 20;
 
 /** The parameters of `INSERT_CALLS_SQL` after the first: one array literal for each column. */
 export const callColumns = (events: readonly UsageEvent[], feeBasisPoints: number): string[] =>
   arrayLiterals(events, CALL_COLUMNS, (event, add) => {
     const amount = chargedMicros(event);
+    const use = useOf(event);
     add(0, event.usageId);
     add(1, dayOfId(event.usageId));
     add(2, event.accountId);
@@ -35,10 +38,15 @@ export const callColumns = (events: readonly UsageEvent[], feeBasisPoints: numbe
     add(8, event.status);
     add(9, amount);
     add(10, feeMicros(amount, feeBasisPoints));
-    add(11, event.freeTier ? 't' : 'f');
+    add(11, letterOf(event.freeTier));
     add(12, event.outcome);
     add(13, event.latencyUs);
     add(14, event.requestBytes);
     add(15, event.responseBytes);
     add(16, event.admittedAtMs);
+    add(17, use?.authorizedMicros ?? 'NULL');
+    add(18, use === null ? 'NULL' : letterOf(use.isClamped));
+    add(19, use === null ? 'NULL' : letterOf(use.isAtCap));
   });
+
+const letterOf = (value: boolean): string => (value ? 't' : 'f');

@@ -1,6 +1,6 @@
 import { byStore, isWrongType, type RedisStore } from '../../platform/redis.ts';
 import type { RedisKeys } from '../../platform/redis-keys.ts';
-import { decodeUsageEvent, isEvent, isNewerEvent, type UsageEvent } from '../usage-event.ts';
+import { decodeUsageEvent, isEvent, isNewerEvent, NEWER_EVENT, type UsageEvent } from '../usage-event.ts';
 import { CallRows } from './call-rows.ts';
 import { CallSums, type PageSums } from './call-sums.ts';
 import type { Position, ReadOver } from './read-over.ts';
@@ -25,7 +25,7 @@ function decode(shard: number, id: string, fields: readonly string[]): StreamEnt
     if (!isEvent(fields[0])) throw new Error('usage event: no field e1');
     return { shard, id, fields, event: decodeUsageEvent(fields[1] as string), error: '', isNewer: false };
   } catch (error) {
-    return { shard, id, fields, event: null, error: (error as Error).message, isNewer: false };
+    return { shard, id, fields, event: null, error: (error as Error).message, isNewer: error === NEWER_EVENT };
   }
 }
 

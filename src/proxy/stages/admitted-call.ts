@@ -34,8 +34,15 @@ export class AdmittedCall {
    *
    * @param refund  null if the call is charged
    * @param status  what the record says that the caller got
+   * @param capturedMicros  what a call priced by use is charged, at most what is held. Null: all that is held, as with a fixed price
    */
-  settle(refund: RefundReason | null, status: number, requestBytes: number, responseBytes: number): void {
+  settle(
+    refund: RefundReason | null,
+    status: number,
+    requestBytes: number,
+    responseBytes: number,
+    capturedMicros: number | null = null,
+  ): void {
     assert(!this.isSettled, 'an admitted call is settled exactly once');
     this.isSettled = true;
     const call = this.#call;
@@ -53,6 +60,7 @@ export class AdmittedCall {
       requestBytes,
       responseBytes,
     });
-    admission.settle(call.usageId, this.buyer, refund !== null, settlement, this.#admitted.owner);
+    const captured = refund === null ? capturedMicros : null;
+    admission.settle(call.usageId, this.buyer, refund !== null, settlement, this.#admitted.owner, captured);
   }
 }

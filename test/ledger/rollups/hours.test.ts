@@ -5,7 +5,7 @@ import { classOf } from '../../../src/ledger/rollups/call-class.ts';
 import { bucketOf } from '../../../src/ledger/rollups/latency-buckets.ts';
 import type { Outcome, UsageEvent } from '../../../src/ledger/usage-event.ts';
 import { uuidv7 } from '../../../src/platform/ids.ts';
-import { newEvent } from '../support.ts';
+import { anyUse, newEvent } from '../support.ts';
 import { ledger, readAll, session, storeFast, storeWithCare, useFlush } from '../writing/flush-support.ts';
 import { bucketSql, CLASS_SQL, compareSums } from './sums-oracle.ts';
 
@@ -37,8 +37,11 @@ const anyEvent = fc
     latencyUs: fc.constantFrom(0, 1_500, 40_000, 90_000_000),
     path: fc.constantFrom('/x', '/x', '/x', '/mcp#ping'),
     admittedAtMs: fc.nat(3 * 86_400_000).map((ms) => DAY + ms),
+    use: anyUse,
   })
-  .map((given) => newEvent({ ...given, providerId: provider, usageId: uuidv7(given.admittedAtMs) }));
+  .map(({ use, ...given }) =>
+    newEvent({ ...given, ...use, providerId: provider, usageId: uuidv7(given.admittedAtMs) }),
+  );
 
 it('the classes and the buckets of SQL are those of the writer', async () => {
   const calls = OUTCOMES.flatMap((outcome) =>

@@ -6,7 +6,7 @@ import type { UsageEvent } from '../../../src/ledger/usage-event.ts';
 import { uuidv7 } from '../../../src/platform/ids.ts';
 import { PostgresSession } from '../../../src/platform/postgres.ts';
 import { until } from '../../support/wait.ts';
-import { newEvent } from '../support.ts';
+import { anyUse, newEvent } from '../support.ts';
 import { ledger, useLedger } from '../use-ledger.ts';
 import { compareSums } from './sums-oracle.ts';
 
@@ -78,9 +78,14 @@ const anyEvent = fc
     outcome: fc.constantFrom('completed' as const, 'completed' as const, 'refunded:upstream_cut' as const),
     latencyUs: fc.constantFrom(0, 1_500, 90_000_000),
     path: fc.constantFrom('/x', '/x', '/mcp#ping'),
+    use: anyUse,
   })
-  .map(({ ms, skewMs, service, key, ...given }) => {
-    const of = { serviceId: services[service] as string, keyId: keys[key] as string };
+  .map(({ ms, skewMs, service, key, use, ...given }) => {
+    const of = {
+      ...use,
+      serviceId: services[service] as string,
+      keyId: keys[key] as string,
+    };
     return eventAt(ms, { ...given, ...of, usageId: uuidv7(ms + skewMs) });
   });
 

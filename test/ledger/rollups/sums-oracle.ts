@@ -45,7 +45,9 @@ const serviceSumsOf = (from: string): string => `
     count(*) FILTER (WHERE outcome = 'completed' AND free_tier) AS free_calls,
     ${[...classes, 'upstream_cut', 'unavailable'].map(countClass).join(', ')},
     sum(amount) AS charged, sum(fee) AS fees,
-    coalesce(sum(latency_us) FILTER (WHERE class = 'succeeded'), 0) AS latency_sum_us
+    coalesce(sum(latency_us) FILTER (WHERE class = 'succeeded'), 0) AS latency_sum_us,
+    count(*) FILTER (WHERE authorized IS NOT NULL AND outcome = 'completed' AND NOT free_tier) AS by_use,
+    count(*) FILTER (WHERE at_cap AND outcome = 'completed' AND NOT free_tier) AS at_cap
   FROM ${countedOf(from)} GROUP BY service_id, hour`;
 
 const keySumsOf = (from: string): string => `

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { feeMicros, type Outcome, type UsageEvent } from '../../../src/ledger/usage-event.ts';
 import { isExact } from '../../../src/ledger/writing/call-sums.ts';
 import { uuidv7 } from '../../../src/platform/ids.ts';
-import { FEE_BASIS_POINTS, newEvent } from '../support.ts';
+import { anyUse, FEE_BASIS_POINTS, newEvent } from '../support.ts';
 import { ledger, readAll, session, storeFast, storeWithCare, useFlush } from './flush-support.ts';
 
 useFlush();
@@ -66,8 +66,9 @@ const anyEvent = fc
     latencyUs: fc.oneof(fc.constantFrom(0, 999, 1_000), fc.nat(10_000_000)),
     // Two hours, at their very beginnings and ends.
     admittedAtMs: fc.constantFrom(0, 1, 3_599_999, 3_600_000).map((ms) => Date.UTC(2026, 10, 22) + ms),
+    use: anyUse,
   })
-  .map(({ buyer, provider, service, freeTier, heldMicros, ...rest }) =>
+  .map(({ buyer, provider, service, freeTier, heldMicros, use, ...rest }) =>
     newEvent({
       accountId: accounts[buyer] as string,
       providerId: accounts[provider] as string,
@@ -75,6 +76,7 @@ const anyEvent = fc
       heldMicros: freeTier ? 0 : heldMicros,
       freeTier,
       ...rest,
+      ...use,
     }),
   );
 

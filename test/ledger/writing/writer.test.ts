@@ -6,7 +6,7 @@ import { uuidv7 } from '../../../src/platform/ids.ts';
 import { QUIET } from '../../support/store.ts';
 import { timed } from '../../support/timed.ts';
 import { until } from '../../support/wait.ts';
-import { expectedBooks, holdOf, newEvent, tailOf } from '../support.ts';
+import { anyUse, expectedBooks, holdOf, newEvent, tailOf } from '../support.ts';
 import { ledger, useLedger } from '../use-ledger.ts';
 
 useLedger();
@@ -32,10 +32,12 @@ const anyEvent: fc.Arbitrary<UsageEvent> = fc
     path: fc.oneof(fc.string({ maxLength: 30 }), fc.constantFrom('/"', '/\\', '/{a,b}', 'NULL', '/ü/字', "/'")),
     keyId: fc.constantFrom('acf_a', 'acf_b"\\'),
     admittedAtMs: fc.integer({ min: 1_600_000_000_000, max: 1_900_000_000_000 }),
+    use: anyUse,
   })
-  .map(({ id, service, free, heldMicros, path, ...rest }) =>
+  .map(({ id, service, free, heldMicros, path, use, ...rest }) =>
     newEvent({
       ...rest,
+      ...use,
       usageId: ids[id] as string,
       accountId: accounts[id % 3] as string,
       serviceId: services[service] as string,

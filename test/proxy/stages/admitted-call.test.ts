@@ -12,6 +12,7 @@ const admitted: Admitted = {
   outcome: 'admitted',
   rate,
   amountMicros: 5,
+  authorizedMicros: null,
   freeTier: false,
   balanceMicros: 10,
   owner: NO_OWNER,

@@ -2,6 +2,7 @@
   read_hold(hold): reads an open hold.
 
   A hold's text: 'v1', amount, free (0|1), admitted at (ms), instance, account, key, service, provider, method, path; tab separated.
+  Then any number of fields name=value, which belong to the record of the call (ledger/usage-event.ts). No script reads them.
   A tombstone's text: 'x', '', ms, instance.
 
   @return amount (text, micro-USD), free ('0' or '1'), instance, account, service; nil for a tombstone, and for a hold that is
