@@ -92,25 +92,26 @@ CREATE TABLE services (
   health_path               text,
 
   price                     bigint NOT NULL CHECK (price >= 0),
+  -- The highest amount that the service may report for a call; null: it reports none, and each call costs the price.
+  max_price                 bigint,
   free_calls                int NOT NULL DEFAULT 0 CHECK (free_calls >= 0),
   -- Calls that match no operation are refused.
   only_operations           boolean NOT NULL DEFAULT false,
   -- What the provider wrote (an array of JSON objects); buyers read it one listing at a time.
   operations                json,
-  -- What calls need of the operations, in short: [[method, path template, price], …], or [[tool, price], …] of an MCP server, with the
-  -- price in micro-USD, or null for the listing's. Every gateway keeps it in memory for every listing.
+  -- What calls need of the operations, in short: [[method, path template, price, max price], …], or [[tool, price, max price], …] of an
+  -- MCP server. Prices are in micro-USD, or null where the operation states none. Every gateway keeps it in memory for every listing.
   operation_terms           text,
-  max_operation_price       bigint,
 
   -- Terms by which a call may cost more than by those above: they count from `next_from`. After that time the row keeps them here
   -- until its terms change again, and whoever reads it takes these. All are null if nothing is announced.
   next_from                 timestamptz,
   next_price                bigint,
+  next_max_price            bigint,
   next_free_calls           int,
   next_only_operations      boolean,
   next_operations           json,
   next_operation_terms      text,
-  next_max_operation_price  bigint,
 
   -- What the listing adds to the calls that reach its service. Secrets are encrypted with SECRETS_KEY (src/secrets/).
   -- JSON: [[header name, sealed value], …]; null if the gateway adds none.
@@ -120,15 +121,24 @@ CREATE TABLE services (
   -- Names of credential headers that the service asks callers for, joined by commas; null if it asks for none.
   forward_headers           text,
 
+  CONSTRAINT services_max_price CHECK (max_price >= price),
   -- If other calls are served at the listing's price, some spelling of a path might reach a more expensive operation at that price.
-  CONSTRAINT services_dear_operations
-    CHECK (only_operations OR max_operation_price IS NULL OR max_operation_price <= price),
+  CONSTRAINT services_dear_operations CHECK (only_operations OR NOT jsonb_path_exists(
+    operation_terms::jsonb, 'strict $[*] ? (@[last - 1] > $price || @[last] > $most)',
+    jsonb_build_object('price', price, 'most', coalesce(max_price, price)))),
+  -- An operation with a max price of its own and without a price of its own has the listing's price.
+  CONSTRAINT services_operation_max_price CHECK (NOT jsonb_path_exists(
+    operation_terms::jsonb, 'strict $[*] ? (@[last - 1] == null && @[last] < $price)', jsonb_build_object('price', price))),
   CONSTRAINT services_only_operations CHECK (NOT only_operations OR operations IS NOT NULL),
   -- The same rules for the terms that are announced.
   CONSTRAINT services_next_terms CHECK (next_from IS NULL OR (
     next_price >= 0 AND next_free_calls >= 0 AND next_only_operations IS NOT NULL)),
-  CONSTRAINT services_next_dear_operations CHECK (
-    next_only_operations OR next_max_operation_price IS NULL OR next_max_operation_price <= next_price),
+  CONSTRAINT services_next_max_price CHECK (next_max_price >= next_price),
+  CONSTRAINT services_next_dear_operations CHECK (next_only_operations OR NOT jsonb_path_exists(
+    next_operation_terms::jsonb, 'strict $[*] ? (@[last - 1] > $price || @[last] > $most)',
+    jsonb_build_object('price', next_price, 'most', coalesce(next_max_price, next_price)))),
+  CONSTRAINT services_next_operation_max_price CHECK (NOT jsonb_path_exists(
+    next_operation_terms::jsonb, 'strict $[*] ? (@[last - 1] == null && @[last] < $price)', jsonb_build_object('price', next_price))),
   CONSTRAINT services_next_only_operations CHECK (NOT next_only_operations OR next_operations IS NOT NULL)
 );
 CREATE INDEX services_provider ON services (provider_id);

@@ -92,7 +92,7 @@ function fieldsOf(listing: Listing): Record<string, unknown> {
   return listing.operationTerms === null ? shown : { ...shown, operations: operationsOf(listing.operationTerms) };
 }
 
-/** [method, path, price] or [tool, price] of each, the price in USD, or null for the listing's. */
+/** [method, path, price, max price] or [tool, price, max price] of each, prices in USD, or null where none is stated. */
 function operationsOf(terms: string): unknown[][] {
   return (JSON.parse(terms) as unknown[][]).map((term) =>
     term.map((part) => (typeof part === 'number' ? microsToUsd(part) : part)),

@@ -1,9 +1,12 @@
 import type { Language } from './languages.ts';
+import type { Price } from './price.ts';
 
 /** The phrases of one language. Their parameters are formatted numbers. */
 type Phrases = {
   readonly free: string;
   readonly perCall: (price: string) => string;
+  /** Of a call that is priced by use. The service may also report less than `price`. */
+  readonly upTo: (price: string, max: string) => string;
   readonly oneFreeCall: (count: string) => string;
   readonly freeCalls: (count: string) => string;
 };
@@ -14,32 +17,52 @@ const PHRASES: Readonly<Record<Language, Phrases>> = {
   en: {
     free: 'Free',
     perCall: (price) => `${price} per call`,
+    upTo: (price, max) => `${price} up to ${max} per call`,
     oneFreeCall: (count) => `${count} free call`,
     freeCalls: (count) => `${count} free calls`,
   },
-  'zh-TW': { free: '免費', perCall: (price) => `每次呼叫 ${price}`, ...sameForAll((count) => `${count} 次免費呼叫`) },
-  'zh-CN': { free: '免费', perCall: (price) => `每次调用 ${price}`, ...sameForAll((count) => `${count} 次免费调用`) },
+  'zh-TW': {
+    free: '免費',
+    perCall: (price) => `每次呼叫 ${price}`,
+    upTo: (price, max) => `每次呼叫 ${price}，最高 ${max}`,
+    ...sameForAll((count) => `${count} 次免費呼叫`),
+  },
+  'zh-CN': {
+    free: '免费',
+    perCall: (price) => `每次调用 ${price}`,
+    upTo: (price, max) => `每次调用 ${price}，最高 ${max}`,
+    ...sameForAll((count) => `${count} 次免费调用`),
+  },
   ja: {
     free: '無料',
     perCall: (price) => `1回の呼び出しにつき ${price}`,
+    upTo: (price, max) => `1回の呼び出しにつき ${price}、最大 ${max}`,
     ...sameForAll((count) => `無料呼び出し ${count} 回`),
   },
-  ko: { free: '무료', perCall: (price) => `호출당 ${price}`, ...sameForAll((count) => `무료 호출 ${count}회`) },
+  ko: {
+    free: '무료',
+    perCall: (price) => `호출당 ${price}`,
+    upTo: (price, max) => `호출당 ${price}, 최대 ${max}`,
+    ...sameForAll((count) => `무료 호출 ${count}회`),
+  },
   es: {
     free: 'Gratis',
     perCall: (price) => `${price} por llamada`,
+    upTo: (price, max) => `${price}, hasta ${max} por llamada`,
     oneFreeCall: (count) => `${count} llamada gratuita`,
     freeCalls: (count) => `${count} llamadas gratuitas`,
   },
   de: {
     free: 'Kostenlos',
     perCall: (price) => `${price} pro Aufruf`,
+    upTo: (price, max) => `${price}, bis zu ${max} pro Aufruf`,
     oneFreeCall: (count) => `${count} kostenloser Aufruf`,
     freeCalls: (count) => `${count} kostenlose Aufrufe`,
   },
   fr: {
     free: 'Gratuit',
     perCall: (price) => `${price} par appel`,
+    upTo: (price, max) => `${price}, jusqu’à ${max} par appel`,
     oneFreeCall: (count) => `${count} appel gratuit`,
     freeCalls: (count) => `${count} appels gratuits`,
   },
@@ -69,10 +92,15 @@ function formatsOf(language: Language): Formats {
   return found;
 }
 
-/** '$0.002 per call', or 'Free', in the given language. Whole dollars have no decimals, other prices two to six. */
-export function priceLabel(priceMicros: number, language: Language): string {
-  const { free, perCall } = PHRASES[language];
-  return priceMicros === 0 ? free : perCall(formatsOf(language).usd.format(priceMicros / 1_000_000));
+/**
+ * '$0.002 per call', '$0.002 up to $0.05 per call' or 'Free', in the given language. Whole dollars have no decimals, other amounts two
+ * to six.
+ */
+export function priceLabel({ priceMicros, maxPriceMicros }: Price, language: Language): string {
+  const { free, perCall, upTo } = PHRASES[language];
+  const usd = (micros: number): string => formatsOf(language).usd.format(micros / 1_000_000);
+  if (maxPriceMicros !== null) return upTo(usd(priceMicros), usd(maxPriceMicros));
+  return priceMicros === 0 ? free : perCall(usd(priceMicros));
 }
 
 /** '100 free calls' in the given language. `freeCalls` must be at least 1. */

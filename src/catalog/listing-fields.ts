@@ -90,7 +90,8 @@ const ONCE = 'Only in the response to the request that made it';
 const LABEL = "The label of the provider's account";
 const TREND = 'The quality less that of seven days before; absent when too little was known then';
 const RATED = 'Whether calls went into the quality. What nobody has called yet is not rated, and has 50';
-const NEXT = 'next_from, next_price, next_free_calls, next_only_operations, next_operation_terms';
+const MAX = 'The highest amount that the service may report for a call; absent: calls cost the price';
+const NEXT = 'next_from, next_price, next_max_price, next_free_calls, next_only_operations, next_operation_terms';
 const FORWARD = 'Credential headers that the service asks callers for, if any; see X-ACF-Forward';
 const ASKED = 'Whether a new endpoint answered when it was asked once; shown to the same';
 const NOTICE = 'How long a change is announced after which a call may cost more; shown to the same, absent in lists';
@@ -100,6 +101,8 @@ const FORGOTTEN = 'Only in the response to a change of the endpoint that removed
 
 const proxyPath = (id: string): string => `/api/v1/proxy/${id}/`;
 const descriptionOf = ({ listing: { description }, isShort }: Shown) => (isShort ? shorten(description) : description);
+const maxPrice = ({ listing: { maxPriceMicros } }: Shown) =>
+  maxPriceMicros === null ? null : microsToUsd(maxPriceMicros);
 const freeLabel = ({ listing: { freeCalls }, language }: Shown) => freeCalls > 0 && freeCallsLabel(freeCalls, language);
 const next = ({ listing, isShort }: Shown) =>
   listing.next && (isShort ? nextPrice : nextPriceWithOperations)(listing, listing.next);
@@ -113,7 +116,8 @@ export const LISTING = {
   name: searched('name', TEXT, 'name', 'Translate'),
   description: searched('description', TEXT, descriptionOf, 'Translates text into 30 languages.'),
   price: searched('price', usd('Price of a call'), ({ listing }) => microsToUsd(listing.priceMicros), 0.002),
-  price_label: searched(null, TEXT, (at) => priceLabel(at.listing.priceMicros, at.language), '$0.002 per call'),
+  max_price: maybe(searched('max_price', usd(MAX), maxPrice)),
+  price_label: searched(null, TEXT, (at) => priceLabel(at.listing, at.language), '$0.002 per call'),
   free_calls: maybe(searched('free_calls', from1(FREE), ({ listing }) => listing.freeCalls || null, 100)),
   free_calls_label: maybe(searched(null, TEXT, (shown) => freeLabel(shown) || null, '100 free calls')),
   category: searched('category', TEXT, 'category', 'language'),

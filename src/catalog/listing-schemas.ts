@@ -10,9 +10,11 @@ const OPERATION_PRICE = record(
     tool: TEXT,
     price: usd('From then on; absent if it is no operation any more'),
     old_price: usd('Until then; absent if it is no operation yet'),
+    max_price: usd('From then on, if it has one'),
+    old_max_price: usd('Until then, if it has one'),
   },
   {
-    optional: ['method', 'path', 'tool', 'price', 'old_price'],
+    optional: ['method', 'path', 'tool', 'price', 'old_price', 'max_price', 'old_max_price'],
     description: 'With method and path, or with the tool of an MCP server',
   },
 );
@@ -21,6 +23,8 @@ export const NEXT_PRICE = record(
   {
     price: usd('Price of a call from then on'),
     old_price: usd('Price of a call until then, if it changes'),
+    max_price: usd('From then on, if it changes'),
+    old_max_price: usd('Until then, if it changes'),
     from: TIME,
     free_calls: { type: 'integer', minimum: 0, description: 'From then on, if it changes' },
     old_free_calls: { type: 'integer', minimum: 0, description: 'Until then, if it changes' },
@@ -31,7 +35,15 @@ export const NEXT_PRICE = record(
     ),
   },
   {
-    optional: ['old_price', 'free_calls', 'old_free_calls', 'only_operations', 'operations'],
+    optional: [
+      'old_price',
+      'max_price',
+      'old_max_price',
+      'free_calls',
+      'old_free_calls',
+      'only_operations',
+      'operations',
+    ],
     description:
       'What calls cost from a time on, if a call may cost more then; absent if nothing is announced. Only what changes is told, beside price and from',
   },
@@ -54,6 +66,7 @@ const OPERATION_FIELDS = {
   tool: { type: 'string', description: 'Of an MCP server, in place of method and path' },
   summary: TEXT,
   price: usd("Price of such a call, if it is not the listing's"),
+  max_price: usd('The highest amount that the service may report for such a call'),
   input: { type: 'object', additionalProperties: true, description: 'JSON Schema of the request; not enforced' },
   output: { type: 'object', additionalProperties: true, description: 'JSON Schema of the response; not enforced' },
   example: {
@@ -62,7 +75,7 @@ const OPERATION_FIELDS = {
     properties: { query: { type: 'object', additionalProperties: true }, body: {}, response: {} },
   },
 };
-const NOT_ALWAYS = ['method', 'path', 'tool', 'summary', 'input', 'output', 'example'];
+const NOT_ALWAYS = ['method', 'path', 'tool', 'summary', 'max_price', 'input', 'output', 'example'];
 export const OPERATION = record('Operation', OPERATION_FIELDS, { optional: [...NOT_ALWAYS, 'price'] });
 export const PRICED_OPERATION = record(
   'PricedOperation',

@@ -13,6 +13,8 @@ export type Listing = {
   readonly endpoint: string;
   /** Price of one call in micro-USD; 0 = free. */
   readonly priceMicros: number;
+  /** The highest amount in micro-USD that the service may report for a call; null: calls are not priced by use. */
+  readonly maxPriceMicros: number | null;
   /** Free calls per buyer; 0 = none. */
   readonly freeCalls: number;
   readonly category: string;
@@ -53,7 +55,7 @@ export type Listing = {
 };
 
 /** All that decides what a call of a listing costs. */
-export type Terms = Pick<Listing, 'priceMicros' | 'freeCalls' | 'onlyOperations' | 'operationTerms'>;
+export type Terms = Pick<Listing, 'priceMicros' | 'maxPriceMicros' | 'freeCalls' | 'onlyOperations' | 'operationTerms'>;
 
 /** Terms by which a call may cost more than today, and the time from which they count. */
 export type NextTerms = Terms & {
@@ -68,6 +70,7 @@ export type ListingFields = Pick<
   | 'description'
   | 'endpoint'
   | 'priceMicros'
+  | 'maxPriceMicros'
   | 'freeCalls'
   | 'category'
   | 'timeoutSeconds'

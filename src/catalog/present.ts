@@ -1,9 +1,10 @@
-import { microsToUsd, usdToMicros } from '../platform/money.ts';
+import { microsToUsd } from '../platform/money.ts';
 import { priceLabel } from './labels.ts';
 import type { Language } from './languages.ts';
 import type { Listing } from './listing.ts';
 import { CALLABLE, FOUND, type Shown, VIEWS, writeListing } from './listing-fields.ts';
-import type { Operation } from './operations/operation.ts';
+import { type Operation, ownPriceIn } from './operations/operation.ts';
+import { priceOf } from './price.ts';
 import type { Quality } from './quality.ts';
 
 /**
@@ -15,9 +16,15 @@ export function agentItem({ operations = [], ...shown }: Shown): object {
   return { ...writeListing(CALLABLE.names, shown), operations: priced };
 }
 
-function pricedOperation(operation: Operation, { priceMicros }: Listing, language: Language): object {
-  const micros = operation.price === undefined ? priceMicros : (usdToMicros(operation.price) as number);
-  return { ...operation, price: microsToUsd(micros), price_label: priceLabel(micros, language) };
+function pricedOperation(operation: Operation, listing: Listing, language: Language): object {
+  const price = priceOf(ownPriceIn(operation), listing);
+  const { priceMicros, maxPriceMicros } = price;
+  return {
+    ...operation,
+    price: microsToUsd(priceMicros),
+    ...(maxPriceMicros === null ? {} : { max_price: microsToUsd(maxPriceMicros) }),
+    price_label: priceLabel(price, language),
+  };
 }
 
 /** A listing as /services shows it. @param by  those who may change it see it as `owner` */
@@ -33,7 +40,7 @@ const TAIL = FOUND.names.slice(FOUND.names.indexOf('free_calls_label') + 1);
 const MAX_TERMS = 10_000;
 
 /**
- * Writes services of /discover as JSON text. Labels are cached by language, price and number of free calls, because many listings
+ * Writes services of /discover as JSON text. Labels are cached by language, prices and number of free calls, because many listings
  * share them.
  */
 export class DiscoverWriter {
@@ -53,7 +60,7 @@ export class DiscoverWriter {
       kept = new Map();
       this.#terms.set(language, kept);
     }
-    const key = `${listing.priceMicros} ${listing.freeCalls}`;
+    const key = `${listing.priceMicros} ${listing.maxPriceMicros} ${listing.freeCalls}`;
     let text = kept.get(key);
     if (text === undefined) {
       text = JSON.stringify(writeListing(TERMS, shown)).slice(1, -1);

@@ -17,6 +17,7 @@ type Row = {
   readonly description: string;
   readonly endpoint: string;
   readonly price: number;
+  readonly max_price: number | null;
   readonly free_calls: number;
   readonly category: string;
   readonly timeout_seconds: number;
@@ -44,7 +45,7 @@ const rowHash = (sql: Tx) => sql`(hashtextextended(concat(id, xmin), 0) & 109951
 
 /** @param hash  what `rowHash` gives; a statement that has no xmin at hand gives another number */
 const columns = (sql: Tx, hash = rowHash(sql)) => sql`
-  id, provider_id, name, description, endpoint, price, free_calls, category, timeout_seconds, idle_seconds, protocol,
+  id, provider_id, name, description, endpoint, price, max_price, free_calls, category, timeout_seconds, idle_seconds, protocol,
   only_operations, operation_terms, docs_url, health_path, upstream_headers, signing_keys, forward_headers, status,
   created_at,
   (SELECT a.status <> 'active' FROM accounts a WHERE a.id = provider_id) AS is_suspended,
@@ -59,6 +60,7 @@ function toListing(row: Row): Listing {
     description: row.description,
     endpoint: row.endpoint,
     priceMicros: row.price,
+    maxPriceMicros: row.max_price,
     freeCalls: row.free_calls,
     category: row.category,
     timeoutSeconds: row.timeout_seconds,
@@ -99,15 +101,15 @@ export async function insertListing(
 ): Promise<Listing> {
   const added = await sql<{ id: string }[]>`
     WITH added AS (
-      INSERT INTO services (id, provider_id, name, description, endpoint, price, free_calls, category, timeout_seconds,
-                            idle_seconds, protocol, only_operations, operations, operation_terms, max_operation_price,
+      INSERT INTO services (id, provider_id, name, description, endpoint, price, max_price, free_calls, category,
+                            timeout_seconds, idle_seconds, protocol, only_operations, operations, operation_terms,
                             docs_url, health_path, upstream_headers, signing_keys, forward_headers, status)
       VALUES (${listing.id ?? uuidv7()}, ${listing.providerId}, ${listing.name}, ${listing.description},
-              ${listing.endpoint}, ${listing.priceMicros}, ${listing.freeCalls}, ${listing.category},
+              ${listing.endpoint}, ${listing.priceMicros}, ${listing.maxPriceMicros}, ${listing.freeCalls}, ${listing.category},
               ${listing.timeoutSeconds}, ${listing.idleSeconds}, ${listing.protocol}, ${listing.onlyOperations},
               ${listing.operations?.json ?? null}::text::json, ${listing.operations?.terms ?? null},
-              ${listing.operations?.maxPriceMicros ?? null}, ${listing.docsUrl}, ${listing.healthPath},
-              ${listing.upstreamHeaders}, ${listing.signingKeys}, ${listing.forwardHeaders}, ${listing.status ?? 'active'})
+              ${listing.docsUrl}, ${listing.healthPath}, ${listing.upstreamHeaders}, ${listing.signingKeys},
+              ${listing.forwardHeaders}, ${listing.status ?? 'active'})
       RETURNING id)
     SELECT id, pg_notify(${CHANNEL}, id::text) FROM added`;
   return (await readAgain(sql, added)) as Listing;
@@ -125,8 +127,8 @@ const hasVersion = (sql: Tx, version: number | undefined) =>
 const nextVersion = (sql: Tx) => sql`greatest(clock_timestamp(), updated_at + interval '1 microsecond')`;
 
 /** Whether the patch has anything that decides what a call costs. */
-export const changesTerms = ({ priceMicros, freeCalls, onlyOperations, operations }: ListingPatch): boolean =>
-  [priceMicros, freeCalls, onlyOperations, operations].some((field) => field !== undefined);
+export const changesTerms = ({ priceMicros, maxPriceMicros, freeCalls, ...more }: ListingPatch): boolean =>
+  [priceMicros, maxPriceMicros, freeCalls, more.onlyOperations, more.operations].some((field) => field !== undefined);
 
 /**
  * Changes the given fields of a listing that is not removed, and announces it. If a call may cost more then, all that decides what
@@ -147,7 +149,7 @@ export async function updateListing(
 ): Promise<Listing | null> {
   const { name, description, endpoint, category, timeoutSeconds, status, ...more } = patch;
   const { idleSeconds, docsUrl, healthPath, upstreamHeaders, signingKeys, forwardHeaders, ...others } = more;
-  const { priceMicros, freeCalls, onlyOperations, operations, ...rest } = others;
+  const { priceMicros, maxPriceMicros, freeCalls, onlyOperations, operations, ...rest } = others;
   // Does not compile when a listing has a new field that is not stored here.
   rest satisfies Record<string, never>;
   const change = async (tx: Sql | Tx, terms: Fragment) => tx<{ id: string }[]>`
@@ -170,7 +172,7 @@ export async function updateListing(
       WHERE id = ${id} AND status <> 'removed' ${inScope(sql, scope)} ${hasVersion(sql, version)}
       RETURNING id)
     SELECT id, pg_notify(${CHANNEL}, id::text) FROM changed`;
-  const terms: TermsChange = { priceMicros, freeCalls, onlyOperations, operations };
+  const terms: TermsChange = { priceMicros, maxPriceMicros, freeCalls, onlyOperations, operations };
   const changeAll = async (tx: Tx) => change(tx, (await termsAssignments(tx, id, terms, noticeSeconds)).set);
   let changed: readonly { readonly id: string }[];
   if (!changesTerms(patch)) changed = await change(sql, sql``);
@@ -223,11 +225,11 @@ export async function closeListingsOf(tx: Tx, providerId: string): Promise<numbe
       SELECT id, status FROM services WHERE provider_id = ${providerId} FOR NO KEY UPDATE),
     closed AS (
       UPDATE services s SET status = 'removed', description = '', endpoint = ${NO_ENDPOINT}, only_operations = false,
-                            operations = NULL, operation_terms = NULL, max_operation_price = NULL,
+                            operations = NULL, operation_terms = NULL,
                             upstream_headers = NULL, signing_keys = NULL, forward_headers = NULL,
                             docs_url = NULL, health_path = NULL, next_from = NULL, next_price = NULL,
-                            next_free_calls = NULL, next_only_operations = NULL, next_operations = NULL,
-                            next_operation_terms = NULL, next_max_operation_price = NULL,
+                            next_max_price = NULL, next_free_calls = NULL, next_only_operations = NULL, next_operations = NULL,
+                            next_operation_terms = NULL,
                             updated_at = ${nextVersion(tx)}
       FROM old WHERE s.id = old.id
       RETURNING s.id, old.status AS before)

@@ -43,7 +43,7 @@ const QUERY = {
       description: 'Words that must all occur in name or description, also as parts of words',
     },
     free: { type: 'boolean', description: 'true: only services that are free or have free calls; false: only others' },
-    max_price: { type: 'number', minimum: 0, description: 'USD per call, at most 6 decimals' },
+    max_price: { type: 'number', minimum: 0, description: 'The highest `price` in USD, at most 6 decimals' },
     sort: {
       type: 'string',
       enum: [...SORTS],

@@ -1,7 +1,7 @@
 import { storedHeaders } from '../catalog/listing-secrets.ts';
 import { DocumentFault } from '../catalog/openapi-import/document-fault.ts';
 import { ImporterBusy, MAX_DOCUMENT_BYTES, type OpenApiImporter } from '../catalog/openapi-import/importer.ts';
-import type { Imported, ListingContext, StoredPrice } from '../catalog/openapi-import/mapping.ts';
+import { type Imported, type ListingContext, pricesIn, type StoredPrice } from '../catalog/openapi-import/mapping.ts';
 import type { Operation } from '../catalog/operations/operation.ts';
 import { selectLatestOperations } from '../catalog/sql.ts';
 import { ApiError, unavailableError } from '../errors.ts';
@@ -52,7 +52,8 @@ const BODY: JsonSchema = {
   ],
   type: 'object',
   required: ['openapi', 'info'],
-  description: 'An OpenAPI 3.0 or 3.1 document as JSON or YAML; `x-price` of an operation is its price in USD',
+  description:
+    'An OpenAPI 3.0 or 3.1 document as JSON or YAML; `x-price` of an operation is its price in USD, and `x-max-price` the most that its service may report',
   properties: {
     openapi: { type: 'string', pattern: '^3\\.[01]\\.' },
     info: { type: 'object' },
@@ -133,11 +134,12 @@ async function importDocument(deps: OpenApiImportDeps, request: ApiRequest<Uint8
 const NO_TOOLS = 'protocol: the operations of an MCP listing are tools, which OpenAPI does not describe.';
 
 function pricesOf(operations: readonly Operation[]): StoredPrice[] {
-  return operations.flatMap((operation) =>
-    'method' in operation && operation.price !== undefined
-      ? [{ method: operation.method, path: operation.path, price: operation.price }]
-      : [],
-  );
+  return operations.flatMap((operation) => {
+    if (!('method' in operation)) return [];
+    const { method, path, ...rest } = operation;
+    const prices = pricesIn(rest);
+    return Object.keys(prices).length === 0 ? [] : [{ method, path, ...prices }];
+  });
 }
 
 async function read(importer: OpenApiImporter, bytes: Uint8Array, listing: ListingContext): Promise<Imported> {

@@ -31,6 +31,12 @@ const PRICE = {
   maximum: MAX_PRICE_USD,
   description: "USD per call, in place of the listing's price",
 } as const;
+const MAX_PRICE_OF_CALL = {
+  type: 'number',
+  minimum: 0,
+  maximum: MAX_PRICE_USD,
+  description: 'USD: the service reports what a call cost, up to this amount',
+} as const;
 const INPUT = { type: 'object', description: 'JSON Schema of the request; it is not enforced' } as const;
 const OUTPUT = { type: 'object', description: 'JSON Schema of the response; it is not enforced' } as const;
 const EXAMPLE = {
@@ -47,7 +53,15 @@ export const OPERATIONS = {
   items: {
     type: 'object',
     additionalProperties: false,
-    properties: { ...FIELDS, summary: SUMMARY, price: PRICE, input: INPUT, output: OUTPUT, example: EXAMPLE },
+    properties: {
+      ...FIELDS,
+      summary: SUMMARY,
+      price: PRICE,
+      max_price: MAX_PRICE_OF_CALL,
+      input: INPUT,
+      output: OUTPUT,
+      example: EXAMPLE,
+    },
   },
 } as const;
 
@@ -67,6 +81,7 @@ export const OPERATION_CHANGES = {
       remove: { type: 'boolean', const: true, description: 'Removes the operation' },
       summary: { ...SUMMARY, type: ['string', 'null'] },
       price: { ...PRICE, type: ['number', 'null'], description: "USD per call; null: the listing's price" },
+      max_price: { ...MAX_PRICE_OF_CALL, type: ['number', 'null'] },
       input: { ...INPUT, type: ['object', 'null'] },
       output: { ...OUTPUT, type: ['object', 'null'] },
       example: { ...EXAMPLE, type: ['object', 'null'] },
@@ -136,11 +151,18 @@ function requireFields(names: readonly string[], operation: object, field: strin
 }
 
 const DEAR_OPERATIONS =
-  "operations: an operation may cost more than the listing's price only with only_operations: true. Send it in the same request, with an OpenAPI document as ?only_operations=true. Otherwise a call that matches no operation, such as another spelling of its path, would cost less.";
+  'operations: an operation may cost more than the listing only with only_operations: true. Send it in the same request, with an OpenAPI document as ?only_operations=true. Otherwise a call that matches no operation, such as another spelling of its path, would cost less.';
 const ONLY_OPERATIONS =
   'only_operations: needs operations. Without any, every call would be refused. Send both in the same request; an OpenAPI document with ?only_operations=true.';
+const MAX_PRICE = 'max_price: must be at least the price. Send both in the same request.';
+const OPERATION_MAX_PRICE =
+  "operations: the max_price of an operation must be at least its price, which is the listing's if it has none of its own.";
 /** The same for what counts now and for what is announced. */
 const RULES: Readonly<Record<string, string>> = {
+  services_max_price: MAX_PRICE,
+  services_next_max_price: MAX_PRICE,
+  services_operation_max_price: OPERATION_MAX_PRICE,
+  services_next_operation_max_price: OPERATION_MAX_PRICE,
   services_dear_operations: DEAR_OPERATIONS,
   services_next_dear_operations: DEAR_OPERATIONS,
   services_only_operations: ONLY_OPERATIONS,

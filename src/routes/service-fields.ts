@@ -58,6 +58,12 @@ const HEALTH_PATH = {
   maxLength: MAX_HEALTH_PATH_LENGTH,
   description: 'Path below the endpoint that the gateway gets every minute; 2xx and 3xx mean that the service is up',
 } as const;
+const MAX_PRICE = {
+  type: 'number',
+  minimum: 0,
+  maximum: MAX_PRICE_USD,
+  description: 'USD: the service reports what a call cost, up to this amount; at least the price',
+} as const;
 const FREE_CALLS = { type: 'integer', minimum: 1, maximum: MAX_FREE_CALLS, description: 'Per buyer' } as const;
 
 /** The body of POST /services. */
@@ -79,6 +85,7 @@ export const CREATE_BODY = {
   properties: {
     ...FIELDS,
     operations: { ...OPERATIONS, type: ['array', 'null'] },
+    max_price: MAX_PRICE,
     free_calls: FREE_CALLS,
     idle_seconds: IDLE_SECONDS,
     docs_url: DOCS_URL,
@@ -104,6 +111,11 @@ export const PATCH_BODY = {
   properties: {
     ...FIELDS,
     operations: OPERATION_CHANGES,
+    max_price: {
+      ...MAX_PRICE,
+      type: ['number', 'null'],
+      description: `${MAX_PRICE.description}; null: calls cost the price`,
+    },
     free_calls: { ...FREE_CALLS, type: ['integer', 'null'], description: 'Per buyer; null ends the free calls' },
     idle_seconds: { ...IDLE_SECONDS, type: ['integer', 'null'], description: 'null: as long as the gateway allows' },
     docs_url: { ...DOCS_URL, type: ['string', 'null'], description: 'null: no page' },
@@ -129,12 +141,15 @@ export type PutOperationsBody = FromSchema<typeof PUT_OPERATIONS_BODY>;
 
 /** Reads the fields in the body, with the checks that a schema cannot express. Throws `invalid_request` naming the field. */
 export function readFields(body: Omit<PatchBody, 'operations'>, addresses: AddressPolicy): Partial<ListingFields> {
-  const { name, description, endpoint, price, free_calls, category, timeout_seconds, idle_seconds } = body;
+  const { name, description, endpoint, price, max_price, free_calls, category, timeout_seconds, idle_seconds } = body;
   return {
     ...(name === undefined ? {} : { name: checked('name', name.trim(), nameFault) }),
     ...(description === undefined ? {} : { description: checked('description', description, descriptionFault) }),
     ...(endpoint === undefined ? {} : { endpoint: readEndpoint(endpoint, addresses) }),
-    ...(price === undefined ? {} : { priceMicros: readPrice(price) }),
+    ...(price === undefined ? {} : { priceMicros: readPrice('price', price) }),
+    ...(max_price === undefined
+      ? {}
+      : { maxPriceMicros: max_price === null ? null : readPrice('max_price', max_price) }),
     ...(free_calls === undefined ? {} : { freeCalls: free_calls ?? 0 }),
     ...(category === undefined ? {} : { category }),
     ...(timeout_seconds === undefined ? {} : { timeoutSeconds: timeout_seconds }),
@@ -166,9 +181,9 @@ function readEndpoint(endpoint: string, addresses: AddressPolicy): string {
   throw new ApiError('invalid_request', 'endpoint: must be on the public internet; this address is not.');
 }
 
-function readPrice(usd: number): number {
+function readPrice(field: string, usd: number): number {
   const price = parsePrice(usd);
-  if ('fault' in price) throw new ApiError('invalid_request', `price: ${price.fault}.`);
+  if ('fault' in price) throw new ApiError('invalid_request', `${field}: ${price.fault}.`);
   return price.micros;
 }
 

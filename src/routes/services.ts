@@ -170,6 +170,7 @@ export function servicesRoutes(deps: ServicesRoutesDeps): Route[] {
 
 type Required = 'name' | 'description' | 'endpoint' | 'priceMicros' | 'category';
 const DEFAULTS = {
+  maxPriceMicros: null,
   freeCalls: 0,
   timeoutSeconds: DEFAULT_TIMEOUT_SECONDS,
   idleSeconds: null,

@@ -3,6 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { freeCallsLabel, priceLabel } from '../../src/catalog/labels.ts';
 import { LANGUAGES } from '../../src/catalog/languages.ts';
 
+const fixed = (priceMicros: number) => ({ priceMicros, maxPriceMicros: null });
+
 /** Intl writes no-break spaces between number and currency sign. */
 const plain = (text: string): string => text.replace(/[\u00a0\u202f]/g, ' ');
 
@@ -24,11 +26,25 @@ describe('labels', () => {
     ],
     ['fr', '0,002 $ par appel', 'Gratuit', '1 appel gratuit', '100 appels gratuits', '1 000 appels gratuits'],
   ] as const)('in %s', (language, price, free, one, hundred, thousand) => {
-    expect(plain(priceLabel(2_000, language))).toBe(price);
-    expect(priceLabel(0, language)).toBe(free);
+    expect(plain(priceLabel(fixed(2_000), language))).toBe(price);
+    expect(priceLabel(fixed(0), language)).toBe(free);
     expect(plain(freeCallsLabel(1, language))).toBe(one);
     expect(plain(freeCallsLabel(100, language))).toBe(hundred);
     expect(plain(freeCallsLabel(1_000, language))).toBe(thousand);
+  });
+
+  it.each([
+    ['en', '$0.002 up to $0.05 per call'],
+    ['zh-TW', '每次呼叫 $0.002，最高 $0.05'],
+    ['zh-CN', '每次调用 $0.002，最高 $0.05'],
+    ['ja', '1回の呼び出しにつき $0.002、最大 $0.05'],
+    ['ko', '호출당 $0.002, 최대 $0.05'],
+    ['es', '0,002 $, hasta 0,05 $ por llamada'],
+    ['de', '0,002 $, bis zu 0,05 $ pro Aufruf'],
+    ['fr', '0,002 $, jusqu’à 0,05 $ par appel'],
+  ] as const)('of a price by use in %s', (language, label) => {
+    expect(plain(priceLabel({ priceMicros: 2_000, maxPriceMicros: 50_000 }, language))).toBe(label);
+    expect(priceLabel({ priceMicros: 0, maxPriceMicros: 50_000 }, 'en')).toBe('$0 up to $0.05 per call');
   });
 
   it.each([
@@ -39,7 +55,7 @@ describe('labels', () => {
     [1_234_500_000, '$1,234.50 per call'],
     [10_000_000_000, '$10,000 per call'],
   ])('write %i micro-dollars as %s', (micros, label) => {
-    expect(priceLabel(micros, 'en')).toBe(label);
+    expect(priceLabel(fixed(micros), 'en')).toBe(label);
   });
 
   it('never round a price, in any language', () => {
@@ -47,7 +63,7 @@ describe('labels', () => {
       fc.property(fc.integer({ min: 1, max: 10_000_000_000 }), fc.constantFrom(...LANGUAGES), (micros, language) => {
         const decimalComma = ['es', 'de', 'fr'].includes(language);
         const number =
-          /\d[\d.,\u00a0\u202f ]*\d|\d(?=\D*$)/.exec(priceLabel(micros, language).replace('1回', ''))?.[0] ?? '';
+          /\d[\d.,\u00a0\u202f ]*\d|\d(?=\D*$)/.exec(priceLabel(fixed(micros), language).replace('1回', ''))?.[0] ?? '';
         const digits = decimalComma
           ? number.replace(/[.\u00a0\u202f ]/g, '').replace(',', '.')
           : number.replace(/,/g, '');

@@ -59,6 +59,7 @@ describe('a service of /discover', () => {
       name: fc.string(),
       description: fc.string({ maxLength: 200, unit: 'grapheme' }).filter((text) => [...text].length <= 200),
       priceMicros: fc.nat(5),
+      maxPriceMicros: fc.constantFrom(null, 2, 3),
       freeCalls: fc.nat(2),
     });
     fc.assert(

@@ -326,6 +326,7 @@ describe('closing an account', () => {
         'provider_id',
         'name',
         'price',
+        'max_price',
         'free_calls',
         'category',
         'timeout_seconds',
@@ -345,7 +346,6 @@ describe('closing an account', () => {
         'only_operations',
         'operations',
         'operation_terms',
-        'max_operation_price',
         'upstream_headers',
         'signing_keys',
         'forward_headers',
@@ -353,11 +353,11 @@ describe('closing an account', () => {
         'health_path',
         'next_from',
         'next_price',
+        'next_max_price',
         'next_free_calls',
         'next_only_operations',
         'next_operations',
         'next_operation_terms',
-        'next_max_operation_price',
       ],
     };
     for (const table of ['accounts', 'services'] as const) {

@@ -25,6 +25,7 @@ afterAll(async () => {
 
 type NextPrice = {
   price: number;
+  max_price?: number;
   old_price?: number;
   from: string;
   free_calls?: number;
@@ -34,6 +35,7 @@ type NextPrice = {
 type Shown = {
   id: string;
   price: number;
+  max_price?: number;
   next_price?: NextPrice;
   operations?: object[];
   announced_operations?: object[];
@@ -211,6 +213,21 @@ describe.concurrent('a price that rises', () => {
     const both = await patch(id, { free_calls: 7 });
     expect(both).toMatchObject({ price: 0.001, next_price: { ...higher, free_calls: 7 } });
     expect(both).not.toHaveProperty('free_calls');
+  });
+
+  it('is also a max price that is new or rises, and one that falls counts at once', async () => {
+    const id = await list({ price: 0.001 });
+    const first = await patch(id, { max_price: 0.05 });
+    expect(first).not.toHaveProperty('max_price');
+    const from = expect.any(String);
+    expect(first.next_price).toEqual({ price: 0.001, max_price: 0.05, from });
+    expect((await patch(id, { max_price: 0.04 })).next_price).toEqual({ ...first.next_price, max_price: 0.04 });
+    await passed(await announcedTime(id));
+    expect(await patch(id, { max_price: 0.03 })).toMatchObject({ price: 0.001, max_price: 0.03 });
+    const risen = { price: 0.001, max_price: 0.06, old_max_price: 0.03, from };
+    expect((await patch(id, { max_price: 0.06 })).next_price).toEqual(risen);
+    const ended = await patch(id, { max_price: null });
+    expect([ended.max_price, ended.next_price]).toEqual([undefined, undefined]);
   });
 
   it('that counts already is the price that a further change begins with', async () => {

@@ -190,7 +190,10 @@ beforeAll(async () => {
       owner: 'provider',
       anyone: EVERYBODY,
       fields: LISTING,
-      unmarked: ['status', 'protocol', 'timeout_seconds', 'idle_seconds', 'only_operations', 'next_only_operations'],
+      unmarked: [
+        ...['status', 'protocol', 'timeout_seconds', 'idle_seconds', 'max_price', 'only_operations'],
+        ...['next_max_price', 'next_only_operations'],
+      ],
     },
   ];
   for (const scene of scenes) await mark(scene);

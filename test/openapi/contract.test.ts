@@ -309,6 +309,7 @@ describe('each success of each operation is as the OpenAPI document says', () =>
       name: 'Held against the document',
       endpoint: service.url,
       idle_seconds: 60,
+      max_price: 10,
       docs_url: 'https://docs.example/',
       health_path: '/health',
       upstream_headers: { 'X-Api-Key': 'x' },

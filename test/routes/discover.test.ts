@@ -20,7 +20,7 @@ let providerId: string;
 
 const SERVICES: Partial<ListingFields>[] = [
   { name: 'Weather', description: 'Forecasts for every place', priceMicros: 2_000, freeCalls: 100 },
-  { name: 'Archive', description: 'Old weather records', priceMicros: 500_000 },
+  { name: 'Archive', description: 'Old weather records', priceMicros: 500_000, maxPriceMicros: 900_000 },
   { name: 'Echo', description: 'é'.repeat(201), priceMicros: 0, category: 'tools' },
 ];
 
@@ -84,6 +84,7 @@ describe('GET /discover', () => {
       proxy_path: `/api/v1/proxy/${weather.id}/`,
     });
     expect(archive).not.toHaveProperty('free_calls');
+    expect(archive).toMatchObject({ price: 0.5, max_price: 0.9, price_label: '$0.50 up to $0.90 per call' });
     expect(echo).toMatchObject({ price: 0, price_label: 'Free', description: `${'é'.repeat(200)}…` });
   });
 

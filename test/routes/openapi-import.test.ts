@@ -45,7 +45,7 @@ it('an import replaces the operations of a listing, and answers with the listing
   expect([operations, skipped, skipped_total, changed]).toEqual([1, [], 0, []]);
   expect(service).toMatchObject({ id, operations: stored, endpoint: 'http://service.example/api' });
   expect(await operationsOf(id)).toEqual(service.operations);
-  expect(catalog.get(id)?.operationTerms).toBe('[["GET","/pets/{id}",null]]');
+  expect(catalog.get(id)?.operationTerms).toBe('[["GET","/pets/{id}",null,null]]');
 });
 
 it('a dry run answers as an import would, and changes nothing', async () => {

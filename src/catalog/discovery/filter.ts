@@ -1,4 +1,5 @@
 import type { Listing } from '../listing.ts';
+import { mostOf } from '../price.ts';
 import type { Entry } from './entry.ts';
 import { gramsOf, type Signatures } from './signatures.ts';
 import { NO_MATCH, rankOf, searchedText } from './words.ts';
@@ -9,7 +10,7 @@ export type Filter = {
   readonly minQuality?: number;
   /** Folded words (see `wordsOf`), each of which must occur in the name or the description. */
   readonly words: readonly string[];
-  /** true: the listing is free or has free calls. false: neither. */
+  /** true: the listing is free, or has free calls. false: neither. One that is priced by use is not free, even at a price of 0. */
   readonly free?: boolean;
   readonly maxPriceMicros?: number;
 };
@@ -47,5 +48,5 @@ function hasTerms(listing: Listing, quality: number, filter: Filter): boolean {
   if (filter.category !== undefined && listing.category !== filter.category) return false;
   if (filter.minQuality !== undefined && quality < filter.minQuality) return false;
   if (filter.maxPriceMicros !== undefined && listing.priceMicros > filter.maxPriceMicros) return false;
-  return filter.free === undefined || filter.free === (listing.priceMicros === 0 || listing.freeCalls > 0);
+  return filter.free === undefined || filter.free === (mostOf(listing) === 0 || listing.freeCalls > 0);
 }

@@ -1,13 +1,20 @@
 import type { Terms } from '../listing.ts';
-import { type HttpTerms, operationKey, parseTerms, type ToolTerms } from '../operations/operation.ts';
+import {
+  type HttpTerms,
+  isTool,
+  operationKey,
+  ownPriceOf,
+  parseTerms,
+  type ToolTerms,
+} from '../operations/operation.ts';
 import { parseTemplate, type TemplateSegment } from '../operations/template.ts';
+import { mayExceed, type Price, priceOf } from '../price.ts';
 
-type Entry = {
+type Entry = Price & {
   /** Of `operationKey`. */
   readonly key: string;
   readonly method: string;
   readonly segments: readonly TemplateSegment[];
-  readonly priceMicros: number;
 };
 
 /**
@@ -20,7 +27,7 @@ type Entry = {
  * Tested by test/catalog/notice/may-cost-more.test.ts, against the prices that calls really have.
  */
 export function mayCostMore(before: Terms, after: Terms): boolean {
-  if (after.priceMicros > before.priceMicros || after.freeCalls < before.freeCalls) return true;
+  if (mayExceed(after, before) || after.freeCalls < before.freeCalls) return true;
   const was = entriesOf(before);
   const is = entriesOf(after);
   return (
@@ -36,13 +43,13 @@ export function mayCostMore(before: Terms, after: Terms): boolean {
  * cost more before, too, and no call of an operation that is gone becomes one of it.
  */
 function losesFreeCalls(before: Terms, after: Terms, was: readonly Entry[], is: readonly Entry[]): boolean {
-  if (before.freeCalls === 0 || after.priceMicros >= before.priceMicros) return false;
+  if (before.freeCalls === 0 || !mayExceed(before, after)) return false;
   const left = new Set(is.map(({ key }) => key));
   const gone = was.filter(({ key }) => !left.has(key));
   return is.some((entry) => {
-    if (entry.priceMicros <= after.priceMicros) return false;
+    if (!mayExceed(entry, after)) return false;
     const known = was.find(({ key }) => key === entry.key);
-    const hadNone = known !== undefined && known.priceMicros > before.priceMicros;
+    const hadNone = known !== undefined && mayExceed(known, before);
     return !hadNone || gone.some((other) => mayMatchTheSame(entry, other));
   });
 }
@@ -54,23 +61,21 @@ function losesFreeCalls(before: Terms, after: Terms, was: readonly Entry[], is: 
 function fallsToListingPrice(before: Terms, after: Terms, was: readonly Entry[], is: readonly Entry[]): boolean {
   if (after.onlyOperations) return false;
   const left = new Set(is.map(({ key }) => key));
-  return was.some(
-    ({ key, priceMicros }) => after.priceMicros > priceMicros && (before.onlyOperations || !left.has(key)),
-  );
+  return was.some((entry) => mayExceed(after, entry) && (before.onlyOperations || !left.has(entry.key)));
 }
 
 /** The operation costs more than it did; or it is new, and its calls were served for less by another one or as any call. */
 function costsMoreThanBefore(entry: Entry, before: Terms, was: readonly Entry[]): boolean {
   const known = was.find(({ key }) => key === entry.key);
-  if (known !== undefined) return entry.priceMicros > known.priceMicros;
-  if (!before.onlyOperations && entry.priceMicros > before.priceMicros) return true;
-  return was.some((other) => entry.priceMicros > other.priceMicros && mayMatchTheSame(entry, other));
+  if (known !== undefined) return mayExceed(entry, known);
+  if (!before.onlyOperations && mayExceed(entry, before)) return true;
+  return was.some((other) => mayExceed(entry, other) && mayMatchTheSame(entry, other));
 }
 
 /** The operation is gone, and one that costs more may match its calls now. */
 function isReplacedByDearer(gone: Entry, is: readonly Entry[]): boolean {
   if (is.some(({ key }) => key === gone.key)) return false;
-  return is.some((entry) => entry.priceMicros > gone.priceMicros && mayMatchTheSame(entry, gone));
+  return is.some((entry) => mayExceed(entry, gone) && mayMatchTheSame(entry, gone));
 }
 
 function mayMatchTheSame(a: Entry, b: Entry): boolean {
@@ -84,19 +89,19 @@ function mayMatchTheSame(a: Entry, b: Entry): boolean {
   }
 }
 
-function entriesOf({ operationTerms, priceMicros }: Terms): Entry[] {
-  if (operationTerms === null) return [];
-  return parseTerms(operationTerms).map((term) => entryOf(term, priceMicros));
+function entriesOf(terms: Terms): Entry[] {
+  return parseTerms(terms.operationTerms ?? '[]').map((term) => entryOf(term, terms));
 }
 
-function entryOf(term: HttpTerms | ToolTerms, listingPrice: number): Entry {
-  if (term.length === 2) {
-    const [tool, price] = term;
+function entryOf(term: HttpTerms | ToolTerms, listing: Price): Entry {
+  const price = priceOf(ownPriceOf(term), listing);
+  if (isTool(term)) {
+    const [tool] = term;
     const segments = [{ kind: 'literal', text: tool }] as const;
-    return { key: operationKey({ tool }), method: '', segments, priceMicros: price ?? listingPrice };
+    return { key: operationKey({ tool }), method: '', segments, ...price };
   }
-  const [method, path, price] = term;
+  const [method, path] = term;
   const parsed = parseTemplate(path);
   if ('fault' in parsed) throw new Error(`stored operation with a bad path: ${parsed.fault}`);
-  return { key: operationKey({ method, path }), method, segments: parsed.segments, priceMicros: price ?? listingPrice };
+  return { key: operationKey({ method, path }), method, segments: parsed.segments, ...price };
 }

@@ -1,16 +1,21 @@
 import { microsToUsd } from '../../platform/money.ts';
 import type { NextTerms, Terms } from '../listing.ts';
-import { operationKey, parseTerms } from '../operations/operation.ts';
+import { isTool, operationKey, ownPriceOf, parseTerms } from '../operations/operation.ts';
+import { type Price, priceOf } from '../price.ts';
 
 /** `next_price` of a listing: what calls cost from a time on. Beside `price` and `from` it has only what changes, old and new. */
 export function nextPrice(now: Terms, next: NextTerms) {
   return {
     price: microsToUsd(next.priceMicros),
     ...(next.priceMicros === now.priceMicros ? {} : { old_price: microsToUsd(now.priceMicros) }),
+    ...(next.maxPriceMicros === now.maxPriceMicros ? {} : { ...maxOf(next), ...oldMaxOf(now) }),
     from: new Date(next.fromMs).toISOString(),
     ...(next.freeCalls === now.freeCalls ? {} : { free_calls: next.freeCalls, old_free_calls: now.freeCalls }),
   };
 }
+
+const maxOf = ({ maxPriceMicros: max }: Price) => (max === null ? {} : { max_price: microsToUsd(max) });
+const oldMaxOf = ({ maxPriceMicros: max }: Price) => (max === null ? {} : { old_max_price: microsToUsd(max) });
 
 /** As `nextPrice`, with `only_operations` if it changes, and the operations whose prices change. */
 export function nextPriceWithOperations(now: Terms, next: NextTerms) {
@@ -23,9 +28,8 @@ export function nextPriceWithOperations(now: Terms, next: NextTerms) {
 }
 
 type Named = { readonly method: string; readonly path: string } | { readonly tool: string };
-type Priced = {
+type Priced = Price & {
   readonly name: Named;
-  readonly priceMicros: number;
   /** It has no price of its own, so its price changes with the listing's, which is told once. */
   readonly followsListing: boolean;
 };
@@ -36,20 +40,23 @@ function changedOperations(now: Terms, next: Terms): object[] {
   return [...new Map([...was, ...is])].flatMap(([key, { name }]) => {
     const [before, after] = [was.get(key), is.get(key)];
     const follows = before?.followsListing && after?.followsListing;
-    if (follows || before?.priceMicros === after?.priceMicros) return [];
+    if (follows || isSame(before, after)) return [];
     return {
       ...name,
-      ...(after === undefined ? {} : { price: microsToUsd(after.priceMicros) }),
-      ...(before === undefined ? {} : { old_price: microsToUsd(before.priceMicros) }),
+      ...(after === undefined ? {} : { price: microsToUsd(after.priceMicros), ...maxOf(after) }),
+      ...(before === undefined ? {} : { old_price: microsToUsd(before.priceMicros), ...oldMaxOf(before) }),
     };
   });
 }
 
-function pricesOf({ operationTerms, priceMicros }: Terms): Map<string, Priced> {
-  const all = parseTerms(operationTerms ?? '[]').map((term): [string, Priced] => {
-    const own = term.length === 2 ? term[1] : term[2];
-    const name = term.length === 2 ? { tool: term[0] } : { method: term[0], path: term[1] };
-    return [operationKey(name), { name, priceMicros: own ?? priceMicros, followsListing: own === null }];
+const isSame = (a: Price | undefined, b: Price | undefined): boolean =>
+  a?.priceMicros === b?.priceMicros && a?.maxPriceMicros === b?.maxPriceMicros;
+
+function pricesOf(terms: Terms): Map<string, Priced> {
+  const all = parseTerms(terms.operationTerms ?? '[]').map((term): [string, Priced] => {
+    const own = ownPriceOf(term);
+    const name = isTool(term) ? { tool: term[0] } : { method: term[0], path: term[1] };
+    return [operationKey(name), { ...priceOf(own, terms), name, followsListing: own[0] === null && own[1] === null }];
   });
   return new Map(all);
 }

@@ -11,6 +11,7 @@ export type NextRow = {
   /** The announced terms count already, by the clock of Postgres. */
   readonly next_counts: boolean | null;
   readonly next_price: number | null;
+  readonly next_max_price: number | null;
   readonly next_free_calls: number | null;
   readonly next_only_operations: boolean | null;
   readonly next_operation_terms: string | null;
@@ -18,13 +19,14 @@ export type NextRow = {
 
 export const nextColumns = (sql: Tx) => sql`
   (extract(epoch FROM next_from) * 1000)::bigint AS next_from_ms, next_from <= clock_timestamp() AS next_counts,
-  next_price, next_free_calls, next_only_operations, next_operation_terms`;
+  next_price, next_max_price, next_free_calls, next_only_operations, next_operation_terms`;
 
 export function nextOf(row: NextRow): NextTerms | null {
   if (row.next_from_ms === null) return null;
   return {
     fromMs: row.next_from_ms,
     priceMicros: row.next_price as number,
+    maxPriceMicros: row.next_max_price,
     freeCalls: row.next_free_calls as number,
     onlyOperations: row.next_only_operations as boolean,
     operationTerms: row.next_operation_terms,
@@ -33,6 +35,7 @@ export function nextOf(row: NextRow): NextTerms | null {
 
 /** What a provider changes of the terms; undefined: it stays as the provider wrote it last. */
 export type TermsChange = { readonly [name in 'priceMicros' | 'freeCalls']: number | undefined } & {
+  readonly maxPriceMicros: number | null | undefined;
   readonly onlyOperations: boolean | undefined;
   readonly operations: StoredOperations | null | undefined;
 };
@@ -53,12 +56,13 @@ export async function termsAssignments(
   // A statement of its own: one that waits for the lock would still decide by the time at which it began to wait.
   await tx`SELECT FROM services WHERE id = ${id} FOR UPDATE`;
   const rows = await tx<(NextRow & OwnRow)[]>`
-    SELECT price, free_calls, only_operations, operation_terms, ${nextColumns(tx)} FROM services WHERE id = ${id}`;
+    SELECT price, max_price, free_calls, only_operations, operation_terms, ${nextColumns(tx)} FROM services WHERE id = ${id}`;
   const [row] = rows;
   // The UPDATE finds no row either.
   if (row === undefined) return { set: tx`` };
   const own: Terms = {
     priceMicros: row.price,
+    maxPriceMicros: row.max_price,
     freeCalls: row.free_calls,
     onlyOperations: row.only_operations,
     operationTerms: row.operation_terms,
@@ -79,6 +83,7 @@ export async function termsAssignments(
 
 type OwnRow = {
   readonly price: number;
+  readonly max_price: number | null;
   readonly free_calls: number;
   readonly only_operations: boolean;
   readonly operation_terms: string | null;
@@ -92,6 +97,7 @@ const timeFrom = (tx: Tx, noticeSeconds: number): Fragment => tx`
 function changed(terms: Terms, { operations, ...change }: TermsChange): Terms {
   return {
     priceMicros: change.priceMicros ?? terms.priceMicros,
+    maxPriceMicros: change.maxPriceMicros === undefined ? terms.maxPriceMicros : change.maxPriceMicros,
     freeCalls: change.freeCalls ?? terms.freeCalls,
     onlyOperations: change.onlyOperations ?? terms.onlyOperations,
     operationTerms: operations === undefined ? terms.operationTerms : (operations?.terms ?? null),
@@ -101,44 +107,45 @@ function changed(terms: Terms, { operations, ...change }: TermsChange): Terms {
 /** The columns of one set of terms, or the values for them. */
 type Columns = {
   readonly price: Fragment;
+  readonly maxPrice: Fragment;
   readonly freeCalls: Fragment;
   readonly onlyOperations: Fragment;
   readonly operations: Fragment;
   readonly terms: Fragment;
-  readonly maxPrice: Fragment;
 };
 
 const ownTerms = (tx: Tx): Columns => ({
   price: tx`price`,
+  maxPrice: tx`max_price`,
   freeCalls: tx`free_calls`,
   onlyOperations: tx`only_operations`,
   operations: tx`operations`,
   terms: tx`operation_terms`,
-  maxPrice: tx`max_operation_price`,
 });
 
 const nextTerms = (tx: Tx): Columns => ({
   price: tx`next_price`,
+  maxPrice: tx`next_max_price`,
   freeCalls: tx`next_free_calls`,
   onlyOperations: tx`next_only_operations`,
   operations: tx`next_operations`,
   terms: tx`next_operation_terms`,
-  maxPrice: tx`next_max_operation_price`,
 });
 
 const noTerms = (tx: Tx): Columns => ({
   price: tx`NULL`,
+  maxPrice: tx`NULL`,
   freeCalls: tx`NULL`,
   onlyOperations: tx`NULL`,
   operations: tx`NULL`,
   terms: tx`NULL`,
-  maxPrice: tx`NULL`,
 });
 
 function changedTerms(tx: Tx, change: TermsChange): Partial<Columns> {
-  const { priceMicros, freeCalls, onlyOperations, operations } = change;
+  const { priceMicros, maxPriceMicros, freeCalls, onlyOperations, operations } = change;
   return {
     ...(priceMicros === undefined ? {} : { price: tx`${priceMicros}::bigint` }),
+    ...(maxPriceMicros === undefined ? {} : { maxPrice: tx`${maxPriceMicros}::bigint` }),
     ...(freeCalls === undefined ? {} : { freeCalls: tx`${freeCalls}::int` }),
     ...(onlyOperations === undefined ? {} : { onlyOperations: tx`${onlyOperations}::boolean` }),
     ...(operations === undefined
@@ -146,15 +153,14 @@ function changedTerms(tx: Tx, change: TermsChange): Partial<Columns> {
       : {
           operations: tx`${operations?.json ?? null}::text::json`,
           terms: tx`${operations?.terms ?? null}::text`,
-          maxPrice: tx`${operations?.maxPriceMicros ?? null}::bigint`,
         }),
   };
 }
 
 const setOwn = (tx: Tx, to: Columns): Fragment => tx`
-  price = ${to.price}, free_calls = ${to.freeCalls}, only_operations = ${to.onlyOperations}, operations = ${to.operations},
-  operation_terms = ${to.terms}, max_operation_price = ${to.maxPrice}`;
+  price = ${to.price}, max_price = ${to.maxPrice}, free_calls = ${to.freeCalls}, only_operations = ${to.onlyOperations},
+  operations = ${to.operations}, operation_terms = ${to.terms}`;
 
 const setNext = (tx: Tx, to: Columns): Fragment => tx`
-  next_price = ${to.price}, next_free_calls = ${to.freeCalls}, next_only_operations = ${to.onlyOperations},
-  next_operations = ${to.operations}, next_operation_terms = ${to.terms}, next_max_operation_price = ${to.maxPrice}`;
+  next_price = ${to.price}, next_max_price = ${to.maxPrice}, next_free_calls = ${to.freeCalls},
+  next_only_operations = ${to.onlyOperations}, next_operations = ${to.operations}, next_operation_terms = ${to.terms}`;

@@ -1,8 +1,9 @@
 import type { Listing, NextTerms, Terms } from '../listing.ts';
 
 /** The terms of the listing alone. */
-const termsOf = ({ priceMicros, freeCalls, onlyOperations, operationTerms }: Terms): Terms => ({
+const termsOf = ({ priceMicros, maxPriceMicros, freeCalls, onlyOperations, operationTerms }: Terms): Terms => ({
   priceMicros,
+  maxPriceMicros,
   freeCalls,
   onlyOperations,
   operationTerms,
@@ -21,6 +22,7 @@ export function isSameNext(a: NextTerms | null, b: NextTerms | null): boolean {
 
 const isSameTerms = (a: Terms, b: Terms): boolean =>
   a.priceMicros === b.priceMicros &&
+  a.maxPriceMicros === b.maxPriceMicros &&
   a.freeCalls === b.freeCalls &&
   a.onlyOperations === b.onlyOperations &&
   a.operationTerms === b.operationTerms;

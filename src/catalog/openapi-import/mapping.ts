@@ -16,8 +16,10 @@ import { References } from './references.ts';
 import { Security } from './security.ts';
 import { type Tag, Tags } from './tags.ts';
 
-/** The price of an operation that is stored. */
-export type StoredPrice = { readonly method: string; readonly path: string; readonly price: number };
+/** An operation that is stored and states a price. */
+export type StoredPrice = Pick<HttpOperation, 'method' | 'path'> & Prices;
+/** What an operation states of its price, in USD. */
+type Prices = Pick<HttpOperation, 'price' | 'max_price'>;
 /** An operation that was not taken over. `method` is `*` if that concerns a whole path. */
 type Skipped = { readonly method: string; readonly path: string; readonly reason: string };
 /** An operation that was taken over, but differs from the document. */
@@ -138,10 +140,10 @@ class Mapping {
   #lostPrices(): Changed[] {
     return [...this.#prices]
       .filter(([key]) => !this.#taken.has(key))
-      .map(([, { method, path, price }]) => ({
+      .map(([, { method, path, ...prices }]) => ({
         method,
         path,
-        note: `is no longer an operation; its price of ${price} USD is gone`,
+        note: `is no longer an operation; its ${wordsOf(prices)} is gone`,
       }));
   }
 
@@ -156,7 +158,7 @@ class Mapping {
 
   #readOperation(method: string, path: string, item: JsonObject, operation: JsonObject): void {
     // Read before anything else: a price that is wrong must not be found out by chance.
-    const price = readPrice(operation, `${method} ${quoted(path)}`);
+    const price = readPrices(operation, `${method} ${quoted(path)}`);
     if (!this.#tags.isWanted(operation)) return;
     const place = this.#places.locate(path, item, operation);
     if ('reason' in place) {
@@ -183,7 +185,7 @@ class Mapping {
     { path, names }: { readonly path: string; readonly names: ReadonlyMap<string, string> },
     item: JsonObject,
     operation: JsonObject,
-    given: number | undefined,
+    given: Prices | undefined,
   ): Entry {
     const notes: string[] = [];
     for (const [before, after] of names) {
@@ -192,10 +194,10 @@ class Mapping {
     if (isObject(operation.callbacks)) notes.push('its callbacks are left out');
     const isDeprecated = operation.deprecated === true;
     if (isDeprecated) notes.push('is deprecated, as its summary says');
-    const stored = this.#prices.get(keyOf(method, path))?.price;
-    const price = given ?? stored;
+    const stored = this.#prices.get(keyOf(method, path));
+    const prices = given ?? pricesIn(stored);
     if (given === undefined && stored !== undefined)
-      notes.push(`keeps its price of ${stored} USD, as the document has none`);
+      notes.push(`keeps its ${wordsOf(prices)}, as the document has none`);
     const needs = this.#security.of(operation);
     notes.push(...needs.notes);
     const parts = partsOf({
@@ -208,7 +210,7 @@ class Mapping {
       response: this.#response(operation, notes),
     });
     const summary = summaryOf(operation, `${method} ${path}`, isDeprecated);
-    return { draft: { operation: { method, path, summary, ...(price === undefined ? {} : { price }) }, parts }, notes };
+    return { draft: { operation: { method, path, summary, ...prices }, parts }, notes };
   }
 
   /** The parameters of the operation, and those of its path that it does not replace. */
@@ -294,14 +296,37 @@ function namesOf(names: readonly string[]): string {
 
 const keyOf = (method: string, path: string): string => `${method} ${shapeOf(path, 'path')}`;
 
-/** `x-price` is a price, so a wrong one is a fault of the document: nothing is taken over at another price than its author meant. */
-function readPrice(operation: JsonObject, where: string): number | undefined {
-  const price = memberOf(operation, 'x-price');
+/**
+ * The prices that a document states, or undefined if it states none. One that is wrong is a fault of the document: nothing is taken over
+ * at another price than its author meant.
+ */
+function readPrices(operation: JsonObject, where: string): Prices | undefined {
+  const price = readPrice(operation, 'x-price', where);
+  const max = readPrice(operation, 'x-max-price', where);
+  if (price === undefined && max === undefined) return undefined;
+  if (max !== undefined && max < (price ?? 0)) {
+    throw new DocumentFault(`${where}: x-max-price: must be at least x-price.`);
+  }
+  return pricesIn({ price, max_price: max });
+}
+
+function readPrice(operation: JsonObject, name: string, where: string): number | undefined {
+  const price = memberOf(operation, name);
   if (price === undefined) return undefined;
   const parsed = typeof price === 'number' ? parsePrice(price) : { fault: 'must be a number of USD' };
-  if ('fault' in parsed) throw new DocumentFault(`${where}: x-price: ${parsed.fault}.`);
+  if ('fault' in parsed) throw new DocumentFault(`${where}: ${name}: ${parsed.fault}.`);
   return price as number;
 }
+
+/** What of these an operation states. */
+export const pricesIn = (of: { readonly [name in keyof Prices]: number | undefined } | undefined): Prices => ({
+  ...(of?.price === undefined ? {} : { price: of.price }),
+  ...(of?.max_price === undefined ? {} : { max_price: of.max_price }),
+});
+
+/** `price of 0.5 USD`, `price of 0.5 USD up to 2 USD` or `price up to 2 USD`. */
+const wordsOf = ({ price, max_price: max }: Prices): string =>
+  `price${price === undefined ? '' : ` of ${price} USD`}${max === undefined ? '' : ` up to ${max} USD`}`;
 
 /** The summary, or else the first sentence of the description, or the operationId. */
 function summaryOf({ summary, description, operationId }: JsonObject, fallback: string, isDeprecated: boolean): string {

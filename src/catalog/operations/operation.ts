@@ -1,5 +1,6 @@
 import { isDeeperThan } from '../../platform/json-depth.ts';
-import { parsePrice } from '../price.ts';
+import { usdToMicros } from '../../platform/money.ts';
+import { type OwnPrice, parsePrice } from '../price.ts';
 import { looseTemplate } from './spelling.ts';
 import { parseTemplate, type TemplateSegment } from './template.ts';
 
@@ -13,6 +14,8 @@ export type HttpOperation = {
   readonly summary: string;
   /** USD per call, in place of the listing's price. */
   readonly price?: number;
+  /** USD: the highest amount that the service may report for such a call. */
+  readonly max_price?: number;
   /** JSON Schemas of the request and of the response. They are told to buyers, and nothing is checked against them. */
   readonly input?: unknown;
   readonly output?: unknown;
@@ -20,13 +23,13 @@ export type HttpOperation = {
 };
 
 /** A tool of an MCP server: its `tools/call` is what is charged. */
-type ToolOperation = { readonly tool: string; readonly summary?: string; readonly price?: number };
+type ToolOperation = { readonly tool: string; readonly summary?: string } & Pick<HttpOperation, 'price' | 'max_price'>;
 
 export type Operation = HttpOperation | ToolOperation;
 
-/** What calls need to know of an operation: method, path and price in micro-USD, or null for the listing's price. */
-export type HttpTerms = readonly [method: string, path: string, priceMicros: number | null];
-export type ToolTerms = readonly [tool: string, priceMicros: number | null];
+/** What calls need to know of an operation: method and path, or the tool, and what it states of its price. */
+export type HttpTerms = readonly [method: string, path: string, ...OwnPrice];
+export type ToolTerms = readonly [tool: string, ...OwnPrice];
 export type OperationTerms = readonly (HttpTerms | ToolTerms)[];
 
 /** The operations of a listing, as they are stored. */
@@ -35,8 +38,6 @@ export type StoredOperations = {
   readonly json: string;
   /** JSON text of `OperationTerms`. */
   readonly terms: string;
-  /** Highest price among the operations that have one of their own, or null. */
-  readonly maxPriceMicros: number | null;
 };
 
 export const MAX_OPERATIONS = 200;
@@ -73,8 +74,7 @@ export function storeOperations(operations: readonly Operation[], fieldOf: Field
   const terms = operations.map((operation, index) => termsOf(operation, fieldOf(index)));
   refuseRepeated(terms, fieldOf);
   const json = storedText(operations, fieldOf);
-  const prices = terms.flatMap((term) => term[term.length - 1] ?? []) as number[];
-  return { json, terms: JSON.stringify(terms), maxPriceMicros: prices.length === 0 ? null : Math.max(...prices) };
+  return { json, terms: JSON.stringify(terms) };
 }
 
 /** Equal for operations that match the same calls: names in braces do not matter. The path may be any text: a run of braces must not take long. */
@@ -86,6 +86,11 @@ export const operationKey = (
 export function parseTerms(text: string): OperationTerms {
   return JSON.parse(text) as OperationTerms;
 }
+
+export const isTool = (term: HttpTerms | ToolTerms): term is ToolTerms => term.length === 3;
+
+export const ownPriceOf = (term: HttpTerms | ToolTerms): OwnPrice =>
+  isTool(term) ? [term[1], term[2]] : [term[2], term[3]];
 
 function storedText(operations: readonly Operation[], fieldOf: FieldOf): string {
   for (const [index, operation] of operations.entries()) {
@@ -108,9 +113,18 @@ function hasNul(value: unknown): boolean {
   return Object.entries(value).some(([name, member]) => name.includes('\0') || hasNul(member));
 }
 
+/** What an operation that is stored states of its price. */
+export const ownPriceIn = ({ price, max_price: max }: Operation): OwnPrice => [microsOf(price), microsOf(max)];
+
+const microsOf = (usd: number | undefined): number | null => (usd === undefined ? null : usdToMicros(usd));
+
 function termsOf(operation: Operation, field: string): HttpTerms | ToolTerms {
-  const price = operation.price === undefined ? null : readPrice(operation.price, `${field}.price`);
-  return 'tool' in operation ? [operation.tool, price] : [operation.method, operation.path, price];
+  const { price: usd, max_price: maxUsd } = operation;
+  const price = usd === undefined ? null : readPrice(usd, `${field}.price`);
+  const max = maxUsd === undefined ? null : readPrice(maxUsd, `${field}.max_price`);
+  // One without a price has the listing's. Postgres compares them, because a change of either may have come alone.
+  if (max !== null && max < (price ?? 0)) throw new OperationFault(`${field}.max_price`, 'must be at least its price');
+  return 'tool' in operation ? [operation.tool, price, max] : [operation.method, operation.path, price, max];
 }
 
 function readPrice(usd: number, field: string): number {
@@ -126,7 +140,7 @@ function readPrice(usd: number, field: string): number {
 function refuseRepeated(terms: OperationTerms, fieldOf: FieldOf): void {
   const seen = new Map<string, number>();
   for (const [index, term] of terms.entries()) {
-    const key = term.length === 2 ? term[0] : `${term[0]} ${shapeOf(term[1], `${fieldOf(index)}.path`)}`;
+    const key = isTool(term) ? term[0] : `${term[0]} ${shapeOf(term[1], `${fieldOf(index)}.path`)}`;
     const before = seen.get(key);
     if (before !== undefined) {
       throw new OperationFault(fieldOf(index), `is the same as ${fieldOf(before)}, or another spelling of it`);

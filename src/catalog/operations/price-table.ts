@@ -1,5 +1,6 @@
+import { mayExceed, mostOf, type Price, priceOf } from '../price.ts';
 import { Matcher } from './matcher.ts';
-import type { HttpTerms, OperationTerms } from './operation.ts';
+import { type HttpTerms, isTool, type OperationTerms, ownPriceOf } from './operation.ts';
 import {
   comesFirst,
   type LooseTemplate,
@@ -11,15 +12,14 @@ import {
 } from './spelling.ts';
 import { parseTemplate, type TemplateSegment } from './template.ts';
 
-/** What a call costs: a price in micro-USD, or why the call is refused. */
+/** What a call costs, or why it is refused. */
 type Priced =
-  | { readonly priceMicros: number }
+  | Price
   /** `spelling`: of the operation that the path may also mean, and that costs more. */
   | { readonly refused: 'no_operation' | 'ambiguous'; readonly spelling?: string };
 
-type Entry = {
+type Entry = Price & {
   readonly path: string;
-  readonly priceMicros: number;
   /** The template has no `{name}` and no `*`. */
   readonly isLiteral: boolean;
   readonly loose: LooseTemplate;
@@ -27,7 +27,7 @@ type Entry = {
 
 type MethodTable = {
   readonly matcher: Matcher<Entry>;
-  /** In order of price, highest first. */
+  /** In order of the most that a call costs, highest first. */
   readonly entries: Entry[];
 };
 
@@ -42,21 +42,18 @@ type MethodTable = {
 export class PriceTable {
   readonly #methods = new Map<string, MethodTable>();
   readonly #onlyOperations: boolean;
-  readonly #listingPriceMicros: number;
+  readonly #listingPrice: Price;
   /** Whether calls differ in price: only then can a caller gain by an override of the method. */
   readonly hasSeveralPrices: boolean;
 
-  constructor(
-    terms: readonly HttpTerms[],
-    listing: { readonly priceMicros: number; readonly onlyOperations: boolean },
-  ) {
+  constructor(terms: readonly HttpTerms[], listing: Price & { readonly onlyOperations: boolean }) {
     this.#onlyOperations = listing.onlyOperations;
-    this.#listingPriceMicros = listing.priceMicros;
-    for (const [method, path, price] of terms) this.#add(method, path, price ?? listing.priceMicros);
-    const prices = new Set([...this.#methods.values()].flatMap(({ entries }) => entries.map((e) => e.priceMicros)));
-    if (!listing.onlyOperations) prices.add(listing.priceMicros);
+    this.#listingPrice = priceOf([null, null], listing);
+    for (const term of terms) this.#add(term, listing);
+    const prices = new Set([...this.#methods.values()].flatMap(({ entries }) => entries.map(priceKey)));
+    if (!listing.onlyOperations) prices.add(priceKey(listing));
     this.hasSeveralPrices = prices.size > 1;
-    for (const { entries } of this.#methods.values()) entries.sort((a, b) => b.priceMicros - a.priceMicros);
+    for (const { entries } of this.#methods.values()) entries.sort((a, b) => mostOf(b) - mostOf(a));
   }
 
   /** @param rest what follows the service id in the path: '' or '/…' */
@@ -64,19 +61,18 @@ export class PriceTable {
     const table = this.#methods.get(method === 'HEAD' ? 'GET' : method);
     const found = table?.matcher.find(rest) ?? null;
     if (table === undefined || found === null) {
-      return this.#onlyOperations ? { refused: 'no_operation' } : { priceMicros: this.#listingPriceMicros };
+      return this.#onlyOperations ? { refused: 'no_operation' } : this.#listingPrice;
     }
     if (found.isLiteral || !this.hasSeveralPrices) return found;
     const readings = readingsOf(rest);
     // Some server may see a path that no operation has, for example one that drops what `*` matches.
-    if (!this.#onlyOperations && !surelyMatches(readings, found.loose)) {
-      return { priceMicros: this.#listingPriceMicros };
-    }
+    if (!this.#onlyOperations && !surelyMatches(readings, found.loose)) return this.#listingPrice;
     const costlier = costlierMeaning(table.entries, found, readings);
     return costlier === null ? found : { refused: 'ambiguous', spelling: costlier.path };
   }
 
-  #add(method: string, path: string, priceMicros: number): void {
+  #add(term: HttpTerms, listing: Price): void {
+    const [method, path] = term;
     const template = segmentsOf(path);
     let table = this.#methods.get(method);
     if (table === undefined) {
@@ -84,7 +80,7 @@ export class PriceTable {
       this.#methods.set(method, table);
     }
     const isLiteral = template.every((segment) => segment.kind === 'literal');
-    const entry = { path, priceMicros, isLiteral, loose: looseTemplate(template) };
+    const entry = { ...priceOf(ownPriceOf(term), listing), path, isLiteral, loose: looseTemplate(template) };
     table.matcher.add(template, entry);
     table.entries.push(entry);
   }
@@ -92,13 +88,16 @@ export class PriceTable {
 
 function costlierMeaning(entries: readonly Entry[], found: Entry, readings: Readings): Entry | null {
   for (const entry of entries) {
-    if (entry.priceMicros <= found.priceMicros) return null;
-    if (!mayMean(readings, entry.loose)) continue;
+    // None of those that follow costs more either.
+    if (mostOf(entry) <= found.priceMicros) return null;
+    if (!mayExceed(entry, found) || !mayMean(readings, entry.loose)) continue;
     // `/items/{id}/photo` stays callable beside a more expensive `/items/{id}/{part}`.
     if (!comesFirst(found.loose, entry.loose, readings)) return entry;
   }
   return null;
 }
+
+const priceKey = (price: Price): string => `${price.priceMicros} ${price.maxPriceMicros}`;
 
 function segmentsOf(path: string): readonly TemplateSegment[] {
   const parsed = parseTemplate(path);
@@ -108,21 +107,21 @@ function segmentsOf(path: string): readonly TemplateSegment[] {
 
 /** The prices of an MCP server's tools, compiled once per version of the listing. */
 export class ToolPrices {
-  readonly #prices = new Map<string, number>();
+  readonly #prices = new Map<string, Price>();
   readonly #onlyOperations: boolean;
-  readonly #listingPriceMicros: number;
+  readonly #listingPrice: Price;
 
-  constructor(terms: OperationTerms, listing: { readonly priceMicros: number; readonly onlyOperations: boolean }) {
+  constructor(terms: OperationTerms, listing: Price & { readonly onlyOperations: boolean }) {
     this.#onlyOperations = listing.onlyOperations;
-    this.#listingPriceMicros = listing.priceMicros;
+    this.#listingPrice = priceOf([null, null], listing);
     for (const term of terms) {
-      if (term.length === 2) this.#prices.set(term[0], term[1] ?? listing.priceMicros);
+      if (isTool(term)) this.#prices.set(term[0], priceOf(ownPriceOf(term), listing));
     }
   }
 
   priceOf(tool: string): Priced {
-    const priceMicros = this.#prices.get(tool);
-    if (priceMicros !== undefined) return { priceMicros };
-    return this.#onlyOperations ? { refused: 'no_operation' } : { priceMicros: this.#listingPriceMicros };
+    const price = this.#prices.get(tool);
+    if (price !== undefined) return price;
+    return this.#onlyOperations ? { refused: 'no_operation' } : this.#listingPrice;
   }
 }

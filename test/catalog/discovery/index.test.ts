@@ -9,7 +9,8 @@ import { type Asked, Market } from './support.ts';
 
 // What discovery must answer, computed from all listings, without any of its code but `fold`.
 
-const isFree = ({ priceMicros, freeCalls }: Listing) => priceMicros === 0 || freeCalls > 0;
+const isFree = ({ priceMicros, maxPriceMicros, freeCalls }: Listing) =>
+  (priceMicros === 0 && maxPriceMicros === null) || freeCalls > 0;
 
 /** The least sum over the words: 0 a word of the name, 1 a part of it, 2 a word of the description, 3 a part. Null: no match. */
 function naiveRank({ name, description }: Listing, words: readonly string[]): number | null {
@@ -57,6 +58,7 @@ const fields = fc.record({
   name: fc.oneof(texts, fc.constantFrom('﷽'.repeat(100), '"'.repeat(100))),
   description: texts,
   priceMicros: fc.nat(2),
+  maxPriceMicros: fc.constantFrom(null, null, 2),
   freeCalls: fc.nat(1),
   category: fc.constantFrom('data', 'text', 'misc'),
   status: fc.constantFrom<Listing['status']>('active', 'active', 'active', 'paused', 'removed'),

@@ -25,7 +25,14 @@ const DAY = Date.UTC(2026, 0, 1);
 const announcing = (fromMs: number, fields: Partial<Listing> = {}): Listing =>
   makeListing({
     ...fields,
-    next: { priceMicros: 9_000, freeCalls: 1, onlyOperations: false, operationTerms: null, fromMs },
+    next: {
+      priceMicros: 9_000,
+      maxPriceMicros: null,
+      freeCalls: 1,
+      onlyOperations: false,
+      operationTerms: null,
+      fromMs,
+    },
   });
 
 describe('announced terms', () => {

@@ -2,37 +2,46 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Terms } from '../../../src/catalog/listing.ts';
 import { mayCostMore } from '../../../src/catalog/notice/may-cost-more.ts';
-import type { HttpTerms, ToolTerms } from '../../../src/catalog/operations/operation.ts';
+import { type HttpTerms, ownPriceOf, type ToolTerms } from '../../../src/catalog/operations/operation.ts';
 import { PriceTable, ToolPrices } from '../../../src/catalog/operations/price-table.ts';
+import { mayExceed, mostOf, priceOf } from '../../../src/catalog/price.ts';
 
-/** What a caller that has used no free call pays, and one that has used all of them; null if the call is refused. */
-function costs(terms: Terms, method: string, path: string): { first: number; later: number; free: number } | null {
+/** What a caller pays that has used all free calls, without a report and at most, and how many are free; null if the call is refused. */
+function costs(terms: Terms, method: string, path: string): { later: number; most: number; free: number } | null {
   const entries = JSON.parse(terms.operationTerms ?? '[]') as HttpTerms[];
   const priced =
-    entries.length === 0 && !terms.onlyOperations
-      ? { priceMicros: terms.priceMicros }
-      : new PriceTable(entries, terms).priceOf(method, path);
+    entries.length === 0 && !terms.onlyOperations ? terms : new PriceTable(entries, terms).priceOf(method, path);
   if ('refused' in priced) return null;
   const { priceMicros } = priced;
-  const free = priceMicros > 0 && priceMicros <= terms.priceMicros ? terms.freeCalls : 0;
-  return { first: free > 0 ? 0 : priceMicros, later: priceMicros, free: priceMicros === 0 ? Infinity : free };
+  const most = mostOf(priced);
+  const free = most > 0 && !mayExceed(priced, terms) ? terms.freeCalls : 0;
+  return { later: priceMicros, most, free: most === 0 ? Infinity : free };
 }
 
 const price = fc.constantFrom(0, 1, 2, 3, 4);
+/** How much more than the price a service may report. */
+const more = fc.option(fc.constantFrom(0, 1, 3), { freq: 1 });
 const PATHS = ['/a', '/a/b', '/a/{x}', '/a/{x}/c', '/a/*', '/*', '/{x}', '/b/', '/b'];
 const operations = fc
-  .uniqueArray(fc.record({ path: fc.constantFrom(...PATHS), price: fc.option(price) }), {
+  .uniqueArray(fc.record({ path: fc.constantFrom(...PATHS), price: fc.option(price), more }), {
     maxLength: 4,
     selector: ({ path }) => path,
   })
-  .map((list) => list.map(({ path, price: own }): HttpTerms => ['GET', path, own]));
+  .map((list) =>
+    list.map(({ path, price: own, more }): HttpTerms => ['GET', path, own, more === null ? null : (own ?? 4) + more]),
+  );
 /** Terms that Postgres would take: without `only_operations` no operation is dearer than the listing. */
 const terms: fc.Arbitrary<Terms> = fc
-  .record({ priceMicros: price, freeCalls: fc.constantFrom(0, 0, 5, 9), onlyOperations: fc.boolean(), operations })
-  .filter(
-    ({ onlyOperations, operations: list, priceMicros }) =>
-      (onlyOperations ? list.length > 0 : true) &&
-      (onlyOperations || list.every(([, , own]) => (own ?? 0) <= priceMicros)),
+  .record({
+    priceMicros: price,
+    more,
+    freeCalls: fc.constantFrom(0, 0, 5, 9),
+    onlyOperations: fc.boolean(),
+    operations,
+  })
+  .map(({ more, ...rest }) => ({ ...rest, maxPriceMicros: more === null ? null : rest.priceMicros + more }))
+  .filter(({ onlyOperations, operations: list, ...listing }) =>
+    onlyOperations ? list.length > 0 : list.every((term) => !mayExceed(priceOf(ownPriceOf(term), listing), listing)),
   )
   .map(({ operations: list, ...rest }) => ({
     ...rest,
@@ -67,6 +76,7 @@ describe('a change that counts at once', () => {
           const [was, is] = [costs(before, 'GET', path), costs(after, 'GET', path)];
           if (was === null || is === null) continue;
           expect(is.later, path).toBeLessThanOrEqual(was.later);
+          expect(is.most, path).toBeLessThanOrEqual(was.most);
           expect(is.free, path).toBeGreaterThanOrEqual(was.free);
         }
       }),
@@ -79,6 +89,7 @@ describe('a change that counts at once', () => {
 
 const of = (fields: Partial<Terms>, list: readonly (HttpTerms | ToolTerms)[] = []): Terms => ({
   priceMicros: 10,
+  maxPriceMicros: null,
   freeCalls: 0,
   onlyOperations: false,
   ...fields,
@@ -88,40 +99,44 @@ const of = (fields: Partial<Terms>, list: readonly (HttpTerms | ToolTerms)[] = [
 describe('a change is announced', () => {
   it.each<[string, Terms, Terms]>([
     ['a higher price', of({}), of({ priceMicros: 11 })],
+    ['a new max price', of({}), of({ maxPriceMicros: 11 })],
+    ['a risen max price', of({ maxPriceMicros: 11 }), of({ maxPriceMicros: 12 })],
+    ['a fixed price in the place of a max price', of({ maxPriceMicros: 11 }), of({ priceMicros: 11 })],
+    ['a new max price of an operation', of({}, [['GET', '/a', 1, null]]), of({}, [['GET', '/a', 1, 2]])],
     ['fewer free calls', of({ freeCalls: 5 }), of({ freeCalls: 4 })],
     ['no free calls', of({ freeCalls: 5 }), of({})],
-    ['a dearer operation', of({}, [['GET', '/a', 1]]), of({}, [['GET', '/a', 2]])],
-    ['a cheap operation that goes', of({}, [['GET', '/a', 1]]), of({})],
-    ['an operation that loses its own price', of({}, [['GET', '/a', 1]]), of({}, [['GET', '/a', null]])],
-    ['a new dear operation for what any call was', of({}), of({ onlyOperations: true }, [['GET', '/a', 11]])],
+    ['a dearer operation', of({}, [['GET', '/a', 1, null]]), of({}, [['GET', '/a', 2, null]])],
+    ['a cheap operation that goes', of({}, [['GET', '/a', 1, null]]), of({})],
+    ['an operation that loses its own price', of({}, [['GET', '/a', 1, null]]), of({}, [['GET', '/a', null, null]])],
+    ['a new dear operation for what any call was', of({}), of({ onlyOperations: true }, [['GET', '/a', 11, null]])],
     [
       'a new dear operation in the place of a template',
-      of({ onlyOperations: true }, [['GET', '/{x}', 1]]),
+      of({ onlyOperations: true }, [['GET', '/{x}', 1, null]]),
       of({ onlyOperations: true }, [
-        ['GET', '/{x}', 1],
-        ['GET', '/a', 2],
+        ['GET', '/{x}', 1, null],
+        ['GET', '/a', 2, null],
       ]),
     ],
     [
       'other calls beside cheap operations',
-      of({ onlyOperations: true }, [['GET', '/{x}', 1]]),
-      of({}, [['GET', '/{x}', 1]]),
+      of({ onlyOperations: true }, [['GET', '/{x}', 1, null]]),
+      of({}, [['GET', '/{x}', 1, null]]),
     ],
     [
       'a lower price that takes free calls from an operation',
-      of({ onlyOperations: true, freeCalls: 5 }, [['GET', '/a', 9]]),
-      of({ onlyOperations: true, freeCalls: 5, priceMicros: 8 }, [['GET', '/a', 9]]),
+      of({ onlyOperations: true, freeCalls: 5 }, [['GET', '/a', 9, null]]),
+      of({ onlyOperations: true, freeCalls: 5, priceMicros: 8 }, [['GET', '/a', 9, null]]),
     ],
     [
       'a lower price, and an operation with free calls that becomes one without',
       of({ onlyOperations: true, freeCalls: 5 }, [
-        ['GET', '/{x}', 20],
-        ['GET', '/a', 10],
+        ['GET', '/{x}', 20, null],
+        ['GET', '/a', 10, null],
       ]),
-      of({ onlyOperations: true, freeCalls: 5, priceMicros: 8 }, [['GET', '/{x}', 9]]),
+      of({ onlyOperations: true, freeCalls: 5, priceMicros: 8 }, [['GET', '/{x}', 9, null]]),
     ],
-    ['a dearer tool', of({}, [['ask', 1]]), of({}, [['ask', 2]])],
-    ['a cheap tool that goes', of({}, [['ask', 1]]), of({})],
+    ['a dearer tool', of({}, [['ask', 1, null]]), of({}, [['ask', 2, null]])],
+    ['a cheap tool that goes', of({}, [['ask', 1, null]]), of({})],
   ])('%s', (_, before, after) => {
     expect(mayCostMore(before, after)).toBe(true);
     expect(mayCostMore(before, before)).toBe(false);
@@ -134,44 +149,44 @@ describe('a change counts at once', () => {
     [
       'a lower price, beside an operation that no free call served before either',
       of({ onlyOperations: true, freeCalls: 5 }, [
-        ['GET', '/a', null],
-        ['GET', '/b', 20],
+        ['GET', '/a', null, null],
+        ['GET', '/b', 20, null],
       ]),
       of({ onlyOperations: true, freeCalls: 5, priceMicros: 9 }, [
-        ['GET', '/a', null],
-        ['GET', '/b', 20],
+        ['GET', '/a', null, null],
+        ['GET', '/b', 20, null],
       ]),
     ],
     ['more free calls', of({ freeCalls: 5 }), of({ freeCalls: 6 })],
-    ['a cheaper operation', of({}, [['GET', '/a', 2]]), of({}, [['GET', '/a', 1]])],
+    ['a cheaper operation', of({}, [['GET', '/a', 2, null]]), of({}, [['GET', '/a', 1, null]])],
     [
       'a dear operation that goes',
       of({ onlyOperations: true }, [
-        ['GET', '/a', 20],
-        ['GET', '/b', 1],
+        ['GET', '/a', 20, null],
+        ['GET', '/b', 1, null],
       ]),
-      of({ onlyOperations: true }, [['GET', '/b', 1]]),
+      of({ onlyOperations: true }, [['GET', '/b', 1, null]]),
     ],
     [
       'a new dear operation for what was refused',
-      of({ onlyOperations: true }, [['GET', '/a', 1]]),
+      of({ onlyOperations: true }, [['GET', '/a', 1, null]]),
       of({ onlyOperations: true }, [
-        ['GET', '/a', 1],
-        ['GET', '/b', 20],
+        ['GET', '/a', 1, null],
+        ['GET', '/b', 20, null],
       ]),
     ],
-    ['another name in braces', of({}, [['GET', '/{x}', 1]]), of({}, [['GET', '/{y}', 1]])],
+    ['another name in braces', of({}, [['GET', '/{x}', 1, null]]), of({}, [['GET', '/{y}', 1, null]])],
   ])('%s', (_, before, after) => {
     expect(mayCostMore(before, after)).toBe(false);
   });
 
   it('of a tool: as a call of it costs', () => {
-    const dear = of({ onlyOperations: true }, [['ask', 1]]);
+    const dear = of({ onlyOperations: true }, [['ask', 1, null]]);
     const more = of({ onlyOperations: true }, [
-      ['ask', 1],
-      ['think', 20],
+      ['ask', 1, null],
+      ['think', 20, null],
     ]);
     expect(mayCostMore(dear, more)).toBe(false);
-    expect(new ToolPrices([['ask', 1]], dear).priceOf('think')).toEqual({ refused: 'no_operation' });
+    expect(new ToolPrices([['ask', 1, null]], dear).priceOf('think')).toEqual({ refused: 'no_operation' });
   });
 });

@@ -5,6 +5,7 @@ import { nextPrice, nextPriceWithOperations } from '../../../src/catalog/notice/
 const FROM_MS = Date.parse('2026-01-31T12:00:00Z');
 const terms = (operations: unknown[][] | null, more: Partial<Terms> = {}): Terms => ({
   priceMicros: 2_000,
+  maxPriceMicros: null,
   freeCalls: 0,
   onlyOperations: false,
   operationTerms: operations && JSON.stringify(operations),
@@ -15,16 +16,16 @@ const ALWAYS = { price: 0.002, from: '2026-01-31T12:00:00.000Z' };
 
 it('an announcement tells only what changes, old and new', () => {
   const now = terms([
-    ['GET', '/a', 1_000],
-    ['GET', '/b', 1_000],
-    ['GET', '/c/{id}', null],
-    ['GET', '/d', 500],
+    ['GET', '/a', 1_000, null],
+    ['GET', '/b', 1_000, null],
+    ['GET', '/c/{id}', null, null],
+    ['GET', '/d', 500, null],
   ]);
   const next = terms([
-    ['GET', '/b', 1_500],
-    ['GET', '/a', 1_000],
-    ['GET', '/c/{name}', null],
-    ['PUT', '/e', 2_000],
+    ['GET', '/b', 1_500, null],
+    ['GET', '/a', 1_000, null],
+    ['GET', '/c/{name}', null, null],
+    ['PUT', '/e', 2_000, null],
   ]);
   expect(announced(now, next)).toEqual({
     ...ALWAYS,
@@ -45,15 +46,15 @@ it('an announcement tells only what changes, old and new', () => {
 
 it('an operation without a price of its own follows the listing, whose price is told once', () => {
   const now = terms([
-    ['GET', '/a', null],
-    ['GET', '/b', null],
-    ['GET', '/c', 2_000],
+    ['GET', '/a', null, null],
+    ['GET', '/b', null, null],
+    ['GET', '/c', 2_000, null],
   ]);
   const next = terms(
     [
-      ['GET', '/a', null],
-      ['GET', '/b', 2_500],
-      ['GET', '/c', null],
+      ['GET', '/a', null, null],
+      ['GET', '/b', 2_500, null],
+      ['GET', '/c', null, null],
     ],
     { priceMicros: 3_000 },
   );
@@ -69,7 +70,24 @@ it('an operation without a price of its own follows the listing, whose price is 
 });
 
 it('a list tells no operations, and tools are told by name', () => {
-  const [now, next] = [terms([['search', 1_000]]), terms([['search', 2_000]])];
+  const [now, next] = [terms([['search', 1_000, null]]), terms([['search', 2_000, null]])];
   expect(nextPrice(now, { ...next, fromMs: FROM_MS })).toEqual(ALWAYS);
   expect(announced(now, next).operations).toEqual([{ tool: 'search', price: 0.002, old_price: 0.001 }]);
+});
+
+it('a max price is told where it changes, and one that ends by its old value alone', () => {
+  const now = terms([['GET', '/a', 1_000, 3_000]], { maxPriceMicros: 50_000 });
+  const risen = terms([['GET', '/a', 1_000, 4_000]], { maxPriceMicros: 60_000 });
+  expect(announced(now, risen)).toEqual({
+    ...ALWAYS,
+    max_price: 0.06,
+    old_max_price: 0.05,
+    operations: [{ method: 'GET', path: '/a', price: 0.001, max_price: 0.004, old_price: 0.001, old_max_price: 0.003 }],
+  });
+  expect(announced(now, terms([['GET', '/a', 1_000, 3_000]], { priceMicros: 3_000 }))).toEqual({
+    ...ALWAYS,
+    price: 0.003,
+    old_price: 0.002,
+    old_max_price: 0.05,
+  });
 });

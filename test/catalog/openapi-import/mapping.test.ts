@@ -120,6 +120,10 @@ describe('the price of an operation', () => {
 
   it('is its x-price, and 0 is a price', async () => {
     expect((await importing({ ...GOOD, 'x-price': 0 })).operations).toMatchObject([{ price: 0 }]);
+    const byUse = await importing({ ...GOOD, 'x-price': 0.5, 'x-max-price': 2 });
+    expect(byUse.operations).toMatchObject([{ price: 0.5, max_price: 2 }]);
+    const refused = importing({ ...GOOD, 'x-price': 0.5, 'x-max-price': 0.4 });
+    await expect(refused).rejects.toThrow('x-max-price: must be at least x-price.');
   });
 
   it('stays what it was when the document has none, whatever the name in braces is', async () => {

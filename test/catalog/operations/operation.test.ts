@@ -51,21 +51,22 @@ describe('a path template', () => {
 
 describe('operations', () => {
   it('are stored with their prices in micro-USD, and as the provider wrote them', () => {
-    const operations = [get('/a', 0.000001), get('/b'), { tool: 'search', price: 0 }];
+    const operations = [get('/a', 0.000001), get('/b'), { tool: 'search', price: 0, max_price: 0.5 }];
     const stored = storeOperations(operations);
     expect(parseTerms(stored.terms)).toEqual([
-      ['GET', '/a', 1],
-      ['GET', '/b', null],
-      ['search', 0],
+      ['GET', '/a', 1, null],
+      ['GET', '/b', null, null],
+      ['search', 0, 500_000],
     ]);
     expect(JSON.parse(stored.json)).toEqual(operations);
-    expect(stored.maxPriceMicros).toBe(1);
-    expect(storeOperations([get('/b')]).maxPriceMicros).toBeNull();
   });
 
   it('name the field that is at fault', () => {
     expect(faultOf([get('/a'), get('b')])).toBe('operations.1.path: must begin with a slash.');
     expect(faultOf([get('/a', 0.0000001)])).toMatch(/^operations\.0\.price: must be a number of USD/);
+    expect(faultOf([{ ...get('/a', 0.5), max_price: 0.4 }])).toBe(
+      'operations.0.max_price: must be at least its price.',
+    );
   });
 
   it('may name the character U+0000 in a regular expression, but not contain it', () => {

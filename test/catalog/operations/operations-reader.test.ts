@@ -16,7 +16,7 @@ const sql = (async () => {
 }) as unknown as Sql;
 
 const listing = (n: number, updatedAtMicros = 1): Listing =>
-  ({ id: `listing-${n}`, operationTerms: '[["GET","/",null]]', updatedAtMicros }) as Listing;
+  ({ id: `listing-${n}`, operationTerms: '[["GET","/",null,null]]', updatedAtMicros }) as Listing;
 
 function heapMb(): number {
   setFlagsFromString('--expose-gc');

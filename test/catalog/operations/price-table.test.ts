@@ -1,9 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Matcher } from '../../../src/catalog/operations/matcher.ts';
-import type { HttpTerms } from '../../../src/catalog/operations/operation.ts';
+import { type HttpTerms, ownPriceOf } from '../../../src/catalog/operations/operation.ts';
 import { PriceTable, ToolPrices } from '../../../src/catalog/operations/price-table.ts';
 import { parseTemplate, type TemplateSegment } from '../../../src/catalog/operations/template.ts';
+import { mostOf, priceOf } from '../../../src/catalog/price.ts';
 import { PROXY_PREFIX } from '../../../src/gate/caller-io.ts';
 import { parseTarget } from '../../../src/proxy/target.ts';
 
@@ -13,7 +14,7 @@ const segmentsOf = (path: string): readonly TemplateSegment[] => {
   return parsed.segments;
 };
 
-const LISTING = { priceMicros: 100, onlyOperations: true };
+const LISTING = { priceMicros: 100, maxPriceMicros: null, onlyOperations: true };
 const CHEAP = 1;
 const DEAR = 5_000;
 
@@ -61,12 +62,12 @@ describe('the matching template', () => {
 describe('the price of a call', () => {
   const table = new PriceTable(
     [
-      ['GET', '/report', DEAR],
-      ['GET', '/{name}', CHEAP],
-      ['POST', '/report', 0],
-      ['GET', '/v1/*', CHEAP],
-      ['GET', '/v1/report/{id}', DEAR],
-      ['GET', '/v1.1/{id}', DEAR],
+      ['GET', '/report', DEAR, null],
+      ['GET', '/{name}', CHEAP, null],
+      ['POST', '/report', 0, null],
+      ['GET', '/v1/*', CHEAP, null],
+      ['GET', '/v1/report/{id}', DEAR, null],
+      ['GET', '/v1.1/{id}', DEAR, null],
     ],
     LISTING,
   );
@@ -88,9 +89,9 @@ describe('the price of a call', () => {
   it('does not exist for calls that match no operation, if the listing has operations only', () => {
     expect(priceOf('DELETE', '/report')).toBe('no_operation');
     expect(priceOf('GET', '/a/b')).toBe('no_operation');
-    const open = new PriceTable([['GET', '/a', CHEAP]], { priceMicros: 100, onlyOperations: false });
-    expect(open.priceOf('GET', '/b')).toEqual({ priceMicros: 100 });
-    expect(open.priceOf('GET', '/A')).toEqual({ priceMicros: 100 });
+    const open = new PriceTable([['GET', '/a', CHEAP, null]], { ...LISTING, onlyOperations: false });
+    expect(open.priceOf('GET', '/b')).toEqual({ priceMicros: 100, maxPriceMicros: null });
+    expect(open.priceOf('GET', '/A')).toEqual({ priceMicros: 100, maxPriceMicros: null });
   });
 
   const tricks = [
@@ -179,7 +180,7 @@ describe('the price of a call', () => {
       ['/files/{id}/{part}/', DEAR],
       ['/raw/*', CHEAP],
     ];
-    const terms = paths.map(([path, price]): HttpTerms => ['GET', path, price]);
+    const terms = paths.map(([path, price]): HttpTerms => ['GET', path, price, null]);
     const calls = [
       '/repos/octo/cat/issues/comments',
       '/repos/octo/cat/issues/comments/7',
@@ -201,7 +202,7 @@ describe('the price of a call', () => {
       '/raw/a%20b/c',
     ];
     for (const onlyOperations of [true, false]) {
-      const listing = { priceMicros: DEAR, onlyOperations };
+      const listing = { ...LISTING, priceMicros: DEAR, onlyOperations };
       const many = new PriceTable(terms, listing);
       for (const path of calls) expect(many.priceOf('GET', path), path).toMatchObject({ priceMicros: CHEAP });
     }
@@ -210,8 +211,8 @@ describe('the price of a call', () => {
   it('compares the middle of a dear path with a dot at its beginning, too', () => {
     const dotted = new PriceTable(
       [
-        ['GET', '/x/*', CHEAP],
-        ['GET', '/x/.well/y', DEAR],
+        ['GET', '/x/*', CHEAP, null],
+        ['GET', '/x/.well/y', DEAR, null],
       ],
       LISTING,
     );
@@ -222,8 +223,8 @@ describe('the price of a call', () => {
     const names = (n: number): string => Array.from({ length: n }, (_, i) => `/{n${i}}`).join('');
     const slow = new PriceTable(
       [
-        ['GET', '/v1/*', CHEAP],
-        ...Array.from({ length: 199 }, (_, i): HttpTerms => ['GET', `${names(30)}/z${i}`, DEAR]),
+        ['GET', '/v1/*', CHEAP, null],
+        ...Array.from({ length: 199 }, (_, i): HttpTerms => ['GET', `${names(30)}/z${i}`, DEAR, null]),
       ],
       LISTING,
     );
@@ -239,8 +240,8 @@ describe('the price of a call', () => {
   it('is that of the operation that comes first in the order of the matching, beside a dearer one that also matches', () => {
     const beside = (path: string, cheap: string, dear: string, onlyOperations: boolean): unknown => {
       const terms: HttpTerms[] = [
-        ['GET', cheap, CHEAP],
-        ['GET', dear, 4],
+        ['GET', cheap, CHEAP, null],
+        ['GET', dear, 4, null],
       ];
       return new PriceTable(terms, { ...LISTING, onlyOperations }).priceOf('GET', path);
     };
@@ -261,7 +262,7 @@ describe('the price of a call', () => {
   });
 
   it('of /* is that of every path, the empty one too', () => {
-    const table = new PriceTable([['GET', '/*', CHEAP]], { priceMicros: 100, onlyOperations: false });
+    const table = new PriceTable([['GET', '/*', CHEAP, null]], { ...LISTING, onlyOperations: false });
     for (const path of ['', '/', '/a', '/;x', '/a//', '/%ff'])
       expect(table.priceOf('GET', path)).toMatchObject({ priceMicros: CHEAP });
   });
@@ -269,14 +270,14 @@ describe('the price of a call', () => {
   it('of a tool is its own, to the letter', () => {
     const tools = new ToolPrices(
       [
-        ['search', CHEAP],
-        ['render', DEAR],
-        ['list', null],
+        ['search', CHEAP, null],
+        ['render', DEAR, null],
+        ['list', null, null],
       ],
       LISTING,
     );
-    expect(tools.priceOf('search')).toEqual({ priceMicros: CHEAP });
-    expect(tools.priceOf('list')).toEqual({ priceMicros: 100 });
+    expect(tools.priceOf('search')).toEqual({ priceMicros: CHEAP, maxPriceMicros: null });
+    expect(tools.priceOf('list')).toEqual({ priceMicros: 100, maxPriceMicros: null });
     expect(tools.priceOf('Search')).toEqual({ refused: 'no_operation' });
     expect(tools.priceOf('__proto__')).toEqual({ refused: 'no_operation' });
   });
@@ -338,9 +339,41 @@ const template = fc
   .map(([segments, rest]) => `/${segments.join('/')}${rest ? '/*' : ''}`);
 const price = fc.constantFrom(0, CHEAP, 20, 100, DEAR);
 
+describe('a price by use', () => {
+  const listing = { priceMicros: 100, maxPriceMicros: 500, onlyOperations: true };
+  const table = new PriceTable(
+    [
+      ['GET', '/same', null, null],
+      ['GET', '/models', 0, null],
+      ['GET', '/fixed', 50, null],
+      ['GET', '/long', null, 9_000],
+      ['GET', '/{name}', 100, null],
+      ['GET', '/{name}/{part}', 20, 200],
+    ],
+    listing,
+  );
+
+  it.each([
+    ['/same', 100, 500],
+    ['/models', 0, null],
+    ['/fixed', 50, null],
+    ['/long', 100, 9_000],
+    ['/any', 100, null],
+    ['/a/b', 20, 200],
+  ])('of %s is that of the listing only where the operation states none', (path, priceMicros, maxPriceMicros) => {
+    expect(table.priceOf('GET', path)).toMatchObject({ priceMicros, maxPriceMicros });
+  });
+
+  it('is not reached through an operation of a fixed price that costs as much without a report', () => {
+    expect(table.priceOf('GET', '/LONG')).toMatchObject({ refused: 'ambiguous', spelling: '/long' });
+    expect(table.priceOf('GET', '/%73ame')).toMatchObject({ refused: 'ambiguous', spelling: '/same' });
+    expect(table.priceOf('GET', '/FIXED')).toMatchObject({ priceMicros: 100 });
+  });
+});
+
 describe('whatever a path is spelled like', () => {
   it('no server that takes it for a dear operation serves it at a lower price', () => {
-    const operations = fc.uniqueArray(fc.tuple(template, price), {
+    const operations = fc.uniqueArray(fc.tuple(template, price, fc.option(fc.constantFrom(0, 10, 1_000))), {
       minLength: 2,
       maxLength: 6,
       selector: ([path]) => path.replaceAll('{y}', '{x}'),
@@ -360,8 +393,10 @@ describe('whatever a path is spelled like', () => {
       readings,
       fc.boolean(),
       (given, which, how, done, only) => {
-        const terms = given.map(([path, micros]): HttpTerms => ['GET', path, micros]);
-        const listing = { priceMicros: DEAR, onlyOperations: only };
+        const terms = given.map(
+          ([path, micros, more]): HttpTerms => ['GET', path, micros, more === null ? null : micros + more],
+        );
+        const listing = { priceMicros: DEAR, maxPriceMicros: DEAR + 1_000, onlyOperations: only };
         const table = new PriceTable(terms, listing);
         const exact = new Matcher<HttpTerms>();
         for (const term of terms) exact.add(segmentsOf(term[1]), term);
@@ -374,8 +409,10 @@ describe('whatever a path is spelled like', () => {
         const served = exact.find(seen);
         // A path in the very spelling of a literal template has its price, even if some server mixes it up with another.
         if (terms.some(([, path]) => path === sent)) return;
-        if (served !== null)
-          expect(priced.priceMicros, `${sent} read as ${seen}`).toBeGreaterThanOrEqual(served[2] as number);
+        if (served === null) return;
+        const due = priceOf(ownPriceOf(served), listing);
+        expect(priced.priceMicros, `${sent} read as ${seen}`).toBeGreaterThanOrEqual(due.priceMicros);
+        expect(mostOf(priced), `${sent} read as ${seen}`).toBeGreaterThanOrEqual(mostOf(due));
       },
     );
     fc.assert(property, { numRuns: 3_000 });

@@ -190,10 +190,10 @@ describe('headers of a message', () => {
 
 describe('prices of tools', () => {
   const terms = JSON.stringify([
-    ['cheap', 10],
-    ['dear', 9_000],
-    ['plain', null],
-    ['gift', 0],
+    ['cheap', 10, null],
+    ['dear', 9_000, null],
+    ['plain', null, null],
+    ['gift', 0, null],
   ]);
   const tools = new PricedTools(
     makeListing({ protocol: 'mcp', priceMicros: 500, freeCalls: 3, onlyOperations: true, operationTerms: terms }),

@@ -1075,6 +1075,8 @@ export interface components {
             description: string;
             /** @description Price of a call, in US dollars with at most six decimals */
             price: number;
+            /** @description The highest amount that the service may report for a call; absent: calls cost the price, in US dollars with at most six decimals */
+            max_price?: number;
             price_label: string;
             /** @description Per buyer account; absent when there are none */
             free_calls?: number;
@@ -1604,6 +1606,8 @@ export interface components {
             description: string;
             /** @description Price of a call, in US dollars with at most six decimals */
             price: number;
+            /** @description The highest amount that the service may report for a call; absent: calls cost the price, in US dollars with at most six decimals */
+            max_price?: number;
             price_label: string;
             /** @description Per buyer account; absent when there are none */
             free_calls?: number;
@@ -1802,6 +1806,8 @@ export interface components {
                 summary?: string;
                 /** @description USD per call, in place of the listing's price */
                 price?: number;
+                /** @description USD: the service reports what a call cost, up to this amount */
+                max_price?: number;
                 /** @description JSON Schema of the request; it is not enforced */
                 input?: Record<string, never>;
                 /** @description JSON Schema of the response; it is not enforced */
@@ -1812,6 +1818,8 @@ export interface components {
                     response?: unknown;
                 };
             }[] | null;
+            /** @description USD: the service reports what a call cost, up to this amount; at least the price */
+            max_price?: number;
             /** @description Per buyer */
             free_calls?: number;
             /** @description The longest silence within a response */
@@ -1842,6 +1850,10 @@ export interface components {
             price: number;
             /** @description Price of a call until then, if it changes, in US dollars with at most six decimals */
             old_price?: number;
+            /** @description From then on, if it changes, in US dollars with at most six decimals */
+            max_price?: number;
+            /** @description Until then, if it changes, in US dollars with at most six decimals */
+            old_max_price?: number;
             /**
              * Format: date-time
              * @description RFC 3339, in UTC
@@ -1886,6 +1898,8 @@ export interface components {
             summary?: string;
             /** @description Price of such a call, if it is not the listing's, in US dollars with at most six decimals */
             price?: number;
+            /** @description The highest amount that the service may report for such a call, in US dollars with at most six decimals */
+            max_price?: number;
             /** @description JSON Schema of the request; not enforced */
             input?: {
                 [key: string]: unknown;
@@ -1922,6 +1936,10 @@ export interface components {
             price?: number;
             /** @description Until then; absent if it is no operation yet, in US dollars with at most six decimals */
             old_price?: number;
+            /** @description From then on, if it has one, in US dollars with at most six decimals */
+            max_price?: number;
+            /** @description Until then, if it has one, in US dollars with at most six decimals */
+            old_max_price?: number;
         };
         /** OperationTag */
         OperationTag: {
@@ -2074,6 +2092,8 @@ export interface components {
             summary?: string;
             /** @description Price of such a call, in US dollars with at most six decimals */
             price: number;
+            /** @description The highest amount that the service may report for such a call, in US dollars with at most six decimals */
+            max_price?: number;
             /** @description JSON Schema of the request; not enforced */
             input?: {
                 [key: string]: unknown;
@@ -2094,7 +2114,7 @@ export interface components {
         };
         /**
          * ProviderOpenApiDocument
-         * @description An OpenAPI 3.0 or 3.1 document as JSON or YAML; `x-price` of an operation is its price in USD
+         * @description An OpenAPI 3.0 or 3.1 document as JSON or YAML; `x-price` of an operation is its price in USD, and `x-max-price` the most that its service may report
          */
         ProviderOpenApiDocument: {
             openapi: string;
@@ -2251,6 +2271,8 @@ export interface components {
             description: string;
             /** @description Price of a call, in US dollars with at most six decimals */
             price: number;
+            /** @description The highest amount that the service may report for a call; absent: calls cost the price, in US dollars with at most six decimals */
+            max_price?: number;
             price_label: string;
             /** @description Per buyer account; absent when there are none */
             free_calls?: number;
@@ -2410,6 +2432,8 @@ export interface components {
                 summary?: string | null;
                 /** @description USD per call; null: the listing's price */
                 price?: number | null;
+                /** @description USD: the service reports what a call cost, up to this amount */
+                max_price?: number | null;
                 /** @description JSON Schema of the request; it is not enforced */
                 input?: Record<string, never> | null;
                 /** @description JSON Schema of the response; it is not enforced */
@@ -2420,6 +2444,8 @@ export interface components {
                     response?: unknown;
                 } | null;
             }[] | null;
+            /** @description USD: the service reports what a call cost, up to this amount; at least the price; null: calls cost the price */
+            max_price?: number | null;
             /** @description Per buyer; null ends the free calls */
             free_calls?: number | null;
             /** @description null: as long as the gateway allows */
@@ -2466,6 +2492,8 @@ export interface components {
             description: string;
             /** @description Price of a call, in US dollars with at most six decimals */
             price: number;
+            /** @description The highest amount that the service may report for a call; absent: calls cost the price, in US dollars with at most six decimals */
+            max_price?: number;
             price_label: string;
             /** @description Per buyer account; absent when there are none */
             free_calls?: number;
@@ -2552,6 +2580,8 @@ export interface components {
                 summary?: string;
                 /** @description USD per call, in place of the listing's price */
                 price?: number;
+                /** @description USD: the service reports what a call cost, up to this amount */
+                max_price?: number;
                 /** @description JSON Schema of the request; it is not enforced */
                 input?: Record<string, never>;
                 /** @description JSON Schema of the response; it is not enforced */
@@ -4628,7 +4658,7 @@ export interface operations {
                 q?: string;
                 /** @description true: only services that are free or have free calls; false: only others */
                 free?: boolean;
-                /** @description USD per call, at most 6 decimals */
+                /** @description The highest `price` in USD, at most 6 decimals */
                 max_price?: number;
                 /** @description Best, cheapest, first name or newest first. If absent: with q, matches in names before those in descriptions, whole words before parts, then the best; otherwise the best */
                 sort?: "quality" | "price" | "name" | "newest";

@@ -10,6 +10,7 @@ type Operation = Schemas['Operation'];
 /** All that decides what a call costs, as a form has it. */
 type Prices = {
   readonly price: number;
+  readonly maxPrice: number | null;
   readonly freeCalls: number;
   readonly onlyOperations: boolean;
   readonly operations: readonly Operation[];
@@ -20,24 +21,33 @@ export function writtenLast(service: Service): Prices {
   const { next_price: next } = service;
   return {
     price: next?.price ?? service.price,
+    maxPrice: lastMax(service),
     freeCalls: next?.free_calls ?? service.free_calls ?? 0,
     onlyOperations: next?.only_operations ?? service.only_operations,
     operations: service.announced_operations ?? service.operations ?? [],
   };
 }
 
+/** An announcement tells the highest amount only if it changes: with the old one alone, if none counts any more. */
+function lastMax({ max_price: max, next_price: next }: Service): number | null {
+  const isChanged = next?.max_price !== undefined || next?.old_max_price !== undefined;
+  return (isChanged ? next.max_price : max) ?? null;
+}
+
 const now = (service: Service): Prices => ({
   price: service.price,
+  maxPrice: service.max_price ?? null,
   freeCalls: service.free_calls ?? 0,
   onlyOperations: service.only_operations,
   operations: service.operations ?? [],
 });
 
 /** Null for operations that the gateway would refuse: it says so when they are saved. */
-function termsOf({ price, freeCalls, onlyOperations, operations }: Prices): Terms | null {
+function termsOf({ price, maxPrice, freeCalls, onlyOperations, operations }: Prices): Terms | null {
   try {
     const operationTerms = operations.length === 0 ? null : storeOperations(operations as never).terms;
-    return { priceMicros: Math.round(price * 1e6), freeCalls, onlyOperations, operationTerms };
+    const maxPriceMicros = maxPrice === null ? null : Math.round(maxPrice * 1e6);
+    return { priceMicros: Math.round(price * 1e6), maxPriceMicros, freeCalls, onlyOperations, operationTerms };
   } catch {
     return null;
   }

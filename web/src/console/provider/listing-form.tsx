@@ -158,10 +158,8 @@ function RisingPrice({ form: { draft }, service }: { readonly form: DraftForm; r
   const { usd: price } = readAmount(draft.price);
   if (price === null) return null;
   const freeCalls = Number(draft.free_calls.trim() || 0);
-  const { operations } = writtenLast(service);
-  return (
-    <Foretold service={service} wanted={{ price, freeCalls, operations, onlyOperations: draft.only_operations }} />
-  );
+  const wanted = { ...writtenLast(service), price, freeCalls, onlyOperations: draft.only_operations };
+  return <Foretold service={service} wanted={wanted} />;
 }
 
 /** The headers of a listing are for the server at its endpoint, and for no other. */
