@@ -46,7 +46,7 @@ export class Call implements UpstreamCall {
   /** The connection that the pool is making for this call; null when there is none. */
   reserved: Carrier | null = null;
   readonly #pool: CallPool;
-  readonly #handler: UpstreamHandler;
+  #handler: UpstreamHandler;
   #connection: Carrier | null = null;
   /** Whether a request without a body was given to a socket. For a request with a body, see `RequestBody.started`. */
   #started = false;
@@ -100,6 +100,10 @@ export class Call implements UpstreamCall {
     assert(this.#connection !== null);
     this.#connection.abandon();
     this.state = 'over';
+  }
+
+  handTo(handler: UpstreamHandler): void {
+    this.#handler = handler;
   }
 
   // The methods below are for the pool and the connection.
@@ -163,11 +167,11 @@ export class Call implements UpstreamCall {
     }
   }
 
-  complete(): void {
+  complete(trailers: readonly string[]): void {
     assert(this.state === 'waiting' && this.headReceived);
     this.state = 'over';
     try {
-      this.#handler.onEnd();
+      this.#handler.onEnd(trailers);
     } catch (error) {
       surface(error);
     }

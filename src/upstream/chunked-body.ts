@@ -31,8 +31,12 @@ const MAX_SIZE_DIGITS = 13;
  */
 const MAX_EXTENSION_BYTES = 16_384;
 
+/** The trailers of every response that has none, or whose trailers nobody wants. */
+export const NO_TRAILERS: readonly string[] = [];
+
 /**
- * Decodes one chunked body, however its octets are split between reads. Extensions and trailers are checked and dropped.
+ * Decodes one chunked body, however its octets are split between reads. Extensions are checked and dropped, and so are trailers unless
+ * they are wanted.
  *
  * Tested by test/upstream/response-parser.test.ts and malformed-responses.test.ts.
  */
@@ -46,18 +50,30 @@ export class ChunkedBody {
   #digits = 0;
   #extensionBytes = 0;
   #trailerBytes = 0;
+  #wantsTrailers = false;
+  #trailers: string[] | null = null;
+  /** The trailer line that is being read, if trailers are wanted. */
+  #line = '';
 
   constructor(maxTrailerBytes: number) {
     this.#maxTrailerBytes = maxTrailerBytes;
   }
 
-  reset(): void {
+  reset(wantsTrailers: boolean): void {
+    this.#wantsTrailers = wantsTrailers;
+    this.#line = '';
+    this.#trailers = null;
     this.malformed = '';
     this.#state = 'size';
     this.#left = 0;
     this.#digits = 0;
     this.#extensionBytes = 0;
     this.#trailerBytes = 0;
+  }
+
+  /** The trailers, once the body is done: flat [name, value, …], as in a head. Empty unless they are wanted. */
+  get trailers(): readonly string[] {
+    return this.#trailers ?? NO_TRAILERS;
   }
 
   get done(): boolean {
@@ -137,20 +153,33 @@ export class ChunkedBody {
         if (octet === CR) this.#state = 'endLf';
         else if (TOKEN[octet] === 1) this.#state = 'name';
         else this.#fail('invalid trailer name');
+        if (this.#wantsTrailers) this.#line = String.fromCharCode(octet);
         return;
       case 'name':
         if (octet === COLON) this.#state = 'value';
         else if (TOKEN[octet] === 0) this.#fail('invalid trailer name');
+        if (this.#wantsTrailers) this.#line += String.fromCharCode(octet);
         return;
       case 'value':
-        if (octet === CR) this.#state = 'lineLf';
+        if (octet === CR) this.#endLine();
         else if (FIELD_TEXT[octet] === 0) this.#fail('invalid character in a trailer');
+        else if (this.#wantsTrailers) this.#line += String.fromCharCode(octet);
         return;
       case 'lineLf':
       case 'endLf':
         if (octet !== LF) this.#fail('trailer not followed by CRLF');
         else this.#state = this.#state === 'endLf' ? 'done' : 'lineStart';
     }
+  }
+
+  #endLine(): void {
+    this.#state = 'lineLf';
+    if (!this.#wantsTrailers) return;
+    const colon = this.#line.indexOf(':');
+    // Space and tab around a value are not part of it (RFC 9110 §5.5).
+    const value = this.#line.slice(colon + 1).replace(/^[ \t]+|[ \t]+$/g, '');
+    this.#trailers ??= [];
+    this.#trailers.push(this.#line.slice(0, colon), value);
   }
 
   #fail(reason: string): void {

@@ -100,7 +100,7 @@ export class Connection implements Carrier, ConnectorOwner, ResponseSink, Idle<C
     this.#responseStarted = false;
     this.#progressTicks = this.#tools.clock.ticks;
     this.#sentBytes = 0;
-    this.#parser.begin(call.request.method === 'HEAD');
+    this.#parser.begin(call.request.method === 'HEAD', call.request.wantsTrailers);
     call.attached(this);
     if (call.isPaused) this.pause();
     const head = serialiseHead(call.request);
@@ -244,6 +244,8 @@ export class Connection implements Carrier, ConnectorOwner, ResponseSink, Idle<C
 
   #finish(hasSurplus: boolean): void {
     const isRequestSent = this.isRequestSent;
+    // Another call may begin on this connection before this one is told.
+    const { trailers } = this.#parser;
     const call = this.#detach();
     const socket = this.#socket as Socket;
     const isClean = isRequestSent && !hasSurplus && this.#pendingEnd === null && !socket.destroyed && socket.writable;
@@ -254,7 +256,7 @@ export class Connection implements Carrier, ConnectorOwner, ResponseSink, Idle<C
     } else {
       this.close();
     }
-    call.complete();
+    call.complete(trailers);
   }
 
   #becomeIdle(limitMs: number): void {

@@ -7,13 +7,16 @@ import type { UpstreamRequest } from './types.ts';
  */
 const PATH = /^\/[\x21-\x7e\x80-\xff]*$/;
 
+/** A sender of `TE` must name it in `Connection` (RFC 9110 §10.1.4). */
+const TE_TRAILERS = 'te: trailers\r\nconnection: TE\r\n';
+
 /**
  * The request's head as it goes on the wire. The gateway writes Host and the framing itself, so there is never both a
  * Content-Length and a Transfer-Encoding (RFC 9112, section 6.1).
  */
 export function serialiseHead(request: UpstreamRequest): string {
   const { method, path, destination, headerLines } = request;
-  return `${method} ${path} HTTP/1.1\r\nhost: ${destination.origin.hostHeader}\r\n${headerLines}${framingLine(request)}\r\n`;
+  return `${method} ${path} HTTP/1.1\r\nhost: ${destination.origin.hostHeader}\r\n${headerLines}${request.wantsTrailers ? TE_TRAILERS : ''}${framingLine(request)}\r\n`;
 }
 
 /** @throws AssertionError when the request breaks the contract of `UpstreamRequest`: a programming error. */

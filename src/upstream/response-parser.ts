@@ -1,5 +1,5 @@
 import { assert } from '../assert.ts';
-import { ChunkedBody } from './chunked-body.ts';
+import { ChunkedBody, NO_TRAILERS } from './chunked-body.ts';
 import { LF } from './octets.ts';
 import { HeadSoFar, Malformed, type ParsedHead, parseHead, STATUS_LINE_BYTES } from './response-head.ts';
 
@@ -36,12 +36,15 @@ export class ResponseParser {
   state: ParserState = 'idle';
   /** When `state` is 'failed': why. */
   malformed = '';
+  /** When `state` is 'done': the trailers of the response, if they are wanted; as `ResponseHead.headers`. */
+  trailers: readonly string[] = NO_TRAILERS;
   /** While this is set, `execute` returns at the next boundary, and leaves the rest of its input unread. */
   paused = false;
   readonly #sink: ResponseSink;
   readonly #maxHeadBytes: number;
   readonly #chunked: ChunkedBody;
   #isHeadRequest = false;
+  #wantsTrailers = false;
   /** In state 'length': octets of the body still to come. */
   #left = 0;
   #interimResponses = 0;
@@ -59,11 +62,13 @@ export class ResponseParser {
   }
 
   /** Called when a request is sent: expects its response. */
-  begin(isHeadRequest: boolean): void {
+  begin(isHeadRequest: boolean, wantsTrailers = false): void {
     assert(this.state === 'idle' || this.state === 'done');
     this.state = 'head';
     this.paused = false;
     this.#isHeadRequest = isHeadRequest;
+    this.#wantsTrailers = wantsTrailers;
+    this.trailers = NO_TRAILERS;
     this.#interimResponses = 0;
     this.#interimBytes = 0;
   }
@@ -130,7 +135,10 @@ export class ResponseParser {
       dataEnd += length;
       at += length;
     } while (at < end);
-    if (chunked.done) this.state = 'done';
+    if (chunked.done) {
+      this.state = 'done';
+      this.trailers = chunked.trailers;
+    }
     if (dataEnd > dataStart) this.#sink.onParsedBody(bytes.subarray(dataStart, dataEnd));
     return chunked.malformed === '' ? at : this.#fail(chunked.malformed, at);
   }
@@ -195,7 +203,7 @@ export class ResponseParser {
     if (head.framing === 'none') this.state = 'done';
     else this.state = head.framing;
     if (head.framing === 'length') this.#left = head.contentLength;
-    else if (head.framing === 'chunked') this.#chunked.reset();
+    else if (head.framing === 'chunked') this.#chunked.reset(this.#wantsTrailers);
     this.#sink.onParsedHead(head);
     return next;
   }

@@ -18,6 +18,8 @@ export type UpstreamRequest = {
   readonly headerLines: string;
   /** 0: no body. n: exactly n bytes, sent with Content-Length. -1: length unknown, sent chunked. */
   readonly bodyLength: number;
+  /** Whether the service is told that trailers are welcome (`TE: trailers`), and `onEnd` gets them; otherwise they are dropped. */
+  readonly wantsTrailers?: boolean;
   /** Longest silence between the end of the request and the response head, and longest time without progress of an upload. */
   readonly headTimeoutMs: number;
   /** Longest silence within the response body. The time starts again from zero when a pause of the call is over. */
@@ -50,8 +52,12 @@ export interface UpstreamHandler {
   onHead(head: ResponseHead): void;
   /** A view on a buffer that all connections share: valid only until this returns. */
   onData(chunk: Buffer): void;
-  /** The response is complete by its own framing. */
-  onEnd(): void;
+  /**
+   * The response is complete by its own framing.
+   *
+   * @param trailers  flat [name, value, …], as in `ResponseHead`; empty unless the request wants them and the response has some
+   */
+  onEnd(trailers: readonly string[]): void;
   onError(error: UpstreamError): void;
   /** Called once after `write` returned false, when there is room again. */
   onWritable(): void;
@@ -70,6 +76,8 @@ export interface UpstreamCall {
   pause(): void;
   resume(): void;
   readonly isPaused: boolean;
+  /** Another handler gets all further callbacks. */
+  handTo(handler: UpstreamHandler): void;
   /** Gives the call up: no callback follows, and the connection that carries it is closed. */
   destroy(): void;
   /** Whether at least one byte of the request was given to a socket. */

@@ -31,6 +31,18 @@ describe('the request that is sent', () => {
     exchange.call.destroy();
   });
 
+  test('says that trailers are welcome only if they are wanted, and hands them over', async () => {
+    const exchange = new Exchange(client, server.url, { wantsTrailers: true });
+    const peer = await server.peer(0);
+    expect(await peer.takeRequest()).toContain('\r\nte: trailers\r\nconnection: TE\r\n');
+    peer.send('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX-A: 1\r\n\r\n');
+    expect([await exchange.outcome(), exchange.trailers]).toEqual([200, ['X-A', '1']]);
+    const next = new Exchange(client, server.url);
+    expect(await peer.takeRequest()).not.toMatch(/\r\n(te|connection):/);
+    peer.send('HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n');
+    expect([await next.outcome(), next.trailers]).toEqual([200, []]);
+  });
+
   test.each(['', 'a', 'http://x/', '/a b', '/a\r\nx: y', '/\u010a', '/\x7f', '/\0'])(
     'the path %j is refused',
     (path) => {

@@ -125,6 +125,7 @@ export class Exchange implements UpstreamHandler {
   readonly events: string[] = [];
   readonly chunks: Buffer[] = [];
   head: ResponseHead | null = null;
+  trailers: readonly string[] | null = null;
   error: UpstreamError | null = null;
   onChunk: (chunk: Buffer) => void = (chunk) => this.chunks.push(Buffer.from(chunk));
   readonly ended = deferred();
@@ -169,7 +170,8 @@ export class Exchange implements UpstreamHandler {
     this.onChunk(chunk);
   }
 
-  onEnd(): void {
+  onEnd(trailers: readonly string[]): void {
+    this.trailers = trailers;
     this.events.push('end');
     this.headed.resolve();
     this.ended.resolve();

@@ -6,15 +6,21 @@ type Parsed = {
   malformed: string;
   head: ParsedHead | null;
   body: string;
+  trailers: readonly string[];
   /** How many octets were left over. */
   surplus: number;
 };
 
-export type ParseOptions = { isHeadRequest?: boolean; maxHeadBytes?: number; endOfInput?: boolean };
+export type ParseOptions = {
+  isHeadRequest?: boolean;
+  maxHeadBytes?: number;
+  endOfInput?: boolean;
+  wantsTrailers?: boolean;
+};
 
 /** Feeds the pieces to a new parser, each as a read of its own. */
 export function parse(pieces: readonly (string | Buffer)[], options: ParseOptions = {}): Parsed {
-  const parsed: Parsed = { state: '', malformed: '', head: null, body: '', surplus: 0 };
+  const parsed: Parsed = { state: '', malformed: '', head: null, body: '', trailers: [], surplus: 0 };
   const parser = new ResponseParser(
     {
       onParsedHead(head) {
@@ -26,7 +32,7 @@ export function parse(pieces: readonly (string | Buffer)[], options: ParseOption
     },
     options.maxHeadBytes ?? 4096,
   );
-  parser.begin(options.isHeadRequest ?? false);
+  parser.begin(options.isHeadRequest ?? false, options.wantsTrailers);
   for (const piece of pieces) {
     // As in the shared read buffer: after the octets come those of another connection.
     const octets = Buffer.from(piece as string, 'latin1');
@@ -38,5 +44,6 @@ export function parse(pieces: readonly (string | Buffer)[], options: ParseOption
   if (options.endOfInput === true) parser.finish();
   parsed.state = parser.state;
   parsed.malformed = parser.malformed;
+  parsed.trailers = parser.trailers;
   return parsed;
 }

@@ -181,6 +181,33 @@ test('header names and values arrive as they were sent, without surrounding whit
   expect(head?.headers).toEqual(['X-A', '1', 'x-a', '', 'ETag', '"\xe4:, b"', 'Content-Length', '0']);
 });
 
+describe('trailers', () => {
+  const wire =
+    'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\nX-Sum: \t1:\xe9 \r\nEmpty:\r\nx-sum:2\r\n\r\n';
+
+  test('are read when they are wanted, however the input is split', () => {
+    const wanted = { wantsTrailers: true };
+    const trailers = ['X-Sum', '1:\xe9', 'Empty', '', 'x-sum', '2'];
+    for (let at = 0; at < wire.length; at++) {
+      const parsed = parse([wire.slice(0, at), wire.slice(at)], wanted);
+      expect(parsed).toMatchObject({ state: 'done', body: 'hi', trailers });
+    }
+    expect(parse([...wire], wanted).trailers).toEqual(trailers);
+  });
+
+  test('are dropped otherwise, and there are none without chunks', () => {
+    expect(parse([wire]).trailers).toEqual([]);
+    for (const { wire, options } of SAMPLES.filter(({ name }) => !name.includes('trailers'))) {
+      expect(parse([wire], { ...options, wantsTrailers: true }).trailers).toEqual([]);
+    }
+  });
+
+  test('have the same bound as a head', () => {
+    const long = wire.replace('Empty:', `Empty:${'x'.repeat(5_000)}`);
+    expect(parse([long], { wantsTrailers: true }).malformed).toBe('trailers too large');
+  });
+});
+
 test.each([
   ['timeout=5, max=100', 5],
   ['max=100, Timeout=7', 7],
