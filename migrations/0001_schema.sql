@@ -156,6 +156,12 @@ CREATE TABLE service_watch (
   endpoint       text,
   reachable      boolean,
   checked_at     timestamptz,
+  -- How the last question by the health path ended: a status, or why there was none. SHA-256 of the endpoint and the path that were
+  -- asked: of others it says nothing.
+  health_asked   text,
+  health_status  int,
+  health_failure text,
+  health_at      timestamptz,
   -- The process that moves this time ahead asks the health path, so only one does.
   health_due_at  timestamptz,
   -- Checks and those with a good answer, within 24 hours and 30 days.

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
+import { NOTHING_BESIDE } from '../catalog/beside.ts';
 import type { Listing } from '../catalog/listing.ts';
 import { fullItem } from '../catalog/present.ts';
-import { UNKNOWN_QUALITY } from '../catalog/quality.ts';
 import { lockListing, type Scope } from '../catalog/sql.ts';
 import type { KeyRecord } from '../keys/caller.ts';
 import { microsToUsd } from '../platform/money.ts';
@@ -87,7 +87,7 @@ const DERIVED = ['price_label', 'free_calls_label', 'quality', 'proxy_path', 'up
 
 /** What can be changed of a listing, as the API shows it: secrets only by their names, operations only by what calls need of them. */
 function fieldsOf(listing: Listing): Record<string, unknown> {
-  const shown = fullItem('owner', { listing, quality: UNKNOWN_QUALITY, language: 'en' });
+  const shown = fullItem('owner', { listing, ...NOTHING_BESIDE, language: 'en' });
   for (const name of DERIVED) delete shown[name];
   return listing.operationTerms === null ? shown : { ...shown, operations: operationsOf(listing.operationTerms) };
 }

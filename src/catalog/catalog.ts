@@ -1,9 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { isUuid } from '../platform/ids.ts';
 import type { Sql } from '../platform/postgres.ts';
+import { type Beside, BesideListings, type Uptime } from './beside.ts';
 import type { Listing } from './listing.ts';
 import { Announcements } from './notice/announcements.ts';
-import { Qualities, type Quality } from './quality.ts';
+import type { Quality } from './quality.ts';
 import { Snapshot } from './snapshot.ts';
 import { CHANNEL, selectBucketSums, selectCatalogPage, selectListings } from './sql.ts';
 
@@ -54,7 +55,7 @@ export class Catalog {
   readonly #retryMs: number;
   readonly #readTimeoutMs: number;
   readonly #snapshot = new Snapshot((id) => this.#changed(id));
-  readonly #qualities = new Qualities((id) => this.#changed(id));
+  readonly #beside = new BesideListings((id) => this.#changed(id));
   readonly #listeners: ((id: string) => void)[] = [];
   readonly #stopping = new AbortController();
   readonly #waitingIds = new Set<string>();
@@ -88,18 +89,27 @@ export class Catalog {
     return this.#snapshot.values();
   }
 
-  /** @param listener  told the id of each listing that is added, changed or dropped, or whose quality changes */
+  /** @param listener  told the id of each listing that is added, changed or dropped, or beside which something changes */
   onChange(listener: (id: string) => void): void {
     this.#listeners.push(listener);
   }
 
-  qualityOf(id: string): Quality {
-    return this.#qualities.of(id);
+  besideOf({ id }: Pick<Listing, 'id'>): Beside {
+    return this.#beside.of(id);
   }
 
-  /** Takes over the qualities of some services; the others keep theirs. See `Qualities.set`. */
+  qualityOf(id: string): Quality {
+    return this.#beside.qualityOf(id);
+  }
+
+  /** See `BesideListings`. */
   setQualities(qualities: ReadonlyMap<string, Quality>): Promise<void> {
-    return this.#qualities.set(qualities);
+    return this.#beside.setQualities(qualities);
+  }
+
+  /** See `BesideListings`. */
+  setUptimes(uptimes: ReadonlyMap<string, Uptime>): Promise<void> {
+    return this.#beside.setUptimes(uptimes);
   }
 
   /** Whether the catalog was read completely at least once. */

@@ -22,3 +22,9 @@ export function healthPathFault(path: string): string | null {
   }
   return /\/\.{1,2}(\/|$)/.test(path) ? 'must not have dot segments' : null;
 }
+
+/** What a health path leads to. @param endpoint  passes `endpointFault` */
+export function healthUrl(endpoint: string, healthPath: string): string {
+  const { origin, pathname } = new URL(endpoint);
+  return origin + pathname.replace(/\/+$/, '') + healthPath;
+}

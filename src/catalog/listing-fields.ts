@@ -1,26 +1,24 @@
 import { type Audience, type Fields, view } from '../platform/fields.ts';
 import { microsToUsd } from '../platform/money.ts';
 import { EXAMPLE, type JsonSchema, list, TEXT, TIME, UUID, usd } from '../platform/schemas.ts';
+import type { Beside } from './beside.ts';
 import { freeCallsLabel, priceLabel } from './labels.ts';
 import type { Language } from './languages.ts';
+import { healthUrl } from './links.ts';
 import type { Listing } from './listing.ts';
-import { NEXT_PRICE, OPERATION, OPERATION_EXAMPLE, UPTIME } from './listing-schemas.ts';
+import { HEALTH_FOUND, NEXT_PRICE, OPERATION, OPERATION_EXAMPLE, UPTIME } from './listing-schemas.ts';
 import { storedHeaders, storedSigningKeys } from './listing-secrets.ts';
 import { nextPrice, nextPriceWithOperations } from './notice/next-price.ts';
 import type { Operation } from './operations/operation.ts';
-import type { Quality } from './quality.ts';
 
 /** A listing, and what else a response shows of it. */
-export type Shown = {
+export type Shown = Beside & {
   readonly listing: Listing;
-  readonly quality: Quality;
   readonly language: Language;
   /** In a search, where long fields would make a list of services long. */
   readonly isShort?: true;
-  /** Absent unless the service has a health path and was asked. */
-  readonly uptime?: { readonly last_24_hours?: number; readonly last_30_days: number } | undefined;
   /** Whether the endpoint gave an answer when it was asked once. */
-  readonly found?: { readonly reachable: boolean; readonly checkedAt: Date } | undefined;
+  readonly found?: Found | undefined;
   /** As the provider wrote them; absent in lists. */
   readonly operations?: readonly Operation[];
   /** How long a change after which a call may cost more is announced. */
@@ -31,6 +29,21 @@ export type Shown = {
   readonly once?: { readonly signing_secret?: string; readonly forgotten_upstream_headers?: readonly string[] };
   /** The label of the provider's account. */
   readonly providerLabel?: string;
+};
+
+/** What the gateway has found when it asked the service. */
+type Found = {
+  /** Null: the endpoint was not asked yet. */
+  readonly reachable: boolean | null;
+  readonly checkedAt: Date | null;
+  /** By the present health path; absent: not asked yet. */
+  readonly health?: {
+    readonly up: boolean;
+    readonly status: number | null;
+    /** Why it does not count as up. */
+    readonly reason: string | undefined;
+    readonly askedAt: Date;
+  };
 };
 
 /** Maximum number of characters (code points) of a description in /discover; a longer one is cut there and gets an ellipsis. */
@@ -108,6 +121,17 @@ const next = ({ listing, isShort }: Shown) =>
   listing.next && (isShort ? nextPrice : nextPriceWithOperations)(listing, listing.next);
 const headers = ({ listing }: Shown) => storedHeaders(listing.upstreamHeaders).map(([name]) => name);
 const keyid = ({ listing }: Shown) => storedSigningKeys(listing.signingKeys)[0]?.keyid;
+function healthOf({ listing: { endpoint, healthPath }, found }: Shown): object | null {
+  if (healthPath === null) return null;
+  const { up, status, reason, askedAt } = found?.health ?? {};
+  return {
+    url: healthUrl(endpoint, healthPath),
+    ...(up === undefined ? {} : { up }),
+    ...(status == null ? {} : { status }),
+    ...(reason === undefined ? {} : { reason }),
+    ...(askedAt === undefined ? {} : { asked_at: askedAt.toISOString() }),
+  };
+}
 const iso = (ms: number): string => new Date(Math.trunc(ms)).toISOString();
 
 /** A listing. Its owner is its provider's account. Of its secrets only names are shown, and that to the owner. */
@@ -128,7 +152,7 @@ export const LISTING = {
   rated: searched(null, is('boolean', RATED), ({ quality }) => quality.rated, false),
   proxy_path: searched(null, is('string', PATH), ({ listing }) => proxyPath(listing.id), proxyPath(EXAMPLE.serviceId)),
   next_price: maybe(searched(NEXT, NEXT_PRICE, next)),
-  uptime: maybe(anyone(null, UPTIME, ({ uptime }) => uptime)),
+  uptime: maybe(searched(null, UPTIME, ({ uptime }) => uptime)),
   docs_url: maybe(anyone('docs_url', is('string', 'A page about the service, for people'), 'docsUrl')),
   status: anyone('status', oneOf('active', 'paused', 'removed'), 'status', 'active'),
   protocol: anyone('protocol', oneOf('http', 'mcp'), 'protocol', 'http'),
@@ -140,8 +164,9 @@ export const LISTING = {
   provider_id: anyone('provider_id', UUID, 'providerId', EXAMPLE.providerId),
   endpoint: owner('endpoint', is('string', ENDPOINT), 'endpoint', 'https://translate.example.com/v1'),
   health_path: owner('health_path', is('string', 'Asked every minute; shown to the same'), 'healthPath'),
+  health: owner(null, HEALTH_FOUND, healthOf),
   reachable: owner(null, is('boolean', ASKED), (shown) => shown.found?.reachable),
-  checked_at: owner(null, { ...TIME, description: CHECKED }, (shown) => shown.found?.checkedAt.toISOString()),
+  checked_at: owner(null, { ...TIME, description: CHECKED }, (shown) => shown.found?.checkedAt?.toISOString()),
   upstream_headers: owner('upstream_headers', names(HEADERS), headers, ['x-api-key']),
   signed: owner(null, is('boolean', SIGNED), (shown) => keyid(shown) !== undefined, false),
   signing_keyid: owner(null, is('string', 'The keyid of signatures by the present secret'), keyid),

@@ -60,6 +60,21 @@ export const UPTIME = record(
     description: 'Percent of health checks that the service answered well; absent if it is not asked',
   },
 );
+export const HEALTH_FOUND = record(
+  'HealthCheck',
+  {
+    url: { type: 'string', format: 'uri', description: 'What is asked: the endpoint and the health path' },
+    up: { type: 'boolean', description: 'Whether the last answer means that the service is up' },
+    status: { type: 'integer', description: 'Of the last answer; absent if there was none' },
+    reason: { ...TEXT, description: 'Why the service does not count as up' },
+    asked_at: TIME,
+  },
+  {
+    optional: ['up', 'status', 'reason', 'asked_at'],
+    description:
+      "How the last question by the health path ended; shown to keys of its provider's account and to admins only",
+  },
+);
 const OPERATION_FIELDS = {
   method: { type: 'string', description: 'GET also stands for HEAD' },
   path: { type: 'string', description: 'What follows the service id: segments, {name} for one, a last * for the rest' },

@@ -1,11 +1,11 @@
 import { microsToUsd } from '../platform/money.ts';
+import type { Beside } from './beside.ts';
 import { priceLabel } from './labels.ts';
 import type { Language } from './languages.ts';
 import type { Listing } from './listing.ts';
 import { CALLABLE, FOUND, type Shown, VIEWS, writeListing } from './listing-fields.ts';
 import { type Operation, ownPriceIn } from './operations/operation.ts';
 import { priceOf } from './price.ts';
-import type { Quality } from './quality.ts';
 
 /**
  * A listing as an agent needs it to make a call: with the whole description, and the operations, each with the price that a call of
@@ -31,6 +31,9 @@ function pricedOperation(operation: Operation, listing: Listing, language: Langu
 export const fullItem = (by: keyof typeof VIEWS, shown: Shown): Record<string, unknown> =>
   writeListing(VIEWS[by].names, shown);
 
+/** An active listing, and what a search shows beside it. */
+export type Listed = Beside & { readonly listing: Listing };
+
 /** Of what a search shows of a service, only the labels depend on the language. They are kept with the numbers that they tell. */
 const TERMS = ['price_label', 'free_calls', 'free_calls_label'] as const;
 const HEAD = FOUND.names.slice(0, FOUND.names.indexOf('price_label'));
@@ -46,8 +49,8 @@ const MAX_TERMS = 10_000;
 export class DiscoverWriter {
   readonly #terms = new Map<Language, Map<string, string>>();
 
-  write(listing: Listing, quality: Quality, language: Language): string {
-    const shown: Shown = { listing, quality, language, isShort: true };
+  write({ listing, quality, uptime }: Listed, language: Language): string {
+    const shown: Shown = { listing, quality, uptime, language, isShort: true };
     const head = JSON.stringify(writeListing(HEAD, shown)).slice(0, -1);
     const tail = JSON.stringify(writeListing(TAIL, shown)).slice(1);
     return `${head},${this.#termsOf(shown)},${tail}`;

@@ -97,7 +97,7 @@ export function gatewayRoutes(parts: RouteParts): Route[] {
       maxAccountsPerAddress: config.maxAccountsPerAddress,
       maxRateLimit: config.maxRateLimit,
     }),
-    ...discoverRoutes({ catalog, discovery, operations, watch, stats }),
+    ...discoverRoutes({ catalog, discovery, operations, stats }),
     ...servicesRoutes({
       catalog,
       sql,

@@ -106,6 +106,8 @@ type GatewayOptions = {
   readonly log: Log;
   /** Default true. Tests that count what a service receives turn it off. */
   readonly asksNewEndpoints?: boolean;
+  /** Of health checks, for tests. */
+  readonly healthIntervalMs?: number | undefined;
   /** Default: one as in production. A gateway that runs from sources needs one that finds a compiled worker. */
   readonly importer?: OpenApiImporter;
   /** Default: one as in production. */
@@ -215,13 +217,17 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   };
 
   const pseudonyms = exchangeOptions.pseudonyms;
-  const reachability = new Reachability({ client: upstream, sql, log: new SparseWarning(log) });
-  const uptimes = new Uptimes({ sql, log });
+  const reachability = new Reachability({
+    client: upstream,
+    sql,
+    log: new SparseWarning(log),
+    intervalMs: options.healthIntervalMs,
+  });
+  const uptimes = new Uptimes({ sql, take: (all) => catalog.setUptimes(all), log });
   const watch: Watch = {
-    check: (listing) => {
-      if (options.asksNewEndpoints ?? true) reachability.check(listing);
+    check: (listing, what) => {
+      if (options.asksNewEndpoints ?? true) reachability.check(listing, what);
     },
-    uptimeOf: (serviceId) => uptimes.of(serviceId),
   };
   const trafficStreams = new AdminStreams();
   const apiRoutes = gatewayRoutes({

@@ -23,7 +23,6 @@ import {
   type LangQuery,
   LISTED_SERVICE,
 } from './service-schemas.ts';
-import type { Watch } from './shown-service.ts';
 import { recentStats } from './stats.ts';
 
 const QUERY = {
@@ -95,10 +94,9 @@ export function discoverRoutes(deps: {
   readonly catalog: Catalog;
   readonly discovery: Discovery;
   readonly operations: Pick<OperationsReader, 'read'>;
-  readonly watch: Pick<Watch, 'uptimeOf'>;
   readonly stats: Pick<StatsReader, 'readSoon'>;
 }): Route[] {
-  const { catalog, discovery, operations, watch, stats } = deps;
+  const { catalog, discovery, operations, stats } = deps;
   return [
     {
       method: 'GET',
@@ -165,9 +163,8 @@ export function discoverRoutes(deps: {
         const listing = catalog.get(request.params.id ?? '');
         if (listing === undefined || listing.status !== 'active') throw new ApiError('service_not_found');
         const language = chooseLanguage(request.query.lang, request.header('accept-language'));
-        const [uptime, quality] = [watch.uptimeOf(listing.id), catalog.qualityOf(listing.id)];
         const [written, recent] = await Promise.all([operations.read(listing), recentStats(stats, listing.id)]);
-        const item = agentItem({ listing, quality, language, uptime, operations: written });
+        const item = agentItem({ listing, ...catalog.besideOf(listing), language, operations: written });
         const body = recent === undefined ? item : { ...item, stats: recent };
         return { status: 200, body, headers: { 'Cache-Control': 'no-cache', ...languageHeaders(language) } };
       },

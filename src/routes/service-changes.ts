@@ -148,7 +148,8 @@ export async function writePatch(
   if (listing === null) return null;
   deps.catalog.apply(listing);
   const shown = await show(deps, listing, request, { status: 200, once });
-  if (patch.endpoint !== undefined) deps.watch.check(listing);
+  if (patch.endpoint !== undefined) deps.watch.check(listing, 'all');
+  else if (patch.healthPath !== undefined) deps.watch.check(listing, 'health');
   return shown;
 }
 

@@ -208,12 +208,12 @@ async function create(deps: ServicesRoutesDeps, request: ApiRequest<CreateBody>)
   catalog.apply(listing);
   const headers = { Location: `/api/v1/services/${listing.id}` };
   const shown = await show(deps, listing, request, { status: 201, headers, once: secrets.once });
-  deps.watch.check(listing);
+  deps.watch.check(listing, 'all');
   return shown;
 }
 
 async function listMine(
-  { catalog, sql, watch }: ServicesRoutesDeps,
+  { catalog, sql }: ServicesRoutesDeps,
   request: ApiRequest<undefined, ListQuery>,
 ): Promise<ApiResponse> {
   const { mine, limit = DEFAULT_LIMIT, cursor, lang } = request.query;
@@ -236,8 +236,8 @@ async function listMine(
     status: 200,
     body: {
       services: page.map((listing) => {
-        const [uptime, found] = [watch.uptimeOf(listing.id), endpoints.get(listing.id)];
-        return fullItem('owner', { listing, quality: catalog.qualityOf(listing.id), language, uptime, found });
+        const found = endpoints.get(listing.id);
+        return fullItem('owner', { listing, ...catalog.besideOf(listing), language, found });
       }),
       ...(last === undefined ? {} : { next_cursor: last.id }),
     },

@@ -19,9 +19,8 @@ import { SERVICE, SERVICE_EXAMPLE } from './service-schemas.ts';
 
 /** What is found out about services without calls of buyers. */
 export type Watch = {
-  /** Asks a new endpoint in the background; returns at once. */
-  check(listing: Listing): void;
-  uptimeOf(serviceId: string): ShownListing['uptime'];
+  /** Asks a new endpoint, and by its health path, in the background; returns at once. @param what  'health': by the path only */
+  check(listing: Listing, what: 'all' | 'health'): void;
 };
 
 export type ShowDeps = {
@@ -50,7 +49,7 @@ export const shows = (description: string, headers: ResponseDescription['headers
   json(description, SERVICE, SERVICE_EXAMPLE, { ...LANGUAGE_HEADERS, ...headers });
 
 export async function show(
-  { catalog, operations, sql, watch, notice }: ShowDeps,
+  { catalog, operations, sql, notice }: ShowDeps,
   listing: Listing,
   request: ApiRequest,
   { status, lang, headers, once = {}, latest }: Shown,
@@ -59,9 +58,8 @@ export async function show(
   const isOwner = mayManage(request.caller, listing);
   const body = fullItem(isOwner ? 'owner' : 'anyone', {
     listing,
-    quality: catalog.qualityOf(listing.id),
+    ...catalog.besideOf(listing),
     language,
-    uptime: watch.uptimeOf(listing.id),
     once,
     operations: await operations.read(listing),
     ...(isOwner && {

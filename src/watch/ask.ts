@@ -1,7 +1,12 @@
-import { Destination, parseEndpoint, type UpstreamClient } from '../upstream/index.ts';
+import { Destination, parseEndpoint, type UpstreamClient, type UpstreamErrorCode } from '../upstream/index.ts';
 
 /** How long a service may take to answer, name and connection included. A service that takes longer than this is not of use to callers. */
-const ANSWER_MS = 5_000;
+export const ANSWER_MS = 5_000;
+
+/** A status, or why there was none. */
+export type Answer =
+  | { readonly status: number; readonly failure: null }
+  | { readonly status: null; readonly failure: UpstreamErrorCode };
 
 type Question = {
   /** For the pool: a question takes none of the connections that the listing's calls have. */
@@ -18,17 +23,17 @@ type Question = {
  * closed. The listing's `upstream_headers` are not sent.
  *
  * @param stopping  ends the question
- * @returns the status, or null if there was no HTTP answer in time
+ * @returns null if it was ended
  */
-export function ask(client: UpstreamClient, question: Question, stopping: AbortSignal): Promise<number | null> {
+export function ask(client: UpstreamClient, question: Question, stopping: AbortSignal): Promise<Answer | null> {
   const { serviceId, endpoint, method, path } = question;
   const { origin, basePath } = parseEndpoint(endpoint);
   return new Promise((resolve) => {
-    const end = (status: number | null): void => {
+    const end = (answer: Answer | null): void => {
       clearTimeout(timer);
       stopping.removeEventListener('abort', stop);
       call.destroy();
-      resolve(status);
+      resolve(answer);
     };
     // The client calls nothing back before `dispatch` has returned.
     const call = client.dispatch(
@@ -43,15 +48,16 @@ export function ask(client: UpstreamClient, question: Question, stopping: AbortS
         idleBodyTimeoutMs: ANSWER_MS,
       },
       {
-        onHead: ({ status }) => end(status),
+        onHead: ({ status }) => end({ status, failure: null }),
         onData: () => {},
         onEnd: () => {},
-        onError: () => end(null),
+        onError: ({ code }) => end({ status: null, failure: code }),
         onWritable: () => {},
       },
     );
     const stop = (): void => end(null);
-    const timer = setTimeout(stop, stopping.aborted ? 0 : ANSWER_MS);
+    const late = (): void => end(stopping.aborted ? null : { status: null, failure: 'head_timeout' });
+    const timer = setTimeout(late, stopping.aborted ? 0 : ANSWER_MS);
     stopping.addEventListener('abort', stop);
   });
 }

@@ -1,11 +1,9 @@
 import { Job, type JobOptions } from '../platform/job.ts';
 import type { Sql } from '../platform/postgres.ts';
 import type { UpstreamClient } from '../upstream/index.ts';
-import { ask } from './ask.ts';
-import { type Due, deleteOldHours, takeDue, writeChecks } from './watch-sql.ts';
+import { askHealth, INTERVAL_MS, type Watched } from './health.ts';
+import { type Check, deleteOldHours, takeDue, writeChecks } from './watch-sql.ts';
 
-/** How often a service is asked. */
-const INTERVAL_MS = 60_000;
 /** How long this process waits before it looks again for services whose time has come, after it has found none. */
 const LOOK_MS = 5_000;
 /**
@@ -60,20 +58,19 @@ export class HealthJob extends Job {
     if (!this.stopping.aborted) await this.#deleteOld();
   }
 
-  async #askAll(due: readonly Due[]): Promise<void> {
-    const up = await Promise.all(due.map((service) => this.#isUp(service)));
+  async #askAll(due: readonly Watched[]): Promise<void> {
+    const { client, sql } = this.#options;
+    const checks = await Promise.all(
+      due.map(async (watched): Promise<Check | null> => {
+        const answer = await askHealth(client, watched, this.stopping);
+        return answer === null ? null : { ...watched, ...answer };
+      }),
+    );
     if (this.stopping.aborted) return;
     await writeChecks(
-      this.#options.sql,
-      due.map(({ id }) => id),
-      up,
+      sql,
+      checks.filter((check) => check !== null),
     );
-  }
-
-  async #isUp({ id, endpoint, healthPath }: Due): Promise<boolean> {
-    const question = { serviceId: id, endpoint, method: 'GET', path: healthPath } as const;
-    const status = await ask(this.#options.client, question, this.stopping);
-    return status !== null && status >= 200 && status < 400;
   }
 
   async #deleteOld(): Promise<void> {

@@ -1,20 +1,28 @@
 import type { Sql } from '../platform/postgres.ts';
 import type { UpstreamClient } from '../upstream/index.ts';
 import { ask } from './ask.ts';
-import { writeReachable } from './watch-sql.ts';
+import { askHealth, INTERVAL_MS } from './health.ts';
+import { writeFirstHealth, writeReachable } from './watch-sql.ts';
 
 /** Maximum questions under way in this process, one for each account: nobody makes the gateway scan networks faster than by calls. */
 const MAX_ASKING = 8;
-/** Maximum endpoints that wait to be asked. Beyond it, a new endpoint is not asked: its `reachable` stays absent. */
+/** Maximum services that wait to be asked. Beyond it, a new endpoint is not asked: its `reachable` stays absent. */
 const MAX_WAITING = 1_000;
 
-type NewEndpoint = { readonly id: string; readonly providerId: string; readonly endpoint: string };
+/** A listing, or what of it may be asked. */
+type Listed = {
+  readonly id: string;
+  readonly providerId: string;
+  readonly endpoint: string;
+  readonly healthPath: string | null;
+};
+type Waiting = Listed & { readonly asksEndpoint: boolean };
 
 type Log = { warn(fields: object, message: string): void };
 
 /**
- * Asks each new endpoint once whether it answers, and writes that down for its provider. Nothing waits for it, and no listing is
- * refused by it: a service may be started after it is listed.
+ * Asks each new endpoint once whether it answers, and by each new health path at once, and writes that down for the provider. Nothing
+ * waits for it, and no listing is refused by it: a service may be started after it is listed. These answers are in no uptime.
  *
  * Tested by test/integration/watched-services.test.ts.
  */
@@ -23,20 +31,29 @@ export class Reachability {
   readonly #sql: Sql;
   readonly #log: Log;
   readonly #stopping = new AbortController();
+  readonly #intervalMs: number;
   readonly #asking = new Set<string>();
   /** By service: only its last endpoint is of interest. */
-  readonly #waiting = new Map<string, NewEndpoint>();
+  readonly #waiting = new Map<string, Waiting>();
 
-  constructor(options: { readonly client: UpstreamClient; readonly sql: Sql; readonly log: Log }) {
+  /** @param intervalMs  as of `HealthJob` */
+  constructor(options: {
+    readonly client: UpstreamClient;
+    readonly sql: Sql;
+    readonly log: Log;
+    readonly intervalMs?: number | undefined;
+  }) {
     this.#client = options.client;
     this.#sql = options.sql;
     this.#log = options.log;
+    this.#intervalMs = options.intervalMs ?? INTERVAL_MS;
   }
 
-  /** Returns at once. */
-  check({ id, providerId, endpoint }: NewEndpoint): void {
+  /** Returns at once. @param what  'health': by the health path only */
+  check({ id, providerId, endpoint, healthPath }: Listed, what: 'all' | 'health'): void {
     if (this.#waiting.size >= MAX_WAITING || this.#stopping.signal.aborted) return;
-    this.#waiting.set(id, { id, providerId, endpoint });
+    const asksEndpoint = what === 'all' || (this.#waiting.get(id)?.asksEndpoint ?? false);
+    this.#waiting.set(id, { id, providerId, endpoint, healthPath, asksEndpoint });
     this.#askNext();
   }
 
@@ -59,14 +76,21 @@ export class Reachability {
     }
   }
 
-  async #ask({ id, endpoint }: NewEndpoint): Promise<void> {
+  async #ask({ id, endpoint, healthPath, asksEndpoint }: Waiting): Promise<void> {
     try {
-      const { signal } = this.#stopping;
-      const status = await ask(this.#client, { serviceId: id, endpoint, method: 'HEAD', path: '' }, signal);
-      if (signal.aborted) return;
-      await writeReachable(this.#sql, id, endpoint, status !== null);
+      if (asksEndpoint) await this.#askEndpoint(id, endpoint);
+      if (healthPath === null || this.#stopping.signal.aborted) return;
+      const watched = { id, endpoint, healthPath };
+      const answer = await askHealth(this.#client, watched, this.#stopping.signal);
+      if (answer !== null) await writeFirstHealth(this.#sql, { ...watched, ...answer }, this.#intervalMs);
     } catch (error) {
       this.#log.warn({ err: error, service_id: id }, 'watch: cannot write down whether an endpoint is reachable');
     }
+  }
+
+  async #askEndpoint(id: string, endpoint: string): Promise<void> {
+    const question = { serviceId: id, endpoint, method: 'HEAD', path: '' } as const;
+    const answer = await ask(this.#client, question, this.#stopping.signal);
+    if (answer !== null) await writeReachable(this.#sql, id, endpoint, answer.status !== null);
   }
 }

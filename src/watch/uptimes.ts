@@ -1,16 +1,22 @@
 import { Job, type JobOptions } from '../platform/job.ts';
 import type { Sql } from '../platform/postgres.ts';
-import { selectUptimes, type Uptime } from './watch-sql.ts';
+import { type FoundUptimes, selectUptimes } from './watch-sql.ts';
 
 /** How often they are read again. A check is a minute old at most before it is written, so this need not be sooner. */
 const READ_MS = 30_000;
 
-/** The uptimes of all services with a health path, in memory: anybody may look at a listing, as often as the rate limit allows. */
-export class Uptimes extends Job {
-  readonly #sql: Sql;
-  #byService: ReadonlyMap<string, Uptime> = new Map();
+type UptimesOptions = {
+  readonly sql: Sql;
+  readonly take: (uptimes: FoundUptimes) => Promise<void>;
+  readonly log: JobOptions['log'];
+  readonly readMs?: number | undefined;
+};
 
-  constructor(options: { readonly sql: Sql; readonly log: JobOptions['log']; readonly readMs?: number | undefined }) {
+/** Carries the uptimes of all services with a health path from Postgres into the catalog of a gateway. */
+export class Uptimes extends Job {
+  readonly #options: UptimesOptions;
+
+  constructor(options: UptimesOptions) {
     super({
       everyMs: options.readMs ?? READ_MS,
       messages: {
@@ -19,15 +25,10 @@ export class Uptimes extends Job {
       },
       log: options.log,
     });
-    this.#sql = options.sql;
-  }
-
-  /** Undefined for a service without a health path, or before its first check. */
-  of(serviceId: string): Uptime | undefined {
-    return this.#byService.get(serviceId);
+    this.#options = options;
   }
 
   protected override async round(): Promise<void> {
-    this.#byService = await selectUptimes(this.#sql);
+    await this.#options.take(await selectUptimes(this.#options.sql));
   }
 }

@@ -1,7 +1,17 @@
 import type { Sql } from '../platform/postgres.ts';
+import type { Answer } from './ask.ts';
+import { digestOf, isUp, reasonOf, type Watched } from './health.ts';
 
-/** What was found about a listing's present endpoint. */
-type Found = { readonly reachable: boolean; readonly checkedAt: Date };
+/** How the last question by the health path ended. */
+type FoundHealth = {
+  readonly up: boolean;
+  readonly status: number | null;
+  readonly reason: string | undefined;
+  readonly askedAt: Date;
+};
+
+/** What was found about a listing's present endpoint, and by its present health path. */
+type Found = { readonly reachable: boolean | null; readonly checkedAt: Date | null; readonly health?: FoundHealth };
 
 /**
  * Does nothing if the listing has another endpoint by now. Waits for a transaction that is about to change it (FOR SHARE): closing an
@@ -15,24 +25,49 @@ export async function writeReachable(sql: Sql, id: string, endpoint: string, rea
     SET endpoint = excluded.endpoint, reachable = excluded.reachable, checked_at = excluded.checked_at`;
 }
 
-/** By service id, for those whose present endpoint was asked. */
+/** By service id, for those that were asked. */
 export async function selectFound(sql: Sql, ids: readonly string[]): Promise<ReadonlyMap<string, Found>> {
-  const rows = await sql<{ id: string; reachable: boolean; checkedAt: Date }[]>`
-    SELECT s.id, w.reachable, w.checked_at AS "checkedAt"
-    FROM services s JOIN service_watch w ON w.service_id = s.id AND w.endpoint = s.endpoint
+  type Row = Watched & { reachable: boolean | null; checkedAt: Date | null } & {
+    asked: string | null;
+    status: number | null;
+    failure: string | null;
+    askedAt: Date;
+  };
+  const rows = await sql<Row[]>`
+    SELECT s.id, s.endpoint, s.health_path AS "healthPath",
+           CASE WHEN w.endpoint = s.endpoint THEN w.reachable END AS reachable,
+           CASE WHEN w.endpoint = s.endpoint THEN w.checked_at END AS "checkedAt",
+           w.health_asked AS asked, w.health_status AS status, w.health_failure AS failure, w.health_at AS "askedAt"
+    FROM services s JOIN service_watch w ON w.service_id = s.id
     WHERE s.id = ANY(${ids}::uuid[])`;
-  return new Map(rows.map(({ id, ...found }) => [id, found]));
+  return new Map(
+    rows.map(({ reachable, checkedAt, asked, status, failure, askedAt, ...watched }) => {
+      const health = { up: isUp({ status }), status, reason: reasonOf(status, failure), askedAt };
+      return [watched.id, { reachable, checkedAt, ...(asked === digestOf(watched) && { health }) }];
+    }),
+  );
 }
 
-/** A service whose health path is to be asked now. */
-export type Due = { readonly id: string; readonly endpoint: string; readonly healthPath: string };
+/** A health path that was asked, and how that ended. */
+export type Check = Watched & Answer;
+
+/** What the provider is told. @param dueMs  when the next question is due */
+export async function writeFirstHealth(sql: Sql, check: Check, dueMs: number): Promise<void> {
+  const { id, status, failure } = check;
+  await sql`
+    INSERT INTO service_watch (service_id, health_asked, health_status, health_failure, health_at, health_due_at)
+    VALUES (${id}, ${digestOf(check)}, ${status}, ${failure}, now(), now() + ${dueMs} * interval '1 millisecond')
+    ON CONFLICT (service_id) DO UPDATE
+    SET health_asked = excluded.health_asked, health_status = excluded.health_status,
+        health_failure = excluded.health_failure, health_at = excluded.health_at, health_due_at = excluded.health_due_at`;
+}
 
 /**
  * Takes services whose time has come, and sets their next time: the process that takes one is the only one that asks it. Of one account only
  * `perAccount` are taken at a time, so that an account with many services that hang does not keep the others waiting.
  */
-export async function takeDue(sql: Sql, intervalMs: number, limit: number, perAccount: number): Promise<Due[]> {
-  return sql<Due[]>`
+export async function takeDue(sql: Sql, intervalMs: number, limit: number, perAccount: number): Promise<Watched[]> {
+  return sql<Watched[]>`
     WITH due AS (
       SELECT id, endpoint, health_path, due_at,
              row_number() OVER (PARTITION BY provider_id ORDER BY due_at NULLS FIRST, id) AS of_account
@@ -51,13 +86,28 @@ export async function takeDue(sql: Sql, intervalMs: number, limit: number, perAc
     SELECT d.id, d.endpoint, d.health_path AS "healthPath" FROM taken t JOIN due d ON d.id = t.service_id`;
 }
 
-/** Adds one check for each of the services to this hour, and sums up the last day and the last 30 days. */
-export async function writeChecks(sql: Sql, ids: readonly string[], up: readonly boolean[]): Promise<void> {
+/**
+ * Writes down how each question ended, adds it to this hour, and sums up the last day and the last 30 days. The first answer by a URL
+ * is for the provider alone, who may have mistyped it: it is in no uptime.
+ */
+export async function writeChecks(sql: Sql, checks: readonly Check[]): Promise<void> {
+  const ids = checks.map(({ id }) => id);
+  const column = <T>(of: (check: Check) => T): T[] => checks.map(of);
   await sql.begin(async (tx) => {
     await tx`
+      WITH checked AS (
+        SELECT * FROM unnest(${ids}::uuid[], ${column(digestOf)}::text[], ${column(({ status }) => status)}::int[],
+                             ${column(({ failure }) => failure)}::text[], ${column((check) => Number(isUp(check)))}::int[])
+          AS checked (service_id, asked, status, failure, up)
+      ), before AS (
+        SELECT w.service_id, c.up FROM checked c JOIN service_watch w ON w.service_id = c.service_id AND w.health_asked = c.asked
+      ), told AS (
+        UPDATE service_watch w
+        SET health_asked = c.asked, health_status = c.status, health_failure = c.failure, health_at = now()
+        FROM checked c WHERE w.service_id = c.service_id
+      )
       INSERT INTO service_health_hours (service_id, hour, checks, up)
-      SELECT service_id, date_trunc('hour', now(), 'UTC'), 1, up
-      FROM unnest(${ids}::uuid[], ${up.map(Number)}::int[]) AS checked (service_id, up)
+      SELECT service_id, date_trunc('hour', now(), 'UTC'), 1, up FROM before
       ON CONFLICT (service_id, hour) DO UPDATE
       SET checks = service_health_hours.checks + 1, up = service_health_hours.up + excluded.up`;
     await tx`
@@ -78,10 +128,12 @@ export async function deleteOldHours(sql: Sql): Promise<void> {
   await sql`DELETE FROM service_health_hours WHERE hour < now() - interval '31 days'`;
 }
 
-/** Percent of checks with a good answer, by service id. */
-export type Uptime = { readonly last_24_hours?: number; readonly last_30_days: number };
+/** Percent of checks with a good answer. */
+type FoundUptime = { readonly last_24_hours?: number; readonly last_30_days: number };
+export type FoundUptimes = ReadonlyMap<string, FoundUptime>;
 
-export async function selectUptimes(sql: Sql): Promise<ReadonlyMap<string, Uptime>> {
+/** By service id. */
+export async function selectUptimes(sql: Sql): Promise<FoundUptimes> {
   type Row = { id: string; checksDay: number; upDay: number; checksMonth: number; upMonth: number };
   const rows = await sql<Row[]>`
     SELECT w.service_id AS id, checks_day AS "checksDay", up_day AS "upDay", checks_month AS "checksMonth",

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { NOTHING_BESIDE } from '../../src/catalog/beside.ts';
 import { LANGUAGES } from '../../src/catalog/languages.ts';
 import { shorten } from '../../src/catalog/listing-fields.ts';
 import { DiscoverWriter, fullItem } from '../../src/catalog/present.ts';
-import { UNKNOWN_QUALITY } from '../../src/catalog/quality.ts';
 import { makeListing } from '../support/listings.ts';
 
 describe('a shortened description', () => {
@@ -25,7 +25,9 @@ describe('a shortened description', () => {
 describe('a service of /discover', () => {
   it('has the fields of the contract in their order', () => {
     const listing = makeListing({ freeCalls: 100 });
-    const text = new DiscoverWriter().write(listing, { value: 97.4, trend: -0.3, rated: true }, 'en');
+    const quality = { value: 97.4, trend: -0.3, rated: true };
+    const uptime = { last_24_hours: 100, last_30_days: 99.98 };
+    const text = new DiscoverWriter().write({ listing, quality, uptime }, 'en');
     expect(text).toBe(
       JSON.stringify({
         id: listing.id,
@@ -40,12 +42,15 @@ describe('a service of /discover', () => {
         quality_trend: -0.3,
         rated: true,
         proxy_path: `/api/v1/proxy/${listing.id}/`,
+        uptime,
       }),
     );
   });
 
   it('has no free_calls when there are none, and a price of 0 when it is free', () => {
-    const service = JSON.parse(new DiscoverWriter().write(makeListing({ priceMicros: 0 }), UNKNOWN_QUALITY, 'en'));
+    const service = JSON.parse(
+      new DiscoverWriter().write({ listing: makeListing({ priceMicros: 0 }), ...NOTHING_BESIDE }, 'en'),
+    );
     expect(service).not.toHaveProperty('free_calls');
     expect(service).not.toHaveProperty('free_calls_label');
     expect(service).not.toHaveProperty('quality_trend');
@@ -64,10 +69,10 @@ describe('a service of /discover', () => {
     });
     fc.assert(
       fc.property(listing, fc.constantFrom(...LANGUAGES), (fields, language) => {
-        const made = makeListing(fields);
-        const written = JSON.parse(writer.write(made, UNKNOWN_QUALITY, language));
-        expect(fullItem('anyone', { listing: made, quality: UNKNOWN_QUALITY, language })).toMatchObject(written);
-        expect(JSON.parse(writer.write(made, UNKNOWN_QUALITY, language))).toEqual(written);
+        const made = { listing: makeListing(fields), ...NOTHING_BESIDE };
+        const written = JSON.parse(writer.write(made, language));
+        expect(fullItem('anyone', { ...made, language })).toMatchObject(written);
+        expect(JSON.parse(writer.write(made, language))).toEqual(written);
       }),
     );
   });

@@ -164,6 +164,7 @@ export class Marketplace extends MarketClient {
         importer: new OpenApiImporter({ workerFile: importWorker, deadlineMs: 5_000 }),
         shedder: sheds ? new LoadShedder() : new LoadShedder({ random: () => 1 }),
         asksNewEndpoints,
+        healthIntervalMs: health.intervalMs,
         webFolder: builtWeb,
       });
     const gateway = await another(metrics);

@@ -41,6 +41,7 @@ type Shown = {
   health_path?: string;
   docs_url?: string;
   uptime?: { last_24_hours: number; last_30_days: number };
+  health?: { url: string; up?: boolean; status?: number; reason?: string; asked_at?: string };
 };
 
 const BODY = { name: 'Watched', description: '', category: 'test', price: 0 };
@@ -125,14 +126,18 @@ describe('a health path', () => {
     await until(() => asked.filter((line) => line === 'GET /h/good/good').length >= 4);
     await other.stop(1000);
     await client.close();
-    // Within the time that has passed, the two together asked no more often than one does.
-    const most = (Date.now() - from) / INTERVAL_MS + 2;
+    // Within the time that has passed, the two together asked no more often than one does, after the gateway that asks at once.
+    const most = (Date.now() - from) / INTERVAL_MS + 3;
     expect(asked.filter((line) => line === 'GET /h/good/good').length).toBeLessThanOrEqual(most);
     expect(asked).not.toContain('GET /followed');
 
-    const uptimes = new Uptimes({ sql, log: market.log, readMs: 50 });
+    let found: ReadonlyMap<string, object> = new Map();
+    const take = async (all: typeof found) => {
+      found = all;
+    };
+    const uptimes = new Uptimes({ sql, log: market.log, readMs: 50, take });
     uptimes.start();
-    const wait = (id: string | undefined) => until(() => uptimes.of(id as string));
+    const wait = (id: string | undefined) => until(() => found.get(id as string));
     expect(await Promise.all([good, moved, bad].map((listing) => wait(listing?.id)))).toEqual([
       { last_24_hours: 100, last_30_days: 100 },
       { last_24_hours: 100, last_30_days: 100 },
@@ -144,7 +149,9 @@ describe('a health path', () => {
     const at = async (path: string) => (await (await fetch(`${gateway.baseUrl}/api/v1/${path}`)).json()) as Shown;
     expect(await until(async () => (await at(`discover/${good?.id}`)).uptime)).toMatchObject({ last_30_days: 100 });
     expect((await at(`services/${bad?.id}`)).uptime).toMatchObject({ last_30_days: 0 });
-    expect(await at(`services/${bad?.id}`)).not.toHaveProperty('health_path');
+    for (const field of ['health_path', 'health']) expect(await at(`services/${bad?.id}`)).not.toHaveProperty(field);
+    const { services } = (await at('discover')) as unknown as { services: Shown[] };
+    expect(services.find(({ id }) => id === bad?.id)?.uptime).toEqual({ last_24_hours: 0, last_30_days: 0 });
     await gateway.stop();
 
     const ask = headers[asked.indexOf('GET /h/good/good')];
@@ -154,6 +161,40 @@ describe('a health path', () => {
     const stopped = asked.length;
     await new Promise((resolve) => setTimeout(resolve, 2 * INTERVAL_MS));
     expect(asked.length).toBe(stopped);
+  });
+
+  it('is asked at once when it is set, also of a draft, and tells its provider the URL, the status and the reason', async () => {
+    const draft = await list({ endpoint: `${service.url}/draft/`, health_path: '/bad', status: 'paused' });
+    expect(draft.health).toEqual({ url: `${service.url}/draft/bad` });
+    const told = (id: string): Promise<Shown['health']> =>
+      until(async () => {
+        const { health } = await shown(id, market.provider);
+        return health?.up === undefined ? null : health;
+      });
+    expect(await told(draft.id)).toMatchObject({
+      up: false,
+      status: 500,
+      reason: expect.stringMatching(/^It answered 500/),
+      asked_at: expect.any(String),
+    });
+    // In no uptime: a provider may have mistyped it.
+    const counted = await market.stores.sql`SELECT FROM service_health_hours WHERE service_id = ${draft.id}`;
+    expect(counted).toHaveLength(0);
+    // What was found by another path says nothing.
+    const changed = await patch(draft.id, { health_path: '/good' });
+    expect(changed.health).toEqual({ url: `${service.url}/draft/good` });
+    const good = await told(draft.id);
+    expect(good).toEqual({ url: `${service.url}/draft/good`, up: true, status: 200, asked_at: good?.asked_at });
+    expect(asked.filter((line) => line.includes('/draft'))).toEqual([
+      'HEAD /draft',
+      'GET /draft/bad',
+      'GET /draft/good',
+    ]);
+    const away = await startService(() => {});
+    await away.close();
+    await patch(draft.id, { endpoint: away.url });
+    expect(await told(draft.id)).toMatchObject({ up: false, reason: 'Nothing accepts connections at the address.' });
+    expect((await told(draft.id))?.status).toBeUndefined();
   });
 
   it.each([

@@ -8,7 +8,7 @@ import type { Route } from '../../src/http/route.ts';
 import { StatsReader } from '../../src/quality/stats-reader.ts';
 import { discoverRoutes } from '../../src/routes/discover.ts';
 import { addAccount, addCall } from '../support/accounts.ts';
-import { ask, bodyOf, LISTING_FIELDS, NO_WATCH, refusalOf } from '../support/listings.ts';
+import { ask, bodyOf, LISTING_FIELDS, refusalOf } from '../support/listings.ts';
 import { sql, useDatabase } from '../support/use-database.ts';
 import { until } from '../support/wait.ts';
 
@@ -40,7 +40,6 @@ beforeAll(async () => {
     catalog,
     discovery,
     operations: new OperationsReader(sql),
-    watch: NO_WATCH,
     stats: new StatsReader(sql),
   });
 });
@@ -187,7 +186,7 @@ describe('GET /discover', () => {
     for (const begin of [() => Promise.reject(away), () => new Promise<never>(() => {})]) {
       const [discovery, operations] = [new Discovery(catalog, log), new OperationsReader(sql)];
       const stats = new StatsReader({ begin } as unknown as typeof sql);
-      const without = discoverRoutes({ catalog, discovery, operations, watch: NO_WATCH, stats });
+      const without = discoverRoutes({ catalog, discovery, operations, stats });
       expect(bodyOf(await ask(without, `GET /discover/${id}`))).toEqual(rest);
     }
   });
@@ -248,7 +247,7 @@ describe('GET /discover', () => {
     const empty = new Catalog({ sql, log });
     const [operations, stats] = [new OperationsReader(sql), new StatsReader(sql)];
     const discovery = new Discovery(empty, log);
-    const unloaded = discoverRoutes({ catalog: empty, discovery, operations, watch: NO_WATCH, stats });
+    const unloaded = discoverRoutes({ catalog: empty, discovery, operations, stats });
     const error = await refusalOf(ask(unloaded, 'GET /discover'));
     expect(error.code).toBe('unavailable');
     expect(error.headers).toHaveProperty('Retry-After');

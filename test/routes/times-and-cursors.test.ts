@@ -55,7 +55,6 @@ beforeAll(async () => {
       catalog,
       discovery: new Discovery(catalog, log),
       operations,
-      watch: NO_WATCH,
       stats: new StatsReader(sql),
     }),
     ...servicesRoutes({

@@ -61,7 +61,7 @@ export const LISTING_FIELDS = {
 } as const;
 
 /** For routes of a gateway that watches nothing. */
-export const NO_WATCH = { check: () => {}, uptimeOf: () => undefined };
+export const NO_WATCH = { check: () => {} };
 
 /** For routes by which changed prices count at once. */
 export const NO_NOTICE = { secondsFor: async () => 0, foretold: async () => 0 };

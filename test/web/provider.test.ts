@@ -118,6 +118,8 @@ describe('a provider in a browser', () => {
     await page.getByLabel('Price in US dollars').fill('0.002');
     await page.getByText("Buyers see: $0.002 per call. You earn $0.0018; the platform's fee is 10%.").waitFor();
     await page.getByLabel('Endpoint').fill(`${service.url}/v1`);
+    await page.getByLabel('Health path').fill('/fail');
+    await page.getByText(`GET ${service.url}/v1/fail`).waitFor();
     await page.getByRole('button', { name: 'Add a header' }).click();
     await page.getByLabel('Header 1', { exact: true }).fill('X-ACF-Mine');
     await page.getByLabel('Value 1').fill(UPSTREAM_SECRET);
@@ -136,9 +138,29 @@ describe('a provider in a browser', () => {
     expect(id).toMatch(/^[0-9a-f-]{36}$/);
     await page.getByText('x-weather-key: ••••••').waitFor();
     await page.getByText('Answers', { exact: true }).waitFor();
+    await page.getByText('It answered 500. Only 2xx and 3xx mean that the service is up.').waitFor();
     await page.getByRole('button', { name: 'Check the endpoint again' }).click();
     await page.getByRole('button', { name: 'Checking…' }).waitFor({ state: 'detached' });
     await isClean(visit);
+    await visit.close();
+  });
+
+  it('saves a listing as a draft, which no search finds until it is made active', async () => {
+    const visit = await visitAs('/console/services/new');
+    const { page } = visit;
+    await page.getByLabel('Name').fill('Draft of a service');
+    await page.getByLabel('Category').fill('weather');
+    await page.getByLabel('Price in US dollars').fill('0');
+    await page.getByLabel('Endpoint').fill(`${service.url}/v1`);
+    await page.getByRole('button', { name: 'Save as a draft' }).click();
+    await page.getByText('Paused', { exact: true }).waitFor();
+    const isFound = async (): Promise<boolean> =>
+      (await web.market.request(`/api/v1/discover/${serviceId(visit)}`)).status === 200;
+    expect(await isFound()).toBe(false);
+    await page.getByRole('button', { name: 'Make it active' }).click();
+    await page.getByText('Active', { exact: true }).waitFor();
+    expect(await isFound()).toBe(true);
+    await web.market.request(`/api/v1/services/${serviceId(visit)}`, { key: provider, method: 'DELETE' });
     await visit.close();
   });
 

@@ -37,7 +37,7 @@ type DiscoverAnswer = { readonly etag: string; readonly body: string | AsyncIter
 /** What discovery follows. */
 type DiscoverySource = IndexSource & {
   listings(): Iterable<{ readonly id: string }>;
-  /** @param listener  told the id of each listing that is added, changed or dropped, or whose quality changes */
+  /** @param listener  told the id of each listing that is added, changed or dropped, or beside which something changes */
   onChange(listener: (id: string) => void): void;
 };
 
@@ -211,7 +211,7 @@ export class Discovery {
   }
 
   #write(entries: readonly Entry[], language: Language): string {
-    return entries.map(({ listing, quality }) => this.#writer.write(listing, quality, language)).join(',');
+    return entries.map((entry) => this.#writer.write(entry, language)).join(',');
   }
 }
 

@@ -1,17 +1,13 @@
 import { hash } from 'node:crypto';
-import type { Listing } from '../listing.ts';
-import { DiscoverWriter } from '../present.ts';
-import type { Quality } from '../quality.ts';
+import { DiscoverWriter, type Listed } from '../present.ts';
 import type { Signature } from './signatures.ts';
 import { fold, type SearchedText } from './words.ts';
 
 /**
- * An active listing as discovery keeps it. Immutable: a change of the listing or of its quality makes a new entry, so an
+ * An active listing as discovery keeps it. Immutable: a change of the listing, or of what is shown beside it, makes a new entry, so an
  * answer that is being sent, and has the entries of one moment, keeps that moment, whatever changes meanwhile.
  */
-export type Entry = {
-  readonly listing: Listing;
-  readonly quality: Quality;
+export type Entry = Listed & {
   /** The listing's number while it is listed. A change keeps it; after a removal it is given to another listing. */
   readonly slot: number;
   /** The value by which names are sorted. */
@@ -31,9 +27,9 @@ const writer = new DiscoverWriter();
  */
 export type Digest = readonly [number, number, number];
 
-export function digestOf(listing: Listing, quality: Quality): Digest {
+export function digestOf(listed: Listed): Digest {
   // The very text that answers show, so that no field of it can be forgotten here. The other languages differ in labels only.
-  const bytes = Buffer.from(hash('sha1', writer.write(listing, quality, 'en'), 'base64'), 'base64');
+  const bytes = Buffer.from(hash('sha1', writer.write(listed, 'en'), 'base64'), 'base64');
   return [bytes.readInt32LE(0), bytes.readInt32LE(4), bytes.readInt32LE(8)];
 }
 

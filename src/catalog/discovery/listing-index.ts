@@ -1,7 +1,8 @@
 import { unavailableError } from '../../errors.ts';
 import { stepEnd, turns } from '../../platform/turns.ts';
+import { type Beside, isUnchanged } from '../beside.ts';
 import type { Listing } from '../listing.ts';
-import type { Quality } from '../quality.ts';
+import type { Listed } from '../present.ts';
 import { digestOf, type Entry, sortedName } from './entry.ts';
 import { type Filter, keyOfFilter, MATCHES_ALL, matcherOf } from './filter.ts';
 import { Matches } from './matches.ts';
@@ -13,8 +14,7 @@ import { type SearchedText, searchedText } from './words.ts';
 /** Where the index reads what changed. */
 export type IndexSource = {
   get(id: string): Listing | undefined;
-  /** The same object for as long as nothing has changed. */
-  qualityOf(id: string): Quality;
+  besideOf(listing: Listing): Beside;
 };
 
 /** Maximum characters of folded texts that are kept (one or two bytes each). Texts beyond it are folded anew for each search. */
@@ -62,7 +62,7 @@ export class ListingIndex {
     this.#everything.fill([], stepEnd());
   }
 
-  /** The listing or its quality has changed. The index reads it later: before its next answer, at the latest. */
+  /** The listing, or what is shown beside it, has changed. The index reads it later: before its next answer, at the latest. */
   changed(id: string): void {
     this.#changed.add(id);
     if (this.#catchingUp !== null) return;
@@ -146,21 +146,21 @@ export class ListingIndex {
       if (before !== undefined) this.#remove(before);
       return;
     }
-    const quality = this.#source.qualityOf(id);
-    if (before?.listing === listing && before.quality === quality) return;
-    this.#put(before, this.#entryOf(listing, quality, before));
+    const beside = this.#source.besideOf(listing);
+    if (before?.listing === listing && isUnchanged(before, beside)) return;
+    this.#put(before, this.#entryOf({ listing, ...beside }, before));
   }
 
-  #entryOf(listing: Listing, quality: Quality, before: Entry | undefined): Entry {
-    const digest = digestOf(listing, quality);
+  #entryOf(listed: Listed, before: Entry | undefined): Entry {
+    const { listing } = listed;
+    const digest = digestOf(listed);
     const isSameText = before?.listing.name === listing.name && before.listing.description === listing.description;
-    if (before !== undefined && isSameText) return { ...before, listing, quality, digest };
+    if (before !== undefined && isSameText) return { ...before, ...listed, digest };
     const slot = before?.slot ?? this.#freeSlots.pop() ?? this.#slots.length;
     if (before !== undefined) this.#forgetText(before);
     const searched = searchedText(listing.name, listing.description);
     return {
-      listing,
-      quality,
+      ...listed,
       slot,
       digest,
       name: sortedName(listing.name),

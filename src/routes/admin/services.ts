@@ -103,7 +103,7 @@ async function listServices(
     body: {
       services: entries.map((listing) => {
         const providerLabel = labels.get(listing.providerId) ?? '';
-        return fullItem('admin', { listing, quality: catalog.qualityOf(listing.id), language, providerLabel });
+        return fullItem('admin', { listing, ...catalog.besideOf(listing), language, providerLabel });
       }),
       next_cursor: next,
     },

@@ -71,7 +71,7 @@ it('pieces and pages are made once, and again only when a service on them change
     await market.answer({ filter: { category: 'data' }, limit: 20 }),
   ];
   market.change(listings[1_999] as (typeof listings)[number], { priceMicros: 77 });
-  await market.qualities.set(new Map([[listings[1_998]?.id ?? '', { value: 99, trend: null, rated: true }]]));
+  await market.beside.setQualities(new Map([[listings[1_998]?.id ?? '', { value: 99, trend: null, rated: true }]]));
   const after = await piecesOf();
   expect(after.filter((piece) => !before.includes(piece))).toHaveLength(1);
   expect((await market.answer({ sort: 'name' }))?.body).toBe(page?.body);

@@ -30,7 +30,7 @@ function naive(market: Market, { q = '', filter = {}, sort }: Asked): string[] {
   const value = (listing: Listing): number | string => {
     if (sort === 'price') return listing.priceMicros;
     if (sort === 'name') return fold(listing.name).slice(0, 120);
-    return sort === 'newest' ? -listing.createdAtMs : -market.qualities.of(listing.id).value;
+    return sort === 'newest' ? -listing.createdAtMs : -market.beside.qualityOf(listing.id).value;
   };
   const found = [...market.snapshot.values()].flatMap((listing) => {
     const rank = naiveRank(listing, words);
@@ -38,7 +38,7 @@ function naive(market: Market, { q = '', filter = {}, sort }: Asked): string[] {
       listing.status === 'active' &&
       rank !== null &&
       (filter.category === undefined || listing.category === filter.category) &&
-      market.qualities.of(listing.id).value >= (filter.minQuality ?? 0) &&
+      market.beside.qualityOf(listing.id).value >= (filter.minQuality ?? 0) &&
       listing.priceMicros <= (filter.maxPriceMicros ?? Number.POSITIVE_INFINITY) &&
       (filter.free === undefined || filter.free === isFree(listing));
     return matches ? [{ id: listing.id, rank: sort === undefined ? rank : 0, value: value(listing) }] : [];
@@ -111,7 +111,7 @@ async function change(
   const listing = listings[which % listings.length];
   if (listing === undefined) return;
   if (quality === null) market.change(listing, fields);
-  else await market.qualities.set(new Map([[listing.id, quality]]));
+  else await market.beside.setQualities(new Map([[listing.id, quality]]));
 }
 
 it('the answer is what a look at every listing finds, for any catalog, after any changes, kept or not', async () => {

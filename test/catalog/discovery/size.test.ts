@@ -123,7 +123,7 @@ describe('with 100 000 listings, the event loop is not held for longer than 5 ms
       const changed = Array.from({ length: 1_000 }, (_, i) => {
         return [at(i * 97).id, { value: 60 + ((i + round) % 40), trend: 0.1, rated: true }] as const;
       });
-      await market.qualities.set(new Map(changed));
+      await market.beside.setQualities(new Map(changed));
       await market.answer({ limit: 20 });
     });
     expect(hold).toBeLessThan(MAX_HOLD_MS);

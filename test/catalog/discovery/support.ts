@@ -1,7 +1,7 @@
+import { BesideListings } from '../../../src/catalog/beside.ts';
 import { type DiscoverQuery, Discovery } from '../../../src/catalog/discovery/discovery.ts';
 import { wordsOf } from '../../../src/catalog/discovery/words.ts';
 import type { Listing } from '../../../src/catalog/listing.ts';
-import { Qualities } from '../../../src/catalog/quality.ts';
 import { Snapshot } from '../../../src/catalog/snapshot.ts';
 
 type Service = { readonly id: string; readonly name: string; readonly price: number; readonly quality: number };
@@ -24,7 +24,7 @@ export class Market {
   onRead: (id: string) => void = () => {};
   readonly #listeners: ((id: string) => void)[] = [];
   readonly snapshot = new Snapshot((id) => this.#tell(id));
-  readonly qualities = new Qualities((id) => this.#tell(id));
+  readonly beside = new BesideListings((id) => this.#tell(id));
   readonly discovery: Discovery;
 
   /** @param minRebuildMs  as of `Discovery` */
@@ -34,7 +34,7 @@ export class Market {
         this.onRead(id);
         return this.snapshot.get(id);
       },
-      qualityOf: (id: string) => this.qualities.of(id),
+      besideOf: ({ id }: Listing) => this.beside.of(id),
       listings: () => this.snapshot.values(),
       onChange: (listener: (id: string) => void) => void this.#listeners.push(listener),
     };

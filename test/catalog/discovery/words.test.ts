@@ -20,7 +20,7 @@ it('names come before descriptions, whole words before parts, then the better se
     makeListing({ name: 'Not at all', description: 'Trans late' }),
   ] as const;
   market.put(...others.toReversed(), good);
-  await market.qualities.set(
+  await market.beside.setQualities(
     new Map([
       [good.id, { value: 51, trend: null, rated: true }],
       [others[4].id, { value: 100, trend: null, rated: true }],
@@ -67,7 +67,7 @@ it.each([
   const market = new Market();
   const [better, worse] = [makeListing({ name: part }), makeListing({ name: word })];
   market.put(better, worse);
-  await market.qualities.set(new Map([[better.id, { value: 100, trend: null, rated: true }]]));
+  await market.beside.setQualities(new Map([[better.id, { value: 100, trend: null, rated: true }]]));
   expect(await market.names({ q })).toEqual([word, part]);
 });
 

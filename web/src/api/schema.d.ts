@@ -1365,6 +1365,28 @@ export interface components {
             /** @constant */
             status: "ok";
         };
+        /**
+         * HealthCheck
+         * @description How the last question by the health path ended; shown to keys of its provider's account and to admins only
+         */
+        HealthCheck: {
+            /**
+             * Format: uri
+             * @description What is asked: the endpoint and the health path
+             */
+            url: string;
+            /** @description Whether the last answer means that the service is up */
+            up?: boolean;
+            /** @description Of the last answer; absent if there was none */
+            status?: number;
+            /** @description Why the service does not count as up */
+            reason?: string;
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            asked_at?: string;
+        };
         /** ImportedOperations */
         ImportedOperations: {
             /** @description How many were taken over */
@@ -1621,6 +1643,7 @@ export interface components {
             /** @description Calls go to this path, and below it */
             proxy_path: string;
             next_price?: components["schemas"]["NextPrice"];
+            uptime?: components["schemas"]["Uptime"];
         };
         /** McpFault */
         McpFault: {
@@ -2309,6 +2332,7 @@ export interface components {
             endpoint?: string;
             /** @description Asked every minute; shown to the same */
             health_path?: string;
+            health?: components["schemas"]["HealthCheck"];
             /** @description Whether a new endpoint answered when it was asked once; shown to the same */
             reachable?: boolean;
             /**
@@ -2530,6 +2554,7 @@ export interface components {
             endpoint?: string;
             /** @description Asked every minute; shown to the same */
             health_path?: string;
+            health?: components["schemas"]["HealthCheck"];
             /** @description Whether a new endpoint answered when it was asked once; shown to the same */
             reachable?: boolean;
             /**

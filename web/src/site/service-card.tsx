@@ -1,6 +1,6 @@
 import type { Schemas } from '../api/client.ts';
 import { Badge } from '../design/index.ts';
-import { day, money } from '../i18n/format.ts';
+import { count, day, money } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { useHref } from '../place.tsx';
 import { Quality } from './quality.tsx';
@@ -10,6 +10,7 @@ export function ServiceCard({ service }: { readonly service: Schemas['ListedServ
   const href = useHref();
   const { t, language } = useI18n();
   const { name, price, next_price: next } = service;
+  const uptime = service.uptime && `${count(service.uptime.last_30_days, language)}%`;
   return (
     <article class="card service-card">
       <div class="service-card-head">
@@ -22,7 +23,14 @@ export function ServiceCard({ service }: { readonly service: Schemas['ListedServ
           </h2>
           <span class="faint small">{service.category}</span>
         </div>
-        <Quality value={service.quality} trend={service.quality_trend} isRated={service.rated} />
+        <div class="service-card-worth">
+          <Quality value={service.quality} trend={service.quality_trend} isRated={service.rated} />
+          {uptime !== undefined && (
+            <span class="faint small" title={`${t('service.uptime')}: ${uptime}`}>
+              {t('catalog.uptime', { uptime })}
+            </span>
+          )}
+        </div>
       </div>
       <p class="soft small service-card-text break">{service.description}</p>
       <div class="service-card-foot">

@@ -3,7 +3,7 @@ import { Check, Note, Select, TextArea, TextInput } from '../../design/index.ts'
 import { readAmount } from '../shared/amount.ts';
 import { CredentialFields } from './credential-fields.tsx';
 import { Foretold, writtenLast } from './foretell.tsx';
-import { originOf } from './rules.ts';
+import { endpointFault, healthPathFault, healthUrl, originOf } from './rules.ts';
 import { callPrice, usd } from './service-words.tsx';
 import type { DraftForm } from './use-draft.ts';
 import { earnedOf, useFeePercent } from './use-fee.ts';
@@ -101,7 +101,7 @@ export function ListingFields({ form, service }: { readonly form: DraftForm; rea
             autocomplete="off"
             spellcheck={false}
             placeholder="/healthz"
-            hint="Asked every minute, without your headers. Buyers see the uptime."
+            hint={<HealthHint draft={draft} />}
           />
         </div>
         <div class="form-pair">
@@ -160,6 +160,17 @@ function RisingPrice({ form: { draft }, service }: { readonly form: DraftForm; r
   const freeCalls = Number(draft.free_calls.trim() || 0);
   const wanted = { ...writtenLast(service), price, freeCalls, onlyOperations: draft.only_operations };
   return <Foretold service={service} wanted={wanted} />;
+}
+
+/** What is asked is the endpoint and the path together, which few expect who write the endpoint's path into both. */
+function HealthHint({ draft: { endpoint, health_path: path } }: Pick<DraftForm, 'draft'>) {
+  const isGood = endpoint !== '' && path !== '' && endpointFault(endpoint) === null && healthPathFault(path) === null;
+  if (!isGood) return <>Below the endpoint. Asked every minute, without your headers; buyers see the uptime.</>;
+  return (
+    <>
+      Asked at once and every minute, without your headers: <code class="break">GET {healthUrl(endpoint, path)}</code>
+    </>
+  );
 }
 
 /** The headers of a listing are for the server at its endpoint, and for no other. */

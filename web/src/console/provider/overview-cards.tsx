@@ -1,7 +1,7 @@
 import type { Schemas } from '../../api/client.ts';
 import { Card, LinkButton, Table } from '../../design/index.ts';
 import { count, percent } from '../../i18n/format.ts';
-import { qualityText, State } from '../shared/cells.tsx';
+import { qualityText, State, uptimeText } from '../shared/cells.tsx';
 import { lastDays } from '../shared/days.ts';
 import { EN } from './service-words.tsx';
 
@@ -104,6 +104,7 @@ export function ServicesCard({
             right: true,
             cell: (service) => <a href={`/console/services/${service.id}/quality`}>{qualityText(service)}</a>,
           },
+          { title: 'Uptime', right: true, cell: uptimeText },
           { title: 'Calls, 30 days', right: true, cell: ({ id }) => number(stats?.get(id)?.calls) },
           {
             title: 'Failed',

@@ -1,6 +1,6 @@
 // The gateway's own checks of a listing: the form says at once what the gateway would say, in the same words. They import no Node.
 
-export { docsUrlFault, healthPathFault } from '../../../../src/catalog/links.ts';
+export { docsUrlFault, healthPathFault, healthUrl } from '../../../../src/catalog/links.ts';
 export {
   CATEGORY_PATTERN,
   DEFAULT_TIMEOUT_SECONDS,

@@ -1,6 +1,6 @@
 import type { Schemas } from '../../api/client.ts';
 import { Badge } from '../../design/index.ts';
-import { moment, money } from '../../i18n/format.ts';
+import { ago, moment, money } from '../../i18n/format.ts';
 import { operationName } from './operation-draft.ts';
 
 type Service = Schemas['Service'];
@@ -50,3 +50,30 @@ export function Reachable({ service }: { readonly service: Service }) {
   if (service.reachable === undefined) return <Badge>Not checked yet</Badge>;
   return service.reachable ? <Badge tone="good">Answers</Badge> : <Badge tone="bad">No answer</Badge>;
 }
+
+/** What is asked by the health path, and how that ended the last time. */
+export function Health({ service: { health } }: { readonly service: Service }) {
+  if (health === undefined) return <>Not asked</>;
+  return (
+    <span class="stack-tight">
+      <span>
+        {health.up === undefined ? (
+          <Badge>Not asked yet</Badge>
+        ) : (
+          <Badge tone={health.up ? 'good' : 'bad'}>{health.status ?? 'No answer'}</Badge>
+        )}
+        {health.asked_at !== undefined && (
+          <span class="faint small" title={moment(health.asked_at, EN)}>
+            {' '}
+            asked {ago(health.asked_at, EN, Date.now())}
+          </span>
+        )}
+      </span>
+      <code class="small break">GET {health.url}</code>
+      {health.reason !== undefined && <span class="small">{health.reason}</span>}
+    </span>
+  );
+}
+
+export const uptimeWords = ({ last_24_hours: today, last_30_days: month }: NonNullable<Service['uptime']>): string =>
+  `${today === undefined ? '' : `${today}% today, `}${month}% in 30 days`;

@@ -2,7 +2,7 @@ import { dataOf, type Schemas } from '../../api/client.ts';
 import { Empty, LinkButton } from '../../design/index.ts';
 import { count, day } from '../../i18n/format.ts';
 import { api } from '../../session.ts';
-import { qualityText, State } from '../shared/cells.tsx';
+import { qualityText, State, uptimeText } from '../shared/cells.tsx';
 import { ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
 import { callPrice, EN, NextPrice, Reachable } from './service-words.tsx';
@@ -61,6 +61,7 @@ export function ServicesList() {
             ),
           },
           { title: 'Quality', right: true, cell: qualityText },
+          { title: 'Uptime', right: true, cell: uptimeText },
           { title: 'Endpoint', cell: (service) => <Reachable service={service} /> },
           { title: 'Listed', right: true, cell: ({ created_at: at }) => day(at.slice(0, 10), EN) },
           {

@@ -4,12 +4,18 @@ import { Button, Card, ConfirmDialog, FailureNote } from '../../design/index.ts'
 import { ago, moment } from '../../i18n/format.ts';
 import { api } from '../../session.ts';
 import type { TabProps } from './service-frame.tsx';
-import { EN, Reachable } from './service-words.tsx';
+import { EN, Health, Reachable, uptimeWords } from './service-words.tsx';
 
-/** An endpoint has 5 s to answer. Each look is one request of the key's sixty a minute. */
-const LOOKS = 5;
+/** An endpoint has 5 s to answer, and then the health path. Each look is one request of the key's sixty a minute. */
+const LOOKS = 9;
 const LOOK_MS = 1_200;
 const NEW_MS = 10_000;
+
+type Service = TabProps['service'];
+
+/** Whether what the listing has now is still to be asked. */
+const isAwaited = ({ checked_at: checked, health }: Service): boolean =>
+  checked === undefined || (health !== undefined && health.up === undefined);
 
 /** How a service is: whether its endpoint answers, its uptime and quality, and how its calls are signed. */
 export function StateCard({ service, show, onSecret }: TabProps & { readonly onSecret: (secret: string) => void }) {
@@ -19,20 +25,20 @@ export function StateCard({ service, show, onSecret }: TabProps & { readonly onS
   const ended = useRef(false);
   useEffect(() => {
     ended.current = false;
-    // A new endpoint is being asked at this moment.
-    if (service.checked_at === undefined && Date.now() - Date.parse(service.updated_at) < NEW_MS)
-      void look(undefined).catch(setFailure);
+    // A new endpoint, or health path, is being asked at this moment.
+    if (isAwaited(service) && Date.now() - Date.parse(service.updated_at) < NEW_MS)
+      void look((now) => !isAwaited(now)).catch(setFailure);
     return () => {
       ended.current = true;
     };
-  }, []);
+  }, [service.updated_at]);
   const params = { path: { id: service.id } };
-  const look = async (before: string | undefined): Promise<void> => {
+  const look = async (isThere: (now: Service) => boolean): Promise<void> => {
     for (let at = 0; at < LOOKS; at++) {
       await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
       if (ended.current) return;
       const now = await dataOf(api.value.GET('/api/v1/services/{id}', { params }));
-      if (now.checked_at !== before) return show(now);
+      if (isThere(now)) return show(now);
     }
   };
   const askAgain = async (): Promise<void> => {
@@ -41,13 +47,16 @@ export function StateCard({ service, show, onSecret }: TabProps & { readonly onS
     try {
       const endpoint = service.endpoint ?? '';
       await dataOf(api.value.PATCH('/api/v1/services/{id}', { params, body: { endpoint } }));
-      await look(service.checked_at);
+      await look(
+        (now) =>
+          now.checked_at !== service.checked_at &&
+          (now.health === undefined || now.health.asked_at !== service.health?.asked_at),
+      );
     } catch (error) {
       setFailure(error);
     }
     setAsking(false);
   };
-  const { uptime } = service;
   return (
     <Card title="State of the service">
       <div class="stack">
@@ -62,13 +71,17 @@ export function StateCard({ service, show, onSecret }: TabProps & { readonly onS
               </span>
             )}
           </dd>
+          <dt>Health</dt>
+          <dd>
+            <Health service={service} />
+          </dd>
           <dt>Uptime</dt>
           <dd>
-            {uptime === undefined
-              ? service.health_path === undefined
+            {service.uptime === undefined
+              ? service.health === undefined
                 ? 'Set a health path to measure it'
                 : 'Not measured yet'
-              : `${uptime.last_24_hours === undefined ? '' : `${uptime.last_24_hours}% today, `}${uptime.last_30_days}% in 30 days`}
+              : uptimeWords(service.uptime)}
           </dd>
           <dt>Quality</dt>
           <dd>

@@ -35,6 +35,10 @@ export function OutcomeBadge({
 export const qualityText = ({ quality, rated }: { readonly quality: number; readonly rated: boolean }): string =>
   rated ? quality.toFixed(1) : 'Not rated';
 
+/** A column for lists of services. The uptime stands where the quality does: it is not part of it. */
+export const uptimeText = ({ uptime }: { readonly uptime?: { readonly last_30_days: number } | undefined }): string =>
+  uptime === undefined ? '–' : `${uptime.last_30_days}%`;
+
 const TONES: Readonly<Record<string, Tone>> = {
   active: 'good',
   suspended: 'warn',

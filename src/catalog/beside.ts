@@ -1,0 +1,102 @@
+import { assert } from '../assert.ts';
+import { stepEnd, turns } from '../platform/turns.ts';
+import { isSameQuality, type Quality, UNKNOWN_QUALITY } from './quality.ts';
+
+/** Percent of health checks with a good answer. */
+export type Uptime = { readonly last_24_hours?: number; readonly last_30_days: number };
+
+/** What pages show beside a listing. */
+export type Beside = {
+  readonly quality: Quality;
+  /** Absent unless the service has a health path and was asked. */
+  readonly uptime: Uptime | undefined;
+};
+
+export const NOTHING_BESIDE: Beside = { quality: UNKNOWN_QUALITY, uptime: undefined };
+
+/** Whether two readings are of the same moment: each part is the same object for as long as nothing has changed. */
+export const isUnchanged = (a: Beside, b: Beside): boolean => a.quality === b.quality && a.uptime === b.uptime;
+
+/**
+ * What is known of each service apart from its listing: it changes far more often, and nothing but the catalog's pages reads it. So
+ * a change of it makes no new listing, and whatever calls have cached by listing stays.
+ */
+export class BesideListings {
+  readonly #qualities: Values<Quality>;
+  readonly #uptimes: Values<Uptime | undefined>;
+
+  /** @param onChange  told the id of each service of which something has changed */
+  constructor(onChange: (id: string) => void) {
+    this.#qualities = new Values(UNKNOWN_QUALITY, isSameQuality, onChange);
+    this.#uptimes = new Values<Uptime | undefined>(undefined, isSameUptime, onChange);
+  }
+
+  of(id: string): Beside {
+    return { quality: this.qualityOf(id), uptime: this.#uptimes.of(id) };
+  }
+
+  qualityOf(id: string): Quality {
+    return this.#qualities.of(id);
+  }
+
+  /** Takes over the qualities of some services; the others keep theirs. Resolves when all are taken over. */
+  setQualities(qualities: ReadonlyMap<string, Quality>): Promise<void> {
+    for (const { value } of qualities.values())
+      assert(value >= 0 && value <= 100, 'a quality is a number from 0 to 100');
+    return this.#qualities.set(qualities);
+  }
+
+  /** Takes over the uptimes of all services that have one. Resolves when all are taken over. */
+  setUptimes(uptimes: ReadonlyMap<string, Uptime>): Promise<void> {
+    return this.#uptimes.replace(uptimes);
+  }
+}
+
+const isSameUptime = (a: Uptime | undefined, b: Uptime | undefined): boolean =>
+  a?.last_24_hours === b?.last_24_hours && a?.last_30_days === b?.last_30_days;
+
+/** Values by service. All services may be among those that are taken over although few have changed, so it works in steps of a millisecond. */
+class Values<T> {
+  readonly #known = new Map<string, T>();
+  readonly #none: T;
+  readonly #isSame: (a: T, b: T) => boolean;
+  readonly #onChange: (id: string) => void;
+
+  /** @param none  what a service has of which nothing is known */
+  constructor(none: T, isSame: (a: T, b: T) => boolean, onChange: (id: string) => void) {
+    this.#none = none;
+    this.#isSame = isSame;
+    this.#onChange = onChange;
+  }
+
+  of(id: string): T {
+    return this.#known.get(id) ?? this.#none;
+  }
+
+  async set(values: ReadonlyMap<string, T>): Promise<void> {
+    await inSteps(values.entries(), ([id, value]) => {
+      if (this.#isSame(this.of(id), value)) return;
+      this.#known.set(id, value);
+      this.#onChange(id);
+    });
+  }
+
+  async replace(values: ReadonlyMap<string, T>): Promise<void> {
+    await this.set(values);
+    await inSteps(this.#known.keys(), (id) => {
+      if (!values.has(id) && this.#known.delete(id)) this.#onChange(id);
+    });
+  }
+}
+
+async function inSteps<T>(items: Iterable<T>, work: (item: T) => void): Promise<void> {
+  let isOver = stepEnd();
+  let n = 0;
+  for (const item of items) {
+    work(item);
+    if (++n % 32 === 0 && isOver()) {
+      await turns.nextAhead();
+      isOver = stepEnd();
+    }
+  }
+}

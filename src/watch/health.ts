@@ -1,0 +1,45 @@
+import { createHash } from 'node:crypto';
+import type { UpstreamClient, UpstreamErrorCode } from '../upstream/index.ts';
+import { ANSWER_MS, type Answer, ask } from './ask.ts';
+
+/** How often the health path of a service is asked. */
+export const INTERVAL_MS = 60_000;
+
+/** A service with a health path. */
+export type Watched = { readonly id: string; readonly endpoint: string; readonly healthPath: string };
+
+/** @returns null if `stopping` ended it */
+export function askHealth(
+  client: UpstreamClient,
+  { id, endpoint, healthPath }: Watched,
+  stopping: AbortSignal,
+): Promise<Answer | null> {
+  return ask(client, { serviceId: id, endpoint, method: 'GET', path: healthPath }, stopping);
+}
+
+/** Tells whether an answer is about the URL that a listing has now, without a second copy of the endpoint, which closing would have to erase. */
+export const digestOf = ({ endpoint, healthPath }: Omit<Watched, 'id'>): string =>
+  createHash('sha256').update(`${endpoint}\n${healthPath}`).digest('base64url');
+
+export const isUp = ({ status }: Pick<Answer, 'status'>): boolean => status !== null && status >= 200 && status < 400;
+
+const REASONS: Readonly<Record<UpstreamErrorCode, string>> = {
+  address_forbidden: 'The address is not on the public internet.',
+  dns_failed: 'The name of the endpoint has no address.',
+  dns_timeout: 'No nameserver answered in time.',
+  connect_failed: 'Nothing accepts connections at the address.',
+  connect_timeout: 'Connecting took too long.',
+  tls_failed: 'TLS failed: the certificate was refused, or the handshake broke.',
+  reset: 'The connection ended before there was an answer.',
+  head_timeout: `No answer began within ${ANSWER_MS / 1_000} s.`,
+  body_timeout: `No answer began within ${ANSWER_MS / 1_000} s.`,
+  malformed_response: 'The answer was not valid HTTP.',
+  busy: 'The gateway could not ask: too many connections were waiting.',
+};
+
+/** Why a service does not count as up, for its provider; undefined if it does. @param failure  as it was stored, perhaps by another version */
+export function reasonOf(status: number | null, failure: string | null): string | undefined {
+  if (isUp({ status })) return undefined;
+  if (status !== null) return `It answered ${status}. Only 2xx and 3xx mean that the service is up.`;
+  return REASONS[failure as UpstreamErrorCode] ?? 'There was no answer.';
+}
