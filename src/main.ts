@@ -9,14 +9,9 @@ import { Metrics } from './observability/metrics.ts';
 import { ForeignRedis } from './platform/installation.ts';
 import { type Migration, readMigrations } from './platform/migrate.ts';
 import { StartRefused } from './platform/start-refused.ts';
-import { acceptPostgres } from './roles/accept-postgres.ts';
-import { createAdminKey } from './roles/create-admin.ts';
-import { startGateway } from './roles/gateway.ts';
-import { rebuildAllSums } from './roles/rebuild-sums.ts';
-import { reshard, takeBackReshard } from './roles/reshard.ts';
-import { openStores } from './roles/stores.ts';
+import type { Gateway } from './roles/gateway.ts';
 import { createSupervisor } from './roles/supervisor.ts';
-import { startWriter } from './roles/writer.ts';
+import type { Writer } from './roles/writer.ts';
 import { type StopReason, SupervisorLink } from './supervisor/link.ts';
 import { SUPERVISED } from './supervisor/messages.ts';
 import { StartFailure } from './supervisor/supervisor.ts';
@@ -28,6 +23,9 @@ const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 /**
  * The program: `main.js [command]`; `helpText` has the commands. Tested by
  * test/integration/default-start.test.ts, single-process.test.ts, workers-lifecycle.test.ts and operators.test.ts.
+ *
+ * Each command loads only the modules that it needs: all of them take half a second of a processor at each start, and the supervisor
+ * starts three processes or more.
  */
 async function main(): Promise<void> {
   const [, entry, argument, supervised, worker] = process.argv;
@@ -37,12 +35,14 @@ async function main(): Promise<void> {
     return;
   }
   if (command === 'create-admin') {
+    const { createAdminKey } = await import('./roles/create-admin.ts');
     const text = await createAdminKey(process.env.DATABASE_URL, knownMigrations(), process.argv.slice(3));
     // Not followed by an exit, which could cut what a pipe has not taken yet.
     process.stdout.write(`${text}\n`);
     return;
   }
   if (command === 'rebuild-sums') {
+    const { rebuildAllSums } = await import('./roles/rebuild-sums.ts');
     return rebuildAllSums(process.env.DATABASE_URL, knownMigrations(), (line) => process.stdout.write(`${line}\n`));
   }
   if (command === 'reshard') return reshardInstallation(loadConfig(process.env), process.argv.slice(3));
@@ -66,6 +66,10 @@ async function main(): Promise<void> {
 async function reshardInstallation(config: Config, options: readonly string[]): Promise<void> {
   const isTakenBack = options.join() === '--take-back';
   if (options.length > 0 && !isTakenBack) throw new ConfigError(['reshard has no option but --take-back']);
+  const [{ reshard, takeBackReshard }, { openStores }] = await Promise.all([
+    import('./roles/reshard.ts'),
+    import('./roles/stores.ts'),
+  ]);
   const log = createLog(config.logLevel, { role: 'reshard' });
   const migrations = knownMigrations();
   const stores = await openStores(config, { name: 'reshard', maxConnections: 4, migrations, mayBeMoving: true, log });
@@ -83,6 +87,10 @@ async function acceptOlderPostgres(config: Config, options: readonly string[]): 
   if (options.length > 0 && !isScript) {
     throw new ConfigError(['accept-postgres has no option but --yes DIGEST, with the digest that it has printed']);
   }
+  const [{ acceptPostgres }, { openStores }] = await Promise.all([
+    import('./roles/accept-postgres.ts'),
+    import('./roles/stores.ts'),
+  ]);
   const log = createLog(config.logLevel, { role: 'accept-postgres' });
   const migrations = knownMigrations();
   const stores = await openStores(config, { name: 'accept-postgres', maxConnections: 4, migrations, log });
@@ -141,6 +149,7 @@ async function run(job: Job, told: Promise<StopReason>): Promise<void> {
 
 /** Starts everything that the role needs. @returns a function that stops all of it, in reverse order */
 async function start({ role, config, log, link, worker }: Job): Promise<(reason: StopReason) => Promise<void>> {
+  const { openStores } = await import('./roles/stores.ts');
   const migrations = knownMigrations();
   const stores = await openStores(config, { name: role, maxConnections: POSTGRES_CONNECTIONS, migrations, log });
   if (role === 'migrate') {
@@ -153,10 +162,16 @@ async function start({ role, config, log, link, worker }: Job): Promise<(reason:
   // Opened before any call is taken: if the metrics port is in use, this process ends here. Under a supervisor, only the
   // supervisor serves metrics.
   const closeMetrics = link === null ? await serveMetrics(uws, config.host, config.metricsPort, metrics) : () => {};
-  const writer = role === 'gateway' ? null : await startWriter({ config, stores, metrics, log });
-  const sharesPort = link !== null;
-  const gateway =
-    role === 'writer' ? null : await startGateway({ config, stores, uws, sharesPort, worker, metrics, log });
+  let writer: Writer | null = null;
+  if (role !== 'gateway') {
+    const { startWriter } = await import('./roles/writer.ts');
+    writer = await startWriter({ config, stores, metrics, log });
+  }
+  let gateway: Gateway | null = null;
+  if (role !== 'writer') {
+    const { startGateway } = await import('./roles/gateway.ts');
+    gateway = await startGateway({ config, stores, uws, sharesPort: link !== null, worker, metrics, log });
+  }
   link?.ready(metrics);
   // `instance` names this gateway's leases and holds in Redis, `pid` names the process in the system.
   const names = { pid: process.pid, ...(gateway === null ? {} : { port: gateway.port, instance: gateway.instance }) };
