@@ -19,6 +19,7 @@ import { scratchDir, scratchRunDir } from '../support/stores.ts';
 
 // These tests use a copy of the project in which a stub replaces the gateway, so that only the launcher is tested.
 let clone: string;
+/** That of the test alone, unless the test takes one with stores that are there already: to make them takes a second. */
 let dataDir: string;
 let port: number;
 let metricsPort: number;
@@ -63,7 +64,6 @@ afterEach(async () => {
     child.forget();
   }
   for (const name of partNames) expect(findRecorded(path.join(dataDir, 'run'), name)).toBeNull();
-  rmSync(dataDir, { recursive: true, force: true });
 });
 
 const partNames = ['gateway', 'demo', 'redis', 'postgres'];
@@ -112,10 +112,22 @@ async function stop(launcher: Launcher, signal: NodeJS.Signals = 'SIGINT'): Prom
   return launcher.exitCode;
 }
 
+/** For a test that begins where an earlier start without a demo has ended. */
+function useStores(): void {
+  dataDir = path.join(clone, 'data-stores');
+}
+
+/** For a test that begins where an earlier start with a demo has ended. */
+async function useDemo(): Promise<void> {
+  dataDir = path.join(clone, 'data-demo');
+  if (!existsSync(inData('demo.json'))) await stop(await started());
+}
+
 describe('npm start', () => {
   it('serves with a demo, stops with exit code 0, and keeps everything for the next start', {
     timeout: 60_000,
   }, async () => {
+    dataDir = path.join(clone, 'data-demo');
     const first = await started();
     const demo = readJson(inData('demo.json'));
     expect(Object.keys(demo)).toEqual(['base_url', 'admin', 'provider', 'buyer', 'services']);
@@ -146,6 +158,7 @@ describe('npm start', () => {
   });
 
   it('recognises and stops what a killed launcher left behind', { timeout: 60_000 }, async () => {
+    useStores();
     const killed = await started({ DEMO: 'off' });
     const left = ['gateway', 'redis', 'postgres'].map((name) => readJson(inData(`run/${name}.json`)));
     await stop(killed, 'SIGKILL');
@@ -157,6 +170,7 @@ describe('npm start', () => {
   });
 
   it('refuses a second launcher on the same data, while the first goes on serving', { timeout: 60_000 }, async () => {
+    useStores();
     await started({ DEMO: 'off' });
     const second = launch({ DEMO: 'off', PORT: String(await freePort()) });
     expect(await second.exitCode).toBe(1);
@@ -183,6 +197,7 @@ describe('npm start', () => {
   });
 
   it('stops everything and fails with the last output when the gateway dies', { timeout: 60_000 }, async () => {
+    useStores();
     const launcher = await started({ DEMO: 'off' });
     await request('GET', `http://127.0.0.1:${port}/die`).catch(() => {});
     expect(await launcher.exitCode).toBe(1);
@@ -199,7 +214,7 @@ describe('npm start', () => {
   });
 
   it('finishes an interrupted demo with the keys that were made already', { timeout: 60_000 }, async () => {
-    await stop(await started());
+    await useDemo();
     const demo = readJson(inData('demo.json'));
     const { admin, provider } = demo;
     writeJson(inData('demo.partial.json'), { admin, provider });
@@ -211,18 +226,10 @@ describe('npm start', () => {
     expect(existsSync(inData('demo.partial.json'))).toBe(false);
   });
 
-  it('makes another admin when the key of the first is lost', { timeout: 60_000 }, async () => {
-    await stop(await started());
-    rmSync(inData('demo.json'));
-    const launcher = await started();
-    expect(launcher.output()).not.toContain('without its demo');
-    expect(existsSync(inData('demo.json'))).toBe(true);
-  });
-
   it('changes the demo listings when the demo service gets another port, although somebody has removed one of them', {
     timeout: 60_000,
   }, async () => {
-    await stop(await started());
+    await useDemo();
     const demo = readJson(inData('demo.json'));
     const stub = readJson(inData('stub.json'));
     writeJson(inData('stub.json'), { ...stub, services: stub.services.slice(1) });
@@ -238,5 +245,13 @@ describe('npm start', () => {
     expect(services).toHaveLength(demo.services.length - 1);
     for (const { endpoint } of services) expect(endpoint).toMatch(`http://127.0.0.1:${moved}/`);
     await stop(launcher);
+  });
+
+  it('makes another admin when the key of the first is lost', { timeout: 60_000 }, async () => {
+    await useDemo();
+    rmSync(inData('demo.json'));
+    const launcher = await started();
+    expect(launcher.output()).not.toContain('without its demo');
+    expect(existsSync(inData('demo.json'))).toBe(true);
   });
 });
