@@ -1,6 +1,6 @@
 // `node dist/main.js` with its default settings, and with ONE_PROCESS=on.
 
-import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { childPids } from '../../scripts/local/identity.mjs';
 import { buildSources } from '../support/build.ts';
 import { until } from '../support/wait.ts';
@@ -16,14 +16,9 @@ let service: TestService;
 
 beforeAll(async () => {
   build = buildSources();
-});
-beforeEach(async () => {
   service = await startService(echo);
 });
-afterEach(async () => {
-  await stack.stop();
-  await service.close();
-});
+afterAll(() => service.close());
 
 /** Makes a paid call, and waits for its record in Postgres. */
 async function expectPaidCall(): Promise<void> {
@@ -38,9 +33,10 @@ async function expectPaidCall(): Promise<void> {
 }
 
 describe('node dist/main.js', () => {
-  beforeEach(async () => {
+  beforeAll(async () => {
     stack = await WorkerStack.start(build, AS_IT_IS);
   });
+  afterAll(() => stack.stop());
 
   it('runs a gateway and a writer in separate processes, and one page has the metrics of both', async () => {
     const { supervisor } = stack;
@@ -57,18 +53,6 @@ describe('node dist/main.js', () => {
     expect([...busy.keys()].sort()).toEqual(['1', 'supervisor', 'writer']);
   });
 
-  it.each(['SIGTERM', 'SIGINT'] as const)(
-    'drains when all its processes get %s, as from a Ctrl-C, and leaves no process behind',
-    async (signal) => {
-      const { supervisor } = stack;
-      const pids = childPids(supervisor.child.pid);
-      supervisor.signal(signal, true);
-      expect((await supervisor.child.exited).code).toBe(0);
-      expect(pids.filter(isAlive)).toEqual([]);
-      expect(supervisor.log.map(({ msg }) => msg).filter((msg) => msg === 'gateway drained')).toHaveLength(1);
-    },
-  );
-
   it('restarts a writer that died, while the gateway keeps serving', async () => {
     const { supervisor } = stack;
     const writer = supervisor.pidOf('writer');
@@ -77,9 +61,21 @@ describe('node dist/main.js', () => {
     expect(supervisor.pidsOf('1')).toHaveLength(1);
     await expectPaidCall();
   });
+
+  // Of SIGINT: workers-lifecycle.test.ts.
+  it('drains when all its processes get SIGTERM, and leaves no process behind', async () => {
+    const { supervisor } = stack;
+    const pids = childPids(supervisor.child.pid);
+    supervisor.signal('SIGTERM', true);
+    expect((await supervisor.child.exited).code).toBe(0);
+    expect(pids.filter(isAlive)).toEqual([]);
+    expect(supervisor.log.map(({ msg }) => msg).filter((msg) => msg === 'gateway drained')).toHaveLength(1);
+  });
 });
 
 describe('ONE_PROCESS=on', () => {
+  afterAll(() => stack.stop());
+
   it('runs gateway and writer in the process that was started', async () => {
     stack = await WorkerStack.start(build, { ...AS_IT_IS, ONE_PROCESS: 'on' });
     expect(childPids(stack.supervisor.child.pid)).toEqual([]);

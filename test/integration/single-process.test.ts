@@ -39,9 +39,9 @@ async function start(role = 'all', settings: Record<string, string> = {}): Promi
 const messages = (process: SupervisorProcess): string[] => process.log.map(({ msg }) => msg);
 
 describe('a single process', () => {
-  it.each(['SIGHUP', 'SIGTERM', 'SIGINT'] as const)('drains at %s', async (signal) => {
+  it('drains at SIGHUP, as at the other signals of the next test', async () => {
     const single = await start();
-    expect(await single.stop(signal)).toBe(0);
+    expect(await single.stop('SIGHUP')).toBe(0);
     // The writer may log lines between these.
     const steps = ['draining', 'gateway drained', 'stopped'];
     expect(messages(single).filter((message) => steps.includes(message))).toEqual(steps);
