@@ -7,8 +7,11 @@ import type { AxeResults } from 'axe-core';
 import { Marketplace } from '../integration/marketplace.ts';
 import { type Browser, type Page, startBrowser } from '../support/browser.ts';
 
-/** Screenshots of the last run, for whoever changes the pages to look at. Git ignores the folder. */
-const SHOTS = path.resolve('test-results/web');
+/**
+ * Where screenshots of the pages go, for whoever changes them to look at: with `SHOTS=on`, because they take a tenth of the time of these
+ * tests. Git ignores the folder.
+ */
+const SHOTS = process.env.SHOTS === 'on' ? path.resolve('test-results/web') : null;
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 /** In the page: the tables that must be scrolled sideways. */
@@ -140,8 +143,9 @@ export class Visit {
     })()`) as Promise<string[]>;
   }
 
-  /** Writes `test-results/web/NAME.png`, the whole page. */
+  /** Writes `test-results/web/NAME.png`, the whole page, if somebody wants to look at it. */
   async shot(name: string): Promise<void> {
+    if (SHOTS === null) return;
     mkdirSync(SHOTS, { recursive: true });
     await this.page.screenshot({ path: path.join(SHOTS, `${name}.png`), fullPage: true });
   }
