@@ -23,6 +23,8 @@ import type { DamageStep, Part, Step } from './model-steps.ts';
 type Range = { least: number; most: number; touched?: boolean };
 /** By bucket: how many tokens it may have at this point of the script. */
 type Tokens = ReadonlyMap<string, Range>;
+type Open = Awaited<ReturnType<Store['openOf']>>;
+type Events = Awaited<ReturnType<Store['eventsOf']>>;
 
 const uuid = (kind: string, n: number): string => `00000000-0000-7000-${kind}-${String(n).padStart(12, '0')}`;
 const accountOf = (id: number): number => id % 3;
@@ -52,14 +54,15 @@ export class Run {
   }
 
   async start(): Promise<void> {
-    for (let account = 0; account < 3; account++) {
-      for (let key = 0; key < 2; key++) {
-        await this.#setKey(account, key, { limit: 300, active: true, tokens: null, ts: 0 });
-      }
-    }
-    for (const name of INSTANCES) await this.#setLease(name, await this.#store.now());
-    // The third account's wallet is not loaded at first.
-    for (let account = 0; account < 2; account++) await this.#hydrate(uuid('aaaa', account));
+    const now = await this.#store.now();
+    await Promise.all([
+      ...[0, 1, 2].flatMap((account) =>
+        [0, 1].map((key) => this.#setKey(account, key, { limit: 300, active: true, tokens: null, ts: 0 })),
+      ),
+      ...INSTANCES.map((name) => this.#setLease(name, now)),
+      // The third account's wallet is not loaded at first.
+      ...[0, 1].map((account) => this.#hydrate(uuid('aaaa', account))),
+    ]);
   }
 
   async take(step: Step | DamageStep): Promise<void> {
@@ -92,31 +95,40 @@ export class Run {
     }
   }
 
-  /** Checks that Redis has exactly the data that the model has. */
+  /** Checks that Redis has exactly the data that the model has. It is read in one trip. */
   async compare(): Promise<void> {
-    for (const account of this.#credits.keys()) {
-      if (this.#isVictim(account)) continue;
-      const wallet = this.model.wallets.get(account);
-      const expected: Record<string, string> = {};
-      if (wallet !== undefined) {
-        expected.balance = String(wallet.balance);
-        expected.credit_seq = String(wallet.creditSeq);
-        Object.assign(expected, { debit_seq: '0', debited: '0' });
-        for (const [service, used] of wallet.free) expected[freeField(service)] = String(used);
-        expect(wallet.balance, 'a wallet is never overdrawn').toBeGreaterThanOrEqual(0);
-        for (const used of wallet.free.values()) {
-          expect(used, 'free slots are never exceeded').toBeLessThanOrEqual(this.#freeCalls);
-          expect(used).toBeGreaterThanOrEqual(0);
-        }
+    const accounts = Array.from(this.#credits.keys()).filter((account) => !this.#isVictim(account));
+    const shards = Array.from({ length: SHARDS }, (_, shard) => shard);
+    const [wallets, open, events] = await Promise.all([
+      Promise.all(accounts.map((account) => this.#store.hash(this.#store.walletName(account)))),
+      Promise.all(shards.map((shard) => this.#store.openOf(shard))),
+      Promise.all(shards.map((shard) => this.#store.eventsOf(shard))),
+    ]);
+    for (const [i, account] of accounts.entries()) this.#compareWallet(account, wallets[i]);
+    for (const shard of shards) this.#compareShard(shard, open[shard] as Open, events[shard] as Events);
+  }
+
+  #compareWallet(account: string, found: unknown): void {
+    const wallet = this.model.wallets.get(account);
+    const expected: Record<string, string> = {};
+    if (wallet !== undefined) {
+      expected.balance = String(wallet.balance);
+      expected.credit_seq = String(wallet.creditSeq);
+      Object.assign(expected, { debit_seq: '0', debited: '0' });
+      for (const [service, used] of wallet.free) expected[freeField(service)] = String(used);
+      expect(wallet.balance, 'a wallet is never overdrawn').toBeGreaterThanOrEqual(0);
+      for (const used of wallet.free.values()) {
+        expect(used, 'free slots are never exceeded').toBeLessThanOrEqual(this.#freeCalls);
+        expect(used).toBeGreaterThanOrEqual(0);
       }
-      expect(await this.#store.hash(this.#store.walletName(account))).toEqual(expected);
     }
-    for (let shard = 0; shard < SHARDS; shard++) await this.#compareShard(shard);
+    expect(found).toEqual(expected);
   }
 
   /** All gateways die. After the sweep, each admission must have exactly one event, and the money must add up. */
   async finish(): Promise<void> {
-    for (const name of INSTANCES) await this.#setLease(name, (await this.#store.now()) - LEASE_MS - 5_000);
+    const stale = (await this.#store.now()) - LEASE_MS - 5_000;
+    await Promise.all(INSTANCES.map((name) => this.#setLease(name, stale)));
     await this.#sweep();
     await this.compare();
     expect(this.model.holds.size).toBe(0);
@@ -132,10 +144,9 @@ export class Run {
     }
   }
 
-  async #compareShard(shard: number): Promise<void> {
+  #compareShard(shard: number, open: Open, events: Events): void {
     const { keys } = this.#store;
     const here = (id: string) => keys.shardOf(uuid('aaaa', accountOf(Number(id.slice(-12))))) === shard;
-    const open = await this.#store.openOf(shard);
     const holds = Object.entries(open).filter(([, hold]) => !hold.startsWith('x'));
     const expected = Array.from(this.model.holds).filter(([id]) => here(id));
     expect(Object.fromEntries(holds.map(([id, hold]) => [id, hold.split('\t').toSpliced(3, 1).slice(0, 7)]))).toEqual(
@@ -148,7 +159,6 @@ export class Run {
     );
     const tombstones = Object.entries(open).filter(([, hold]) => hold.startsWith('x'));
     expect(tombstones.map(([id]) => id).sort()).toEqual(Array.from(this.model.tombstones).filter(here).sort());
-    const events = await this.#store.eventsOf(shard);
     // Sorted: a sweep settles in the order in which Redis happens to scan.
     expect(events.map(({ usageId, settlement }) => `${usageId} ${settlement.split('\t')[0]}`).sort()).toEqual(
       this.model.events
@@ -365,14 +375,18 @@ export class Run {
     const name = keyName(account, key);
     const accountId = uuid('aaaa', account);
     const redisName = this.#store.keys.key(this.#store.keys.shardOf(accountId), name);
-    await this.#store.command('del', redisName);
-    await this.#store.loadKey(name, accountId, bucket.limit, bucket.active ? 'active' : 'revoked');
-    if (bucket.tokens !== null) await this.#store.command('hset', redisName, 'tokens', bucket.tokens, 'ts', bucket.ts);
+    const tokens = bucket.tokens === null ? [] : ['tokens', bucket.tokens, 'ts', bucket.ts];
+    // One connection, so in this order.
+    await Promise.all([
+      this.#store.command('del', redisName),
+      this.#store.loadKey(name, accountId, bucket.limit, bucket.active ? 'active' : 'revoked'),
+      ...(tokens.length === 0 ? [] : [this.#store.command('hset', redisName, ...tokens)]),
+    ]);
     this.model.buckets.set(name, { ...bucket });
   }
 
   async #setLease(name: string, at: number): Promise<void> {
-    for (const lease of this.#store.keys.lease) await this.#store.command('hset', lease, name, at);
+    await Promise.all(this.#store.keys.lease.map((lease) => this.#store.command('hset', lease, name, at)));
     this.model.leases.set(name, at);
   }
 }
