@@ -3,8 +3,7 @@ import { OpenApiImporter } from '../../src/catalog/openapi-import/importer.ts';
 import { OperationsReader } from '../../src/catalog/operations/operations-reader.ts';
 import type { Route } from '../../src/http/route.ts';
 import { openApiImportRoutes } from '../../src/routes/openapi-import.ts';
-import { answering, documentOf } from '../catalog/openapi-import/support.ts';
-import { importWorker } from '../support/build.ts';
+import { answering, documentOf, importHere } from '../catalog/openapi-import/support.ts';
 import { type Asked, ask, bodyOf, NO_NOTICE, NO_WATCH, refusalOf } from '../support/listings.ts';
 import { admin, buyer, catalog, create, provider, request, sql, stranger, useServices } from './use-services.ts';
 
@@ -15,11 +14,10 @@ let routes: Route[];
 let meanwhile: () => Promise<unknown> = async () => {};
 
 beforeAll(() => {
-  importWorker();
-  const importer = new OpenApiImporter({ workerFile: importWorker, deadlineMs: 20_000 });
-  const read = importer.import.bind(importer);
-  importer.import = async (...of) => {
-    const imported = await read(...of);
+  const importer = new OpenApiImporter();
+  // Its thread takes most of a second to start: test/catalog/openapi-import/importer.test.ts and test/integration/openapi-import.test.ts.
+  importer.import = async (bytes, listing) => {
+    const imported = await importHere(Buffer.from(bytes).toString(), listing);
     await meanwhile();
     return imported;
   };

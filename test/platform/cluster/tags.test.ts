@@ -31,7 +31,7 @@ describe('the tags of shards', () => {
         }
         for (const count of counts) expect(Math.abs(count - shards / nodes)).toBeLessThan(4 / 3);
       }),
-      { numRuns: 60 },
+      { numRuns: 25 },
     );
   });
 
