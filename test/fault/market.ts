@@ -64,10 +64,15 @@ export class Market extends MarketClient {
     );
   }
 
-  async #account(owner: string): Promise<Key> {
-    const { status, text } = await this.#send('POST', '/api/v1/keys', { body: { owner_id: owner, role: 'buyer' } });
-    if (status !== 201) throw new Error(`POST /keys: ${status} ${text}`);
-    return JSON.parse(text) as Key;
+  /** Before the load: a store may have been away for a moment, or silent on a busy machine. An account without an answer stays unused. */
+  #account(owner: string): Promise<Key> {
+    return until(async () => {
+      const { status, text } = await this.#send('POST', '/api/v1/keys', { body: { owner_id: owner, role: 'buyer' } });
+      if (status === 201) return JSON.parse(text) as Key;
+      if (status !== 0 && status !== 503) throw new Error(`POST /keys: ${status} ${text}`);
+      await sleep(RETRY_MS);
+      return false;
+    });
   }
 
   /** Sends a credit until it is confirmed. Its reference makes it count once. */
