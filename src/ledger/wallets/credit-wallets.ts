@@ -156,13 +156,12 @@ export class CreditWallets extends Job {
 
   /**
    * The last credit of each account that was applied within `DOUBTFUL_MINUTES` of Redis's start. Redis may have lost it, although
-   * it is marked as applied. So may a credit whose mark lies in the future, from a clock that was ahead. If the wallet is not loaded,
-   * nothing is to do: a load brings all its credits.
+   * it is marked as applied. If the wallet is not loaded, nothing is to do: a load brings all its credits.
    */
   async #selectDoubtful(uptimeSeconds: number): Promise<CreditToApply[]> {
     return this.#options.sql<CreditToApply[]>`
       SELECT DISTINCT ON (account_id) account_id AS "accountId", seq, amount AS "amountMicros" FROM credits
-      WHERE abs(extract(epoch FROM now() - applied_at) - ${uptimeSeconds}) < ${DOUBTFUL_MINUTES * 60} OR applied_at > now()
+      WHERE abs(extract(epoch FROM now() - applied_at) - ${uptimeSeconds}) < ${DOUBTFUL_MINUTES * 60}
       ORDER BY account_id, seq DESC`;
   }
 

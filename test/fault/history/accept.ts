@@ -2,9 +2,9 @@
 
 import { judgeShards } from '../../../src/ledger/history/histories-sql.ts';
 import { seeShards } from '../../../src/ledger/history/marks.ts';
-import { isRedisUnavailable } from '../../../src/platform/redis.ts';
 import { partsOf } from '../../../src/roles/upkeep.ts';
 import { until } from '../../support/wait.ts';
+import { untilAnswered } from '../answered.ts';
 import type { Stack } from '../stack.ts';
 
 /** A run takes a second or two, most of it the start of the program. */
@@ -14,15 +14,9 @@ const AGAIN = 'run this again';
 
 /** Whether Redis was trimmed after a flush that Postgres lacks. */
 async function isOlder({ stores }: Stack): Promise<boolean> {
-  // The test's own connection comes back a little later than Redis.
-  const sights = await until(async () => {
-    try {
-      return await Promise.all(partsOf(stores).map((part) => seeShards(part.redis, stores.keys, part.shards)));
-    } catch (error) {
-      if (!isRedisUnavailable(error)) throw error;
-      return null;
-    }
-  });
+  const sights = await untilAnswered(() =>
+    Promise.all(partsOf(stores).map((part) => seeShards(part.redis, stores.keys, part.shards))),
+  );
   const seen = new Map(sights.flatMap((sight) => [...sight.seen]));
   const judged = await stores.sql.begin((tx) => judgeShards(tx.unsafe, seen));
   return Array.from(judged.values()).some(({ verdict }) => verdict === 'postgres is older');

@@ -3,8 +3,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Drift } from '../../../src/ledger/reconcile/report.ts';
-import { isRedisUnavailable } from '../../../src/platform/redis.ts';
-import { until } from '../../support/wait.ts';
+import { untilAnswered } from '../answered.ts';
 import { checkLedger, checkRecords, compare, type Row, readRecords, readRepairs, readSeen, takeOut } from '../books.ts';
 import { Caller, type Told } from '../callers.ts';
 import { suffer } from '../cluster/faults.ts';
@@ -145,20 +144,12 @@ async function sufferStores(scene: Scene): Promise<void> {
   }
 }
 
-/**
- * A replica that has just begun to follow gives Redis another replication id: then a comparison begins again. The test's own connections to
- * a cluster may find out late that another node is the master.
- */
-async function compareAtRest(stack: Stack): Promise<Drift[]> {
-  return until(async () => {
-    try {
-      return await compare(stack);
-    } catch (error) {
-      if (!isRedisUnavailable(error) && !String(error).includes('redis restarted or was replaced')) throw error;
-      return false;
-    }
-  });
-}
+/** A replica that has just begun to follow gives Redis another replication id: then a comparison begins again. */
+const compareAtRest = (stack: Stack): Promise<Drift[]> =>
+  untilAnswered(
+    () => compare(stack),
+    (error) => String(error).includes('redis restarted or was replaced'),
+  );
 
 /** Longer than the writer leaves a begun debit alone (`LEFT_ALONE_SECONDS`), and its next round. */
 const DEBITS_MS = 9_000;

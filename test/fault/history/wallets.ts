@@ -2,6 +2,7 @@
 
 import type { Drift } from '../../../src/ledger/reconcile/report.ts';
 import { freeField } from '../../../src/platform/redis-keys.ts';
+import { untilAnswered } from '../answered.ts';
 import type { Row } from '../books.ts';
 import type { Listing } from '../market.ts';
 import type { Stack } from '../stack.ts';
@@ -25,7 +26,8 @@ export async function checkWallet(stack: Stack, accountId: string, evidence: Wal
   const rows = evidence.rows.filter((row) => row.accountId === accountId);
   const expected = evidence.movedMicros - rows.reduce((sum, row) => sum + row.amountMicros, 0);
   const wallet = keys.wallet(keys.shardOf(accountId), accountId);
-  const inRedis = (await redis.command('hget', [wallet, 'balance'])) as string | null;
+  const inWallet = (field: string) => untilAnswered(() => redis.command('hget', [wallet, field]));
+  const inRedis = (await inWallet('balance')) as string | null;
   const [settled] = await sql<{ balance: string }[]>`
     SELECT balance::text FROM balances WHERE account_id = ${accountId} AND ledger = 'wallet'`;
   const wrong = (what: string): void => void faults.push(`wallet of ${accountId}: ${what}`);
@@ -39,7 +41,7 @@ export async function checkWallet(stack: Stack, accountId: string, evidence: Wal
     const [kept] = await sql<{ used: number }[]>`
       SELECT used FROM free_usage WHERE account_id = ${accountId} AND service_id = ${id}`;
     const inPostgres = kept?.used ?? 0;
-    const used = inRedis === null ? inPostgres : Number(await redis.command('hget', [wallet, freeField(id)]));
+    const used = inRedis === null ? inPostgres : Number(await inWallet(freeField(id)));
     const drift = evidence.reported?.freeDrifts.find(({ serviceId }) => serviceId === id);
     const tooMany = drift === undefined ? 0 : drift.used - drift.expected;
     const atMost = freeCalls + served.filter(evidence.mayBeForgotten).length;
