@@ -1,7 +1,8 @@
 import { ERRORS } from '../errors.ts';
 import { isDeeperThan } from '../platform/json-depth.ts';
+import { microsToUsd } from '../platform/money.ts';
 import { MAX_JSON_DEPTH } from './call-request.ts';
-import type { CallAnswer, Headers } from './in-process-caller.ts';
+import type { CallAnswer, CallCost, Headers } from './in-process-caller.ts';
 import { callError, chargedText, type ErrorFields, retryAfter, type ToolResult, toolResult } from './tool-result.ts';
 
 /**
@@ -9,26 +10,31 @@ import { callError, chargedText, type ErrorFields, retryAfter, type ToolResult, 
  *
  * Tested by test/mcp/call-answer.test.ts, and test/integration/mcp-tools.test.ts.
  *
- * @param isRefunded  whether the call was settled by a refund. Asked only for a response that broke off: every other answer states
- *   its amount.
+ * @param cost  how the call was settled. Headers that were written before that tell less
  */
-export function callResult(answer: Exclude<CallAnswer, { kind: 'left' }>, isRefunded: boolean): ToolResult {
+export function callResult(answer: Exclude<CallAnswer, { kind: 'left' }>, cost: CallCost): ToolResult {
   switch (answer.kind) {
     case 'error': {
       const error = JSON.parse(answer.body) as ErrorFields;
-      return callError({ ...error, ...retryAfter(answer.headers.get('retry-after')) }, costOf(answer.headers));
+      return callError({ ...error, ...retryAfter(answer.headers.get('retry-after')) }, costOf(answer.headers, cost));
     }
     case 'broken': {
       const error: ErrorFields = { error: 'upstream_error', ...ERRORS.upstream_error };
-      return callError(error, isRefunded ? { amount: 0, ...recordOf(answer.headers) } : costOf(answer.headers));
+      return callError(
+        error,
+        cost.isRefunded ? { amount: 0, ...recordOf(answer.headers) } : costOf(answer.headers, cost),
+      );
     }
     case 'response':
-      return responseResult(answer);
+      return responseResult(answer, cost);
   }
 }
 
-function responseResult({ status, headers, body, cutBy }: Extract<CallAnswer, { kind: 'response' }>): ToolResult {
-  const cost = costOf(headers);
+function responseResult(
+  { status, headers, body, cutBy }: Extract<CallAnswer, { kind: 'response' }>,
+  settled: CallCost,
+): ToolResult {
+  const cost = costOf(headers, settled);
   const location = headers.get('location');
   const mediaType = headers.get('content-type');
   const value = {
@@ -39,27 +45,43 @@ function responseResult({ status, headers, body, cutBy }: Extract<CallAnswer, { 
     truncated: cutBy !== null,
     ...cost,
   };
-  const note = noteOnResponse(status, cutBy, cost.amount);
+  const note = noteOnResponse(status, cutBy, cost);
   return toolResult(note === '' ? value : { ...value, note }, status >= 400);
 }
 
 type Cost = {
   readonly amount: number;
+  /** What the service of a call that is priced by use could charge. */
+  readonly authorized?: number;
+  /** The amount is what is held: what the call cost is not known yet. */
+  readonly held?: true;
   readonly free_tier: boolean;
   readonly balance?: number;
   readonly usage_id?: string;
 };
 
-/** What the call cost, as the gateway's header lines say. A call that was not admitted has none of them, and cost nothing. */
-function costOf(headers: Headers): Cost {
+/**
+ * What the call cost, as the gateway's header lines say, or as it was settled if they say only what was held. A call that was not
+ * admitted has no such lines, and cost nothing.
+ */
+function costOf(headers: Headers, { chargedMicros, authorizedMicros }: CallCost): Cost {
+  const stated = Number(headers.get('x-acf-amount') ?? 0);
+  const isHeld = headers.get('x-acf-held') === 'true';
+  const amount = isHeld && chargedMicros !== null ? microsToUsd(chargedMicros) : stated;
   const balance = headers.get('x-acf-balance');
   return {
-    amount: Number(headers.get('x-acf-amount') ?? 0),
+    amount,
+    ...(authorizedMicros === null ? {} : { authorized: microsToUsd(authorizedMicros) }),
+    ...(isHeld && chargedMicros === null ? { held: true } : {}),
     free_tier: headers.get('x-acf-free-tier') === 'true',
-    ...(balance === undefined ? {} : { balance: Number(balance) }),
+    ...(balance === undefined ? {} : { balance: sumOf(Number(balance), stated, -amount) }),
     ...recordOf(headers),
   };
 }
+
+/** Amounts in USD, added in micro-USD: exact. */
+const sumOf = (...usd: readonly number[]): number =>
+  microsToUsd(usd.reduce((sum, amount) => sum + Math.round(amount * 1_000_000), 0));
 
 /** Names the record of the call. Calls that were not admitted have no record. */
 function recordOf(headers: Headers): { readonly usage_id?: string } {
@@ -68,7 +90,7 @@ function recordOf(headers: Headers): { readonly usage_id?: string } {
 }
 
 /** The fact first, then what to do: an agent must not repeat a call that it would pay for again. */
-function noteOnResponse(status: number, cutBy: 'size' | 'time' | null, amount: number): string {
+function noteOnResponse(status: number, cutBy: 'size' | 'time' | null, { amount, held }: Cost): string {
   const notes: string[] = [];
   // A call for nothing may have been one of the free calls, and the next one may not be.
   const again = amount === 0 ? 'may be charged' : 'is charged again';
@@ -89,7 +111,8 @@ function noteOnResponse(status: number, cutBy: 'size' | 'time' | null, amount: n
     notes.push(`The service refused the request as it is. Change it before you call again: a repeat ${again}.`);
   } else if (status >= 300 && status !== 304) notes.push('Redirects are not followed.');
   if (notes.length === 0) return '';
-  return [chargedText(amount), ...notes].join(' ');
+  const charged = held ? `At most $${amount} is charged; get_usage tells what it was.` : chargedText(amount);
+  return [charged, ...notes].join(' ');
 }
 
 /** `body` is JSON or text; `body_base64` is everything else. A response without a body has neither. */

@@ -27,9 +27,9 @@ export async function callService(
     const request = requestOf(visit);
     const reporter = new Reporter(progress);
     try {
-      const { answer, isRefunded } = await visit.call(start, request, cancelled, (call) => reporter.report(call));
+      const { answer, cost } = await visit.call(start, request, cancelled, (call) => reporter.report(call));
       if (answer.kind === 'left') return LEFT;
-      return callResult(answer, isRefunded);
+      return callResult(answer, cost);
     } finally {
       reporter.stop();
     }

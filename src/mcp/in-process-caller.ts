@@ -7,7 +7,14 @@ export type OpenCall = {
   readonly rate: RateState | null;
   /** Whether the call was settled by a refund. */
   readonly isRefunded: boolean;
+  /** What it cost; null as long as it is not settled. */
+  readonly chargedMicros: number | null;
+  /** What the service of a call that is priced by use could charge; null at a fixed price. */
+  readonly authorizedMicros: number | null;
 };
+
+/** How a call was settled, or is not yet. */
+export type CallCost = Omit<OpenCall, 'rate'>;
 
 /** Bounds of a response that is kept whole in memory. */
 export type AnswerBounds = {

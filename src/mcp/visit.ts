@@ -5,7 +5,13 @@ import type { CallerEvents, CallerStream, RequestHead } from '../gate/caller-io.
 import type { KeyRecord } from '../keys/caller.ts';
 import { type ByteBudget, parsedBytes } from './byte-budget.ts';
 import type { CallArguments } from './call-request.ts';
-import { type AnswerBounds, type CallAnswer, InProcessCaller, type OpenCall } from './in-process-caller.ts';
+import {
+  type AnswerBounds,
+  type CallAnswer,
+  type CallCost,
+  InProcessCaller,
+  type OpenCall,
+} from './in-process-caller.ts';
 
 /**
  * Maximum bytes of a message to `/mcp`; a longer one gets 413. Models write no longer arguments, and anyone who has a large file at
@@ -35,6 +41,9 @@ export type StartCall = (head: RequestHead, caller: CallerStream) => OpenCall | 
  *
  * Tested by test/mcp/visit.test.ts and test/integration/mcp-tools.test.ts.
  */
+/** The caller left before its call was made. */
+const NOT_MADE: CallCost = { isRefunded: true, chargedMicros: 0, authorizedMicros: null };
+
 export class Visit implements CallerEvents {
   readonly head: RequestHead;
   readonly key: KeyRecord | null;
@@ -143,8 +152,8 @@ export class Visit implements CallerEvents {
     { head, body }: { readonly head: RequestHead; readonly body: Uint8Array },
     cancelled: AbortSignal,
     onProgress: (call: InProcessCaller) => void,
-  ): Promise<{ readonly answer: CallAnswer; readonly isRefunded: boolean }> {
-    if (this.gone.aborted || cancelled.aborted) return { answer: { kind: 'left' }, isRefunded: true };
+  ): Promise<{ readonly answer: CallAnswer; readonly cost: CallCost }> {
+    if (this.gone.aborted || cancelled.aborted) return { answer: { kind: 'left' }, cost: NOT_MADE };
     // All that is left of the message is the request's body.
     this.release();
     if (!this.#reserve(ANSWER_BOUNDS.maxBytes + body.length)) throw unavailableError();
@@ -159,7 +168,7 @@ export class Visit implements CallerEvents {
     this.#openCall = start(head, call);
     const answer = await call.answer;
     cancelled.removeEventListener('abort', leave);
-    return { answer, isRefunded: this.#openCall?.isRefunded ?? true };
+    return { answer, cost: this.#openCall ?? NOT_MADE };
   }
 
   /** Answers with an error, or cuts a response that has begun. Nobody reads the result of a call that is still under way. */

@@ -1,18 +1,22 @@
 import type { Admitted } from '../admission/commands.ts';
 import { commonHeaderLines } from '../gate/answer.ts';
 import { formatUsd } from '../platform/money.ts';
+import type { Use } from './by-use/use.ts';
 
 /**
  * The header lines of ours on the response to an admitted call, each preceded by CRLF.
  *
  * @param refunded  whether the call is settled by a refund. The balance then has its amount again
+ * @param use  of a call that is priced by use: until its service has reported, its amount is what is held
  */
-export function callHeaderLines(admitted: Admitted, usageId: string, refunded: boolean): string {
-  const amount = refunded ? 0 : admitted.amountMicros;
-  const balance = refunded ? admitted.balanceMicros + admitted.amountMicros : admitted.balanceMicros;
+export function callHeaderLines(admitted: Admitted, usageId: string, refunded: boolean, use: Use | null): string {
+  const returned = refunded ? admitted.amountMicros : use === null ? 0 : returnedOf(use);
+  const held = use?.isOpen && !refunded ? '\r\nX-ACF-Held: true' : '';
   return (
-    `${commonHeaderLines(admitted.rate, usageId)}\r\nX-ACF-Amount: ${formatUsd(amount)}` +
+    `${commonHeaderLines(admitted.rate, usageId)}\r\nX-ACF-Amount: ${formatUsd(admitted.amountMicros - returned)}${held}` +
     `\r\nX-ACF-Free-Tier: ${admitted.freeTier}\r\nX-ACF-Usage-Id: ${usageId}` +
-    `\r\nX-ACF-Balance: ${formatUsd(balance)}`
+    `\r\nX-ACF-Balance: ${formatUsd(admitted.balanceMicros + returned)}`
   );
 }
+
+const returnedOf = (use: Use): number => (use.isOpen ? 0 : use.heldMicros - use.chargedMicros);

@@ -92,6 +92,11 @@ export class EventStream {
     if (this.#quietTicks >= QUIET_TICKS && mayComment && !this.#call.isStalled) this.#comment();
   }
 
+  /** Whether an event that is sent now begins anew. */
+  get isBetweenEvents(): boolean {
+    return this.#boundary.isBetweenEvents;
+  }
+
   /** The call is over: nothing is sent any more. */
   end(): void {
     this.#isOver = true;

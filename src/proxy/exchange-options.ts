@@ -8,6 +8,7 @@ import type { Log } from '../observability/log.ts';
 import type { Operator } from '../platform/operator.ts';
 import type { UpstreamClient } from '../upstream/index.ts';
 import type { BufferedBytes } from './buffered-bytes.ts';
+import type { UnheardCalls } from './by-use/unheard-call.ts';
 import type { EventStreams } from './event-stream.ts';
 import type { Messages } from './mcp/messages.ts';
 import type { Offers } from './offers.ts';
@@ -26,6 +27,7 @@ export type ExchangeOptions = {
   readonly operator: Operator;
   readonly messages: Messages;
   readonly eventStreams: EventStreams;
+  readonly unheardCalls: UnheardCalls;
   /** True while too many usage events wait in Redis, or Redis's memory is nearly full. Every new call is refused then. */
   readonly backlogFull: () => boolean;
   readonly counters: ExchangeCounters;

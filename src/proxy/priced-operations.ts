@@ -35,7 +35,7 @@ export class PricedOperations {
   termsOf(head: CallHead, rest: string): CallTerms {
     if (this.#table.hasSeveralPrices) refuseOverrides(head);
     const priced = this.#table.priceOf(head.method, rest);
-    if ('priceMicros' in priced) return this.#terms.at(priced.priceMicros);
+    if ('priceMicros' in priced) return this.#terms.at(priced);
     if (priced.refused === 'no_operation') {
       const details = `GET /api/v1/discover/${this.#listing.id} lists its operations.`;
       throw new ApiError('operation_not_found', `This service has no operation with this method and path. ${details}`);

@@ -21,10 +21,13 @@ const FAULT_HEADERS: { readonly [code in HeadFault['code']]?: Readonly<Record<st
 };
 
 /**
- * `X-ACF-Max-Amount: <usd>` is the highest price that the caller accepts. Throws if the price is higher, or if the value is not
- * an amount.
+ * `X-ACF-Max-Amount: <usd>` is the most that the caller pays for this call. Throws if the price is higher, or if the value is not an
+ * amount.
+ *
+ * @returns micro-USD; without the header, more than any price
  */
-export function checkMaxAmount(headers: readonly string[], priceMicros: number): void {
+export function ceilingIn(headers: readonly string[], priceMicros: number): number {
+  let ceilingMicros = Number.MAX_SAFE_INTEGER;
   for (let i = 0; i < headers.length; i += 2) {
     if (headers[i] !== 'x-acf-max-amount') continue;
     const bound = parseUsd(headers[i + 1] as string);
@@ -34,7 +37,9 @@ export function checkMaxAmount(headers: readonly string[], priceMicros: number):
       const price = microsToUsd(priceMicros);
       throw new ApiError('price_exceeds_maximum', undefined, { fields: { price } });
     }
+    ceilingMicros = Math.min(ceilingMicros, bound);
   }
+  return ceilingMicros;
 }
 
 /** The error for a provider key that calls a listing of another account. */

@@ -30,6 +30,7 @@ import { systemClock } from '../platform/clock.ts';
 import { maxOpenFiles } from '../platform/open-files.ts';
 import { Breakers } from '../proxy/breakers.ts';
 import { BufferedBytes } from '../proxy/buffered-bytes.ts';
+import { UnheardCalls } from '../proxy/by-use/unheard-call.ts';
 import { EventStreams } from '../proxy/event-stream.ts';
 import { startExchange } from '../proxy/exchange.ts';
 import { newCounters } from '../proxy/exchange-options.ts';
@@ -199,6 +200,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const secrets = new ServiceSecrets(new Sealer(config.secretsKeys));
   // One worker of each machine looks after the secrets of listings.
   const resealer = (options.worker ?? 1) === 1 ? new Resealer({ sql, secrets, log }) : null;
+  const unheardCalls = new UnheardCalls();
   const exchangeOptions = {
     gate,
     catalog,
@@ -211,6 +213,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     operator: config.operator,
     messages: new Messages(gate, new MessageBodies({ maxMessageBytes: config.maxRequestBodyBytes })),
     eventStreams: new EventStreams(),
+    unheardCalls,
     backlogFull: () => backlog.full,
     counters,
     log,
@@ -347,6 +350,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       const callsCut = await server.drain(config.drainSeconds * 1000, { handOver });
       // Cuts off the calls that did not finish in time. Each is settled as the failure table in docs/design.md says.
       server.close();
+      unheardCalls.stop();
       const unsettled = await admission.drain(FLUSH_SETTLEMENTS_MS);
       await reporter.stop();
       backlog.stop();

@@ -27,6 +27,7 @@ export type ServiceOptions = {
   readonly description?: string;
   readonly category?: string;
   readonly price?: number;
+  readonly max_price?: number;
   readonly free_calls?: number;
   readonly timeout_seconds?: number;
   readonly idle_seconds?: number;

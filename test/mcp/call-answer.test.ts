@@ -9,6 +9,8 @@ const OURS: readonly (readonly [string, string])[] = [
   ['x-acf-balance', '0.9'],
 ];
 
+const FIXED = { isRefunded: false, chargedMicros: 100_000, authorizedMicros: null };
+
 /** JSON that could be parsed, but not written again. */
 const DEEP = `${'['.repeat(9_000)}${']'.repeat(9_000)}`;
 
@@ -20,7 +22,7 @@ function response(
   const { status = 200, cutBy = null } = more;
   const all = new Map([...OURS, ...Object.entries(headers)]);
   const answer = { kind: 'response' as const, status, headers: all, body: Buffer.from(body), cutBy };
-  return callResult(answer, false).structuredContent as Record<string, unknown>;
+  return callResult(answer, FIXED).structuredContent as Record<string, unknown>;
 }
 
 describe('what call_service answers', () => {
@@ -79,12 +81,12 @@ describe('what call_service answers', () => {
 
   test('of a response that broke off, what was charged decides what is said', () => {
     const answer = { kind: 'broken' as const, status: 200, headers: new Map(OURS) };
-    expect(callResult(answer, true).structuredContent).toMatchObject({
+    expect(callResult(answer, { ...FIXED, isRefunded: true, chargedMicros: 0 }).structuredContent).toMatchObject({
       error: 'upstream_error',
       amount: 0,
       usage_id: 'id',
     });
-    expect(callResult(answer, false).structuredContent).toMatchObject({
+    expect(callResult(answer, FIXED).structuredContent).toMatchObject({
       amount: 0.1,
       note: '$0.1 was charged. A repeat is charged again.',
     });
@@ -93,7 +95,8 @@ describe('what call_service answers', () => {
   test('only an admitted call names its record: a refused one has none', () => {
     const body = JSON.stringify({ error: 'upstream_error', ...ERRORS.upstream_error });
     const idOf = (headers: readonly (readonly [string, string])[]): unknown =>
-      callResult({ kind: 'error', headers: new Map(headers), body }, true).structuredContent?.usage_id;
+      callResult({ kind: 'error', headers: new Map(headers), body }, { ...FIXED, isRefunded: true }).structuredContent
+        ?.usage_id;
     expect(idOf([...OURS, ['x-request-id', 'id']])).toBe('id');
     expect(idOf([['x-request-id', 'id']])).toBeUndefined();
   });
@@ -101,7 +104,10 @@ describe('what call_service answers', () => {
   test('no error suggests a call that would be paid twice: each says first that nothing was charged', () => {
     for (const [error, { status, message }] of Object.entries(ERRORS)) {
       const body = JSON.stringify({ error, message, status });
-      const result = callResult({ kind: 'error', headers: new Map([['retry-after', '3']]), body }, true);
+      const result = callResult(
+        { kind: 'error', headers: new Map([['retry-after', '3']]), body },
+        { ...FIXED, isRefunded: true },
+      );
       expect(result.isError).toBe(true);
       expect(result.structuredContent).toMatchObject({ error, status, amount: 0, retry_after_seconds: 3 });
       expect(result.structuredContent?.note, error).toMatch(/^Nothing was charged/);

@@ -41,7 +41,7 @@ function endpointWith(tokens: number) {
   const startCall: StartCall = (_head, caller) => {
     const { lines, body } = renderError(rateLimitedError(rate.retryAfterSeconds), commonHeaderLines(rate, 'id'));
     caller.respond(429, lines, body);
-    return { rate, isRefunded: false };
+    return { rate, isRefunded: false, chargedMicros: 0, authorizedMicros: null };
   };
   const gate = { identify: () => key, limitOf: () => LIMIT, take } as unknown as Gate;
   const log = { debug: vi.fn(), info: vi.fn(), warn: vi.fn(), error: vi.fn(), fatal: vi.fn() };

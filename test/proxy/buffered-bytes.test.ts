@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Buyer } from '../../src/admission/buyer.ts';
+import { CallTerms } from '../../src/admission/call-terms.ts';
 import type { AdmissionListener, AdmitResult } from '../../src/admission/commands.ts';
 import type { Listing } from '../../src/catalog/listing.ts';
 import type { CallerEvents, CallerStream, RequestHead } from '../../src/gate/caller-io.ts';
@@ -68,7 +69,7 @@ function startCall(bufferedBytes: BufferedBytes) {
       of: () => ({
         destination: { isFullFor: () => false },
         basePath: '',
-        terms: { priceMicros: 5 },
+        terms: new CallTerms({ id: ID, providerId: 'provider', priceMicros: 5, freeCalls: 0 }),
         operations: null,
         tools: null,
         headers: null,

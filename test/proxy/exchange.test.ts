@@ -33,7 +33,7 @@ it('a call is refused before money is touched when all connections of the servic
     offers: {
       of: () => ({
         destination: { isFullFor: () => true },
-        terms: { priceMicros: 5 },
+        terms: { priceMicros: 5, maxPriceMicros: null, upTo: (): unknown => ({}) },
         operations: null,
         tools: null,
         headers: null,
@@ -60,8 +60,16 @@ it('the message of a call to an MCP server is not kept once the service has it, 
   const buyer = new Buyer('key', 'account', '', '');
   const key = { accountId: 'account', keyId: 'key', role: 'buyer', accountStatus: 'active', buyer };
   const listing = { id: ID, providerId: 'provider', status: 'active', priceMicros: 5, timeoutSeconds: 1 } as Listing;
-  const admitted = { outcome: 'admitted', rate, amountMicros: 5, balanceMicros: 0, freeTier: false, owner: '' };
-  const terms = { priceMicros: 5 };
+  const admitted = {
+    outcome: 'admitted',
+    rate,
+    amountMicros: 5,
+    authorizedMicros: null,
+    balanceMicros: 0,
+    freeTier: false,
+    owner: '',
+  };
+  const terms = { priceMicros: 5, maxPriceMicros: null, upTo: (): unknown => terms };
   let message: WeakRef<Buffer> | null = null;
   let written = 0;
   const options = {

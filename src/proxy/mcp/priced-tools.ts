@@ -33,7 +33,7 @@ export class PricedTools {
   termsOf(tool: string | null): CallTerms {
     if (tool === null) return this.#forNothing;
     const priced = this.#prices.priceOf(tool);
-    if ('priceMicros' in priced) return this.#terms.at(priced.priceMicros);
+    if ('priceMicros' in priced) return this.#terms.at(priced);
     const details = `GET /api/v1/discover/${this.#listing.id} lists its tools.`;
     throw new ApiError('operation_not_found', `This service offers no tool of this name. ${details}`);
   }

@@ -1,8 +1,11 @@
 import type { Buyer } from '../../admission/buyer.ts';
+import type { CallTerms } from '../../admission/call-terms.ts';
 import type { Admitted } from '../../admission/commands.ts';
 import { assert } from '../../assert.ts';
 import { countLatency } from '../../ledger/rollups/latency-buckets.ts';
 import { encodeSettlement, type RefundReason } from '../../ledger/usage-event.ts';
+import type { Cost } from '../by-use/usage-event.ts';
+import { Use } from '../by-use/use.ts';
 import { callHeaderLines } from '../call-headers.ts';
 import type { ArrivedCall } from './arrived-call.ts';
 
@@ -10,23 +13,40 @@ import type { ArrivedCall } from './arrived-call.ts';
 export class AdmittedCall {
   readonly buyer: Buyer;
   isSettled = false;
+  /** Null for a call at a fixed price. */
+  readonly use: Use | null;
   readonly #call: ArrivedCall;
   readonly #admitted: Admitted;
 
-  constructor(call: ArrivedCall, buyer: Buyer, admitted: Admitted) {
+  constructor(call: ArrivedCall, buyer: Buyer, admitted: Admitted, terms: CallTerms) {
     this.buyer = buyer;
+    this.use = admitted.authorizedMicros === null ? null : new Use(admitted, terms);
     this.#call = call;
     this.#admitted = admitted;
     call.rate = admitted.rate;
+    call.authorizedMicros = admitted.authorizedMicros;
     const { counters } = call.options;
     counters.admitted++;
     counters.open++;
   }
 
+  /** What the service of a call that is priced by use may charge; null at a fixed price. */
+  get authorizedMicros(): number | null {
+    return this.#admitted.authorizedMicros;
+  }
+
+  /** What the call costs, unless it is refunded: final once its response has been read to the end. */
+  get cost(): Cost {
+    const { amountMicros, balanceMicros, freeTier } = this.#admitted;
+    const returned = this.use === null ? 0 : this.use.heldMicros - this.use.chargedMicros;
+    const { usageId } = this.#call;
+    return { usageId, amountMicros: amountMicros - returned, freeTier, balanceMicros: balanceMicros + returned };
+  }
+
   /** The gateway's own header lines of the response. */
   headerLines(refunded: boolean): string {
     const { usageId, clock } = this.#call;
-    return callHeaderLines(this.#admitted, usageId, refunded) + clock.headerLines();
+    return callHeaderLines(this.#admitted, usageId, refunded, this.use) + clock.headerLines();
   }
 
   /**
@@ -34,19 +54,22 @@ export class AdmittedCall {
    *
    * @param refund  null if the call is charged
    * @param status  what the record says that the caller got
-   * @param capturedMicros  what a call priced by use is charged, at most what is held. Null: all that is held, as with a fixed price
+   * @param capturedMicros  what a call priced by use is charged, at most what is held. Null: all that is held, as with a fixed price.
+   *   If it is not given, what the service has reported decides
    */
   settle(
     refund: RefundReason | null,
     status: number,
     requestBytes: number,
     responseBytes: number,
-    capturedMicros: number | null = null,
+    capturedMicros: number | null = this.#capturedMicros,
   ): void {
     assert(!this.isSettled, 'an admitted call is settled exactly once');
     this.isSettled = true;
     const call = this.#call;
     call.isRefunded = refund !== null;
+    const heldMicros = this.#admitted.amountMicros;
+    call.chargedMicros = refund === null ? Math.min(capturedMicros ?? heldMicros, heldMicros) : 0;
     const { admission, counters } = call.options;
     counters.open--;
     if (refund === null) counters.completed++;
@@ -62,5 +85,10 @@ export class AdmittedCall {
     });
     const captured = refund === null ? capturedMicros : null;
     admission.settle(call.usageId, this.buyer, refund !== null, settlement, this.#admitted.owner, captured);
+  }
+
+  /** A free call has nothing to capture. */
+  get #capturedMicros(): number | null {
+    return this.use === null || this.use.heldMicros === 0 ? null : this.use.capturedMicros;
   }
 }

@@ -1,5 +1,7 @@
 import type { RefundReason } from '../../ledger/usage-event.ts';
-import type { ResponseHead, UpstreamCall } from '../../upstream/index.ts';
+import type { ResponseHead } from '../../upstream/index.ts';
+import type { Flow } from '../by-use/paused-service.ts';
+import { usageEvent, wantsUsageEvent } from '../by-use/usage-event.ts';
 import { EventStream, isEventStream, type StreamingCall } from '../event-stream.ts';
 import { responseHeaderLines } from '../header-rules.ts';
 import type { AdmittedCall } from './admitted-call.ts';
@@ -12,7 +14,7 @@ export class AnsweredCall implements StreamingCall {
   bytes = 0;
   readonly #identified: IdentifiedCall;
   readonly #admitted: AdmittedCall;
-  readonly #upstream: UpstreamCall;
+  readonly #flow: Flow;
   /**
    * The service's response head, kept back until its body begins or ends. If the service fails before that, the caller can
    * still get an error response. The head of an event stream is kept back only until the end of this event-loop turn.
@@ -21,11 +23,11 @@ export class AnsweredCall implements StreamingCall {
   /** Null unless the response is an event stream. */
   readonly #events: EventStream | null;
 
-  constructor(head: ResponseHead, identified: IdentifiedCall, admitted: AdmittedCall, upstream: UpstreamCall) {
+  constructor(head: ResponseHead, identified: IdentifiedCall, admitted: AdmittedCall, flow: Flow) {
     this.status = head.status;
     this.#identified = identified;
     this.#admitted = admitted;
-    this.#upstream = upstream;
+    this.#flow = flow;
     this.#pendingHead = head;
     this.#events = isEventStream(head) ? new EventStream(this, identified.call.options.eventStreams) : null;
   }
@@ -52,11 +54,11 @@ export class AnsweredCall implements StreamingCall {
 
   send(bytes: Uint8Array): void {
     this.begin();
-    if (!this.#identified.call.caller.write(bytes)) this.#upstream.pause();
+    if (!this.#identified.call.caller.write(bytes)) this.#flow.pause();
   }
 
   get isStalled(): boolean {
-    return this.#upstream.isPaused;
+    return this.#flow.isPaused;
   }
 
   /** Gives the caller the response head, unless it has it. */
@@ -68,6 +70,14 @@ export class AnsweredCall implements StreamingCall {
     const lines =
       this.#admitted.headerLines(this.refund !== null) + responseHeaderLines(head.headers, this.#identified);
     call.caller.begin(head.status, lines, head.isAscii, head.contentLength, head.hasBody);
+  }
+
+  /** The response is complete: gives the caller what is still missing of it, before its end. */
+  complete(): void {
+    this.begin();
+    const events = this.#events;
+    if (events === null || !wantsUsageEvent(this.#identified.call.head.headers)) return;
+    this.send(usageEvent(this.#admitted.cost, events.isBetweenEvents));
   }
 
   /** Ends the comments of an event stream, because the call is settled. */

@@ -18,6 +18,10 @@ export class ArrivedCall {
   rate: RateState | null = null;
   /** Whether the call was settled by a refund. Callers in this process read it; others learn it from the response. */
   isRefunded = false;
+  /** What the service of a call that is priced by use may charge; null at a fixed price. Callers in this process read it. */
+  authorizedMicros: number | null = null;
+  /** What the call cost; null before it is settled. Callers in this process read it. */
+  chargedMicros: number | null = null;
 
   constructor(options: ExchangeOptions, head: RequestHead, caller: CallerStream) {
     this.options = options;

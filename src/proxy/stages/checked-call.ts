@@ -2,7 +2,7 @@ import { Buyer } from '../../admission/buyer.ts';
 import type { CallTerms } from '../../admission/call-terms.ts';
 import type { AdmissionListener, AdmitRequest, AdmitResult } from '../../admission/commands.ts';
 import { tooLargeError, unavailableError } from '../../errors.ts';
-import { checkMaxAmount, refusalOf, unreadableSecrets } from '../refusals.ts';
+import { ceilingIn, refusalOf, unreadableSecrets } from '../refusals.ts';
 import { busyServiceError, silentServiceError } from '../upstream-failure.ts';
 import { AdmittedCall } from './admitted-call.ts';
 import { type Decided, ForwardedCall } from './forwarded-call.ts';
@@ -27,6 +27,7 @@ export class CheckedCall implements AdmitRequest, AdmissionListener, Decided {
   readonly bodyLength: number;
   readonly breakerEra: number;
   readonly isProbe: boolean;
+  readonly authorizedMicros: number | null;
   readonly #identified: IdentifiedCall;
   readonly #message: Buffer | null;
 
@@ -39,13 +40,15 @@ export class CheckedCall implements AdmitRequest, AdmissionListener, Decided {
     const { call, key, target, offer, isOwn } = identified;
     const { head, options } = call;
     this.usageId = call.usageId;
-    this.terms = isOwn ? offer.forOwner : terms;
+    const ceilingMicros = ceilingIn(head.headers, isOwn ? 0 : terms.priceMicros);
+    const bounded = terms.upTo(ceilingMicros);
+    this.terms = isOwn ? offer.forOwner : bounded;
+    this.authorizedMicros = bounded.maxPriceMicros === null ? null : bounded.heldMicros;
     this.method = head.method;
     this.path = target.rest.slice(0, MAX_RECORDED_PATH - mark.length) + mark;
     this.bodyLength = message === null ? head.bodyLength : message.length;
     this.#identified = identified;
     this.#message = message;
-    checkMaxAmount(head.headers, this.terms.priceMicros);
     if (this.bodyLength > options.maxRequestBodyBytes) throw tooLargeError(options.maxRequestBodyBytes);
     const { destination, breaker, headers } = offer;
     if (headers !== null && headers.unreadable.length > 0) throw unreadableSecrets();
@@ -71,7 +74,7 @@ export class CheckedCall implements AdmitRequest, AdmissionListener, Decided {
       call.answer(error, rate);
       return;
     }
-    const admitted = new AdmittedCall(call, this.buyer, result);
+    const admitted = new AdmittedCall(call, this.buyer, result, this.terms);
     // The later stages keep neither the message nor this object, which has it: an answer can take an hour, and a message be a megabyte.
     if (caller.aborted) admitted.settle('caller_gone', 499, 0, 0);
     else new ForwardedCall(this.#identified, admitted, this).start(this.#message);

@@ -5,6 +5,10 @@ import type { CallerEvents } from '../../gate/caller-io.ts';
 import type { RefundReason } from '../../ledger/usage-event.ts';
 import type { ResponseHead, UpstreamCall, UpstreamError, UpstreamHandler } from '../../upstream/index.ts';
 import type { BufferingCall } from '../buffered-bytes.ts';
+import { authorizedLine } from '../by-use/authorized.ts';
+import { type Flow, PausedService } from '../by-use/paused-service.ts';
+import { UnheardCall } from '../by-use/unheard-call.ts';
+import type { Use } from '../by-use/use.ts';
 import { requestHeaderLines, responseHeaderLines } from '../header-rules.ts';
 import { upstreamPath } from '../target.ts';
 import { isSilence, refundOf, upstreamApiError } from '../upstream-failure.ts';
@@ -17,6 +21,8 @@ import type { IdentifiedCall } from './identified-call.ts';
 export type Decided = {
   /** Of the request to the service. */
   readonly bodyLength: number;
+  /** What the service of a call that is priced by use may charge, as far as it is known without Redis; null at a fixed price. */
+  readonly authorizedMicros: number | null;
   /** Whether this call is the breaker's probe, which finds out whether a silent service answers again. */
   readonly isProbe: boolean;
   /** The breaker's era in which the call was let through. */
@@ -27,9 +33,10 @@ export type Decided = {
  * A call that is sent to its service. It passes the request body on, and decides how the call ends, whoever ends it:
  *
  *   forwarded ──onHead──► answered ──onEnd──────────────────────────────► settled: charged, refunded if the service answered 5xx
- *       │                    ├──the caller left, or broke a bound───────► the same
+ *       │                    ├──the caller left, or broke a bound───────► the same, but if the call is priced by use, and its
+ *       │                    │                                            service has not reported yet, it becomes an UnheardCall
  *       │                    └──onError, or the gateway stops───────────► refunded
- *       ├──the caller left, and the service has the whole request──────► charged
+ *       ├──the caller left, and the service has the whole request──────► charged, or an UnheardCall
  *       └──the caller left before, or broke a bound; onError; a stop───► refunded
  *
  * The failure table in docs/design.md has the reasons. Once the call is settled, callbacks of the caller change nothing, and the
@@ -42,14 +49,21 @@ export class ForwardedCall implements UpstreamHandler, CallerEvents, BufferingCa
   readonly #isProbe: boolean;
   readonly #breakerEra: number;
   readonly #upstream: UpstreamCall;
+  /** By which the response is paused and goes on. */
+  readonly #flow: Flow;
   /** Null until the service has begun to answer. */
   #answered: AnsweredCall | null = null;
   #requestBytes = 0;
   /** Bytes of the request body that the caller has sent and the service has not taken yet. */
   bufferedBytes = 0;
+  /** The caller is gone, and an `UnheardCall` will settle the call. */
+  #isUnheard = false;
 
-  constructor(identified: IdentifiedCall, admitted: AdmittedCall, { bodyLength, isProbe, breakerEra }: Decided) {
+  constructor(identified: IdentifiedCall, admitted: AdmittedCall, decided: Decided) {
     const { call, key, target, listing, offer } = identified;
+    const { bodyLength, isProbe, breakerEra } = decided;
+    // The owner of a listing pays nothing, and its service is told all the same what it might charge.
+    const authorizedMicros = admitted.authorizedMicros ?? decided.authorizedMicros;
     this.#call = call;
     this.#identified = identified;
     this.#admitted = admitted;
@@ -67,15 +81,21 @@ export class ForwardedCall implements UpstreamHandler, CallerEvents, BufferingCa
         method,
         path,
         headerLines:
-          headers === null
+          (headers === null
             ? requestHeaderLines(head, usageId, buyer)
-            : headers.lines(head, { method, path, usageId, buyer }, Date.now()),
+            : headers.lines(head, { method, path, usageId, buyer }, Date.now())) + authorizedLine(authorizedMicros),
         bodyLength,
+        wantsTrailers: authorizedMicros !== null,
         headTimeoutMs: listing.timeoutSeconds * 1000,
         idleBodyTimeoutMs,
       },
       this,
     );
+    this.#flow = admitted.use === null ? this.#upstream : new PausedService(this.#upstream);
+  }
+
+  get #isOver(): boolean {
+    return this.#admitted.isSettled || this.#isUnheard;
   }
 
   /** @param message  the whole request body, if it has been read */
@@ -87,7 +107,7 @@ export class ForwardedCall implements UpstreamHandler, CallerEvents, BufferingCa
   // Callbacks of the caller's connection.
 
   onCallerBody(chunk: Uint8Array, last: boolean): void {
-    if (this.#admitted.isSettled) return;
+    if (this.#isOver) return;
     const { options, caller } = this.#call;
     this.#requestBytes += chunk.length;
     if (this.#requestBytes > options.maxRequestBodyBytes) {
@@ -98,7 +118,7 @@ export class ForwardedCall implements UpstreamHandler, CallerEvents, BufferingCa
     this.#countBuffered(hasRoom ? -this.bufferedBytes : chunk.length);
     if (!hasRoom) {
       options.bufferedBytes.makeRoom();
-      if (this.#admitted.isSettled) return;
+      if (this.#isOver) return;
     }
     // After the last piece there is nothing left to pause. A pause would need a resume later, which starts the 10 s idle
     // timeout of uWebSockets.js. That timeout would cut off the caller of a service that takes longer to answer.
@@ -115,7 +135,7 @@ export class ForwardedCall implements UpstreamHandler, CallerEvents, BufferingCa
    * The caller of an event stream may take its time: it has an answer, and the stream itself keeps the service's connection.
    */
   onCallerTooSlow(): void {
-    if (this.#admitted.isSettled || this.#answered?.isEventStream) return;
+    if (this.#isOver || this.#answered?.isEventStream) return;
     this.#refuseBody(new ApiError('body_too_slow'), 'body_too_slow');
   }
 
@@ -125,13 +145,13 @@ export class ForwardedCall implements UpstreamHandler, CallerEvents, BufferingCa
    * open, and break its bound shortly before the response ends.
    */
   #refuseBody(error: ApiError, reason: RefundReason): void {
-    this.#upstream.destroy();
     const answered = this.#answered;
     if (answered === null) {
+      this.#upstream.destroy();
       this.#fail(error, reason);
       return;
     }
-    this.#settle(answered.refund, answered.status);
+    this.#leave(answered.refund, answered.status);
     this.#call.caller.abort();
   }
 
@@ -140,19 +160,47 @@ export class ForwardedCall implements UpstreamHandler, CallerEvents, BufferingCa
    * 5xx (failure table in docs/design.md).
    */
   onCallerGone(): void {
-    if (this.#admitted.isSettled) return;
-    const { requestSent } = this.#upstream;
-    this.#upstream.destroy();
+    if (this.#isOver) return;
     const answered = this.#answered;
     const status = answered?.status ?? 499;
     // The time to drain was up, and the gateway cut the call off: refunded, as the sweep refunds calls of a killed gateway.
-    if (this.#call.caller.wasCut) this.#settle('unavailable', status);
-    else if (answered !== null) this.#settle(answered.refund, status);
-    else this.#settle(requestSent ? null : 'caller_gone', status);
+    if (this.#call.caller.wasCut) this.#leave('unavailable', status);
+    else if (answered !== null) this.#leave(answered.refund, status);
+    else this.#leave(this.#upstream.requestSent ? null : 'caller_gone', status);
   }
 
   onCallerWritable(): void {
-    this.#upstream.resume();
+    this.#flow.resume();
+  }
+
+  /** Settles a call whose caller has left. One that is priced by use, and to be charged, is read on until its service has reported. */
+  #leave(refund: RefundReason | null, status: number): void {
+    if (refund === null && this.#admitted.use?.isOpen) {
+      this.#readOn(this.#admitted.use, status);
+      return;
+    }
+    this.#upstream.destroy();
+    this.#settle(refund, status);
+  }
+
+  #readOn(use: Use, status: number): void {
+    this.#isUnheard = true;
+    const { listing, offer } = this.#identified;
+    const bytesBefore = this.#answered?.bytes ?? 0;
+    this.#answered?.stop();
+    this.#countBuffered(-this.bufferedBytes);
+    const left = {
+      upstream: this.#upstream,
+      use,
+      maxMs: listing.timeoutSeconds * 1000,
+      onAnswer: () => {
+        this.#call.clock.endService();
+        offer.breaker.answered(this.#isProbe);
+      },
+      settle: (refund: RefundReason | null, capturedMicros: number | null, bytes: number) =>
+        this.#admitted.settle(refund, status, this.#requestBytes, bytesBefore + bytes, capturedMicros),
+    };
+    new UnheardCall(left, this.#call.options.unheardCalls);
   }
 
   // Callbacks of the upstream client.
@@ -166,7 +214,8 @@ export class ForwardedCall implements UpstreamHandler, CallerEvents, BufferingCa
   onHead(head: ResponseHead): void {
     assert(this.#answered === null && !this.#admitted.isSettled, 'a call is answered once, before it is settled');
     this.#call.clock.endService();
-    this.#answered = new AnsweredCall(head, this.#identified, this.#admitted, this.#upstream);
+    this.#admitted.use?.read(head.headers);
+    this.#answered = new AnsweredCall(head, this.#identified, this.#admitted, this.#flow);
     // From now on the call counts as answered: once its response begins, the caller's request body cannot be paused.
     if (this.bufferedBytes > 0) this.#call.options.bufferedBytes.changed(this, 0);
     this.#identified.offer.breaker.answered(this.#isProbe);
@@ -177,10 +226,11 @@ export class ForwardedCall implements UpstreamHandler, CallerEvents, BufferingCa
     this.#answered.onData(chunk);
   }
 
-  onEnd(): void {
+  onEnd(trailers: readonly string[]): void {
     const answered = this.#answered;
     assert(answered !== null);
-    answered.begin();
+    this.#admitted.use?.read(trailers);
+    answered.complete();
     this.#settle(answered.refund, answered.status);
     this.#call.caller.end();
   }
@@ -195,7 +245,15 @@ export class ForwardedCall implements UpstreamHandler, CallerEvents, BufferingCa
     if (answered === null && isSilence(error) && offer.breaker.failed(this.#breakerEra)) {
       options.log.warn({ service_id: listing.id }, 'service does not answer: refusing calls to it');
     }
-    this.#fail(upstreamApiError(error), answered?.hasBegun ? 'upstream_cut' : refundOf(error));
+    if (answered?.refund === null && this.#flow instanceof PausedService && this.#flow.wasLong)
+      this.#cutByCaller(answered);
+    else this.#fail(upstreamApiError(error), answered?.hasBegun ? 'upstream_cut' : refundOf(error));
+  }
+
+  /** The service has given the response up after its caller had held it up for long: charged as if the caller had left. */
+  #cutByCaller(answered: AnsweredCall): void {
+    this.#settle(null, answered.status, this.#admitted.use?.isOpen ? null : undefined);
+    this.#call.caller.abort();
   }
 
   /** The service has taken the buffered request body, and takes more. */
@@ -225,9 +283,9 @@ export class ForwardedCall implements UpstreamHandler, CallerEvents, BufferingCa
     if (this.#answered !== null) this.#call.options.bufferedBytes.changed(this, before);
   }
 
-  #settle(refund: RefundReason | null, status: number): void {
+  #settle(refund: RefundReason | null, status: number, capturedMicros?: number | null): void {
     this.#answered?.stop();
     this.#countBuffered(-this.bufferedBytes);
-    this.#admitted.settle(refund, status, this.#requestBytes, this.#answered?.bytes ?? 0);
+    this.#admitted.settle(refund, status, this.#requestBytes, this.#answered?.bytes ?? 0, capturedMicros);
   }
 }

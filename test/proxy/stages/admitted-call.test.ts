@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import { Buyer } from '../../../src/admission/buyer.ts';
+import type { CallTerms } from '../../../src/admission/call-terms.ts';
 import type { Admitted } from '../../../src/admission/commands.ts';
 import type { CallerStream, RequestHead } from '../../../src/gate/caller-io.ts';
 import { type ExchangeOptions, newCounters } from '../../../src/proxy/exchange-options.ts';
@@ -25,7 +26,7 @@ it('an admitted call is settled exactly once: a second end changes nothing, and 
     counters: newCounters(),
   } as unknown as ExchangeOptions;
   const arrived = new ArrivedCall(options, {} as RequestHead, {} as CallerStream);
-  const call = new AdmittedCall(arrived, new Buyer('key', 'account', '', ''), admitted);
+  const call = new AdmittedCall(arrived, new Buyer('key', 'account', '', ''), admitted, {} as CallTerms);
   expect(arrived.rate).toBe(rate);
   expect(options.counters).toMatchObject({ admitted: 1, open: 1 });
   call.settle('caller_gone', 499, 0, 0);

@@ -1,0 +1,52 @@
+import type { UpstreamCall } from '../../upstream/index.ts';
+
+/** A caller that takes nothing for so long is as good as gone: many services give a response up after half a minute. */
+const LONG_MS = 30_000;
+/** How long after such a pause a service may still give up because of it: it notices when it writes again. */
+const RECENT_MS = 60_000;
+
+/** What stops the flow of a response while its caller does not read. */
+export type Flow = Pick<UpstreamCall, 'pause' | 'resume' | 'isPaused'>;
+
+/**
+ * The flow of a response that is priced by use. It remembers whether the caller's slowness has held the service up for long: if the
+ * service then cuts the response, the caller has brought that about.
+ *
+ * Tested by test/proxy/by-use/paused-service.test.ts.
+ */
+export class PausedService implements Flow {
+  readonly #upstream: Flow;
+  readonly #clock: () => number;
+  #pausedAtMs = 0;
+  /** When the last long pause ended. */
+  #longPauseEndMs = Number.NEGATIVE_INFINITY;
+
+  /** @param clock  milliseconds that only grow */
+  constructor(upstream: Flow, clock: () => number = () => performance.now()) {
+    this.#upstream = upstream;
+    this.#clock = clock;
+  }
+
+  get isPaused(): boolean {
+    return this.#upstream.isPaused;
+  }
+
+  pause(): void {
+    if (!this.isPaused) this.#pausedAtMs = this.#clock();
+    this.#upstream.pause();
+  }
+
+  resume(): void {
+    if (this.#isLong()) this.#longPauseEndMs = this.#clock();
+    this.#upstream.resume();
+  }
+
+  /** Whether the service has been paused for 30 s without a break within the last minute. */
+  get wasLong(): boolean {
+    return this.#isLong() || this.#clock() - this.#longPauseEndMs <= RECENT_MS;
+  }
+
+  #isLong(): boolean {
+    return this.isPaused && this.#clock() - this.#pausedAtMs >= LONG_MS;
+  }
+}

@@ -1,0 +1,113 @@
+import type { RefundReason } from '../../ledger/usage-event.ts';
+import type { ResponseHead, UpstreamCall, UpstreamHandler } from '../../upstream/index.ts';
+import type { Use } from './use.ts';
+
+/** Maximum bytes that are read on for a report, and dropped. A caller that leaves a longer response pays all that is held. */
+const MAX_BYTES = 67_108_864;
+
+/** What the call was when its caller left. */
+type Left = {
+  readonly upstream: UpstreamCall;
+  readonly use: Use;
+  /** The listing's `timeout_seconds`: how long the gateway reads on. */
+  readonly maxMs: number;
+  /** The service answers. Called only if it had not answered before the caller left. */
+  onAnswer(): void;
+  /**
+   * Called once.
+   *
+   * @param capturedMicros  what is captured; null: all that is held
+   * @param bytes  of the response body since the caller left
+   */
+  settle(refund: RefundReason | null, capturedMicros: number | null, bytes: number): void;
+};
+
+/**
+ * A call that is priced by use, and whose caller left before the service had reported what it cost. The gateway reads on and drops
+ * what comes, so that leaving early saves nothing:
+ *
+ *   onHead with a report, onEnd ───────────────────────────► the report is captured, or the price if there is none
+ *   onHead with a 5xx ─────────────────────────────────────► refunded, as for any caller
+ *   onError, `maxMs` or MAX_BYTES reached ─────────────────► all that is held is captured
+ *   the gateway stops ─────────────────────────────────────► refunded
+ *
+ * Tested by test/proxy/by-use/unheard-call.test.ts and test/integration/priced-by-use-endings.test.ts.
+ */
+export class UnheardCall implements UpstreamHandler {
+  readonly #left: Left;
+  readonly #calls: UnheardCalls;
+  readonly #timer: NodeJS.Timeout;
+  #bytes = 0;
+
+  constructor(left: Left, calls: UnheardCalls) {
+    this.#left = left;
+    this.#calls = calls;
+    this.#timer = setTimeout(() => this.#giveUp(null, null), left.maxMs).unref();
+    calls.add(this);
+    left.upstream.handTo(this);
+    // The caller may have left because it was too slow.
+    left.upstream.resume();
+  }
+
+  onHead(head: ResponseHead): void {
+    const { use } = this.#left;
+    this.#left.onAnswer();
+    use.read(head.headers);
+    if (head.status >= 500) this.#giveUp('upstream_5xx', null);
+    else if (!use.isOpen) this.#giveUp(null, use.capturedMicros);
+  }
+
+  onData(chunk: Buffer): void {
+    this.#bytes += chunk.length;
+    if (this.#bytes > MAX_BYTES) this.#giveUp(null, null);
+  }
+
+  onEnd(trailers: readonly string[]): void {
+    const { use } = this.#left;
+    use.read(trailers);
+    this.#settle(null, use.capturedMicros);
+  }
+
+  onError(): void {
+    this.#settle(null, null);
+  }
+
+  onWritable(): void {}
+
+  /** The gateway stops. */
+  stop(): void {
+    this.#giveUp('unavailable', null);
+  }
+
+  #giveUp(refund: RefundReason | null, capturedMicros: number | null): void {
+    this.#left.upstream.destroy();
+    this.#settle(refund, capturedMicros);
+  }
+
+  #settle(refund: RefundReason | null, capturedMicros: number | null): void {
+    clearTimeout(this.#timer);
+    this.#calls.remove(this);
+    this.#left.settle(refund, capturedMicros, this.#bytes);
+  }
+}
+
+/** All calls of this process that are read on without a caller. Their number is bounded by the connections to services. */
+export class UnheardCalls {
+  readonly #open = new Set<UnheardCall>();
+
+  add(call: UnheardCall): void {
+    this.#open.add(call);
+  }
+
+  remove(call: UnheardCall): void {
+    this.#open.delete(call);
+  }
+
+  get size(): number {
+    return this.#open.size;
+  }
+
+  stop(): void {
+    for (const call of this.#open) call.stop();
+  }
+}

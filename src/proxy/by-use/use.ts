@@ -1,0 +1,41 @@
+import type { CallTerms } from '../../admission/call-terms.ts';
+import type { Admitted } from '../../admission/commands.ts';
+import { reportIn } from './report.ts';
+
+/**
+ * What a call that is priced by use will be charged: what its service reports, at most what is held, and the price if it reports
+ * nothing.
+ *
+ * Tested by test/proxy/by-use/use.test.ts.
+ */
+export class Use {
+  /** What the hold took: 0 for a free call. */
+  readonly heldMicros: number;
+  readonly #priceMicros: number;
+  #reportedMicros: number | null = null;
+
+  constructor({ amountMicros }: Admitted, { priceMicros }: CallTerms) {
+    this.heldMicros = amountMicros;
+    this.#priceMicros = priceMicros;
+  }
+
+  /** Takes the report out of the response head and then out of the trailers: the first that is valid counts. */
+  read(fields: readonly string[]): void {
+    this.#reportedMicros ??= reportIn(fields);
+  }
+
+  /** Whether it is still open what the call will cost. A free call costs nothing, whatever is reported. */
+  get isOpen(): boolean {
+    return this.#reportedMicros === null && this.heldMicros > 0;
+  }
+
+  /** What a response that was read to its end is settled with. It may be more than is held: the record shows that. */
+  get capturedMicros(): number {
+    return this.#reportedMicros ?? this.#priceMicros;
+  }
+
+  /** What the call then costs. */
+  get chargedMicros(): number {
+    return Math.min(this.capturedMicros, this.heldMicros);
+  }
+}

@@ -1,0 +1,238 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { until } from '../support/wait.ts';
+import type { Peer } from '../upstream/helpers.ts';
+import { Marketplace } from './marketplace.ts';
+import { PRICE, Scene } from './scene.ts';
+
+const MAX = 0.5;
+let market: Marketplace;
+let scene: Scene;
+
+beforeAll(async () => {
+  market = await Marketplace.start({});
+});
+afterEach(() => scene.close());
+afterAll(() => market.stop());
+
+const open = (script: (peer: Peer) => unknown, options: object = {}): Promise<Scene> =>
+  Scene.open(market, script, { max_price: MAX, ...options });
+const answer = (bytes: string) => async (peer: Peer) => {
+  await peer.takeRequest();
+  peer.send(bytes);
+};
+const WHOLE = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n';
+const CHUNKED = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n';
+const BODY = '\r\n2\r\nok\r\n0\r\n';
+
+describe('a call that is priced by use', () => {
+  it.each<[string, string, number, string, string | null]>([
+    ['what the head reports', `${WHOLE}X-ACF-Charge: 0.0123\r\n\r\nok`, 0.0123, '0.0123', null],
+    ['what a trailer reports', `${CHUNKED}${BODY}X-ACF-Charge: 0.0123\r\n\r\n`, 0.0123, '0.5', 'true'],
+    ['nothing, if that is reported', `${WHOLE}x-acf-charge: 0\r\n\r\nok`, 0, '0', null],
+    ['what is held, if more is reported', `${WHOLE}X-ACF-Charge: 0.9\r\n\r\nok`, MAX, '0.5', null],
+    ['the price, if nothing is reported', `${WHOLE}\r\nok`, PRICE, '0.5', 'true'],
+    ['the price, if no amount is reported', `${WHOLE}X-ACF-Charge: 1e-3\r\n\r\nok`, PRICE, '0.5', 'true'],
+    [
+      'the price, if two are reported',
+      `${WHOLE}X-ACF-Charge: 0.2\r\nX-ACF-Charge: 0.2\r\n\r\nok`,
+      PRICE,
+      '0.5',
+      'true',
+    ],
+    [
+      'the report of the head before that of a trailer',
+      `${CHUNKED}X-ACF-Charge: 0.2\r\n${BODY}X-ACF-Charge: 0.3\r\n\r\n`,
+      0.2,
+      '0.2',
+      null,
+    ],
+    [
+      'that of a trailer, if the head has no amount',
+      `${CHUNKED}X-ACF-Charge: \r\n${BODY}X-ACF-Charge: 0.3\r\n\r\n`,
+      0.3,
+      '0.5',
+      'true',
+    ],
+  ])('costs %s', async (_what, bytes, amount, stated, held) => {
+    scene = await open(answer(bytes));
+    const response = await (await scene.call()).response();
+    expect(response.body.toString()).toBe('ok');
+    expect([response.get('x-acf-amount'), response.get('x-acf-held')]).toEqual([stated, held]);
+    expect(response.get('x-acf-balance')).toBe(String((1e6 - Number(stated) * 1e6) / 1e6));
+    expect(response.get('x-acf-charge')).toBeNull();
+    await scene.expectEnd({ outcome: 'completed', status: 200, amount });
+  });
+
+  it('is refunded whole when its service fails, whatever it reports', async () => {
+    scene = await open(answer('HTTP/1.1 500 No\r\nX-ACF-Charge: 0.2\r\nContent-Length: 0\r\n\r\n'));
+    const response = await (await scene.call()).response();
+    expect([response.status, response.get('x-acf-amount'), response.get('x-acf-held')]).toEqual([500, '0', null]);
+    await scene.expectEnd({ outcome: 'refunded:upstream_5xx', status: 500 });
+  });
+
+  it('is refunded whole when its service cuts the response', async () => {
+    scene = await open(async (peer) => {
+      await answer(`${CHUNKED}\r\n2\r\nok\r\n`)(peer);
+      peer.socket.end();
+    });
+    await (await scene.call()).end();
+    await scene.expectEnd({ outcome: 'refunded:upstream_cut', status: 200 });
+  });
+
+  it('tells its service what it may charge, which the caller may lower to the price', async () => {
+    const requests: string[] = [];
+    const told = async (headers: readonly string[]): Promise<string | undefined> => {
+      const { status } = await (await scene.call('GET', { headers })).response();
+      return status === 200 ? /x-acf-authorized: (.*)\r\n/.exec(requests.pop() ?? '')?.[1] : String(status);
+    };
+    scene = await open(async (peer) => {
+      for (;;) {
+        requests.push(await peer.takeRequest());
+        peer.send(`${WHOLE}\r\nok`);
+      }
+    });
+    expect(await told([])).toBe('0.5');
+    expect(await told(['X-ACF-Max-Amount: 9', 'X-ACF-Authorized: 8'])).toBe('0.5');
+    expect(await told(['X-ACF-Max-Amount: 0.2'])).toBe('0.2');
+    expect(await told([`X-ACF-Max-Amount: ${PRICE}`])).toBe('0.1');
+    expect(await told(['X-ACF-Max-Amount: 0.09'])).toBe('412');
+    expect(await market.balance(scene.buyer)).toMatchObject({ balance: 0.6 });
+  });
+
+  it('needs a balance of all that is held, or a lower maximum', async () => {
+    scene = await open(answer(`${WHOLE}\r\nok`), { max_price: 2 });
+    const refused = await (await scene.call()).response();
+    expect([refused.status, refused.json()]).toMatchObject([402, { required: 2, balance: 1 }]);
+    expect((await (await scene.call('GET', { headers: ['X-ACF-Max-Amount: 1'] })).response()).status).toBe(200);
+    await scene.expectEnd({ outcome: 'completed', status: 200, amount: PRICE });
+  });
+
+  it('takes trailers, and calls at a fixed price do not', async () => {
+    let request = '';
+    const script = async (peer: Peer) => {
+      request = await peer.takeRequest();
+      peer.send(`${CHUNKED}${BODY}X-ACF-Charge: 0.01\r\n\r\n`);
+    };
+    scene = await open(script);
+    await (await scene.call()).response();
+    expect(request).toContain('\r\nte: trailers\r\nconnection: TE\r\n');
+    await scene.close();
+    scene = await Scene.open(market, script);
+    const response = await (await scene.call()).response();
+    expect(request).not.toMatch(/\r\n(te|connection|x-acf-authorized):/);
+    expect([response.get('x-acf-amount'), response.get('x-acf-held')]).toEqual(['0.1', null]);
+    await scene.expectEnd({ outcome: 'completed', status: 200, amount: PRICE });
+  });
+
+  it('costs nothing when it is free, and its service is told what it would have been authorised', async () => {
+    let request = '';
+    scene = await open(
+      async (peer) => {
+        request = await peer.takeRequest();
+        peer.send(`${WHOLE}X-ACF-Charge: 0.3\r\n\r\nok`);
+      },
+      { free_calls: 1 },
+    );
+    const response = await (await scene.call('GET', { headers: ['X-ACF-Max-Amount: 0.4'] })).response();
+    expect(request).toContain('x-acf-authorized: 0.4\r\n');
+    expect(['x-acf-amount', 'x-acf-free-tier', 'x-acf-held'].map(response.get)).toEqual(['0', 'true', null]);
+    await scene.expectEnd({ outcome: 'completed', status: 200 });
+  });
+});
+
+describe('a caller that leaves before the report', () => {
+  /** The service sends `first`, the caller leaves, and then the service goes on. */
+  async function leaving(first: string, then: (peer: Peer) => unknown, options: object = {}): Promise<void> {
+    let peer: Peer | undefined;
+    scene = await open(async (connected) => {
+      await connected.takeRequest();
+      peer = connected;
+      if (first !== '') connected.send(first);
+    }, options);
+    const before = await market.metric('tollgate_responses_open');
+    const caller = await scene.call();
+    if (first === '') await until(() => peer !== undefined);
+    else await caller.until((received) => received.includes('data'));
+    caller.socket.resetAndDestroy();
+    await until(async () => (await market.metric('tollgate_responses_open')) === before);
+    expect(peer?.isGone).toBe(false);
+    expect(await market.balance(scene.buyer)).toMatchObject({ balance: 0.5, held: 0.5 });
+    await then(peer as Peer);
+  }
+  const BEGUN = `${CHUNKED}\r\n6\r\n[data]\r\n`;
+  const ended = (amount: number, status = 200) => scene.expectEnd({ outcome: 'completed', status, amount });
+
+  it('pays what is reported after it left, as an SDK that closes at [DONE] does', async () => {
+    await leaving(BEGUN, (peer) => peer.send('6\r\n[DONE]\r\n0\r\nX-ACF-Charge: 0.25\r\n\r\n'));
+    expect(await ended(0.25)).toMatchObject({ response_bytes: 12 });
+  });
+
+  it('pays the price for a response that ends without a report', async () => {
+    await leaving(BEGUN, (peer) => peer.send('0\r\n\r\n'));
+    await ended(PRICE);
+  });
+
+  it('pays all that is held if the service then cuts', async () => {
+    await leaving(BEGUN, (peer) => peer.socket.end());
+    await ended(MAX);
+  });
+
+  it('pays all that is held if the service is not done in time', async () => {
+    await leaving(BEGUN, () => {}, { timeout_seconds: 1 });
+    await ended(MAX);
+  });
+
+  it('pays what is reported by a head that comes after it left, and the rest is not read', async () => {
+    await leaving('', async (peer) => {
+      peer.send(`${CHUNKED}X-ACF-Charge: 0.2\r\n\r\n`);
+      await until(() => peer.isGone);
+    });
+    await ended(0.2, 499);
+  });
+
+  it('pays nothing if the service then fails', async () => {
+    await leaving('', (peer) => peer.send('HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n'));
+    await scene.expectEnd({ outcome: 'refunded:upstream_5xx', status: 499 });
+  });
+
+  it('pays what was reported already, and the service need not go on', async () => {
+    let peer: Peer | undefined;
+    scene = await open(async (connected) => {
+      peer = connected;
+      await answer(`${CHUNKED}X-ACF-Charge: 0.2\r\n\r\n6\r\n[data]\r\n`)(connected);
+    });
+    const caller = await scene.call();
+    await caller.until((received) => received.includes('data'));
+    caller.socket.resetAndDestroy();
+    await until(() => peer?.isGone === true);
+    await ended(0.2);
+  });
+});
+
+describe('X-ACF-Usage-Event: true', () => {
+  const STREAM = `${CHUNKED}Content-Type: text/event-stream\r\n`;
+  const chunk = (text: string): string => `${text.length.toString(16)}\r\n${text}\r\n`;
+  const bodyOf = async (headers: readonly string[]): Promise<string> =>
+    (await (await scene.call('GET', { headers })).response()).body.toString();
+
+  it.each([
+    ['data: 1\n\n', ''],
+    ['data: 1\n', '\n\n'],
+    [': nothing', '\n\n'],
+  ])('ends an event stream %j with what the call cost', async (text, completion) => {
+    scene = await open(answer(`${STREAM}\r\n${chunk(text)}0\r\nX-ACF-Charge: 0.25\r\n\r\n`));
+    const body = await bodyOf(['X-ACF-Usage-Event: true']);
+    const { usage_id } = await scene.expectEnd({ outcome: 'completed', status: 200, amount: 0.25 });
+    const data = { usage_id, amount: 0.25, free_tier: false, balance: 0.75 };
+    expect(body.replace(/^: \n/, '')).toBe(`${text}${completion}event: acf.usage\ndata: ${JSON.stringify(data)}\n\n`);
+  });
+
+  it('adds nothing unless it is asked for, nor to another kind of body', async () => {
+    scene = await open(async (peer) => {
+      await answer(`${STREAM}\r\n${chunk('data: 1\n\n')}0\r\n\r\n`)(peer);
+      await answer(`${CHUNKED}Content-Type: text/plain\r\n\r\n${chunk('1')}0\r\n\r\n`)(peer);
+    });
+    expect(await bodyOf([])).not.toContain('acf.usage');
+    expect(await bodyOf(['X-ACF-Usage-Event: true'])).toBe('1');
+  });
+});
