@@ -46,6 +46,13 @@ export const isForPages = (path: string): boolean => !path.startsWith(ADMIN_PREF
 /** The headers of every response to an admitted call. */
 export const CALL_HEADERS: Headers = {
   'X-ACF-Amount': usd('What this call cost: decimal US dollars; 0 when free or not billed', '0.002'),
+  'X-ACF-Held': {
+    optional: true,
+    description:
+      'The call is priced by use, and its service had not reported what it cost: `X-ACF-Amount` is what is held, and the record of the call has the final amount',
+    schema: { type: 'string', const: 'true' },
+    example: 'true',
+  },
   'X-ACF-Free-Tier': {
     description: 'Whether this call took one of the free calls',
     schema: { type: 'string', enum: ['true', 'false'] },

@@ -23,9 +23,15 @@ export const PROXY_PARAMS: Readonly<Record<string, Described>> = {
 export const PROXY_REQUEST_HEADERS: Readonly<Record<string, Described>> = {
   'X-ACF-Max-Amount': {
     description:
-      'Maximum price of this call in USD: if the price is higher, even if a free call would cover it, the response is 412 and nothing is charged',
+      'Maximum cost of this call in USD: if the price is higher, even if a free call would cover it, the response is 412 and nothing is charged. A service that is priced by use can charge no more than this',
     schema: { type: 'string', pattern: '^(0|[1-9][0-9]{0,9})(\\.[0-9]{1,6})?$' },
     example: '0.01',
+  },
+  'X-ACF-Usage-Event': {
+    description:
+      'If `true`, an event stream that is not encoded and has no length ends with an event `acf.usage`, which says what the call cost',
+    schema: { type: 'string', enum: ['true', 'false'] },
+    example: 'true',
   },
   'X-ACF-Forward': {
     description:

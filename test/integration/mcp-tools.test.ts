@@ -27,6 +27,12 @@ beforeAll(async () => {
         response.writeHead(Number(new URL(request.url ?? '', 'http://service').searchParams.get('code')));
         response.end('so it is');
         return;
+      case '/used':
+        response.writeHead(200, { 'Content-Type': 'text/plain' });
+        response.write('so much');
+        response.addTrailers({ 'X-ACF-Charge': '0.0123' });
+        response.end();
+        return;
       case '/large':
         response.writeHead(200, { 'Content-Type': 'text/plain' });
         response.end('é'.repeat(400_000));
@@ -69,7 +75,10 @@ afterAll(async () => {
   await service?.close();
 });
 
-async function listing(price: number, options: { timeout_seconds?: number; endpoint?: string } = {}): Promise<string> {
+async function listing(
+  price: number,
+  options: { timeout_seconds?: number; endpoint?: string; max_price?: number } = {},
+): Promise<string> {
   const path = await market.service({ endpoint: service.url, price, ...options });
   return path.slice(path.lastIndexOf('/') + 1);
 }
@@ -188,6 +197,27 @@ describe.each(REVISIONS)('a client of %s', (revision) => {
       text: { error: 'invalid_request', message: expect.stringContaining('method') },
     });
     expect(await market.records(poor)).toEqual([]);
+    await its.close();
+  });
+
+  test('a call that is priced by use says what its service could charge, and what it did charge', async () => {
+    const rich = await market.buyer(1);
+    const its = await agent(revision, market.baseUrl, rich);
+    const id = await listing(0.01, { max_price: 0.5 });
+    const call = async (path: string) =>
+      (await its.call('call_service', { service_id: id, method: 'GET', path, max_amount: 0.4 })).structured;
+    expect((await its.call('get_service', { service_id: id })).structured).toMatchObject({
+      price: 0.01,
+      max_price: 0.5,
+    });
+    const used = await call('/used');
+    expect(used).toMatchObject({ body: 'so much', authorized: 0.4, amount: 0.0123, balance: 0.9877 });
+    expect(used).not.toHaveProperty('held');
+    // Cut because it is long, so it is read on, and what it cost is known only later.
+    const note = expect.stringMatching(/^At most \$0\.4 is charged/);
+    expect(await call('/large')).toMatchObject({ truncated: true, authorized: 0.4, amount: 0.4, held: true, note });
+    const [large] = await market.records(rich);
+    expect(large).toMatchObject({ amount: 0.01, outcome: 'completed', response_bytes: 800_000 });
     await its.close();
   });
 

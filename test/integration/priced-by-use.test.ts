@@ -140,6 +140,71 @@ describe('a call that is priced by use', () => {
   });
 });
 
+it('a tool of an MCP server is priced by use, and other messages cost nothing', async () => {
+  const told: (string | undefined)[] = [];
+  scene = await open(
+    async (peer) => {
+      for (;;) {
+        await peer.until((received) => received.includes('}'));
+        told.push(/x-acf-authorized: (.*)\r\n/.exec(peer.received)?.[1]);
+        peer.received = '';
+        peer.send(`${CHUNKED}Content-Type: application/json\r\n\r\n2\r\n{}\r\n0\r\nX-ACF-Charge: 0.0123\r\n\r\n`);
+      }
+    },
+    {
+      protocol: 'mcp',
+      max_price: undefined,
+      only_operations: true,
+      operations: [{ tool: 'ask', price: 0.01, max_price: 0.3 }],
+    },
+  );
+  const call = async (message: object): Promise<(string | null)[]> => {
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, ...message });
+    const response = await (await scene.call('POST', { body, headers: ['Content-Type: application/json'] })).response();
+    return [response.get('x-acf-amount'), response.get('x-acf-held')];
+  };
+  expect(await call({ method: 'tools/list' })).toEqual(['0', null]);
+  expect(await call({ method: 'tools/call', params: { name: 'ask' } })).toEqual(['0.3', 'true']);
+  expect(told).toEqual([undefined, '0.3']);
+  const records = await market.records(scene.buyer);
+  expect(records.map(({ amount }) => amount)).toEqual([0.0123, 0]);
+});
+
+it('the owner of a listing pays nothing, and its service is told what it might charge anybody else', async () => {
+  let request = '';
+  scene = await open(async (peer) => {
+    request = await peer.takeRequest();
+    peer.send(`${WHOLE}X-ACF-Charge: 0.2\r\n\r\nok`);
+  });
+  const response = await (await scene.call('GET', { key: market.provider })).response();
+  expect([response.status, response.get('x-acf-amount'), response.get('x-acf-held')]).toEqual([200, '0', null]);
+  expect(request).toContain('\r\nx-acf-authorized: 0.5\r\n');
+});
+
+it('calls that a stopping gateway cuts, and those that it reads on without a caller, are refunded', async () => {
+  const stopping = await Marketplace.start({ DRAIN_SECONDS: '0' });
+  try {
+    let begun = 0;
+    const script = async (peer: Peer): Promise<void> => {
+      await peer.takeRequest();
+      peer.send(`${CHUNKED}\r\n6\r\n[data]\r\n`);
+      begun++;
+    };
+    scene = await Scene.open(stopping, script, { max_price: MAX });
+    const [stays, leaves] = await Promise.all([scene.call(), scene.call()]);
+    await Promise.all([stays, leaves].map((caller) => caller.until((received) => received.includes('data'))));
+    expect(begun).toBe(2);
+    leaves.socket.resetAndDestroy();
+    await until(async () => (await stopping.metric('tollgate_responses_open')) === 1);
+    await stopping.stopGateway();
+    const ended = () => stopping.stores.sql<{ outcome: string; amount: number }[]>`SELECT outcome, amount FROM calls`;
+    await until(async () => (await ended()).length === 2);
+    for (const call of await ended()) expect(call).toEqual({ outcome: 'refunded:unavailable', amount: 0 });
+  } finally {
+    await stopping.stop();
+  }
+});
+
 describe('a caller that leaves before the report', () => {
   /** The service sends `first`, the caller leaves, and then the service goes on. */
   async function leaving(first: string, then: (peer: Peer) => unknown, options: object = {}): Promise<void> {
@@ -188,6 +253,11 @@ describe('a caller that leaves before the report', () => {
       await until(() => peer.isGone);
     });
     await ended(0.2, 499);
+  });
+
+  it('pays nothing if the service never begins to answer', async () => {
+    await leaving('', () => {}, { timeout_seconds: 1 });
+    await scene.expectEnd({ outcome: 'refunded:upstream_timeout', status: 499 });
   });
 
   it('pays nothing if the service then fails', async () => {

@@ -244,6 +244,7 @@ describe('each error of each operation is as the OpenAPI document says', () => {
     const narrow = await idOf({ endpoint: service.url, only_operations: true, operations: [ONE_OPERATION] });
     const tools = await idOf({ endpoint: service.url, protocol: 'mcp' });
     const slow = await idOf({ endpoint: service.url, timeout_seconds: 1 });
+    const byUse = await idOf({ endpoint: service.url, price: 0.001, max_price: 0.01 });
     const away = await startService(() => {});
     await away.close();
     const dead = await idOf({ endpoint: away.url });
@@ -275,6 +276,7 @@ describe('each error of each operation is as the OpenAPI document says', () => {
           if (codes.includes(code)) await driver.expectError(operationId, code, request);
         }
         await driver.expect(operationId, 200, { key: buyer, ...to(free) });
+        await driver.expect(operationId, 200, { key: buyer, ...to(byUse), headers: { 'X-ACF-Usage-Event': 'true' } });
         await driver.expect(operationId, 418, { key: buyer, ...to(free, '418') });
         await driver.expect(operationId, 404, { key: buyer, ...to(free, '404') });
       }),

@@ -1,5 +1,6 @@
 import type { RefundReason } from '../../ledger/usage-event.ts';
-import type { ResponseHead, UpstreamCall, UpstreamHandler } from '../../upstream/index.ts';
+import type { ResponseHead, UpstreamCall, UpstreamError, UpstreamHandler } from '../../upstream/index.ts';
+import { refundOf } from '../upstream-failure.ts';
 import type { Use } from './use.ts';
 
 /** Maximum bytes that are read on for a report, and dropped. A caller that leaves a longer response pays all that is held. */
@@ -11,6 +12,8 @@ type Left = {
   readonly use: Use;
   /** The listing's `timeout_seconds`: how long the gateway reads on. */
   readonly maxMs: number;
+  /** Whether the service had begun to answer. */
+  readonly isAnswered: boolean;
   /** The service answers. Called only if it had not answered before the caller left. */
   onAnswer(): void;
   /**
@@ -27,8 +30,8 @@ type Left = {
  * what comes, so that leaving early saves nothing:
  *
  *   onHead with a report, onEnd ───────────────────────────► the report is captured, or the price if there is none
- *   onHead with a 5xx ─────────────────────────────────────► refunded, as for any caller
- *   onError, `maxMs` or MAX_BYTES reached ─────────────────► all that is held is captured
+ *   onHead with a 5xx, onError before any head ────────────► refunded, as for a caller that stays
+ *   onError after that, `maxMs` or MAX_BYTES reached ──────► all that is held is captured
  *   the gateway stops ─────────────────────────────────────► refunded
  *
  * Tested by test/proxy/by-use/unheard-call.test.ts and test/integration/priced-by-use-endings.test.ts.
@@ -37,12 +40,17 @@ export class UnheardCall implements UpstreamHandler {
   readonly #left: Left;
   readonly #calls: UnheardCalls;
   readonly #timer: NodeJS.Timeout;
+  #isAnswered: boolean;
   #bytes = 0;
 
   constructor(left: Left, calls: UnheardCalls) {
     this.#left = left;
+    this.#isAnswered = left.isAnswered;
     this.#calls = calls;
-    this.#timer = setTimeout(() => this.#giveUp(null, null), left.maxMs).unref();
+    this.#timer = setTimeout(
+      () => this.#giveUp(this.#isAnswered ? null : 'upstream_timeout', null),
+      left.maxMs,
+    ).unref();
     calls.add(this);
     left.upstream.handTo(this);
     // The caller may have left because it was too slow.
@@ -51,6 +59,7 @@ export class UnheardCall implements UpstreamHandler {
 
   onHead(head: ResponseHead): void {
     const { use } = this.#left;
+    this.#isAnswered = true;
     this.#left.onAnswer();
     use.read(head.headers);
     if (head.status >= 500) this.#giveUp('upstream_5xx', null);
@@ -68,8 +77,8 @@ export class UnheardCall implements UpstreamHandler {
     this.#settle(null, use.capturedMicros);
   }
 
-  onError(): void {
-    this.#settle(null, null);
+  onError(error: UpstreamError): void {
+    this.#settle(this.#isAnswered ? null : refundOf(error), null);
   }
 
   onWritable(): void {}

@@ -193,6 +193,7 @@ export class ForwardedCall implements UpstreamHandler, CallerEvents, BufferingCa
       upstream: this.#upstream,
       use,
       maxMs: listing.timeoutSeconds * 1000,
+      isAnswered: this.#answered !== null,
       onAnswer: () => {
         this.#call.clock.endService();
         offer.breaker.answered(this.#isProbe);

@@ -3074,6 +3074,7 @@ export interface components {
                 "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
                 "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
                 "X-ACF-Amount": components["headers"]["X-ACF-Amount"];
+                "X-ACF-Held": components["headers"]["X-ACF-Held"];
                 "X-ACF-Free-Tier": components["headers"]["X-ACF-Free-Tier"];
                 "X-ACF-Usage-Id": components["headers"]["X-ACF-Usage-Id"];
                 "X-ACF-Balance": components["headers"]["X-ACF-Balance"];
@@ -3105,6 +3106,7 @@ export interface components {
                 "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
                 "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
                 "X-ACF-Amount": components["headers"]["X-ACF-Amount"];
+                "X-ACF-Held": components["headers"]["X-ACF-Held"];
                 "X-ACF-Free-Tier": components["headers"]["X-ACF-Free-Tier"];
                 "X-ACF-Usage-Id": components["headers"]["X-ACF-Usage-Id"];
                 "X-ACF-Balance": components["headers"]["X-ACF-Balance"];
@@ -3140,6 +3142,11 @@ export interface components {
                  * @example 0.002
                  */
                 "X-ACF-Amount"?: string;
+                /**
+                 * @description The call is priced by use, and its service had not reported what it cost: `X-ACF-Amount` is what is held, and the record of the call has the final amount
+                 * @example true
+                 */
+                "X-ACF-Held"?: "true";
                 /**
                  * @description Whether this call took one of the free calls
                  * @example false
@@ -3197,6 +3204,11 @@ export interface components {
                  */
                 "X-ACF-Amount"?: string;
                 /**
+                 * @description The call is priced by use, and its service had not reported what it cost: `X-ACF-Amount` is what is held, and the record of the call has the final amount
+                 * @example true
+                 */
+                "X-ACF-Held"?: "true";
+                /**
                  * @description Whether this call took one of the free calls
                  * @example false
                  */
@@ -3253,6 +3265,11 @@ export interface components {
                  */
                 "X-ACF-Amount"?: string;
                 /**
+                 * @description The call is priced by use, and its service had not reported what it cost: `X-ACF-Amount` is what is held, and the record of the call has the final amount
+                 * @example true
+                 */
+                "X-ACF-Held"?: "true";
+                /**
                  * @description Whether this call took one of the free calls
                  * @example false
                  */
@@ -3308,6 +3325,11 @@ export interface components {
                  * @example 0.002
                  */
                 "X-ACF-Amount"?: string;
+                /**
+                 * @description The call is priced by use, and its service had not reported what it cost: `X-ACF-Amount` is what is held, and the record of the call has the final amount
+                 * @example true
+                 */
+                "X-ACF-Held"?: "true";
                 /**
                  * @description Whether this call took one of the free calls
                  * @example false
@@ -3371,6 +3393,11 @@ export interface components {
                  */
                 "X-ACF-Amount"?: string;
                 /**
+                 * @description The call is priced by use, and its service had not reported what it cost: `X-ACF-Amount` is what is held, and the record of the call has the final amount
+                 * @example true
+                 */
+                "X-ACF-Held"?: "true";
+                /**
                  * @description Whether this call took one of the free calls
                  * @example false
                  */
@@ -3431,6 +3458,11 @@ export interface components {
                  */
                 "X-ACF-Amount"?: string;
                 /**
+                 * @description The call is priced by use, and its service had not reported what it cost: `X-ACF-Amount` is what is held, and the record of the call has the final amount
+                 * @example true
+                 */
+                "X-ACF-Held"?: "true";
+                /**
                  * @description Whether this call took one of the free calls
                  * @example false
                  */
@@ -3486,6 +3518,11 @@ export interface components {
                  * @example 0.002
                  */
                 "X-ACF-Amount"?: string;
+                /**
+                 * @description The call is priced by use, and its service had not reported what it cost: `X-ACF-Amount` is what is held, and the record of the call has the final amount
+                 * @example true
+                 */
+                "X-ACF-Held"?: "true";
                 /**
                  * @description Whether this call took one of the free calls
                  * @example false
@@ -3552,6 +3589,11 @@ export interface components {
                  */
                 "X-ACF-Amount"?: string;
                 /**
+                 * @description The call is priced by use, and its service had not reported what it cost: `X-ACF-Amount` is what is held, and the record of the call has the final amount
+                 * @example true
+                 */
+                "X-ACF-Held"?: "true";
+                /**
                  * @description Whether this call took one of the free calls
                  * @example false
                  */
@@ -3607,6 +3649,11 @@ export interface components {
                  * @example 0.002
                  */
                 "X-ACF-Amount"?: string;
+                /**
+                 * @description The call is priced by use, and its service had not reported what it cost: `X-ACF-Amount` is what is held, and the record of the call has the final amount
+                 * @example true
+                 */
+                "X-ACF-Held"?: "true";
                 /**
                  * @description Whether this call took one of the free calls
                  * @example false
@@ -3664,6 +3711,11 @@ export interface components {
                  */
                 "X-ACF-Amount"?: string;
                 /**
+                 * @description The call is priced by use, and its service had not reported what it cost: `X-ACF-Amount` is what is held, and the record of the call has the final amount
+                 * @example true
+                 */
+                "X-ACF-Held"?: "true";
+                /**
                  * @description Whether this call took one of the free calls
                  * @example false
                  */
@@ -3719,6 +3771,11 @@ export interface components {
                  * @example 0.002
                  */
                 "X-ACF-Amount"?: string;
+                /**
+                 * @description The call is priced by use, and its service had not reported what it cost: `X-ACF-Amount` is what is held, and the record of the call has the final amount
+                 * @example true
+                 */
+                "X-ACF-Held"?: "true";
                 /**
                  * @description Whether this call took one of the free calls
                  * @example false
@@ -3780,6 +3837,11 @@ export interface components {
                  * @example 0.002
                  */
                 "X-ACF-Amount"?: string;
+                /**
+                 * @description The call is priced by use, and its service had not reported what it cost: `X-ACF-Amount` is what is held, and the record of the call has the final amount
+                 * @example true
+                 */
+                "X-ACF-Held"?: "true";
                 /**
                  * @description Whether this call took one of the free calls
                  * @example false
@@ -3846,6 +3908,11 @@ export interface components {
                  */
                 "X-ACF-Amount"?: string;
                 /**
+                 * @description The call is priced by use, and its service had not reported what it cost: `X-ACF-Amount` is what is held, and the record of the call has the final amount
+                 * @example true
+                 */
+                "X-ACF-Held"?: "true";
+                /**
                  * @description Whether this call took one of the free calls
                  * @example false
                  */
@@ -3906,6 +3973,11 @@ export interface components {
                  * @example 0.002
                  */
                 "X-ACF-Amount"?: string;
+                /**
+                 * @description The call is priced by use, and its service had not reported what it cost: `X-ACF-Amount` is what is held, and the record of the call has the final amount
+                 * @example true
+                 */
+                "X-ACF-Held"?: "true";
                 /**
                  * @description Whether this call took one of the free calls
                  * @example false
@@ -3968,6 +4040,11 @@ export interface components {
                  */
                 "X-ACF-Amount"?: string;
                 /**
+                 * @description The call is priced by use, and its service had not reported what it cost: `X-ACF-Amount` is what is held, and the record of the call has the final amount
+                 * @example true
+                 */
+                "X-ACF-Held"?: "true";
+                /**
                  * @description Whether this call took one of the free calls
                  * @example false
                  */
@@ -4023,6 +4100,11 @@ export interface components {
                  * @example 0.002
                  */
                 "X-ACF-Amount"?: string;
+                /**
+                 * @description The call is priced by use, and its service had not reported what it cost: `X-ACF-Amount` is what is held, and the record of the call has the final amount
+                 * @example true
+                 */
+                "X-ACF-Held"?: "true";
                 /**
                  * @description Whether this call took one of the free calls
                  * @example false
@@ -4294,6 +4376,11 @@ export interface components {
          * @example 0.002
          */
         "X-ACF-Amount": string;
+        /**
+         * @description The call is priced by use, and its service had not reported what it cost: `X-ACF-Amount` is what is held, and the record of the call has the final amount
+         * @example true
+         */
+        "X-ACF-Held": "true";
         /**
          * @description Whether this call took one of the free calls
          * @example false
