@@ -168,7 +168,7 @@ export class Api {
     if (bytes === 'too_large') throw tooLargeError(maxBytes);
     if (bytes === 'too_slow') throw new ApiError('body_too_slow');
     if (bytes === 'no_room') throw unavailableError();
-    const body = route.rawBody ? bytes : validBody(validators.body, bytes);
+    const body = route.rawBody !== undefined ? bytes : validBody(validators.body, bytes);
     const caller: Caller = key === null ? { kind: 'ip' } : { kind: 'key', key };
     const request = {
       method: head.method as Method,

@@ -89,8 +89,8 @@ export type Route = {
   readonly asksApi?: true;
   readonly query?: JsonSchema;
   readonly body?: JsonSchema;
-  /** The handler gets the bytes of the body as they came. `body` then only describes them. */
-  readonly rawBody?: true;
+  /** The handler gets the bytes of the body as they came, in one of these media types. `body` then only describes them. */
+  readonly rawBody?: readonly string[];
   /** What the OpenAPI document says of each `:name` in the path. */
   readonly params?: Readonly<Record<string, Described>>;
   /** Request headers that this route reads, besides those that carry a key. */

@@ -96,7 +96,7 @@ function routeOperation(route: Route, components: Components): Json {
       ...queryParameters(query, components),
       ...headerParameters(requestHeaders),
     ],
-    ...(body === undefined ? {} : { requestBody: requestBody(body, components) }),
+    ...(body === undefined ? {} : { requestBody: requestBody(body, components, route.rawBody) }),
     security: securityOf(route),
     responses: { ...responses, ...errors },
   };
@@ -121,14 +121,17 @@ function ownResponses({ path, responses }: Route, components: Components): Recor
   );
 }
 
-function requestBody(body: JsonSchema, components: Components): Json {
-  const { examples, ...schema } = body;
+function requestBody(
+  body: JsonSchema,
+  components: Components,
+  mediaTypes: readonly string[] = ['application/json'],
+): Json {
+  const { examples, ...described } = body;
   const [example] = (examples ?? []) as unknown[];
+  const media = { schema: components.schema(described), ...(example === undefined ? {} : { example }) };
   return {
     required: Array.isArray(body.required) || body.minProperties !== undefined,
-    content: {
-      'application/json': { schema: components.schema(schema), ...(example === undefined ? {} : { example }) },
-    },
+    content: Object.fromEntries(mediaTypes.map((type) => [type, media])),
   };
 }
 

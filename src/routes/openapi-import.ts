@@ -90,7 +90,7 @@ export function openApiImportRoutes(deps: OpenApiImportDeps): Route[] {
       access: ['provider'],
       query: QUERY,
       body: BODY,
-      rawBody: true,
+      rawBody: ['application/json', 'application/yaml'],
       maxBodyBytes: MAX_DOCUMENT_BYTES,
       requestHeaders: ACCEPT_LANGUAGE,
       params: { id: { description: 'The service', schema: UUID, example: EXAMPLE.serviceId } },

@@ -144,7 +144,7 @@ it('bodies that wait for a place are bounded in bytes, and count no longer when 
     path: '/long',
     summary: 'A long body',
     access: 'anyone',
-    rawBody: true,
+    rawBody: ['application/octet-stream'],
     maxBodyBytes: LONG,
     responses: {},
     handle: () => new Promise((resolve) => ends.push(() => resolve({ status: 200, body: 'done' }))),

@@ -92,7 +92,7 @@ export async function ask(routes: readonly Route[], line: string, asked: Asked =
     method,
     params: match.params,
     query: validQuery(validators.query, query),
-    body: match.route.rawBody ? body : validBody(validators.body, body),
+    body: match.route.rawBody !== undefined ? body : validBody(validators.body, body),
     header: (name) => asked.headers?.[name],
     caller: asked.by === undefined ? { kind: 'ip' } : { kind: 'key', key: asked.by },
     address: null,
