@@ -191,6 +191,15 @@ export const FOUND = view(
   'anyone',
   NAMES.filter((name): name is Exclude<Name, SearchedName> => !('isSearched' in LISTING[name])),
 );
+/** The name of a field that searches show. */
+export type FoundName = SearchedName;
+
+/** The fields that searches show of those named, in the order in which they show them; or the first name that is none of these. */
+export function foundNames(asked: readonly string[]): readonly FoundName[] | { readonly unknown: string } {
+  const unknown = asked.find((name) => !FOUND.names.some((known) => known === name));
+  return unknown === undefined ? FOUND.names.filter((name) => asked.includes(name)) : { unknown };
+}
+
 /** As an agent needs it to make a call; its operations are added, with the price of each. */
 export const CALLABLE = view(LISTING, 'anyone', ['status', 'operations', 'provider_id', 'created_at', 'updated_at']);
 /** A record may lack them: because nothing is set, or because of who asks. */

@@ -3,17 +3,21 @@ import type { Beside } from './beside.ts';
 import { priceLabel } from './labels.ts';
 import type { Language } from './languages.ts';
 import type { Listing } from './listing.ts';
-import { CALLABLE, FOUND, type Shown, VIEWS, writeListing } from './listing-fields.ts';
+import { CALLABLE, FOUND, type FoundName, type Shown, VIEWS, writeListing } from './listing-fields.ts';
 import { type Operation, ownPriceIn } from './operations/operation.ts';
 import { priceOf } from './price.ts';
+import { readyCall } from './ready-call.ts';
 
 /**
- * A listing as an agent needs it to make a call: with the whole description, and the operations, each with the price that a call of
- * it has.
+ * A listing as an agent needs it to make a call: with the whole description, a ready request, and the operations, each with the price
+ * that a call of it has.
+ *
+ * @param baseUrl  of the gateway, as `readyCall` takes it
  */
-export function agentItem({ operations = [], ...shown }: Shown): object {
+export function agentItem({ operations = [], ...shown }: Shown, baseUrl: string): object {
   const priced = operations.map((operation) => pricedOperation(operation, shown.listing, shown.language));
-  return { ...writeListing(CALLABLE.names, shown), operations: priced };
+  const call = readyCall(shown.listing, operations, baseUrl);
+  return { ...writeListing(CALLABLE.names, shown), call, operations: priced };
 }
 
 function pricedOperation(operation: Operation, listing: Listing, language: Language): object {
@@ -49,8 +53,10 @@ const MAX_TERMS = 10_000;
 export class DiscoverWriter {
   readonly #terms = new Map<Language, Map<string, string>>();
 
-  write({ listing, quality, uptime }: Listed, language: Language): string {
+  /** @param fields  the only ones that are written; absent: all */
+  write({ listing, quality, uptime }: Listed, language: Language, fields?: readonly FoundName[]): string {
     const shown: Shown = { listing, quality, uptime, language, isShort: true };
+    if (fields !== undefined) return JSON.stringify(writeListing(fields, shown));
     const head = JSON.stringify(writeListing(HEAD, shown)).slice(0, -1);
     const tail = JSON.stringify(writeListing(TAIL, shown)).slice(1);
     return `${head},${this.#termsOf(shown)},${tail}`;

@@ -17,14 +17,19 @@ const PLAIN_HOST = /^(?:[a-z\d](?:[a-z\d._-]*[a-z\d])?|\[[a-f\d:.]+\])(?::\d{1,5
  *
  * @param trustedProxyHops how many proxies in front of the gateway are trusted; 0: `X-Forwarded-Proto` is the caller's invention
  */
-export function baseUrlOf({ header }: Pick<ApiRequest, 'header'>, trustedProxyHops: number): string {
+export function baseUrlOf(request: Pick<ApiRequest, 'header'>, trustedProxyHops: number): string {
+  const url = plainBaseUrl(request, trustedProxyHops);
+  if (url === null) throw new ApiError('invalid_request', 'host: must be a plain host name or address here.');
+  return url;
+}
+
+/** The same, or null in place of an error. A request that begins inside this process may have no `Host`. */
+export function plainBaseUrl({ header }: Pick<ApiRequest, 'header'>, trustedProxyHops: number): string | null {
   const host = header('host') ?? '';
   const url = `${schemeOf(header('x-forwarded-proto'), trustedProxyHops)}://${host}`;
   // URL knows the rest: 1.2.3.999 is neither an address nor a name.
-  if (host.length > MAX_HOST_LENGTH || !PLAIN_HOST.test(host) || !URL.canParse(url) || !isDecodable(new URL(url))) {
-    throw new ApiError('invalid_request', 'host: must be a plain host name or address here.');
-  }
-  return url;
+  const isPlain = host.length <= MAX_HOST_LENGTH && PLAIN_HOST.test(host);
+  return isPlain && URL.canParse(url) && isDecodable(new URL(url)) ? url : null;
 }
 
 /** Whether each `xn--` label stands for a name in Unicode. URL refuses others with Node 20, and takes them with Node 24. */

@@ -97,7 +97,7 @@ export function gatewayRoutes(parts: RouteParts): Route[] {
       maxAccountsPerAddress: config.maxAccountsPerAddress,
       maxRateLimit: config.maxRateLimit,
     }),
-    ...discoverRoutes({ catalog, discovery, operations, stats }),
+    ...discoverRoutes({ catalog, discovery, operations, stats, trustedProxyHops: config.trustedProxyHops }),
     ...servicesRoutes({
       catalog,
       sql,

@@ -5,10 +5,11 @@ import { MAX_CURSOR_LENGTH, SORTS } from '../catalog/discovery/sorts.ts';
 import { wordsOf } from '../catalog/discovery/words.ts';
 import { chooseLanguage, languageHeaders } from '../catalog/languages.ts';
 import { CATEGORY_PATTERN, MAX_CATEGORY_LENGTH } from '../catalog/listing.ts';
-import { FOUND as FOUND_LISTING } from '../catalog/listing-fields.ts';
+import { FOUND as FOUND_LISTING, type FoundName, foundNames } from '../catalog/listing-fields.ts';
 import type { OperationsReader } from '../catalog/operations/operations-reader.ts';
 import { agentItem } from '../catalog/present.ts';
 import { ApiError, unavailableError } from '../errors.ts';
+import { plainBaseUrl } from '../http/base-url.ts';
 import { isKnown } from '../http/entity-tags.ts';
 import { type ApiRequest, type ApiResponse, BodyInPieces, type FromSchema, type Route } from '../http/route.ts';
 import { ACCEPT_LANGUAGE, CACHE_CONTROL, LANGUAGE_HEADERS } from '../openapi/headers.ts';
@@ -62,6 +63,11 @@ const QUERY = {
       maxLength: MAX_CURSOR_LENGTH,
       description: 'next_cursor of the previous page, which had the same sort',
     },
+    fields: {
+      type: 'string',
+      maxLength: 300,
+      description: `Thins the answer: each service has these fields alone, also where ListedService requires more. Joined by commas: ${FOUND_LISTING.names.join(', ')}`,
+    },
     lang: LANG,
   },
 } as const;
@@ -95,8 +101,9 @@ export function discoverRoutes(deps: {
   readonly discovery: Discovery;
   readonly operations: Pick<OperationsReader, 'read'>;
   readonly stats: Pick<StatsReader, 'readSoon'>;
+  readonly trustedProxyHops: number;
 }): Route[] {
-  const { catalog, discovery, operations, stats } = deps;
+  const { catalog, discovery, operations, stats, trustedProxyHops } = deps;
   return [
     {
       method: 'GET',
@@ -146,7 +153,7 @@ export function discoverRoutes(deps: {
       method: 'GET',
       path: '/api/v1/discover/:id',
       summary:
-        'One active service as an agent needs it: whole description, operations with schemas, examples and prices, statistics',
+        'One active service as an agent needs it: whole description, a ready request, operations with schemas, examples and prices, statistics',
       access: 'anyone',
       query: LANG_QUERY,
       requestHeaders: ACCEPT_LANGUAGE,
@@ -164,7 +171,8 @@ export function discoverRoutes(deps: {
         if (listing === undefined || listing.status !== 'active') throw new ApiError('service_not_found');
         const language = chooseLanguage(request.query.lang, request.header('accept-language'));
         const [written, recent] = await Promise.all([operations.read(listing), recentStats(stats, listing.id)]);
-        const item = agentItem({ listing, ...catalog.besideOf(listing), language, operations: written });
+        const baseUrl = plainBaseUrl(request, trustedProxyHops) ?? '';
+        const item = agentItem({ listing, ...catalog.besideOf(listing), language, operations: written }, baseUrl);
         const body = recent === undefined ? item : { ...item, stats: recent };
         return { status: 200, body, headers: { 'Cache-Control': 'no-cache', ...languageHeaders(language) } };
       },
@@ -173,15 +181,23 @@ export function discoverRoutes(deps: {
 }
 
 function readQuery(request: ApiRequest<undefined, Query>): DiscoverQuery {
-  const { sort, limit, cursor, lang } = request.query;
+  const { sort, limit, cursor, lang, fields } = request.query;
   const filter = readFilter(request.query);
   return {
     filter,
     sort: sort ?? (filter.words.length > 0 ? 'relevance' : 'quality'),
     language: chooseLanguage(lang, request.header('accept-language')),
+    ...(fields === undefined ? {} : { fields: readFields(fields) }),
     ...(limit === undefined ? {} : { limit }),
     ...(cursor === undefined ? {} : { cursor }),
   };
+}
+
+function readFields(text: string): readonly FoundName[] {
+  const names = foundNames(text.split(',').map((name) => name.trim()));
+  if (!('unknown' in names)) return names;
+  const what = names.unknown === '' ? 'has an empty name' : `${names.unknown.slice(0, 50)} is not known`;
+  throw new ApiError('invalid_request', `fields: ${what}. Searches show ${FOUND_LISTING.names.join(', ')}.`);
 }
 
 function readFilter({ category, min_quality, q = '', free, max_price }: Query): Filter {

@@ -1,5 +1,6 @@
 import { CALLABLE, FOUND, OPTIONAL, VIEWS } from '../catalog/listing-fields.ts';
 import { OPERATION_EXAMPLE, PRICED_OPERATION } from '../catalog/listing-schemas.ts';
+import { READY_CALL } from '../catalog/ready-call.ts';
 import type { FromSchema } from '../http/route.ts';
 import { list, record } from '../openapi/schemas.ts';
 import { RECENT_STATS } from './stats.ts';
@@ -21,6 +22,7 @@ export const CALLABLE_SERVICE = record(
   'CallableService',
   {
     ...CALLABLE.schemas,
+    call: READY_CALL,
     operations: list(PRICED_OPERATION, 'How to call it; empty if that is not told'),
     stats: RECENT_STATS,
   },
@@ -31,6 +33,16 @@ export const CALLABLE_SERVICE = record(
 );
 export const CALLABLE_SERVICE_EXAMPLE = {
   ...CALLABLE.example,
+  call: {
+    method: 'POST',
+    url: `https://gateway.example${CALLABLE.example.proxy_path}translate`,
+    headers: {
+      Authorization: 'Bearer {key_id}:{secret}',
+      'X-ACF-Max-Amount': '0.002',
+      'Content-Type': 'application/json',
+    },
+    body: OPERATION_EXAMPLE.example.body,
+  },
   operations: [{ ...OPERATION_EXAMPLE, price_label: '$0.002 per call' }],
   stats: {
     calls: 120,

@@ -41,6 +41,7 @@ beforeAll(async () => {
     discovery,
     operations: new OperationsReader(sql),
     stats: new StatsReader(sql),
+    trustedProxyHops: 0,
   });
 });
 afterAll(async () => {
@@ -123,10 +124,40 @@ describe('GET /discover', () => {
     ['?lang=pt', 'lang'],
     [`?q=${'x'.repeat(201)}`, 'q'],
     ['?colour=red', 'colour'],
+    ['?fields=id,colour', 'fields'],
+    ['?fields=operations', 'fields'],
+    ['?fields=', 'fields'],
+    ['?fields=id,,name', 'fields'],
   ])('%s is 400 and names the parameter', async (query, name) => {
     const error = await refusalOf(discover(query));
     expect(error.code).toBe('invalid_request');
     expect(error.message).toMatch(new RegExp(`^${name}: `));
+  });
+
+  it('thins its services to the fields that are asked for, in the order of the others, under an entity tag of its own', async () => {
+    const whole = await discover('?sort=name');
+    const thin = await discover('?sort=name&fields=price,%20id,free_calls,id');
+    const [archive, echo, weather] = bodyOf(whole).services;
+    expect(bodyOf(thin)).toEqual({
+      ...bodyOf(whole),
+      services: [
+        { id: archive.id, price: 0.5 },
+        { id: echo.id, price: 0 },
+        { id: weather.id, price: 0.002, free_calls: 100 },
+      ],
+    });
+    expect(JSON.stringify(bodyOf(thin).services[2])).toBe(`{"id":"${weather.id}","price":0.002,"free_calls":100}`);
+    const etag = thin.headers?.ETag as string;
+    expect(etag).not.toBe(whole.headers?.ETag);
+    const again = await discover('?sort=name&fields=id,price,free_calls', { 'if-none-match': etag });
+    expect(again.status).toBe(304);
+    expect((await discover('?sort=name&fields=id', { 'if-none-match': etag })).status).toBe(200);
+    const all = Object.keys({ ...archive, ...weather }).join(',');
+    expect(bodyOf(await discover(`?sort=name&fields=${all}`))).toEqual(bodyOf(whole));
+    const { next_cursor } = bodyOf(await discover('?sort=name&limit=1&fields=name'));
+    expect(bodyOf(await discover(`?sort=name&limit=1&fields=name&cursor=${next_cursor}`)).services).toEqual([
+      { name: 'Echo' },
+    ]);
   });
 
   it('pages through all services, and counts them all on every page', async () => {
@@ -171,6 +202,17 @@ describe('GET /discover', () => {
     expect(bodyOf(await discover('?q=archive')).services[0]).toMatchObject({ quality: 50, rated: false });
   });
 
+  it('has a request ready for each service, at the address by which it was asked', async () => {
+    const [{ id }] = bodyOf(await discover('?sort=price&limit=1')).services;
+    const urlFor = async (headers: Record<string, string>) =>
+      bodyOf(await ask(routes, `GET /discover/${id}`, { headers })).call.url;
+    expect(await urlFor({ host: 'gateway.test:8080' })).toBe(`http://gateway.test:8080/api/v1/proxy/${id}/`);
+    // Nobody in front is trusted here, and a shell could take some hosts for commands.
+    for (const host of ["a';reboot;'", '']) {
+      expect(await urlFor({ host, 'x-forwarded-proto': 'https' })).toBe(`/api/v1/proxy/${id}/`);
+    }
+  });
+
   it('shows the statistics of one service, and the service without them while they cannot be read', async () => {
     const [{ id }] = bodyOf(await discover('?q=forecasts')).services;
     await addCall(sql, { buyer: await addAccount(sql), serviceId: id, providerId, amount: 500_000, latencyUs: 2_000 });
@@ -186,7 +228,7 @@ describe('GET /discover', () => {
     for (const begin of [() => Promise.reject(away), () => new Promise<never>(() => {})]) {
       const [discovery, operations] = [new Discovery(catalog, log), new OperationsReader(sql)];
       const stats = new StatsReader({ begin } as unknown as typeof sql);
-      const without = discoverRoutes({ catalog, discovery, operations, stats });
+      const without = discoverRoutes({ catalog, discovery, operations, stats, trustedProxyHops: 0 });
       expect(bodyOf(await ask(without, `GET /discover/${id}`))).toEqual(rest);
     }
   });
@@ -247,7 +289,7 @@ describe('GET /discover', () => {
     const empty = new Catalog({ sql, log });
     const [operations, stats] = [new OperationsReader(sql), new StatsReader(sql)];
     const discovery = new Discovery(empty, log);
-    const unloaded = discoverRoutes({ catalog: empty, discovery, operations, stats });
+    const unloaded = discoverRoutes({ catalog: empty, discovery, operations, stats, trustedProxyHops: 0 });
     const error = await refusalOf(ask(unloaded, 'GET /discover'));
     expect(error.code).toBe('unavailable');
     expect(error.headers).toHaveProperty('Retry-After');

@@ -56,6 +56,7 @@ beforeAll(async () => {
       discovery: new Discovery(catalog, log),
       operations,
       stats: new StatsReader(sql),
+      trustedProxyHops: 0,
     }),
     ...servicesRoutes({
       catalog,

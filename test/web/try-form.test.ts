@@ -15,6 +15,7 @@ const service = {
   protocol: 'http' as const,
   timeout_seconds: 60,
   only_operations: false,
+  call: { method: 'GET', url: '/api/v1/proxy/id/', headers: {} },
   operations: [operation],
 };
 const KEY = 'acf_x:sk_y';

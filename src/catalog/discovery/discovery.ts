@@ -3,6 +3,7 @@ import { ApiError, unavailableError } from '../../errors.ts';
 import { Steps, stepEnd, turns } from '../../platform/turns.ts';
 import { VERSION } from '../../version.ts';
 import type { Language } from '../languages.ts';
+import type { FoundName } from '../listing-fields.ts';
 import { DiscoverWriter } from '../present.ts';
 import { AnswerCache, type Page } from './answer-cache.ts';
 import type { Entry } from './entry.ts';
@@ -17,6 +18,8 @@ export type DiscoverQuery = {
   readonly filter: Filter;
   readonly sort: AnySort;
   readonly language: Language;
+  /** What is shown of each service, as `foundNames` gives it; absent: everything. */
+  readonly fields?: readonly FoundName[];
   /** Maximum number of services on the page; absent: all of them if they are at most MAX_UNLIMITED, otherwise a page of PAGE. */
   readonly limit?: number | 'all';
   readonly cursor?: string;
@@ -162,7 +165,7 @@ export class Discovery {
     const texts: string[] = [];
     for (let i = 0; i < entries.length; i += 50) {
       if (steps.isOver) await steps.next();
-      texts.push(this.#write(entries.slice(i, i + 50), query.language));
+      texts.push(this.#write(entries.slice(i, i + 50), query.language, query.fields));
     }
     const last = entries.at(-1);
     const cursor =
@@ -174,45 +177,48 @@ export class Discovery {
   }
 
   #streamed(index: ListingIndex, query: DiscoverQuery, after: RankedPlace | null, matches: Matches): DiscoverAnswer {
-    const { filter, sort, language, cursor } = query;
+    const { filter, sort, language, fields, cursor } = query;
     // The body is a function of these and of nothing else. So its tag is known before it is made, and is the same on every gateway.
-    const source = JSON.stringify([VERSION, keyOfFilter(filter), sort, cursor, matches.digest()]);
+    const source = JSON.stringify([VERSION, keyOfFilter(filter), sort, cursor, matches.digest(), fields]);
     const view = viewOf(index, query, matches);
     const areChunks = after === null && index.isEverything(filter);
-    const pieces = this.#streamedPieces(view, after, language, areChunks, countsText(matches));
-    return { etag: etagOf(language, source), body: pieces };
+    const piece = (entries: readonly Entry[]): Uint8Array =>
+      fields === undefined
+        ? this.#pieces.get(entries, language, areChunks)
+        : Buffer.from(`,${this.#write(entries, language, fields)}`);
+    return { etag: etagOf(language, source), body: streamedPieces(view, after, piece, countsText(matches)) };
   }
 
-  async *#streamedPieces(
-    view: View,
-    after: RankedPlace | null,
-    language: Language,
-    areChunks: boolean,
-    counts: string,
-  ): AsyncGenerator<Uint8Array> {
-    yield Buffer.from('{"services":[');
-    let isFirst = true;
-    let isOver = stepEnd();
-    for (const entries of view.batches(after)) {
-      if (isOver()) {
-        await turns.next();
-        isOver = stepEnd();
-      }
-      if (entries.length === 0) continue;
-      const piece = this.#pieces.get(entries, language, areChunks);
-      // Kept pieces are sent as they are: to copy them would make 46 MB of garbage for each caller at 100 000 listings.
-      yield isFirst ? piece.subarray(1) : piece;
-      isFirst = false;
-      // A caller that reads fast must not take several steps in one turn.
+  #write(entries: readonly Entry[], language: Language, fields?: readonly FoundName[]): string {
+    return entries.map((entry) => this.#writer.write(entry, language, fields)).join(',');
+  }
+}
+
+/** @param piece  services with a comma before the first */
+async function* streamedPieces(
+  view: View,
+  after: RankedPlace | null,
+  piece: (entries: readonly Entry[]) => Uint8Array,
+  counts: string,
+): AsyncGenerator<Uint8Array> {
+  yield Buffer.from('{"services":[');
+  let isFirst = true;
+  let isOver = stepEnd();
+  for (const entries of view.batches(after)) {
+    if (isOver()) {
       await turns.next();
       isOver = stepEnd();
     }
-    yield Buffer.from(`],${counts}}`);
+    if (entries.length === 0) continue;
+    const bytes = piece(entries);
+    // Kept pieces are sent as they are: to copy them would make 46 MB of garbage for each caller at 100 000 listings.
+    yield isFirst ? bytes.subarray(1) : bytes;
+    isFirst = false;
+    // A caller that reads fast must not take several steps in one turn.
+    await turns.next();
+    isOver = stepEnd();
   }
-
-  #write(entries: readonly Entry[], language: Language): string {
-    return entries.map((entry) => this.#writer.write(entry, language)).join(',');
-  }
+  yield Buffer.from(`],${counts}}`);
 }
 
 /** Up to `limit` matches after the place, whether more follow, and how many batches had to be looked at. */
@@ -240,8 +246,8 @@ const countsText = (matches: Matches): string =>
   JSON.stringify({ categories: matches.categories(), total: matches.total }).slice(1, -1);
 
 /** The same text for queries that ask for the same thing. */
-const keyOf = ({ filter, sort, language, limit, cursor }: DiscoverQuery): string =>
-  JSON.stringify([language, sort, limit, cursor]) + keyOfFilter(filter);
+const keyOf = ({ filter, sort, language, fields, limit, cursor }: DiscoverQuery): string =>
+  JSON.stringify([language, sort, limit, cursor, fields]) + keyOfFilter(filter);
 
 const etagOf = (language: Language, source: string): string =>
   `"${language}-${createHash('sha256').update(source).digest('base64url').slice(0, 22)}"`;

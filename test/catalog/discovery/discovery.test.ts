@@ -104,6 +104,26 @@ it('has the same entity tags and bytes on every gateway, whatever it has seen be
   }
 });
 
+it('thins long answers too, under an entity tag for each choice of fields, and keeps nothing of them', async () => {
+  const market = new Market();
+  market.put(...many(1_200));
+  const asked = { sort: 'name', limit: 'all' } as const;
+  const fields = ['id', 'price'] as const;
+  const [whole, thin] = [await market.ask(asked), await market.ask({ ...asked, fields })];
+  expect(thin).toEqual({
+    ...whole,
+    services: whole.services.map((service) => ({ id: service.id, price: (service as { price?: number }).price })),
+  });
+  const etags = [
+    await market.etag(asked),
+    await market.etag({ ...asked, fields }),
+    await market.etag({ ...asked, fields: ['id'] }),
+  ];
+  expect(new Set(etags).size).toBe(3);
+  // Whole answers are as they were before somebody asked for less.
+  expect(await market.ask(asked)).toEqual(whole);
+});
+
 it('has another entity tag when a part of a description that is not shown changes the order', async () => {
   const market = new Market();
   const unseen = (word: string) => ({ description: `${'. '.repeat(150)}${word}` });

@@ -120,7 +120,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One active service as an agent needs it: whole description, operations with schemas, examples and prices, statistics
+         * One active service as an agent needs it: whole description, a ready request, operations with schemas, examples and prices, statistics
          * @description Open to anyone; a key is not needed.
          */
         get: operations["getDiscoverById"];
@@ -1103,6 +1103,7 @@ export interface components {
             only_operations: boolean;
             /** @description Credential headers that the service asks callers for, if any; see X-ACF-Forward */
             forward_headers?: string[];
+            call: components["schemas"]["ReadyCall"];
             /** @description How to call it; empty if that is not told */
             operations: components["schemas"]["PricedOperation"][];
             stats?: components["schemas"]["RecentStats"];
@@ -2172,6 +2173,19 @@ export interface components {
         Readiness: {
             /** @enum {string} */
             status: "ready" | "starting" | "not ready";
+        };
+        /**
+         * ReadyCall
+         * @description A request that calls the first operation: fill in what stands in braces. X-ACF-Max-Amount is its price. Of an MCP server it is a message; without listed tools it asks for them, which is free
+         */
+        ReadyCall: {
+            method: string;
+            url: string;
+            headers: {
+                [key: string]: string;
+            };
+            /** @description Text is sent as it is, any other value as JSON */
+            body?: unknown;
         };
         /**
          * RecentCallsOrNull
@@ -4778,6 +4792,8 @@ export interface operations {
                 limit?: number | "all";
                 /** @description next_cursor of the previous page, which had the same sort */
                 cursor?: string;
+                /** @description Thins the answer: each service has these fields alone, also where ListedService requires more. Joined by commas: id, name, description, price, price_label, free_calls, free_calls_label, category, quality, quality_trend, rated, proxy_path, next_price */
+                fields?: string;
                 /** @description Language of the labels; overrides Accept-Language */
                 lang?: string;
             };
@@ -4966,6 +4982,19 @@ export interface operations {
                      *       "protocol": "http",
                      *       "timeout_seconds": 60,
                      *       "only_operations": false,
+                     *       "call": {
+                     *         "method": "POST",
+                     *         "url": "https://gateway.example/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/translate",
+                     *         "headers": {
+                     *           "Authorization": "Bearer {key_id}:{secret}",
+                     *           "X-ACF-Max-Amount": "0.002",
+                     *           "Content-Type": "application/json"
+                     *         },
+                     *         "body": {
+                     *           "text": "hello",
+                     *           "to": "fr"
+                     *         }
+                     *       },
                      *       "operations": [
                      *         {
                      *           "method": "POST",
@@ -5910,6 +5939,24 @@ export interface operations {
                  *     }
                  */
                 "application/json": components["schemas"]["ProviderOpenApiDocument"];
+                /**
+                 * @example {
+                 *       "openapi": "3.1.0",
+                 *       "info": {
+                 *         "title": "Translate",
+                 *         "version": "1"
+                 *       },
+                 *       "paths": {
+                 *         "/translate": {
+                 *           "post": {
+                 *             "summary": "Translates a text",
+                 *             "x-price": 0.002
+                 *           }
+                 *         }
+                 *       }
+                 *     }
+                 */
+                "application/yaml": components["schemas"]["ProviderOpenApiDocument"];
             };
         };
         responses: {

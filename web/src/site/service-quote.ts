@@ -1,7 +1,9 @@
 // Texts of providers as literals of a shell, of JavaScript and of Python: whatever they are, they stay one value.
 // Tested by test/web/service-quote.test.ts, which runs them.
 
-export type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };
+import { type Json, wellFormed } from '../../../src/catalog/operations/sample-request.ts';
+
+export { type Json, wellFormed };
 
 /** A text as it is; any other value as JSON over several lines. */
 export const jsonText = (value: unknown): string =>
@@ -57,9 +59,4 @@ function literal(value: Json, indent: string, dialect: Dialect): string {
   const isShort = line.length <= 60 && !line.includes('\n');
   if (isShort) return open === '[' || dialect === PYTHON ? `${open}${line}${close}` : `${open} ${line} ${close}`;
   return `${open}\n${entries.map((entry) => `${deeper}${entry},\n`).join('')}${indent}${close}`;
-}
-
-/** Half a surrogate pair is no text in UTF-8. */
-export function wellFormed(text: string): string {
-  return text.replace(/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g, '\ufffd');
 }

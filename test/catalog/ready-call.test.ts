@@ -1,0 +1,94 @@
+import { describe, expect, test } from 'vitest';
+import type { Operation } from '../../src/catalog/operations/operation.ts';
+import { readyCall } from '../../src/catalog/ready-call.ts';
+import { makeListing } from '../support/listings.ts';
+
+const GATEWAY = 'https://gateway.test';
+const listing = makeListing();
+const OURS = { Authorization: 'Bearer {key_id}:{secret}', 'X-ACF-Max-Amount': '0.002' };
+const url = (rest: string, id = listing.id): string => `${GATEWAY}/api/v1/proxy/${id}${rest}`;
+const callOf = (...operations: Operation[]) => readyCall(listing, operations, GATEWAY);
+
+describe('the ready call of a listing', () => {
+  test('is that of its first operation, with the example and the price of that operation', () => {
+    const example = { query: { to: 'fr', list: 'a b' }, body: { text: 'hello' } };
+    const first = { method: 'POST', path: '/v1/translate', summary: '', price: 0.01, example };
+    expect(callOf(first, { method: 'GET', path: '/', summary: '' })).toEqual({
+      method: 'POST',
+      url: url('/v1/translate?to=fr&list=a%20b'),
+      headers: { ...OURS, 'X-ACF-Max-Amount': '0.01', 'Content-Type': 'application/json' },
+      body: { text: 'hello' },
+    });
+  });
+
+  test('accepts the most that a call can cost, where the service reports it', () => {
+    const ceilingOf = (...operations: Operation[]) =>
+      readyCall(makeListing({ maxPriceMicros: 50_000 }), operations, GATEWAY).headers['X-ACF-Max-Amount'];
+    const first = { method: 'GET', path: '/', summary: '' };
+    expect([ceilingOf(), ceilingOf(first), ceilingOf({ ...first, price: 0 })]).toEqual(['0.05', '0.05', '0']);
+  });
+
+  test('leaves in braces what nobody has suggested, and takes what the schema suggests', () => {
+    const input = {
+      properties: {
+        path: { properties: { city: { default: 'São Paulo' } } },
+        query: { properties: { day: {}, unit: {}, scale: { enum: ['c', 'f'] } }, required: ['day'] },
+      },
+    };
+    expect(callOf({ method: 'GET', path: '/weather/{city}/{hour}/*', summary: '', input })).toEqual({
+      method: 'GET',
+      url: url('/weather/S%C3%A3o%20Paulo/{hour}/?day={day}&scale=c'),
+      headers: OURS,
+    });
+  });
+
+  test('makes a body of the schema, and leaves out one that is longer than a call need be', () => {
+    const input = { properties: { body: { type: 'object', required: ['n'], properties: { n: { type: 'integer' } } } } };
+    expect(callOf({ method: 'PUT', path: '/', summary: '', input })).toMatchObject({ body: { n: 1 } });
+    const long = callOf({ method: 'PUT', path: '/', summary: '', example: { body: 'x'.repeat(4_001) } });
+    expect(long).toEqual({ method: 'PUT', url: url('/'), headers: OURS });
+    const text = callOf({ method: 'PUT', path: '/', summary: '', example: { body: 'a,b' } });
+    expect(text).toMatchObject({ headers: { 'Content-Type': 'text/plain' }, body: 'a,b' });
+  });
+
+  test('is a GET where nothing is told, and only a path where the address is not known', () => {
+    expect(callOf()).toEqual({ method: 'GET', url: url('/'), headers: OURS });
+    expect(readyCall(listing, [], '').url).toBe(`/api/v1/proxy/${listing.id}/`);
+  });
+
+  test('of an MCP server is a message: a call of its first tool, or the question for its tools', () => {
+    const server = makeListing({ protocol: 'mcp', priceMicros: 0 });
+    const call = readyCall(server, [{ tool: 'search', price: 0.5 }], GATEWAY);
+    expect(call).toEqual({
+      method: 'POST',
+      // Many servers tell `/mcp/` from `/mcp`.
+      url: url('', server.id),
+      headers: {
+        ...OURS,
+        'X-ACF-Max-Amount': '0.5',
+        Accept: 'application/json, text/event-stream',
+        'Content-Type': 'application/json',
+      },
+      body: { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'search', arguments: {} } },
+    });
+    const unknown = readyCall(server, [], GATEWAY);
+    expect(unknown.body).toEqual({ jsonrpc: '2.0', id: 1, method: 'tools/list' });
+  });
+
+  test('agrees to forward what the service asks for, and sends the key in the other header', () => {
+    const headersOf = (forwardHeaders: string) => readyCall(makeListing({ forwardHeaders }), [], GATEWAY).headers;
+    const own = '{your own, for this service}';
+    expect(headersOf('x-api-key,cookie')).toEqual({
+      ...OURS,
+      'X-ACF-Forward': 'x-api-key, cookie',
+      'x-api-key': own,
+      cookie: own,
+    });
+    expect(headersOf('authorization,x-api-key')).toEqual({
+      'X-Api-Key': '{key_id}:{secret}',
+      'X-ACF-Max-Amount': '0.002',
+      'X-ACF-Forward': 'authorization',
+      authorization: own,
+    });
+  });
+});
