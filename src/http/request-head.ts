@@ -180,8 +180,8 @@ export function headerOf(headers: readonly string[], name: string): string | und
   return undefined;
 }
 
-/** The head of a GET that begins inside this process, for `Api.ask`. */
-export function getHead(path: string, query: string | undefined): RequestHead {
-  const rest = { headers: [], isAscii: true, authorization: undefined, bodyLength: 0, fault: null };
+/** The head of a GET that begins inside this process, for `Api.ask`. @param headers  flat, as in `RequestHead` */
+export function getHead(path: string, query: string | undefined, headers: readonly string[] = []): RequestHead {
+  const rest = { headers, isAscii: true, authorization: undefined, bodyLength: 0, fault: null };
   return { method: 'GET', path, query, ...rest };
 }

@@ -37,10 +37,12 @@ function responseResult(
   const cost = costOf(headers, settled);
   const location = headers.get('location');
   const mediaType = headers.get('content-type');
+  const session = headers.get('mcp-session-id');
   const value = {
     status,
     ...(mediaType === undefined ? {} : { media_type: mediaType }),
     ...(location === undefined ? {} : { location }),
+    ...(session === undefined ? {} : { mcp_session_id: session }),
     ...readableBody(body, headers, cutBy !== null),
     truncated: cutBy !== null,
     ...cost,

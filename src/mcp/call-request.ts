@@ -16,21 +16,28 @@ export type CallArguments = {
   readonly path: string;
   readonly query?: Readonly<Record<string, QueryValue | readonly QueryValue[]>>;
   readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly content_type?: string;
   readonly max_amount?: number;
   readonly idempotency_key?: string;
 };
 
 /**
- * Maximum characters of path and query together; more are refused. The HTTP edge takes heads of 16 KiB. This leaves a KiB for the
- * headers that are added here, so that a call which passes here could also have been made through the proxy.
+ * Maximum characters of path, query and headers together; more are refused. The HTTP edge takes heads of 16 KiB. This leaves a KiB for
+ * the headers that are added here, so that a call which passes here could also have been made through the proxy.
  */
-const MAX_TARGET_CHARACTERS = 15_360;
+const MAX_HEAD_CHARACTERS = 15_360;
 
 /**
  * What every call of a tool accepts. Both media types must be named, or MCP servers answer 406; the weights tell other services
  * that one JSON document is better than a stream.
  */
 const ACCEPT = 'application/json, text/event-stream;q=0.5, */*;q=0.4';
+/** Headers of every call of a tool, unless the caller gives others. */
+const DEFAULTS = [
+  ['accept', ACCEPT],
+  ['user-agent', 'tollgate-mcp'],
+] as const;
 
 /**
  * Makes the request of a call as the HTTP edge would have read it from a socket, and checks it as the edge does. The schema of the
@@ -42,7 +49,7 @@ const ACCEPT = 'application/json, text/event-stream;q=0.5, */*;q=0.4';
  *   itself; services get their own
  */
 export function callRequest(
-  { service_id, method, path, query, body, max_amount, idempotency_key }: CallArguments,
+  { service_id, method, path, query, body, headers = {}, content_type, max_amount, idempotency_key }: CallArguments,
   { authorization, headers: outerHeaders }: Pick<RequestHead, 'authorization' | 'headers'>,
 ): { readonly head: RequestHead; readonly body: Uint8Array } {
   if (path !== '' && !path.startsWith('/')) throw invalid("path: must be empty or begin with '/'.");
@@ -50,20 +57,21 @@ export function callRequest(
   const rawQuery = queryText(query ?? {});
   const fault = targetFault(path, rawQuery);
   if (fault !== null) throw invalid('path: has characters that must be percent-encoded.');
-  if (path.length + (rawQuery ?? '').length > MAX_TARGET_CHARACTERS) {
-    throw invalid(`path, query: together at most ${MAX_TARGET_CHARACTERS} characters after encoding.`);
+  const own = ownHeaders(headers);
+  if (path.length + (rawQuery ?? '').length + own.join('').length > MAX_HEAD_CHARACTERS) {
+    throw invalid(`path, query, headers: together at most ${MAX_HEAD_CHARACTERS} characters after encoding.`);
   }
-  const { bytes, mediaType } = bodyBytes(body);
-  const host = headerOf(outerHeaders, 'host') ?? '';
-  const headers = ['host', host, 'accept', ACCEPT, 'accept-encoding', 'identity', 'user-agent', 'tollgate-mcp'];
-  if (mediaType !== null) headers.push('content-type', mediaType);
-  if (max_amount !== undefined) headers.push('x-acf-max-amount', amountText(max_amount));
-  if (idempotency_key !== undefined) headers.push('idempotency-key', idempotency_key);
+  const { bytes, mediaType } = bodyBytes(body, content_type);
+  const all = ['host', headerOf(outerHeaders, 'host') ?? '', ...own, 'accept-encoding', 'identity'];
+  for (const [name, value] of DEFAULTS) if (headerOf(own, name) === undefined) all.push(name, value);
+  if (mediaType !== null) all.push('content-type', mediaType);
+  if (max_amount !== undefined) all.push('x-acf-max-amount', amountText(max_amount));
+  if (idempotency_key !== undefined) all.push('idempotency-key', idempotency_key);
   const head: RequestHead = {
     method,
     path: `${PROXY_PREFIX}${service_id}${path}`,
     query: rawQuery,
-    headers,
+    headers: all,
     isAscii: true,
     authorization,
     bodyLength: bytes.length,
@@ -73,6 +81,36 @@ export function callRequest(
 }
 
 const invalid = (message: string): ApiError => new ApiError('invalid_request', message);
+
+/** RFC 9110 §5.6.2. A longer name would make a long message of its error. */
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/;
+/** Visible ASCII, with blanks between. */
+const VALUE = /^(?:[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?)?$/;
+/** Headers that have an argument of their own, so that each is said once. */
+const ARGUMENTS: ReadonlyMap<string, string> = new Map([
+  ['content-type', 'content_type'],
+  ['idempotency-key', 'idempotency_key'],
+  ['x-acf-max-amount', 'max_amount'],
+]);
+
+/** The caller's headers, flat and in lower case, as the HTTP edge would have read them. The proxy filters them as it does those. */
+function ownHeaders(headers: NonNullable<CallArguments['headers']>): string[] {
+  const own: string[] = [];
+  for (const [given, value] of Object.entries(headers)) {
+    const name = given.toLowerCase();
+    if (!TOKEN.test(name)) throw invalid(`headers: ${JSON.stringify(given.slice(0, 100))} is no name of a header.`);
+    if (!VALUE.test(value))
+      throw invalid(`headers.${name}: must be visible ASCII characters, with blanks only between.`);
+    const argument = ARGUMENTS.get(name);
+    if (argument !== undefined) throw invalid(`headers.${name}: give it as \`${argument}\`.`);
+    if (name === 'accept-encoding')
+      throw invalid('headers.accept-encoding: cannot be set, because you could not read the answer.');
+    if (name === 'upgrade') throw new ApiError('upgrade_not_supported');
+    if (headerOf(own, name) !== undefined) throw invalid(`headers.${name}: given more than once.`);
+    own.push(name, value);
+  }
+  return own;
+}
 
 /** `{a: 1, b: ['x', 'y']}` → `a=1&b=x&b=y`, percent-encoded. Undefined when there are no parameters. */
 function queryText(query: NonNullable<CallArguments['query']>): string | undefined {
@@ -97,19 +135,40 @@ function amountText(usd: number): string {
 }
 
 /**
- * Text is sent as it is. Models often write a JSON document as text, so text that is a JSON object or array is called that. Any
- * other value is sent as JSON. Null counts as no body, because models fill parameters that they do not need with null.
+ * Text is sent as it is. Models often write a JSON document as text, so text that is a JSON object or array is called that, unless
+ * they say what it is. Any other value is sent as JSON. Null counts as no body, because models fill parameters that they do not need
+ * with null.
  */
-function bodyBytes(body: unknown): { readonly bytes: Uint8Array; readonly mediaType: string | null } {
-  if (body === undefined || body === null) return { bytes: Buffer.alloc(0), mediaType: null };
+function bodyBytes(
+  body: unknown,
+  contentType: string | undefined,
+): { readonly bytes: Uint8Array; readonly mediaType: string | null } {
+  const told = contentType === undefined ? null : checkedType(contentType);
+  if (body === undefined || body === null || body === '') return { bytes: Buffer.alloc(0), mediaType: told };
   if (isDeeperThan(MAX_JSON_DEPTH, body)) throw invalid('body: is nested too deeply. Send it as text.');
-  if (typeof body !== 'string') return { bytes: Buffer.from(JSON.stringify(body)), mediaType: 'application/json' };
+  if (typeof body !== 'string') {
+    if (told !== null && !JSON_TYPE.test(told)) throw invalid('body: must be text for this `content_type`.');
+    return { bytes: Buffer.from(JSON.stringify(body)), mediaType: told ?? 'application/json' };
+  }
   if (!body.isWellFormed()) throw invalid('body: has half a surrogate pair.');
-  if (body === '') return { bytes: Buffer.alloc(0), mediaType: null };
-  return {
-    bytes: Buffer.from(body),
-    mediaType: isJsonDocument(body) ? 'application/json' : 'text/plain; charset=utf-8',
-  };
+  const usual = isJsonDocument(body) ? 'application/json' : 'text/plain; charset=utf-8';
+  return { bytes: Buffer.from(body), mediaType: told ?? usual };
+}
+
+const JSON_TYPE = /^[^;]*[/+]json\s*(?:;|$)/i;
+const MEDIA_TYPE = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+\/[!#$%&'*+.^_`|~0-9A-Za-z-]+\s*(?:;[\x20-\x7e]*)?$/;
+
+/** Throws what is wrong with the media type that a caller states. */
+function checkedType(type: string): string {
+  if (!MEDIA_TYPE.test(type)) throw invalid('content_type: must be a media type, such as text/csv.');
+  if (/^multipart\//i.test(type)) {
+    throw invalid(
+      'content_type: a multipart body has parts and boundaries that `body` cannot express. Send the call over HTTP, to the proxy_path of the service.',
+    );
+  }
+  const charset = /;\s*charset\s*=\s*"?([^\s";]*)/i.exec(type)?.[1];
+  if (charset === undefined || /^utf-?8$/i.test(charset)) return type;
+  throw invalid('content_type: the body is sent in UTF-8, so its charset cannot be another.');
 }
 
 function isJsonDocument(text: string): boolean {

@@ -3,7 +3,7 @@ import { type ShownRate, unknownRate } from '../gate/answer.ts';
 import type { CallerStream, RequestHead } from '../gate/caller-io.ts';
 import type { Gate, Passage } from '../gate/gate.ts';
 import { isOwnOrigin } from '../http/own-origin.ts';
-import { getHead, headerOf } from '../http/request-head.ts';
+import { headerOf } from '../http/request-head.ts';
 import type { ApiResponse } from '../http/route.ts';
 import { argumentCheck } from '../http/validation.ts';
 import type { KeyRecord } from '../keys/caller.ts';
@@ -12,8 +12,9 @@ import { uuidv7 } from '../platform/ids.ts';
 import { ByteBudget } from './byte-budget.ts';
 import type { CallArguments } from './call-request.ts';
 import { callService } from './call-service.ts';
+import { pageOf, shownBy } from './pages.ts';
 import { Protocol, type RunTool } from './protocol.ts';
-import { plainToolError, type ToolResult, toolResult } from './tool-result.ts';
+import { callError, fieldsOf, plainToolError, type ToolResult, toolResult } from './tool-result.ts';
 import { TOOLS, type ToolName } from './tools.ts';
 import { type StartCall, Visit } from './visit.ts';
 
@@ -24,8 +25,6 @@ export const MCP_PATH = '/mcp';
  * 500 calls at once with small messages. What the protocol's package makes of these bytes comes on top, a few times as much.
  */
 const MAX_KEPT_BYTES = 134_217_728;
-/** Services or calls on a page if the model does not say. */
-const PAGE = 20;
 
 type McpOptions = {
   readonly gate: Gate;
@@ -103,6 +102,9 @@ export class McpEndpoint {
       const { message, isCall } = await this.#read(visit);
       if (!isCall) await token.take();
       const response = await this.#protocol.handle(visit, message, isCall);
+      if (response.status >= 500) {
+        this.#options.log.error({ request_id: visit.requestId, status: response.status }, 'MCP: the package failed');
+      }
       await visit.send(response, async () => {
         return visit.hasCalled ? (visit.callRate ?? this.#unknownRate(visit)) : token.take();
       });
@@ -171,14 +173,12 @@ export class McpEndpoint {
       // The arguments of a call were checked when its message was read.
       if (visit.arguments === null) this.#checks.get(name)?.(args);
       if (name === 'call_service') return await this.#call(visit, context);
-      const { path, query } = pageOf(name, args);
       const { key, address, requestId } = visit;
-      const body = bodyOf(await this.#options.ask({ head: getHead(path, query), key, address, requestId }));
-      // A year of days would fill a model's context with numbers that it did not ask for.
-      delete body.by_day;
-      return toolResult(body);
+      const head = pageOf(name, args, visit.head);
+      return toolResult(shownBy(name, args, await this.#options.ask({ head, key, address, requestId })));
     } catch (error) {
-      return plainToolError(this.#asApiError(error, visit.requestId));
+      const known = this.#asApiError(error, visit.requestId);
+      return name === 'call_service' ? callError(fieldsOf(known), { amount: 0 }) : plainToolError(known);
     }
   }
 
@@ -249,32 +249,4 @@ function parseMessage(bytes: Buffer): Message {
   if (typeof value !== 'object' || value === null)
     throw new ApiError('invalid_request', 'body: must be a JSON-RPC message.');
   return value;
-}
-
-/** The page of the API that a tool shows. */
-function pageOf(
-  name: Exclude<ToolName, 'call_service'>,
-  args: Readonly<Record<string, unknown>>,
-): { readonly path: string; readonly query?: string } {
-  switch (name) {
-    case 'discover_services':
-      return { path: '/api/v1/discover', query: parameters({ limit: PAGE, ...args }) };
-    case 'get_service':
-      return { path: `/api/v1/discover/${args.service_id}` };
-    case 'get_usage':
-      return { path: '/api/v1/usage/me', query: parameters({ limit: PAGE, ...args }) };
-    case 'get_balance':
-      return { path: '/api/v1/balance/me' };
-  }
-}
-
-function parameters(args: Readonly<Record<string, unknown>>): string {
-  const query = new URLSearchParams();
-  for (const [name, value] of Object.entries(args)) query.set(name, String(value));
-  return query.toString();
-}
-
-/** A page that keeps its answers keeps them as text. */
-function bodyOf({ body }: ApiResponse): Record<string, unknown> {
-  return (typeof body === 'string' ? JSON.parse(body) : body) as Record<string, unknown>;
 }

@@ -47,7 +47,7 @@ export class Protocol {
       keepAliveMs: KEEP_ALIVE_MS,
       // Nothing that a client could subscribe to ever changes, and an open subscription would delay every drain.
       maxSubscriptions: 0,
-      onerror: (error: Error) => log.info({ err: error }, 'MCP request failed'),
+      onerror: (error: Error) => log.debug({ reason: reasonOf(error) }, 'MCP: a message was refused'),
     };
     const factory = ({ requestInfo }: { requestInfo?: Request }): Server =>
       this.#server(this.#visits.get(requestInfo as Request) as Visit);
@@ -84,6 +84,12 @@ export class Protocol {
     return server;
   }
 }
+
+/**
+ * What the log says of a message that the package refuses: only how its error begins, because the rest may quote the message, and no
+ * stack, because the fault is the caller's.
+ */
+const reasonOf = ({ name, message }: Error): string => `${name}: ${/^[^:{['"\n]{0,100}/.exec(message)?.[0] ?? ''}`;
 
 /**
  * The headers that the protocol reads. The package need not see the API key. Values that a `Headers` object would refuse are left

@@ -40,12 +40,12 @@ const CURSOR: JsonSchema = {
 };
 const USD: JsonSchema = { type: 'number', minimum: 0 };
 
-const SERVICE: JsonSchema = {
+const FOUND: JsonSchema = {
   type: 'object',
   properties: {
     id: { type: 'string' },
     name: { type: 'string' },
-    description: { type: 'string' },
+    description: { type: 'string', description: 'May be cut; get_service has it whole' },
     price: { type: 'number', description: 'USD per call; 0 without a max_price: free' },
     max_price: {
       type: 'number',
@@ -54,6 +54,18 @@ const SERVICE: JsonSchema = {
     free_calls: { type: 'integer', description: 'Calls that each account has for nothing; absent when there are none' },
     category: { type: 'string' },
     quality: { type: 'number', description: '0 to 100' },
+    rated: {
+      type: 'boolean',
+      description: 'false: nobody has called it yet, and quality is only the 50 to begin with',
+    },
+  },
+  required: ['id', 'name', 'price'],
+};
+
+const SERVICE: JsonSchema = {
+  type: 'object',
+  properties: {
+    ...(FOUND.properties as JsonSchema),
     next_price: {
       type: 'object',
       description: 'What a call costs from a time on. Absent unless a call may cost more then',
@@ -66,11 +78,39 @@ const SERVICE: JsonSchema = {
       },
       required: ['price', 'from'],
     },
-    uptime: { type: 'object', description: 'Percent of health checks that the service answered well' },
+    uptime: {
+      type: 'object',
+      description: 'Percent of health checks that the service answered well; absent: it is not asked',
+    },
+    stats: {
+      type: 'object',
+      description: 'Calls of the last 30 days: how many, share that succeeded, latency in ms, what was charged',
+    },
+    protocol: { type: 'string', description: 'http, or mcp: then it is an MCP server, and `note` says how to call it' },
+    operations: {
+      type: 'array',
+      items: { type: 'object' },
+      description: 'Ways to call it, each with its price; of an MCP server its tools. Empty: the description tells',
+    },
+    call: {
+      type: 'object',
+      description: 'The HTTP request of a first call: method, url, headers, body. Braces are yours to fill in',
+      properties: { method: { type: 'string' }, url: { type: 'string' }, headers: { type: 'object' }, body: {} },
+    },
+    call_service: { type: 'object', description: 'The same call as arguments of call_service' },
     proxy_path: { type: 'string', description: 'Where the service is called over plain HTTP' },
+    note: { type: 'string' },
   },
   required: ['id', 'name', 'price'],
 };
+
+/** What get_service adds to an MCP listing. */
+export const MCP_NOTE = [
+  'This service is an MCP server. Clients of the protocol use `call.url`, with the API key.',
+  'With call_service, POST one JSON-RPC message as `body` to the path "". Only tools/call is charged.',
+  'tools/list, which tells the tools and their arguments, is free, as is initialize:',
+  'if the answer to it has mcp_session_id, send that as the header Mcp-Session-Id with every further message.',
+].join(' ');
 
 const CALL_RECORD: JsonSchema = {
   type: 'object',
@@ -94,7 +134,7 @@ export const TOOLS: readonly Tool[] = [
     name: 'discover_services',
     title: 'Find services',
     description:
-      'Searches the catalog of paid and free HTTP services. Returns name, description, price per call in USD, quality (0 to 100) and id of each match, best match of the words first, then best quality, unless `sort` says otherwise. Needs no API key and costs nothing. Then use get_service to learn how to call one.',
+      'Searches the catalog of paid and free HTTP services. Returns id, name, description (cut), price per call in USD and quality (0 to 100) of each match, best match of the words first, then best quality, unless `sort` says otherwise. Needs no API key and costs nothing. Then use get_service to learn how to call one.',
     inputSchema: {
       type: 'object',
       additionalProperties: false,
@@ -110,14 +150,19 @@ export const TOOLS: readonly Tool[] = [
         max_price: { ...USD, description: 'Highest `price` per call in USD, at most 6 decimals.' },
         free: { type: 'boolean', description: 'true: only services that are free or have free calls.' },
         sort: { type: 'string', enum: ['quality', 'price', 'name', 'newest'] },
-        limit: { type: 'integer', minimum: 1, maximum: 100, description: 'Services per page; 20 if absent.' },
+        limit: {
+          type: 'integer',
+          minimum: 1,
+          maximum: 100,
+          description: 'Services per page; 20 if absent, in at most 10 KB.',
+        },
         cursor: CURSOR,
       },
     },
     outputSchema: {
       type: 'object',
       properties: {
-        services: { type: 'array', items: SERVICE },
+        services: { type: 'array', items: FOUND },
         categories: {
           type: 'array',
           items: {
@@ -137,7 +182,7 @@ export const TOOLS: readonly Tool[] = [
     name: 'get_service',
     title: 'How to call a service',
     description:
-      'Returns one service in full: its whole description, price and, where its provider has stated them, its operations: method, path, schemas and examples. Read it before the first call_service of a service. Needs no API key and costs nothing.',
+      'Returns one service in full: its whole description, price and, where its provider has stated them, its operations: method, path, schemas and examples. `call_service` in the result has the arguments of a first call. Read it before the first call_service of a service. Needs no API key and costs nothing.',
     inputSchema: {
       type: 'object',
       additionalProperties: false,
@@ -183,6 +228,19 @@ export const TOOLS: readonly Tool[] = [
           description:
             'Request body. Text is sent as it is, any other value as JSON. Leave it out for a call without a body.',
         },
+        headers: {
+          type: 'object',
+          maxProperties: 50,
+          additionalProperties: { type: 'string' },
+          description:
+            'Request headers. Those that carry credentials reach the service only if it asks for them (`forward_headers` in get_service) and X-ACF-Forward names them. Never your API key.',
+        },
+        content_type: {
+          type: 'string',
+          maxLength: 255,
+          description:
+            'Media type of the body, if it is not application/json or plain text. The body must then be text. Not multipart.',
+        },
         max_amount: {
           ...USD,
           description:
@@ -209,6 +267,10 @@ export const TOOLS: readonly Tool[] = [
           type: 'string',
           description:
             "Where a redirect points; it was not followed. What comes after the service's proxy_path is a path to call",
+        },
+        mcp_session_id: {
+          type: 'string',
+          description: 'Of an MCP server: the header Mcp-Session-Id of further messages',
         },
         body: { description: 'The body, as JSON if it is JSON without integers above 2^53, else as text' },
         body_base64: { type: 'string', description: 'The body, if it is neither JSON nor text' },

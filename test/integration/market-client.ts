@@ -33,6 +33,7 @@ export type ServiceOptions = {
   readonly idle_seconds?: number;
   readonly protocol?: 'http' | 'mcp';
   readonly only_operations?: boolean;
+  readonly forward_headers?: readonly string[];
   readonly operations?: readonly object[];
 };
 

@@ -10,6 +10,7 @@ import { ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/typ
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../support/wait.ts';
 import { authorization, type CallRecord, type Key, Marketplace, type Usage } from './marketplace.ts';
+import { agent } from './mcp-agent.ts';
 import { type McpService, server2025, server2026 } from './mcp-servers.ts';
 import { RawCaller } from './raw-caller.ts';
 
@@ -88,6 +89,59 @@ async function bills(key: Key): Promise<{ paid: string[]; unpaid: string[] }> {
 
 /** Since this many lines, what the server has seen. */
 const since = (service: McpService, before: number): string[] => service.seen.slice(before);
+
+describe('an agent that has the tools of the marketplace only', () => {
+  const LIST = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
+
+  it('learns from get_service how to call an MCP listing, and calls its tool by what it was given', async () => {
+    const buyer = await market.buyer(1);
+    const tools = await agent('2025-11-25', market.baseUrl, buyer);
+    const service_id = modernPath.slice(modernPath.lastIndexOf('/') + 1);
+    const { structured: service } = await tools.call('get_service', { service_id });
+    expect(service).toMatchObject({ protocol: 'mcp', note: expect.stringContaining('JSON-RPC') });
+    const ready = service?.call_service as { body: { params: object }; max_amount: number };
+    const listed = await tools.call('call_service', { ...ready, body: LIST });
+    expect(listed.structured).toMatchObject({ status: 200, amount: 0, body: expect.stringContaining('"echo"') });
+    const body = { ...ready.body, params: { ...ready.body.params, arguments: { text: 'ready' } } };
+    // The first takes the free call.
+    for (const amount of [0, 0.01]) {
+      const called = await tools.call('call_service', { ...ready, body });
+      expect(called.structured).toMatchObject({ status: 200, amount, body: expect.stringContaining('"ready"') });
+    }
+    expect(ready.max_amount).toBe(0.01);
+    await tools.close();
+  });
+
+  it('gets the same by HTTP from the call that the listing has ready', async () => {
+    const buyer = await market.buyer(1);
+    const id = modernPath.slice(modernPath.lastIndexOf('/') + 1);
+    const { call } = await market.json<{
+      call: { method: string; url: string; headers: Record<string, string>; body: object };
+    }>(`/api/v1/discover/${id}`);
+    expect(call.url).toBe(market.baseUrl + modernPath);
+    const headers = { ...call.headers, Authorization: authorization(buyer) };
+    const response = await fetch(call.url, { method: call.method, headers, body: JSON.stringify(call.body) });
+    expect([response.status, response.headers.get('x-acf-free-tier')]).toEqual([200, 'true']);
+    await response.text();
+  });
+
+  it('keeps the session of a server that has sessions, by a header', async () => {
+    const buyer = await market.buyer(1);
+    const tools = await agent('2026-07-28', market.baseUrl, buyer);
+    const service_id = classicPath.slice(classicPath.lastIndexOf('/') + 1);
+    const send = async (body: object, headers = {}) =>
+      (await tools.call('call_service', { service_id, method: 'POST', path: '', body, headers })).structured;
+    expect(await send(LIST)).toMatchObject({ status: 400, amount: 0 });
+    const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: INFO };
+    const begun = await send({ jsonrpc: '2.0', id: 1, method: 'initialize', params });
+    expect(begun).toMatchObject({ status: 200, amount: 0, mcp_session_id: expect.any(String) });
+    const session = { 'Mcp-Session-Id': String(begun?.mcp_session_id) };
+    await send({ jsonrpc: '2.0', method: 'notifications/initialized' }, session);
+    const call = { ...LIST, method: 'tools/call', params: { name: 'echo', arguments: { text: 'in it' } } };
+    expect(await send(call, session)).toMatchObject({ status: 200, body: expect.stringContaining('in it') });
+    await tools.close();
+  });
+});
 
 describe('an MCP server of protocol 2026-07-28 behind the proxy, with an unmodified client', () => {
   it('lists its tools, works with progress, and fails: only calls of tools cost, each the price of its tool', async () => {

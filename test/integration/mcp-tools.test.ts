@@ -125,8 +125,15 @@ describe.each(REVISIONS)('a client of %s', (revision) => {
   test('finds a service and reads how to call it', async () => {
     const found = await tools.call('discover_services', { q: 'test', max_price: 1, limit: 100 });
     expect(found.structured?.services).toContainEqual(expect.objectContaining({ id: serviceId, price: PRICE }));
+    expect(found.structured?.services).not.toContainEqual(expect.objectContaining({ proxy_path: expect.anything() }));
     const { structured } = await tools.call('get_service', { service_id: serviceId });
-    expect(structured).toMatchObject({ id: serviceId, price: PRICE });
+    const url = `${market.baseUrl}/api/v1/proxy/${serviceId}/`;
+    expect(structured).toMatchObject({ id: serviceId, price: PRICE, call: { method: 'GET', url } });
+    expect(structured).not.toHaveProperty('note');
+    const caller = await agent(revision, market.baseUrl, await market.buyer(1));
+    const called = await caller.call('call_service', structured?.call_service as Record<string, unknown>);
+    expect(called.structured).toMatchObject({ status: 200, amount: PRICE });
+    await caller.close();
   });
 
   test('a call costs the price, and has the record that a proxied call has', async () => {
@@ -160,6 +167,47 @@ describe.each(REVISIONS)('a client of %s', (revision) => {
     expect((await tools.call('get_balance')).structured).toMatchObject({ balance: 0.9, held: 0, currency: 'USD' });
   });
 
+  test('the headers of a call pass the filter that headers of proxied calls pass, and its body is what the agent says', async () => {
+    const sender = await market.buyer(1);
+    const its = await agent(revision, market.baseUrl, sender);
+    const headers = {
+      'X-Version': '2',
+      Accept: 'text/csv',
+      Authorization: 'Bearer of-another-company',
+      Cookie: 'a=b',
+      'X-Forwarded-For': '192.0.2.1',
+      'X-Key': `${sender.key_id}:${sender.secret}`,
+      Host: 'evil.test',
+      Connection: 'x-named',
+      'X-Named': '1',
+      'Transfer-Encoding': 'chunked',
+    };
+    const args = { method: 'POST', path: '/', headers, body: 'a;b', content_type: 'text/csv' };
+    const { structured } = await its.call('call_service', { service_id: serviceId, ...args });
+    const echoed = structured?.body as { headers: string[]; body: string };
+    const received = echoed.headers.join(' ').toLowerCase();
+    for (const sent of ['x-version 2', 'accept text/csv', 'content-type text/csv']) expect(received).toContain(sent);
+    expect(received).not.toMatch(/another-company|a=b|192\.0\.2\.1|x-key|evil|x-named|chunked|acf_/);
+    expect(echoed.body).toBe('a;b');
+    await its.close();
+  });
+
+  test('credentials reach a service that asks for them if the call agrees, beside the key that pays', async () => {
+    const sender = await market.buyer(1);
+    const its = await agent(revision, market.baseUrl, sender);
+    const path = await market.service({ endpoint: service.url, price: 0, forward_headers: ['authorization'] });
+    const service_id = path.slice(path.lastIndexOf('/') + 1);
+    const { structured: shown } = await its.call('get_service', { service_id });
+    expect(shown?.call_service).toMatchObject({ headers: { 'X-ACF-Forward': 'authorization' } });
+    const headers = { 'X-ACF-Forward': 'authorization', Authorization: 'Bearer mine' };
+    for (const sent of [headers, { Authorization: 'Bearer mine' }]) {
+      const { structured } = await its.call('call_service', { service_id, method: 'GET', path: '/', headers: sent });
+      const received = structured?.body as { headers: string[] };
+      expect(received.headers.includes('Bearer mine')).toBe(sent === headers);
+    }
+    await its.close();
+  });
+
   test('what is refused is an error with its code, costs nothing, and says what to do', async () => {
     const poor = await market.buyer(0);
     const its = await agent(revision, market.baseUrl, poor);
@@ -191,11 +239,18 @@ describe.each(REVISIONS)('a client of %s', (revision) => {
         status: 400,
       });
     }
-    const wrong = await its.call('call_service', { service_id: serviceId, method: 'TRACE', path: '/' });
-    expect(wrong).toMatchObject({
-      isError: true,
-      text: { error: 'invalid_request', message: expect.stringContaining('method') },
-    });
+    for (const [wrong, named] of [
+      [{ method: 'TRACE' }, 'method'],
+      [{ unknown: 1 }, 'unknown'],
+      [{ headers: { 'Content-Type': 'text/csv' } }, 'content_type'],
+      [{ content_type: 'multipart/form-data', body: 'x' }, 'multipart'],
+    ] as const) {
+      expect(await call({ service_id: serviceId, ...wrong })).toMatchObject({
+        error: 'invalid_request',
+        status: 400,
+        message: expect.stringContaining(named),
+      });
+    }
     expect(await market.records(poor)).toEqual([]);
     await its.close();
   });

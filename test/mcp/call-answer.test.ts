@@ -53,6 +53,11 @@ describe('what call_service answers', () => {
     );
   });
 
+  test('the session of an MCP server, which its further messages must name', () => {
+    expect(response('', { 'mcp-session-id': 's1' })).toMatchObject({ mcp_session_id: 's1' });
+    expect(response('', {})).not.toHaveProperty('mcp_session_id');
+  });
+
   test('a body with a content coding is not taken for text', () => {
     expect(response('x', { 'content-type': 'text/plain', 'content-encoding': 'gzip' })).toMatchObject({
       body_base64: 'eA==',

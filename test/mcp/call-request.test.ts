@@ -78,6 +78,71 @@ describe('the request of a call_service', () => {
     expect(made.head.bodyLength).toBe(Buffer.byteLength(sent));
   });
 
+  test.each([
+    ['a,b', 'text/csv', 'a,b'],
+    ['{"a":1}', 'text/plain', '{"a":1}'],
+    ['a=1&b=2', 'application/x-www-form-urlencoded', 'a=1&b=2'],
+    [{ a: 1 }, 'application/vnd.api+json; charset=UTF-8', '{"a":1}'],
+    [undefined, 'text/csv', ''],
+  ])('the body %j is sent as the content_type %s says', (body, content_type, sent) => {
+    const made = request({ method: 'POST', body, content_type });
+    expect(Buffer.from(made.body).toString()).toBe(sent);
+    expect(made.head.headers.filter((name) => name === 'content-type')).toHaveLength(1);
+    expect(headerOf(made, 'content-type')).toBe(content_type);
+  });
+
+  test.each([
+    [{ body: 'x', content_type: 'multipart/form-data; boundary=x' }, /multipart.*over HTTP/],
+    [{ body: { a: 1 }, content_type: 'text/csv' }, /^body: must be text/],
+    [{ body: 'x', content_type: 'text/plain; charset=latin1' }, /UTF-8/],
+    [{ body: 'x', content_type: 'csv' }, /^content_type: must be a media type/],
+    [{ headers: { 'Content-Type': 'text/csv' } }, /^headers\.content-type: give it as `content_type`/],
+    [{ headers: { 'X-ACF-Max-Amount': '1' } }, /`max_amount`/],
+    [{ headers: { 'Idempotency-Key': '1' } }, /`idempotency_key`/],
+    [{ headers: { 'Accept-Encoding': 'gzip' } }, /^headers\.accept-encoding/],
+    [{ headers: { a: '1', A: '2' } }, /^headers\.a: given more than once/],
+    [{ headers: { 'a b': '1' } }, /no name of a header/],
+    [{ headers: { 'a\r\nx': '1' } }, /no name of a header/],
+    [{ headers: { a: '1\r\nx-acf-max-amount: 9' } }, /^headers\.a: must be visible/],
+    [{ headers: { a: ' 1' } }, /^headers\.a: must be visible/],
+    [{ headers: { a: 'ü' } }, /^headers\.a: must be visible/],
+    [{ headers: { a: 'x'.repeat(15_360) } }, /^path, query, headers: together/],
+  ])('refuses %j, and says why', (args, message) => {
+    const error = expect.objectContaining({ code: 'invalid_request', message: expect.stringMatching(message) });
+    expect(() => request(args)).toThrow(error);
+  });
+
+  test('headers are those of the caller, in place of the usual ones; a request to upgrade is refused as by HTTP', () => {
+    const made = request({ headers: { 'User-Agent': 'mine', Accept: 'text/csv', 'X-Version': '2', empty: '' } });
+    const read = ['user-agent', 'accept', 'x-version', 'empty', 'host'].map((name) => headerOf(made, name));
+    expect(read).toEqual(['mine', 'text/csv', '2', '', 'gateway.test']);
+    expect(made.head.headers.filter((name) => name === 'accept')).toHaveLength(1);
+    const upgrade = expect.objectContaining({ code: 'upgrade_not_supported' });
+    expect(() => request({ headers: { Upgrade: 'websocket' } })).toThrow(upgrade);
+  });
+
+  test('whatever the headers are, they are such as the HTTP edge lets pass, or the error is invalid_request', () => {
+    const text = fc.oneof(
+      fc.string(),
+      fc.string({ unit: 'binary' }),
+      fc.constantFrom('Host', '\u212a', '__proto__', 'a\n'),
+    );
+    fc.assert(
+      fc.property(fc.dictionary(text, text, { maxKeys: 3 }), (headers) => {
+        try {
+          const { head } = request({ headers });
+          for (const [i, part] of head.headers.entries()) {
+            expect(part).toMatch(i % 2 === 0 ? /^[!#$%&'*+\-.^_`|~0-9a-z]+$/ : /^[\t\x20-\x7e]*$/);
+          }
+          expect(head.headers.slice(0, 2)).toEqual(['host', 'gateway.test']);
+        } catch (error) {
+          if (!(error instanceof ApiError)) throw error;
+          expect(['invalid_request', 'upgrade_not_supported']).toContain(error.code);
+        }
+      }),
+    );
+  });
+
   test('the key of the MCP request pays, the highest price and the idempotency key are headers', () => {
     const made = request({ max_amount: 0.000001, idempotency_key: 'a b'.slice(0, 1) });
     expect(made.head.authorization).toBe('Bearer key');

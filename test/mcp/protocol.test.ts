@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { Protocol } from '../../src/mcp/protocol.ts';
 import type { Visit } from '../../src/mcp/visit.ts';
 import { createLog } from '../../src/observability/log.ts';
@@ -34,4 +34,51 @@ test.each([
   await vi.advanceTimersByTimeAsync(15_000);
   expect(Buffer.from((await first).value ?? []).toString()).toMatch(/^:.*\n\n$/);
   gone.abort();
+});
+
+describe('a message that the protocol refuses', () => {
+  const BASE = ['accept', 'application/json, text/event-stream', 'content-type', 'application/json'];
+  const LIST = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
+  const SECRET = 'secret-of-the-caller';
+
+  test.each<[string, string[], object]>([
+    ['no message', BASE, { [SECRET]: SECRET }],
+    ['an id that is none', BASE, { ...LIST, id: { [SECRET]: 1 } }],
+    ['a method that is none', BASE, { ...LIST, method: 5, params: { [SECRET]: SECRET } }],
+    ['a tool without a name', BASE, { ...LIST, method: 'tools/call', params: { arguments: SECRET } }],
+    [
+      'arguments that are none',
+      BASE,
+      { ...LIST, method: 'tools/call', params: { name: 'get_balance', arguments: SECRET } },
+    ],
+    ['a tool that nobody has', BASE, { ...LIST, method: 'tools/call', params: { name: SECRET } }],
+    ['another media type', ['content-type', 'text/plain'], LIST],
+    ['an Accept without streams', ['accept', 'application/json', 'content-type', 'application/json'], LIST],
+    [
+      'a revision that nobody knows',
+      BASE,
+      { ...LIST, params: { _meta: { ...META, 'io.modelcontextprotocol/protocolVersion': SECRET } } },
+    ],
+    [
+      'an envelope that is none',
+      BASE,
+      { ...LIST, params: { _meta: { ...META, 'io.modelcontextprotocol/clientInfo': SECRET } } },
+    ],
+    ['a header that contradicts it', [...BASE, 'mcp-protocol-version', '2026-07-28', 'mcp-method', SECRET], LIST],
+  ])(
+    '%s: the log has nothing above debug, no stack, and nothing that the message says',
+    async (_, headers, message) => {
+      const log = { debug: vi.fn(), info: vi.fn(), warn: vi.fn(), error: vi.fn(), fatal: vi.fn() };
+      const protocol = new Protocol(async () => ({ content: [] }), log);
+      for (const isLong of [true, false]) {
+        const visit = { head: { headers }, gone: new AbortController().signal } as unknown as Visit;
+        const response = await protocol.handle(visit, message, isLong);
+        expect(response.status).toBeLessThan(500);
+        await response.text();
+      }
+      const { debug, ...louder } = log;
+      for (const write of Object.values(louder)) expect(write).not.toHaveBeenCalled();
+      expect(JSON.stringify(debug.mock.calls)).not.toMatch(/secret|stack|err|\.js|\.ts/);
+    },
+  );
 });
