@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { uuidv7 } from '../../src/platform/ids.ts';
+import { AHEAD_MS } from './clocks/clocks.ts';
 import { isSumOf, Losses, ON_ITS_WAY_MS, timeOf } from './losses.ts';
 
 const KILLED_AT_MS = 1_000_000;
@@ -48,4 +50,9 @@ describe('a failover is allowed to lose', () => {
 
 it('the time of a call is in its usage id', () => {
   expect(new Date(timeOf('01a2059d-1d6f-78d0-af80-9ef87daa3053')).toISOString()).toBe('2026-11-22T23:35:12.495Z');
+});
+
+it('the time in a usage id is when the call was admitted, although the clock of its gateway was ahead', () => {
+  const nowMs = Date.now();
+  expect([uuidv7(nowMs), uuidv7(nowMs + AHEAD_MS)].map(timeOf)).toEqual([nowMs, nowMs]);
 });

@@ -6,7 +6,7 @@ import type { Told } from '../callers.ts';
 import { checkBalances } from './balances.ts';
 import { GivenUp } from './given-up.ts';
 import { checkMoves, type Move, type Posted } from './money.ts';
-import { makeClusterHistoryPlan, makeHistoryPlan } from './plan.ts';
+import { makeClusterHistoryPlan, makeHistoryPlan, withClocks } from './plan.ts';
 
 const accountId = 'account';
 const credit: Move = { accountId, reference: 'credit', micros: 500, atMs: 10, endMs: 20, isDone: true };
@@ -92,5 +92,16 @@ it('a plan has at least two faults, and the same seed gives the same plan', () =
     for (const { history } of [one, many])
       expect(history.stores.length + history.writers.length).toBeGreaterThanOrEqual(2);
     expect(makeHistoryPlan(seed)).toEqual(one);
+  }
+});
+
+it('wrong clocks leave the rest of a history as it is, and the nodes of a cluster alone', () => {
+  for (let seed = 0; seed < 300; seed++) {
+    for (const plan of [makeHistoryPlan(seed), makeClusterHistoryPlan(seed, 3)]) {
+      const { history, ...rest } = withClocks(plan);
+      expect({ ...rest, history: { ...history, clocks: [] } }).toEqual(plan);
+      expect(history.clocks[0]?.whose.length).toBeGreaterThan(0);
+      if (plan.cluster !== null) expect(history.clocks[0]?.whose).not.toContain('redis');
+    }
   }
 });
