@@ -553,6 +553,19 @@ describe('the OpenAPI document', () => {
     }
   });
 
+  it('has no default that its schema would refuse', () => {
+    const faults: unknown[] = [];
+    let defaults = 0;
+    JSON.parse(document, (_name, node) => {
+      if (typeof node?.type !== 'string' || node.default === undefined) return node;
+      defaults++;
+      faults.push(...driver.contract.schemaFaults(node, node.default));
+      return node;
+    });
+    expect(faults).toEqual([]);
+    expect(defaults).toBeGreaterThan(2);
+  });
+
   it('describes every parameter', () => {
     for (const { operationId, parameters } of driver.contract.operations) {
       expect([operationId, parameters.filter(({ description }) => !description).map(({ name }) => name)]).toEqual([

@@ -13,10 +13,14 @@ export async function redoclyFindings(document: string): Promise<string[]> {
   );
 }
 
-/** Spectral's ruleset for OpenAPI: what `spectral lint` reports with `extends: spectral:oas`. */
+/**
+ * Spectral's ruleset for OpenAPI: what `spectral lint` reports with `extends: spectral:oas`. Without the rule that takes two thirds of its
+ * time: examples of schemas are judged by Redocly, too, and their defaults by contract.test.ts.
+ */
 export async function spectralFindings(document: string): Promise<string[]> {
   const linter = new spectral.Spectral();
-  linter.setRuleset(new spectral.Ruleset(rulesets.oas));
+  const rules = { 'oas3-valid-schema-example': 'off' } as const;
+  linter.setRuleset(new spectral.Ruleset({ extends: rulesets.oas, rules }));
   const findings = await linter.run(document);
   return findings.map(({ severity, code, message, path }) => `${severity} ${code} ${path.join('/')}: ${message}`);
 }
