@@ -1,9 +1,10 @@
-// Once per test run: a scratch folder and one Postgres in it. Every test file makes databases of its own there.
+// Once per test run: a scratch folder, and in it one Postgres with a migrated database. Every test file makes databases of its own there.
 
 import path from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { startPostgres } from '../scripts/local/postgres.mjs';
 import { createScratch, runDirOf } from '../scripts/local/scratch.mjs';
+import { makeMigrated } from './support/migrated.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -23,6 +24,7 @@ export default async function setUp(project: TestProject): Promise<() => Promise
     durable: false,
     database: 'admin',
   });
+  await makeMigrated(postgres.url);
   project.provide('postgresAdminUrl', postgres.url);
   project.provide('scratchDir', dir);
   return async () => {

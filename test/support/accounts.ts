@@ -8,15 +8,15 @@ import { STORED_CALL, type StoredCall, sumsOf } from '../../src/ledger/rollups/s
 import { dayOfId, timeOfId, uuidv7 } from '../../src/platform/ids.ts';
 import { migrate, readMigrations } from '../../src/platform/migrate.ts';
 import { openPostgres, type Sql } from '../../src/platform/postgres.ts';
-import { createDatabase, type TestDatabase } from './stores.ts';
+import { createMigratedDatabase, type TestDatabase } from './stores.ts';
 
-/** A new, migrated database with its own pool. @param database  an empty one; default: one in the Postgres that all tests share */
+/** A new, migrated database with its own pool. @param empty  a database to migrate; default: one in the Postgres that all tests share */
 export async function openTestDatabase(
-  database?: TestDatabase,
+  empty?: TestDatabase,
 ): Promise<{ sql: Sql; url: string; close: () => Promise<void> }> {
-  database ??= await createDatabase();
+  const database = empty ?? (await createMigratedDatabase());
   const sql = openPostgres({ url: database.url, maxConnections: 8, applicationName: 'test' });
-  await migrate(sql, readMigrations('migrations'));
+  if (empty !== undefined) await migrate(sql, readMigrations('migrations'));
   const close = async () => {
     await sql.end({ timeout: 1 });
     await database.drop();
