@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { authorization, type Key, Marketplace, startService, type TestService } from '../integration/marketplace.ts';
 import { oneRedis } from '../support/redis-kind.ts';
 
-const SECONDS = Number(process.env.FSYNC_SECONDS ?? 4);
+const SECONDS = Number(process.env.FSYNC_SECONDS ?? 3);
 const CALLERS = 4;
 /** Keys of each caller. Each key may call 300 times before its rate limit refuses it. */
 const KEYS_OF_CALLER = 12;

@@ -40,11 +40,11 @@ class Reader {
   readonly #pieces: Buffer[] = [];
   #ended = false;
 
-  constructor(first: string, onData: (all: string, socket: Socket) => void = () => {}) {
+  constructor(first: string, onData?: (all: string, socket: Socket) => void) {
     this.socket = connect({ port: server.port, host: '127.0.0.1' });
     this.socket.on('data', (piece) => {
       this.#pieces.push(piece);
-      onData(Buffer.concat(this.#pieces).toString('latin1'), this.socket);
+      onData?.(Buffer.concat(this.#pieces).toString('latin1'), this.socket);
     });
     // A request on a connection that was closed gets a reset, which is an end too.
     this.socket.on('error', () => {});

@@ -12,7 +12,7 @@ import { isAlive, type LogLine, SupervisorProcess, WorkerStack } from './worker-
 const PRICE_MICROS = 1_000;
 const CALLERS = 24;
 /** Callers that call again as soon as they are answered: more load than two workers on a small machine can take. */
-const FULL_LOAD = { callers: CALLERS, keysEach: 40, balanceMicros: 10_000_000 };
+const FULL_LOAD = { callers: CALLERS, keysEach: 15, balanceMicros: 10_000_000 };
 const NAMES = ['writer', '1', '2'];
 /** How far a call may get that meets a stopping gateway: nobody listens, or its connection is just being closed. */
 const BEFORE_ADMISSION: readonly Phase[] = ['not connected', 'not sent', 'no answer'];

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { CallerEvents } from '../../src/gate/caller-io.ts';
 import { InProcessCaller } from '../../src/mcp/in-process-caller.ts';
+import { CLOCKS } from '../support/clocks.ts';
 
 const BOUNDS = { maxBytes: 8, maxMs: 300, maxStreamMs: 45 };
 const LINES = '\r\nX-RateLimit-Limit: 60\r\nX-RateLimit-Remaining: 59\r\nX-RateLimit-Reset: 1\r\nX-ACF-Amount: 0.1';
@@ -17,7 +18,7 @@ function caller(body = '') {
 
 describe('a caller in this process', () => {
   beforeEach(() => {
-    vi.useFakeTimers();
+    vi.useFakeTimers({ toFake: [...CLOCKS] });
   });
   afterEach(() => {
     vi.useRealTimers();
