@@ -179,7 +179,7 @@ function textOf(part: object): string {
 
 /** The number of an interned part. */
 export function numberOf(part: object | null): number {
-  return part === null ? 0 : (numbers.get(intern(part)) as number);
+  return part === null ? 0 : (numbers.get(part) ?? (numbers.get(intern(part)) as number));
 }
 
 export function internedParts(): number {

@@ -174,6 +174,7 @@ const FORMATS: Readonly<Record<string, RegExp>> = {
   uuid: /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/,
   'date-time': /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/,
   date: /^\d{4}-\d\d-\d\d$/,
+  uri: /^https?:\/\//,
   'uri-reference': /^\/|^https?:/,
 };
 

@@ -93,7 +93,7 @@ describe('POST /services', () => {
     ['category', { category: 'x'.repeat(51) }],
     ['timeout_seconds', { timeout_seconds: 0 }],
     ['timeout_seconds', { timeout_seconds: 301 }],
-    ['status', { status: 'active' }],
+    ['status', { status: 'removed' }],
     ['provider_id', { provider_id: uuidv7() }],
   ])('refuses a bad %s, and names it: %j', async (field, fields) => {
     const error = await refused('POST /services', { by: provider, body: { ...BODY, ...fields } });
