@@ -6,6 +6,9 @@ import { CLOCKS } from '../support/clocks.ts';
 const BOUNDS = { maxBytes: 8, maxMs: 300, maxStreamMs: 45 };
 const LINES = '\r\nX-RateLimit-Limit: 60\r\nX-RateLimit-Remaining: 59\r\nX-RateLimit-Reset: 1\r\nX-ACF-Amount: 0.1';
 
+/** The next turn of the event loop, in which the call hears that its caller is gone. */
+const turn = () => new Promise(setImmediate);
+
 function caller(body = '') {
   const events = {
     onCallerBody: vi.fn<CallerEvents['onCallerBody']>(),
@@ -41,6 +44,7 @@ describe('a caller in this process', () => {
     expect(answer.kind === 'response' && answer.headers.get('x-acf-amount')).toBe('0.1');
     expect(one.rate).toEqual({ limit: 60, remaining: 59, resetSeconds: 1 });
     vi.runAllTimers();
+    await turn();
     expect(events.onCallerGone).not.toHaveBeenCalled();
   });
 
@@ -51,6 +55,7 @@ describe('a caller in this process', () => {
     expect(one.write(Buffer.from('abcdefghi'))).toBe(false);
     expect(await one.answer).toMatchObject({ body: Buffer.from('abcdefgh'), cutBy: 'size' });
     vi.runAllTimers();
+    await turn();
     expect(events.onCallerGone).toHaveBeenCalledOnce();
   });
 
@@ -66,6 +71,7 @@ describe('a caller in this process', () => {
     expect(events.onCallerGone).not.toHaveBeenCalled();
     vi.advanceTimersByTime(2);
     expect(await one.answer).toMatchObject({ kind: 'response', body: Buffer.from('data: 1\n'), cutBy: 'time' });
+    await turn();
     expect(events.onCallerGone).toHaveBeenCalledOnce();
   });
 
