@@ -1,5 +1,5 @@
 import type { KeyRecord } from '../keys/caller.ts';
-import { type Fields, money, plain, type Row, selectList, time, view } from '../platform/fields.ts';
+import { type Fields, money, optional, plain, type Row, selectList, time, view } from '../platform/fields.ts';
 import { COUNT, EXAMPLE, type JsonSchema, TEXT, UUID } from '../platform/schemas.ts';
 
 const STATUS: JsonSchema = {
@@ -50,6 +50,20 @@ export const CALL = {
   response_bytes: { column: 'c.response_bytes', audience: 'anyone', ...plain<number>(COUNT), example: 52 },
   created_at: { column: 'c.created_at', audience: 'anyone', ...time(), example: EXAMPLE.time },
   key_id: { column: 'c.key_id', audience: 'owner', ...text('The key that paid'), example: EXAMPLE.keyId },
+  authorized: {
+    column: 'c.authorized',
+    audience: 'anyone',
+    ...optional(money('Of a call priced by use: what its service could charge at most')),
+    example: 0.05,
+  },
+  clamped: {
+    column: 'c.clamped',
+    audience: 'anyone',
+    ...optional(
+      plain<boolean>({ type: 'boolean', description: 'Of a call priced by use: its service reported more than that' }),
+    ),
+    example: false,
+  },
   account_id: { column: 'c.account_id', audience: 'admin', ...id("The buyer's account"), example: EXAMPLE.accountId },
   owner_id: { audience: 'admin', ...text('Its label'), example: 'acme-bot' },
   provider_id: {

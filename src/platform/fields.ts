@@ -19,6 +19,8 @@ type Field = Kind<never, unknown> & {
   readonly example?: unknown;
   /** The SQL of its value. Absent: the code that writes the record knows the value. */
   readonly column?: string;
+  /** A record has no such field where Postgres has NULL. */
+  readonly isOptional?: boolean;
 };
 
 /** Fields by their names in JSON, in the order in which records and CSV files have them. */
@@ -28,6 +30,12 @@ export type Fields = Readonly<Record<string, Field>>;
 export const plain = <T>(schema: JsonSchema): Kind<T> => ({ schema, json: (value) => value });
 /** An amount: micro-USD in the row, US dollars in JSON. */
 export const money = (description: string): Kind<number> => ({ schema: usd(description), json: microsToUsd });
+/** A value that a record has only where it has something to say. */
+export const optional = <InRow, InJson>({ schema, json }: Kind<InRow, InJson>) => ({
+  schema,
+  json: (value: InRow | null): InJson | undefined => (value === null ? undefined : json(value)),
+  isOptional: true as const,
+});
 export const time = (schema = TIME): Kind<Date, string> => ({ schema, json: (value) => value.toISOString() });
 export const timeOrNull = (schema = TIME): Kind<Date | null, string | null> => ({
   schema: orNull(schema),
@@ -51,6 +59,8 @@ type Seen<F extends Fields, By extends Audience> = {
 type View<F extends Fields, Name extends keyof F> = {
   readonly names: readonly Name[];
   readonly schemas: Readonly<Record<Name, JsonSchema>>;
+  /** Those that a record may lack. */
+  readonly optional: readonly Name[];
   readonly example: { readonly [N in Name]: ReturnType<F[N]['json']> };
   readonly json: (values: Pick<Values<F>, Name>) => { readonly [N in Name]: ReturnType<F[N]['json']> };
 };
@@ -80,10 +90,14 @@ export function view<F extends Fields, By extends Audience, Without extends keyo
   const made = {
     names: shown.map(([name]) => name),
     schemas: of(({ schema }) => schema),
+    optional: shown.flatMap(([name, { isOptional }]) => (isOptional ? [name] : [])),
     example: of(({ example }) => example),
     json: (values: Readonly<Record<string, never>>) => {
       const written: Record<string, unknown> = {};
-      for (const [name, { json }] of shown) written[name] = json(values[name] as never);
+      for (const [name, { json }] of shown) {
+        const value = json(values[name] as never);
+        if (value !== undefined) written[name] = value;
+      }
       return written;
     },
   };

@@ -18,7 +18,7 @@ export type CsvListQuery = {
 };
 
 /** A row by column. A column that it lacks stays empty. */
-type CsvRow<Column extends string> = { readonly [column in Column]?: CsvCell };
+type CsvRow<Column extends string> = { readonly [column in Column]?: CsvCell | undefined };
 
 /** A list of what happened within a range of time, newest first: in pages of JSON, or in CSV files for callers who prefer those. */
 export class CsvList<Column extends string> {

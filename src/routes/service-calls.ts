@@ -26,7 +26,7 @@ const PAGE = record(
   'ServiceCalls',
   {
     records: list(
-      record('ServiceCall', SOLD_LIST.schemas),
+      record('ServiceCall', SOLD_LIST.schemas, { optional: SOLD_LIST.optional }),
       'Newest first. A page may have fewer than `limit` although more follow',
     ),
     next_cursor: orNull(TEXT),

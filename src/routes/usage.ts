@@ -21,7 +21,7 @@ const MAX_DAYS = 366;
 type Query = CsvListQuery & { readonly service_id?: string; readonly outcome?: (typeof OUTCOMES)[number] };
 
 const MS: JsonSchema = { type: 'number', minimum: 0, description: 'Milliseconds' };
-const RECORD = record('UsageRecord', BOUGHT_LIST.schemas);
+const RECORD = record('UsageRecord', BOUGHT_LIST.schemas, { optional: BOUGHT_LIST.optional });
 export const RECORDS_SINCE: JsonSchema = {
   type: 'string',
   format: 'date',
@@ -61,7 +61,7 @@ const USAGE_FIELDS = {
 const USAGE = record('Usage', USAGE_FIELDS, { optional: ['records_since'] });
 const only = (...by: Audience[]) => ANY_CALL.names.filter((name) => by.includes(CALL[name].audience));
 const CALL_RECORD = record('Call', ANY_CALL.schemas, {
-  optional: only('owner', 'counterpart', 'admin'),
+  optional: [...only('owner', 'counterpart', 'admin'), ...ANY_CALL.optional],
   description: `Its buyer sees ${only('owner').join(' and ')}, its provider ${only('counterpart').join(' and ')}, an admin all of it`,
 });
 const USAGE_EXAMPLE = {

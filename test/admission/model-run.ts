@@ -12,7 +12,7 @@ import {
 } from '../../src/admission/commands.ts';
 import { applyCreditScript } from '../../src/ledger/scripts.ts';
 import type { Sweeper } from '../../src/ledger/sweep/sweeper.ts';
-import { CANCELLED } from '../../src/ledger/usage-event.ts';
+import { CANCELLED, chargedMicros, decodeUsageEvent } from '../../src/ledger/usage-event.ts';
 import { fillWallet } from '../../src/ledger/wallets/fill-wallet.ts';
 import { freeField } from '../../src/platform/redis-keys.ts';
 import { hostOf, SHARDS, type Store } from '../support/store.ts';
@@ -137,8 +137,8 @@ export class Run {
     }
     for (const [account, wallet] of this.model.wallets) {
       const charged = this.model.events
-        .filter((event) => event.account === account && !event.refunded)
-        .reduce((sum, event) => sum + event.amount, 0);
+        .filter((event) => event.account === account)
+        .reduce((sum, event) => sum + event.charged, 0);
       const credited = (this.#credits.get(account) ?? []).slice(0, wallet.creditSeq).reduce((sum, a) => sum + a, 0);
       expect(wallet.balance + charged).toBe(credited);
     }
@@ -160,10 +160,15 @@ export class Run {
     const tombstones = Object.entries(open).filter(([, hold]) => hold.startsWith('x'));
     expect(tombstones.map(([id]) => id).sort()).toEqual(Array.from(this.model.tombstones).filter(here).sort());
     // Sorted: a sweep settles in the order in which Redis happens to scan.
-    expect(events.map(({ usageId, settlement }) => `${usageId} ${settlement.split('\t')[0]}`).sort()).toEqual(
+    const real = events.map(({ usageId, hold, settlement }) =>
+      decodeUsageEvent([usageId, hold, settlement].join('\t')),
+    );
+    expect(
+      real.map((one) => `${one.usageId} ${one.outcome} ${chargedMicros(one)} ${one.capturedMicros}`).sort(),
+    ).toEqual(
       this.model.events
         .filter(({ id }) => here(id))
-        .map(({ id, outcome }) => `${id} ${outcome}`)
+        .map(({ id, outcome, charged, reported }) => `${id} ${outcome} ${charged} ${reported}`)
         .sort(),
     );
   }
@@ -203,7 +208,9 @@ export class Run {
     if (part.op === 'cancel') return [new CancelCommand(usageId, accountId, CANCELLED, () => {})];
     if (part.op === 'settle') {
       const buyer = encodedKeys.buyer(keyName(accountOf(part.id), 0), accountId);
-      return [new SettleCommand(usageId, buyer, part.refund, part.refund ? REFUNDED : COMPLETED, () => {})];
+      const refund = part.end === 'refunded';
+      const captured = typeof part.end === 'number' ? part.end : null;
+      return [new SettleCommand(usageId, buyer, refund, refund ? REFUNDED : COMPLETED, () => {}, captured)];
     }
     const call = {
       usageId,
@@ -225,7 +232,7 @@ export class Run {
     const { model } = this;
     if (part.op === 'lease') model.leases.set(instance, at.latest);
     if (part.op === 'settle') {
-      model.close(uuid('bbbb', part.id), part.refund, part.refund ? 'refunded:upstream_error' : 'completed');
+      model.close(uuid('bbbb', part.id), part.end, part.end === 'refunded' ? 'refunded:upstream_error' : 'completed');
     }
     if (part.op === 'cancel') model.cancel(uuid('bbbb', part.id), 'refunded:unavailable');
     if (part.op !== 'admit' && part.op !== 'take') return;
@@ -246,7 +253,7 @@ export class Run {
     }
     expect(range.most, 'only a whole token passes').toBeGreaterThanOrEqual(REQUEST);
     if (part.op === 'take') expect(outcome).toBe('taken');
-    else this.#expectAdmission(part, instance, outcome);
+    else this.#expectAdmission(part, instance, result, outcome);
     // A refusal for lack of money takes a token; a duplicate and 'not loaded' do not.
     if (outcome !== 'taken' && outcome !== 'admitted' && outcome !== 'insufficient_balance') return;
     range.least = Math.max(range.least, REQUEST) - REQUEST;
@@ -273,29 +280,35 @@ export class Run {
   }
 
   /** The same object for the same terms, because a batch sends equal terms once for calls that follow each other. */
-  #termsOf({ service, price }: Part & { op: 'admit' }): CallTerms {
-    const name = `${service} ${price}`;
+  #termsOf({ service, price, use }: Part & { op: 'admit' }): CallTerms {
+    const name = `${service} ${price} ${use?.max} ${use?.ceiling}`;
     const known = this.#terms.get(name);
     if (known !== undefined) return known;
-    const listing = { id: uuid('cccc', service), providerId: uuid('dddd', 0), priceMicros: price };
+    const maxPriceMicros = use?.max ?? null;
+    const listing = { id: uuid('cccc', service), providerId: uuid('dddd', 0), priceMicros: price, maxPriceMicros };
     const terms = new CallTerms({ ...listing, freeCalls: this.#freeCalls });
-    this.#terms.set(name, terms);
-    return terms;
+    const ceiled = use?.ceiling == null ? terms : terms.upTo(use.ceiling);
+    this.#terms.set(name, ceiled);
+    return ceiled;
   }
 
-  #expectAdmission(part: Part & { op: 'admit' }, instance: string, outcome: string | undefined): void {
+  #expectAdmission(part: Part & { op: 'admit' }, instance: string, result: unknown, outcome: string | undefined): void {
     const account = accountOf(part.id);
     const expected = this.model.admit({
       id: uuid('bbbb', part.id),
       account: uuid('aaaa', account),
       key: keyName(account, part.key),
       service: uuid('cccc', part.service),
-      price: part.price,
+      price: heldOf(part),
       quota: this.#freeCalls,
       instance,
     });
     expect(outcome).toBe(expected === 'duplicate' ? 'unavailable' : expected);
-    if (expected === 'admitted') this.totals.admitted++;
+    if (expected !== 'admitted') return;
+    this.totals.admitted++;
+    const { amount, free } = this.model.holds.get(uuid('bbbb', part.id)) as { amount: number; free: boolean };
+    const authorizedMicros = part.use === null ? null : free ? heldOf(part) : amount;
+    expect(result).toMatchObject({ amountMicros: amount, freeTier: free, authorizedMicros });
   }
 
   /** Copies the real contents of the buckets into the model, after they were found to be within bounds. */
@@ -395,7 +408,10 @@ export class Run {
 function mayMoveVictimsMoney(part: Part, result: AdmitResult | TakeResult | 'key' | 'wallet' | undefined): boolean {
   if (part.op === 'lease' || part.op === 'take' || accountOf(part.id) !== VICTIM) return false;
   if (part.op === 'admit') return typeof result === 'object' && result.outcome === 'admitted';
-  return part.op === 'cancel' || part.refund;
+  return part.op === 'cancel' || part.end !== 'charged';
 }
+
+const heldOf = ({ price, use }: Part & { op: 'admit' }): number =>
+  use === null ? price : Math.min(use.max, use.ceiling ?? use.max);
 
 const keyName = (account: number, key: number): string => `key_${account}_${key}`;

@@ -5,13 +5,22 @@ const id = fc.nat(11);
 const key = fc.nat(1);
 const instance = fc.nat(1);
 const price = fc.constantFrom(0, 1, 400, 1_000, 3_000);
+/** What a call priced by use costs at most, and what its caller pays at most. */
+const use = fc.option(
+  fc.record({ max: fc.constantFrom(3_000, 3_500), ceiling: fc.option(fc.constantFrom(3_000, 3_200), { nil: null }) }),
+  { nil: null },
+);
+const end = fc.oneof(
+  fc.constantFrom('charged' as const, 'refunded' as const),
+  fc.constantFrom(0, 1, 399, 400, 2_999, 3_000, 9_007_199_254_740_991),
+);
 export const quota = fc.constantFrom(0, 2);
 const service = fc.nat(1);
 
 /** The commands of one trip. */
 const inBatch = fc.oneof(
-  { weight: 6, arbitrary: fc.record({ op: fc.constant('admit' as const), id, key, service, price }) },
-  { weight: 3, arbitrary: fc.record({ op: fc.constant('settle' as const), id, refund: fc.boolean() }) },
+  { weight: 6, arbitrary: fc.record({ op: fc.constant('admit' as const), id, key, service, price, use }) },
+  { weight: 3, arbitrary: fc.record({ op: fc.constant('settle' as const), id, end }) },
   { weight: 2, arbitrary: fc.record({ op: fc.constant('cancel' as const), id }) },
   { weight: 1, arbitrary: fc.record({ op: fc.constant('take' as const), account, key }) },
   { weight: 1, arbitrary: fc.record({ op: fc.constant('lease' as const) }) },

@@ -12,11 +12,14 @@ type Hold = { amount: number; free: boolean; instance: string; account: string; 
 export type Bucket = { limit: number; active: boolean; tokens: number | null; ts: number };
 export type Moment = { readonly earliest: number; readonly latest: number };
 
+export type End = 'charged' | 'refunded' | number;
+
 type Admission = {
   readonly id: string;
   readonly account: string;
   readonly key: string;
   readonly service: string;
+  /** What its hold takes: the price, or what a call priced by use is authorised. */
   readonly price: number;
   readonly quota: number;
   readonly instance: string;
@@ -29,7 +32,7 @@ export class Model {
   readonly holds = new Map<string, Hold>();
   readonly tombstones = new Set<string>();
   /** In the order of the stream, per account's shard; the test compares shard by shard. */
-  readonly events: { id: string; account: string; refunded: boolean; amount: number; outcome: string }[] = [];
+  readonly events: { id: string; account: string; charged: number; outcome: string; reported: number | null }[] = [];
   readonly leases = new Map<string, number>();
   /** Admissions carried out, by usage id. */
   readonly admitted = new Map<string, number>();
@@ -60,23 +63,30 @@ export class Model {
     return 'admitted';
   }
 
-  /** Ends a hold. @returns whether there was one */
-  close(id: string, refunded: boolean, outcome: string): boolean {
+  /**
+   * Ends a hold.
+   *
+   * @param end  charged: the whole hold is; a number: so much of it as was reported
+   * @returns whether there was one
+   */
+  close(id: string, end: End, outcome: string): boolean {
     const hold = this.holds.get(id);
     if (hold === undefined) return false;
     this.holds.delete(id);
     const { account, amount, free, service } = hold;
+    const reported = typeof end === 'number' ? end : null;
+    const charged = end === 'refunded' ? 0 : Math.min(amount, reported ?? amount);
     const wallet = this.wallets.get(account);
-    if (refunded && wallet !== undefined) {
-      wallet.balance += amount;
-      if (free) wallet.free.set(service, (wallet.free.get(service) ?? 0) - 1);
+    if (wallet !== undefined) {
+      wallet.balance += amount - charged;
+      if (free && end === 'refunded') wallet.free.set(service, (wallet.free.get(service) ?? 0) - 1);
     }
-    this.events.push({ id, account, refunded, amount, outcome });
+    this.events.push({ id, account, charged, outcome, reported });
     return true;
   }
 
   cancel(id: string, outcome: string): void {
-    if (!this.close(id, true, outcome)) this.tombstones.add(id);
+    if (!this.close(id, 'refunded', outcome)) this.tombstones.add(id);
   }
 
   /** Sweeps as of `now`; leases in the tests are so old or so young that a moment more does not matter. */
@@ -85,7 +95,7 @@ export class Model {
     for (const [id, hold] of Array.from(this.holds)) {
       const seen = this.leases.get(hold.instance);
       if (seen === undefined) this.leases.set(hold.instance, now);
-      else if (now - seen > LEASE_MS && this.close(id, true, 'abandoned')) swept++;
+      else if (now - seen > LEASE_MS && this.close(id, 'refunded', 'abandoned')) swept++;
     }
     return swept;
   }

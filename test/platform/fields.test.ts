@@ -1,5 +1,15 @@
 import { describe, expect, expectTypeOf, it } from 'vitest';
-import { type Fields, money, plain, type Row, selectList, time, timeOrNull, view } from '../../src/platform/fields.ts';
+import {
+  type Fields,
+  money,
+  optional,
+  plain,
+  type Row,
+  selectList,
+  time,
+  timeOrNull,
+  view,
+} from '../../src/platform/fields.ts';
 import { TEXT } from '../../src/platform/schemas.ts';
 
 const FIELDS = {
@@ -36,6 +46,21 @@ describe('a table of fields', () => {
     for (const each of [schemas, example, json(values)]) expect(Object.keys(each)).toEqual(names);
     expect(names).toEqual(['paid', 'share', 'at', 'until']);
     expect(json(values).at).toBe('1970-01-01T00:00:00.000Z');
+  });
+
+  it('leaves a field that is optional out where it is null', () => {
+    const fields = {
+      id: FIELDS.id,
+      held: { column: 't.held', audience: 'anyone', ...optional(money('Held')) },
+    } as const;
+    const { json, optional: may } = view(fields, 'anyone');
+    expect(may).toEqual(['held']);
+    expectTypeOf<Row<typeof fields>['held']>().toEqualTypeOf<number | null>();
+    expect(Object.entries(json({ id: 'x', held: 2_000_000 }))).toEqual([
+      ['id', 'x'],
+      ['held', 2],
+    ]);
+    expect(Object.keys(json({ id: 'x', held: null }))).toEqual(['id']);
   });
 
   it('reads the stored fields under their names', () => {

@@ -101,6 +101,17 @@ describe('GET /usage/me', () => {
     });
   });
 
+  it('shows of a call priced by use what its service could charge, and whether it reported more', async () => {
+    const fixed = await call({ amount: 2_000, atMs: NOON });
+    const byUse = await call({ amount: 50_000, authorized: 50_000, clamped: true, atCap: true, atMs: NOON + 1 });
+    const { records, total_spent } = json(await usage());
+    expect(records.map((record: { usage_id: string }) => record.usage_id)).toEqual([byUse, fixed]);
+    expect(records[0]).toMatchObject({ amount: 0.05, authorized: 0.05, clamped: true });
+    for (const name of ['authorized', 'clamped']) expect(records[1]).not.toHaveProperty(name);
+    expect(records[0]).not.toHaveProperty('at_cap');
+    expect(total_spent).toBe(0.052);
+  });
+
   it('shows free messages and calls of own listings as records, and leaves them out of every sum', async () => {
     await call({ path: '/mcp#tools/list', latencyUs: 9_000, atMs: NOON });
     await addCall(sql, { buyer, serviceId: maps, providerId: buyer.accountId, latencyUs: 9_000, atMs: NOON + 1 });
@@ -235,8 +246,8 @@ describe('GET /usage/me as text/csv', () => {
     const response = await csv();
     expect(response.headers?.['Content-Type']).toBe('text/csv; charset=utf-8; header=present');
     expect(response.body).toBe(
-      'usage_id,service_id,service_name,method,path,status,amount,free_tier,outcome,latency_ms,request_bytes,response_bytes,created_at\r\n' +
-        `${id},${weather},weather,GET,"/say,""hi""",200,0.1,false,completed,1.5,10,20,2026-01-15T12:00:00.000Z\r\n`,
+      'usage_id,service_id,service_name,method,path,status,amount,free_tier,outcome,latency_ms,request_bytes,response_bytes,created_at,authorized,clamped\r\n' +
+        `${id},${weather},weather,GET,"/say,""hi""",200,0.1,false,completed,1.5,10,20,2026-01-15T12:00:00.000Z,,\r\n`,
     );
   });
 

@@ -78,6 +78,10 @@ export type TestCall = {
   readonly outcome?: string;
   readonly latencyUs?: number;
   readonly path?: string;
+  /** Of a call priced by use. */
+  readonly authorized?: number;
+  readonly clamped?: boolean;
+  readonly atCap?: boolean;
 };
 
 /** Inserts a recorded call directly into the table, and adds it to the sums by hour. @returns its usage id */
@@ -85,11 +89,12 @@ export async function addCall(sql: Sql, call: TestCall): Promise<string> {
   const id = uuidv7(call.atMs ?? Date.now());
   await sql`
     INSERT INTO calls (day, usage_id, account_id, key_id, provider_id, service_id, method, path, status, amount, fee,
-                       free_tier, outcome, latency_us, request_bytes, response_bytes, created_at, journal_id)
+                       free_tier, outcome, latency_us, request_bytes, response_bytes, created_at, journal_id,
+                       authorized, clamped, at_cap)
     VALUES (${dayOfId(id)}, ${id}, ${call.buyer.accountId}, ${call.buyer.keyId}, ${call.providerId ?? uuidv7()},
             ${call.serviceId}, 'GET', ${call.path ?? '/x'}, 200, ${call.amount ?? 0}, ${call.fee ?? 0},
             ${call.freeTier ?? false}, ${call.outcome ?? 'completed'}, ${call.latencyUs ?? 1500}, 10, 20,
-            ${new Date(timeOfId(id))}, 1)`;
+            ${new Date(timeOfId(id))}, 1, ${call.authorized ?? null}, ${call.clamped ?? null}, ${call.atCap ?? null})`;
   const stored = await sql<
     StoredCall[]
   >`SELECT ${sql.text(STORED_CALL)} FROM calls WHERE day = ${dayOfId(id)} AND usage_id = ${id}`;

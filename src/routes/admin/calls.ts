@@ -33,7 +33,7 @@ type Query = FromSchema<typeof QUERY>;
 const CALLS = record(
   'AllCalls',
   {
-    calls: list(record('AdminCall', ANY_CALL.schemas), 'Newest first'),
+    calls: list(record('AdminCall', ANY_CALL.schemas, { optional: ANY_CALL.optional }), 'Newest first'),
     next_cursor: orNull(TEXT),
     records_since: RECORDS_SINCE,
   },
