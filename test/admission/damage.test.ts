@@ -10,7 +10,8 @@ import type { ScriptConnection, TripListener } from '../../src/platform/script-c
 import type { TripEncoder } from '../../src/platform/trip-encoder.ts';
 import { Store } from '../support/store.ts';
 import { until } from '../support/wait.ts';
-import { admit, COMPLETED, listener, openScene, REFUNDED, request, type Scene } from './calls.ts';
+import { admit, COMPLETED, listener, openScene, REFUNDED, request, requestByUse, type Scene } from './calls.ts';
+import type { End } from './model.ts';
 
 let store: Store;
 let admission: Admission;
@@ -45,11 +46,13 @@ async function ownerOf(call: AdmitRequest): Promise<HoldOwner> {
   return result.owner;
 }
 /** Settles a call. The owner of its hold comes from a call of another account, which stays open. */
-async function settle(call: AdmitRequest, refund: boolean): Promise<void> {
-  end(call, refund, await ownerOf(request(await openScene(store, 0), 0)));
+async function settle(call: AdmitRequest, how: End): Promise<void> {
+  end(call, how, await ownerOf(request(await openScene(store, 0), 0)));
 }
-function end({ usageId, buyer }: AdmitRequest, refund: boolean, owner: HoldOwner): void {
-  admission.settle(usageId, buyer, refund, refund ? REFUNDED : COMPLETED, owner);
+function end({ usageId, buyer }: AdmitRequest, how: End, owner: HoldOwner): void {
+  const refund = how === 'refunded';
+  const captured = typeof how === 'number' ? how : null;
+  admission.settle(usageId, buyer, refund, refund ? REFUNDED : COMPLETED, owner, captured);
 }
 const openKey = (scene: Scene): string => store.keys.open[store.keys.shardOf(scene.accountId)] as string;
 const usageKey = (scene: Scene): string => store.keys.usage[store.keys.shardOf(scene.accountId)] as string;
@@ -71,15 +74,18 @@ describe('a wallet whose balance is not a number', () => {
         request(scene, 1_000),
         request(scene, 1_000, 5),
         request(scene, 0),
+        requestByUse(scene, { price: 0, max: 1_000, freeCalls: 5 }),
+        requestByUse(scene, { price: 0, max: 1_000 }),
         request(other, 20),
       ];
       const results = await Promise.all(asked.map((call) => ask(call)));
-      expect(results.map(({ outcome }) => outcome)).toEqual(['admitted', 'damaged', 'damaged', 'damaged', 'admitted']);
-      expect(results[3]).toMatchObject({ rate: { limit: 300, remaining: 297 } });
+      const outcomes = ['admitted', ...Array(5).fill('damaged'), 'admitted'];
+      expect(results.map(({ outcome }) => outcome)).toEqual(outcomes);
+      expect(results[5]).toMatchObject({ rate: { limit: 300, remaining: 295 } });
       expect(await store.hash(wallet)).toEqual(before);
       expect(
         Object.keys({ ...(await store.open(scene.accountId)), ...(await store.open(other.accountId)) }).sort(),
-      ).toEqual([asked[0], asked[4]].map((call) => call?.usageId).sort());
+      ).toEqual([asked[0], asked[6]].map((call) => call?.usageId).sort());
       expect(await store.balance(other.accountId)).toBe(4_970);
     },
   );
@@ -92,15 +98,18 @@ describe('a wallet whose balance is not a number', () => {
     expect(admission.damage.get('wallet')).toBe(5);
   });
 
-  it('is left alone when a call is refunded, whose hold still ends with one event', async () => {
+  it.each<[string, End, string]>([
+    ['refunded', 'refunded', REFUNDED],
+    ['captured', 300, `${COMPLETED}\tcaptured=300`],
+  ])('is left alone when a call is %s, whose hold still ends with one event', async (_, how, settlement) => {
     const scene = await openScene(store, 5_000);
     const call = request(scene, 1_000);
     await ask(call);
     await store.command('hset', store.walletName(scene.accountId), 'balance', '1.5');
-    await settle(call, true);
+    await settle(call, how);
     expect(await admission.drain(5_000)).toBe(0);
     expect(await store.open(scene.accountId)).not.toHaveProperty(call.usageId);
-    expect(await store.events(scene.accountId)).toMatchObject([{ usageId: call.usageId, settlement: REFUNDED }]);
+    expect(await store.events(scene.accountId)).toMatchObject([{ usageId: call.usageId, settlement }]);
     expect((await store.hash(store.walletName(scene.accountId))).balance).toBe('1.5');
     expect(lines).toHaveLength(1);
   });
@@ -253,21 +262,25 @@ describe('the holds or the stream of a shard', () => {
     expect(await store.balance(other.accountId)).toBe(4_990);
   });
 
-  it.each([false, true])(
-    'damaged before a settlement (refund: %s): it is sent until the stream is repaired, and counts once',
-    async (refund) => {
+  it.each<[End, number]>([
+    ['charged', 4_000],
+    ['refunded', 5_000],
+    [300, 4_700],
+  ])(
+    'damaged before a settlement (%s): it is sent until the stream is repaired, and counts once',
+    async (how, balance) => {
       const scene = await openScene(store, 5_000);
       const call = request(scene, 1_000);
       await ask(call);
       await store.command('set', usageKey(scene), 'x');
-      await settle(call, refund);
+      await settle(call, how);
       await until(() => (admission.damage.get('shard') ?? 0) >= 2);
       expect(await store.open(scene.accountId)).toHaveProperty(call.usageId);
       expect(await store.balance(scene.accountId)).toBe(4_000);
       await store.command('del', usageKey(scene));
       expect(await admission.drain(10_000)).toBe(0);
       expect(await store.events(scene.accountId)).toHaveLength(1);
-      expect(await store.balance(scene.accountId)).toBe(refund ? 5_000 : 4_000);
+      expect(await store.balance(scene.accountId)).toBe(balance);
       expect(lines).toHaveLength(1);
     },
   );
@@ -288,8 +301,8 @@ describe('a shard that refuses a settlement', () => {
     const [first, second] = [request(scene, 1_000), request(scene, 1_000)];
     const owners = [await ownerOf(first), await ownerOf(second)];
     await store.command('set', usageKey(scene), 'x');
-    end(first, true, owners[0] as HoldOwner);
-    end(second, true, owners[1] as HoldOwner);
+    end(first, 'refunded', owners[0] as HoldOwner);
+    end(second, 'refunded', owners[1] as HoldOwner);
     await until(() => (admission.damage.get('shard') ?? 0) >= 2);
     for (let i = 0; i < 3; i++) {
       expect((await ask(request(scene, 1_000))).outcome).toBe('unavailable');
@@ -308,10 +321,10 @@ describe('a shard that refuses a settlement', () => {
     const owner = await ownerOf(request(other, 0));
     await store.command('set', openKey(scene), 'x');
     const call = request(scene, 1_000);
-    for (let i = 0; i < 33_000; i++) end({ ...call, usageId: `call ${i}` }, false, owner);
+    for (let i = 0; i < 33_000; i++) end({ ...call, usageId: `call ${i}` }, 'charged', owner);
     await until(() => (admission.damage.get('shard') ?? 0) >= 33_000, 20_000);
     const next = request(other, 1_000);
-    end(next, false, await ownerOf(next));
+    end(next, 'charged', await ownerOf(next));
     await until(async () => (await store.events(other.accountId)).length === 1);
   }, 30_000);
 
@@ -324,7 +337,7 @@ describe('a shard that refuses a settlement', () => {
     }
     for (const of of [scene, other]) {
       const call = request(of, 1_000);
-      for (let i = 0; i < refused; i++) end({ ...call, usageId: `call ${i}` }, false, owner);
+      for (let i = 0; i < refused; i++) end({ ...call, usageId: `call ${i}` }, 'charged', owner);
     }
     await until(() => (admission.damage.get('shard') ?? 0) >= 2 * refused);
     await store.command('del', openKey(other));
@@ -351,11 +364,11 @@ describe('a hold of an unknown format', () => {
     '1000\t0\t1\tgateway-1\taccount\tkey\tservice\tprovider\tGET\t/',
     'v2\t1000\t0\t1\tgateway-1\taccount\tkey\tservice\tprovider\tGET\t/',
     '5\t0\t1\tgateway-1\taccount',
-  ])('(%j) is left alone by settlement, refund and cancellation', async (hold) => {
+  ])('(%j) is left alone by settlement, refund, capture and cancellation', async (hold) => {
     const scene = await openScene(store, 5_000);
     const call = request(scene, 1_000);
     await store.command('hset', openKey(scene), call.usageId, hold);
-    for (const refund of [false, true]) await settle(call, refund);
+    for (const how of ['charged', 'refunded', 300] as const) await settle(call, how);
     expect(await admission.drain(5_000)).toBe(0);
     expect((await ask(call)).outcome).toBe('unavailable');
     expect((await store.open(scene.accountId))[call.usageId]).toBe(hold);

@@ -7,6 +7,7 @@ import {
   AMOUNTS,
   CALL,
   type Data,
+  END,
   type Event,
   type Ghost,
   type Instance,
@@ -87,7 +88,7 @@ export function gateway(state: State, rules: Rules): Step[] {
       ? withData(state, ON.gateway, {
           ...data,
           holds,
-          stream: [...data.stream, entryOf(call, true, server, state.faultsLeft)],
+          stream: [...data.stream, entryOf(call, END.charged, server, state.faultsLeft)],
         })
       : state;
     const told = has
@@ -99,12 +100,21 @@ export function gateway(state: State, rules: Rules): Step[] {
     });
     if (call === 1 && has) {
       const refunded = withData(state, ON.gateway, {
-        ...giveBack(data, call, entryOf(call, false, server, state.faultsLeft), rules),
+        ...giveBack(data, call, entryOf(call, END.refunded, server, state.faultsLeft), 0, rules),
         holds,
       });
       steps.push({
         words: `the gateway refunds ${name}${at}`,
         state: { ...refunded, calls: end(call, CALL.refunded) },
+      });
+      if (!rules.byUse) continue;
+      const captured = withData(state, ON.gateway, {
+        ...giveBack(data, call, entryOf(call, END.captured, server, state.faultsLeft), AMOUNTS.captured, rules),
+        holds,
+      });
+      steps.push({
+        words: `the gateway captures ${AMOUNTS.captured} of ${name}${at}, and the rest returns`,
+        state: { ...captured, calls: end(call, CALL.captured) },
       });
     } else if (call === 0) {
       steps.push({ words: `the gateway of ${name} dies`, state: { ...state, calls: end(call, CALL.died) } });
@@ -113,14 +123,14 @@ export function gateway(state: State, rules: Rules): Step[] {
   return steps;
 }
 
-/** Appends the event of a refund. */
-function giveBack(data: Data, call: number, refund: Event, rules: Rules): Data {
-  const stream = [...data.stream, refund];
+/** Appends the event of a call that costs less than its hold, and gives back the rest. */
+function giveBack(data: Data, call: number, event: Event, costs: number, rules: Rules): Data {
+  const stream = [...data.stream, event];
   if (data.wallet === null) return { ...data, stream };
   const { balance, freeUsed } = data.wallet;
   const wallet = {
     ...data.wallet,
-    balance: balance + chargeOf(call, rules),
+    balance: balance + chargeOf(call, rules) - costs,
     freeUsed: freeUsed - (isFree(call, rules) ? 1 : 0),
   };
   return { ...data, stream, wallet };
@@ -139,7 +149,7 @@ export function sweep(state: State, rules: Rules): Step[] {
     .map((call) => ({
       words: `the sweep gives back the hold of call ${call + 1}${where(state, ON.others)}`,
       state: withData(state, ON.others, {
-        ...giveBack(data, call, entryOf(call, false, server, state.faultsLeft), rules),
+        ...giveBack(data, call, entryOf(call, END.refunded, server, state.faultsLeft), 0, rules),
         holds: data.holds & ~(1 << call),
       }),
     }));

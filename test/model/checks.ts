@@ -35,6 +35,8 @@ export type Scenario = {
   readonly calls: number;
   /** The second call is free: it uses up a free call instead of money. */
   readonly free?: boolean;
+  /** The second call is priced by use: it may be charged a part of what it holds. */
+  readonly byUse?: boolean;
   readonly credit?: boolean;
   readonly debit?: boolean;
   /** Postgres refuses the event of the second call. */

@@ -6,7 +6,7 @@ import type { Rules } from './checks.ts';
 import { faults, recover } from './faults.ts';
 import { compareAt, dataIdOf, verdictOn } from './judging.ts';
 import { compareAndRepair, drop, hydrate, lateWriter, writer } from './ledger.ts';
-import { CALL, FIRST_REDIS, fingerprint, type State, type Step, start } from './state.ts';
+import { CALL, FIRST_REDIS, fingerprint, STORED, type State, type Step, start } from './state.ts';
 
 export type Result = {
   readonly states: number;
@@ -71,12 +71,15 @@ function brokenAtEnd(state: State, rules: Rules): string {
   if (data.holds !== 0) return 'holds are left';
   const lost = calls.findIndex(
     (told, call) =>
-      told === CALL.charged && pg.stored[call] !== 1 && pg.stored[call] !== 3 && !(ghost.lost & (1 << call)),
+      (told === CALL.charged || told === CALL.captured) &&
+      pg.stored[call] !== (told === CALL.charged ? STORED.charged : STORED.captured) &&
+      pg.stored[call] !== STORED.aside &&
+      !(ghost.lost & (1 << call)),
   );
   if (lost >= 0) return `call ${lost + 1} was charged and is lost, although no store lost it`;
   const { agrees, lostDebits } = compareAt(data, pg, rules);
   const isAgreed = agrees && lostDebits === 0;
-  const isOurs = data.wallet?.tampered === 0 && !pg.stored.includes(3) && !ghost.rewound;
+  const isOurs = data.wallet?.tampered === 0 && !pg.stored.includes(STORED.aside) && !ghost.rewound;
   if (!isAgreed && !pg.reported) return 'a drift stays, and nobody was told';
   if (!isAgreed && isOurs) return 'a drift of Redis’s stays: it was taken for a bug or tampering';
   return '';

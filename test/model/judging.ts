@@ -6,11 +6,14 @@ import type { Rules } from './checks.ts';
 import {
   AMOUNTS,
   type Data,
+  END,
+  type End,
   type Event,
   type Instance,
   numberOf,
   PG_DEBIT,
   type Pg,
+  STORED,
   WALLET_DEBIT,
   type Wallet,
 } from './state.ts';
@@ -50,15 +53,25 @@ export function chargeOf(call: number, { free }: Rules): number {
   return call === 1 && free ? 0 : (AMOUNTS.calls[call] as number);
 }
 
+function storedAmount(how: number, call: number, rules: Rules): number {
+  if (how === STORED.captured) return AMOUNTS.captured;
+  return how === STORED.charged ? chargeOf(call, rules) : 0;
+}
+
+/** What the call of an event is charged. */
+function amountOf(event: Event, rules: Rules): number {
+  if (endOf(event) === END.captured) return AMOUNTS.captured;
+  return isCharged(event) ? chargeOf(callOf(event), rules) : 0;
+}
+
 export const isFree = (call: number, { free }: Rules): boolean => call === 1 && free === true;
 
 export const creditOf = ({ credits }: Pg): number => [0, AMOUNTS.credit, AMOUNTS.otherCredit][credits] as number;
 
 /** What a wallet is loaded with. */
 export function settledWallet(pg: Pg, rules: Rules): Wallet {
-  const charged = pg.stored.map((how) => how === 1);
   const taken = pg.debit === PG_DEBIT.taken;
-  const calls = charged.reduce((sum, is, call) => sum + (is ? chargeOf(call, rules) : 0), 0);
+  const calls = pg.stored.reduce((sum, how, call) => sum + storedAmount(how, call, rules), 0);
   const credits = creditOf(pg);
   const balance = AMOUNTS.initial + credits - (taken ? AMOUNTS.debit : 0) - calls;
   const refused = pg.debit === PG_DEBIT.refused;
@@ -66,7 +79,7 @@ export function settledWallet(pg: Pg, rules: Rules): Wallet {
     balance,
     creditSeq: Math.min(pg.credits, 1),
     debit: taken ? WALLET_DEBIT.taken : refused ? WALLET_DEBIT.refused : WALLET_DEBIT.none,
-    freeUsed: charged.filter((is, call) => is && isFree(call, rules)).length,
+    freeUsed: pg.stored.filter((how, call) => how === STORED.charged && isFree(call, rules)).length,
     tampered: 0,
     ticket: 0,
   };
@@ -125,14 +138,17 @@ function compareAnew(data: Data, wallet: Wallet, pg: Pg, rules: Rules): Found {
   };
   const stored = new Map(
     pg.stored.flatMap((how, call) =>
-      how === 1 || how === 2
-        ? [
+      how === STORED.not || how === STORED.aside
+        ? []
+        : [
             [
               String(call),
-              { amountMicros: how === 1 ? chargeOf(call, rules) : 0, freeCall: how === 1 && isFree(call, rules) },
+              {
+                amountMicros: storedAmount(how, call, rules),
+                freeCall: how === STORED.charged && isFree(call, rules),
+              },
             ],
-          ]
-        : [],
+          ],
     ),
   );
   const comparison = compare({
@@ -150,7 +166,7 @@ function compareAnew(data: Data, wallet: Wallet, pg: Pg, rules: Rules): Found {
       ...common,
       streamId: '',
       usageId: String(callOf(event)),
-      chargedMicros: isCharged(event) ? chargeOf(callOf(event), rules) : 0,
+      chargedMicros: amountOf(event, rules),
       freeCall: isCharged(event) && isFree(callOf(event), rules),
     })),
     stored,
@@ -167,10 +183,12 @@ function compareAnew(data: Data, wallet: Wallet, pg: Pg, rules: Rules): Found {
 }
 
 /** The entry that an instance appends: like a stream's ids, `instance` keeps entries apart that were appended after different faults. */
-export function entryOf(call: number, charged: boolean, instance: Instance, faultsLeft: number): Event {
-  return (((instance.run * 16 + instance.replication) * 8 + faultsLeft) * 2 + call) * 2 + (charged ? 1 : 0);
+export function entryOf(call: number, end: End, instance: Instance, faultsLeft: number): Event {
+  return (((instance.run * 16 + instance.replication) * 8 + faultsLeft) * 2 + call) * 4 + end;
 }
 
-export const callOf = (event: Event): number => (event >> 1) & 1;
-export const isCharged = (event: Event): boolean => (event & 1) === 1;
+export const callOf = (event: Event): number => (event >> 2) & 1;
+export const endOf = (event: Event): End => (event & 3) as End;
+/** Whether it charges anything. */
+export const isCharged = (event: Event): boolean => endOf(event) !== END.refunded;
 export const callsOf = (bits: number): number[] => [0, 1].filter((call) => bits & (1 << call));

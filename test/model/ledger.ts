@@ -9,6 +9,7 @@ import {
   callOf,
   compareAt,
   dataIdOf,
+  endOf,
   flushOf,
   historyOf,
   isCharged,
@@ -20,6 +21,7 @@ import { streamed } from './losses.ts';
 import {
   type Comparison,
   type Data,
+  END,
   type Hydration,
   IDLE,
   type Instance,
@@ -27,6 +29,7 @@ import {
   ON,
   PG_DEBIT,
   type Pg,
+  STORED,
   type State,
   type Step,
   type Wallet,
@@ -105,12 +108,19 @@ function steps(state: State, its: Writer, pg: Pg, rules: Rules, who: Who): Step[
   return [{ words, state: withGhost(told, { lost }) }];
 }
 
+const STORED_AS = {
+  [END.refunded]: STORED.refunded,
+  [END.charged]: STORED.charged,
+  [END.captured]: STORED.captured,
+} as const;
+
 /** Stores each call once, and puts aside what Postgres refuses. */
 function commit(state: State, its: Writer & { at: 'locked' }, pg: Pg, rules: Rules, who: Who): Step {
   const stored = [...pg.stored];
   for (const event of its.batch) {
     const call = callOf(event);
-    if (stored[call] === 0) stored[call] = rules.rejects && call === 1 ? 3 : isCharged(event) ? 1 : 2;
+    if (stored[call] === STORED.not)
+      stored[call] = rules.rejects && call === 1 ? STORED.aside : STORED_AS[endOf(event)];
   }
   const { batch, saw } = its;
   const mark = nextMark(state, pg);
@@ -232,7 +242,7 @@ function repaired(state: State, its: NonNullable<Comparison>, data: Data, wallet
   if (data.mark !== 0 && !state.pg.journal.includes(data.mark))
     return broken(next, 'a wallet was repaired by an older Postgres');
   if (!state.ghost.changed) return broken(next, 'a drift was repaired that cannot be Redis’s');
-  if (state.pg.stored.includes(3)) return broken(next, 'a drift of a rejected event was repaired');
+  if (state.pg.stored.includes(STORED.aside)) return broken(next, 'a drift of a rejected event was repaired');
   const { drift, freeDrift } = compareAt(serverOf(next, ON.others).data, next.pg, rules);
   if (drift !== corrected.tampered || freeDrift !== 0) return broken(next, 'a wallet was repaired wrongly');
   const isHere = serverOf(state, ON.others) === state.redis;
@@ -271,7 +281,7 @@ function begin(state: State, rules: Rules): Step[] {
   const storedHolds = rules.without.has('storedHolds') ? 0 : found.storedHolds;
   const isDrift = found.drift !== 0 || found.freeDrift !== 0;
   const obstacles = {
-    hasRejectedEvent: pg.stored.includes(3) && !rules.without.has('rejected'),
+    hasRejectedEvent: pg.stored.includes(STORED.aside) && !rules.without.has('rejected'),
     isAheadOfPostgres: found.isAhead && !rules.without.has('ahead'),
   };
   const judged = rules.without.has('doubtOnly') ? { ...history, doubt: history.verified + 1 } : history;

@@ -2,7 +2,7 @@
 
 import { withGhost } from './actors.ts';
 import { callOf, isCharged } from './judging.ts';
-import type { Data, State } from './state.ts';
+import { type Data, STORED, type State } from './state.ts';
 
 /** A call is lost when a fault takes its event from the last store that has it: a stream of a living Redis, or Postgres. */
 export function withLosses(before: State, after: State): State {
@@ -26,5 +26,5 @@ export function streamed({ stream }: Pick<Data, 'stream'>): number {
 }
 
 function stored(calls: readonly number[]): number {
-  return calls.reduce((bits, how, call) => bits | (how === 1 || how === 3 ? 1 << call : 0), 0);
+  return calls.reduce((bits, how, call) => bits | (how === STORED.not || how === STORED.refunded ? 0 : 1 << call), 0);
 }

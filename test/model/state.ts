@@ -1,13 +1,28 @@
 // The state of the model: one shard, one account, two calls. Its parts are interned: equal parts are the same object with the same
 // number, so a state is compared by a few numbers, and what depends on two parts only is computed once.
 
-export const AMOUNTS = { initial: 9, calls: [1, 2], credit: 4, otherCredit: 32, debit: 8, tampered: 16 } as const;
+export const AMOUNTS = {
+  initial: 9,
+  calls: [1, 2],
+  captured: 1,
+  credit: 4,
+  otherCredit: 32,
+  debit: 8,
+  tampered: 16,
+} as const;
 
 /** 0 is no mark; otherwise `flushId * 100 + token`. */
 export type MarkNumber = number;
 
 /** An entry of the stream: see `entryOf`. */
 export type Event = number;
+
+/** How an event ends its call. */
+export const END = { refunded: 0, charged: 1, captured: 2 } as const;
+export type End = (typeof END)[keyof typeof END];
+
+/** How Postgres has stored a call. */
+export const STORED = { not: 0, charged: 1, refunded: 2, aside: 3, captured: 4 } as const;
 
 /** Decided debits, as numbers of outcomes: of a wallet, and of Postgres. */
 export const WALLET_DEBIT = { none: 0, taken: 1, refused: 2 } as const;
@@ -36,7 +51,7 @@ export type Instance = { readonly data: Data; readonly run: number; readonly rep
 
 /** What Postgres has. The settled balance follows from it. */
 export type Pg = {
-  /** For each call 0 not stored, 1 charged, 2 refunded, 3 refused by Postgres and put aside. */
+  /** For each call one of `STORED`. */
   readonly stored: readonly number[];
   /** 0 none, 1 one, 2 one that an operator made after Postgres had lost the first: it has its number and another amount. */
   readonly credits: number;
@@ -97,7 +112,7 @@ export type Comparison = {
 export type Dropping = { readonly wallet: Wallet } | null;
 
 /** What a gateway knows of each call; after its end a ghost that says what the caller was told. */
-export const CALL = { new: 0, open: 1, charged: 2, refunded: 3, died: 4, lost: 5 } as const;
+export const CALL = { new: 0, open: 1, charged: 2, refunded: 3, died: 4, lost: 5, captured: 6 } as const;
 
 /** The process that carries a debit out: what the wallet answered. */
 export type DebitAnswer = number;
