@@ -8,6 +8,9 @@ export type DayStats = Readonly<Record<CallClass, number>> & {
   /** YYYY-MM-DD */
   readonly day: string;
   readonly calls: number;
+  /** Completed calls priced by use that were not free, and those of them that were charged the highest price. */
+  readonly byUse: number;
+  readonly atCap: number;
   /** Of succeeded calls; see src/ledger/rollups/latency-buckets.ts. */
   readonly latencyHistogram: readonly number[];
 };
@@ -55,7 +58,8 @@ async function selectDays(tx: Tx, serviceId: string): Promise<DayStats[]> {
   const classes = tx.text(CALL_CLASSES.map((name) => `sum(${name})::bigint AS ${name}`).join(', '));
   type Row = Omit<DayStats, 'latencyHistogram'>;
   const days = await tx<Row[]>`
-    SELECT to_char((hour AT TIME ZONE 'UTC')::date, 'YYYY-MM-DD') AS day, sum(calls)::bigint AS calls, ${classes}
+    SELECT to_char((hour AT TIME ZONE 'UTC')::date, 'YYYY-MM-DD') AS day, sum(calls)::bigint AS calls, ${classes},
+           sum(by_use)::bigint AS "byUse", sum(at_cap)::bigint AS "atCap"
     FROM service_hours
     WHERE service_id = ${serviceId} AND hour >= (${firstDay(tx)})::timestamp AT TIME ZONE 'UTC'
     GROUP BY 1 ORDER BY 1 DESC`;

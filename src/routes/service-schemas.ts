@@ -48,7 +48,7 @@ export const CALLABLE_SERVICE_EXAMPLE = {
     calls: 120,
     success_rate: 0.9829,
     latency_ms: { p50: 18.9, p95: 47, p99: 98 },
-    price_charged: { median: 0.002, p95: 0.002 },
+    price_charged: { median: 0.002, p95: 0.002, at_cap: null },
   },
 };
 

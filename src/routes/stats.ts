@@ -22,7 +22,13 @@ const MS: JsonSchema = {
 };
 const LATENCY = record('Latency', { p50: MS, p95: MS, p99: MS }, { description: 'Of succeeded calls, within 10 %' });
 const USD = orNull(usd('What a charged call cost, to three digits; null without charged calls'));
-const PRICE_CHARGED = record('PriceCharged', { median: USD, p95: USD });
+const AT_CAP: JsonSchema = {
+  type: ['number', 'null'],
+  minimum: 0,
+  maximum: 1,
+  description: 'Of the calls priced by use, the share that cost the `max_price`; null without such calls',
+};
+const PRICE_CHARGED = record('PriceCharged', { median: USD, p95: USD, at_cap: AT_CAP });
 const COUNTS = {
   calls: { ...COUNT, description: 'All that count: without free MCP messages and calls of the provider' },
   succeeded: COUNT,
@@ -76,7 +82,7 @@ const COUNTS_EXAMPLE = {
   unavailable: 0,
   success_rate: 0.9829,
   latency_ms: { p50: 18.9, p95: 47, p99: 98 },
-  price_charged: { median: 0.002, p95: 0.002 },
+  price_charged: { median: 0.002, p95: 0.002, at_cap: null },
 };
 
 /** `GET /services/{id}/stats`: what a quality was made from, and the calls of the last 30 days. For anybody. */
@@ -136,7 +142,7 @@ export async function recentStats(reader: Pick<StatsReader, 'readSoon'>, id: str
   const stats = await reader.readSoon(id);
   if (stats === null) return undefined;
   const { calls, success_rate, latency_ms } = countsJson(stats.days);
-  return { calls, success_rate, latency_ms, price_charged: pricesJson(stats.prices, null) };
+  return { calls, success_rate, latency_ms, price_charged: pricesJson(stats.prices, null, stats.days) };
 }
 
 function statsJson({ days, prices, inputs }: ServiceStats): Record<string, unknown> {
@@ -152,8 +158,12 @@ function statsJson({ days, prices, inputs }: ServiceStats): Record<string, unkno
             computed_at: inputs.computedAt.toISOString(),
           },
     ...countsJson(days),
-    price_charged: pricesJson(prices, null),
-    days: days.map((day) => ({ day: day.day, ...countsJson([day]), price_charged: pricesJson(prices, day.day) })),
+    price_charged: pricesJson(prices, null, days),
+    days: days.map((day) => ({
+      day: day.day,
+      ...countsJson([day]),
+      price_charged: pricesJson(prices, day.day, [day]),
+    })),
   };
 }
 
@@ -184,11 +194,14 @@ function latencyJson(histograms: readonly (readonly number[])[]) {
   return { p50: at(0.5), p95: at(0.95), p99: at(0.99) };
 }
 
-function pricesJson(prices: readonly ChargedPrices[], of: string | null) {
+function pricesJson(prices: readonly ChargedPrices[], of: string | null, days: readonly DayStats[]) {
   const found = prices.find(({ day }) => day === of);
+  const byUse = days.reduce((sum, day) => sum + day.byUse, 0);
+  const atCap = days.reduce((sum, day) => sum + day.atCap, 0);
   return {
     median: found === undefined ? null : microsToUsd(found.medianMicros),
     p95: found === undefined ? null : microsToUsd(found.p95Micros),
+    at_cap: byUse === 0 ? null : round(atCap / byUse, 4),
   };
 }
 

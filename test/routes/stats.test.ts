@@ -4,7 +4,7 @@ import type { KeyRecord } from '../../src/keys/caller.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { StatsReader } from '../../src/quality/stats-reader.ts';
 import { serviceStatsRoutes } from '../../src/routes/stats.ts';
-import { addAccount, addCall, addService, json, send } from '../support/accounts.ts';
+import { addAccount, addCall, addService, json, send, type TestCall } from '../support/accounts.ts';
 import { sql, useDatabase } from '../support/use-database.ts';
 
 const DAY_MS = 86_400_000;
@@ -32,13 +32,18 @@ const routes = (reader = new StatsReader(sql)) => {
   return serviceStatsRoutes({ catalog, reader });
 };
 const stats = (from = routes()) => send(from, 'GET /services/:id/stats', { params: { id: serviceId } });
-const call = (atMs: number, latencyUs: number, outcome = 'completed') =>
-  addCall(sql, { atMs, latencyUs, outcome, buyer, serviceId, providerId: provider.accountId });
+const call = (atMs: number, latencyUs: number, outcome = 'completed', use?: Partial<TestCall>) => {
+  const byUse = use === undefined ? {} : { authorized: 50_000, clamped: false, atCap: false, ...use };
+  return addCall(sql, { atMs, latencyUs, outcome, buyer, serviceId, providerId: provider.accountId, ...byUse });
+};
 
 describe('GET /services/{id}/stats', () => {
   it('has every call of the last 30 days in its class and on its day, and latencies of those that succeeded', async () => {
-    for (const ms of [10, 10, 10, 500]) await call(NOON, ms * 1_000);
-    await call(NOON - DAY_MS, 40_000);
+    for (const ms of [10, 500]) await call(NOON, ms * 1_000);
+    // Priced by use. One was free, and one of the others cost the highest price.
+    for (const use of [{ freeTier: true }, { atCap: true }]) await call(NOON, 10_000, 'completed', use);
+    await call(NOON, 10_000, 'completed', {});
+    await call(NOON - DAY_MS, 40_000, 'completed', {});
     await call(NOON - DAY_MS, 90_000_000, 'refunded:upstream_timeout');
     await call(NOON - DAY_MS, 1_000, 'refunded:upstream_cut');
     await call(NOON - DAY_MS, 1_000, 'refunded:caller_gone');
@@ -53,21 +58,21 @@ describe('GET /services/{id}/stats', () => {
       service_id: serviceId,
       quality: 61.2,
       quality_inputs: null,
-      calls: 9,
-      succeeded: 5,
+      calls: 10,
+      succeeded: 6,
       failed: 2,
       caller_errors: 0,
       caller_left: 1,
       unavailable: 1,
-      success_rate: 0.7143,
-      price_charged: { median: 0.002, p95: 0.05 },
+      success_rate: 0.75,
+      price_charged: { median: 0.002, p95: 0.05, at_cap: 0.3333 },
     });
     expect(body.days).toHaveLength(3);
-    expect(body.days[0]).toMatchObject({ day: days[0], calls: 4, succeeded: 4, success_rate: 1 });
+    expect(body.days[0]).toMatchObject({ day: days[0], calls: 5, succeeded: 5, success_rate: 1 });
     expect(body.days.map((day: { price_charged: object }) => day.price_charged)).toEqual([
-      { median: 0.002, p95: 0.002 },
-      { median: 0.05, p95: 0.05 },
-      { median: null, p95: null },
+      { median: 0.002, p95: 0.002, at_cap: 0.5 },
+      { median: 0.05, p95: 0.05, at_cap: 0 },
+      { median: null, p95: null, at_cap: null },
     ]);
     expect(body.days[1]).toMatchObject({ day: days[1], calls: 4, succeeded: 1, failed: 2, caller_left: 1 });
     expect(body.days[2]).toMatchObject({ unavailable: 1, success_rate: null, latency_ms: { p50: null } });
@@ -81,7 +86,7 @@ describe('GET /services/{id}/stats', () => {
     expect(json(await stats())).toMatchObject({
       calls: 0,
       success_rate: null,
-      price_charged: { median: null, p95: null },
+      price_charged: { median: null, p95: null, at_cap: null },
       days: [],
     });
     const sent = send(routes(), 'GET /services/:id/stats', { params: { id: uuidv7() } });
