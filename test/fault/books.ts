@@ -9,8 +9,10 @@ import { freeField } from '../../src/platform/redis-keys.ts';
 import { Reconcilers } from '../../src/roles/upkeep.ts';
 import { readBooksQueries } from '../support/books-queries.ts';
 import { untilAnswered } from './answered.ts';
+import type { Told } from './callers.ts';
+import { reportOf } from './fixtures/reports.mjs';
 import { isSumOf } from './losses.ts';
-import type { Buyer, Listing } from './market.ts';
+import { type Buyer, CEILING_MICROS, type Listing } from './market.ts';
 import type { Stack } from './stack.ts';
 
 /** The platform's default share of a charge (config/settings.ts). */
@@ -25,13 +27,17 @@ export type Row = {
   readonly amountMicros: number;
   readonly feeMicros: number;
   readonly freeTier: boolean;
+  /** Of a call priced by use. */
+  readonly authorizedMicros: number | null;
+  readonly isClamped: boolean | null;
 };
 
 export async function readRecords({ stores }: Stack, buyers: readonly Buyer[]): Promise<Row[]> {
   const ids = buyers.map(({ key }) => key.account_id);
   return stores.sql<Row[]>`
     SELECT usage_id AS "usageId", account_id AS "accountId", service_id AS "serviceId", outcome, status::int,
-           amount AS "amountMicros", fee AS "feeMicros", free_tier AS "freeTier"
+           amount AS "amountMicros", fee AS "feeMicros", free_tier AS "freeTier",
+           authorized AS "authorizedMicros", clamped AS "isClamped"
     FROM calls WHERE account_id = ANY(${ids}::uuid[])`;
 }
 
@@ -40,19 +46,43 @@ export function readSeen({ seenFile }: Stack): Set<string> {
   return new Set(readFileSync(seenFile, 'utf8').split('\n').filter(Boolean));
 }
 
-/** Each call has one record, with the listed price. */
-export function checkRecords(rows: readonly Row[], listings: readonly Listing[]): string[] {
+/** Each call has one record, with the listed price or what its service reported. */
+export function checkRecords(rows: readonly Row[], listings: readonly Listing[], told: readonly Told[]): string[] {
   const faults: string[] = [];
   const ids = new Set<string>();
+  const complete = new Set(told.flatMap((call) => (call.complete ? [call.requestId] : [])));
   for (const row of rows) {
     if (ids.has(row.usageId)) faults.push(`two records of ${row.usageId}`);
     ids.add(row.usageId);
     const listing = listings.find(({ id }) => id === row.serviceId) as Listing;
-    const price = row.outcome === 'completed' && !row.freeTier ? listing.priceMicros : 0;
-    if (row.amountMicros !== price) faults.push(`${row.usageId}, ${row.outcome}: ${row.amountMicros}, not ${price}`);
+    const isPaid = row.outcome === 'completed' && !row.freeTier;
+    const price = isPaid ? costOf(row, listing) : 0;
+    // The service may have been cut while the gateway read on for the report, after its caller had left: then all that was held.
+    const mayBeWhole = isPaid && listing.maxMicros !== null && !complete.has(row.usageId);
+    if (row.amountMicros !== price && !(mayBeWhole && row.amountMicros === row.authorizedMicros))
+      faults.push(`${row.usageId}, ${row.outcome}: ${row.amountMicros}, not ${price}`);
+    faults.push(...faultsOfUse(row, listing));
     if (row.feeMicros !== feeMicros(row.amountMicros, FEE_BASIS_POINTS)) faults.push(`fee of ${row.usageId}`);
   }
   return faults;
+}
+
+/** What a completed call costs that is not free. */
+function costOf({ usageId, authorizedMicros }: Row, { priceMicros, maxMicros }: Listing): number {
+  if (maxMicros === null) return priceMicros;
+  return Math.min(reportOf(usageId).micros ?? priceMicros, authorizedMicros ?? 0);
+}
+
+function faultsOfUse({ usageId, outcome, authorizedMicros, isClamped }: Row, { maxMicros }: Listing): string[] {
+  if (maxMicros === null || authorizedMicros === null) {
+    const isRight = maxMicros === authorizedMicros && isClamped === null;
+    return isRight ? [] : [`${usageId}: ${authorizedMicros} authorized of ${maxMicros}`];
+  }
+  const isOver = Number(reportOf(usageId).micros) > authorizedMicros;
+  return [
+    ...([maxMicros, CEILING_MICROS].includes(authorizedMicros) ? [] : [`${usageId}: ${authorizedMicros} authorized`]),
+    ...(isClamped && !(isOver && outcome === 'completed') ? [`${usageId} is clamped, but reported no more`] : []),
+  ];
 }
 
 /**

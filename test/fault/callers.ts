@@ -3,7 +3,7 @@
 import { Agent, type IncomingMessage, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { authorization } from '../integration/market-client.ts';
-import type { Buyer, Listing } from './market.ts';
+import { type Buyer, CEILING_MICROS, type Listing } from './market.ts';
 import { Random } from './random.ts';
 
 /** One call as its caller saw it. */
@@ -18,6 +18,8 @@ export type Told = {
   /** X-ACF-Usage-Id; null when the call was not admitted. */
   usageId: string | null;
   amountMicros: number | null;
+  /** The amount is what is held: the record says what the call cost. */
+  isHeld: boolean;
   freeTier: boolean | null;
   balanceMicros: number | null;
   /** Whether the response ended properly. */
@@ -82,6 +84,7 @@ export class Caller {
       requestId: null,
       usageId: null,
       amountMicros: null,
+      isHeld: false,
       freeTier: null,
       balanceMicros: null,
       complete: false,
@@ -92,6 +95,7 @@ export class Caller {
     };
     this.told.push(told);
     const body = random.chance(0.25) ? Buffer.alloc(random.int(1, 60_000), 'b') : null;
+    const ceiling = random.chance(0.2) ? { 'X-ACF-Max-Amount': String(CEILING_MICROS / 1e6) } : {};
     const leavesAfterMs = random.chance(0.08) ? random.int(0, 60) : PATIENCE_MS;
     return new Promise((resolve) => {
       const sent = request(
@@ -99,7 +103,7 @@ export class Caller {
         {
           agent: this.#agent,
           method: body === null ? 'GET' : 'POST',
-          headers: { Authorization: authorization(this.#buyer.key), 'Content-Length': body?.length ?? 0 },
+          headers: { Authorization: authorization(this.#buyer.key), 'Content-Length': body?.length ?? 0, ...ceiling },
         },
         (response) => {
           note(told, response);
@@ -150,6 +154,7 @@ function note(told: Told, response: IncomingMessage): void {
   told.requestId = text('x-request-id');
   told.usageId = text('x-acf-usage-id');
   told.amountMicros = micros('x-acf-amount');
+  told.isHeld = text('x-acf-held') === 'true';
   told.balanceMicros = micros('x-acf-balance');
   const free = text('x-acf-free-tier');
   told.freeTier = free === null ? null : free === 'true';

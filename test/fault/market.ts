@@ -12,7 +12,16 @@ const REQUEST_MS = 2_000;
 const RETRY_MS = 50;
 const FREE_CALLS = 5;
 
-export type Listing = { readonly id: string; readonly priceMicros: number; readonly freeCalls: number };
+export type Listing = {
+  readonly id: string;
+  readonly priceMicros: number;
+  readonly freeCalls: number;
+  /** Null: a fixed price. */
+  readonly maxMicros: number | null;
+};
+
+/** The most that some callers pay for a call priced by use. */
+export const CEILING_MICROS = 3_000;
 
 /** A buyer of one schedule, and the credits that came in for it. */
 export type Buyer = { readonly key: Key; creditedMicros: number };
@@ -33,15 +42,19 @@ export class Market extends MarketClient {
       market.#list(2_500, FREE_CALLS),
       market.#list(7, 0),
       market.#list(0, 0),
+      // Priced by use.
+      market.#list(500, 0, 5_000),
+      market.#list(0, FREE_CALLS, 4_000),
     ]);
     return market;
   }
 
-  async #list(priceMicros: number, freeCalls: number): Promise<Listing> {
+  async #list(priceMicros: number, freeCalls: number, maxMicros: number | null = null): Promise<Listing> {
     const endpoint = this.#stack.link('gateway-service').through('http://127.0.0.1/').replace(/\/$/, '');
     const free = freeCalls === 0 ? {} : { free_calls: freeCalls };
-    const path = await this.service({ endpoint, price: priceMicros / 1e6, ...free });
-    return { id: path.split('/').at(-1) as string, priceMicros, freeCalls };
+    const byUse = maxMicros === null ? {} : { max_price: maxMicros / 1e6 };
+    const path = await this.service({ endpoint, price: priceMicros / 1e6, ...free, ...byUse });
+    return { id: path.split('/').at(-1) as string, priceMicros, freeCalls, maxMicros };
   }
 
   /**
@@ -108,7 +121,7 @@ export class Market extends MarketClient {
 
   /** Whether calls of this buyer are admitted, or refused for want of money or tokens. The call is free. */
   async serves({ key }: Buyer): Promise<boolean> {
-    const free = this.listings.find(({ priceMicros }) => priceMicros === 0) as Listing;
+    const free = this.listings.find(({ priceMicros, maxMicros }) => priceMicros === 0 && maxMicros === null) as Listing;
     const { status } = await this.#send('GET', `/api/v1/proxy/${free.id}/fast`, { key });
     return status === 200 || status === 402 || status === 429;
   }

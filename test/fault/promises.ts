@@ -94,6 +94,7 @@ function judge(
   if (call.freeTier !== row.freeTier) return '!the free tier served it, or it did not';
   if (!mayBeNegative && Number(call.balanceMicros) < 0) return '!told of a balance below zero';
   if (call.amountMicros === row.amountMicros) return null;
+  if (call.isHeld && row.outcome === 'completed' && row.amountMicros <= Number(call.amountMicros)) return null;
   if (row.amountMicros !== 0) return '!charged another amount than told';
   if (row.outcome === 'abandoned' && losesGateway) return 'gateway killed';
   // The end of the call was lost, so its hold was open again, and was swept.

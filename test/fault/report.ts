@@ -13,8 +13,10 @@ export function report(outcomes: readonly Outcome[]): void {
     for (const { status, code } of told) {
       count(status === 0 ? 'without an answer' : `answered ${status}${code === null ? '' : ` (${code})`}`);
     }
-    for (const { outcome, usageId } of rows) {
+    for (const { outcome, usageId, authorizedMicros, isClamped } of rows) {
       count(outcome);
+      if (authorizedMicros !== null) count('priced by use');
+      if (isClamped) count('clamped');
       if (isOfWrongClock(usageId)) count('stored with the time of a clock ahead');
     }
     for (const [row, times] of exceptions) count(`told otherwise, ${row}`, times);

@@ -113,7 +113,7 @@ async function judge({ stack, market, plan, buyers, losses, told, held, before }
   const gone = (await unrecorded(stack, seen, before.seen)).filter((id) => !isExcused(id, told, held, mayBeLost));
   const faults = [
     ...promises.faults,
-    ...checkRecords(rows, market.listings),
+    ...checkRecords(rows, market.listings, told),
     ...(await Promise.all(buyers.map(ofBuyer))).flat(),
     ...ofOthers.map((drift) => `drift of an account of an earlier schedule: ${JSON.stringify(drift)}`),
     ...repairs.map((repair) => `repaired: ${JSON.stringify(repair)}`),

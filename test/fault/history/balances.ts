@@ -34,8 +34,9 @@ export function checkBalances({ told, rows, moves, mayBeForgotten, isMoveForgott
       // A call whose caller left may be admitted later.
       const overMs = other.endMs + (other.complete ? 0 : SETTLED_WITHIN_MS);
       if (overMs < atMs && row !== undefined && !mayBeForgotten(other)) atMost -= row.amountMicros;
-      const isGivenBack = row?.amountMicros === 0 && other.endMs + SETTLED_WITHIN_MS < atMs;
-      if (other.atMs <= endMs && !isGivenBack) atLeast -= other.listing.priceMicros;
+      const { priceMicros, maxMicros } = other.listing;
+      const isOver = other.endMs + SETTLED_WITHIN_MS < atMs;
+      if (other.atMs <= endMs) atLeast -= row !== undefined && isOver ? row.amountMicros : (maxMicros ?? priceMicros);
     }
     if (balanceMicros >= atLeast && balanceMicros <= atMost) return [];
     return [`told of a balance of ${balanceMicros}, not within ${atLeast} and ${atMost}: ${call.requestId}`];

@@ -59,7 +59,14 @@ describe('a call that Postgres had once', () => {
 
 describe('a balance that a caller was told', () => {
   const told = (requestId: string, atMs: number, balanceMicros: number | null): Told =>
-    ({ requestId, atMs, endMs: atMs + 5, balanceMicros, complete: true, listing: { priceMicros: 100 } }) as Told;
+    ({
+      requestId,
+      atMs,
+      endMs: atMs + 5,
+      balanceMicros,
+      complete: true,
+      listing: { priceMicros: 100, maxMicros: null },
+    }) as Told;
   const calls = [told('a', 100, null), told('b', 200, 100)];
   const rows = new Map(calls.map(({ requestId }) => [requestId as string, { amountMicros: 100 } as Row]));
   const faults = (balanceMicros: number, isForgotten = false): string[] =>

@@ -247,7 +247,7 @@ async function judge({ stack, market, plan, buyers, told, held, before, ...scene
   const gone = (await unrecorded(stack, seen, before.seen)).filter((id) => !isExcused(id, told, held, mayBeLost));
   const faults = [
     ...promises.faults,
-    ...checkRecords(rows, market.listings),
+    ...checkRecords(rows, market.listings, told),
     ...checkMoves(moves, posted, givenUp.moves),
     ...givenUp.missing(new Map(rows.map(({ usageId, amountMicros }) => [usageId, amountMicros]))),
     ...(await Promise.all(buyers.map(ofBuyer))).flat(),
