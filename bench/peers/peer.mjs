@@ -18,6 +18,7 @@ import { loadPeerKeys, makeKeys, writeAuthFile, writeKeyTable } from '../stage/k
  * @property {string} host
  * @property {number} port
  * @property {string} prefix the path that stands for the service's `/`
+ * @property {string} [byUsePrefix] the same of its listing whose calls are priced by use
  * @property {Record<string, string> | null} authFiles key set → file for drivers; null: the peer asks for no key
  * @property {{ proxy: Watched[], redis: Watched[], replicas: Watched[], writer: Watched[], postgres: Watched[] }} watched
  *   `redis`: without replicas
@@ -28,6 +29,7 @@ import { loadPeerKeys, makeKeys, writeAuthFile, writeKeyTable } from '../stage/k
  * @typedef {object} PeerOptions
  * @property {KeySets} keySets
  * @property {number} [services] how many services the catalog has beside the one that is called (only Tollgate has a catalog)
+ * @property {boolean} [byUse] whether there is a second listing of the service, whose calls are priced by use
  * @property {string} [suffix] tells apart several starts of a peer in one scenario; a part of its name
  * @property {string} [loopDelayFile] gets the longest holds of the event loop, see measure/loop-delay.mjs
  *

@@ -128,8 +128,8 @@ async function post(baseUrl, apiPath, key, body) {
   throw new Error(`POST ${apiPath} answered ${answer.status}: ${JSON.stringify(answer.body)}`);
 }
 
-/** @param {string} baseUrl @param {number} upstreamPort @returns {Promise<string>} the service's id */
-async function listService(baseUrl, upstreamPort) {
+/** @param {string} baseUrl @param {number} upstreamPort @param {object} [more] fields @returns {Promise<string>} the path of its calls */
+async function listService(baseUrl, upstreamPort, more = {}) {
   const provider = await post(baseUrl, '/keys', undefined, { owner_id: 'bench', role: 'provider' });
   const service = await post(baseUrl, '/services', provider, {
     name: 'bench',
@@ -139,8 +139,9 @@ async function listService(baseUrl, upstreamPort) {
     free_calls: listing.freeCalls,
     category: 'data',
     timeout_seconds: 300,
+    ...more,
   });
-  return service.id;
+  return `/api/v1/proxy/${service.id}/`;
 }
 
 /** @param {Stage} stage @param {string} name @param {Place} place @param {KeySets} keySets */
@@ -230,7 +231,7 @@ function clientOf({ masterUrls }) {
 const startAs =
   (kind, { workers, ...how }) =>
   /** @type {PeerKind['start']} */
-  async (stage, { keySets, services = 0, suffix = '', loopDelayFile }) => {
+  async (stage, { keySets, services = 0, suffix = '', loopDelayFile, byUse = false }) => {
     const name = kind + suffix;
     const place = await placeFor(stage, name, how);
     if (loopDelayFile !== undefined) watchLoop(place, loopDelayFile);
@@ -245,7 +246,10 @@ const startAs =
     const apart =
       how.role === 'all' ? null : await stage.once(`writer of ${place.name}`, () => startWriter(stage, place));
     const parts = apart === null ? partsOf(started) : { proxy: [started], writer: [apart] };
-    const serviceId = await listService(`http://127.0.0.1:${place.port}`, upstream.port);
+    const baseUrl = `http://127.0.0.1:${place.port}`;
+    const prefix = await listService(baseUrl, upstream.port);
+    const max = { max_price: 4 * listing.price };
+    const second = byUse ? { byUsePrefix: await listService(baseUrl, upstream.port, max) } : {};
     const authFiles = seed(stage, name, place, keySets);
     const { masterUrls, masters, replicas } = place.redis;
     const streams = await usageStreams(how);
@@ -254,7 +258,8 @@ const startAs =
       name,
       host: '127.0.0.1',
       port: place.port,
-      prefix: `/api/v1/proxy/${serviceId}/`,
+      prefix,
+      ...second,
       authFiles,
       redisUrls: masterUrls,
       watched: { ...parts, redis: masters, replicas, postgres: [place.database.watched] },

@@ -4,6 +4,7 @@
 // need.
 //
 //   GET  /hello          221 bytes of JSON
+//   GET  /charged        the same, and what the call cost
 //   ANY  /sink, /upload  reads the whole body, then answers as /hello
 //   GET  /bytes/<n>      n bytes with a Content-Length
 //   GET  /events/<ms>    an event stream: every <ms> an event with the time of sending in microseconds; 0: one event only
@@ -34,6 +35,12 @@ const block = Buffer.alloc(512 * 1024, 'tollgate');
 /** @param {HttpResponse} res */
 function sayHello(res) {
   res.writeHeader('content-type', 'application/json').end(hello);
+}
+
+/** The price of the listing (peers/peer.mjs). A call that is held for more gets the rest back. @param {HttpResponse} res */
+function charge(res) {
+  res.writeHeader('x-acf-charge', '0.0001');
+  sayHello(res);
 }
 
 /** @param {HttpResponse} res @param {number} total */
@@ -122,6 +129,7 @@ function sendEvents(res, intervalMs) {
 uws
   .App()
   .get('/hello', (res) => sayHello(res))
+  .get('/charged', (res) => charge(res))
   .get('/bytes/:count', (res, req) => sendBytes(res, Number(req.getParameter(0))))
   .get('/events/:ms', (res, req) => sendEvents(res, Number(req.getParameter(0))))
   .any('/sink', (res) => drainBody(res))
