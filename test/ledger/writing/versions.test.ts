@@ -3,17 +3,25 @@ import { describe, expect, it } from 'vitest';
 import type { UsageEvent } from '../../../src/ledger/usage-event.ts';
 import { QUIET } from '../../support/store.ts';
 import { until } from '../../support/wait.ts';
-import { expectedBooks, newEventOf } from '../support.ts';
+import { expectedBooks, holdOf, newEventOf, tailOf } from '../support.ts';
 import { ledger, useLedger } from '../use-ledger.ts';
 
 useLedger();
 
 const errors: { shard?: number; events?: number }[] = [];
 const log = { ...QUIET, error: (fields: object) => void errors.push(fields) };
-const newer = async (): Promise<string> => {
+const newer = async (field = 'e2', text = 'something that only it can read'): Promise<string> => {
   const stream = ledger.store.keys.usage[0] as string;
-  return (await ledger.store.command('xadd', stream, '*', 'e2', 'something that only it can read')) as string;
+  return (await ledger.store.command('xadd', stream, '*', field, text)) as string;
 };
+/** Another version, a field of the hold that this one does not know, and one of the settlement. */
+function newerIn(i: number): Promise<string> {
+  const event = newEventOf(0, ledger.store);
+  const [hold, settlement] = [holdOf(event), tailOf(event)];
+  if (i % 3 === 0) return newer();
+  const text = i % 3 === 1 ? [hold, 'tag=acme', settlement] : [hold, settlement, 'tokens=17'];
+  return newer('e1', [event.usageId, ...text].join('\t'));
+}
 const idsLeft = async (): Promise<string[]> => {
   const entries = await ledger.store.command('xrange', ledger.store.keys.usage[0] as string, '-', '+');
   return (entries as [string][]).map(([id]) => id);
@@ -35,8 +43,8 @@ describe('usage events', () => {
         await ledger.stopWriters();
       }
       const left: string[] = [];
-      for (const event of events) {
-        left.push(await newer());
+      for (const [i, event] of events.entries()) {
+        left.push(await newerIn(i));
         await ledger.append(event);
       }
       const writer = ledger.startWriter({ log });
