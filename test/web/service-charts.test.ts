@@ -12,7 +12,7 @@ it('30 days up to today in UTC: counts of a day without calls are 0, and what wa
     unavailable: 0,
     success_rate: 1,
     latency_ms: { p50: 5, p95: 9, p99: 9 },
-    price_charged: { median: 0.002, p95: 0.01 },
+    price_charged: { median: 0.002, p95: 0.01, at_cap: null },
   });
   const data = chartData(
     [day('2026-11-22', 3), day('2026-10-24', 1), day('2026-10-23', 7)],

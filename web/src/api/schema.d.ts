@@ -922,6 +922,10 @@ export interface components {
             created_at: string;
             /** @description The key that paid */
             key_id: string;
+            /** @description Of a call priced by use: what its service could charge at most, in US dollars with at most six decimals */
+            authorized?: number;
+            /** @description Of a call priced by use: its service reported more than that */
+            clamped?: boolean;
             /**
              * Format: uuid
              * @description The buyer's account
@@ -1016,6 +1020,10 @@ export interface components {
             created_at: string;
             /** @description The key that paid */
             key_id?: string;
+            /** @description Of a call priced by use: what its service could charge at most, in US dollars with at most six decimals */
+            authorized?: number;
+            /** @description Of a call priced by use: its service reported more than that */
+            clamped?: boolean;
             /**
              * Format: uuid
              * @description The buyer's account
@@ -2095,6 +2103,8 @@ export interface components {
             median: number | null;
             /** @description What a charged call cost, to three digits; null without charged calls, in US dollars with at most six decimals */
             p95: number | null;
+            /** @description Of the calls priced by use, the share that cost the `max_price`; null without such calls */
+            at_cap: number | null;
         };
         /** PriceExceedsMaximumError */
         PriceExceedsMaximumError: components["schemas"]["Error"] & {
@@ -2415,6 +2425,10 @@ export interface components {
              * @description RFC 3339, in UTC
              */
             created_at: string;
+            /** @description Of a call priced by use: what its service could charge at most, in US dollars with at most six decimals */
+            authorized?: number;
+            /** @description Of a call priced by use: its service reported more than that */
+            clamped?: boolean;
         };
         /** ServiceCalls */
         ServiceCalls: {
@@ -2854,6 +2868,10 @@ export interface components {
              * @description RFC 3339, in UTC
              */
             created_at: string;
+            /** @description Of a call priced by use: what its service could charge at most, in US dollars with at most six decimals */
+            authorized?: number;
+            /** @description Of a call priced by use: its service reported more than that */
+            clamped?: boolean;
         };
         /** WorkerTraffic */
         WorkerTraffic: {

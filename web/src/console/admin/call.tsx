@@ -98,7 +98,11 @@ function Facts({ call }: { readonly call: Call }) {
           {bytes(call.request_bytes, language)} sent, {bytes(call.response_bytes, language)} received
         </dd>
         <dt>Charged</dt>
-        <dd>{call.free_tier ? 'nothing: a free call' : usd(call.amount)}</dd>
+        <dd>
+          {call.free_tier ? 'nothing: a free call' : usd(call.amount)}
+          {call.authorized !== undefined && <span class="soft"> of {usd(call.authorized)} at most</span>}
+          {call.clamped === true && <span class="soft">; the service reported more</span>}
+        </dd>
         <dt>Fee</dt>
         <dd>
           {usd(call.fee)} <span class="soft">to the platform</span>

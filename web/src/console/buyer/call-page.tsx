@@ -71,6 +71,15 @@ function Facts({ call }: { readonly call: Schemas['Call'] }) {
           </dd>
           <dt>Cost</dt>
           <dd class="number">{money(call.amount, language)}</dd>
+          {call.authorized !== undefined && (
+            <>
+              <dt>At most</dt>
+              <dd>
+                <span class="number">{money(call.authorized, language)}</span>
+                {call.clamped === true && <span class="soft"> the service reported more</span>}
+              </dd>
+            </>
+          )}
           <dt>Free call</dt>
           <dd>{call.free_tier ? 'Yes' : 'No'}</dd>
           <dt>Time taken</dt>
