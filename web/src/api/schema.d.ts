@@ -5051,7 +5051,8 @@ export interface operations {
                      *         },
                      *         "price_charged": {
                      *           "median": 0.002,
-                     *           "p95": 0.002
+                     *           "p95": 0.002,
+                     *           "at_cap": null
                      *         }
                      *       }
                      *     }
@@ -6144,7 +6145,8 @@ export interface operations {
                      *       },
                      *       "price_charged": {
                      *         "median": 0.002,
-                     *         "p95": 0.002
+                     *         "p95": 0.002,
+                     *         "at_cap": null
                      *       },
                      *       "days": [
                      *         {
@@ -6163,7 +6165,8 @@ export interface operations {
                      *           },
                      *           "price_charged": {
                      *             "median": 0.002,
-                     *             "p95": 0.002
+                     *             "p95": 0.002,
+                     *             "at_cap": null
                      *           }
                      *         }
                      *       ]
@@ -6250,7 +6253,9 @@ export interface operations {
                      *           "latency_ms": 17.322,
                      *           "request_bytes": 41,
                      *           "response_bytes": 52,
-                     *           "created_at": "2026-11-22T07:51:00.486Z"
+                     *           "created_at": "2026-11-22T07:51:00.486Z",
+                     *           "authorized": 0.05,
+                     *           "clamped": false
                      *         }
                      *       ],
                      *       "next_cursor": null
@@ -6258,8 +6263,8 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["ServiceCalls"];
                     /**
-                     * @example usage_id,buyer,method,path,status,amount,fee,earned,free_tier,outcome,latency_ms,request_bytes,response_bytes,created_at
-                     *     019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10,5f2c9a1be07d4c3398a6f1d2b4e8c07a,POST,/translate,200,0.002,0.0001,0.0019,false,completed,17.322,41,52,2026-11-22T07:51:00.486Z
+                     * @example usage_id,buyer,method,path,status,amount,fee,earned,free_tier,outcome,latency_ms,request_bytes,response_bytes,created_at,authorized,clamped
+                     *     019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10,5f2c9a1be07d4c3398a6f1d2b4e8c07a,POST,/translate,200,0.002,0.0001,0.0019,false,completed,17.322,41,52,2026-11-22T07:51:00.486Z,0.05,false
                      */
                     "text/csv": string;
                 };
@@ -6362,7 +6367,9 @@ export interface operations {
                      *           "latency_ms": 17.322,
                      *           "request_bytes": 41,
                      *           "response_bytes": 52,
-                     *           "created_at": "2026-11-22T07:51:00.486Z"
+                     *           "created_at": "2026-11-22T07:51:00.486Z",
+                     *           "authorized": 0.05,
+                     *           "clamped": false
                      *         }
                      *       ],
                      *       "next_cursor": null
@@ -6370,8 +6377,8 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["Usage"];
                     /**
-                     * @example usage_id,service_id,service_name,method,path,status,amount,free_tier,outcome,latency_ms,request_bytes,response_bytes,created_at
-                     *     019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10,019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,POST,/translate,200,0.002,false,completed,17.322,41,52,2026-11-22T07:51:00.486Z
+                     * @example usage_id,service_id,service_name,method,path,status,amount,free_tier,outcome,latency_ms,request_bytes,response_bytes,created_at,authorized,clamped
+                     *     019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10,019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,POST,/translate,200,0.002,false,completed,17.322,41,52,2026-11-22T07:51:00.486Z,0.05,false
                      */
                     "text/csv": string;
                 };
@@ -6426,7 +6433,9 @@ export interface operations {
                      *       "request_bytes": 41,
                      *       "response_bytes": 52,
                      *       "created_at": "2026-11-22T07:51:00.486Z",
-                     *       "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd"
+                     *       "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
+                     *       "authorized": 0.05,
+                     *       "clamped": false
                      *     }
                      */
                     "application/json": components["schemas"]["Call"];
@@ -7111,6 +7120,8 @@ export interface operations {
                      *           "response_bytes": 52,
                      *           "created_at": "2026-11-22T07:51:00.486Z",
                      *           "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
+                     *           "authorized": 0.05,
+                     *           "clamped": false,
                      *           "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
                      *           "owner_id": "acme-bot",
                      *           "provider_id": "019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f",
