@@ -68,6 +68,14 @@ CREATE TABLE account_openings (
   PRIMARY KEY (day, address)
 );
 
+-- What providers say of themselves to buyers. No row: nothing. Closing the account deletes it.
+CREATE TABLE profiles (
+  account_id    uuid PRIMARY KEY REFERENCES accounts,
+  display_name  text CHECK (length(display_name) BETWEEN 1 AND 60),
+  contact       text CHECK (length(contact) BETWEEN 1 AND 200),
+  url           text CHECK (length(url) BETWEEN 1 AND 500)
+);
+
 -- ── Listings ──
 
 CREATE TABLE services (

@@ -1,3 +1,4 @@
+import { deleteProfile } from '../catalog/providers/profiles-sql.ts';
 import { closeListingsOf } from '../catalog/sql.ts';
 import { ApiError, unavailableError } from '../errors.ts';
 import type { KeyStateStore } from '../keys/keys.ts';
@@ -11,6 +12,7 @@ import {
 import { formatUsd } from '../platform/money.ts';
 import type { Sql, Tx } from '../platform/postgres.ts';
 import { type Actor, recordAct } from './audit.ts';
+import { PROFILE_CLEARED } from './profile-acts.ts';
 
 type ClosingOptions = {
   readonly sql: Sql;
@@ -60,6 +62,7 @@ export class Closing {
       await this.#refuseWhileMoneyIsLeft(tx, accountId);
       const keys = await updateAllToRevoked(tx, accountId);
       const listings = await closeListingsOf(tx, accountId);
+      await deleteProfile(tx, accountId);
       await eraseNames(tx, accountId);
       const closing = await setClosed(tx, accountId);
       const after = { status: 'closed', keys_revoked: keys.length, services_removed: listings };
@@ -139,4 +142,7 @@ async function eraseNames(tx: Tx, accountId: string): Promise<void> {
     UPDATE audit SET before = ${kept('before')}, after = ${kept('after')}
     WHERE subject_type = 'service'
       AND subject_id IN (SELECT id::text FROM services WHERE provider_id = ${accountId})`;
+  await tx`
+    UPDATE audit SET before = NULL
+    WHERE subject_type = 'account' AND subject_id = ${accountId} AND action = ${PROFILE_CLEARED}`;
 }

@@ -83,7 +83,7 @@ function listingAct(before: Listing, after: Listing, by: ReturnType<typeof actor
 }
 
 /** Fields that follow from others, or that nobody sets. */
-const DERIVED = ['price_label', 'free_calls_label', 'quality', 'proxy_path', 'updated_at'];
+const DERIVED = ['price_label', 'free_calls_label', 'quality', 'proxy_path', 'provider', 'health', 'updated_at'];
 
 /** What can be changed of a listing, as the API shows it: secrets only by their names, operations only by what calls need of them. */
 function fieldsOf(listing: Listing): Record<string, unknown> {

@@ -1,5 +1,7 @@
 import { assert } from '../assert.ts';
 import { stepEnd, turns } from '../platform/turns.ts';
+import type { Listing } from './listing.ts';
+import { isSameProfile, type Profile } from './providers/profile.ts';
 import { isSameQuality, type Quality, UNKNOWN_QUALITY } from './quality.ts';
 
 /** Percent of health checks with a good answer. */
@@ -10,29 +12,49 @@ export type Beside = {
   readonly quality: Quality;
   /** Absent unless the service has a health path and was asked. */
   readonly uptime: Uptime | undefined;
+  /** What the provider says of itself; null: nothing. */
+  readonly profile: Profile | null;
+  /** How many active listings the provider has. Searches do not show it. */
+  readonly services: number;
 };
 
-export const NOTHING_BESIDE: Beside = { quality: UNKNOWN_QUALITY, uptime: undefined };
+export const NOTHING_BESIDE: Beside = { quality: UNKNOWN_QUALITY, uptime: undefined, profile: null, services: 0 };
 
-/** Whether two readings are of the same moment: each part is the same object for as long as nothing has changed. */
-export const isUnchanged = (a: Beside, b: Beside): boolean => a.quality === b.quality && a.uptime === b.uptime;
+/** Whether searches show the same. Each part is the same object for as long as nothing has changed. */
+export const isUnchanged = (a: Beside, b: Beside): boolean =>
+  a.quality === b.quality && a.uptime === b.uptime && a.profile === b.profile;
 
 /**
- * What is known of each service apart from its listing: it changes far more often, and nothing but the catalog's pages reads it. So
- * a change of it makes no new listing, and whatever calls have cached by listing stays.
+ * What is known of each service, and of its provider, apart from the listing: it changes at other times, and nothing but the
+ * catalog's pages reads it. So a change of it makes no new listing, and whatever calls have cached by listing stays.
  */
 export class BesideListings {
   readonly #qualities: Values<Quality>;
   readonly #uptimes: Values<Uptime | undefined>;
+  /** By account. */
+  readonly #profiles: Values<Profile | null>;
+  readonly #activeOf: (providerId: string) => readonly string[];
 
-  /** @param onChange  told the id of each service of which something has changed */
-  constructor(onChange: (id: string) => void) {
+  /**
+   * @param onChange  told the id of each service beside which something has changed
+   * @param activeOf  the ids of a provider's active listings
+   */
+  constructor(onChange: (id: string) => void, activeOf: (providerId: string) => readonly string[]) {
+    this.#activeOf = activeOf;
+    this.#profiles = new Values<Profile | null>(null, isSameProfile, (providerId) =>
+      activeOf(providerId).forEach(onChange),
+    );
     this.#qualities = new Values(UNKNOWN_QUALITY, isSameQuality, onChange);
     this.#uptimes = new Values<Uptime | undefined>(undefined, isSameUptime, onChange);
   }
 
-  of(id: string): Beside {
-    return { quality: this.qualityOf(id), uptime: this.#uptimes.of(id) };
+  of({ id, providerId }: Pick<Listing, 'id' | 'providerId'>): Beside {
+    return {
+      quality: this.qualityOf(id),
+      uptime: this.#uptimes.of(id),
+      profile: this.#profiles.of(providerId),
+      services: this.#activeOf(providerId).length,
+    };
   }
 
   qualityOf(id: string): Quality {
@@ -50,19 +72,24 @@ export class BesideListings {
   setUptimes(uptimes: ReadonlyMap<string, Uptime>): Promise<void> {
     return this.#uptimes.replace(uptimes);
   }
+
+  /** Takes over the profiles of some accounts; null: it has none. `isAll`: no other account has one. Resolves when all are taken over. */
+  setProfiles(profiles: ReadonlyMap<string, Profile | null>, isAll = false): Promise<void> {
+    return isAll ? this.#profiles.replace(profiles) : this.#profiles.set(profiles);
+  }
 }
 
 const isSameUptime = (a: Uptime | undefined, b: Uptime | undefined): boolean =>
   a?.last_24_hours === b?.last_24_hours && a?.last_30_days === b?.last_30_days;
 
-/** Values by service. All services may be among those that are taken over although few have changed, so it works in steps of a millisecond. */
+/** Values by id. All of them may be among those that are taken over although few have changed, so it works in steps of a millisecond. */
 class Values<T> {
   readonly #known = new Map<string, T>();
   readonly #none: T;
   readonly #isSame: (a: T, b: T) => boolean;
   readonly #onChange: (id: string) => void;
 
-  /** @param none  what a service has of which nothing is known */
+  /** @param none  what there is where nothing is known */
   constructor(none: T, isSame: (a: T, b: T) => boolean, onChange: (id: string) => void) {
     this.#none = none;
     this.#isSame = isSame;
@@ -76,7 +103,8 @@ class Values<T> {
   async set(values: ReadonlyMap<string, T>): Promise<void> {
     await inSteps(values.entries(), ([id, value]) => {
       if (this.#isSame(this.of(id), value)) return;
-      this.#known.set(id, value);
+      if (this.#isSame(this.#none, value)) this.#known.delete(id);
+      else this.#known.set(id, value);
       this.#onChange(id);
     });
   }

@@ -1,9 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { isUuid } from '../platform/ids.ts';
-import type { Sql } from '../platform/postgres.ts';
+import type { Sql, Subscription } from '../platform/postgres.ts';
 import { type Beside, BesideListings, type Uptime } from './beside.ts';
 import type { Listing } from './listing.ts';
 import { Announcements } from './notice/announcements.ts';
+import type { Profile } from './providers/profile.ts';
 import type { Quality } from './quality.ts';
 import { Snapshot } from './snapshot.ts';
 import { CHANNEL, selectBucketSums, selectCatalogPage, selectListings } from './sql.ts';
@@ -25,6 +26,8 @@ type CatalogOptions = {
    * queries itself. This bound is for a network that swallows packets.
    */
   readonly readTimeoutMs?: number;
+  /** Somebody else who listens by the same connection. */
+  readonly also?: Subscription['also'] & { readonly onListening: () => void };
 };
 
 /** Rows per query. Between two pages the event loop serves calls; a page of 500 keeps it busy for about 4 ms. */
@@ -53,9 +56,13 @@ export class Catalog {
   readonly #log: CatalogLog;
   readonly #rereadMs: number;
   readonly #retryMs: number;
+  readonly #also: CatalogOptions['also'];
   readonly #readTimeoutMs: number;
   readonly #snapshot = new Snapshot((id) => this.#changed(id));
-  readonly #beside = new BesideListings((id) => this.#changed(id));
+  readonly #beside = new BesideListings(
+    (id) => this.#changed(id),
+    (providerId) => this.#snapshot.activeOf(providerId),
+  );
   readonly #listeners: ((id: string) => void)[] = [];
   readonly #stopping = new AbortController();
   readonly #waitingIds = new Set<string>();
@@ -75,6 +82,7 @@ export class Catalog {
     this.#log = options.log;
     this.#rereadMs = options.rereadMs ?? 30_000;
     this.#retryMs = options.retryMs ?? 1_000;
+    this.#also = options.also;
     this.#readTimeoutMs = options.readTimeoutMs ?? 20_000;
   }
 
@@ -94,12 +102,17 @@ export class Catalog {
     this.#listeners.push(listener);
   }
 
-  besideOf({ id }: Pick<Listing, 'id'>): Beside {
-    return this.#beside.of(id);
+  besideOf(listing: Pick<Listing, 'id' | 'providerId'>): Beside {
+    return this.#beside.of(listing);
   }
 
   qualityOf(id: string): Quality {
     return this.#beside.qualityOf(id);
+  }
+
+  /** How many active listings a provider has. */
+  activeOf(providerId: string): number {
+    return this.#snapshot.activeOf(providerId).length;
   }
 
   /** See `BesideListings`. */
@@ -110,6 +123,11 @@ export class Catalog {
   /** See `BesideListings`. */
   setUptimes(uptimes: ReadonlyMap<string, Uptime>): Promise<void> {
     return this.#beside.setUptimes(uptimes);
+  }
+
+  /** See `BesideListings`. */
+  setProfiles(profiles: ReadonlyMap<string, Profile | null>, isAll = false): Promise<void> {
+    return this.#beside.setProfiles(profiles, isAll);
   }
 
   /** Whether the catalog was read completely at least once. */
@@ -160,7 +178,11 @@ export class Catalog {
     this.#unlisten = await this.#sql.listen({
       channel: CHANNEL,
       onMessage: (id) => this.#read(id),
-      onListening: () => this.#readEverything(),
+      onListening: () => {
+        this.#readEverything();
+        this.#also?.onListening();
+      },
+      ...(this.#also === undefined ? {} : { also: this.#also }),
     });
   }
 

@@ -1,4 +1,5 @@
 import { type Audience, type Fields, view } from '../platform/fields.ts';
+import { timeOfId } from '../platform/ids.ts';
 import { microsToUsd } from '../platform/money.ts';
 import { EXAMPLE, type JsonSchema, list, TEXT, TIME, UUID, usd } from '../platform/schemas.ts';
 import type { Beside } from './beside.ts';
@@ -6,7 +7,15 @@ import { freeCallsLabel, priceLabel } from './labels.ts';
 import type { Language } from './languages.ts';
 import { healthUrl } from './links.ts';
 import type { Listing } from './listing.ts';
-import { HEALTH_FOUND, NEXT_PRICE, OPERATION, OPERATION_EXAMPLE, UPTIME } from './listing-schemas.ts';
+import {
+  HEALTH_FOUND,
+  NEXT_PRICE,
+  OPERATION,
+  OPERATION_EXAMPLE,
+  PROVIDER,
+  PROVIDER_EXAMPLE,
+  UPTIME,
+} from './listing-schemas.ts';
 import { storedHeaders, storedSigningKeys } from './listing-secrets.ts';
 import { nextPrice, nextPriceWithOperations } from './notice/next-price.ts';
 import type { Operation } from './operations/operation.ts';
@@ -132,6 +141,18 @@ function healthOf({ listing: { endpoint, healthPath }, found }: Shown): object |
     ...(askedAt === undefined ? {} : { asked_at: askedAt.toISOString() }),
   };
 }
+/** In a search only the name, so that a list is not long, and does not change with each listing of the same provider. */
+function providerOf({ listing: { providerId }, profile, services, isShort }: Shown): object | null {
+  const name = profile?.displayName == null ? {} : { display_name: profile.displayName };
+  if (isShort) return profile?.displayName == null ? null : name;
+  return {
+    ...name,
+    ...(profile?.contact == null ? {} : { contact: profile.contact }),
+    ...(profile?.url == null ? {} : { url: profile.url }),
+    since: iso(timeOfId(providerId)),
+    services,
+  };
+}
 const iso = (ms: number): string => new Date(Math.trunc(ms)).toISOString();
 
 /** A listing. Its owner is its provider's account. Of its secrets only names are shown, and that to the owner. */
@@ -153,6 +174,7 @@ export const LISTING = {
   proxy_path: searched(null, is('string', PATH), ({ listing }) => proxyPath(listing.id), proxyPath(EXAMPLE.serviceId)),
   next_price: maybe(searched(NEXT, NEXT_PRICE, next)),
   uptime: maybe(searched(null, UPTIME, ({ uptime }) => uptime)),
+  provider: maybe(searched('display_name, contact, url', PROVIDER, providerOf, PROVIDER_EXAMPLE)),
   docs_url: maybe(anyone('docs_url', is('string', 'A page about the service, for people'), 'docsUrl')),
   status: anyone('status', oneOf('active', 'paused', 'removed'), 'status', 'active'),
   protocol: anyone('protocol', oneOf('http', 'mcp'), 'protocol', 'http'),

@@ -1,4 +1,4 @@
-import { list, record, TEXT, TIME, usd } from '../platform/schemas.ts';
+import { EXAMPLE, list, record, TEXT, TIME, usd } from '../platform/schemas.ts';
 
 // What fields of a listing are made of that are objects themselves.
 
@@ -63,7 +63,7 @@ export const UPTIME = record(
 export const HEALTH_FOUND = record(
   'HealthCheck',
   {
-    url: { type: 'string', format: 'uri', description: 'What is asked: the endpoint and the health path' },
+    url: { type: 'string', description: 'What is asked: the endpoint and the health path' },
     up: { type: 'boolean', description: 'Whether the last answer means that the service is up' },
     status: { type: 'integer', description: 'Of the last answer; absent if there was none' },
     reason: { ...TEXT, description: 'Why the service does not count as up' },
@@ -75,6 +75,27 @@ export const HEALTH_FOUND = record(
       "How the last question by the health path ended; shown to keys of its provider's account and to admins only",
   },
 );
+export const PROVIDER = record(
+  'Provider',
+  {
+    display_name: { ...TEXT, description: 'As the provider writes it. Nobody has checked it' },
+    contact: { ...TEXT, description: 'Plain text' },
+    url: { type: 'string', description: 'http or https URL of a page about the provider' },
+    since: { ...TIME, description: 'When its account was opened' },
+    services: { type: 'integer', minimum: 0, description: 'Its active listings' },
+  },
+  {
+    optional: ['display_name', 'contact', 'url', 'since', 'services'],
+    description: 'Who offers the service. Searches have the display_name only, and nothing if there is none',
+  },
+);
+export const PROVIDER_EXAMPLE = {
+  display_name: 'Translators & Co',
+  contact: 'help@translate.example.com',
+  url: 'https://translate.example.com/about',
+  since: EXAMPLE.time,
+  services: 3,
+};
 const OPERATION_FIELDS = {
   method: { type: 'string', description: 'GET also stands for HEAD' },
   path: { type: 'string', description: 'What follows the service id: segments, {name} for one, a last * for the rest' },

@@ -54,8 +54,9 @@ export class DiscoverWriter {
   readonly #terms = new Map<Language, Map<string, string>>();
 
   /** @param fields  the only ones that are written; absent: all */
-  write({ listing, quality, uptime }: Listed, language: Language, fields?: readonly FoundName[]): string {
-    const shown: Shown = { listing, quality, uptime, language, isShort: true };
+  write(listed: Listed, language: Language, fields?: readonly FoundName[]): string {
+    const { listing, quality, uptime, profile, services } = listed;
+    const shown: Shown = { listing, quality, uptime, profile, services, language, isShort: true };
     if (fields !== undefined) return JSON.stringify(writeListing(fields, shown));
     const head = JSON.stringify(writeListing(HEAD, shown)).slice(0, -1);
     const tail = JSON.stringify(writeListing(TAIL, shown)).slice(1);

@@ -2,6 +2,7 @@ import { stepEnd, turns } from '../platform/turns.ts';
 import { Buckets } from './buckets.ts';
 import type { Listing } from './listing.ts';
 import { isSameNext } from './notice/terms.ts';
+import { ProviderIndex } from './providers/provider-index.ts';
 
 /** Maximum number of removals in each of two generations. At the bound a new one begins, and the older of the two is forgotten. */
 const MAX_REMOVALS = 10_000;
@@ -19,6 +20,7 @@ export class Snapshot {
   #removals = new Map<string, number>();
   #olderRemovals = new Map<string, number>();
   readonly #buckets = new Buckets();
+  readonly #providers = new ProviderIndex();
   readonly #onChange: (id: string) => void;
   /**
    * Ids put since the current reading began, from its pages or from messages. `finish` must keep a listing that was added while
@@ -60,9 +62,13 @@ export class Snapshot {
       this.#drop(id);
     } else if (known === undefined || !isSame(known, listing)) {
       // An equal reading keeps the old object, so that caches by that object stay valid.
-      if (known !== undefined) this.#buckets.remove(known);
+      if (known !== undefined) {
+        this.#buckets.remove(known);
+        this.#providers.remove(known);
+      }
       this.#listings.set(id, listing);
       this.#buckets.add(listing);
+      this.#providers.add(listing);
       this.#onChange(id);
     }
   }
@@ -72,7 +78,13 @@ export class Snapshot {
     if (listing === undefined) return;
     this.#listings.delete(id);
     this.#buckets.remove(listing);
+    this.#providers.remove(listing);
     this.#onChange(id);
+  }
+
+  /** The ids of a provider's active listings. */
+  activeOf(providerId: string): readonly string[] {
+    return this.#providers.idsOf(providerId);
   }
 
   /** The buckets that Postgres has otherwise than the snapshot. @param sums  what `selectBucketSums` gives */

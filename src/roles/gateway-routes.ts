@@ -21,6 +21,7 @@ import { Wallets } from '../ledger/wallets/wallets.ts';
 import type { Log } from '../observability/log.ts';
 import type { Pseudonyms } from '../proxy/pseudonyms.ts';
 import { StatsReader } from '../quality/stats-reader.ts';
+import { accountRoutes } from '../routes/account.ts';
 import { accountsRoutes } from '../routes/admin/accounts.ts';
 import { auditRoutes } from '../routes/admin/audit.ts';
 import { adminCallsRoutes } from '../routes/admin/calls.ts';
@@ -125,8 +126,10 @@ export function gatewayRoutes(parts: RouteParts): Route[] {
       suspension: new Suspension({ sql, state: keyStates, cache: keyCache }),
       closing: new Closing({ sql, state: keyStates, cache: keyCache, wallets }),
       wallets,
+      catalog,
       sql,
     }),
+    ...accountRoutes({ sql, catalog, operatorName: config.operator.details?.name ?? null }),
     ...adminKeysRoutes({ sql, keys }),
     ...adminServicesRoutes({ catalog, sql, operations, watch, notice }),
     ...adminCallsRoutes({ sql }),

@@ -2,6 +2,8 @@ import { Backlog } from '../admission/backlog.ts';
 import { Catalog } from '../catalog/catalog.ts';
 import { Discovery } from '../catalog/discovery/discovery.ts';
 import { OpenApiImporter } from '../catalog/openapi-import/importer.ts';
+import { ProfileFeed } from '../catalog/providers/profile-feed.ts';
+import { PROFILES_CHANNEL } from '../catalog/providers/profiles-sql.ts';
 import type { Config } from '../config/config.ts';
 import { untouchedRate } from '../gate/answer.ts';
 import { type CallerStream, PROXY_PREFIX, type RequestHead } from '../gate/caller-io.ts';
@@ -148,7 +150,16 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   }
   const backlog = new Backlog({ redis, keys: redisKeys, maxEvents: config.maxBacklogEvents });
   const keyCache = new KeyCache({ fetchKeys: (ids) => selectKeyRecords(sql, ids, maxRateLimit) });
-  const catalog = new Catalog({ sql, log });
+  const profiles = new ProfileFeed({ sql, take: (some, isAll) => catalog.setProfiles(some, isAll), log });
+  const catalog = new Catalog({
+    sql,
+    log,
+    also: {
+      channel: PROFILES_CHANNEL,
+      onMessage: (accountId) => profiles.changed(accountId),
+      onListening: () => profiles.mayHaveMissed(),
+    },
+  });
   const { upstreamMaxConnections, upstreamMaxTotalConnections } = config;
   // Its index grows while Postgres is asked for the next page. It is waited for below, because under the load of calls it would grow
   // slowly, and until then /discover would answer 503.
@@ -182,6 +193,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const qualities = new QualityFeed({ sql, take: (changed) => catalog.setQualities(changed), log });
   // Before the index is there, so that its first lists have qualities.
   qualities.start();
+  profiles.start();
   await discovery.current();
 
   const keyStates = new KeyStates({ redis, keys: redisKeys, maxRateLimit });
@@ -337,7 +349,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   backlog.start();
   breakers.start();
   shedder.start();
-  const jobs = [qualities, uptimes, ...(resealer === null ? [] : [resealer])];
+  const jobs = [qualities, uptimes, profiles, ...(resealer === null ? [] : [resealer])];
   for (const job of jobs) job.start();
   const port = await server.listen();
 

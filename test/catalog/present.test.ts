@@ -27,7 +27,10 @@ describe('a service of /discover', () => {
     const listing = makeListing({ freeCalls: 100 });
     const quality = { value: 97.4, trend: -0.3, rated: true };
     const uptime = { last_24_hours: 100, last_30_days: 99.98 };
-    const text = new DiscoverWriter().write({ listing, quality, uptime }, 'en');
+    const text = new DiscoverWriter().write(
+      { listing, quality, uptime, profile: { displayName: 'Acme', contact: 'c', url: null }, services: 2 },
+      'en',
+    );
     expect(text).toBe(
       JSON.stringify({
         id: listing.id,
@@ -43,6 +46,7 @@ describe('a service of /discover', () => {
         rated: true,
         proxy_path: `/api/v1/proxy/${listing.id}/`,
         uptime,
+        provider: { display_name: 'Acme' },
       }),
     );
   });

@@ -126,6 +126,7 @@ beforeAll(async () => {
       operations: [{ method: 'GET', path: '/{any}', summary: 'marker-services-operations' }],
     },
   });
+  await market.json('/api/v1/accounts/me', { key: provider, method: 'PATCH', body: { display_name: 'x' } });
   const buyer = await market.buyer(1);
   const call = await market.request(`/api/v1/proxy/${id}/marker-call`, {
     key: buyer,
@@ -184,6 +185,14 @@ beforeAll(async () => {
     { ...of('accounts', 'provider', 'id', provider.account_id), ...account },
     { ...of('api_keys', 'buyer', 'key_id', buyer.key_id), ...key },
     { ...of('api_keys', 'provider', 'key_id', provider.key_id), ...key },
+    {
+      table: 'profiles',
+      where: `account_id = '${provider.account_id}'`,
+      owner: 'provider',
+      anyone: EVERYBODY,
+      fields: LISTING,
+      unmarked: [],
+    },
     {
       table: 'services',
       where: `id = '${id}'`,

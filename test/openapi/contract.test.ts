@@ -383,6 +383,10 @@ describe('each success of each operation is as the OpenAPI document says', () =>
     await driver.expect('getServicesByIdCalls', 200, { ...calls, headers: { Accept: 'text/csv' }, query: 'limit=1' });
     await driver.expect('getServicesByIdStats', 200, { params: { id: service_id } });
     await driver.expect('getBalanceMe', 200, { key: spender });
+    const profile = { display_name: 'Weather & Co', contact: 'help@weather.example', url: 'https://weather.example' };
+    const seller = await market.anotherProvider();
+    await driver.expect('patchAccountsMe', 200, { key: seller, body: profile });
+    expect(await driver.expect('getAccountsMe', 200, { key: seller })).toMatchObject(profile);
     expect(await driver.expect('getEarningsMe', 200, { key: market.provider })).toMatchObject({
       by_service: expect.arrayContaining([expect.objectContaining({ gross: 0.01 })]),
     });
@@ -443,6 +447,7 @@ describe('each success of each operation is as the OpenAPI document says', () =>
       });
     }
     const params = { id: suspended.account_id };
+    await driver.expect('deleteAdminAccountsByIdProfile', 200, { key: anAdmin(), params });
     await driver.expect('patchAdminAccountsById', 200, { key: anAdmin(), params, body: { status: 'active' } });
     // A wallet that differs from the books, so that the page has drifts to show.
     const { redis, keys } = market.stores;

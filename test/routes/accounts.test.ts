@@ -8,7 +8,7 @@ const OTHER = '01890000-0000-7000-8000-000000000002';
 
 const changes: unknown[] = [];
 const routes = accountsRoutes({
-  ...({} as Pick<AccountsRoutesDeps, 'closing' | 'sql' | 'wallets'>),
+  ...({} as Pick<AccountsRoutesDeps, 'closing' | 'catalog' | 'sql' | 'wallets'>),
   suspension: {
     set: async (accountId, status, reason) => {
       changes.push([accountId, status, reason]);

@@ -42,10 +42,15 @@ describe('PATCH /services/{id}', () => {
       fc.asyncProperty(
         changes.filter((body) => Object.keys(body).length > 0),
         async (body) => {
-          const { price_label, free_calls_label, updated_at, ...rest } = bodyOf(
-            await request(`PATCH /services/${id}`, { by: provider, body }),
-          );
+          const {
+            price_label,
+            free_calls_label,
+            updated_at,
+            provider: seller,
+            ...rest
+          } = bodyOf(await request(`PATCH /services/${id}`, { by: provider, body }));
           expected = { ...expected, ...body };
+          expect(seller.services).toBe(rest.status === 'active' ? 1 : 0);
           expect(expected).toMatchObject(rest);
           expect(bodyOf(await request(`GET /services/${id}`, { by: provider }))).toMatchObject(rest);
         },

@@ -29,6 +29,7 @@ describe('POST /services', () => {
       timeout_seconds: 5,
       only_operations: false,
       operations: [],
+      provider: { since: expect.stringMatching(/^\d{4}-.*Z$/), services: 1 },
       provider_id: provider.accountId,
       endpoint: 'http://service.example/api',
       upstream_headers: [],

@@ -30,7 +30,11 @@ const received: string[] = [];
 beforeAll(async () => {
   // Compiled here, because a page has 5 s for its answer.
   importWorker();
-  const settings = { SECRETS_KEY: Buffer.alloc(32, 'a test key').toString('base64'), PRICE_NOTICE_SECONDS: '3600' };
+  const settings = {
+    SECRETS_KEY: Buffer.alloc(32, 'a test key').toString('base64'),
+    PRICE_NOTICE_SECONDS: '3600',
+    OPERATOR_NAME: 'The operator',
+  };
   [web, service] = await Promise.all([
     WebMarket.start(settings, { asksNewEndpoints: true }),
     startService(async (request, response) => {
@@ -143,6 +147,64 @@ describe('a provider in a browser', () => {
     await page.getByRole('button', { name: 'Checking…' }).waitFor({ state: 'detached' });
     await isClean(visit);
     await visit.close();
+  });
+
+  it('says who it is, not in the name of the operator, and buyers see it as text on its services', async () => {
+    const { id } = await web.market.json<{ id: string }>('/api/v1/services', {
+      key: provider,
+      method: 'POST',
+      body: { name: 'Of a provider', description: '', category: 'weather', price: 0, endpoint: service.url },
+    });
+    const visit = await visitAs('/console/profile');
+    const { page } = visit;
+    await page.getByLabel('Display name').fill('Ac\u202eme');
+    await page.getByText('Must not contain control characters').waitFor();
+    await page.getByLabel('Display name').fill(' the OPERATOR ');
+    await page.getByLabel('Contact').fill('help@weather.example');
+    await page.getByLabel('Web page').fill('https://weather.example/us');
+    await page.getByRole('button', { name: 'Save changes' }).click();
+    await page.getByText('Is the name of').waitFor();
+    expect(await visit.findings()).toEqual([]);
+    await page.getByLabel('Display name').fill(`Weather ${XSS}`.slice(0, 60));
+    await page.getByRole('button', { name: 'Save changes' }).click();
+    await page.getByText('Saved.').waitFor();
+    await visit.close();
+    await looksGood('/console/profile', 'profile', ({ page }) => page.getByLabel('Display name').waitFor());
+
+    const buyer = await web.visit(`/services/${id}?lang=de`);
+    await buyer.page.getByText('1 Dienst').waitFor();
+    await buyer.page.getByText(`Weather ${XSS}`.slice(0, 60), { exact: true }).waitFor();
+    expect(await buyer.page.getByRole('link', { name: 'help@weather.example' }).getAttribute('href')).toBe(
+      'mailto:help@weather.example',
+    );
+    expect(await buyer.findings()).toEqual([]);
+    await buyer.shot('service-provider');
+    await isClean(buyer);
+    await buyer.close();
+    const phone = await web.visit(`/services/${id}`, { phone: true });
+    await phone.page.getByText('help@weather.example').waitFor();
+    expect(await phone.page.evaluate('document.documentElement.scrollWidth <= 390')).toBe(true);
+    await phone.shot('service-provider-phone');
+    await phone.close();
+    const catalog = await web.visit('/');
+    await catalog.page.getByText(`Weather ${XSS}`.slice(0, 60)).waitFor();
+    await isClean(catalog);
+    await catalog.shot('catalog-provider');
+    await catalog.close();
+
+    const operator = await web.visit(`/console/accounts/${provider.account_id}`, {
+      key: `${web.market.admin.key_id}:${web.market.admin.secret}`,
+    });
+    await operator.page.getByText('Its listings say:').waitFor();
+    expect(await operator.findings()).toEqual([]);
+    await operator.shot('account-profile');
+    await operator.page.getByRole('button', { name: 'Clear profile' }).click();
+    await operator.page.getByRole('dialog').getByRole('button', { name: 'Clear profile' }).click();
+    await operator.page.getByText('Its listings say:').waitFor({ state: 'detached' });
+    await operator.close();
+    const own = await web.market.json<object>('/api/v1/accounts/me', { key: provider });
+    expect(own).toMatchObject({ display_name: null, contact: null, url: null });
+    await web.market.request(`/api/v1/services/${id}`, { key: provider, method: 'DELETE' });
   });
 
   it('saves a listing as a draft, which no search finds until it is made active', async () => {

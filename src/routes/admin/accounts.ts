@@ -9,8 +9,11 @@ import {
   selectAccounts,
 } from '../../accounts/lists/accounts-sql.ts';
 import { readWithDeadline } from '../../accounts/lists/deadline.ts';
+import { clearProfile, profileJson } from '../../accounts/profile-acts.ts';
 import type { Suspension } from '../../accounts/suspension.ts';
 import { parseInstant } from '../../accounts/time-range.ts';
+import type { Catalog } from '../../catalog/catalog.ts';
+import { selectProfiles } from '../../catalog/providers/profiles-sql.ts';
 import { ApiError } from '../../errors.ts';
 import type { ApiRequest, ApiResponse, FromSchema, Route } from '../../http/route.ts';
 import { keyOf, ROLES } from '../../keys/caller.ts';
@@ -89,6 +92,9 @@ const ACCOUNTS = record('Accounts', {
 const DETAILS = record('AccountDetails', {
   ...ENTRY_FIELDS,
   suspension_reason: REASON,
+  display_name: { ...orNull(TEXT), description: 'What its listings show of it, as contact and url' },
+  contact: orNull(TEXT),
+  url: orNull(TEXT),
   balance: usd('What the account can spend now; if `is_live` is false, as in the list'),
   held: {
     ...orNull(usd('What its open calls hold')),
@@ -111,17 +117,25 @@ const ENTRY_EXAMPLE = {
   closed_at: null,
   last_used_at: EXAMPLE.time,
 };
+const CLEARED = record('ClearedProfile', {
+  account_id: UUID,
+  owner_id: TEXT,
+  display_name: { type: 'null' },
+  contact: { type: 'null' },
+  url: { type: 'null' },
+});
 const ACCOUNT_PARAM = { id: { description: 'The account', schema: UUID, example: EXAMPLE.accountId } };
 
 export type AccountsRoutesDeps = {
   readonly wallets: WalletReader;
   readonly suspension: Pick<Suspension, 'set'>;
   readonly closing: Pick<Closing, 'close'>;
+  readonly catalog: Pick<Catalog, 'setProfiles'>;
   readonly sql: Sql;
 };
 
 /** The routes by which an operator lists, suspends, resumes and closes accounts (docs/api.md, 'Admin'). */
-export function accountsRoutes({ suspension, closing, wallets, sql }: AccountsRoutesDeps): Route[] {
+export function accountsRoutes({ suspension, closing, wallets, catalog, sql }: AccountsRoutesDeps): Route[] {
   return [
     {
       method: 'GET',
@@ -142,6 +156,7 @@ export function accountsRoutes({ suspension, closing, wallets, sql }: AccountsRo
         200: json('The account', DETAILS, {
           ...ENTRY_EXAMPLE,
           suspension_reason: null,
+          ...profileJson(null),
           held: 0.002,
           is_live: true,
         }),
@@ -166,6 +181,29 @@ export function accountsRoutes({ suspension, closing, wallets, sql }: AccountsRo
       },
       errors: ['not_found', 'conflict'],
       handle: (request) => close(closing, request),
+    },
+    {
+      method: 'DELETE',
+      path: '/api/v1/admin/accounts/:id/profile',
+      summary:
+        'Clear display name, contact and URL of a provider, who may set others. A repeated request gets the same answer',
+      access: ['admin'],
+      params: ACCOUNT_PARAM,
+      responses: {
+        200: json('The account, without a profile', CLEARED, {
+          account_id: EXAMPLE.accountId,
+          owner_id: 'acme-bot',
+          ...profileJson(null),
+        }),
+      },
+      errors: ['not_found'],
+      handle: async ({ params, caller, requestId }) => {
+        const id = params.id ?? '';
+        const ownerId = isUuid(id) ? await clearProfile(sql, id, actorOf(keyOf(caller), requestId)) : null;
+        if (ownerId === null) throw new ApiError('not_found', 'There is no such account.');
+        await catalog.setProfiles(new Map([[id, null]]));
+        return { status: 200, body: { account_id: id, owner_id: ownerId, ...profileJson(null) } };
+      },
     },
     {
       method: 'PATCH',
@@ -256,7 +294,11 @@ async function showAccount(sql: Sql, wallets: WalletReader, id: string): Promise
     wallet === null
       ? { held: null, is_live: false }
       : { balance: microsToUsd(wallet.balanceMicros), held: microsToUsd(wallet.heldMicros), is_live: true };
-  return { status: 200, body: { ...accountJson(account), suspension_reason: account.suspensionReason, ...live } };
+  const profile = profileJson((await selectProfiles(sql, [id])).get(id) ?? null);
+  return {
+    status: 200,
+    body: { ...accountJson(account), suspension_reason: account.suspensionReason, ...profile, ...live },
+  };
 }
 
 function accountJson(account: AccountRow): Record<string, unknown> {

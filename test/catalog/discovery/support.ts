@@ -24,7 +24,10 @@ export class Market {
   onRead: (id: string) => void = () => {};
   readonly #listeners: ((id: string) => void)[] = [];
   readonly snapshot = new Snapshot((id) => this.#tell(id));
-  readonly beside = new BesideListings((id) => this.#tell(id));
+  readonly beside = new BesideListings(
+    (id) => this.#tell(id),
+    (providerId) => this.snapshot.activeOf(providerId),
+  );
   readonly discovery: Discovery;
 
   /** @param minRebuildMs  as of `Discovery` */
@@ -34,7 +37,7 @@ export class Market {
         this.onRead(id);
         return this.snapshot.get(id);
       },
-      besideOf: ({ id }: Listing) => this.beside.of(id),
+      besideOf: (listing: Listing) => this.beside.of(listing),
       listings: () => this.snapshot.values(),
       onChange: (listener: (id: string) => void) => void this.#listeners.push(listener),
     };

@@ -428,6 +428,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/admin/accounts/{id}/profile": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Clear display name, contact and URL of a provider, who may set others. A repeated request gets the same answer
+         * @description Needs a key with the role admin.
+         */
+        delete: operations["deleteAdminAccountsByIdProfile"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/accounts/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What the listings of the caller's account show of it
+         * @description Needs a key with the role provider or admin.
+         */
+        get: operations["getAccountsMe"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Change what the listings of the caller's account show of it
+         * @description Needs a key with the role provider or admin.
+         */
+        patch: operations["patchAccountsMe"];
+        trace?: never;
+    };
     "/api/v1/admin/keys": {
         parameters: {
             query?: never;
@@ -820,6 +864,10 @@ export interface components {
             last_used_at: string | null;
             /** @description What a suspended account is told */
             suspension_reason: string | null;
+            /** @description What its listings show of it, as contact and url */
+            display_name: string | null;
+            contact: string | null;
+            url: string | null;
             /** @description What its open calls hold; null if `is_live` is false */
             held: number | null;
             /** @description False when the wallet could not be read: Redis is away, or the wallet is damaged; and of a closed account */
@@ -1099,6 +1147,7 @@ export interface components {
             proxy_path: string;
             next_price?: components["schemas"]["NextPrice"];
             uptime?: components["schemas"]["Uptime"];
+            provider?: components["schemas"]["Provider"];
             /** @description A page about the service, for people */
             docs_url?: string;
             /** @enum {string} */
@@ -1126,6 +1175,15 @@ export interface components {
             method: string;
             path: string;
             note: string;
+        };
+        /** ClearedProfile */
+        ClearedProfile: {
+            /** Format: uuid */
+            account_id: string;
+            owner_id: string;
+            display_name: null;
+            contact: null;
+            url: null;
         };
         /** ClosedAccount */
         ClosedAccount: {
@@ -1653,6 +1711,7 @@ export interface components {
             proxy_path: string;
             next_price?: components["schemas"]["NextPrice"];
             uptime?: components["schemas"]["Uptime"];
+            provider?: components["schemas"]["Provider"];
         };
         /** McpFault */
         McpFault: {
@@ -2146,6 +2205,54 @@ export interface components {
             };
             price_label: string;
         };
+        /** ProfileChange */
+        ProfileChange: {
+            /** @description Shown on the listings; not the name of the operator; null: none */
+            display_name?: string | null;
+            /** @description How buyers reach the provider, as plain text; null: none */
+            contact?: string | null;
+            /** @description http or https URL of a page about the provider; null: none */
+            url?: string | null;
+        };
+        /**
+         * Provider
+         * @description Who offers the service. Searches have the display_name only, and nothing if there is none
+         */
+        Provider: {
+            /** @description As the provider writes it. Nobody has checked it */
+            display_name?: string;
+            /** @description Plain text */
+            contact?: string;
+            /**
+             * Format: uri
+             * @description http or https URL of a page about the provider
+             */
+            url?: string;
+            /**
+             * Format: date-time
+             * @description When its account was opened
+             */
+            since?: string;
+            /** @description Its active listings */
+            services?: number;
+        };
+        /** ProviderAccount */
+        ProviderAccount: {
+            /** Format: uuid */
+            account_id: string;
+            /** @description The label of the account, which buyers do not see */
+            owner_id: string;
+            display_name: string | null;
+            contact: string | null;
+            url: string | null;
+            /**
+             * Format: date-time
+             * @description When the account was opened
+             */
+            since: string;
+            /** @description Its active listings */
+            services: number;
+        };
         /**
          * ProviderOpenApiDocument
          * @description An OpenAPI 3.0 or 3.1 document as JSON or YAML; `x-price` of an operation is its price in USD, and `x-max-price` the most that its service may report
@@ -2334,6 +2441,7 @@ export interface components {
             proxy_path: string;
             next_price?: components["schemas"]["NextPrice"];
             uptime?: components["schemas"]["Uptime"];
+            provider?: components["schemas"]["Provider"];
             /** @description A page about the service, for people */
             docs_url?: string;
             /** @enum {string} */
@@ -2560,6 +2668,7 @@ export interface components {
             proxy_path: string;
             next_price?: components["schemas"]["NextPrice"];
             uptime?: components["schemas"]["Uptime"];
+            provider?: components["schemas"]["Provider"];
             /** @description A page about the service, for people */
             docs_url?: string;
             /** @enum {string} */
@@ -4878,7 +4987,14 @@ export interface operations {
                      *           "category": "language",
                      *           "quality": 50,
                      *           "rated": false,
-                     *           "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/"
+                     *           "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
+                     *           "provider": {
+                     *             "display_name": "Translators & Co",
+                     *             "contact": "help@translate.example.com",
+                     *             "url": "https://translate.example.com/about",
+                     *             "since": "2026-11-22T07:51:00.486Z",
+                     *             "services": 3
+                     *           }
                      *         }
                      *       ],
                      *       "categories": [
@@ -4997,6 +5113,13 @@ export interface operations {
                      *       "quality": 50,
                      *       "rated": false,
                      *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
+                     *       "provider": {
+                     *         "display_name": "Translators & Co",
+                     *         "contact": "help@translate.example.com",
+                     *         "url": "https://translate.example.com/about",
+                     *         "since": "2026-11-22T07:51:00.486Z",
+                     *         "services": 3
+                     *       },
                      *       "protocol": "http",
                      *       "timeout_seconds": 60,
                      *       "only_operations": false,
@@ -5129,6 +5252,13 @@ export interface operations {
                      *           "quality": 50,
                      *           "rated": false,
                      *           "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
+                     *           "provider": {
+                     *             "display_name": "Translators & Co",
+                     *             "contact": "help@translate.example.com",
+                     *             "url": "https://translate.example.com/about",
+                     *             "since": "2026-11-22T07:51:00.486Z",
+                     *             "services": 3
+                     *           },
                      *           "status": "active",
                      *           "protocol": "http",
                      *           "timeout_seconds": 60,
@@ -5257,6 +5387,13 @@ export interface operations {
                      *       "quality": 50,
                      *       "rated": false,
                      *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
+                     *       "provider": {
+                     *         "display_name": "Translators & Co",
+                     *         "contact": "help@translate.example.com",
+                     *         "url": "https://translate.example.com/about",
+                     *         "since": "2026-11-22T07:51:00.486Z",
+                     *         "services": 3
+                     *       },
                      *       "status": "active",
                      *       "protocol": "http",
                      *       "timeout_seconds": 60,
@@ -5371,6 +5508,13 @@ export interface operations {
                      *       "quality": 50,
                      *       "rated": false,
                      *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
+                     *       "provider": {
+                     *         "display_name": "Translators & Co",
+                     *         "contact": "help@translate.example.com",
+                     *         "url": "https://translate.example.com/about",
+                     *         "since": "2026-11-22T07:51:00.486Z",
+                     *         "services": 3
+                     *       },
                      *       "status": "active",
                      *       "protocol": "http",
                      *       "timeout_seconds": 60,
@@ -5479,6 +5623,13 @@ export interface operations {
                      *       "quality": 50,
                      *       "rated": false,
                      *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
+                     *       "provider": {
+                     *         "display_name": "Translators & Co",
+                     *         "contact": "help@translate.example.com",
+                     *         "url": "https://translate.example.com/about",
+                     *         "since": "2026-11-22T07:51:00.486Z",
+                     *         "services": 3
+                     *       },
                      *       "status": "active",
                      *       "protocol": "http",
                      *       "timeout_seconds": 60,
@@ -5608,6 +5759,13 @@ export interface operations {
                      *       "quality": 50,
                      *       "rated": false,
                      *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
+                     *       "provider": {
+                     *         "display_name": "Translators & Co",
+                     *         "contact": "help@translate.example.com",
+                     *         "url": "https://translate.example.com/about",
+                     *         "since": "2026-11-22T07:51:00.486Z",
+                     *         "services": 3
+                     *       },
                      *       "status": "active",
                      *       "protocol": "http",
                      *       "timeout_seconds": 60,
@@ -5739,6 +5897,13 @@ export interface operations {
                      *       "quality": 50,
                      *       "rated": false,
                      *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
+                     *       "provider": {
+                     *         "display_name": "Translators & Co",
+                     *         "contact": "help@translate.example.com",
+                     *         "url": "https://translate.example.com/about",
+                     *         "since": "2026-11-22T07:51:00.486Z",
+                     *         "services": 3
+                     *       },
                      *       "status": "active",
                      *       "protocol": "http",
                      *       "timeout_seconds": 60,
@@ -5856,6 +6021,13 @@ export interface operations {
                      *       "quality": 50,
                      *       "rated": false,
                      *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
+                     *       "provider": {
+                     *         "display_name": "Translators & Co",
+                     *         "contact": "help@translate.example.com",
+                     *         "url": "https://translate.example.com/about",
+                     *         "since": "2026-11-22T07:51:00.486Z",
+                     *         "services": 3
+                     *       },
                      *       "status": "active",
                      *       "protocol": "http",
                      *       "timeout_seconds": 60,
@@ -6031,6 +6203,13 @@ export interface operations {
                      *         "quality": 50,
                      *         "rated": false,
                      *         "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
+                     *         "provider": {
+                     *           "display_name": "Translators & Co",
+                     *           "contact": "help@translate.example.com",
+                     *           "url": "https://translate.example.com/about",
+                     *           "since": "2026-11-22T07:51:00.486Z",
+                     *           "services": 3
+                     *         },
                      *         "status": "active",
                      *         "protocol": "http",
                      *         "timeout_seconds": 60,
@@ -6671,6 +6850,9 @@ export interface operations {
                      *       "closed_at": null,
                      *       "last_used_at": "2026-11-22T07:51:00.486Z",
                      *       "suspension_reason": null,
+                     *       "display_name": null,
+                     *       "contact": null,
+                     *       "url": null,
                      *       "held": 0.002,
                      *       "is_live": true
                      *     }
@@ -6791,6 +6973,152 @@ export interface operations {
             429: components["responses"]["AdminRateLimited"];
             500: components["responses"]["AdminInternal"];
             503: components["responses"]["AdminUnavailable"];
+        };
+    };
+    deleteAdminAccountsByIdProfile: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The account
+                 * @example 019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The account, without a profile */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
+                     *       "owner_id": "acme-bot",
+                     *       "display_name": null,
+                     *       "contact": null,
+                     *       "url": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ClearedProfile"];
+                };
+            };
+            400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["AdminUnauthorized"];
+            403: components["responses"]["AdminForbidden"];
+            404: components["responses"]["AdminNotFound"];
+            408: components["responses"]["AdminBodyTooSlow"];
+            413: components["responses"]["AdminPayloadTooLarge"];
+            429: components["responses"]["AdminRateLimited"];
+            500: components["responses"]["AdminInternal"];
+            503: components["responses"]["AdminUnavailable"];
+        };
+    };
+    getAccountsMe: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The account */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                    "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "account_id": "019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f",
+                     *       "owner_id": "translators",
+                     *       "display_name": "Translators & Co",
+                     *       "contact": "help@translate.example.com",
+                     *       "url": null,
+                     *       "since": "2026-11-22T07:51:00.486Z",
+                     *       "services": 3
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ProviderAccount"];
+                };
+            };
+            400: components["responses"]["InvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    patchAccountsMe: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "display_name": "Translators & Co",
+                 *       "contact": "help@translate.example.com"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ProfileChange"];
+            };
+        };
+        responses: {
+            /** @description The account as it is now */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                    "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "account_id": "019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f",
+                     *       "owner_id": "translators",
+                     *       "display_name": "Translators & Co",
+                     *       "contact": "help@translate.example.com",
+                     *       "url": null,
+                     *       "since": "2026-11-22T07:51:00.486Z",
+                     *       "services": 3
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ProviderAccount"];
+                };
+            };
+            400: components["responses"]["InvalidJsonOrInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["BodyTooSlow"];
+            413: components["responses"]["PayloadTooLarge"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
         };
     };
     getAdminKeys: {
@@ -6915,6 +7243,13 @@ export interface operations {
                      *           "quality": 50,
                      *           "rated": false,
                      *           "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
+                     *           "provider": {
+                     *             "display_name": "Translators & Co",
+                     *             "contact": "help@translate.example.com",
+                     *             "url": "https://translate.example.com/about",
+                     *             "since": "2026-11-22T07:51:00.486Z",
+                     *             "services": 3
+                     *           },
                      *           "status": "active",
                      *           "protocol": "http",
                      *           "timeout_seconds": 60,
@@ -7007,6 +7342,13 @@ export interface operations {
                      *       "quality": 50,
                      *       "rated": false,
                      *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
+                     *       "provider": {
+                     *         "display_name": "Translators & Co",
+                     *         "contact": "help@translate.example.com",
+                     *         "url": "https://translate.example.com/about",
+                     *         "since": "2026-11-22T07:51:00.486Z",
+                     *         "services": 3
+                     *       },
                      *       "status": "active",
                      *       "protocol": "http",
                      *       "timeout_seconds": 60,

@@ -99,6 +99,10 @@ export function date(iso: string, language: string, nowMs: number): string {
     : dates(language, 'date with year', { dateStyle: 'medium' }).format(at);
 }
 
+/** `November 2026`, in UTC: the gateway and the browser write the same. */
+export const month = (iso: string, language: string): string =>
+  dates(language, 'month', { month: 'long', year: 'numeric', timeZone: 'UTC' }).format(new Date(iso));
+
 /** `4:26:12 PM`: the second half of `moment`. */
 export const clock = (iso: string, language: string): string =>
   dates(language, 'clock', { timeStyle: 'medium' }).format(new Date(iso));

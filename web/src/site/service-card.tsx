@@ -21,7 +21,15 @@ export function ServiceCard({ service }: { readonly service: Schemas['ListedServ
               {name}
             </a>
           </h2>
-          <span class="faint small">{service.category}</span>
+          <span class="faint small break">
+            {service.category}
+            {service.provider?.display_name !== undefined && (
+              <>
+                {' · '}
+                <bdi>{service.provider.display_name}</bdi>
+              </>
+            )}
+          </span>
         </div>
         <div class="service-card-worth">
           <Quality value={service.quality} trend={service.quality_trend} isRated={service.rated} />

@@ -5,6 +5,7 @@ import { duration } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { usePlace } from '../place.tsx';
 import { webAddress } from '../web-address.ts';
+import { ServiceProvider } from './service-provider.tsx';
 
 /** What a program has to know before it calls, in plain words. */
 export function ServiceFacts({ service }: { readonly service: Schemas['CallableService'] }) {
@@ -22,6 +23,11 @@ export function ServiceFacts({ service }: { readonly service: Schemas['CallableS
           <CopyButton text={address} />
         </span>
       </Fact>
+      {service.provider !== undefined && (
+        <Fact name={t('service.provider')}>
+          <ServiceProvider provider={service.provider} />
+        </Fact>
+      )}
       {docs !== null && (
         <Fact name={t('service.docs')}>
           <a class="break" href={docs} rel="noopener noreferrer nofollow" target="_blank">

@@ -19,6 +19,7 @@ const ACTIONS = [
   'account.correct',
   'account.suspend',
   'account.resume',
+  'account.clear_profile',
   'account.close',
   'key.create',
   'key.rotate',

@@ -23,3 +23,4 @@ export {
 export { mayCostMore } from '../../../../src/catalog/notice/may-cost-more.ts';
 export { storeOperations } from '../../../../src/catalog/operations/operation.ts';
 export { parseTemplate } from '../../../../src/catalog/operations/template.ts';
+export { contactFault, displayNameFault, profileUrlFault } from '../../../../src/catalog/providers/profile.ts';

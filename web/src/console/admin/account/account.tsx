@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { ApiFailure, dataOf } from '../../../api/client.ts';
+import { ApiFailure, dataOf, type Schemas } from '../../../api/client.ts';
 import {
   CopyButton,
   Empty,
@@ -90,6 +90,7 @@ export function AccountPage({ id }: { readonly id: string }) {
         </Note>
       )}
       {data.suspension_reason !== null && <Note tone="warn">Suspended: {data.suspension_reason}</Note>}
+      <Profile account={data} />
       <Stats>
         <Stat
           label="Balance"
@@ -120,5 +121,22 @@ export function AccountPage({ id }: { readonly id: string }) {
         <Tab key={`${chosen} ${version}`} account={data} onChanged={changed} />
       </Tabs>
     </>
+  );
+}
+
+/** What buyers see of a provider, as it wrote it. */
+function Profile({ account }: { readonly account: Schemas['AccountDetails'] }) {
+  const said = [account.display_name, account.contact, account.url].filter((text) => text !== null);
+  if (said.length === 0) return null;
+  return (
+    <p class="small soft break">
+      Its listings say:{' '}
+      {said.map((text, at) => (
+        <span key={text}>
+          {at > 0 && ' · '}
+          <bdi>{text}</bdi>
+        </span>
+      ))}
+    </p>
   );
 }

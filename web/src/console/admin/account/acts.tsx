@@ -8,7 +8,7 @@ import type { MoneyAct } from './money-acts.ts';
 import { MoneyDialog } from './money-dialog.tsx';
 
 type Account = Schemas['AccountDetails'];
-type Open = MoneyAct | 'suspend' | 'resume' | 'close';
+type Open = MoneyAct | 'suspend' | 'resume' | 'close' | 'profile';
 
 /** What an operator can do to an account. Each act has a dialog that says what follows from it. */
 export function Acts({ account, onChanged }: { readonly account: Account; readonly onChanged: () => void }) {
@@ -33,12 +33,13 @@ export function Acts({ account, onChanged }: { readonly account: Account; readon
           {account.status === 'active' ? 'Suspend' : 'Resume'}
         </Button>
       )}
+      {hasProfile(account) && <Button onClick={() => setOpen('profile')}>Clear profile</Button>}
       {!isOwn && (
         <Button kind="danger" onClick={() => setOpen('close')}>
           Close account
         </Button>
       )}
-      {open !== null && open !== 'suspend' && open !== 'resume' && open !== 'close' && (
+      {open !== null && open !== 'suspend' && open !== 'resume' && open !== 'close' && open !== 'profile' && (
         <MoneyDialog
           act={open}
           account={account}
@@ -49,6 +50,7 @@ export function Acts({ account, onChanged }: { readonly account: Account; readon
       )}
       {open === 'suspend' && <Suspend account={account} onClose={close} onChanged={onChanged} />}
       {open === 'resume' && <Resume account={account} onClose={close} onChanged={onChanged} />}
+      {open === 'profile' && <ClearProfile account={account} onClose={close} onChanged={onChanged} />}
       {open === 'close' && (
         <Close
           account={account}
@@ -63,6 +65,9 @@ export function Acts({ account, onChanged }: { readonly account: Account; readon
     </>
   );
 }
+
+const hasProfile = ({ display_name: name, contact, url }: Account): boolean =>
+  name !== null || contact !== null || url !== null;
 
 type Left = { readonly text: string; readonly act: MoneyAct | null; readonly verb: string };
 
@@ -125,6 +130,23 @@ const Resume = ({ account, onClose, onChanged }: Props) => (
     }}
   >
     <p>Its keys work again from the next request on, and its active services are listed again.</p>
+  </ConfirmDialog>
+);
+
+const ClearProfile = ({ account, onClose, onChanged }: Props) => (
+  <ConfirmDialog
+    title={`Clear the profile of ${account.owner_id}?`}
+    confirm="Clear profile"
+    onClose={onClose}
+    act={async () => {
+      const params = { path: { id: account.account_id } };
+      await dataOf(api.value.DELETE('/api/v1/admin/accounts/{id}/profile', { params }));
+      say('The profile is cleared.');
+      onChanged();
+    }}
+  >
+    <p>Its listings no longer show display name, contact and web page. The audit keeps what they were.</p>
+    <p class="soft">Its provider may set others. To prevent that, suspend the account.</p>
   </ConfirmDialog>
 );
 

@@ -1,0 +1,63 @@
+import { fold } from '../discovery/words.ts';
+import { docsUrlFault } from '../links.ts';
+
+/** What a provider says of itself to buyers. Nobody has checked it. At least one of the three is set. */
+export type Profile = {
+  readonly displayName: string | null;
+  /** An e-mail address, or whatever else the provider wants to be reached by. */
+  readonly contact: string | null;
+  /** A page about the provider. */
+  readonly url: string | null;
+};
+
+export const MAX_DISPLAY_NAME_LENGTH = 60;
+export const MAX_CONTACT_LENGTH = 200;
+export const MAX_PROFILE_URL_LENGTH = 500;
+
+/**
+ * Control characters, line ends, those that turn the direction of text, and others that nobody sees: with them a text can look like
+ * another one. ZWNJ and ZWJ pass, because Persian, Indic scripts and emoji need them.
+ */
+const UNSEEN = /(?![\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/u;
+
+/**
+ * What is wrong with a display name, or null. The caller must trim it first.
+ *
+ * @param operatorName  nobody else may be taken for the operator; null: it has no name
+ */
+export function displayNameFault(name: string, operatorName: string | null): string | null {
+  const length = [...name].length;
+  if (length < 1 || length > MAX_DISPLAY_NAME_LENGTH) {
+    return `must have 1 to ${MAX_DISPLAY_NAME_LENGTH} characters, not counting spaces around it`;
+  }
+  if (UNSEEN.test(name)) return 'must not contain control characters or others that are not seen';
+  if (spelled(name) === '') return 'must have a letter or a digit';
+  if (operatorName !== null && looksLike(name, operatorName)) return 'is the name of this gateway’s operator';
+  return null;
+}
+
+/** What is wrong with a contact, or null. The caller must trim it first. */
+export function contactFault(contact: string): string | null {
+  const length = [...contact].length;
+  if (length < 1 || length > MAX_CONTACT_LENGTH) {
+    return `must have 1 to ${MAX_CONTACT_LENGTH} characters, not counting spaces around it`;
+  }
+  return UNSEEN.test(contact) ? 'must not contain control characters or others that are not seen' : null;
+}
+
+/** What is wrong with the URL of a page about a provider, or null. */
+export function profileUrlFault(url: string): string | null {
+  if (url.length > MAX_PROFILE_URL_LENGTH) return `must be at most ${MAX_PROFILE_URL_LENGTH} characters`;
+  return UNSEEN.test(url) ? 'must not contain control characters or others that are not seen' : docsUrlFault(url);
+}
+
+/** Whether people may take one name for the other: case, width, spaces and punctuation make no difference. */
+const looksLike = (name: string, other: string): boolean =>
+  spelled(other) === '' ? fold(name).trim() === fold(other).trim() : spelled(name) === spelled(other);
+
+/** Its letters and digits, without those that are not seen. */
+const spelled = (name: string): string =>
+  fold(name).replace(/[^\p{L}\p{M}\p{N}]|\p{Default_Ignorable_Code_Point}/gu, '');
+
+export const isSameProfile = (a: Profile | null, b: Profile | null): boolean =>
+  a?.displayName === b?.displayName && a?.contact === b?.contact && a?.url === b?.url;

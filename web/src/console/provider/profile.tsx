@@ -1,0 +1,140 @@
+import './provider.css';
+import { useState } from 'preact/hooks';
+import { ApiFailure, dataOf, type Schemas } from '../../api/client.ts';
+import { Button, Card, FailureNote, Skeleton, say, TextInput } from '../../design/index.ts';
+import { useResource } from '../../resource.ts';
+import { api, session } from '../../session.ts';
+import { PageHead } from '../shared/page-head.tsx';
+import { sentence } from '../shared/sentence.ts';
+import { AskBeforeLeaving } from './leaving.tsx';
+import { contactFault, displayNameFault, profileUrlFault } from './rules.ts';
+
+type Account = Schemas['ProviderAccount'];
+type Draft = Readonly<Record<Field, string>>;
+type Field = 'display_name' | 'contact' | 'url';
+
+const FIELDS: readonly Field[] = ['display_name', 'contact', 'url'];
+/** The operator's name is known to the gateway, which refuses it. */
+const FAULTS: Readonly<Record<Field, (text: string) => string | null>> = {
+  display_name: (text) => displayNameFault(text, null),
+  contact: contactFault,
+  url: profileUrlFault,
+};
+
+/** `/console/profile`: what the listings of the account show of it. */
+export default function ProfilePage() {
+  const { data, failure, reload } = useResource(`profile ${session.value?.me.key_id}`, (signal) =>
+    dataOf(api.value.GET('/api/v1/accounts/me', { signal })),
+  );
+  return (
+    <>
+      <PageHead title="Profile" lead="What buyers see of you on each of your services. All of it is optional." />
+      {failure !== null && <FailureNote failure={failure} retry={reload} />}
+      {data === null && failure === null && <Skeleton lines={6} />}
+      {data !== null && <ProfileForm account={data} onSaved={reload} />}
+    </>
+  );
+}
+
+const draftOf = (account: Account): Draft => ({
+  display_name: account.display_name ?? '',
+  contact: account.contact ?? '',
+  url: account.url ?? '',
+});
+
+function ProfileForm({ account, onSaved }: { readonly account: Account; readonly onSaved: () => void }) {
+  const saved = draftOf(account);
+  const [draft, setDraft] = useState(saved);
+  const [refused, setRefused] = useState<Partial<Draft>>({});
+  const [busy, setBusy] = useState(false);
+  const [failure, setFailure] = useState<unknown>(null);
+  const changed = FIELDS.filter((field) => draft[field].trim() !== saved[field]);
+  const faultOf = (field: Field): string | null => {
+    const text = draft[field].trim();
+    return text === '' ? null : FAULTS[field](text);
+  };
+  const errorOf = (field: Field): string | undefined => {
+    const fault = faultOf(field);
+    return fault === null ? refused[field] : sentence(fault);
+  };
+  const save = async (): Promise<void> => {
+    setBusy(true);
+    setFailure(null);
+    setRefused({});
+    try {
+      const body = Object.fromEntries(changed.map((field) => [field, draft[field].trim() || null]));
+      setDraft(draftOf(await dataOf(api.value.PATCH('/api/v1/accounts/me', { body }))));
+      say('Saved.');
+      onSaved();
+    } catch (error) {
+      const at = error instanceof ApiFailure && error.status === 400 ? /^(\w+): (.+)$/.exec(error.message) : null;
+      const field = FIELDS.find((name) => name === at?.[1]);
+      if (field === undefined) setFailure(error);
+      else setRefused({ [field]: sentence(at?.[2] ?? '') });
+    }
+    setBusy(false);
+  };
+  const bind = (field: Field) => ({
+    name: field,
+    value: draft[field],
+    autocomplete: 'off' as const,
+    error: errorOf(field),
+    onInput: ({ currentTarget }: { readonly currentTarget: { readonly value: string } }) => {
+      setDraft({ ...draft, [field]: currentTarget.value });
+      setRefused({ ...refused, [field]: undefined });
+    },
+  });
+  return (
+    <form
+      class="listing-form"
+      method="post"
+      noValidate
+      onSubmit={(event) => {
+        event.preventDefault();
+        void save();
+      }}
+    >
+      <AskBeforeLeaving when={changed.length > 0 && !busy} />
+      <Card>
+        <fieldset class="form-part">
+          <legend>Who offers your services</legend>
+          <TextInput {...bind('display_name')} label="Display name" hint="The catalog shows it beside each service." />
+          <TextInput
+            {...bind('contact')}
+            label="Contact"
+            placeholder="help@weather.example"
+            hint="How buyers reach you: an e-mail address, or anything else in one line."
+          />
+          <TextInput
+            {...bind('url')}
+            label="Web page"
+            type="url"
+            placeholder="https://weather.example"
+            hint="A page about you."
+          />
+          <p class="small soft">
+            Buyers also see since when your account is there, and how many active services it has ({account.services}).
+            They see none of this beside your own calls of other services. The label of the account ({account.owner_id})
+            stays with you and the operator.
+          </p>
+        </fieldset>
+        <div class="form-foot">
+          {failure !== null && <FailureNote failure={failure} />}
+          <Button
+            kind="primary"
+            type="submit"
+            busy={busy}
+            disabled={changed.length === 0 || FIELDS.some((field) => faultOf(field) !== null)}
+          >
+            Save changes
+          </Button>
+          {changed.length > 0 && (
+            <Button kind="quiet" onClick={() => setDraft(saved)}>
+              Discard
+            </Button>
+          )}
+        </div>
+      </Card>
+    </form>
+  );
+}
