@@ -182,8 +182,8 @@ it('a late trim of the lost Postgres does nothing after that; one that comes in 
   await goesOn();
 });
 
-it('a mark that cannot be read is replaced, too', async () => {
-  await compared.ledger.store.command('set', markKey(), 'what is this');
+it.each(['what is this', 'no \\255\\195 text'])('a mark that cannot be read is replaced, too: "%s"', async (lua) => {
+  await compared.ledger.store.command('eval', `redis.call('SET', KEYS[1], '${lua}')`, 1, markKey());
   await accept();
   await goesOn();
 });

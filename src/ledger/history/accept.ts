@@ -42,7 +42,7 @@ export async function acceptShard(
   const stored = await sql.begin(async (tx) => {
     await tx.unsafe(`SET LOCAL lock_timeout = ${LOCK_WAIT_MS}`);
     await tx`SELECT pg_advisory_xact_lock(${FLUSH_LOCK}::int, ${shard}::int)`;
-    // As Redis has it: a mark that cannot be read is replaced, too.
+    // A mark that cannot be read is replaced, too.
     const found = String((await store.command('get', [name])) ?? '');
     const { seen } = await seeShards(store, keys, [shard]);
     const judged = await judgeShards(tx.unsafe, seen);
@@ -58,6 +58,8 @@ export async function acceptShard(
   });
   if (typeof stored === 'string') return stored;
   await afterCommit?.();
-  const reply = await store.script(acceptMarkScript, 1, [name, stored.found, markText(stored.accepted)]);
+  const reply = await store.script(acceptMarkScript, 1, [name, asciiOf(stored.found), markText(stored.accepted)]);
   return reply === 1 ? 'accepted' : 'changed';
 }
+
+const asciiOf = (text: string): string => Array.from(text, (char) => (char < '\u0080' ? char : '')).join('');
