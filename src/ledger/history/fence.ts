@@ -5,6 +5,14 @@ import { judgeShards, refuseOlder } from './histories-sql.ts';
 import type { Seen } from './judge.ts';
 import { seeShards } from './marks.ts';
 
+/**
+ * Postgres rolls a transaction back when its process sends nothing for this long, perhaps because it is suspended: flushes wait for the
+ * balances that it has locked. Shorter than their `lock_timeout` of 5 s, so that a flush that meets such a transaction waits and does not
+ * fail. Between two statements nothing is waited for but this process's event loop; a correction, which asks Redis as well, sets its own
+ * limit with its flush lock (reconcile/shard-view.ts).
+ */
+const IDLE_MS = 3_000;
+
 declare const isCompared: unique symbol;
 /** A transaction in a Postgres that is not older than Redis. What moves money asks for one, and only a `Fence` makes it. */
 export type MoneyTx = Tx & { readonly [isCompared]: true };
@@ -41,6 +49,7 @@ export class Fence implements MoneyTransactions {
   async begin<T>(accountIds: readonly string[], work: (tx: MoneyTx) => Promise<T>): Promise<T> {
     const seen = await this.#see(new Set(accountIds.map((id) => this.#keys.shardOf(id))));
     return this.#sql.begin(async (tx) => {
+      await tx.unsafe(`SET LOCAL idle_in_transaction_session_timeout = ${IDLE_MS}`);
       refuseOlder(await judgeShards(tx.unsafe, seen));
       return work(tx as MoneyTx);
     });

@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process';
+import path from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { storeCredit } from '../../../src/accounts/credits.ts';
 import { makeDebit } from '../../../src/accounts/debits.ts';
@@ -9,7 +11,9 @@ import { DebitWallets } from '../../../src/ledger/wallets/debit-wallets.ts';
 import { uuidv7 } from '../../../src/platform/ids.ts';
 import { isPostgresUnavailable } from '../../../src/platform/postgres.ts';
 import { RedisNotSent, type RedisStore } from '../../../src/platform/redis.ts';
-import { QUIET } from '../../support/store.ts';
+import { buildSources } from '../../support/build.ts';
+import { QUIET, SHARDS } from '../../support/store.ts';
+import { until } from '../../support/wait.ts';
 import { newEvent } from '../support.ts';
 import { ledger, useLedger } from '../use-ledger.ts';
 
@@ -140,6 +144,29 @@ describe('while Redis does not answer', () => {
     const begun = withShards(() => true).begin([other as string], () => Promise.resolve('moved'));
     await expect(begun).rejects.toThrow('older than Redis');
   });
+});
+
+it('a process that is suspended in the middle of a payout holds up flushes for seconds only, and its payout is not stored', async () => {
+  const payout = { accountId, amountMicros: 700, reference: 'r' };
+  const { databaseUrl, store } = ledger;
+  const settings = JSON.stringify({ databaseUrl, redisUrl: store.server.url, shards: SHARDS, payout });
+  const file = path.resolve('test/ledger/fixtures/payout-process.mjs');
+  const child = spawn(process.execPath, [file, buildSources(), settings], { stdio: ['ignore', 'ignore', 'inherit'] });
+  try {
+    const waiting = () => ledger.sql`
+      SELECT FROM pg_stat_activity WHERE application_name = 'payout' AND state = 'idle in transaction' AND query LIKE '%posted%'`;
+    await until(async () => (await waiting()).length === 1);
+    // What it earns meanwhile goes to the balance that the payout has locked.
+    await ledger.append(newEvent({ providerId: accountId, heldMicros: 1_000, outcome: 'completed' }));
+    ledger.startWriter();
+    await ledger.drained();
+    child.kill('SIGCONT');
+    expect(await new Promise((resolve) => child.once('exit', resolve))).toBe(3);
+    expect(await ledger.sql`SELECT FROM payouts`).toEqual([]);
+    expect(await ledger.balance(accountId, 'earnings')).toBeGreaterThan(HELD);
+  } finally {
+    child.kill('SIGKILL');
+  }
 });
 
 it('a flush that is trimmed while the transaction begins is no sign of an older Postgres', async () => {
