@@ -15,7 +15,7 @@ import type { Gate, Passage } from '../gate/gate.ts';
 import type { Caller, KeyRecord } from '../keys/caller.ts';
 import type { Log } from '../observability/log.ts';
 import { uuidv7 } from '../platform/ids.ts';
-import { isPostgresUnavailable } from '../platform/postgres.ts';
+import { isOlderPostgres, isPostgresUnavailable } from '../platform/postgres.ts';
 import { isRedisUnavailable } from '../platform/redis.ts';
 import { BodyBudget, readBody } from './body.ts';
 import { IN_MEMORY, PagePlaces } from './page-places.ts';
@@ -43,6 +43,9 @@ const STREAMED_CHUNK = 65_536;
 const MAX_SENDING_MS = 600_000;
 /** Maximum time a route's handler may take; after that the caller gets 503. */
 const ANSWER_MS = 5_000;
+/** For operators: only what moves money and corrects drifts asks for the right Postgres. */
+const OLDER_POSTGRES =
+  'Postgres is older than Redis: it lacks calls that were stored. No money moves until the right one is back.';
 
 /** A request whose caller was identified. */
 type Asked = {
@@ -252,6 +255,7 @@ export class Api {
 
   #asApiError(error: unknown, requestId: string): ApiError {
     if (error instanceof ApiError) return error;
+    if (isOlderPostgres(error)) return unavailableError(error, OLDER_POSTGRES);
     if (isPostgresUnavailable(error) || isRedisUnavailable(error)) return unavailableError();
     this.#log.error({ err: error, request_id: requestId }, 'request failed');
     return new ApiError('internal');

@@ -36,8 +36,11 @@ export const COMMIT_IN_DOUBT = 'COMMIT_IN_DOUBT';
 
 /** Code of the error that Postgres lacks flushes that it had stored (ledger/history/). It counts as away until the right one is back. */
 const POSTGRES_OLDER = 'POSTGRES_OLDER';
-export const olderPostgres = (): Error =>
-  connectionError(POSTGRES_OLDER, 'this Postgres is older than Redis: it lacks calls that were stored');
+export const olderPostgres = (shards: readonly number[]): Error =>
+  connectionError(
+    POSTGRES_OLDER,
+    `this Postgres is older than Redis: it lacks calls that were stored (shards ${shards.join(', ')})`,
+  );
 export const isOlderPostgres = (error: unknown): boolean => (error as { code?: unknown }).code === POSTGRES_OLDER;
 
 /** Code of the error that Redis does not say which flushes Postgres must have. Where money moves, it counts as away. */

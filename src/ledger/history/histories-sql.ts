@@ -55,9 +55,14 @@ function judgedOf({ dataId, doubt, verified, flushId, token, isInJournal }: Row,
   return { verdict, history, seen, lastFlush };
 }
 
+/** The shards whose Redis has the mark of a flush that Postgres lacks. */
+export const olderShards = (judged: ReadonlyMap<number, Judged>): number[] =>
+  Array.from(judged).flatMap(([shard, { verdict }]) => (verdict === 'postgres is older' ? [shard] : []));
+
 /** @throws when Postgres is older than the Redis of any of the shards: it is the whole Postgres that went back */
 export function refuseOlder(judged: ReadonlyMap<number, Judged>): void {
-  for (const { verdict } of judged.values()) if (verdict === 'postgres is older') throw olderPostgres();
+  const shards = olderShards(judged);
+  if (shards.length > 0) throw olderPostgres(shards);
 }
 
 const STORE_FLUSH = `

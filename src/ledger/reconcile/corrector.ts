@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { ApiError, unavailableError } from '../../errors.ts';
 import { limit } from '../../platform/limit.ts';
-import { isOlderPostgres, sqlState, type Tx } from '../../platform/postgres.ts';
+import { sqlState, type Tx } from '../../platform/postgres.ts';
 import { isWrongType } from '../../platform/redis.ts';
 import { Fence, type MoneyTx } from '../history/fence.ts';
 import { readRedisRun } from '../redis-run.ts';
@@ -231,12 +231,6 @@ function explained(error: unknown): never {
     throw new ApiError(
       'conflict',
       "The holds or the stream of this account's shard are damaged in Redis: repair them first.",
-    );
-  }
-  if (isOlderPostgres(error)) {
-    throw unavailableError(
-      error,
-      'Postgres is older than Redis: it lacks calls that were stored. Nothing is corrected now.',
     );
   }
   if (error instanceof StreamTooLong) {

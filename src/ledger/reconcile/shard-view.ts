@@ -135,7 +135,7 @@ export class ShardView {
 
   #accept(judged: ReadonlyMap<number, Judged>): Judged {
     const its = judged.get(this.#shard) as Judged;
-    if (its.verdict === 'postgres is older' && !this.#mayBeOlder) throw olderPostgres();
+    if (its.verdict === 'postgres is older' && !this.#mayBeOlder) throw olderPostgres([this.#shard]);
     if (its.seen.dataId !== this.#dataId) throw new RedisReplaced();
     return its;
   }
