@@ -136,19 +136,18 @@ export class Sweeper extends Job {
   async #sweepShard(shard: number, nowMs: number, trust: Trust): Promise<{ swept: number; leftAlone: number }> {
     const { redis, keys } = this.#options;
     const open = keys.open[shard] as string;
-    const leases = await this.#readLeases(shard);
+    const scan = async (from: string): Promise<[string, string[]]> =>
+      (await redis.command('hscan', [open, from, 'COUNT', String(SCAN_COUNT)])) as [string, string[]];
+    // Sent together, and carried out in this order: an idle process wakes up once for both.
+    const [leases, first] = await Promise.all([this.#readLeases(shard), scan('0')]);
     if (!trust.in(shard)) return { swept: 0, leftAlone: 0 };
     const holders = new Set<string>();
     let swept = 0;
     // A set of usage ids, because a scan may return the same hold twice.
     const leftAlone = new Set<string>();
-    let cursor = '0';
-    do {
-      const [next, pairs] = (await redis.command('hscan', [open, cursor, 'COUNT', String(SCAN_COUNT)])) as [
-        string,
-        string[],
-      ];
-      cursor = next;
+    let page = first;
+    for (;;) {
+      const [next, pairs] = page;
       const candidates: Candidate[] = [];
       for (let i = 0; i + 1 < pairs.length; i += 2) {
         const hold = readHold(pairs[i] as string, pairs[i + 1] as string);
@@ -162,7 +161,9 @@ export class Sweeper extends Job {
       for (let from = 0; from < candidates.length; from += MAX_GROUP) {
         swept += await this.#sweepGroup(shard, candidates.slice(from, from + MAX_GROUP), nowMs, trust);
       }
-    } while (cursor !== '0');
+      if (next === '0') break;
+      page = await scan(next);
+    }
     await this.#forgetLeases(shard, leases, holders, nowMs);
     return { swept, leftAlone: leftAlone.size };
   }
@@ -221,8 +222,8 @@ export class Sweeper extends Job {
 
   async #look(): Promise<Trust> {
     const { redis, isReconciled } = this.#options;
-    const run = await readRedisRun(redis);
-    this.#steadiness.reported({ runId: run.dataId, nowMs: await readRedisTime(redis) });
+    const [run, nowMs] = await Promise.all([readRedisRun(redis), readRedisTime(redis)]);
+    this.#steadiness.reported({ runId: run.dataId, nowMs });
     return {
       dataId: run.dataId,
       in: (shard) => !this.stopping.aborted && this.#steadiness.lasting && isReconciled(shard, run.dataId),

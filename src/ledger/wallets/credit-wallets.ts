@@ -12,7 +12,9 @@ const APPLIED = 0;
 const GAP = 1;
 const DAMAGED = 3;
 
-/** Interval at which credits that did not reach their wallet are tried again. */
+/** Interval of the looks for credits that did not reach their wallet: because a process died, or Redis was away. */
+const LOOK_MS = 5_000;
+/** Pause after a round that found any, and after a failure. */
 const RETRY_MS = 1_000;
 /** Maximum number of accounts whose missing credits one round applies; the next round goes on with the accounts after them. */
 const MAX_ACCOUNTS = 500;
@@ -40,7 +42,7 @@ type CreditWalletsOptions = WalletStores & {
 
 /**
  * Carries credits from Postgres into loaded wallets, in the order of their numbers and each at most once. Once started, it looks every
- * second for credits that are not known to be in their wallets.
+ * five seconds, and when Redis is back, for credits that are not known to be in their wallets.
  */
 export class CreditWallets extends Job {
   readonly #options: CreditWalletsOptions;
@@ -56,8 +58,9 @@ export class CreditWallets extends Job {
 
   constructor(options: CreditWalletsOptions) {
     super({
-      everyMs: RETRY_MS,
+      everyMs: LOOK_MS,
       firstMs: RETRY_MS,
+      retryMs: RETRY_MS,
       log: options.log,
       messages: {
         failing: 'credits cannot be applied to their wallets now',
@@ -70,6 +73,7 @@ export class CreditWallets extends Job {
     options.redis.onReady(() => {
       this.#connections++;
       this.#runOfConnection = null;
+      this.wake();
     });
   }
 
@@ -90,7 +94,8 @@ export class CreditWallets extends Job {
   }
 
   protected override async round(): Promise<void> {
-    const { failures } = await this.#tryMissing();
+    const { looked, failures } = await this.#tryMissing();
+    if (looked > 0) this.nextIn(RETRY_MS);
     reportDamaged(failures, this.#damage, this.#options.keys);
   }
 
