@@ -56,6 +56,11 @@ export class Reconcilers {
     };
   }
 
+  /** Shards of which Postgres was older when a comparison last looked. */
+  get olderShards(): readonly number[] {
+    return this.parts.flatMap(({ reconciler }) => reconciler.olderShards);
+  }
+
   /** Number of wallets repaired since the start. */
   get repaired(): number {
     return this.parts.reduce((sum, { reconciler }) => sum + reconciler.repaired, 0);

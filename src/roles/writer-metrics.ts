@@ -56,9 +56,12 @@ export function writerMetrics(parts: {
     },
     {
       name: 'tollgate_writer_fenced_shards',
-      help: 'Shards of this writer whose usage is not stored, because Postgres is older than Redis',
+      help: 'Shards of which Postgres is older than Redis, as a flush of this writer or its comparison found',
       type: 'gauge',
-      read: () => Array.from(writer.fencedShards).filter((shard) => writer.owns(shard)).length,
+      read: () => {
+        const flushed = Array.from(writer.fencedShards).filter((shard) => writer.owns(shard));
+        return new Set([...flushed, ...upkeep.reconcilers.olderShards]).size;
+      },
     },
     {
       name: 'tollgate_writer_working',

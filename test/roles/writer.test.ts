@@ -134,6 +134,21 @@ it('metrics report of how many shards Postgres is older, until it is not', async
   expect(await ledger.backlog()).toBe(0);
 });
 
+it('metrics report an older Postgres although nobody calls', async () => {
+  const fenced = () => metric('tollgate_writer_fenced_shards');
+  ledger.startWriter();
+  await ledger.append(newEvent());
+  await ledger.drained();
+  await ledger.stopWriters();
+  const [flush] = await ledger.sql`SELECT id, token FROM journal ORDER BY id DESC LIMIT 1`;
+  await ledger.sql`UPDATE journal SET token = gen_random_uuid() WHERE id = ${flush?.id}`;
+  const writer = await start();
+  await until(async () => (await fenced()) === 1);
+  await ledger.sql`UPDATE journal SET token = ${flush?.token} WHERE id = ${flush?.id}`;
+  await until(async () => (await fenced()) === 0);
+  await writer.stop();
+});
+
 it('metrics report by how much wallets are wrong, and in how many accounts', async () => {
   await ledger.knowRedis();
   for (const [balance, wrong] of [

@@ -3,6 +3,11 @@ import type { Reconciler } from './reconciler.ts';
 
 const TICK_MS = 500;
 const EVERY_MS = 60_000;
+/**
+ * Number of regular runs of which one is made in any case. The others are left out while nothing has changed: of an installation that
+ * nobody calls, comparing 8 000 wallets every minute took as much CPU as all the rest of its writer.
+ */
+const ALWAYS_ONE_OF = 10;
 /** Pause after a run that failed or left repairs to the next run. Short, because wallets may have too much money until then. */
 const RETRY_MS = 1_000;
 /**
@@ -28,7 +33,8 @@ type ReconcileJobOptions = {
 };
 
 /**
- * Runs the reconciliation every minute, and at once when Redis comes back. A Redis that came back with an older state than Postgres
+ * Runs the reconciliation every minute, and at once when Redis comes back. While nothing was posted since the last run, which found
+ * nothing wrong, it only asks every minute whether that is so and whether Postgres is older, and compares all wallets every tenth time. A Redis that came back with an older state than Postgres
  * has wallets with too much money until they are repaired, and holds of stored calls, which the sweep must not refund. So the
  * sweep waits until the reconciliation of its own process has compared them. That is why every writer makes a run when Redis comes
  * back, even one that is not active.
@@ -42,6 +48,7 @@ export class ReconcileJob {
   #isOwed = true;
   readonly #failing: Set<ReconcileJob>;
   #drifting = 0;
+  #leftOut = 0;
 
   constructor(options: ReconcileJobOptions) {
     this.#options = options;
@@ -76,8 +83,9 @@ export class ReconcileJob {
     }
     // No time is set for the next run until this one ends, unless Redis comes back: then the listener sets the next run due at once.
     this.#dueAt = Number.POSITIVE_INFINITY;
+    const isOwed = this.#isOwed;
     this.#isOwed = false;
-    this.#running = this.#run().then((left) => {
+    this.#running = this.#run(isOwed).then((left) => {
       this.#isOwed ||= left !== 'nothing';
       const { everyMs = EVERY_MS } = this.#options;
       const waitMs = { nothing: everyMs, 'shards behind': Math.min(BEHIND_MS, everyMs), unfinished: RETRY_MS }[left];
@@ -96,10 +104,11 @@ export class ReconcileJob {
   }
 
   /** @returns what the run left to the next one */
-  async #run(): Promise<'nothing' | 'shards behind' | 'unfinished'> {
+  async #run(isOwed: boolean): Promise<'nothing' | 'shards behind' | 'unfinished'> {
     const { reconciler, log } = this.#options;
     const { repaired: repairedBefore, dropped: droppedBefore } = reconciler;
     try {
+      if (!isOwed && (await this.#mayLeaveOut())) return 'nothing';
       const { reports, undecided, behind } = await reconciler.run('writer', 'gently');
       const repaired = reconciler.repaired - repairedBefore;
       const dropped = reconciler.dropped - droppedBefore;
@@ -116,6 +125,12 @@ export class ReconcileJob {
       this.#failing.add(this);
       return 'unfinished';
     }
+  }
+
+  async #mayLeaveOut(): Promise<boolean> {
+    const isUnchanged = await this.#options.reconciler.isUnchanged();
+    this.#leftOut = isUnchanged && this.#leftOut < ALWAYS_ONE_OF - 1 ? this.#leftOut + 1 : 0;
+    return this.#leftOut > 0;
   }
 
   /** Logs one line when the number changes. */

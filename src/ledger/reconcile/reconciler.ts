@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { isWrongType } from '../../platform/redis.ts';
 import { Sleeper } from '../../platform/timing.ts';
-import { judgeShards, refuseOlder, storeVerified } from '../history/histories-sql.ts';
+import { olderShards, refuseOlder, storeVerified } from '../history/histories-sql.ts';
 import { isInDoubt } from '../history/judge.ts';
-import { seeShards } from '../history/marks.ts';
 import { readRedisRun, readRedisTime } from '../redis-run.ts';
 import { type Decision, decide } from './decision.ts';
 import { dropIdle } from './drop-idle.ts';
 import { type AccountState, agrees, type Comparison, compare } from './identity.ts';
 import { loadedAccounts } from './loaded-accounts.ts';
+import { lookAtStores, type StoresLook } from './look-at-stores.ts';
 import { saveReport, selectBegunRepairs, selectReports } from './reconcile-sql.ts';
 import { Repairer } from './repairer.ts';
 import { type Drift, newDrift, newReport, notCompared, ReportSums, type ShardReport } from './report.ts';
@@ -107,6 +107,9 @@ export class Reconciler {
   #dropped = 0;
   #running: Promise<RunResult> | null = null;
   #last: RunResult | null = null;
+  /** The books as they were when the last run began. */
+  #newestPosting = 0;
+  #olderShards: readonly number[] = [];
   #stopping = false;
   readonly #sleeper = new Sleeper();
 
@@ -142,6 +145,24 @@ export class Reconciler {
     return this.#dropped;
   }
 
+  /** Shards of which Postgres was older when it was last looked at. */
+  get olderShards(): readonly number[] {
+    return this.#olderShards;
+  }
+
+  /**
+   * Whether a run now would most likely find what the last one found: nothing wrong. Then nothing was posted since that run began, and
+   * Redis has not changed. Money under way does not count, because calls do not change a drift.
+   *
+   * @throws when a store is away, or Postgres is older
+   */
+  async isUnchanged(): Promise<boolean> {
+    const { newestPosting, isInDoubt } = await this.#look();
+    if (this.#last === null || isInDoubt || newestPosting !== this.#newestPosting) return false;
+    const { reports, undecided } = this.#last;
+    return undecided === 0 && reports.every(({ compared, driftingAccounts }) => compared && driftingAccounts === 0);
+  }
+
   /** Whether a run has compared the shard since Redis has these data, and left nothing there that may still be repaired. */
   hasCompared(shard: number, dataId: string): boolean {
     return this.#compared.dataId === dataId && this.#compared.shards.has(shard);
@@ -169,7 +190,7 @@ export class Reconciler {
 
   async #runOnce(by: string, isGentle: boolean): Promise<RunResult> {
     const { sql, redis } = this.#stores;
-    await this.#confirmPostgres();
+    const { newestPosting } = await this.#look();
     const before = await selectReports(sql);
     // Asked before the scan: a Redis that is replaced later may have other wallets.
     const { dataId } = await readRedisRun(redis);
@@ -191,15 +212,17 @@ export class Reconciler {
       await saveReport(sql, report);
       reports.push(report);
     }
+    this.#newestPosting = newestPosting;
     this.#last = { reports, undecided: scene.undecided, behind: scene.behind, endedAtMs: Date.now() };
     return this.#last;
   }
 
   /** One older shard is enough, because it is the whole Postgres that went back. Looked at before all wallets are searched for. */
-  async #confirmPostgres(): Promise<void> {
-    const { sql, redis, keys } = this.#stores;
-    const { seen } = await seeShards(redis, keys, this.#shards);
-    refuseOlder(await judgeShards(sql.unsafe, seen));
+  async #look(): Promise<StoresLook> {
+    const look = await lookAtStores(this.#stores, this.#shards);
+    this.#olderShards = olderShards(look.judged);
+    refuseOlder(look.judged);
+    return look;
   }
 
   async #compareShard(shard: number, scene: Scene, isGentle: boolean): Promise<ShardReport> {

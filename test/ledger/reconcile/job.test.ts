@@ -10,12 +10,19 @@ afterEach(() => Promise.all(jobs.splice(0).map((job) => job.stop())));
 
 /**
  * Starts a job with a fake reconciler. `left`: number of undecided accounts after each run. `behind`: the shards that each run could not
- * compare.
+ * compare. `isUnchanged`: what it says before a regular run.
  */
-function start({ isActive = true, everyMs = 1, left = [] as readonly number[], behind = [] as readonly number[][] }) {
+function start({
+  isActive = true,
+  everyMs = 1,
+  left = [] as readonly number[],
+  behind = [] as readonly number[][],
+  isUnchanged = async () => false,
+}) {
   const seen = { runs: 0, redisIsBack: () => {} };
   const reconciler = {
     repaired: 0,
+    isUnchanged,
     run: async () => {
       const run = seen.runs++;
       return { reports: [], undecided: left[run] ?? 0, behind: behind[run] ?? [], endedAtMs: 0 };
@@ -47,6 +54,44 @@ it('a shard whose writer was behind is compared some seconds later, not a minute
   }
 });
 
+it('while nothing changes it compares every ten minutes, when Redis comes back at once; it looks at the stores every minute', async () => {
+  vi.useFakeTimers({ toFake: [...CLOCKS] });
+  try {
+    const looks: boolean[] = [];
+    const isUnchanged = async () => {
+      const isChanged = looks.length === 25;
+      looks.push(isChanged);
+      return !isChanged;
+    };
+    const seen = start({ isUnchanged, everyMs: 60_000 });
+    await vi.advanceTimersByTimeAsync(21.5 * 60_000);
+    expect([seen.runs, looks.length]).toEqual([3, 21]);
+    seen.redisIsBack();
+    await vi.advanceTimersByTimeAsync(0);
+    expect([seen.runs, looks.length]).toEqual([4, 21]);
+    await vi.advanceTimersByTimeAsync(4.5 * 60_000);
+    expect([seen.runs, looks.length]).toEqual([4, 25]);
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(seen.runs).toBe(5);
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+it('a look that finds an older Postgres is made again at once, and the next comparison is not left out', async () => {
+  let [looks, isOlder] = [0, true];
+  const seen = start({
+    isUnchanged: async () => {
+      looks++;
+      if (isOlder) throw new Error('this Postgres is older than Redis');
+      return true;
+    },
+  });
+  await until(() => looks === 1);
+  isOlder = false;
+  await until(() => seen.runs === 2);
+});
+
 it('an inactive process completes one run whenever Redis comes back, because its sweep waits for that', async () => {
   const [working, idle] = [start({}), start({ isActive: false, left: [1, 0, 0] })];
   await until(() => idle.runs === 2);
@@ -68,7 +113,7 @@ it('the jobs of a cluster write one line when they fail together, and one more w
     return { reports: [], undecided: 0, behind: [], endedAtMs: 0 };
   };
   for (let shard = 0; shard < 16; shard++) {
-    const reconciler = { repaired: 0, run, stop: () => {} } as unknown as Reconciler;
+    const reconciler = { repaired: 0, isUnchanged: async () => false, run, stop: () => {} } as unknown as Reconciler;
     jobs.push(new ReconcileJob({ reconciler, isActive: () => true, onRedisReady: () => {}, everyMs: 1, log, failing }));
   }
   for (const job of jobs) job.start();

@@ -195,6 +195,38 @@ describe('a Postgres that is older than Redis', () => {
   });
 });
 
+describe('another run would find the same', () => {
+  it('until something is posted, Redis may have changed, or Postgres is older; never after a run that found something wrong', async () => {
+    const scene = await newScene(1_000);
+    await storeAll();
+    const reconciler = ledger.reconciler();
+    const isUnchanged = () => reconciler.isUnchanged();
+    expect(await isUnchanged()).toBe(false);
+    await reconciler.run('test');
+    expect(await isUnchanged()).toBe(true);
+    await call(scene, 100);
+    await storeAll();
+    expect(await isUnchanged()).toBe(false);
+    await reconciler.run('test');
+    expect(await isUnchanged()).toBe(true);
+    await ledger.credit(scene.accountId, 5);
+    expect(await isUnchanged()).toBe(false);
+    await setBalance(scene.accountId, 7);
+    await reconciler.run('test');
+    expect(await isUnchanged()).toBe(false);
+    await setBalance(scene.accountId, -7);
+    await reconciler.run('test');
+    expect(await isUnchanged()).toBe(true);
+    await ledger.sql`UPDATE shard_histories SET doubt = doubt + 1 WHERE shard = 0`;
+    expect(await isUnchanged()).toBe(false);
+    await reconciler.run('test');
+    expect(await isUnchanged()).toBe(true);
+    await ledger.sql`UPDATE journal SET token = gen_random_uuid()`;
+    await expect(isUnchanged()).rejects.toThrow('older than Redis');
+    expect(reconciler.olderShards).toHaveLength(1);
+  });
+});
+
 describe('a Redis that came back with an older state than Postgres', () => {
   it('is repaired: it has the charges of stored calls again, and no holds that the sweep would refund', async () => {
     const scene = await newScene(10_000);
