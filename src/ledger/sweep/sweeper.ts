@@ -138,9 +138,9 @@ export class Sweeper extends Job {
     const open = keys.open[shard] as string;
     const scan = async (from: string): Promise<[string, string[]]> =>
       (await redis.command('hscan', [open, from, 'COUNT', String(SCAN_COUNT)])) as [string, string[]];
+    if (!trust.in(shard)) return { swept: 0, leftAlone: 0 };
     // Sent together, and carried out in this order: an idle process wakes up once for both.
     const [leases, first] = await Promise.all([this.#readLeases(shard), scan('0')]);
-    if (!trust.in(shard)) return { swept: 0, leftAlone: 0 };
     const holders = new Set<string>();
     let swept = 0;
     // A set of usage ids, because a scan may return the same hold twice.

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import path from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { storeCredit } from '../../../src/accounts/credits.ts';
@@ -13,7 +14,6 @@ import { isPostgresUnavailable } from '../../../src/platform/postgres.ts';
 import { RedisNotSent, type RedisStore } from '../../../src/platform/redis.ts';
 import { buildSources } from '../../support/build.ts';
 import { QUIET, SHARDS } from '../../support/store.ts';
-import { until } from '../../support/wait.ts';
 import { newEvent } from '../support.ts';
 import { ledger, useLedger } from '../use-ledger.ts';
 
@@ -151,17 +151,15 @@ it('a process that is suspended in the middle of a payout holds up flushes for s
   const { databaseUrl, store } = ledger;
   const settings = JSON.stringify({ databaseUrl, redisUrl: store.server.url, shards: SHARDS, payout });
   const file = path.resolve('test/ledger/fixtures/payout-process.mjs');
-  const child = spawn(process.execPath, [file, buildSources(), settings], { stdio: ['ignore', 'ignore', 'inherit'] });
+  const child = spawn(process.execPath, [file, buildSources(), settings], { stdio: ['ignore', 'pipe', 'inherit'] });
   try {
-    const waiting = () => ledger.sql`
-      SELECT FROM pg_stat_activity WHERE application_name = 'payout' AND state = 'idle in transaction' AND query LIKE '%posted%'`;
-    await until(async () => (await waiting()).length === 1);
+    await once(child.stdout, 'data');
     // What it earns meanwhile goes to the balance that the payout has locked.
     await ledger.append(newEvent({ providerId: accountId, heldMicros: 1_000, outcome: 'completed' }));
     ledger.startWriter();
     await ledger.drained();
     child.kill('SIGCONT');
-    expect(await new Promise((resolve) => child.once('exit', resolve))).toBe(3);
+    expect((await once(child, 'exit'))[0]).toBe(3);
     expect(await ledger.sql`SELECT FROM payouts`).toEqual([]);
     expect(await ledger.balance(accountId, 'earnings')).toBeGreaterThan(HELD);
   } finally {
