@@ -5,7 +5,7 @@ const TICK_MS = 500;
 const EVERY_MS = 60_000;
 /**
  * Number of regular runs of which one is made in any case. The others are left out while nothing has changed: of an installation that
- * nobody calls, comparing 8 000 wallets every minute took as much CPU as all the rest of its writer.
+ * nobody calls, comparing 1 000 wallets every minute took more CPU (150 to 235 ms) than all the rest of its writer.
  */
 const ALWAYS_ONE_OF = 10;
 /** Pause after a run that failed or left repairs to the next run. Short, because wallets may have too much money until then. */
