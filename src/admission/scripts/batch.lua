@@ -191,9 +191,9 @@ local function admit()
   return code, free
 end
 
--- Settles a call without a refund. Who removes the hold has the right to act: a command that finds no hold does nothing. The
+-- Settles a call without a refund: 'S' and, with `wallet` and `reported`, 'K'. Who removes the hold has the right to act: a command that finds no hold does nothing. The
 -- event is appended before the hold is removed, because the stream may refuse the event. @return closing code, nil for no hold
-local function settle(open, usage, id, settlement)
+local function settle(open, usage, id, settlement, wallet, reported)
   local hold = call('HGET', open, id)
   if not hold then return nil end
   -- Position of the hold's time. A position beyond 23 means that the amount has more than 16 digits. This short check takes
@@ -202,9 +202,20 @@ local function settle(open, usage, id, settlement)
   if not time_at or time_at > 23 then
     return byte(hold) == 120 and '0' or '3' -- a tombstone, or a hold that is damaged or of another version
   end
-  call('XADD', usage, '*', 'e1', id .. '\t' .. hold .. '\t' .. settlement)
+  if not reported then
+    call('XADD', usage, '*', 'e1', id .. '\t' .. hold .. '\t' .. settlement)
+    call('HDEL', open, id)
+    return '1'
+  end
+  call('XADD', usage, '*', 'e1', id .. '\t' .. hold .. '\t' .. settlement .. '\tcaptured=' .. reported)
+  -- What is left of the hold goes back as in ledger/scripts/includes/give-back.lua. The amount ends four characters before its time.
+  local left, given = tonumber(string.sub(hold, 4, time_at - 4)) - reported, 0
+  if left > 0 then
+    local loaded = try('HEXISTS', wallet, 'balance')
+    given = loaded == 1 and try('HINCRBY', wallet, 'balance', format('%d', left)) or loaded
+  end
   call('HDEL', open, id)
-  return '1'
+  return type(given) == 'number' and '1' or '2'
 end
 
 local at, letters = 1, #ARGV > 1 and ARGV[#ARGV] or ''
@@ -230,6 +241,12 @@ local function carry_out()
     elseif letter == 85 then -- U
       local code, free = admit()
       reply[r] = reply[r] .. ' ' .. (code == '0' and free == '0' and price or '0')
+    elseif letter == 75 then -- K
+      local code = settle(KEYS[k], KEYS[k + 1], ARGV[a], ARGV[a + 1], KEYS[k + 2], ARGV[a + 2]) or '0'
+      r = r + 1
+      reply[r] = code
+      k = k + 3
+      a = a + 3
     else
       rare = rare or rare_commands()
       rare[letter]()
@@ -305,27 +322,6 @@ rare_commands = function()
     reply[r] = code
     k = k + 3
     a = a + 2
-  end
-
-  -- Does what `settle` does, and gives back what of the hold's amount was not used. Amounts are below 2^53, so Lua is exact.
-  local function capture(open, usage, wallet, id, settlement, reported)
-    local hold = call('HGET', open, id)
-    if not hold or byte(hold) == 120 then return '0' end
-    local amount, _, _, _, service = read_hold(hold)
-    if not amount then return HOLD_LEFT end
-    local unused = math.max(0, tonumber(amount) - tonumber(reported))
-    call('XADD', usage, '*', 'e1', id .. '\t' .. hold .. '\t' .. settlement .. '\tcaptured=' .. reported)
-    local code = give_back(wallet, format('%d', unused), '0', service) and SETTLED or SETTLED_BESIDE_WALLET
-    call('HDEL', open, id)
-    return code
-  end
-
-  functions[byte('K')] = function()
-    local code = capture(KEYS[k], KEYS[k + 1], KEYS[k + 2], ARGV[a], ARGV[a + 1], ARGV[a + 2])
-    r = r + 1
-    reply[r] = code
-    k = k + 3
-    a = a + 3
   end
 
   functions[byte('C')] = function()
