@@ -69,7 +69,7 @@ const ADVICE: { readonly [code in ErrorCode]?: string } = {
     'Ask the person who configured this MCP server to send it in the header `Authorization: Bearer {key_id}:{secret}`.',
   insufficient_balance:
     'Repeating the call is useless until the balance covers `required`: ask the account holder to top it up, ' +
-    'or look for a cheaper service with discover_services (max_price, or free).',
+    'set a lower max_amount if the service has a max_price, or look for a cheaper one with discover_services (max_price, or free).',
   forbidden: 'Repeating the call with this API key is useless.',
   service_not_found: 'Find the ids of active services with discover_services.',
   operation_not_found: 'Read the operations of this service with get_service.',

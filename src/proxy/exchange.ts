@@ -22,6 +22,7 @@ import { IdentifiedCall } from './stages/identified-call.ts';
  * - From *identified* to *checked*, a call to an MCP server waits for its message, which decides the price. Other calls do not wait.
  * - From *checked* to *admitted* or refused, Redis decides. If the caller has left meanwhile, the call is refunded, not forwarded.
  * - A *forwarded* call becomes *answered* with the response head of the service. It may be settled in either stage.
+ *   If it is priced by use, and its caller leaves before the service has reported, an `UnheardCall` settles it.
  *
  * A call that is not admitted is refused, and costs nothing. An admitted call is settled exactly once, whatever happens:
  * `AdmittedCall` asserts it. No callback throws.

@@ -5,7 +5,7 @@ import { ApiError, ERRORS, unavailableError } from '../errors.ts';
 import { unknownRate } from '../gate/answer.ts';
 import type { HeadFault } from '../gate/caller-io.ts';
 import type { KeyRecord } from '../keys/caller.ts';
-import { microsToUsd, parseUsd } from '../platform/money.ts';
+import { formatUsd, microsToUsd, parseUsd } from '../platform/money.ts';
 import type { Operator } from '../platform/operator.ts';
 import type { ExchangeOptions } from './exchange-options.ts';
 
@@ -58,7 +58,7 @@ export function refusalOf(
 ): { readonly error: ApiError; readonly rate: RateState } {
   switch (result.outcome) {
     case 'insufficient_balance':
-      return { error: insufficientBalance(terms.heldMicros, result.balanceMicros, key, operator), rate: result.rate };
+      return { error: insufficientBalance(terms, result.balanceMicros, key, operator), rate: result.rate };
     case 'damaged':
       return { error: damagedAccount(), rate: result.rate };
     case 'unavailable':
@@ -86,7 +86,7 @@ export function unreadableSecrets(): ApiError {
 
 /** Says what to do, because the reader is often a model that has only this answer. */
 function insufficientBalance(
-  requiredMicros: number,
+  { heldMicros, priceMicros }: CallTerms,
   balanceMicros: number,
   { accountId }: KeyRecord,
   operator: Operator,
@@ -94,12 +94,17 @@ function insufficientBalance(
   const topUp = operator.topUpOf(accountId);
   const how =
     topUp === null ? `Ask ${operator.who} to add money to the account ${accountId}` : `Money can be added at ${topUp}`;
+  // Of a call that is priced by use more is held than it may cost in the end.
+  const less =
+    priceMicros < heldMicros && priceMicros <= balanceMicros
+      ? `It is priced by use, and may be made with a lower X-ACF-Max-Amount, from ${formatUsd(priceMicros)} on. `
+      : '';
   return new ApiError(
     'insufficient_balance',
-    `${ERRORS.insufficient_balance.message} ${how}. GET /api/v1/balance/me shows the balance.`,
+    `${ERRORS.insufficient_balance.message} ${less}${how}. GET /api/v1/balance/me shows the balance.`,
     {
       fields: {
-        required: microsToUsd(requiredMicros),
+        required: microsToUsd(heldMicros),
         balance: microsToUsd(balanceMicros),
         ...(topUp === null ? {} : { top_up: topUp }),
         ...(operator.details === null ? {} : { operator: operator.details }),
