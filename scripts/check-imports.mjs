@@ -79,7 +79,7 @@ const layers = {
     because: "one call's life knows nothing of the server that took it",
   },
   gate: {
-    mayImport: ['admission', 'keys', 'platform'],
+    mayImport: ['admission', 'keys', 'platform', 'observability'],
     because: 'the gate decides who passes, not what they came for',
   },
   admission: { mayImport: ['ledger', 'platform', 'observability'], because: 'admission knows no HTTP' },
@@ -169,8 +169,8 @@ const libraries = [
   },
   {
     names: ['node:worker_threads'],
-    owners: ['catalog'],
-    because: 'a thread takes a core from the calls, so one place decides how many there are and how long they run',
+    owners: ['catalog', 'observability'],
+    because: 'a thread takes a core from the calls, so few places decide how many there are and how long they run',
   },
 ];
 

@@ -4,6 +4,7 @@ import { helpText, parseCommand } from './config/commands.ts';
 import { type Config, ConfigError, loadConfig, type ProcessRole } from './config/config.ts';
 import { serveMetrics } from './http/metrics-server.ts';
 import { loadUws } from './http/uws.ts';
+import type { AccessLog } from './observability/access-log.ts';
 import { createLog, type Log } from './observability/log.ts';
 import { Metrics } from './observability/metrics.ts';
 import { ForeignRedis } from './platform/installation.ts';
@@ -50,15 +51,19 @@ async function main(): Promise<void> {
   const role: ProcessRole = command;
   const config = loadConfig(process.env);
   if (supervised === SUPERVISED) {
-    const log = createLog(config.logLevel, worker === undefined ? { role } : { role, worker: Number(worker) });
+    const fields = worker === undefined ? { role } : { role, worker: Number(worker) };
+    const log = createLog(config.logLevel, fields);
     const link = new SupervisorLink(process, { obeysSigterm: role === 'gateway' });
-    await run({ role, config, log, link, worker: Number(worker ?? 1) }, link.stopped);
+    await run({ role, config, log, fields, link, worker: Number(worker ?? 1) }, link.stopped);
   } else if (isSupervised(role, config)) {
     await supervise(role, config, entry as string);
   } else {
     // SIGHUP also ends this process: it has no children to replace, and a closed terminal must end what was started in it.
     const stopped = untilSignal([...STOP_SIGNALS, 'SIGHUP'], () => process.exit(1)).then((): StopReason => 'asked');
-    await run({ role, config, log: createLog(config.logLevel, { role }), link: null, worker: 1 }, stopped);
+    await run(
+      { role, config, log: createLog(config.logLevel, { role }), fields: { role }, link: null, worker: 1 },
+      stopped,
+    );
   }
   process.exit(0);
 }
@@ -122,6 +127,8 @@ type Job = {
   readonly role: ProcessRole;
   readonly config: Config;
   readonly log: Log;
+  /** What each line of the log begins with. */
+  readonly fields: Readonly<Record<string, string | number>>;
   /** The link to the supervisor; null if none has started this process. */
   readonly link: SupervisorLink | null;
   /** This gateway's number among those on its port, from 1. */
@@ -148,7 +155,7 @@ async function run(job: Job, told: Promise<StopReason>): Promise<void> {
 }
 
 /** Starts everything that the role needs. @returns a function that stops all of it, in reverse order */
-async function start({ role, config, log, link, worker }: Job): Promise<(reason: StopReason) => Promise<void>> {
+async function start({ role, config, log, fields, link, worker }: Job): Promise<(reason: StopReason) => Promise<void>> {
   const { openStores } = await import('./roles/stores.ts');
   const migrations = knownMigrations();
   const stores = await openStores(config, { name: role, maxConnections: POSTGRES_CONNECTIONS, migrations, log });
@@ -168,9 +175,12 @@ async function start({ role, config, log, link, worker }: Job): Promise<(reason:
     writer = await startWriter({ config, stores, metrics, log });
   }
   let gateway: Gateway | null = null;
+  let accessLog: AccessLog | null = null;
   if (role !== 'writer') {
     const { startGateway } = await import('./roles/gateway.ts');
-    gateway = await startGateway({ config, stores, uws, sharesPort: link !== null, worker, metrics, log });
+    accessLog = config.accessLog ? await startAccessLog(fields, log) : null;
+    const sharesPort = link !== null;
+    gateway = await startGateway({ config, stores, uws, sharesPort, worker, metrics, log, accessLog });
   }
   link?.ready(metrics);
   // `instance` names this gateway's leases and holds in Redis, `pid` names the process in the system.
@@ -178,11 +188,17 @@ async function start({ role, config, log, link, worker }: Job): Promise<(reason:
   log.info({ ...names, ...(link === null ? { metrics_port: config.metricsPort } : {}) }, 'ready');
   return async (reason) => {
     if (gateway !== null) log.info(await gateway.stop({ handOver: reason === 'replaced' }), 'gateway drained');
+    await accessLog?.stop();
     // The writer stops last, to store in Postgres what the gateway settled while it stopped.
     await writer?.stop();
     closeMetrics();
     await stores.close();
   };
+}
+
+async function startAccessLog(fields: Job['fields'], log: Log): Promise<AccessLog> {
+  const { AccessLog } = await import('./observability/access-log.ts');
+  return new AccessLog({ fields, log });
 }
 
 const knownMigrations = (): Migration[] => readMigrations(fileURLToPath(new URL('./migrations', import.meta.url)));

@@ -20,6 +20,8 @@ export type Config = {
   readonly oneProcess: boolean;
   readonly metricsPort: number;
   readonly logLevel: string;
+  /** Whether the gateway writes a line of log for each request. */
+  readonly accessLog: boolean;
   readonly adminBootstrapToken: string | null;
   readonly allowedOrigins: readonly string[];
   readonly upstreamAllowCidrs: readonly string[];
@@ -138,6 +140,7 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
     oneProcess,
     metricsPort: number('METRICS_PORT'),
     logLevel: text('LOG_LEVEL'),
+    accessLog: text('ACCESS_LOG') === 'on',
     adminBootstrapToken: (values.ADMIN_BOOTSTRAP_TOKEN as string | undefined) ?? null,
     allowedOrigins: Object.freeze(allowedOrigins),
     upstreamAllowCidrs: Object.freeze(upstreamAllowCidrs),

@@ -53,6 +53,12 @@ export const SETTINGS = {
     default: 'info',
     description: 'minimum level logged',
   },
+  ACCESS_LOG: {
+    type: 'string',
+    enum: ['on', 'off'],
+    default: 'off',
+    description: '`on`: a line of log for each request, whatever `LOG_LEVEL` is; see [access log](#access-log)',
+  },
   ADMIN_BOOTSTRAP_TOKEN: {
     type: 'string',
     minLength: 16,

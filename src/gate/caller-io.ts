@@ -1,3 +1,5 @@
+import type { AccessEntry } from '../observability/access-log.ts';
+
 /**
  * The HTTP edge as the gate and the proxy see it. src/http implements these types.
  *
@@ -54,6 +56,8 @@ export interface CallerEvents {
 
 /** The caller's connection for one exchange: the request body comes from it, the response goes to it. */
 export interface CallerStream {
+  /** What the access log will say of the request: whoever answers it fills it in. Undefined unless the log is on. */
+  readonly accessEntry?: AccessEntry | undefined;
   readonly aborted: boolean;
   /** The gateway is shutting down and cuts the connection itself: the caller has not left. */
   readonly wasCut: boolean;

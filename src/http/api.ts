@@ -101,12 +101,15 @@ export class Api {
     let rate: RateState | null = null;
     const match = this.#router.match(head.method, head.path);
     const route = match.kind === 'route' ? match.route : undefined;
+    const { accessEntry } = stream;
+    if (accessEntry !== undefined) Object.assign(accessEntry, { requestId, route: this.#nameOf(route) });
     try {
       const unmetered = match.kind === 'route' && match.route.unmetered === true && head.fault === null;
       if (unmetered) {
         rate = untouchedRate(this.#gate.limitOf(null));
       } else {
         key = await this.#gate.identify(head.authorization, stream);
+        if (accessEntry !== undefined && key !== null) accessEntry.keyId = key.keyId;
         // Redis has no tokens for a suspended account, whose key may read all the same.
         const who = key === null || (route?.forSuspended && isSuspended(key)) ? stream.address : key;
         // The caller has left: there is no address to count the request by, and nobody to answer.
@@ -195,6 +198,11 @@ export class Api {
       })
       .finally(() => this.#bodies.release(bytes.length));
     return answeredInTime(handled);
+  }
+
+  /** Of a route, as the API is described; '' of a path that the gateway does not have. */
+  #nameOf(route: Route | undefined): string {
+    return route === undefined ? '' : `${route.method} ${route.path.replace(/:(\w+)/g, '{$1}')}`;
   }
 
   #take(who: KeyRecord | string, bucket: Route['bucket']): Promise<Passage> {

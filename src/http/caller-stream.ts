@@ -1,4 +1,5 @@
 import type { CallerEvents, CallerStream, RequestHead } from '../gate/caller-io.ts';
+import type { AccessEntry } from '../observability/access-log.ts';
 import { addressOf } from './address.ts';
 import { type BodyOwner, CallerBody } from './caller-body.ts';
 import { afterRest } from './closing.ts';
@@ -46,6 +47,8 @@ export class UwsCallerStream implements CallerStream, BodyOwner, ResponseOwner {
   /** Null until the first tick that finds the body incomplete: most bodies need no look. */
   #pace: UploadPace | null = null;
   aborted = false;
+  /** The server sets it if there is an access log. */
+  accessEntry: AccessEntry | undefined = undefined;
   #address: string | null = null;
 
   /** @param secondHandle  see `ResponseWriter`, or null. The server has one only for chunked requests and during a drain */
@@ -95,6 +98,7 @@ export class UwsCallerStream implements CallerStream, BodyOwner, ResponseOwner {
 
   respond(status: number, headerLines: string, body: string | Uint8Array): void {
     this.resumeBody();
+    if (this.accessEntry !== undefined) this.accessEntry.status = status;
     this.#writer.respond(status, headerLines, body, this.#head.method === 'HEAD');
   }
 
@@ -108,6 +112,7 @@ export class UwsCallerStream implements CallerStream, BodyOwner, ResponseOwner {
   begin(status: number, headerLines: string, isAscii: boolean, contentLength: number, hasBody: boolean): void {
     // pauseBody() says why the body must not stay paused from here on.
     this.resumeBody();
+    if (this.accessEntry !== undefined) this.accessEntry.status = status;
     this.#writer.begin(status, headerLines, isAscii, contentLength, hasBody);
   }
 

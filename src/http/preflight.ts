@@ -24,5 +24,7 @@ const LINES =
 export function answerPreflight(head: RequestHead, stream: CallerStream, rate: RateState): void {
   const asked = headerOf(head.headers, 'access-control-request-headers') ?? '';
   const allowed = asked === '' ? '' : `\r\nAccess-Control-Allow-Headers: ${asked}`;
-  stream.respond(204, commonHeaderLines(rate, uuidv7()) + LINES + allowed, '');
+  const requestId = uuidv7();
+  if (stream.accessEntry !== undefined) Object.assign(stream.accessEntry, { requestId, route: 'OPTIONS' });
+  stream.respond(204, commonHeaderLines(rate, requestId) + LINES + allowed, '');
 }

@@ -1,4 +1,5 @@
 import type { CallerStream, RequestHead } from '../gate/caller-io.ts';
+import type { AccessLog } from '../observability/access-log.ts';
 import type { Log } from '../observability/log.ts';
 import { type StreamOwner, UwsCallerStream } from './caller-stream.ts';
 import { EXCLUSIVE_PORT, portTaken, SHARED_PORT } from './port.ts';
@@ -42,6 +43,8 @@ export type ServerOptions = {
   readonly onRequest: (head: RequestHead, stream: CallerStream) => void;
   /** A browser asks what a page may send (preflight.ts), on the path of a call or on any other. */
   readonly onPreflight: (head: RequestHead, stream: CallerStream) => void;
+  /** Default null: none. */
+  readonly accessLog?: Pick<AccessLog, 'begin' | 'end'> | null;
   readonly log: Log;
 };
 
@@ -149,6 +152,7 @@ export class HttpServer implements StreamOwner {
 
   onFinished(stream: UwsCallerStream): void {
     this.#finishedTick = this.#ticks;
+    if (stream.accessEntry !== undefined) this.#options.accessLog?.end(stream.accessEntry);
     const last = this.#open.pop() as UwsCallerStream;
     if (last !== stream) {
       this.#open[stream.place] = last;
@@ -207,8 +211,9 @@ export class HttpServer implements StreamOwner {
 
   /** @param connection  a second handle of the same request, or null */
   #onRequest(response: HttpResponse, head: RequestHead, connection: HttpResponse | null): void {
-    const { isCall, onCall, onRequest, onPreflight } = this.#options;
+    const { isCall, onCall, onRequest, onPreflight, accessLog = null } = this.#options;
     const stream = new UwsCallerStream(response, head, this, connection);
+    if (accessLog !== null) stream.accessEntry = accessLog.begin();
     stream.place = this.#open.length;
     this.#open.push(stream);
     // Of all OPTIONS, only a preflight has no fault.

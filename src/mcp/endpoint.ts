@@ -77,9 +77,15 @@ export class McpEndpoint {
   async handle(head: RequestHead, stream: CallerStream): Promise<void> {
     const { gate } = this.#options;
     const requestId = uuidv7();
+    const { accessEntry } = stream;
+    if (accessEntry !== undefined) {
+      accessEntry.requestId = requestId;
+      accessEntry.route = head.fault === null ? `${head.method} ${MCP_PATH}` : MCP_PATH;
+    }
     let key: KeyRecord | null = null;
     try {
       key = await gate.identify(head.authorization, stream);
+      if (accessEntry !== undefined && key !== null) accessEntry.keyId = key.keyId;
     } catch (error) {
       const visit = new Visit(head, stream, null, requestId, this.#budget);
       visit.refuse(this.#asApiError(error, requestId), unknownRate(gate.limitOf(null)));

@@ -3,6 +3,7 @@ import type { RateState } from '../admission/codes.ts';
 import { unknownRate } from '../gate/answer.ts';
 import type { CallerStream, RequestHead } from '../gate/caller-io.ts';
 import type { KeyRecord } from '../keys/caller.ts';
+import { describeCaller } from './access.ts';
 import type { ExchangeOptions } from './exchange-options.ts';
 import type { MessageListener, PricedMessage } from './mcp/messages.ts';
 import { ArrivedCall } from './stages/arrived-call.ts';
@@ -50,6 +51,7 @@ function onKey(call: ArrivedCall, key: KeyRecord | null): void {
   // The caller left while its key was looked up, or the gateway is stopping and cut it off. If the call were admitted now,
   // this process might end before it could settle the call.
   if (key !== null && caller.aborted) return;
+  describeCaller(caller, key);
   let identified: IdentifiedCall;
   let terms: CallTerms;
   try {

@@ -3,6 +3,7 @@ import { commonHeaderLines, errorHeaderLines, unavailableError, unknownRate } fr
 import type { CallerStream, RequestHead } from '../gate/caller-io.ts';
 import type { Gate } from '../gate/gate.ts';
 import { uuidv7 } from '../platform/ids.ts';
+import { describeCall, describeCaller } from './access.ts';
 import type { ExchangeCounters } from './exchange-options.ts';
 
 const ERROR = unavailableError();
@@ -15,7 +16,11 @@ const BODY = JSON.stringify(ERROR.body());
  * rest is in the constants above.
  */
 export function shedCall(gate: Gate, counters: ExchangeCounters, head: RequestHead, caller: CallerStream): void {
-  const rate = unknownRate(gate.limitOf(gate.identifyKnown(head.authorization)));
+  const key = gate.identifyKnown(head.authorization);
+  const rate = unknownRate(gate.limitOf(key));
+  const usageId = uuidv7();
+  describeCall(caller, head, usageId);
+  describeCaller(caller, key);
   counters.refused.set(ERROR.code, (counters.refused.get(ERROR.code) ?? 0) + 1);
-  caller.respond(ERRORS.unavailable.status, commonHeaderLines(rate, uuidv7()) + LINES, BODY);
+  caller.respond(ERRORS.unavailable.status, commonHeaderLines(rate, usageId) + LINES, BODY);
 }

@@ -24,6 +24,7 @@ import { StateRestorer } from '../keys/state-restorer.ts';
 import { keepLayout, layoutOf } from '../ledger/layout.ts';
 import { Hydrator } from '../ledger/wallets/hydrate.ts';
 import { KeyStates } from '../ledger/wallets/key-states.ts';
+import type { AccessLog } from '../observability/access-log.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { SparseWarning } from '../observability/sparse-warning.ts';
@@ -107,6 +108,8 @@ type GatewayOptions = {
   readonly worker?: number;
   readonly metrics: Metrics;
   readonly log: Log;
+  /** Default null: none. */
+  readonly accessLog?: AccessLog | null;
   /** Default true. Tests that count what a service receives turn it off. */
   readonly asksNewEndpoints?: boolean;
   /** Of health checks, for tests. */
@@ -322,6 +325,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       shedder.requested();
       void (head.path === MCP_PATH ? mcp : api).handle(head, stream);
     },
+    accessLog: options.accessLog ?? null,
     onPreflight: (head, stream) => {
       shedder.requested();
       if (head.path === MCP_PATH && !mcp.allowsPage(head)) void mcp.handle(head, stream);

@@ -75,7 +75,7 @@ async function queriesOf(session: PostgresSession, work: (sql: Sql) => Promise<u
   return asked;
 }
 
-const filter = { keyId, serviceId: null, fromMs: null, toMs: null, outcome: null };
+const filter = { usageId: null, keyId, serviceId: null, fromMs: null, toMs: null, outcome: null };
 const hour = 3_600_000;
 const PAGES: Record<string, (sql: Sql) => Promise<unknown>> = {
   'GET /usage/me': (sql) => selectUsage(sql, filter, null, 101),

@@ -7,6 +7,7 @@ import { buildSources } from '../support/build.ts';
 import { startMarketRedis } from '../support/redis-kind.ts';
 import { createDatabase } from '../support/stores.ts';
 import { until } from '../support/wait.ts';
+import type { Key } from './marketplace.ts';
 import { RawCaller } from './raw-caller.ts';
 import { SupervisorProcess } from './worker-stack.ts';
 
@@ -45,6 +46,39 @@ describe('a single process', () => {
     // The writer may log lines between these.
     const steps = ['draining', 'gateway drained', 'stopped'];
     expect(messages(single).filter((message) => steps.includes(message))).toEqual(steps);
+  });
+
+  it('writes a line for each request with ACCESS_LOG=on: with ids and a route, but nothing that a caller wrote', async () => {
+    const single = await start('all', { ACCESS_LOG: 'on', LOG_LEVEL: 'error' });
+    await until(async () => (await fetch(`http://127.0.0.1:${env.PORT}/readyz`)).ok);
+    const api = `http://127.0.0.1:${env.PORT}/api/v1`;
+    const body = JSON.stringify({ owner_id: 'hunter2', role: 'buyer' });
+    const opened = await fetch(`${api}/keys?hunter2`, { method: 'POST', body });
+    const { key_id, secret } = (await (await fetch(`${api}/keys`, { method: 'POST', body })).json()) as Key;
+    const headers = { authorization: `Bearer ${key_id}:${secret}`, 'x-hunter2': 'hunter2' };
+    const wrong = { authorization: `Bearer ${key_id}:${secret.slice(0, -1)}x` };
+    const asked = [
+      [opened, '', 'POST /api/v1/keys', 400],
+      [await fetch(`${api}/keys/me`, { headers }), key_id, 'GET /api/v1/keys/me', 200],
+      [await fetch(`${api}/keys/me`, { headers: wrong }), '', 'GET /api/v1/keys/me', 401],
+      [await fetch(`${api}/services/hunter2`, { headers }), key_id, 'GET /api/v1/services/{id}', 404],
+      [await fetch(`${api}/hunter2`), '', '', 404],
+      [await fetch(`${api}/proxy/hunter2?hunter2`, { headers }), key_id, 'GET /api/v1/proxy/{service_id}', 404],
+      [await fetch(`${api}/proxy/hunter2`, { method: 'PURGE' }), '', '/api/v1/proxy/{service_id}', 405],
+      [await fetch(new URL('/mcp', api), { method: 'POST', body: 'hunter2', headers }), key_id, 'POST /mcp', 400],
+    ] as const;
+    expect(await single.stop('SIGTERM')).toBe(0);
+    expect(single.output).not.toContain('hunter2');
+    const lines = new Map(single.log.map((line) => [line.request_id, line]));
+    for (const [{ headers: answered, status }, keyId, route, expected] of asked) {
+      expect(status).toBe(expected);
+      expect(lines.get(answered.get('x-request-id') ?? '')).toMatchObject({
+        key_id: keyId,
+        route,
+        status,
+        role: 'all',
+      });
+    }
   });
 
   it.each([

@@ -6,6 +6,8 @@ import { utcDay } from '../time-range.ts';
 type CallOutcome = 'completed' | 'refunded' | 'abandoned';
 
 type CallFilter = {
+  /** The one call that is looked for; null: all. */
+  readonly usageId: string | null;
   /** A half-open range of `created_at`, in ms. */
   readonly fromMs: number;
   readonly toMs: number;
@@ -34,8 +36,9 @@ export async function selectAllCalls(
   limit: number,
 ): Promise<CallRow[]> {
   const found: CallRow[] = [];
-  const lastMs = Date.parse(utcDay(filter.fromMs - CLOCK_SLACK_MS));
-  const newest = utcDay(filter.toMs + CLOCK_SLACK_MS);
+  const { usageId } = filter;
+  const lastMs = Date.parse(usageId === null ? utcDay(filter.fromMs - CLOCK_SLACK_MS) : dayOfId(usageId));
+  const newest = usageId === null ? utcDay(filter.toMs + CLOCK_SLACK_MS) : dayOfId(usageId);
   const first = before !== null && dayOfId(before) < newest ? dayOfId(before) : newest;
   // Counted in milliseconds: `utcDay` has no day before 1970.
   for (let ms = Date.parse(first); ms >= lastMs && found.length < limit; ms -= DAY_MS) {
@@ -51,7 +54,7 @@ function selectCallsOfDay(
   before: string | null,
   limit: number,
 ): Promise<CallRow[]> {
-  const { accountId, keyId, serviceId, providerId, outcome, fromMs, toMs } = filter;
+  const { usageId, accountId, keyId, serviceId, providerId, outcome, fromMs, toMs } = filter;
   const ofAccount = tx`AND c.account_id = ${accountId}
     AND c.key_id IN (SELECT key_id FROM api_keys WHERE account_id = ${accountId})`;
   const ofOutcome = outcome === 'refunded' ? tx`AND c.outcome LIKE 'refunded:%'` : tx`AND c.outcome = ${outcome}`;
@@ -59,6 +62,7 @@ function selectCallsOfDay(
     SELECT ${tx.text(CALL_SELECT)}
     FROM calls c LEFT JOIN services s ON s.id = c.service_id
     WHERE c.day = ${day} AND c.created_at >= ${new Date(fromMs)} AND c.created_at < ${new Date(toMs)}
+      ${usageId === null ? tx`` : tx`AND c.usage_id = ${usageId}`}
       ${before === null ? tx`` : tx`AND c.usage_id < ${before}`}
       ${accountId === null ? tx`` : ofAccount}
       ${keyId === null ? tx`` : tx`AND c.key_id = ${keyId}`}

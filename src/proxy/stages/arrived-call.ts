@@ -4,6 +4,7 @@ import { commonHeaderLines, renderError } from '../../gate/answer.ts';
 import type { CallerStream, RequestHead } from '../../gate/caller-io.ts';
 import type { KeyRecord } from '../../keys/caller.ts';
 import { uuidv7 } from '../../platform/ids.ts';
+import { describeCall } from '../access.ts';
 import { CallClock } from '../call-clock.ts';
 import type { ExchangeOptions } from '../exchange-options.ts';
 
@@ -28,6 +29,7 @@ export class ArrivedCall {
     this.clock = new CallClock(options.counters.timings);
     this.head = head;
     this.caller = caller;
+    describeCall(caller, head, this.usageId);
   }
 
   /**

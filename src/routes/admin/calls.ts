@@ -20,6 +20,7 @@ const MAX_DAYS = 31;
 const CLOCK_SLACK_MS = 3_600_000;
 
 const QUERY = listQuery({
+  usage_id: { ...UUID_FILTER, description: 'Only this call, whenever it was: X-Request-Id and X-ACF-Usage-Id name it' },
   account_id: { ...UUID_FILTER, description: 'Only calls that this account paid for' },
   key_id: { ...KEY_FILTER, description: 'Only calls of this key' },
   service_id: { ...UUID_FILTER, description: 'Only calls of this service' },
@@ -58,8 +59,13 @@ export function adminCallsRoutes({ sql }: { readonly sql: Sql }): Route[] {
 async function listCalls(sql: Sql, query: Query): Promise<ApiResponse> {
   const { cursor = null } = query;
   if (cursor !== null && (!isUuid(cursor) || !isUsageTime(cursor))) throw wrongCursor();
+  const usageId = query.usage_id ?? null;
+  // No list reaches the day of such an id.
+  if (usageId !== null && !isUsageTime(usageId))
+    throw new ApiError('invalid_request', 'usage_id: not the id of a call.');
   const filter = {
-    ...boundedRange(query),
+    usageId,
+    ...(usageId === null ? boundedRange(query) : anyTime(query)),
     accountId: query.account_id ?? null,
     keyId: query.key_id ?? null,
     serviceId: query.service_id ?? null,
@@ -77,6 +83,12 @@ async function listCalls(sql: Sql, query: Query): Promise<ApiResponse> {
   );
   const calls = entries.map((call) => adminCallJson(call, labels));
   return { status: 200, body: { calls, next_cursor: next, ...recordsSince(await readHorizonMs(sql)) } };
+}
+
+/** The id tells the day, so the range need not: it only holds the call against what was asked. */
+function anyTime(query: Query): { readonly fromMs: number; readonly toMs: number } {
+  const { fromMs, toMs } = parseTimeRange(query);
+  return { fromMs: fromMs ?? FIRST_MS, toMs: toMs ?? LAST_MS };
 }
 
 function boundedRange(query: Query): { readonly fromMs: number; readonly toMs: number } {
