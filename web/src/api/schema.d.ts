@@ -7407,6 +7407,8 @@ export interface operations {
     getAdminCalls: {
         parameters: {
             query?: {
+                /** @description Only this call, whenever it was: X-Request-Id and X-ACF-Usage-Id name it */
+                usage_id?: string;
                 /** @description Only calls that this account paid for */
                 account_id?: string;
                 /** @description Only calls of this key */
