@@ -124,6 +124,8 @@ CREATE TABLE services (
   -- What the listing adds to the calls that reach its service. Secrets are encrypted with SECRETS_KEY (src/secrets/).
   -- JSON: [[header name, sealed value], …]; null if the gateway adds none.
   upstream_headers          text,
+  -- JSON: [[name, sealed value], …] of parameters that the gateway adds to the query; null if it adds none.
+  upstream_query            text,
   -- JSON: [{"keyid", "secret": sealed, "until"?: milliseconds since the epoch}, …], newest first; null if calls are not signed.
   signing_keys              text,
   -- Names of credential headers that the service asks callers for, joined by commas; null if it asks for none.
@@ -155,7 +157,8 @@ CREATE INDEX services_status ON services (status, id);
 CREATE INDEX services_category ON services (category, id);
 CREATE INDEX services_watched ON services (id) WHERE health_path IS NOT NULL;
 -- For the reading that encrypts old values with a new key. Few listings have secrets.
-CREATE INDEX services_with_secrets ON services (id) WHERE upstream_headers IS NOT NULL OR signing_keys IS NOT NULL;
+CREATE INDEX services_with_secrets ON services (id) 
+  WHERE upstream_headers IS NOT NULL OR upstream_query IS NOT NULL OR signing_keys IS NOT NULL;
 
 -- What the gateway found when it asked. Not in `services`: a change there makes every gateway read the catalog again.
 CREATE TABLE service_watch (

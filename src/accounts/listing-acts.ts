@@ -72,7 +72,10 @@ function listingAct(before: Listing, after: Listing, by: ReturnType<typeof actor
   const action = after.status === 'removed' ? 'service.remove' : 'service.change';
   const subject = { subjectType: 'service', subjectId: after.id } as const;
   // A new value under an old name shows in no field.
-  const isSealedAnew = before.upstreamHeaders !== after.upstreamHeaders || before.signingKeys !== after.signingKeys;
+  const isSealedAnew =
+    before.upstreamHeaders !== after.upstreamHeaders ||
+    before.upstreamQuery !== after.upstreamQuery ||
+    before.signingKeys !== after.signingKeys;
   return {
     ...by,
     action,

@@ -16,7 +16,7 @@ import {
   PROVIDER_EXAMPLE,
   UPTIME,
 } from './listing-schemas.ts';
-import { storedHeaders, storedSigningKeys } from './listing-secrets.ts';
+import { storedPairs, storedSigningKeys } from './listing-secrets.ts';
 import { nextPrice, nextPriceWithOperations } from './notice/next-price.ts';
 import type { Operation } from './operations/operation.ts';
 
@@ -35,7 +35,11 @@ export type Shown = Beside & {
   /** The operations that are announced, as the provider wrote them. */
   readonly announced?: readonly Operation[];
   /** Fields of the response to a change alone. */
-  readonly once?: { readonly signing_secret?: string; readonly forgotten_upstream_headers?: readonly string[] };
+  readonly once?: {
+    readonly signing_secret?: string;
+    readonly forgotten_upstream_headers?: readonly string[];
+    readonly forgotten_upstream_query?: readonly string[];
+  };
   /** The label of the provider's account. */
   readonly providerLabel?: string;
 };
@@ -107,6 +111,7 @@ const OPERATIONS = 'As the provider wrote them; absent in lists';
 const ENDPOINT = "Shown to keys of its provider's account and to admins only";
 const CHECKED = 'When it was asked; shown to the same';
 const HEADERS = 'Names of the headers that the gateway adds to calls; shown to the same';
+const QUERY = 'Names of the parameters that the gateway adds to the query of calls; shown to the same';
 const SIGNED = 'Whether calls are signed; shown to the same';
 const ONCE = 'Only in the response to the request that made it';
 const LABEL = "The label of the provider's account";
@@ -120,6 +125,7 @@ const NOTICE = 'How long a change is announced after which a call may cost more;
 const ANNOUNCED =
   'The operations of next_price as the provider wrote them, if these change; shown to the same, absent in lists';
 const FORGOTTEN = 'Only in the response to a change of the endpoint that removed these headers';
+const FORGOTTEN_QUERY = 'The same of the query';
 
 const proxyPath = (id: string): string => `/api/v1/proxy/${id}/`;
 const descriptionOf = ({ listing: { description }, isShort }: Shown) => (isShort ? shorten(description) : description);
@@ -128,7 +134,7 @@ const maxPrice = ({ listing: { maxPriceMicros } }: Shown) =>
 const freeLabel = ({ listing: { freeCalls }, language }: Shown) => freeCalls > 0 && freeCallsLabel(freeCalls, language);
 const next = ({ listing, isShort }: Shown) =>
   listing.next && (isShort ? nextPrice : nextPriceWithOperations)(listing, listing.next);
-const headers = ({ listing }: Shown) => storedHeaders(listing.upstreamHeaders).map(([name]) => name);
+const namesOf = (text: string | null) => storedPairs(text).map(([name]) => name);
 const keyid = ({ listing }: Shown) => storedSigningKeys(listing.signingKeys)[0]?.keyid;
 function healthOf({ listing: { endpoint, healthPath }, found }: Shown): object | null {
   if (healthPath === null) return null;
@@ -189,13 +195,17 @@ export const LISTING = {
   health: owner(null, HEALTH_FOUND, healthOf),
   reachable: owner(null, is('boolean', ASKED), (shown) => shown.found?.reachable),
   checked_at: owner(null, { ...TIME, description: CHECKED }, (shown) => shown.found?.checkedAt?.toISOString()),
-  upstream_headers: owner('upstream_headers', names(HEADERS), headers, ['x-api-key']),
+  upstream_headers: owner('upstream_headers', names(HEADERS), ({ listing }) => namesOf(listing.upstreamHeaders), [
+    'x-api-key',
+  ]),
+  upstream_query: owner('upstream_query', names(QUERY), ({ listing }) => namesOf(listing.upstreamQuery), []),
   signed: owner(null, is('boolean', SIGNED), (shown) => keyid(shown) !== undefined, false),
   signing_keyid: owner(null, is('string', 'The keyid of signatures by the present secret'), keyid),
   price_notice_seconds: owner(null, is('integer', NOTICE, { minimum: 0 }), ({ noticeSeconds }) => noticeSeconds),
   announced_operations: owner('next_operations', list(OPERATION, ANNOUNCED), ({ announced }) => announced),
   signing_secret: owner(null, is('string', ONCE), ({ once }) => once?.signing_secret),
   forgotten_upstream_headers: owner(null, names(FORGOTTEN), ({ once }) => once?.forgotten_upstream_headers),
+  forgotten_upstream_query: owner(null, names(FORGOTTEN_QUERY), ({ once }) => once?.forgotten_upstream_query),
   created_at: anyone('created_at', TIME, ({ listing }) => iso(listing.createdAtMs), EXAMPLE.time),
   updated_at: anyone('updated_at', TIME, ({ listing }) => iso(listing.updatedAtMicros / 1_000), EXAMPLE.time),
   provider_owner_id: admin(null, { ...TEXT, description: LABEL }, (shown) => shown.providerLabel, 'translators'),

@@ -3,7 +3,7 @@
  * a row can be compared, and every gateway keeps them in memory, so that the first call of a listing need not ask Postgres.
  */
 
-type StoredHeader = readonly [name: string, sealedValue: string];
+type StoredPair = readonly [name: string, sealedValue: string];
 
 export type StoredSigningKey = {
   readonly keyid: string;
@@ -13,16 +13,16 @@ export type StoredSigningKey = {
   readonly until?: number;
 };
 
-/** @param text  `Listing.upstreamHeaders` */
-export const storedHeaders = (text: string | null): readonly StoredHeader[] =>
-  text === null ? [] : (JSON.parse(text) as StoredHeader[]);
+/** @param text  `Listing.upstreamHeaders`, or `upstreamQuery` */
+export const storedPairs = (text: string | null): readonly StoredPair[] =>
+  text === null ? [] : (JSON.parse(text) as StoredPair[]);
 
 /** @param text  `Listing.signingKeys`; the present key is the first */
 export const storedSigningKeys = (text: string | null): readonly StoredSigningKey[] =>
   text === null ? [] : (JSON.parse(text) as StoredSigningKey[]);
 
 /** The text of a list; null if it is empty. */
-export const textOf = (list: readonly StoredHeader[] | readonly StoredSigningKey[]): string | null =>
+export const textOf = (list: readonly StoredPair[] | readonly StoredSigningKey[]): string | null =>
   list.length === 0 ? null : JSON.stringify(list);
 
 /**
@@ -88,7 +88,33 @@ export function headerNameFault(name: string): string | null {
   return `${name} cannot be set: the gateway writes it itself`;
 }
 
-/** What is wrong with the value of such a header, or null. Never says what the value is. */
-export function headerValueFault(value: string): string | null {
+/** What is wrong with the value of such a header, or of a parameter, or null. Never says what the value is. */
+export function secretValueFault(value: string): string | null {
   return VALUE.test(value) ? null : 'must be visible ASCII characters, with spaces only between them';
+}
+
+export const MAX_UPSTREAM_PARAMETERS = 5;
+/** A key in a query is short. Percent-encoded, all of them still fit into the first line that services take (8 KiB). */
+export const MAX_PARAMETER_VALUE_LENGTH = 512;
+const PARAMETER = /^[A-Za-z0-9_.~$[\]-]{1,64}$/;
+
+/** What is wrong with the name of a parameter that a listing adds, or null. */
+export const parameterNameFault = (name: string): string | null =>
+  PARAMETER.test(name) && foldedParameter(name) !== ''
+    ? null
+    : 'each name must have 1 to 64 characters: letters, digits, _ - . ~ $ [ and ]';
+
+/**
+ * The name of a parameter as servers may read it, so that the caller's cannot stand in for the gateway's. Percent-encoding is
+ * decoded, `%uXXXX` (ASP) too. Some servers do not tell upper case from lower case. PHP drops spaces in front, ends the name at NUL,
+ * takes a space or a dot for an underscore, and reads `key[]` as a value of `key`, as others do. Parsers drop a second `?`.
+ */
+export function foldedParameter(name: string): string {
+  return name
+    .replaceAll('+', ' ')
+    .replace(/%(?:u00)?([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+    .replace(/^[\s?]+/, '')
+    .replace(/(?<=.)\[.*|\0.*/s, '')
+    .replace(/[ .]/g, '_')
+    .toLowerCase();
 }

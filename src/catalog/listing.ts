@@ -38,8 +38,10 @@ export type Listing = {
   readonly docsUrl: string | null;
   /** The path below the endpoint that is asked every minute whether the service is up; passes `healthPathFault`. */
   readonly healthPath: string | null;
-  /** Headers that the gateway adds to calls: text that `storedHeaders` reads, with encrypted values; null if there are none. */
+  /** Headers that the gateway adds to calls: text that `storedPairs` reads, with encrypted values; null if there are none. */
   readonly upstreamHeaders: string | null;
+  /** Parameters that the gateway adds to the query of calls; as `upstreamHeaders`. */
+  readonly upstreamQuery: string | null;
   /** Keys that sign calls: text that `storedSigningKeys` reads, with encrypted secrets; null if calls are not signed. */
   readonly signingKeys: string | null;
   /** Names of the credential headers that the service asks callers for, joined by commas; null if it asks for none. */
@@ -79,6 +81,7 @@ export type ListingFields = Pick<
   | 'docsUrl'
   | 'healthPath'
   | 'upstreamHeaders'
+  | 'upstreamQuery'
   | 'signingKeys'
   | 'forwardHeaders'
 > & { readonly operations: StoredOperations | null };

@@ -28,6 +28,7 @@ type Row = {
   readonly docs_url: string | null;
   readonly health_path: string | null;
   readonly upstream_headers: string | null;
+  readonly upstream_query: string | null;
   readonly signing_keys: string | null;
   readonly forward_headers: string | null;
   readonly status: ListingStatus;
@@ -46,8 +47,8 @@ const rowHash = (sql: Tx) => sql`(hashtextextended(concat(id, xmin), 0) & 109951
 /** @param hash  what `rowHash` gives; a statement that has no xmin at hand gives another number */
 const columns = (sql: Tx, hash = rowHash(sql)) => sql`
   id, provider_id, name, description, endpoint, price, max_price, free_calls, category, timeout_seconds, idle_seconds, protocol,
-  only_operations, operation_terms, docs_url, health_path, upstream_headers, signing_keys, forward_headers, status,
-  created_at,
+  only_operations, operation_terms, docs_url, health_path, upstream_headers, upstream_query, signing_keys, forward_headers,
+  status, created_at,
   (SELECT a.status <> 'active' FROM accounts a WHERE a.id = provider_id) AS is_suspended,
   (extract(epoch FROM updated_at) * 1000000)::bigint AS version, ${hash} AS row_hash,
   ${nextColumns(sql)}`;
@@ -73,6 +74,7 @@ function toListing(row: Row): Listing {
     docsUrl: row.docs_url,
     healthPath: row.health_path,
     upstreamHeaders: row.upstream_headers,
+    upstreamQuery: row.upstream_query,
     signingKeys: row.signing_keys,
     forwardHeaders: row.forward_headers,
     status: row.status,
@@ -103,13 +105,13 @@ export async function insertListing(
     WITH added AS (
       INSERT INTO services (id, provider_id, name, description, endpoint, price, max_price, free_calls, category,
                             timeout_seconds, idle_seconds, protocol, only_operations, operations, operation_terms,
-                            docs_url, health_path, upstream_headers, signing_keys, forward_headers, status)
+                            docs_url, health_path, upstream_headers, upstream_query, signing_keys, forward_headers, status)
       VALUES (${listing.id ?? uuidv7()}, ${listing.providerId}, ${listing.name}, ${listing.description},
               ${listing.endpoint}, ${listing.priceMicros}, ${listing.maxPriceMicros}, ${listing.freeCalls}, ${listing.category},
               ${listing.timeoutSeconds}, ${listing.idleSeconds}, ${listing.protocol}, ${listing.onlyOperations},
               ${listing.operations?.json ?? null}::text::json, ${listing.operations?.terms ?? null},
-              ${listing.docsUrl}, ${listing.healthPath}, ${listing.upstreamHeaders}, ${listing.signingKeys},
-              ${listing.forwardHeaders}, ${listing.status ?? 'active'})
+              ${listing.docsUrl}, ${listing.healthPath}, ${listing.upstreamHeaders}, ${listing.upstreamQuery},
+              ${listing.signingKeys}, ${listing.forwardHeaders}, ${listing.status ?? 'active'})
       RETURNING id)
     SELECT id, pg_notify(${CHANNEL}, id::text) FROM added`;
   return (await readAgain(sql, added)) as Listing;
@@ -148,7 +150,8 @@ export async function updateListing(
   { version, noticeSeconds = 0 }: { readonly version?: number; readonly noticeSeconds?: number } = {},
 ): Promise<Listing | null> {
   const { name, description, endpoint, category, timeoutSeconds, status, ...more } = patch;
-  const { idleSeconds, docsUrl, healthPath, upstreamHeaders, signingKeys, forwardHeaders, ...others } = more;
+  const { idleSeconds, docsUrl, healthPath, ...secretsAndTerms } = more;
+  const { upstreamHeaders, upstreamQuery, signingKeys, forwardHeaders, ...others } = secretsAndTerms;
   const { priceMicros, maxPriceMicros, freeCalls, onlyOperations, operations, ...rest } = others;
   // Does not compile when a listing has a new field that is not stored here.
   rest satisfies Record<string, never>;
@@ -164,6 +167,7 @@ export async function updateListing(
         ${docsUrl === undefined ? sql`` : sql`, docs_url = ${docsUrl}`}
         ${healthPath === undefined ? sql`` : sql`, health_path = ${healthPath}`}
         ${upstreamHeaders === undefined ? sql`` : sql`, upstream_headers = ${upstreamHeaders}`}
+        ${upstreamQuery === undefined ? sql`` : sql`, upstream_query = ${upstreamQuery}`}
         ${signingKeys === undefined ? sql`` : sql`, signing_keys = ${signingKeys}`}
         ${forwardHeaders === undefined ? sql`` : sql`, forward_headers = ${forwardHeaders}`},
         status = coalesce(${status ?? null}, status),
@@ -189,7 +193,8 @@ export async function removeListing(sql: Tx, id: string, scope: Scope): Promise<
   return firstListing(
     await sql<Row[]>`
       WITH removed AS (
-        UPDATE services SET status = 'removed', upstream_headers = NULL, signing_keys = NULL, updated_at = ${nextVersion(sql)}
+        UPDATE services SET status = 'removed', upstream_headers = NULL, upstream_query = NULL, signing_keys = NULL,
+          updated_at = ${nextVersion(sql)}
         WHERE id = ${id} AND status <> 'removed' ${inScope(sql, scope)}
         RETURNING *)
       SELECT ${columns(sql, sql`0::bigint`)}, pg_notify(${CHANNEL}, id::text) FROM removed`,
@@ -226,7 +231,8 @@ export async function closeListingsOf(tx: Tx, providerId: string): Promise<numbe
     closed AS (
       UPDATE services s SET status = 'removed', description = '', endpoint = ${NO_ENDPOINT}, only_operations = false,
                             operations = NULL, operation_terms = NULL,
-                            upstream_headers = NULL, signing_keys = NULL, forward_headers = NULL,
+                            upstream_headers = NULL, upstream_query = NULL, signing_keys = NULL,
+                            forward_headers = NULL,
                             docs_url = NULL, health_path = NULL, next_from = NULL, next_price = NULL,
                             next_max_price = NULL, next_free_calls = NULL, next_only_operations = NULL, next_operations = NULL,
                             next_operation_terms = NULL,
@@ -273,7 +279,8 @@ export async function selectLatestOperations(sql: Sql | Tx, id: string): Promise
 export async function selectListingsWithSecrets(sql: Sql, afterId: string | null, limit: number): Promise<Listing[]> {
   const rows = await sql<Row[]>`
     SELECT ${columns(sql)} FROM services
-    WHERE (upstream_headers IS NOT NULL OR signing_keys IS NOT NULL) ${afterId === null ? sql`` : sql`AND id > ${afterId}`}
+    WHERE (upstream_headers IS NOT NULL OR upstream_query IS NOT NULL OR signing_keys IS NOT NULL)
+      ${afterId === null ? sql`` : sql`AND id > ${afterId}`}
     ORDER BY id LIMIT ${limit}`;
   return rows.map(toListing);
 }

@@ -1,13 +1,14 @@
 import { CallTerms } from '../admission/call-terms.ts';
 import type { Listing } from '../catalog/listing.ts';
 import type { Log } from '../observability/log.ts';
-import type { ServiceSecrets } from '../secrets/service-secrets.ts';
+import type { OpenedSecrets, ServiceSecrets } from '../secrets/service-secrets.ts';
 import { Destination, parseEndpoint } from '../upstream/index.ts';
 import type { Breaker } from './breaker.ts';
 import type { Breakers } from './breakers.ts';
 import { PricedTools } from './mcp/priced-tools.ts';
 import { PricedOperations } from './priced-operations.ts';
 import { hasUpstreamHeaders, UpstreamHeaders } from './upstream-headers.ts';
+import { UpstreamQuery } from './upstream-query.ts';
 
 /** What calls need to know of a listing, worked out once per version of the listing. */
 export type Offer = {
@@ -31,6 +32,8 @@ export type Offer = {
   readonly tools: PricedTools | null;
   /** Null unless the listing changes the headers of its calls: it adds some, asks for credentials, or has its calls signed. */
   readonly headers: UpstreamHeaders | null;
+  /** Null unless the listing adds parameters to the query of its calls. */
+  readonly query: UpstreamQuery | null;
   readonly breaker: Breaker;
 };
 
@@ -56,6 +59,7 @@ export class Offers {
     let offer = this.#made.get(listing);
     if (offer === undefined) {
       const { origin, basePath } = parseEndpoint(listing.endpoint);
+      const opened = hasUpstreamHeaders(listing) ? this.#options.secrets.open(listing) : null;
       offer = {
         basePath,
         destination: new Destination(origin, `${listing.id} ${origin.key}`),
@@ -64,7 +68,8 @@ export class Offers {
         forOwner: new CallTerms({ ...listing, priceMicros: 0, freeCalls: 0, maxPriceMicros: null }),
         operations: pricesOf(listing),
         tools: listing.protocol === 'mcp' ? new PricedTools(listing) : null,
-        headers: hasUpstreamHeaders(listing) ? this.#headersOf(listing, origin.hostHeader) : null,
+        headers: opened === null ? null : this.#headersOf(listing, origin.hostHeader, opened),
+        query: opened === null || opened.query.length === 0 ? null : new UpstreamQuery(opened.query),
         breaker: this.#options.breakers.of(listing.id, listing.endpoint),
       };
       this.#made.set(listing, offer);
@@ -72,9 +77,9 @@ export class Offers {
     return offer;
   }
 
-  #headersOf(listing: Listing, authority: string): UpstreamHeaders {
-    const { secrets, log } = this.#options;
-    const headers = new UpstreamHeaders(listing, authority, secrets);
+  #headersOf(listing: Listing, authority: string, opened: OpenedSecrets): UpstreamHeaders {
+    const { log } = this.#options;
+    const headers = new UpstreamHeaders(listing, authority, opened);
     if (headers.unreadable.length > 0) {
       const fields = { service_id: listing.id, unreadable: headers.unreadable };
       log.error(fields, 'secrets of this listing cannot be decrypted with SECRETS_KEY: refusing calls to it');

@@ -80,7 +80,7 @@ function damagedAccount(): ApiError {
 /** The call would reach the service without what the listing adds to it. Refused before admission, so it is free. */
 export function unreadableSecrets(): ApiError {
   const message =
-    "The headers that this gateway adds to calls of this service cannot be read; the gateway's operator has to repair that. Nothing was charged.";
+    "What this gateway adds to calls of this service cannot be read; the gateway's operator has to repair that. Nothing was charged.";
   return unavailableError(undefined, message, OPERATOR_SECONDS);
 }
 

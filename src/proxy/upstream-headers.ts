@@ -1,7 +1,7 @@
 import { assert } from '../assert.ts';
 import type { Listing } from '../catalog/listing.ts';
 import type { RequestHead } from '../gate/caller-io.ts';
-import type { ServiceSecrets } from '../secrets/service-secrets.ts';
+import type { OpenedSecrets } from '../secrets/service-secrets.ts';
 import { asSent, carriesKey, connectionOptions, requestHeaderLines } from './header-rules.ts';
 import { type SignedRequest, Signer } from './signature.ts';
 
@@ -19,12 +19,11 @@ export class UpstreamHeaders {
   /** Names of credential headers that the service asks for. */
   readonly #asked: ReadonlySet<string>;
   readonly #signer: Signer | null;
-  /** Names of headers, and keyids, whose secrets could not be decrypted. If there are any, nothing may be sent. */
+  /** Names of headers and parameters, and keyids, whose secrets could not be decrypted. If there are any, nothing may be sent. */
   readonly unreadable: readonly string[];
 
   /** @param authority  the value of `Host` towards the service */
-  constructor(listing: Listing, authority: string, secrets: ServiceSecrets) {
-    const { headers, signingKeys, unreadable } = secrets.open(listing);
+  constructor(listing: Listing, authority: string, { headers, signingKeys, unreadable }: OpenedSecrets) {
     this.unreadable = unreadable;
     this.#added = new Set(headers.map(([name]) => folded(name)));
     this.#addedLines = headers.map(([name, value]) => `${name}: ${value}\r\n`).join('');
@@ -71,9 +70,9 @@ export class UpstreamHeaders {
   }
 }
 
-/** Whether calls of this listing need `UpstreamHeaders`. */
-export function hasUpstreamHeaders({ upstreamHeaders, signingKeys, forwardHeaders }: Listing): boolean {
-  return upstreamHeaders !== null || signingKeys !== null || forwardHeaders !== null;
+/** Whether calls of this listing need `UpstreamHeaders`. Those with parameters in the query do, too: it knows what cannot be decrypted. */
+export function hasUpstreamHeaders({ upstreamHeaders, upstreamQuery, signingKeys, forwardHeaders }: Listing): boolean {
+  return upstreamHeaders !== null || upstreamQuery !== null || signingKeys !== null || forwardHeaders !== null;
 }
 
 /** A name as services may read it: CGI and its heirs take an underscore for a hyphen. */

@@ -1,4 +1,4 @@
-import { storedHeaders } from '../catalog/listing-secrets.ts';
+import { storedPairs } from '../catalog/listing-secrets.ts';
 import { DocumentFault } from '../catalog/openapi-import/document-fault.ts';
 import { ImporterBusy, MAX_DOCUMENT_BYTES, type OpenApiImporter } from '../catalog/openapi-import/importer.ts';
 import { type Imported, type ListingContext, pricesIn, type StoredPrice } from '../catalog/openapi-import/mapping.ts';
@@ -114,8 +114,10 @@ async function importDocument(deps: OpenApiImportDeps, request: ApiRequest<Uint8
   if (before.protocol !== 'http') throw new ApiError('invalid_request', NO_TOOLS);
   const prices = pricesOf(await selectLatestOperations(sql, before.id));
   const { only_operations: onlyOperations, tag = null } = request.query;
-  const addedHeaders = storedHeaders(before.upstreamHeaders).map(([name]) => name);
-  const imported = await read(importer, request.body, { endpoint: before.endpoint, addedHeaders, prices, tag });
+  const addedHeaders = storedPairs(before.upstreamHeaders).map(([name]) => name);
+  const addedParameters = storedPairs(before.upstreamQuery).map(([name]) => name);
+  const context = { endpoint: before.endpoint, addedHeaders, addedParameters, prices, tag };
+  const imported = await read(importer, request.body, context);
   if (imported.operations.length === 0) throw nothingToTake(imported);
   const operations = readOperations(imported.operations, before.protocol);
   const patch = { operations, ...(onlyOperations === undefined ? {} : { onlyOperations }) };

@@ -2,13 +2,17 @@ import type { Listing, ListingFields } from '../catalog/listing.ts';
 import type { Shown } from '../catalog/listing-fields.ts';
 import {
   CREDENTIAL_HEADERS,
+  foldedParameter,
   headerNameFault,
-  headerValueFault,
   MAX_HEADER_VALUE_LENGTH,
+  MAX_PARAMETER_VALUE_LENGTH,
   MAX_UPSTREAM_HEADERS,
   MAX_UPSTREAM_HEADERS_LENGTH,
+  MAX_UPSTREAM_PARAMETERS,
   originOf,
-  storedHeaders,
+  parameterNameFault,
+  secretValueFault,
+  storedPairs,
 } from '../catalog/listing-secrets.ts';
 import { ApiError } from '../errors.ts';
 import type { FromSchema } from '../http/route.ts';
@@ -25,6 +29,14 @@ export const SECRET_FIELDS = {
     additionalProperties: { type: 'string', minLength: 1, maxLength: MAX_HEADER_VALUE_LENGTH },
     description: 'Headers that the gateway adds to each call, such as the API key of the service. Replaces all of them',
   },
+  upstream_query: {
+    type: 'object',
+    writeOnly: true,
+    maxProperties: MAX_UPSTREAM_PARAMETERS,
+    additionalProperties: { type: 'string', minLength: 1, maxLength: MAX_PARAMETER_VALUE_LENGTH },
+    description:
+      'Parameters that the gateway adds to the query of each call, such as the API key of the service. Replaces all of them',
+  },
   signed: { type: 'boolean', description: 'Each call carries a signature (RFC 9421) of the gateway' },
   forward_headers: {
     type: 'array',
@@ -39,16 +51,17 @@ type SecretFields = FromSchema<{ readonly type: 'object'; readonly properties: t
 /** `Listing.forwardHeaders` of the field in a body. */
 export const forwardHeadersOf = (names: readonly string[]): string | null => (names.length === 0 ? null : names.join());
 
-type Before = Pick<Listing, 'id' | 'endpoint' | 'upstreamHeaders' | 'signingKeys'>;
+type Before = Pick<Listing, 'id' | 'endpoint' | 'upstreamHeaders' | 'upstreamQuery' | 'signingKeys'>;
+type Deps = { readonly secrets: ServiceSecrets; readonly addresses: AddressPolicy };
 type SecretsChange = {
-  readonly fields: Partial<Pick<ListingFields, 'upstreamHeaders' | 'signingKeys'>>;
+  readonly fields: Partial<Pick<ListingFields, 'upstreamHeaders' | 'upstreamQuery' | 'signingKeys'>>;
   /** Fields of the response to this request, and of no other. */
   readonly once: NonNullable<Shown['once']>;
 };
 
 /** Whether a change of these fields depends on what the listing has now. */
 export const touchesSecrets = (body: SecretFields & { readonly endpoint?: string }): boolean =>
-  body.endpoint !== undefined || body.upstream_headers !== undefined || body.signed !== undefined;
+  [body.endpoint, body.upstream_headers, body.upstream_query, body.signed].some((field) => field !== undefined);
 
 /**
  * What a request makes of the secrets of a listing. Throws `invalid_request` naming the field, and never a value.
@@ -58,62 +71,101 @@ export const touchesSecrets = (body: SecretFields & { readonly endpoint?: string
 export function changeSecrets(
   body: SecretFields & { readonly endpoint?: string },
   before: Before,
-  { secrets, addresses }: { readonly secrets: ServiceSecrets; readonly addresses: AddressPolicy },
+  deps: Deps,
 ): SecretsChange {
   const endpoint = body.endpoint ?? before.endpoint;
-  const headers = changeHeaders(body.upstream_headers, before, endpoint, { secrets, addresses });
-  const signing = changeSigning(body.signed, before, secrets);
-  return { fields: { ...headers.fields, ...signing.fields }, once: { ...headers.once, ...signing.once } };
+  const headers = changeAdded(HEADERS, body.upstream_headers, before, endpoint, deps);
+  const query = changeAdded(QUERY, body.upstream_query, before, endpoint, deps);
+  const signing = changeSigning(body.signed, before, deps.secrets);
+  return {
+    fields: { ...headers.fields, ...query.fields, ...signing.fields },
+    once: { ...headers.once, ...query.once, ...signing.once },
+  };
 }
 
 const UNCHANGED: SecretsChange = { fields: {}, once: {} };
 
-/** The headers were meant for the server at the old endpoint. The server at another origin may be run by somebody else. */
-function changeHeaders(
-  given: SecretFields['upstream_headers'],
+type Pair = readonly [name: string, value: string];
+
+/** Something that the gateway adds to calls: what it is called, and what it may be. */
+type Added = {
+  readonly field: 'upstream_headers' | 'upstream_query';
+  readonly stored: 'upstreamHeaders' | 'upstreamQuery';
+  readonly forgotten: 'forgotten_upstream_headers' | 'forgotten_upstream_query';
+  readonly kind: Parameters<ServiceSecrets['seal']>[0];
+  readonly nameFault: (name: string) => string | null;
+  /** The name as it is sent and shown. */
+  readonly shown: (name: string) => string;
+  /** Two names for which this is the same are one to some server. */
+  readonly folded: (name: string) => string;
+  /** Of all names and values. */
+  readonly maxLength: number;
+};
+const HEADERS: Added = {
+  field: 'upstream_headers',
+  stored: 'upstreamHeaders',
+  forgotten: 'forgotten_upstream_headers',
+  kind: 'header',
+  nameFault: headerNameFault,
+  shown: (name) => name.toLowerCase(),
+  folded: (name) => name.toLowerCase().replaceAll('_', '-'),
+  maxLength: MAX_UPSTREAM_HEADERS_LENGTH,
+};
+const QUERY: Added = {
+  field: 'upstream_query',
+  stored: 'upstreamQuery',
+  forgotten: 'forgotten_upstream_query',
+  kind: 'query',
+  nameFault: parameterNameFault,
+  shown: (name) => name,
+  folded: foldedParameter,
+  maxLength: Number.POSITIVE_INFINITY,
+};
+
+/** What is added was meant for the server at the old endpoint. The server at another origin may be run by somebody else. */
+function changeAdded(
+  added: Added,
+  given: Readonly<Record<string, string>> | undefined,
   before: Before,
   endpoint: string,
-  { secrets, addresses }: { readonly secrets: ServiceSecrets; readonly addresses: AddressPolicy },
+  { secrets, addresses }: Deps,
 ): SecretsChange {
+  const { field, stored, forgotten, kind } = added;
   if (given === undefined) {
-    const keeps = before.upstreamHeaders === null || originOf(endpoint) === originOf(before.endpoint);
+    const keeps = before[stored] === null || originOf(endpoint) === originOf(before.endpoint);
     if (keeps) return UNCHANGED;
-    const forgotten = storedHeaders(before.upstreamHeaders).map(([name]) => name);
-    return { fields: { upstreamHeaders: null }, once: { forgotten_upstream_headers: forgotten } };
+    return { fields: { [stored]: null }, once: { [forgotten]: storedPairs(before[stored]).map(([name]) => name) } };
   }
-  const headers = readHeaders(given);
-  if (headers.length === 0) return { fields: { upstreamHeaders: null }, once: {} };
-  refuseWithoutKey('upstream_headers', secrets);
+  const pairs = readPairs(added, given);
+  if (pairs.length === 0) return { fields: { [stored]: null }, once: {} };
+  refuseWithoutKey(field, secrets);
   if (!maySendSecrets(endpoint, addresses)) {
-    throw invalid('upstream_headers', 'needs an https endpoint. Otherwise anybody on the way could read the values');
+    throw invalid(field, 'needs an https endpoint. Otherwise anybody on the way could read the values');
   }
-  return { fields: { upstreamHeaders: secrets.sealHeaders({ id: before.id, endpoint }, headers) }, once: {} };
+  return { fields: { [stored]: secrets.seal(kind, { id: before.id, endpoint }, pairs) }, once: {} };
 }
 
-/** Names in lower case, as they are sent and shown. */
-function readHeaders(given: Readonly<Record<string, string>>): (readonly [name: string, value: string])[] {
+function readPairs(
+  { field, nameFault, shown, folded, maxLength }: Added,
+  given: Readonly<Record<string, string>>,
+): Pair[] {
   const seen = new Set<string>();
   let length = 0;
-  const headers = Object.entries(given).map(([name, value]) => {
-    const nameFault = headerNameFault(name);
-    if (nameFault !== null) throw invalid('upstream_headers', nameFault);
-    const valueFault = headerValueFault(value);
-    if (valueFault !== null) throw invalid(`upstream_headers.${name}`, valueFault);
-    if (hasCredentials(value)) throw invalid(`upstream_headers.${name}`, 'must not contain an API key of Tollgate');
-    const lower = name.toLowerCase();
-    const folded = lower.replaceAll('_', '-');
-    if (seen.has(folded)) throw invalid(`upstream_headers.${name}`, 'is there twice, in another spelling');
-    seen.add(folded);
+  const pairs = Object.entries(given).map(([name, value]): Pair => {
+    const fault = nameFault(name);
+    if (fault !== null) throw invalid(field, fault);
+    const valueFault = secretValueFault(value);
+    if (valueFault !== null) throw invalid(`${field}.${name}`, valueFault);
+    if (hasCredentials(value)) throw invalid(`${field}.${name}`, 'must not contain an API key of Tollgate');
+    if (seen.has(folded(name))) throw invalid(`${field}.${name}`, 'is there twice, in another spelling');
+    seen.add(folded(name));
     length += name.length + value.length;
-    return [lower, value] as const;
+    return [shown(name), value];
   });
-  if (length > MAX_UPSTREAM_HEADERS_LENGTH) {
-    throw invalid(
-      'upstream_headers',
-      `names and values together must have at most ${MAX_UPSTREAM_HEADERS_LENGTH} characters`,
-    );
+  if (length > maxLength) {
+    throw invalid(field, `names and values together must have at most ${maxLength} characters`);
   }
-  return headers;
+  return pairs;
 }
 
 function changeSigning(signed: boolean | undefined, before: Before, secrets: ServiceSecrets): SecretsChange {

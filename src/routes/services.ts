@@ -188,7 +188,7 @@ async function create(deps: ServicesRoutesDeps, request: ApiRequest<CreateBody>)
   const fields = readFields(request.body, addresses) as Pick<ListingFields, Required>;
   const { accountId: providerId } = keyOf(request.caller);
   const id = uuidv7();
-  const before = { id, endpoint: fields.endpoint, upstreamHeaders: null, signingKeys: null };
+  const before = { id, endpoint: fields.endpoint, upstreamHeaders: null, upstreamQuery: null, signingKeys: null };
   const secrets = changeSecrets(request.body, before, deps);
   const listed = {
     ...DEFAULTS,

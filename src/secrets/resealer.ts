@@ -56,7 +56,9 @@ export class Resealer extends Job {
         if (this.stopping.aborted) return;
         const renewed = this.#secrets.renewed(listing, Date.now());
         const isChanged =
-          renewed.upstreamHeaders !== listing.upstreamHeaders || renewed.signingKeys !== listing.signingKeys;
+          renewed.upstreamHeaders !== listing.upstreamHeaders ||
+          renewed.upstreamQuery !== listing.upstreamQuery ||
+          renewed.signingKeys !== listing.signingKeys;
         const written = isChanged
           ? await updateListing(this.#sql, listing.id, renewed, 'any', { version: listing.updatedAtMicros })
           : listing;

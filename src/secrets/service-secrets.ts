@@ -1,20 +1,17 @@
 import { randomBytes } from 'node:crypto';
-import {
-  originOf,
-  type StoredSigningKey,
-  storedHeaders,
-  storedSigningKeys,
-  textOf,
-} from '../catalog/listing-secrets.ts';
+import { originOf, type StoredSigningKey, storedPairs, storedSigningKeys, textOf } from '../catalog/listing-secrets.ts';
 import type { Sealer } from './sealer.ts';
 
 /** After a new signing secret was made, calls are signed with the one before, too, for this long. */
 export const OVERLAP_MS = 86_400_000;
 
+type Pair = readonly [name: string, value: string];
+
 type Stored = {
   readonly id: string;
   readonly endpoint: string;
   readonly upstreamHeaders: string | null;
+  readonly upstreamQuery: string | null;
   readonly signingKeys: string | null;
 };
 
@@ -26,23 +23,27 @@ export type SigningKey = {
 };
 
 /** A listing's secrets, as far as they could be read. */
-type OpenedSecrets = {
-  readonly headers: readonly (readonly [name: string, value: string])[];
+export type OpenedSecrets = {
+  readonly headers: readonly Pair[];
+  readonly query: readonly Pair[];
   readonly signingKeys: readonly SigningKey[];
-  /** What could not be decrypted: names of headers, and keyids. */
+  /** What could not be decrypted: names of headers and parameters, and keyids. */
   readonly unreadable: readonly string[];
 };
 
 export type SecretCounts = { readonly first: number; readonly other: number; readonly unreadable: number };
 
-/** A header is for the server at the listing's endpoint: where else the row may be made to point, the header does not open. */
-const placeOfHeader = ({ id, endpoint }: Pick<Stored, 'id' | 'endpoint'>, name: string): string =>
-  `header ${id} ${originOf(endpoint)} ${name}`;
+/** What the gateway adds to calls: headers, or parameters of the query. */
+type Kind = 'header' | 'query';
+
+/** It is for the server at the listing's endpoint: where else the row may be made to point, it does not open. */
+const placeOf = (kind: Kind, { id, endpoint }: Pick<Stored, 'id' | 'endpoint'>, name: string): string =>
+  `${kind} ${id} ${originOf(endpoint)} ${name}`;
 const placeOfKey = (id: string, keyid: string): string => `signing ${id} ${keyid}`;
 
 /**
- * The secrets of listings: headers that the gateway adds to their calls, and keys that sign them. Each secret is sealed for its
- * listing and its name, and a header for the origin of the endpoint, too.
+ * The secrets of listings: headers and parameters that the gateway adds to their calls, and keys that sign them. Each secret is
+ * sealed for its listing and its name, and what is added to calls for the origin of the endpoint, too.
  *
  * Tested by test/secrets/service-secrets.test.ts.
  */
@@ -58,15 +59,11 @@ export class ServiceSecrets {
     return this.#sealer.canSeal;
   }
 
-  /** @returns `Listing.upstreamHeaders` */
-  sealHeaders(
-    listing: Pick<Stored, 'id' | 'endpoint'>,
-    headers: readonly (readonly [name: string, value: string])[],
-  ): string | null {
-    const sealed = headers.map(
-      ([name, value]) => [name, this.#sealer.seal(value, placeOfHeader(listing, name))] as const,
+  /** @returns `Listing.upstreamHeaders`, or `upstreamQuery` */
+  seal(kind: Kind, listing: Pick<Stored, 'id' | 'endpoint'>, pairs: readonly Pair[]): string | null {
+    return textOf(
+      pairs.map(([name, value]) => [name, this.#sealer.seal(value, placeOf(kind, listing, name))] as const),
     );
-    return textOf(sealed);
   }
 
   /**
@@ -93,49 +90,60 @@ export class ServiceSecrets {
     return { key, stored: textOf([sealed, ...previous]) };
   }
 
-  open({ id, endpoint, upstreamHeaders, signingKeys }: Stored): OpenedSecrets {
-    const headers: (readonly [string, string])[] = [];
+  open(listing: Stored): OpenedSecrets {
+    const { id, upstreamHeaders, upstreamQuery, signingKeys } = listing;
     const keys: SigningKey[] = [];
     const unreadable: string[] = [];
-    for (const [name, sealed] of storedHeaders(upstreamHeaders)) {
-      const value = this.#sealer.open(sealed, placeOfHeader({ id, endpoint }, name));
-      if (value === null) unreadable.push(name);
-      else headers.push([name, value]);
-    }
+    const opened = (kind: Kind, text: string | null): Pair[] => {
+      const pairs: Pair[] = [];
+      for (const [name, sealed] of storedPairs(text)) {
+        const value = this.#sealer.open(sealed, placeOf(kind, listing, name));
+        if (value === null) unreadable.push(name);
+        else pairs.push([name, value]);
+      }
+      return pairs;
+    };
+    const headers = opened('header', upstreamHeaders);
+    const query = opened('query', upstreamQuery);
     for (const { keyid, secret: sealed, until } of storedSigningKeys(signingKeys)) {
       const secret = this.#sealer.open(sealed, placeOfKey(id, keyid));
       if (secret === null) unreadable.push(keyid);
       else keys.push({ keyid, secret, untilMs: until ?? Number.POSITIVE_INFINITY });
     }
-    return { headers, signingKeys: keys, unreadable };
+    return { headers, query, signingKeys: keys, unreadable };
   }
 
   /**
    * The listing's secrets as they should be stored: sealed with the first key, and without signing keys whose day is over. What
    * cannot be decrypted stays as it is, because its key may come back.
    */
-  renewed(
-    { id, endpoint, upstreamHeaders, signingKeys }: Stored,
-    nowMs: number,
-  ): Pick<Stored, 'upstreamHeaders' | 'signingKeys'> {
-    const headers = storedHeaders(upstreamHeaders).map(
-      ([name, sealed]) => [name, this.#renewed(sealed, placeOfHeader({ id, endpoint }, name))] as const,
-    );
+  renewed(listing: Stored, nowMs: number): Pick<Stored, 'upstreamHeaders' | 'upstreamQuery' | 'signingKeys'> {
+    const { id, upstreamHeaders, upstreamQuery, signingKeys } = listing;
+    const pairs = (kind: Kind, text: string | null): string | null =>
+      textOf(
+        storedPairs(text).map(([name, sealed]) => [name, this.#renewed(sealed, placeOf(kind, listing, name))] as const),
+      );
     const keys = storedSigningKeys(signingKeys)
       .filter(({ until = Number.POSITIVE_INFINITY }) => until > nowMs)
       .map((key): StoredSigningKey => ({ ...key, secret: this.#renewed(key.secret, placeOfKey(id, key.keyid)) }));
-    return { upstreamHeaders: textOf(headers), signingKeys: textOf(keys) };
+    return {
+      upstreamHeaders: pairs('header', upstreamHeaders),
+      upstreamQuery: pairs('query', upstreamQuery),
+      signingKeys: textOf(keys),
+    };
   }
 
   /** How many of the listing's secrets are sealed with the first key, how many with another, and how many cannot be decrypted. */
-  count({ id, endpoint, upstreamHeaders, signingKeys }: Stored): SecretCounts {
+  count(listing: Stored): SecretCounts {
+    const { id, upstreamHeaders, upstreamQuery, signingKeys } = listing;
     const counts = { first: 0, other: 0, unreadable: 0 };
     const add = (sealed: string, place: string): void => {
       if (this.#sealer.open(sealed, place) === null) counts.unreadable++;
       else if (this.#sealer.isCurrent(sealed)) counts.first++;
       else counts.other++;
     };
-    for (const [name, sealed] of storedHeaders(upstreamHeaders)) add(sealed, placeOfHeader({ id, endpoint }, name));
+    for (const [name, sealed] of storedPairs(upstreamHeaders)) add(sealed, placeOf('header', listing, name));
+    for (const [name, sealed] of storedPairs(upstreamQuery)) add(sealed, placeOf('query', listing, name));
     for (const { keyid, secret } of storedSigningKeys(signingKeys)) add(secret, placeOfKey(id, keyid));
     return counts;
   }

@@ -347,6 +347,7 @@ describe('closing an account', () => {
         'operations',
         'operation_terms',
         'upstream_headers',
+        'upstream_query',
         'signing_keys',
         'forward_headers',
         'docs_url',

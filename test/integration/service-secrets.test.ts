@@ -24,11 +24,13 @@ let examples: { name: string; port: number; child: ChildProcess }[];
 type Shown = {
   readonly id: string;
   readonly upstream_headers?: string[];
+  readonly upstream_query?: string[];
   readonly signed?: boolean;
   readonly signing_keyid?: string;
   readonly signing_secret?: string;
   readonly forward_headers?: string[];
   readonly forgotten_upstream_headers?: string[];
+  readonly forgotten_upstream_query?: string[];
 };
 type Received = { method: string; url: string; headers: string[]; body: string };
 
@@ -157,6 +159,79 @@ it('a listing whose endpoint is moved in the database sends its headers nowhere:
   expect([refused.status, (await refused.text()).includes('mine')]).toEqual([503, false]);
   await moveTo(`${service.url}/v2`);
   expect((await call(id)).values['x-key']).toBe('mine');
+});
+
+describe('parameters that a listing adds to the query', () => {
+  const SECRET = 'sk-providers-own/key+1';
+
+  it("reach the service in place of the caller's, and nobody sees more of them than their names", async () => {
+    const made = await list({ upstream_query: { api_key: SECRET } });
+    const { url } = await call(made.id, '/a?b=%20c&API%5Fkey=mine&d');
+    expect(url).toBe('/a?b=%20c&d&api_key=sk-providers-own%2Fkey%2B1');
+    expect(new URL(url, service.url).searchParams.getAll('api_key')).toEqual([SECRET]);
+    expect((await call(made.id, '/a')).url).toBe('/a?api_key=sk-providers-own%2Fkey%2B1');
+    const seen = [made, await look(made.id, market.provider), await look(made.id, market.admin)];
+    for (const shown of seen) expect(shown.upstream_query).toEqual(['api_key']);
+    expect(await look(made.id)).not.toHaveProperty('upstream_query');
+    const rows = await market.stores.sql`SELECT row_to_json(s)::text AS row FROM services s`;
+    for (const text of [JSON.stringify(seen), JSON.stringify(rows), market.log.lines.join()]) {
+      expect(text).not.toContain('providers-own');
+    }
+  });
+
+  it('are covered by the signature, as they are sent', async () => {
+    const made = (await list({ upstream_query: { api_key: SECRET }, signed: true })) as typeof signed;
+    const { values, url, method } = await call(made.id, '/a?b');
+    const params = values['signature-input']?.replace('sig1=', '');
+    const base = [
+      ['@method', method],
+      ['@authority', new URL(service.url).host],
+      ['@path', '/a'],
+      ['@query', url.slice(2)],
+      ['x-acf-usage-id', values['x-acf-usage-id']],
+      ['x-acf-buyer', values['x-acf-buyer']],
+      ['@signature-params', params],
+    ].map(([name, value]) => `"${name}": ${value}`);
+    const expected = createHmac('sha256', made.signing_secret).update(base.join('\n')).digest('base64');
+    expect(values.signature).toBe(`sig1=:${expected}:`);
+  });
+
+  it('do not come back in response headers, in errors or in the log', async () => {
+    const talkative = await startService((request, response) => {
+      const here = `http://${request.headers.host}`;
+      if (request.url?.startsWith('/cut')) return void response.socket?.destroy();
+      const next = encodeURIComponent(`${here}${request.url}`);
+      const location = request.url?.startsWith('/login')
+        ? `https://login.example/?next=${next}`
+        : `${request.url}&page=2`;
+      const headers = { location, link: `<${here}${request.url}>; rel="next"`, 'x-request-line': `GET ${request.url}` };
+      response.writeHead(302, { ...headers, 'x-other': 'stays' }).end();
+    });
+    const { id } = await list({ endpoint: talkative.url, upstream_query: { api_key: SECRET } });
+    const ask = (path: string) => market.request(`/api/v1/proxy/${id}${path}`, { key: buyer });
+    const led = await ask('/a?b=1');
+    expect(led.headers.get('location')).toBe(`/api/v1/proxy/${id}/a?b=1&page=2`);
+    expect(led.headers.get('x-other')).toBe('stays');
+    expect((await ask('/login')).headers.get('location')).toBeNull();
+    const failed = await ask('/cut');
+    expect(failed.status).toBe(502);
+    for (const text of [JSON.stringify([...led.headers]), await failed.text(), market.log.lines.join()]) {
+      expect(text).not.toContain('providers-own');
+    }
+    await talkative.close();
+  });
+
+  it('are forgotten when the endpoint moves to another origin, and cleared by {}', async () => {
+    const { id } = await list({ upstream_query: { key: SECRET } });
+    expect(await change(id, { endpoint: `${service.url}/v2` })).toMatchObject({ upstream_query: ['key'] });
+    const moved = await change(id, { endpoint: elsewhere.url });
+    expect(moved).toMatchObject({ upstream_query: [], forgotten_upstream_query: ['key'] });
+    expect((await call(id)).url).toBe('/');
+    await change(id, { upstream_query: { key: 'other' } });
+    expect((await call(id)).url).toBe('/?key=other');
+    expect((await change(id, { upstream_query: {} })).upstream_query).toEqual([]);
+    expect((await call(id, '/?key=mine')).url).toBe('/?key=mine');
+  });
 });
 
 describe('credentials of the caller', () => {

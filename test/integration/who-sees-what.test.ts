@@ -123,6 +123,7 @@ beforeAll(async () => {
       signed: true,
       only_operations: true,
       upstream_headers: { 'x-marker-header': SECRET },
+      upstream_query: { 'marker-parameter': SECRET },
       operations: [{ method: 'GET', path: '/{any}', summary: 'marker-services-operations' }],
     },
   });

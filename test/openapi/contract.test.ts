@@ -315,6 +315,7 @@ describe('each success of each operation is as the OpenAPI document says', () =>
       docs_url: 'https://docs.example/',
       health_path: '/health',
       upstream_headers: { 'X-Api-Key': 'x' },
+      upstream_query: { key: 'x' },
       signed: true,
       forward_headers: ['cookie'],
       operations: [
@@ -357,7 +358,11 @@ describe('each success of each operation is as the OpenAPI document says', () =>
     await until(async () => 'reachable' in (await driver.expect<object>('getServicesById', 200, { key, params })));
     const elsewhere = { endpoint: 'https://service.example', signed: false };
     const moved = await driver.expect('patchServicesById', 200, { key, params, body: elsewhere });
-    expect(moved).toMatchObject({ signed: false, forgotten_upstream_headers: ['x-api-key'] });
+    expect(moved).toMatchObject({
+      signed: false,
+      forgotten_upstream_headers: ['x-api-key'],
+      forgotten_upstream_query: ['key'],
+    });
     await driver.expect('getDiscover', 200);
     const page = await driver.expect('getDiscover', 200, { query: 'limit=1&q=held&lang=ja' });
     expect(page).toMatchObject({ services: [{ id }], total: 1 });

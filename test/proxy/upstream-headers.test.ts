@@ -13,7 +13,7 @@ type Of = { readonly added?: Record<string, string>; readonly asked?: readonly s
 const listingOf = ({ added, asked, signed }: Of) =>
   makeListing({
     id,
-    upstreamHeaders: added === undefined ? null : secrets.sealHeaders({ id, endpoint }, Object.entries(added)),
+    upstreamHeaders: added === undefined ? null : secrets.seal('header', { id, endpoint }, Object.entries(added)),
     forwardHeaders: asked?.join() ?? null,
     signingKeys: signed ? secrets.newSigningKey(id, null, 0).stored : null,
   });
@@ -22,7 +22,8 @@ const listingOf = ({ added, asked, signed }: Of) =>
 function toService(of: Of, ...headers: string[]): string[] {
   const isAscii = /^[\0-\x7f]*$/.test(headers.join(''));
   const head = { headers, isAscii };
-  const lines = new UpstreamHeaders(listingOf(of), 'service.example', secrets).lines(head, request, 0);
+  const listing = listingOf(of);
+  const lines = new UpstreamHeaders(listing, 'service.example', secrets.open(listing)).lines(head, request, 0);
   expect(lines).toContain('via: 1.1 tollgate\r\nx-acf-usage-id: usage-1\r\nx-acf-buyer: buyer-1\r\n');
   return lines
     .split('\r\n')
@@ -64,7 +65,8 @@ describe('headers that a listing adds', () => {
 
   it('are all missing if one of them cannot be read: then nothing can be sent', () => {
     const listing = listingOf({ added });
-    const moved = new UpstreamHeaders({ ...listing, id: makeListing().id }, 'service.example', secrets);
+    const other = { ...listing, id: makeListing().id };
+    const moved = new UpstreamHeaders(other, 'service.example', secrets.open(other));
     expect(moved.unreadable).toEqual(['authorization', 'x-tenant', 'x_old']);
     expect(() => moved.lines({ headers: [], isAscii: true }, request, 0)).toThrow('no call is sent');
   });

@@ -128,6 +128,27 @@ describe('upstream_headers', () => {
   });
 });
 
+describe('upstream_query', () => {
+  it.each(['', 'a b', 'a=b', 'a&b', 'é', 'x'.repeat(65), '['])('has no name %j', async (name) => {
+    const message = await messageOf({ upstream_query: { [name]: 'value' } });
+    expect(message).toMatch(/^upstream_query: each name must have 1 to 64 characters/);
+  });
+
+  it('takes each name once, whatever a server makes of it, and no value that could not be a key', async () => {
+    const made = bodyOf(await post(listed({ upstream_query: { 'api.Key': 'a b/c?', key2: 'x' } })));
+    expect(made.upstream_query).toEqual(['api.Key', 'key2']);
+    expect(await messageOf({ upstream_query: { api_key: 'a', 'API.KEY[]': 'b' } })).toContain('is there twice');
+    expect(await messageOf({ upstream_query: { key: 'hunter2\n' } })).toMatch(
+      /^upstream_query\.key: must (?!.*hunter2)/,
+    );
+    expect(await messageOf({ upstream_query: { key: 'v'.repeat(513) } })).toContain('512');
+    const ours = `${newKeyId()}:${newSecret()}`;
+    expect(await messageOf({ upstream_query: { key: ours } })).toContain('must not contain an API key of Tollgate');
+    const plain = { endpoint: 'http://service.example', upstream_query: { key: 'a' } };
+    expect(await messageOf(plain)).toMatch(/^upstream_query: needs an https endpoint/);
+  });
+});
+
 describe('who may', () => {
   it('change secrets: the provider and admins', async () => {
     const { id, signing_secret } = bodyOf(await post(listed({ signed: true })));

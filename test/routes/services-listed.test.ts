@@ -33,6 +33,7 @@ describe('POST /services', () => {
       provider_id: provider.accountId,
       endpoint: 'http://service.example/api',
       upstream_headers: [],
+      upstream_query: [],
       signed: false,
       price_notice_seconds: 0,
       created_at: expect.stringMatching(/^\d{4}-.*Z$/),

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { beforeEach, expect, it } from 'vitest';
 import type { Listing } from '../../src/catalog/listing.ts';
-import { storedHeaders, storedSigningKeys } from '../../src/catalog/listing-secrets.ts';
+import { storedPairs, storedSigningKeys } from '../../src/catalog/listing-secrets.ts';
 import { insertListing, removeListing, selectListing, updateListing } from '../../src/catalog/sql.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { Resealer } from '../../src/secrets/resealer.ts';
@@ -24,11 +24,11 @@ const resealer = (secrets: ServiceSecrets): Resealer => new Resealer({ sql, secr
 let providerId: string;
 beforeEach(async () => {
   lines.length = 0;
-  await sql`UPDATE services SET upstream_headers = NULL, signing_keys = NULL`;
+  await sql`UPDATE services SET upstream_headers = NULL, upstream_query = NULL, signing_keys = NULL`;
   providerId = (await addAccount(sql, 'provider')).accountId;
 });
 
-/** A listing with one header and a present and a previous signing key, sealed with the old key. */
+/** A listing with one header, one parameter, and a present and a previous signing key, sealed with the old key. */
 async function listed(nowMs = Date.now()): Promise<Listing> {
   const secrets = withKeys(OLD);
   const id = uuidv7();
@@ -38,9 +38,10 @@ async function listed(nowMs = Date.now()): Promise<Listing> {
     id,
     providerId,
     protocol: 'http',
-    upstreamHeaders: secrets.sealHeaders({ id, endpoint: LISTING_FIELDS.endpoint }, [
+    upstreamHeaders: secrets.seal('header', { id, endpoint: LISTING_FIELDS.endpoint }, [
       ['x-api-key', 'sk-provider-secret'],
     ]),
+    upstreamQuery: secrets.seal('query', { id, endpoint: LISTING_FIELDS.endpoint }, [['key', 'sk-provider-query']]),
     signingKeys: secrets.newSigningKey(id, first, nowMs).stored,
   });
 }
@@ -52,35 +53,35 @@ it('secrets are encrypted with the first key, so that the old one can be retired
   const run = resealer(withKeys(NEW, OLD));
   expect(run.counts).toBeNull();
   await run.run();
-  expect(run.counts).toEqual({ first: 75, other: 0, unreadable: 0 });
+  expect(run.counts).toEqual({ first: 100, other: 0, unreadable: 0 });
   expect(lines.join()).toContain('no secret of a listing needs another key');
   const after = await read(before[0]?.id as string);
   expect(withKeys(NEW).open(after)).toEqual(opened);
-  expect(withKeys(OLD).open(after).unreadable).toHaveLength(3);
+  expect(withKeys(OLD).open(after).unreadable).toHaveLength(4);
   // A second run finds nothing to do, and changes no listing.
   await run.run();
   expect((await read(after.id)).updatedAtMicros).toBe(after.updatedAtMicros);
 });
 
 it('what no key decrypts stays as it is, is counted and reported without a value, and comes back with its key', async () => {
-  const { id, upstreamHeaders, signingKeys } = await listed();
+  const { id, upstreamHeaders, upstreamQuery, signingKeys } = await listed();
   for (const secrets of [withKeys(NEW), withKeys()]) {
     const run = resealer(secrets);
     await run.run();
-    expect(run.counts).toEqual({ first: 0, other: 0, unreadable: 3 });
-    expect(await read(id)).toMatchObject({ upstreamHeaders, signingKeys });
+    expect(run.counts).toEqual({ first: 0, other: 0, unreadable: 4 });
+    expect(await read(id)).toMatchObject({ upstreamHeaders, upstreamQuery, signingKeys });
   }
   expect(lines.join()).toContain('cannot be decrypted');
   expect(lines.join()).not.toContain('sk-provider');
   const run = resealer(withKeys(NEW, OLD));
   await run.run();
-  expect(run.counts).toEqual({ first: 3, other: 0, unreadable: 0 });
+  expect(run.counts).toEqual({ first: 4, other: 0, unreadable: 0 });
 });
 
 it('a secret that its provider changes during a run is not put back', async () => {
   const { id, endpoint } = await listed();
   const secrets = withKeys(NEW, OLD);
-  const changed = withKeys(OLD).sealHeaders({ id, endpoint }, [['x-api-key', 'newer']]);
+  const changed = withKeys(OLD).seal('header', { id, endpoint }, [['x-api-key', 'newer']]);
   // The change comes after the listing was read and before it is written.
   const change = (): Promise<unknown> => updateListing(sql, id, { upstreamHeaders: changed }, 'any');
   const run = new Resealer({ sql: writingAfter(sql, change), secrets, log });
@@ -96,7 +97,12 @@ it('the signing secret before the present one is erased when its day is over, an
   await resealer(withKeys(OLD)).run();
   const after = await read(id);
   expect(storedSigningKeys(after.signingKeys)).toHaveLength(1);
-  expect(storedHeaders(after.upstreamHeaders)).toHaveLength(1);
+  expect(storedPairs(after.upstreamHeaders)).toHaveLength(1);
   await removeListing(sql, id, 'any');
-  expect(await read(id)).toMatchObject({ status: 'removed', upstreamHeaders: null, signingKeys: null });
+  expect(await read(id)).toMatchObject({
+    status: 'removed',
+    upstreamHeaders: null,
+    upstreamQuery: null,
+    signingKeys: null,
+  });
 });

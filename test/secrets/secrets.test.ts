@@ -111,7 +111,8 @@ async function withSecrets(buyer: Key): Promise<void> {
   const { provider: key } = stack;
   const fields = { name: 'n', description: '', category: 'c', price: 0.001, endpoint: `${broken.url}/` };
   const upstream_headers = { 'X-Api-Key': PROVIDERS_KEY };
-  const body = { ...fields, upstream_headers, signed: true };
+  const upstream_query = { key: PROVIDERS_KEY };
+  const body = { ...fields, upstream_headers, upstream_query, signed: true };
   for (const wrong of [`${PROVIDERS_KEY}\n`, `${PROVIDERS_KEY}é`, PROVIDERS_KEY.repeat(100)]) {
     const refused = { ...body, upstream_headers: { 'X-Api-Key': wrong } };
     expect(await proxied('/api/v1/services', key, { method: 'POST', body: refused })).toBe(400);

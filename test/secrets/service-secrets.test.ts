@@ -9,27 +9,45 @@ import { parseEndpoint } from '../../src/upstream/index.ts';
 const withKey = (): ServiceSecrets => new ServiceSecrets(new Sealer([randomBytes(32)]));
 const id = uuidv7();
 const endpoint = 'https://service.example/v1';
-const signed = (signingKeys: string | null) => ({ id, endpoint, upstreamHeaders: null, signingKeys });
-
-it('a header opens for its listing, its name and the origin of the endpoint, however that is spelled', () => {
-  const secrets = withKey();
-  const upstreamHeaders = secrets.sealHeaders({ id, endpoint }, [['x-key', 'secret']]);
-  const opened = (changed: object) =>
-    secrets.open({ id, endpoint, upstreamHeaders, signingKeys: null, ...changed }).headers;
-  for (const same of [endpoint, 'HTTPS://Service.Example:443', 'https://service.example./v2/']) {
-    expect(originOf(same)).toBe(originOf(endpoint));
-    expect(opened({ endpoint: same })).toEqual([['x-key', 'secret']]);
-  }
-  const renamed = upstreamHeaders?.replace('x-key', 'x-other');
-  const others = ['http://service.example', 'https://service.example:8443', 'https://other.example'];
-  for (const changed of [
-    { id: uuidv7() },
-    { upstreamHeaders: renamed },
-    ...others.map((other) => ({ endpoint: other })),
-  ]) {
-    expect(opened(changed)).toEqual([]);
-  }
+const signed = (signingKeys: string | null) => ({
+  id,
+  endpoint,
+  upstreamHeaders: null,
+  upstreamQuery: null,
+  signingKeys,
 });
+
+it.each([
+  ['header', 'headers'],
+  ['query', 'query'],
+] as const)(
+  'a secret for the %s opens for its listing, its name and the origin of the endpoint, however that is spelled',
+  (kind, place) => {
+    const secrets = withKey();
+    const sealed = secrets.seal(kind, { id, endpoint }, [['x-key', 'secret']]);
+    const opened = (changed: object) =>
+      secrets.open({
+        ...signed(null),
+        ...(kind === 'header' ? { upstreamHeaders: sealed } : { upstreamQuery: sealed }),
+        ...changed,
+      })[place];
+    for (const same of [endpoint, 'HTTPS://Service.Example:443', 'https://service.example./v2/']) {
+      expect(originOf(same)).toBe(originOf(endpoint));
+      expect(opened({ endpoint: same })).toEqual([['x-key', 'secret']]);
+    }
+    const renamed = sealed?.replace('x-key', 'x-other');
+    const others = ['http://service.example', 'https://service.example:8443', 'https://other.example'];
+    for (const changed of [
+      { id: uuidv7() },
+      { upstreamHeaders: renamed, upstreamQuery: renamed },
+      // What is sealed for a header does not open in the query, nor the other way round.
+      { upstreamHeaders: kind === 'query' ? sealed : null, upstreamQuery: kind === 'header' ? sealed : null },
+      ...others.map((other) => ({ endpoint: other })),
+    ]) {
+      expect(opened(changed)).toEqual([]);
+    }
+  },
+);
 
 it.each([
   'http://a.example',
@@ -65,6 +83,7 @@ describe('a new signing secret', () => {
     expect(storedSigningKeys(stored)).toHaveLength(1);
     expect(secrets.open(signed(stored))).toEqual({
       headers: [],
+      query: [],
       unreadable: [],
       signingKeys: [{ ...key, untilMs: Number.POSITIVE_INFINITY }],
     });

@@ -29,6 +29,7 @@ export function makeListing(fields: Partial<Listing> = {}): Listing {
     docsUrl: null,
     healthPath: null,
     upstreamHeaders: null,
+    upstreamQuery: null,
     signingKeys: null,
     forwardHeaders: null,
     status: 'active',
@@ -56,6 +57,7 @@ export const LISTING_FIELDS = {
   docsUrl: null,
   healthPath: null,
   upstreamHeaders: null,
+  upstreamQuery: null,
   signingKeys: null,
   forwardHeaders: null,
 } as const;

@@ -39,6 +39,8 @@ export type ListingContext = {
   readonly endpoint: string;
   /** Names of the headers that the listing adds to calls, in lower case. */
   readonly addedHeaders: readonly string[];
+  /** Names of parameters that the gateway adds to the query of calls. */
+  readonly addedParameters: readonly string[];
   /** Only operations with this tag, or with one of these, are taken over; null: all. */
   readonly tag: string | null;
   /** Prices of the operations that the listing has. They stay where the document has none. */
@@ -96,12 +98,13 @@ class Mapping {
   readonly #tags: Tags;
   readonly #security: Security;
 
-  constructor(document: OpenApiDocument, { endpoint, addedHeaders, prices, tag }: ListingContext) {
+  constructor(document: OpenApiDocument, listing: ListingContext) {
+    const { endpoint, prices, tag } = listing;
     this.#document = document;
     this.#tags = new Tags(tag);
     this.#references = new References(document);
     this.#places = new Places(document, endpoint);
-    this.#security = new Security(document, this.#references, addedHeaders);
+    this.#security = new Security(document, this.#references, listing);
     this.#prices = new Map(prices.map((stored) => [keyOf(stored.method, stored.path), stored]));
   }
 

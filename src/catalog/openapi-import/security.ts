@@ -7,6 +7,8 @@ type Scheme = {
   readonly words: string;
   /** The header that carries it, in lower case; null: it is carried in another way. */
   readonly header: string | null;
+  /** The parameter of the query that carries it, or null. */
+  readonly parameter: string | null;
   readonly isOfUser: boolean;
 };
 
@@ -23,12 +25,21 @@ export class Security {
   readonly #schemes: JsonObject;
   readonly #references: References;
   readonly #addedHeaders: ReadonlySet<string>;
+  readonly #addedParameters: ReadonlySet<string>;
 
-  constructor(document: JsonObject, references: References, addedHeaders: readonly string[]) {
+  constructor(
+    document: JsonObject,
+    references: References,
+    {
+      addedHeaders,
+      addedParameters,
+    }: { readonly addedHeaders: readonly string[]; readonly addedParameters: readonly string[] },
+  ) {
     this.#common = document.security;
     this.#schemes = objectOf(objectOf(document.components).securitySchemes);
     this.#references = references;
     this.#addedHeaders = new Set(addedHeaders);
+    this.#addedParameters = new Set(addedParameters);
   }
 
   /** An operation's own requirements replace those of the document. One of the alternatives is enough. */
@@ -47,26 +58,31 @@ export class Security {
     const isOfUser = missing.every((schemes) => schemes.some((one) => one.isOfUser));
     const what = isOfUser ? "a user's own credentials" : 'credentials';
     const headers = [...new Set(missing.flat().flatMap(({ header }) => header ?? []))];
+    const parameters = [...new Set(missing.flat().flatMap(({ parameter }) => parameter ?? []))];
     return {
       told: `Needs ${what}: ${how}.`,
       notes: [
-        `needs ${what}, as it says: ${how}. The gateway passes on none of the caller's${remedy(headers, isOfUser)}`,
+        `needs ${what}, as it says: ${how}. The gateway passes on none of the caller's${remedy(headers, parameters, isOfUser)}`,
       ],
     };
   }
 
-  #isAdded({ header }: Scheme): boolean {
+  #isAdded({ header, parameter }: Scheme): boolean {
+    if (parameter !== null) return this.#addedParameters.has(parameter);
     return header !== null && this.#addedHeaders.has(header);
   }
 
   #scheme(name: string): Scheme {
     const found = this.#references.follow(memberOf(this.#schemes, name));
-    if ('fault' in found) return { words: quoted(name), header: null, isOfUser: false };
+    if ('fault' in found) return { words: quoted(name), ...ELSEWHERE };
     const { type, in: place, name: parameter, scheme, flows } = found.object;
     const told = (how: string): string => `${quoted(name)} (${how})`;
     if (type === 'apiKey') {
-      const header = place === 'header' ? String(parameter).toLowerCase() : null;
-      return { words: told(`${quoted(String(place))} ${quoted(String(parameter))}`), header, isOfUser: false };
+      const carrier = {
+        header: place === 'header' ? String(parameter).toLowerCase() : null,
+        parameter: place === 'query' ? String(parameter) : null,
+      };
+      return { words: told(`${quoted(String(place))} ${quoted(String(parameter))}`), ...carrier, isOfUser: false };
     }
     if (type === 'http') return { words: told(`Authorization: ${quoted(String(scheme))}`), ...IN_AUTHORIZATION };
     if (type === 'openIdConnect') return { words: told('OpenID Connect'), ...IN_AUTHORIZATION, isOfUser: true };
@@ -74,18 +90,22 @@ export class Security {
       const isOfUser = isObject(flows) && USER_FLOWS.some((flow) => flow in flows) && !('clientCredentials' in flows);
       return { words: told('OAuth 2.0'), ...IN_AUTHORIZATION, isOfUser };
     }
-    return { words: told(quoted(String(type))), header: null, isOfUser: false };
+    return { words: told(quoted(String(type))), ...ELSEWHERE };
   }
 }
 
-const IN_AUTHORIZATION = { header: 'authorization', isOfUser: false } as const;
+const IN_AUTHORIZATION = { header: 'authorization', parameter: null, isOfUser: false } as const;
+const ELSEWHERE = { header: null, parameter: null, isOfUser: false } as const;
 
 /** The first of them, and how many more there are: a document may have any number, and each of its operations repeats them. */
 const some = (all: readonly string[], by: string): string =>
   all.slice(0, MAX_NAMED).join(by) + (all.length > MAX_NAMED ? `${by}${all.length - MAX_NAMED} more` : '');
 
-function remedy(headers: readonly string[], isOfUser: boolean): string {
-  if (headers.length === 0) return '';
+function remedy(headers: readonly string[], parameters: readonly string[], isOfUser: boolean): string {
+  if (headers.length === 0) {
+    const needed = some(parameters.map(quoted), ', ');
+    return parameters.length === 0 ? '' : `: let the listing add them by upstream_query (${needed})`;
+  }
   const names = some(headers.map(quoted), ', ');
   return isOfUser
     ? ` unless the listing asks for them: forward_headers (${names})`

@@ -3,7 +3,6 @@ import type { ResponseHead } from '../../upstream/index.ts';
 import type { Flow } from '../by-use/paused-service.ts';
 import { usageEvent, wantsUsageEvent } from '../by-use/usage-event.ts';
 import { EventStream, isEventStream, type StreamingCall } from '../event-stream.ts';
-import { responseHeaderLines } from '../header-rules.ts';
 import type { AdmittedCall } from './admitted-call.ts';
 import type { IdentifiedCall } from './identified-call.ts';
 
@@ -67,8 +66,7 @@ export class AnsweredCall implements StreamingCall {
     if (head === null) return;
     this.#pendingHead = null;
     const { call } = this.#identified;
-    const lines =
-      this.#admitted.headerLines(this.refund !== null) + responseHeaderLines(head.headers, this.#identified);
+    const lines = this.#admitted.headerLines(this.refund !== null) + this.#identified.responseLines(head.headers);
     call.caller.begin(head.status, lines, head.isAscii, head.contentLength, head.hasBody);
   }
 

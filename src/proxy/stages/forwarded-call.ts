@@ -9,7 +9,7 @@ import { authorizedLine } from '../by-use/authorized.ts';
 import { type Flow, PausedService } from '../by-use/paused-service.ts';
 import { UnheardCall } from '../by-use/unheard-call.ts';
 import type { Use } from '../by-use/use.ts';
-import { requestHeaderLines, responseHeaderLines } from '../header-rules.ts';
+import { requestHeaderLines } from '../header-rules.ts';
 import { upstreamPath } from '../target.ts';
 import { isSilence, refundOf, upstreamApiError } from '../upstream-failure.ts';
 import type { AdmittedCall } from './admitted-call.ts';
@@ -71,8 +71,8 @@ export class ForwardedCall implements UpstreamHandler, CallerEvents, BufferingCa
     this.#breakerEra = breakerEra;
     const { head, usageId, options } = call;
     const { method } = head;
-    const { destination, basePath, idleBodyTimeoutMs, headers } = offer;
-    const path = upstreamPath(basePath, target.rest, head.query);
+    const { destination, basePath, idleBodyTimeoutMs, headers, query } = offer;
+    const path = upstreamPath(basePath, target.rest, query === null ? head.query : query.sent(head.query));
     const buyer = options.pseudonyms.of(admitted.buyer, listing.providerId);
     this.#upstream = options.upstream.dispatch(
       {
@@ -208,7 +208,7 @@ export class ForwardedCall implements UpstreamHandler, CallerEvents, BufferingCa
 
   onInterim(head: ResponseHead): void {
     const { usageId, caller } = this.#call;
-    const lines = `\r\nX-Request-Id: ${usageId}${responseHeaderLines(head.headers, this.#identified)}`;
+    const lines = `\r\nX-Request-Id: ${usageId}${this.#identified.responseLines(head.headers)}`;
     caller.interim(head.status, lines, head.isAscii);
   }
 

@@ -1,7 +1,7 @@
 import type { Listing } from '../../catalog/listing.ts';
 import { ApiError, suspendedError, unauthorizedError, unavailableError } from '../../errors.ts';
 import type { KeyRecord } from '../../keys/caller.ts';
-import type { Places } from '../header-rules.ts';
+import { type Places, responseHeaderLines } from '../header-rules.ts';
 import type { Offer } from '../offers.ts';
 import { locationForCaller } from '../redirects.ts';
 import { faultError, notOwnError } from '../refusals.ts';
@@ -43,10 +43,18 @@ export class IdentifiedCall implements Places {
     this.isOwn = isOwn;
   }
 
+  /** Header lines for the caller, of the service's response headers. */
+  responseLines(headers: readonly string[]): string {
+    const { query } = this.offer;
+    return responseHeaderLines(query === null ? headers : query.passing(headers), this);
+  }
+
   /** Where a `Location` or `Content-Location` of the service leads the caller. */
   place(value: string): string | null {
-    const { destination, basePath } = this.offer;
+    const { destination, basePath, query: added } = this.offer;
     const { query, headers } = this.call.head;
-    return locationForCaller(value, { origin: destination.origin, basePath, target: this.target, query, headers });
+    const called = { origin: destination.origin, basePath, target: this.target, query, headers };
+    const place = locationForCaller(value, called);
+    return added === null || place === null ? place : added.hiddenIn(place);
   }
 }

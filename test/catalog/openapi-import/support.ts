@@ -3,7 +3,13 @@ import { type Imported, type ListingContext, mapDocument } from '../../../src/ca
 
 export const ENDPOINT = 'http://service.example';
 /** A listing without prices and headers of its own, whose whole document is taken over. */
-export const LISTING: ListingContext = { endpoint: ENDPOINT, addedHeaders: [], prices: [], tag: null };
+export const LISTING: ListingContext = {
+  endpoint: ENDPOINT,
+  addedHeaders: [],
+  addedParameters: [],
+  prices: [],
+  tag: null,
+};
 
 /** A document with these paths; OpenAPI 3.1 unless `fields` say otherwise. */
 export const documentOf = (paths: object, fields: object = {}): object => ({

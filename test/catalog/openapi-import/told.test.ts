@@ -54,10 +54,10 @@ describe('credentials that an operation needs', () => {
     machine: { type: 'oauth2', flows: { clientCredentials: { tokenUrl: 'https://b', scopes: {} } } },
     oidc: { type: 'openIdConnect', openIdConnectUrl: 'https://a' },
   };
-  const needing = async (security: object[] | undefined, addedHeaders: string[] = [], common: object[] = []) => {
+  const needing = async (security: object[] | undefined, added: string[] = [], common: object[] = []) => {
     const operation = answering({}, security === undefined ? {} : { security });
     const document = documentOf({ '/a': { get: operation } }, { components: { securitySchemes }, security: common });
-    const { operations, changed } = await importHere(document, { addedHeaders });
+    const { operations, changed } = await importHere(document, { addedHeaders: added, addedParameters: added });
     const input = operations[0]?.input as { description?: string } | undefined;
     return { told: input?.description, notes: changed.map(({ note }) => note) };
   };
@@ -70,7 +70,7 @@ describe('credentials that an operation needs', () => {
       'Needs credentials: key (header X-Key).',
       /upstream_headers, or ask for them by forward_headers \(x-key\)$/,
     ],
-    [[{ query: [] }], 'Needs credentials: query (query token).', /none of the caller's$/],
+    [[{ query: [] }], 'Needs credentials: query (query token).', /upstream_query \(token\)$/],
     [
       [{ key: [], user: [] }, { bearer: [] }],
       'Needs credentials: key (header X-Key) and user (OAuth 2.0), or bearer (Authorization: bearer).',
@@ -87,6 +87,8 @@ describe('credentials that an operation needs', () => {
     const nothing = { told: undefined, notes: [] };
     expect(await needing([{ user: [] }, {}])).toEqual(nothing);
     expect(await needing([{ key: [] }], ['x-key'])).toEqual(nothing);
+    expect(await needing([{ query: [] }], ['token'])).toEqual(nothing);
+    expect(await needing([{ query: [] }], ['Token'])).not.toEqual(nothing);
     expect(await needing([], [], [{ key: [] }])).toEqual(nothing);
     expect(await needing(undefined, [], [{ key: [] }])).toMatchObject({
       told: 'Needs credentials: key (header X-Key).',

@@ -8,13 +8,13 @@ import {
   docsUrlFault,
   endpointFault,
   headerNameFault,
-  headerValueFault,
   healthPathFault,
   MAX_CATEGORY_LENGTH,
   MAX_DESCRIPTION_LENGTH,
   MAX_FREE_CALLS,
   MAX_IDLE_SECONDS,
   nameFault,
+  secretValueFault,
 } from './rules.ts';
 
 type Service = Schemas['Service'];
@@ -127,7 +127,7 @@ function headersFault({ upstream_headers: headers, endpoint }: Draft): string | 
     const fault = name === '' ? 'each header needs a name' : headerNameFault(name);
     if (fault !== null) return fault;
     if (value === '') return `${name} needs a value: values are replaced together`;
-    const bad = headerValueFault(value);
+    const bad = secretValueFault(value);
     if (bad !== null) return `the value of ${name} ${bad}`;
   }
   const isHere = /^http:\/\/(localhost|127\.|\[::1\]|10\.|192\.168\.)/.test(endpoint);

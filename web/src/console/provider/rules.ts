@@ -16,9 +16,9 @@ export {
 export {
   CREDENTIAL_HEADERS,
   headerNameFault,
-  headerValueFault,
   MAX_UPSTREAM_HEADERS,
   originOf,
+  secretValueFault,
 } from '../../../../src/catalog/listing-secrets.ts';
 export { mayCostMore } from '../../../../src/catalog/notice/may-cost-more.ts';
 export { storeOperations } from '../../../../src/catalog/operations/operation.ts';
