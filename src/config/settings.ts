@@ -79,7 +79,7 @@ export const SETTINGS = {
     type: 'string',
     default: '',
     description:
-      'comma-separated keys for the secrets of listings (`upstream_headers`, `signed`), each base64 of 32 bytes: the first encrypts, all decrypt; without one listings cannot have secrets',
+      'comma-separated keys for the secrets of listings (`upstream_headers`, `upstream_query`, `signed`), each base64 of 32 bytes: the first encrypts, all decrypt; without one listings cannot have secrets',
   },
   UPSTREAM_MAX_CONNECTIONS: {
     type: 'integer',
