@@ -130,6 +130,8 @@ CREATE TABLE services (
   signing_keys              text,
   -- Names of credential headers that the service asks callers for, joined by commas; null if it asks for none.
   forward_headers           text,
+  -- Pseudonyms of buyers whose calls are refused, joined by commas; null if there are none.
+  blocked_buyers            text CHECK (length(blocked_buyers) < 8192),
 
   CONSTRAINT services_max_price CHECK (max_price >= price),
   -- If other calls are served at the listing's price, some spelling of a path might reach a more expensive operation at that price.

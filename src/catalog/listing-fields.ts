@@ -3,6 +3,7 @@ import { timeOfId } from '../platform/ids.ts';
 import { microsToUsd } from '../platform/money.ts';
 import { EXAMPLE, type JsonSchema, list, TEXT, TIME, UUID, usd } from '../platform/schemas.ts';
 import type { Beside } from './beside.ts';
+import { blockedBuyersIn } from './blocked-buyers.ts';
 import { freeCallsLabel, priceLabel } from './labels.ts';
 import type { Language } from './languages.ts';
 import { healthUrl } from './links.ts';
@@ -112,6 +113,7 @@ const ENDPOINT = "Shown to keys of its provider's account and to admins only";
 const CHECKED = 'When it was asked; shown to the same';
 const HEADERS = 'Names of the headers that the gateway adds to calls; shown to the same';
 const QUERY = 'Names of the parameters that the gateway adds to the query of calls; shown to the same';
+const BLOCKED = 'Pseudonyms of buyers whose calls are refused; shown to the same';
 const SIGNED = 'Whether calls are signed; shown to the same';
 const ONCE = 'Only in the response to the request that made it';
 const LABEL = "The label of the provider's account";
@@ -199,6 +201,7 @@ export const LISTING = {
     'x-api-key',
   ]),
   upstream_query: owner('upstream_query', names(QUERY), ({ listing }) => namesOf(listing.upstreamQuery), []),
+  blocked_buyers: owner('blocked_buyers', names(BLOCKED), ({ listing }) => blockedBuyersIn(listing.blockedBuyers), []),
   signed: owner(null, is('boolean', SIGNED), (shown) => keyid(shown) !== undefined, false),
   signing_keyid: owner(null, is('string', 'The keyid of signatures by the present secret'), keyid),
   price_notice_seconds: owner(null, is('integer', NOTICE, { minimum: 0 }), ({ noticeSeconds }) => noticeSeconds),

@@ -46,6 +46,8 @@ export type Listing = {
   readonly signingKeys: string | null;
   /** Names of the credential headers that the service asks callers for, joined by commas; null if it asks for none. */
   readonly forwardHeaders: string | null;
+  /** Pseudonyms of buyers whose calls are refused: text that `blockedBuyersIn` reads; null if there are none. */
+  readonly blockedBuyers: string | null;
   readonly status: ListingStatus;
   /** The provider's account is suspended: the service is offered to nobody, whatever its status. */
   readonly isSuspended: boolean;
@@ -90,7 +92,9 @@ export type ListingFields = Pick<
  * A partial change. The status `removed` cannot be set this way: `removeListing` does it. The protocol never changes, because all
  * callers of the service would have to change with it.
  */
-export type ListingPatch = Partial<ListingFields> & { readonly status?: 'active' | 'paused' };
+export type ListingPatch = Partial<ListingFields & Pick<Listing, 'blockedBuyers'>> & {
+  readonly status?: 'active' | 'paused';
+};
 
 export const DEFAULT_TIMEOUT_SECONDS = 60;
 export const MAX_IDLE_SECONDS = 3_600;

@@ -31,6 +31,7 @@ type Row = {
   readonly upstream_query: string | null;
   readonly signing_keys: string | null;
   readonly forward_headers: string | null;
+  readonly blocked_buyers: string | null;
   readonly status: ListingStatus;
   readonly is_suspended: boolean;
   readonly created_at: Date;
@@ -48,7 +49,7 @@ const rowHash = (sql: Tx) => sql`(hashtextextended(concat(id, xmin), 0) & 109951
 const columns = (sql: Tx, hash = rowHash(sql)) => sql`
   id, provider_id, name, description, endpoint, price, max_price, free_calls, category, timeout_seconds, idle_seconds, protocol,
   only_operations, operation_terms, docs_url, health_path, upstream_headers, upstream_query, signing_keys, forward_headers,
-  status, created_at,
+  blocked_buyers, status, created_at,
   (SELECT a.status <> 'active' FROM accounts a WHERE a.id = provider_id) AS is_suspended,
   (extract(epoch FROM updated_at) * 1000000)::bigint AS version, ${hash} AS row_hash,
   ${nextColumns(sql)}`;
@@ -77,6 +78,7 @@ function toListing(row: Row): Listing {
     upstreamQuery: row.upstream_query,
     signingKeys: row.signing_keys,
     forwardHeaders: row.forward_headers,
+    blockedBuyers: row.blocked_buyers,
     status: row.status,
     isSuspended: row.is_suspended,
     createdAtMs: row.created_at.getTime(),
@@ -150,7 +152,7 @@ export async function updateListing(
   { version, noticeSeconds = 0 }: { readonly version?: number; readonly noticeSeconds?: number } = {},
 ): Promise<Listing | null> {
   const { name, description, endpoint, category, timeoutSeconds, status, ...more } = patch;
-  const { idleSeconds, docsUrl, healthPath, ...secretsAndTerms } = more;
+  const { idleSeconds, docsUrl, healthPath, blockedBuyers, ...secretsAndTerms } = more;
   const { upstreamHeaders, upstreamQuery, signingKeys, forwardHeaders, ...others } = secretsAndTerms;
   const { priceMicros, maxPriceMicros, freeCalls, onlyOperations, operations, ...rest } = others;
   // Does not compile when a listing has a new field that is not stored here.
@@ -169,7 +171,8 @@ export async function updateListing(
         ${upstreamHeaders === undefined ? sql`` : sql`, upstream_headers = ${upstreamHeaders}`}
         ${upstreamQuery === undefined ? sql`` : sql`, upstream_query = ${upstreamQuery}`}
         ${signingKeys === undefined ? sql`` : sql`, signing_keys = ${signingKeys}`}
-        ${forwardHeaders === undefined ? sql`` : sql`, forward_headers = ${forwardHeaders}`},
+        ${forwardHeaders === undefined ? sql`` : sql`, forward_headers = ${forwardHeaders}`}
+        ${blockedBuyers === undefined ? sql`` : sql`, blocked_buyers = ${blockedBuyers}`},
         status = coalesce(${status ?? null}, status),
         ${terms}
         updated_at = ${nextVersion(tx)}
@@ -194,7 +197,7 @@ export async function removeListing(sql: Tx, id: string, scope: Scope): Promise<
     await sql<Row[]>`
       WITH removed AS (
         UPDATE services SET status = 'removed', upstream_headers = NULL, upstream_query = NULL, signing_keys = NULL,
-          updated_at = ${nextVersion(sql)}
+          blocked_buyers = NULL, updated_at = ${nextVersion(sql)}
         WHERE id = ${id} AND status <> 'removed' ${inScope(sql, scope)}
         RETURNING *)
       SELECT ${columns(sql, sql`0::bigint`)}, pg_notify(${CHANNEL}, id::text) FROM removed`,
@@ -232,7 +235,7 @@ export async function closeListingsOf(tx: Tx, providerId: string): Promise<numbe
       UPDATE services s SET status = 'removed', description = '', endpoint = ${NO_ENDPOINT}, only_operations = false,
                             operations = NULL, operation_terms = NULL,
                             upstream_headers = NULL, upstream_query = NULL, signing_keys = NULL,
-                            forward_headers = NULL,
+                            forward_headers = NULL, blocked_buyers = NULL,
                             docs_url = NULL, health_path = NULL, next_from = NULL, next_price = NULL,
                             next_max_price = NULL, next_free_calls = NULL, next_only_operations = NULL, next_operations = NULL,
                             next_operation_terms = NULL,

@@ -1,4 +1,5 @@
 import { CallTerms } from '../admission/call-terms.ts';
+import { blockedBuyersIn } from '../catalog/blocked-buyers.ts';
 import type { Listing } from '../catalog/listing.ts';
 import type { Log } from '../observability/log.ts';
 import type { OpenedSecrets, ServiceSecrets } from '../secrets/service-secrets.ts';
@@ -34,6 +35,8 @@ export type Offer = {
   readonly headers: UpstreamHeaders | null;
   /** Null unless the listing adds parameters to the query of its calls. */
   readonly query: UpstreamQuery | null;
+  /** Pseudonyms of the buyers that the listing has blocked; null if there are none. */
+  readonly blocked: ReadonlySet<string> | null;
   readonly breaker: Breaker;
 };
 
@@ -70,6 +73,7 @@ export class Offers {
         tools: listing.protocol === 'mcp' ? new PricedTools(listing) : null,
         headers: opened === null ? null : this.#headersOf(listing, origin.hostHeader, opened),
         query: opened === null || opened.query.length === 0 ? null : new UpstreamQuery(opened.query),
+        blocked: listing.blockedBuyers === null ? null : new Set(blockedBuyersIn(listing.blockedBuyers)),
         breaker: this.#options.breakers.of(listing.id, listing.endpoint),
       };
       this.#made.set(listing, offer);

@@ -49,6 +49,10 @@ export const notOwnError = (): ApiError =>
     'A provider key can call the listings of its own account only. Other calls need a key of role buyer.',
   );
 
+/** Says nothing of why: that is between the two. Whoever operates the gateway can tell who the provider is. */
+export const blockedError = (): ApiError =>
+  new ApiError('forbidden', 'The provider of this service has blocked your account. Nothing was charged.');
+
 /** The error for a call that admission refused, and the rate limit to tell with it. */
 export function refusalOf(
   result: Rejected,

@@ -36,6 +36,7 @@ import { adminServicesRoutes } from '../routes/admin/services.ts';
 import { statsRoutes } from '../routes/admin/stats.ts';
 import { trafficRoutes } from '../routes/admin/traffic.ts';
 import { balanceRoutes } from '../routes/balance.ts';
+import { blockedBuyersRoutes } from '../routes/blocked-buyers.ts';
 import { discoverRoutes } from '../routes/discover.ts';
 import { earningsRoutes } from '../routes/earnings.ts';
 import { healthRoutes } from '../routes/health.ts';
@@ -90,6 +91,9 @@ export function gatewayRoutes(parts: RouteParts): Route[] {
   const notice = new PriceNotice(config.priceNoticeSeconds, called);
   const wallets = new Wallets({ redis, keys: redisKeys, hydrator });
   const money = new Fence({ sql, redis, keys: redisKeys });
+  const addresses = new AddressPolicy(config.upstreamAllowCidrs);
+  const changing = { catalog, sql, operations, secrets, addresses, notice, watch };
+  const pseudonymOf = (buyer: string, provider: string): string => pseudonyms.ofAccount(buyer, provider);
   return [
     ...keysRoutes({
       keys,
@@ -99,16 +103,8 @@ export function gatewayRoutes(parts: RouteParts): Route[] {
       maxRateLimit: config.maxRateLimit,
     }),
     ...discoverRoutes({ catalog, discovery, operations, stats, trustedProxyHops: config.trustedProxyHops }),
-    ...servicesRoutes({
-      catalog,
-      sql,
-      operations,
-      secrets,
-      maxListings: config.maxListingsPerAccount,
-      addresses: new AddressPolicy(config.upstreamAllowCidrs),
-      notice,
-      watch,
-    }),
+    ...servicesRoutes({ ...changing, maxListings: config.maxListingsPerAccount }),
+    ...blockedBuyersRoutes({ ...changing, pseudonymOf }),
     ...openApiImportRoutes({
       catalog,
       sql,
@@ -118,7 +114,7 @@ export function gatewayRoutes(parts: RouteParts): Route[] {
       watch,
     }),
     ...serviceStatsRoutes({ catalog, reader: stats }),
-    ...serviceCallsRoutes({ sql, pseudonymOf: (buyer, provider) => pseudonyms.ofAccount(buyer, provider) }),
+    ...serviceCallsRoutes({ sql, pseudonymOf }),
     ...usageRoutes({ sql }),
     ...balanceRoutes({ wallets, operator: config.operator }),
     ...earningsRoutes({ sql, feeBasisPoints: config.platformFeeBasisPoints }),

@@ -98,7 +98,8 @@ export async function renewSigningSecret(deps: ChangeDeps, request: ApiRequest):
   });
 }
 
-async function changeListing(
+/** Makes the change of what the listing is now, again if others change it meanwhile. @returns the listing as it is then */
+export async function changeListing(
   deps: ChangeDeps,
   request: ApiRequest<unknown, DryRunQuery>,
   change: (before: Listing) => Promise<Changed>,

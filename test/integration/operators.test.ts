@@ -348,6 +348,7 @@ describe('closing an account', () => {
         'operation_terms',
         'upstream_headers',
         'upstream_query',
+        'blocked_buyers',
         'signing_keys',
         'forward_headers',
         'docs_url',

@@ -331,6 +331,8 @@ describe('each success of each operation is as the OpenAPI document says', () =>
       ],
     };
     const { id } = await driver.expect<{ id: string }>('postServices', 201, { key, body });
+    const [aBuyer, blocked] = [{ id, buyer: 'b'.repeat(32) }, { status: 'blocked' }];
+    await driver.expect('putServicesByIdBuyersByBuyer', 200, { key, params: aBuyer, body: blocked });
     const params = { id };
     expect(await driver.expect('getDiscoverById', 200, { params })).toHaveProperty('operations.0.price_label');
     await driver.expect('postServicesByIdSigningSecret', 200, { key, params });

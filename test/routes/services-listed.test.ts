@@ -34,6 +34,7 @@ describe('POST /services', () => {
       endpoint: 'http://service.example/api',
       upstream_headers: [],
       upstream_query: [],
+      blocked_buyers: [],
       signed: false,
       price_notice_seconds: 0,
       created_at: expect.stringMatching(/^\d{4}-.*Z$/),

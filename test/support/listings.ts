@@ -32,6 +32,7 @@ export function makeListing(fields: Partial<Listing> = {}): Listing {
     upstreamQuery: null,
     signingKeys: null,
     forwardHeaders: null,
+    blockedBuyers: null,
     status: 'active',
     isSuspended: false,
     createdAtMs: 1_760_000_000_000,

@@ -4,7 +4,7 @@ import type { KeyRecord } from '../../keys/caller.ts';
 import { type Places, responseHeaderLines } from '../header-rules.ts';
 import type { Offer } from '../offers.ts';
 import { locationForCaller } from '../redirects.ts';
-import { faultError, notOwnError } from '../refusals.ts';
+import { blockedError, faultError, notOwnError } from '../refusals.ts';
 import { parseTarget, type Target } from '../target.ts';
 import type { ArrivedCall } from './arrived-call.ts';
 
@@ -35,11 +35,15 @@ export class IdentifiedCall implements Places {
       if (listing.status !== 'active') throw new ApiError('service_not_found');
       if (key.role === 'provider') throw notOwnError();
     }
+    const offer = options.offers.of(listing);
+    if (offer.blocked !== null && !isOwn) {
+      if (offer.blocked.has(options.pseudonyms.ofAccount(key.accountId, listing.providerId))) throw blockedError();
+    }
     this.call = call;
     this.key = key;
     this.target = target;
     this.listing = listing;
-    this.offer = options.offers.of(listing);
+    this.offer = offer;
     this.isOwn = isOwn;
   }
 

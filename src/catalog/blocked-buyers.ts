@@ -1,0 +1,27 @@
+import { ApiError } from '../errors.ts';
+
+/** Every gateway keeps those of all listings in memory, with 33 bytes each. */
+export const MAX_BLOCKED_BUYERS = 200;
+
+/** What `Pseudonyms` makes. */
+export const PSEUDONYM_PATTERN = '^[0-9a-f]{32}$';
+
+/** @param text  `Listing.blockedBuyers` */
+export const blockedBuyersIn = (text: string | null): readonly string[] => text?.split(',') ?? [];
+
+/**
+ * `Listing.blockedBuyers` once this buyer is blocked, or is not any more.
+ *
+ * @throws ApiError `conflict` at the bound
+ */
+export function withBlock(text: string | null, buyer: string, isBlocked: boolean): string | null {
+  const others = blockedBuyersIn(text).filter((other) => other !== buyer);
+  if (isBlocked && others.length >= MAX_BLOCKED_BUYERS) {
+    throw new ApiError(
+      'conflict',
+      `A service may have ${MAX_BLOCKED_BUYERS} blocked buyers. Make one of them active first.`,
+    );
+  }
+  const all = isBlocked ? [...others, buyer] : others;
+  return all.length === 0 ? null : all.sort().join(',');
+}
