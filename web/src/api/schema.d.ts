@@ -224,6 +224,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/services/{id}/buyers/{buyer}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Block a buyer of an own service, or take its calls again
+         * @description Needs a key with the role provider or admin.
+         */
+        put: operations["putServicesByIdBuyersByBuyer"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/services/{id}/openapi": {
         parameters: {
             query?: never;
@@ -1032,6 +1052,20 @@ export interface components {
             error: "body_too_slow";
             /** @constant */
             status: 408;
+        };
+        /** BuyerStatus */
+        BuyerStatus: {
+            buyer: string;
+            /** @enum {string} */
+            status: "active" | "blocked";
+        };
+        /** BuyerStatusChange */
+        BuyerStatusChange: {
+            /**
+             * @description `blocked`: calls of this buyer are 403. `active`: they are taken again
+             * @enum {string}
+             */
+            status: "active" | "blocked";
         };
         /**
          * Call
@@ -1879,6 +1913,10 @@ export interface components {
             upstream_headers?: {
                 [key: string]: string;
             };
+            /** @description Parameters that the gateway adds to the query of each call, such as the API key of the service. Replaces all of them */
+            upstream_query?: {
+                [key: string]: string;
+            };
             /** @description Each call carries a signature (RFC 9421) of the gateway */
             signed?: boolean;
             /** @description Credential headers of the caller that the service asks for. Each call has to agree by X-ACF-Forward */
@@ -2474,6 +2512,10 @@ export interface components {
             checked_at?: string;
             /** @description Names of the headers that the gateway adds to calls; shown to the same */
             upstream_headers?: string[];
+            /** @description Names of the parameters that the gateway adds to the query of calls; shown to the same */
+            upstream_query?: string[];
+            /** @description Pseudonyms of buyers whose calls are refused; shown to the same */
+            blocked_buyers?: string[];
             /** @description Whether calls are signed; shown to the same */
             signed?: boolean;
             /** @description The keyid of signatures by the present secret */
@@ -2486,6 +2528,8 @@ export interface components {
             signing_secret?: string;
             /** @description Only in the response to a change of the endpoint that removed these headers */
             forgotten_upstream_headers?: string[];
+            /** @description The same of the query */
+            forgotten_upstream_query?: string[];
             /**
              * Format: date-time
              * @description RFC 3339, in UTC
@@ -2567,6 +2611,10 @@ export interface components {
             only_operations?: boolean;
             /** @description Headers that the gateway adds to each call, such as the API key of the service. Replaces all of them */
             upstream_headers?: {
+                [key: string]: string;
+            };
+            /** @description Parameters that the gateway adds to the query of each call, such as the API key of the service. Replaces all of them */
+            upstream_query?: {
                 [key: string]: string;
             };
             /** @description Each call carries a signature (RFC 9421) of the gateway */
@@ -2701,6 +2749,10 @@ export interface components {
             checked_at?: string;
             /** @description Names of the headers that the gateway adds to calls; shown to the same */
             upstream_headers?: string[];
+            /** @description Names of the parameters that the gateway adds to the query of calls; shown to the same */
+            upstream_query?: string[];
+            /** @description Pseudonyms of buyers whose calls are refused; shown to the same */
+            blocked_buyers?: string[];
             /** @description Whether calls are signed; shown to the same */
             signed?: boolean;
             /** @description The keyid of signatures by the present secret */
@@ -2713,6 +2765,8 @@ export interface components {
             signing_secret?: string;
             /** @description Only in the response to a change of the endpoint that removed these headers */
             forgotten_upstream_headers?: string[];
+            /** @description The same of the query */
+            forgotten_upstream_query?: string[];
             /**
              * Format: date-time
              * @description RFC 3339, in UTC
@@ -5295,6 +5349,8 @@ export interface operations {
                      *           "upstream_headers": [
                      *             "x-api-key"
                      *           ],
+                     *           "upstream_query": [],
+                     *           "blocked_buyers": [],
                      *           "signed": false,
                      *           "created_at": "2026-11-22T07:51:00.486Z",
                      *           "updated_at": "2026-11-22T07:51:00.486Z"
@@ -5430,6 +5486,8 @@ export interface operations {
                      *       "upstream_headers": [
                      *         "x-api-key"
                      *       ],
+                     *       "upstream_query": [],
+                     *       "blocked_buyers": [],
                      *       "signed": false,
                      *       "created_at": "2026-11-22T07:51:00.486Z",
                      *       "updated_at": "2026-11-22T07:51:00.486Z"
@@ -5551,6 +5609,8 @@ export interface operations {
                      *       "upstream_headers": [
                      *         "x-api-key"
                      *       ],
+                     *       "upstream_query": [],
+                     *       "blocked_buyers": [],
                      *       "signed": false,
                      *       "created_at": "2026-11-22T07:51:00.486Z",
                      *       "updated_at": "2026-11-22T07:51:00.486Z"
@@ -5666,6 +5726,8 @@ export interface operations {
                      *       "upstream_headers": [
                      *         "x-api-key"
                      *       ],
+                     *       "upstream_query": [],
+                     *       "blocked_buyers": [],
                      *       "signed": false,
                      *       "created_at": "2026-11-22T07:51:00.486Z",
                      *       "updated_at": "2026-11-22T07:51:00.486Z"
@@ -5802,6 +5864,8 @@ export interface operations {
                      *       "upstream_headers": [
                      *         "x-api-key"
                      *       ],
+                     *       "upstream_query": [],
+                     *       "blocked_buyers": [],
                      *       "signed": false,
                      *       "created_at": "2026-11-22T07:51:00.486Z",
                      *       "updated_at": "2026-11-22T07:51:00.486Z"
@@ -5940,6 +6004,8 @@ export interface operations {
                      *       "upstream_headers": [
                      *         "x-api-key"
                      *       ],
+                     *       "upstream_query": [],
+                     *       "blocked_buyers": [],
                      *       "signed": false,
                      *       "created_at": "2026-11-22T07:51:00.486Z",
                      *       "updated_at": "2026-11-22T07:51:00.486Z"
@@ -6064,6 +6130,8 @@ export interface operations {
                      *       "upstream_headers": [
                      *         "x-api-key"
                      *       ],
+                     *       "upstream_query": [],
+                     *       "blocked_buyers": [],
                      *       "signed": false,
                      *       "created_at": "2026-11-22T07:51:00.486Z",
                      *       "updated_at": "2026-11-22T07:51:00.486Z"
@@ -6073,6 +6141,68 @@ export interface operations {
                 };
             };
             400: components["responses"]["InvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["ServiceNotFound"];
+            408: components["responses"]["BodyTooSlow"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    putServicesByIdBuyersByBuyer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The service
+                 * @example 019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90
+                 */
+                id: string;
+                /**
+                 * @description The pseudonym of the buyer: X-ACF-Buyer
+                 * @example 5f2b6c1e9a7d4830b1c2d3e4f5a6b7c8
+                 */
+                buyer: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "status": "blocked"
+                 *     }
+                 */
+                "application/json": components["schemas"]["BuyerStatusChange"];
+            };
+        };
+        responses: {
+            /** @description The buyer as it is now */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                    "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "buyer": "5f2b6c1e9a7d4830b1c2d3e4f5a6b7c8",
+                     *       "status": "blocked"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["BuyerStatus"];
+                };
+            };
+            400: components["responses"]["InvalidJsonOrInvalidRequestOrUnsupportedFraming"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["ServiceNotFound"];
@@ -6246,6 +6376,8 @@ export interface operations {
                      *         "upstream_headers": [
                      *           "x-api-key"
                      *         ],
+                     *         "upstream_query": [],
+                     *         "blocked_buyers": [],
                      *         "signed": false,
                      *         "created_at": "2026-11-22T07:51:00.486Z",
                      *         "updated_at": "2026-11-22T07:51:00.486Z"
@@ -7259,6 +7391,8 @@ export interface operations {
                      *           "upstream_headers": [
                      *             "x-api-key"
                      *           ],
+                     *           "upstream_query": [],
+                     *           "blocked_buyers": [],
                      *           "signed": false,
                      *           "created_at": "2026-11-22T07:51:00.486Z",
                      *           "updated_at": "2026-11-22T07:51:00.486Z",
@@ -7385,6 +7519,8 @@ export interface operations {
                      *       "upstream_headers": [
                      *         "x-api-key"
                      *       ],
+                     *       "upstream_query": [],
+                     *       "blocked_buyers": [],
                      *       "signed": false,
                      *       "created_at": "2026-11-22T07:51:00.486Z",
                      *       "updated_at": "2026-11-22T07:51:00.486Z"
