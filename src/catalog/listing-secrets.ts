@@ -114,7 +114,7 @@ export function foldedParameter(name: string): string {
     .replaceAll('+', ' ')
     .replace(/%(?:u00)?([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
     .replace(/^[\s?]+/, '')
-    .replace(/(?<=.)\[.*|\0.*/s, '')
+    .replace(/(.)\[.*|\0.*/s, '$1')
     .replace(/[ .]/g, '_')
     .toLowerCase();
 }

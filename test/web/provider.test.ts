@@ -126,10 +126,15 @@ describe('a provider in a browser', () => {
     await page.getByText(`GET ${service.url}/v1/fail`).waitFor();
     await page.getByRole('button', { name: 'Add a header' }).click();
     await page.getByLabel('Header 1', { exact: true }).fill('X-ACF-Mine');
-    await page.getByLabel('Value 1').fill(UPSTREAM_SECRET);
+    await page.getByLabel('Value of header 1').fill(UPSTREAM_SECRET);
+    await page.getByRole('button', { name: 'Add a parameter' }).click();
+    await page.getByLabel('Parameter 1', { exact: true }).fill('api key');
+    await page.getByLabel('Value of parameter 1').fill(UPSTREAM_SECRET);
     await page.getByLabel(/^Sign each call/).check();
     await page.getByRole('button', { name: 'List it' }).click();
     await page.getByText('X-ACF-Mine cannot be set').waitFor();
+    await page.getByText('Each name must have 1 to 64 characters').waitFor();
+    await page.getByLabel('Parameter 1', { exact: true }).fill('api_key');
     await page.getByLabel('Header 1', { exact: true }).fill('X-Weather-Key');
     await page.getByRole('button', { name: 'List it' }).click();
     const dialog = page.getByRole('dialog', { name: 'Keep this signing secret' });
@@ -141,6 +146,7 @@ describe('a provider in a browser', () => {
     id = serviceId(visit);
     expect(id).toMatch(/^[0-9a-f-]{36}$/);
     await page.getByText('x-weather-key: ••••••').waitFor();
+    await page.getByText('api_key=••••••').waitFor();
     await page.getByText('Answers', { exact: true }).waitFor();
     await page.getByText('It answered 500. Only 2xx and 3xx mean that the service is up.').waitFor();
     await page.getByRole('button', { name: 'Check the endpoint again' }).click();
@@ -501,6 +507,27 @@ describe('a provider in a browser', () => {
     const download = page.waitForEvent('download');
     await page.getByRole('button', { name: 'Export CSV' }).click();
     expect((await download).suggestedFilename()).toContain(`calls-${id}`);
+    await isClean(visit);
+    await visit.close();
+  });
+
+  it('blocks a buyer after being asked, and lifts the block', async () => {
+    const visit = await visitAs(`/console/services/${id}/calls`);
+    const { page } = visit;
+    const blocked = async (): Promise<number> =>
+      (await web.market.json<{ blocked_buyers: string[] }>(`/api/v1/services/${id}`, { key: web.market.admin }))
+        .blocked_buyers.length;
+    await page
+      .getByRole('button', { name: /^Block buyer/ })
+      .first()
+      .click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Block buyer' }).click();
+    await page.getByRole('heading', { name: 'Blocked buyers' }).waitFor();
+    expect(await blocked()).toBe(1);
+    await visit.shot('provider-blocked-buyers');
+    await page.getByRole('button', { name: /^Unblock buyer/ }).click();
+    await page.getByRole('heading', { name: 'Blocked buyers' }).waitFor({ state: 'detached' });
+    expect(await blocked()).toBe(0);
     await isClean(visit);
     await visit.close();
   });

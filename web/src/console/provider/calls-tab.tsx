@@ -7,6 +7,7 @@ import { When } from '../shared/cells.tsx';
 import { lastDays, perDay, RANGE_FILTERS, secondsOf } from '../shared/days.ts';
 import { type Filter, ListPage } from '../shared/list-page.tsx';
 import { outcomeOf } from '../shared/outcome.ts';
+import { BlockButton, BlockedBuyers, shortOf } from './blocked-buyers.tsx';
 import type { TabProps } from './service-frame.tsx';
 import { EN } from './service-words.tsx';
 
@@ -27,11 +28,13 @@ const FILTERS: readonly Filter[] = [
 ];
 
 /** `/console/services/{id}/calls`: what buyers called, and what became of it. */
-export function CallsTab({ service }: TabProps) {
+export function CallsTab({ service, show }: TabProps) {
   const path = { id: service.id };
+  const blocked = service.blocked_buyers ?? [];
   return (
     <>
       {service.status !== 'removed' && <CallsByDay id={service.id} />}
+      {blocked.length > 0 && <BlockedBuyers service={service} show={show} />}
       <ListPage<Call>
         caption={`Calls of ${service.name}`}
         filters={FILTERS}
@@ -77,7 +80,18 @@ export function CallsTab({ service }: TabProps) {
             amount: ({ earned }) => earned,
             cell: ({ free_tier: isFree }, text) => (isFree ? <span class="faint">Free call</span> : text),
           },
-          { title: 'Buyer', cell: ({ buyer }) => <code title={buyer}>{buyer.slice(0, 8)}</code> },
+          {
+            title: 'Buyer',
+            cell: ({ buyer }) => (
+              <span class="row">
+                <code title={buyer}>{shortOf(buyer)}</code>
+                {service.status !== 'removed' && !blocked.includes(buyer) && (
+                  <BlockButton buyer={buyer} service={service} show={show} />
+                )}
+                {blocked.includes(buyer) && <Badge tone="warn">Blocked</Badge>}
+              </span>
+            ),
+          },
         ]}
         empty={
           <Empty

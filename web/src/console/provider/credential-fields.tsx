@@ -1,7 +1,7 @@
 import type { Schemas } from '../../api/client.ts';
 import { Button, Check, TextInput } from '../../design/index.ts';
-import type { HeaderDraft } from './draft.ts';
-import { CREDENTIAL_HEADERS, MAX_UPSTREAM_HEADERS } from './rules.ts';
+import type { PairDraft } from './draft.ts';
+import { CREDENTIAL_HEADERS, MAX_UPSTREAM_HEADERS, MAX_UPSTREAM_PARAMETERS } from './rules.ts';
 import type { DraftForm } from './use-draft.ts';
 
 type Props = { readonly form: DraftForm; readonly service: Schemas['Service'] | null };
@@ -13,7 +13,8 @@ export function CredentialFields(props: Props) {
   return (
     <fieldset class="form-part">
       <legend>Credentials</legend>
-      <UpstreamHeaders {...props} />
+      <AddedPairs {...props} added={HEADERS} />
+      <AddedPairs {...props} added={QUERY} />
       <div class="stack-tight">
         <Check
           name="signed"
@@ -59,25 +60,56 @@ export function CredentialFields(props: Props) {
   );
 }
 
+/** What the gateway may add to each call, and what it is called here. */
+type Added = {
+  readonly field: 'upstream_headers' | 'upstream_query';
+  readonly title: string;
+  readonly hint: string;
+  readonly placeholder: string;
+  readonly max: number;
+  /** Of one, as in 'Add a header'. */
+  readonly noun: string;
+  /** How a stored one is shown. */
+  readonly shown: (name: string) => string;
+};
+const HEADERS: Added = {
+  field: 'upstream_headers',
+  title: 'Headers that the gateway adds to each call',
+  hint: 'Such as the key of your own API. Values are encrypted, and nobody can read them again, you included.',
+  placeholder: 'X-Api-Key',
+  max: MAX_UPSTREAM_HEADERS,
+  noun: 'header',
+  shown: (name) => `${name}: ••••••`,
+};
+const QUERY: Added = {
+  field: 'upstream_query',
+  title: 'Parameters that the gateway adds to the query of each call',
+  hint: 'For an API that takes its key in the URL. They are encrypted, too, and take the place of parameters of callers.',
+  placeholder: 'api_key',
+  max: MAX_UPSTREAM_PARAMETERS,
+  noun: 'parameter',
+  shown: (name) => `${name}=••••••`,
+};
+
 /** Names are shown, values never: they can only be replaced, all of them together. */
-function UpstreamHeaders({ form, service }: Props) {
-  const { upstream_headers: headers } = form.draft;
-  const stored = service?.upstream_headers ?? [];
-  const set = (next: readonly HeaderDraft[] | null): void => form.set({ upstream_headers: next });
-  const change = (at: number, part: Partial<HeaderDraft>): void =>
-    set((headers ?? []).map((header, index) => (index === at ? { ...header, ...part } : header)));
-  const error = form.errorOf('upstream_headers');
+function AddedPairs({ form, service, added }: Props & { readonly added: Added }) {
+  const { field, title, hint, placeholder, max, noun, shown } = added;
+  const pairs = form.draft[field];
+  const stored = service?.[field] ?? [];
+  const set = (next: readonly PairDraft[] | null): void => form.set({ [field]: next });
+  const change = (at: number, part: Partial<PairDraft>): void =>
+    set((pairs ?? []).map((pair, index) => (index === at ? { ...pair, ...part } : pair)));
+  const error = form.errorOf(field);
+  const Noun = noun[0]?.toUpperCase() + noun.slice(1);
   return (
     <div class="stack-tight">
-      <span class="field-label">Headers that the gateway adds to each call</span>
-      <span class="field-hint">
-        Such as the key of your own API. Values are encrypted, and nobody can read them again, you included.
-      </span>
-      {headers === null && stored.length > 0 && (
+      <span class="field-label">{title}</span>
+      <span class="field-hint">{hint}</span>
+      {pairs === null && stored.length > 0 && (
         <div class="row">
           {stored.map((name) => (
             <code key={name} class="header-name">
-              {name}: ••••••
+              {shown(name)}
             </code>
           ))}
           <Button small onClick={() => set(stored.map((name) => ({ name, value: '' })))}>
@@ -88,42 +120,42 @@ function UpstreamHeaders({ form, service }: Props) {
           </Button>
         </div>
       )}
-      {headers !== null && stored.length > 0 && (
+      {pairs !== null && stored.length > 0 && (
         <div class="row small">
           <span>
-            {headers.length === 0 ? 'Saving removes' : 'Saving replaces'} all of: {stored.join(', ')}.
+            {pairs.length === 0 ? 'Saving removes' : 'Saving replaces'} all of: {stored.join(', ')}.
           </span>
           <Button small kind="quiet" onClick={() => set(null)}>
             Keep them
           </Button>
         </div>
       )}
-      {(headers ?? []).map(({ name, value }, at) => (
+      {(pairs ?? []).map(({ name, value }, at) => (
         <div key={at} class="header-line">
           <TextInput
-            label={`Header ${at + 1}`}
+            label={`${Noun} ${at + 1}`}
             mono
             autocomplete="off"
             spellcheck={false}
-            placeholder="X-Api-Key"
+            placeholder={placeholder}
             value={name}
             onInput={(event) => change(at, { name: event.currentTarget.value.trim() })}
-            onBlur={() => name !== '' && value !== '' && form.touch('upstream_headers')}
+            onBlur={() => name !== '' && value !== '' && form.touch(field)}
           />
           <TextInput
-            label={`Value ${at + 1}`}
+            label={`Value of ${noun} ${at + 1}`}
             type="password"
             mono
             autocomplete="off"
             value={value}
             onInput={(event) => change(at, { value: event.currentTarget.value })}
-            onBlur={() => form.touch('upstream_headers')}
+            onBlur={() => form.touch(field)}
           />
           <Button
             kind="quiet"
-            aria-label={`Remove header ${at + 1}`}
+            aria-label={`Remove ${noun} ${at + 1}`}
             onClick={() => {
-              const left = (headers ?? []).filter((_, index) => index !== at);
+              const left = (pairs ?? []).filter((_, index) => index !== at);
               set(left.length === 0 && stored.length === 0 ? null : left);
             }}
           >
@@ -131,10 +163,10 @@ function UpstreamHeaders({ form, service }: Props) {
           </Button>
         </div>
       ))}
-      {(headers !== null || stored.length === 0) && (headers?.length ?? 0) < MAX_UPSTREAM_HEADERS && (
+      {(pairs !== null || stored.length === 0) && (pairs?.length ?? 0) < max && (
         <div>
-          <Button small onClick={() => set([...(headers ?? []), { name: '', value: '' }])}>
-            Add a header
+          <Button small onClick={() => set([...(pairs ?? []), { name: '', value: '' }])}>
+            Add a {noun}
           </Button>
         </div>
       )}

@@ -14,12 +14,13 @@ import {
   MAX_FREE_CALLS,
   MAX_IDLE_SECONDS,
   nameFault,
+  parameterNameFault,
   secretValueFault,
 } from './rules.ts';
 
 type Service = Schemas['Service'];
 type Change = Schemas['ServiceChange'];
-export type HeaderDraft = { readonly name: string; readonly value: string };
+export type PairDraft = { readonly name: string; readonly value: string };
 
 /** What is in the form: texts as they are typed. */
 export type Draft = {
@@ -38,7 +39,8 @@ export type Draft = {
   readonly forward_headers: readonly string[];
   readonly signed: boolean;
   /** null: those that the listing has stay as they are. Their values are not known here. */
-  readonly upstream_headers: readonly HeaderDraft[] | null;
+  readonly upstream_headers: readonly PairDraft[] | null;
+  readonly upstream_query: readonly PairDraft[] | null;
 };
 export type DraftField = keyof Draft;
 export type Faults = Partial<Record<DraftField, string>>;
@@ -59,6 +61,7 @@ export const EMPTY_DRAFT: Draft = {
   forward_headers: [],
   signed: false,
   upstream_headers: null,
+  upstream_query: null,
 };
 
 /** The form of a listing. A price that is announced is what its provider wrote last, so it is shown. */
@@ -81,6 +84,7 @@ export function draftOf(service: Service): Draft {
     forward_headers: service.forward_headers ?? [],
     signed: service.signed ?? false,
     upstream_headers: null,
+    upstream_query: null,
   };
 }
 
@@ -97,7 +101,8 @@ export function faultsOf(draft: Draft): Faults {
     idle_seconds: wholeFault(draft.idle_seconds, 1, MAX_IDLE_SECONDS),
     docs_url: draft.docs_url === '' ? null : docsUrlFault(draft.docs_url),
     health_path: draft.health_path === '' ? null : healthPathFault(draft.health_path),
-    upstream_headers: headersFault(draft),
+    upstream_headers: pairsFault(draft.upstream_headers, draft.endpoint, 'header', headerNameFault),
+    upstream_query: pairsFault(draft.upstream_query, draft.endpoint, 'parameter', parameterNameFault),
   };
   const found = Object.entries(faults).filter((entry): entry is [string, string] => entry[1] !== null);
   return Object.fromEntries(found.map(([field, fault]) => [field, sentence(fault)]));
@@ -121,10 +126,15 @@ function wholeFault(text: string, min: number, max: number): string | null {
   return isGood ? null : `must be a whole number from ${min} to ${max.toLocaleString('en')}`;
 }
 
-function headersFault({ upstream_headers: headers, endpoint }: Draft): string | null {
-  if (headers === null || headers.length === 0) return null;
-  for (const { name, value } of headers) {
-    const fault = name === '' ? 'each header needs a name' : headerNameFault(name);
+function pairsFault(
+  pairs: readonly PairDraft[] | null,
+  endpoint: string,
+  noun: 'header' | 'parameter',
+  nameFault: (name: string) => string | null,
+): string | null {
+  if (pairs === null || pairs.length === 0) return null;
+  for (const { name, value } of pairs) {
+    const fault = name === '' ? `each ${noun} needs a name` : nameFault(name);
     if (fault !== null) return fault;
     if (value === '') return `${name} needs a value: values are replaced together`;
     const bad = secretValueFault(value);
@@ -157,13 +167,16 @@ function fieldsOf(draft: Draft) {
   };
 }
 
-const headersOf = ({ upstream_headers: headers }: Draft) =>
-  headers === null ? {} : { upstream_headers: Object.fromEntries(headers.map(({ name, value }) => [name, value])) };
+const addedOf = ({ upstream_headers: headers, upstream_query: query }: Draft) => ({
+  ...(headers === null ? {} : { upstream_headers: recordOf(headers) }),
+  ...(query === null ? {} : { upstream_query: recordOf(query) }),
+});
+const recordOf = (pairs: readonly PairDraft[]) => Object.fromEntries(pairs.map(({ name, value }) => [name, value]));
 
 /** The body of `POST /services`. */
 export function newServiceOf(draft: Draft): Schemas['NewService'] {
   const set = Object.entries(fieldsOf(draft)).filter(([, value]) => value !== null);
-  return { ...Object.fromEntries(set), protocol: draft.protocol, ...headersOf(draft) } as Schemas['NewService'];
+  return { ...Object.fromEntries(set), protocol: draft.protocol, ...addedOf(draft) } as Schemas['NewService'];
 }
 
 /** The body of `PATCH /services/{id}`: only what differs from the listing, so that nothing else is overwritten. */
@@ -172,5 +185,5 @@ export function changeOf(draft: Draft, before: Draft): Change {
   const changed = Object.entries(now).filter(
     ([name, value]) => JSON.stringify(value) !== JSON.stringify(old[name as keyof typeof old]),
   );
-  return { ...Object.fromEntries(changed), ...headersOf(draft) } as Change;
+  return { ...Object.fromEntries(changed), ...addedOf(draft) } as Change;
 }

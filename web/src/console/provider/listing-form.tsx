@@ -80,7 +80,7 @@ export function ListingFields({ form, service }: { readonly form: DraftForm; rea
           placeholder="https://api.weather.example/v1"
           hint="Buyers never see it. What follows the service in the address of a call is appended to it."
         />
-        {service !== null && <ForgottenHeaders form={form} service={service} />}
+        {service !== null && <ForgottenCredentials form={form} service={service} />}
         <div class="form-pair">
           <Select
             label="Protocol"
@@ -173,16 +173,19 @@ function HealthHint({ draft: { endpoint, health_path: path } }: Pick<DraftForm, 
   );
 }
 
-/** The headers of a listing are for the server at its endpoint, and for no other. */
-function ForgottenHeaders({ form, service }: { readonly form: DraftForm; readonly service: Service }) {
-  const names = service.upstream_headers ?? [];
-  const { endpoint, upstream_headers: replaced } = form.draft;
-  if (names.length === 0 || replaced !== null || service.endpoint === undefined || !URL.canParse(endpoint)) return null;
+/** What a listing adds to calls is for the server at its endpoint, and for no other. */
+function ForgottenCredentials({ form, service }: { readonly form: DraftForm; readonly service: Service }) {
+  const { endpoint, upstream_headers: headers, upstream_query: query } = form.draft;
+  const names = [
+    ...(headers === null ? (service.upstream_headers ?? []) : []),
+    ...(query === null ? (service.upstream_query ?? []) : []),
+  ];
+  if (names.length === 0 || service.endpoint === undefined || !URL.canParse(endpoint)) return null;
   if (originOf(endpoint) === originOf(service.endpoint)) return null;
   return (
     <Note tone="warn">
-      This is another server, so the gateway forgets the headers for the old one ({names.join(', ')}). Set them again
-      below to keep them.
+      This is another server, so the gateway forgets the headers and parameters for the old one ({names.join(', ')}).
+      Set them again below to keep them.
     </Note>
   );
 }

@@ -43,7 +43,7 @@ function EditForm({ service, show }: Pick<TabProps, 'service' | 'show'>) {
       const params = { path: { id: service.id } };
       const changed = await dataOf(api.value.PATCH('/api/v1/services/{id}', { params, body: change }));
       form.reset(draftOf(changed));
-      setForgotten(changed.forgotten_upstream_headers ?? []);
+      setForgotten([...(changed.forgotten_upstream_headers ?? []), ...(changed.forgotten_upstream_query ?? [])]);
       show(changed);
       say(changed.next_price === undefined ? 'Saved.' : 'Saved. The new price is announced.');
     });
@@ -64,7 +64,9 @@ function EditForm({ service, show }: Pick<TabProps, 'service' | 'show'>) {
         <div class="form-foot form-foot-stays">
           {form.failure !== null && <FailureNote failure={form.failure} />}
           {forgotten.length > 0 && (
-            <Note tone="warn">The endpoint moved, so these headers were forgotten: {forgotten.join(', ')}.</Note>
+            <Note tone="warn">
+              The endpoint moved, so these headers and parameters were forgotten: {forgotten.join(', ')}.
+            </Note>
           )}
           <Button kind="primary" type="submit" busy={form.busy} disabled={!isChanged}>
             Save changes

@@ -17,7 +17,9 @@ export {
   CREDENTIAL_HEADERS,
   headerNameFault,
   MAX_UPSTREAM_HEADERS,
+  MAX_UPSTREAM_PARAMETERS,
   originOf,
+  parameterNameFault,
   secretValueFault,
 } from '../../../../src/catalog/listing-secrets.ts';
 export { mayCostMore } from '../../../../src/catalog/notice/may-cost-more.ts';
