@@ -4,6 +4,7 @@ import { fastify } from './fastify.mjs';
 import { nginx, nginxLua } from './nginx.mjs';
 import {
   tollgate,
+  tollgateAccessLog,
   tollgateAll,
   tollgateCluster,
   tollgateClusterReplica,
@@ -14,7 +15,7 @@ import {
 
 /**
  * @typedef {'direct' | 'nginx' | 'nginx-lua' | 'fastify' | 'tollgate' | 'tollgate-default' | 'tollgate-all' | 'tollgate-two'
- *   | 'tollgate-replica' | 'tollgate-cluster' | 'tollgate-cluster-replica'} PeerName
+ *   | 'tollgate-replica' | 'tollgate-cluster' | 'tollgate-cluster-replica' | 'tollgate-access-log'} PeerName
  */
 
 /** @type {Record<PeerName, import('./peer.mjs').PeerKind>} */
@@ -24,6 +25,7 @@ export const peerKinds = {
   'nginx-lua': nginxLua,
   fastify,
   tollgate,
+  'tollgate-access-log': tollgateAccessLog,
   'tollgate-default': tollgateDefault,
   'tollgate-all': tollgateAll,
   'tollgate-two': tollgateTwo,

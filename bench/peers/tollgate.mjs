@@ -68,10 +68,12 @@ export async function environment(stage, name, form) {
  * @property {boolean} [oneProcess] gateway and writer share one process, without a supervisor
  * @property {'replica' | 'cluster'} [redis] default: one Redis
  * @property {number} [waitReplicas] REDIS_WAIT_REPLICAS
+ * @property {boolean} [accessLog] ACCESS_LOG=on
  *
  * @param {Stage} stage @param {string} name @param {Shape} shape @param {Place} place
  */
-async function startGateway(stage, name, { role, workers, oneProcess = false, waitReplicas = 0 }, { port, env }) {
+async function startGateway(stage, name, shape, { port, env }) {
+  const { role, workers, oneProcess = false, waitReplicas = 0, accessLog = false } = shape;
   const gateway = await stage.start({
     name,
     command: process.execPath,
@@ -80,6 +82,7 @@ async function startGateway(stage, name, { role, workers, oneProcess = false, wa
       ...env,
       WORKERS: String(workers),
       ONE_PROCESS: oneProcess ? 'on' : 'off',
+      ACCESS_LOG: accessLog ? 'on' : 'off',
       REDIS_WAIT_REPLICAS: String(waitReplicas),
     },
     // Includes the supervisor and all workers.
@@ -270,6 +273,13 @@ const startAs =
 
 /** Only the gateway counts as the proxy; the writer is accounted for beside it. @type {PeerKind} */
 export const tollgate = { title: 'Tollgate', missing: () => null, start: startAs('tollgate', { role: 'gateway' }) };
+
+/** @type {PeerKind} */
+export const tollgateAccessLog = {
+  title: 'Tollgate, access log',
+  missing: () => null,
+  start: startAs('tollgate-access-log', { role: 'gateway', accessLog: true }),
+};
 
 /** As `npm start` and the image run it: a gateway and a writer under their supervisor. @type {PeerKind} */
 export const tollgateDefault = {
