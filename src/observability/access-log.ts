@@ -102,14 +102,16 @@ export class AccessLog {
   async stop(): Promise<void> {
     this.#flush();
     if (!this.#isRunning) return;
-    const ended = new Promise<void>((resolve) => {
-      this.#thread.once('exit', () => resolve());
+    await new Promise<void>((resolve) => {
+      // Not after `terminate`: a thread that waits in a write ends only when somebody reads.
+      const timer = setTimeout(resolve, STOP_MS);
+      this.#thread.once('exit', () => {
+        clearTimeout(timer);
+        resolve();
+      });
+      this.#thread.postMessage(null);
     });
-    this.#thread.ref();
-    this.#thread.postMessage(null);
-    const timer = setTimeout(() => void this.#thread.terminate(), STOP_MS);
-    await ended;
-    clearTimeout(timer);
+    if (this.#isRunning) void this.#thread.terminate();
   }
 
   #flush(): void {
