@@ -100,9 +100,7 @@ const PARAMETER = /^[A-Za-z0-9_.~$[\]-]{1,64}$/;
 
 /** What is wrong with the name of a parameter that a listing adds, or null. */
 export const parameterNameFault = (name: string): string | null =>
-  PARAMETER.test(name) && foldedParameter(name) !== ''
-    ? null
-    : 'each name must have 1 to 64 characters: letters, digits, _ - . ~ $ [ and ]';
+  PARAMETER.test(name) ? null : 'each name must have 1 to 64 characters: letters, digits, _ - . ~ $ [ and ]';
 
 /**
  * The name of a parameter as servers may read it, so that the caller's cannot stand in for the gateway's. Percent-encoding is

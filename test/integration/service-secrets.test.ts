@@ -205,7 +205,7 @@ describe('parameters that a listing adds to the query', () => {
         ? `https://login.example/?next=${next}`
         : `${request.url}&page=2`;
       const headers = { location, link: `<${here}${request.url}>; rel="next"`, 'x-request-line': `GET ${request.url}` };
-      response.writeHead(302, { ...headers, 'x-other': 'stays' }).end();
+      response.writeHead(201, { ...headers, 'x-other': 'stays' }).end();
     });
     const { id } = await list({ endpoint: talkative.url, upstream_query: { api_key: SECRET } });
     const ask = (path: string) => market.request(`/api/v1/proxy/${id}${path}`, { key: buyer });

@@ -73,6 +73,8 @@ function startCall(bufferedBytes: BufferedBytes) {
         operations: null,
         tools: null,
         headers: null,
+        query: null,
+        blocked: null,
         breaker: new Breakers().of('', ''),
       }),
     },

@@ -129,7 +129,7 @@ describe('upstream_headers', () => {
 });
 
 describe('upstream_query', () => {
-  it.each(['', 'a b', 'a=b', 'a&b', 'é', 'x'.repeat(65), '['])('has no name %j', async (name) => {
+  it.each(['', 'a b', 'a=b', 'a&b', 'é', 'x'.repeat(65)])('has no name %j', async (name) => {
     const message = await messageOf({ upstream_query: { [name]: 'value' } });
     expect(message).toMatch(/^upstream_query: each name must have 1 to 64 characters/);
   });

@@ -87,6 +87,8 @@ class Scene {
           operations: null,
           tools: null,
           headers: null,
+          query: null,
+          blocked: null,
           breaker: new Breakers().of('', ''),
         }),
       },
