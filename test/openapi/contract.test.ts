@@ -127,6 +127,7 @@ const NOWHERE = {
   usage_id: UNKNOWN_ID,
   service_id: UNKNOWN_ID,
   file: 'nothing.js',
+  buyer: 'b'.repeat(32),
 };
 
 /** What gives the codes that are not to be had ANYWHERE, or not in that way. */
@@ -139,6 +140,15 @@ const SPECIAL: Readonly<Record<string, () => Promise<Sent>>> = {
   'postServicesByIdSigningSecret conflict': async () => {
     const path = await market.service({ endpoint: service.url });
     return { key: anAdmin(), params: { id: path.split('/').at(-1) as string } };
+  },
+  'putServicesByIdBuyersByBuyer conflict': async () => {
+    const path = await market.service({ endpoint: service.url });
+    const id = path.split('/').at(-1) as string;
+    await market.stores.sql`
+      UPDATE services SET blocked_buyers =
+        (SELECT string_agg(lpad(n::text, 32, '0'), ',') FROM generate_series(1, 200) n)
+      WHERE id = ${id}`;
+    return { key: anAdmin(), params: { id, buyer: 'b'.repeat(32) }, body: { status: 'blocked' } };
   },
   // A batch.
   'postMcp invalid_request': async () => ({ key: anAdmin(), body: [] }),
