@@ -2331,7 +2331,7 @@ export interface components {
         };
         /**
          * ReadyCall
-         * @description A request that calls the first operation: fill in what stands in braces. X-ACF-Max-Amount is its price. Of an MCP server it is a message; without listed tools it asks for them, which is free
+         * @description A request that calls the first operation: fill in what stands in braces. X-ACF-Max-Amount is the most that it can cost. Of an MCP server it is a message; without listed tools it asks for them, which is free
          */
         ReadyCall: {
             method: string;
@@ -4973,7 +4973,7 @@ export interface operations {
                 limit?: number | "all";
                 /** @description next_cursor of the previous page, which had the same sort */
                 cursor?: string;
-                /** @description Thins the answer: each service has these fields alone, also where ListedService requires more. Joined by commas: id, name, description, price, price_label, free_calls, free_calls_label, category, quality, quality_trend, rated, proxy_path, next_price */
+                /** @description Thins the answer: each service has these fields alone, also where ListedService requires more. Joined by commas: id, name, description, price, max_price, price_label, free_calls, free_calls_label, category, quality, quality_trend, rated, proxy_path, next_price, uptime */
                 fields?: string;
                 /** @description Language of the labels; overrides Accept-Language */
                 lang?: string;
