@@ -1471,10 +1471,7 @@ export interface components {
          * @description How the last question by the health path ended; shown to keys of its provider's account and to admins only
          */
         HealthCheck: {
-            /**
-             * Format: uri
-             * @description What is asked: the endpoint and the health path
-             */
+            /** @description What is asked: the endpoint and the health path */
             url: string;
             /** @description Whether the last answer means that the service is up */
             up?: boolean;
@@ -2261,10 +2258,7 @@ export interface components {
             display_name?: string;
             /** @description Plain text */
             contact?: string;
-            /**
-             * Format: uri
-             * @description http or https URL of a page about the provider
-             */
+            /** @description http or https URL of a page about the provider */
             url?: string;
             /**
              * Format: date-time
@@ -4973,7 +4967,7 @@ export interface operations {
                 limit?: number | "all";
                 /** @description next_cursor of the previous page, which had the same sort */
                 cursor?: string;
-                /** @description Thins the answer: each service has these fields alone, also where ListedService requires more. Joined by commas: id, name, description, price, max_price, price_label, free_calls, free_calls_label, category, quality, quality_trend, rated, proxy_path, next_price, uptime */
+                /** @description Thins the answer: each service has these fields alone, also where ListedService requires more. Joined by commas: id, name, description, price, max_price, price_label, free_calls, free_calls_label, category, quality, quality_trend, rated, proxy_path, next_price, uptime, provider */
                 fields?: string;
                 /** @description Language of the labels; overrides Accept-Language */
                 lang?: string;
