@@ -1,6 +1,7 @@
 import type { Schemas } from '../api/client.ts';
+import { comingCost, costWords, mostOf } from '../cost.ts';
 import { Badge } from '../design/index.ts';
-import { count, day, money } from '../i18n/format.ts';
+import { count, day } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { useHref } from '../place.tsx';
 import { Quality } from './quality.tsx';
@@ -8,8 +9,10 @@ import { Quality } from './quality.tsx';
 /** What a buyer wants to know of a service at a glance. */
 export function ServiceCard({ service }: { readonly service: Schemas['ListedService'] }) {
   const href = useHref();
-  const { t, language } = useI18n();
-  const { name, price, next_price: next } = service;
+  const i18n = useI18n();
+  const { t, language } = i18n;
+  const { name, next_price: next } = service;
+  const coming = comingCost(service);
   const uptime = service.uptime && `${count(service.uptime.last_30_days, language)}%`;
   return (
     <article class="card service-card">
@@ -44,9 +47,9 @@ export function ServiceCard({ service }: { readonly service: Schemas['ListedServ
       <div class="service-card-foot">
         <span class="price">{service.price_label}</span>
         {service.free_calls_label !== undefined && <Badge tone="accent">{service.free_calls_label}</Badge>}
-        {next !== undefined && next.price > price && (
+        {next !== undefined && (coming.price > service.price || mostOf(coming) > mostOf(service)) && (
           <Badge tone="warn">
-            {t('catalog.nextPrice', { price: money(next.price, language), day: day(next.from.slice(0, 10), language) })}
+            {t('catalog.nextPrice', { price: costWords(coming, i18n), day: day(next.from.slice(0, 10), language) })}
           </Badge>
         )}
       </div>

@@ -1,8 +1,9 @@
 import type { Schemas } from '../api/client.ts';
 import { useArrival } from '../arrival.ts';
+import { comingCost, costWords, mostOf } from '../cost.ts';
 import { Badge, LinkButton, Note, Stat, Stats } from '../design/index.ts';
 import { count, duration, moment, money, percent } from '../i18n/format.ts';
-import { useI18n } from '../i18n/i18n.tsx';
+import { type I18n, useI18n } from '../i18n/i18n.tsx';
 import { useHref } from '../place.tsx';
 import { Quality } from './quality.tsx';
 import { QualityTrend } from './service-quality.tsx';
@@ -44,9 +45,9 @@ export function ServiceHead({
 }
 
 function Figures({ service, stats }: Parameters<typeof ServiceHead>[0]) {
-  const { t, language } = useI18n();
+  const i18n = useI18n();
+  const { t, language } = i18n;
   const recent = stats ?? service.stats ?? null;
-  const prices = new Set(service.operations.map(({ price }) => price));
   const calls = recent?.calls ?? 0;
   const { success_rate: rate = null, latency_ms: latency = null } = recent ?? {};
   return (
@@ -54,19 +55,9 @@ function Figures({ service, stats }: Parameters<typeof ServiceHead>[0]) {
       <Stat
         label={t('service.price')}
         value={<span class="service-price">{service.price_label}</span>}
-        hint={
-          prices.size === 1 && !prices.has(service.price)
-            ? t('service.priceOperations', { price: money(Math.min(...prices), language) })
-            : prices.size > 1
-              ? t('service.priceRange', {
-                  low: money(Math.min(...prices), language),
-                  high: money(Math.max(...prices), language),
-                })
-              : service.price === 0
-                ? t('service.priceFree')
-                : t('service.priceRefund')
-        }
+        hint={priceHint(service, i18n)}
       />
+      <UsualCost stats={stats} />
       <Stat
         label={t('service.qualityShort')}
         value={
@@ -106,17 +97,45 @@ function Figures({ service, stats }: Parameters<typeof ServiceHead>[0]) {
   );
 }
 
-/** A higher price is announced before it counts. */
-function NextPrice({ service: { next_price: next, price } }: { readonly service: Schemas['CallableService'] }) {
+function priceHint(service: Schemas['CallableService'], { t, language }: I18n): string {
+  const low = Math.min(...service.operations.map(({ price }) => price));
+  const high = Math.max(...service.operations.map(mostOf));
+  if (service.operations.length > 0 && (low !== service.price || high !== mostOf(service))) {
+    return low === high
+      ? t('service.priceOperations', { price: money(low, language) })
+      : t('service.priceRange', { low: money(low, language), high: money(high, language) });
+  }
+  if (service.max_price !== undefined) return t('service.priceByUse');
+  return t(service.price === 0 ? 'service.priceFree' : 'service.priceRefund');
+}
+
+/** What calls did cost where they are priced by use. A service that always charges the most shows. */
+function UsualCost({ stats }: Pick<Parameters<typeof ServiceHead>[0], 'stats'>) {
   const { t, language } = useI18n();
+  const { median = null, at_cap: share = null } = stats?.price_charged ?? {};
+  if (share === null) return null;
+  return (
+    <Stat
+      label={t('service.cost')}
+      value={median === null ? '–' : money(median, language)}
+      hint={t('service.atCap', { share: percent(share, language) })}
+    />
+  );
+}
+
+/** A higher price is announced before it counts. */
+function NextPrice({ service }: { readonly service: Schemas['CallableService'] }) {
+  const i18n = useI18n();
+  const { t, language } = i18n;
+  const { next_price: next } = service;
   if (next === undefined) return null;
+  const coming = comingCost(service);
+  const isSame = coming.price === service.price && coming.max_price === service.max_price;
   const from = moment(next.from, language);
   return (
     <Note tone="warn">
       <span>
-        {next.price === price
-          ? t('service.nextTerms', { from })
-          : t('service.nextPrice', { price: money(next.price, language), from })}
+        {isSame ? t('service.nextTerms', { from }) : t('service.nextPrice', { price: costWords(coming, i18n), from })}
         {next.free_calls !== undefined && ` ${t('service.nextFreeCalls', { count: next.free_calls })}`}
         {next.operations !== undefined && ` ${t('service.nextOperations')}`}
         <NextOperations of={next.operations ?? []} />
@@ -129,14 +148,15 @@ type Coming = NonNullable<NonNullable<Schemas['CallableService']['next_price']>[
 
 /** Old and new price of each; the words above say what the list is. */
 function NextOperations({ of }: { readonly of: Coming }) {
-  const { language } = useI18n();
-  const priced = (price: number | undefined): string => (price === undefined ? '–' : money(price, language));
+  const i18n = useI18n();
+  const priced = (price: number | undefined, max: number | undefined): string =>
+    price === undefined ? '–' : costWords({ price, max_price: max }, i18n);
   if (of.length === 0) return null;
   return (
     <ul class="small">
-      {of.map(({ method, path, tool, price, old_price: old }) => (
+      {of.map(({ method, path, tool, price, old_price: old, max_price: max, old_max_price: oldMax }) => (
         <li key={`${method} ${path} ${tool}`} class="break">
-          <code>{tool ?? `${method} ${path}`}</code>: {priced(old)} → {priced(price)}
+          <code>{tool ?? `${method} ${path}`}</code>: {priced(old, oldMax)} → {priced(price, max)}
         </li>
       ))}
     </ul>

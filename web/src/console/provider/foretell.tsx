@@ -1,4 +1,5 @@
 import type { Schemas } from '../../api/client.ts';
+import { comingCost } from '../../cost.ts';
 import { Note } from '../../design/index.ts';
 import { moment } from '../../i18n/format.ts';
 import { mayCostMore, storeOperations, type Terms } from './rules.ts';
@@ -19,19 +20,14 @@ type Prices = {
 /** What the provider wrote last, announced or not: what forms begin with, and what a change is added to. */
 export function writtenLast(service: Service): Prices {
   const { next_price: next } = service;
+  const last = comingCost(service);
   return {
-    price: next?.price ?? service.price,
-    maxPrice: lastMax(service),
+    price: last.price,
+    maxPrice: last.max_price ?? null,
     freeCalls: next?.free_calls ?? service.free_calls ?? 0,
     onlyOperations: next?.only_operations ?? service.only_operations,
     operations: service.announced_operations ?? service.operations ?? [],
   };
-}
-
-/** An announcement tells the highest amount only if it changes: with the old one alone, if none counts any more. */
-function lastMax({ max_price: max, next_price: next }: Service): number | null {
-  const isChanged = next?.max_price !== undefined || next?.old_max_price !== undefined;
-  return (isChanged ? next.max_price : max) ?? null;
 }
 
 const now = (service: Service): Prices => ({
