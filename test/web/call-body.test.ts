@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { BodyReader, MAX_SHOWN, readable } from '../../web/src/calls/body.ts';
 import { eventsIn } from '../../web/src/calls/event-stream.ts';
+import { afterRecord, finalCostOf } from '../../web/src/calls/final-cost.ts';
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 function read(type: string, ...pieces: (string | Uint8Array)[]) {
@@ -85,4 +86,51 @@ it('events are read however the network cuts them', async () => {
     for await (const { name, data } of eventsIn(body)) seen.push(`${name} ${data}`);
     expect(seen).toEqual(['traffic {"a":"ä"}', 'unavailable {}']);
   }
+});
+
+describe('what a call priced by use did cost', () => {
+  const usage = { usage_id: 'u-1', amount: 0.0123, free_tier: false, balance: 0.9877 };
+  const state = {
+    phase: 'done' as const,
+    ms: 1,
+    response: {
+      status: 200,
+      headers: [] as [string, string][],
+      amount: '0.05',
+      isHeld: true,
+      balance: '0.95',
+      isFreeTier: false,
+      usageId: 'u-1',
+      retryAfter: null,
+    },
+    body: read('text/event-stream', `data: x\n\nevent: acf.usage\ndata: ${JSON.stringify(usage)}\n\n`),
+  };
+  const { response } = state;
+
+  it('is what the head says, if that is final, otherwise what the last event of a whole stream says', () => {
+    expect(finalCostOf({ ...state, response: { ...response, isHeld: false } })).toEqual({
+      amount: 0.05,
+      balance: 0.95,
+    });
+    expect(finalCostOf(state)).toEqual({ amount: 0.0123, balance: 0.9877 });
+  });
+
+  it('is not what the service says of itself', () => {
+    expect(finalCostOf({ ...state, phase: 'receiving' })).toBe(null);
+    expect(finalCostOf({ ...state, phase: 'broken' })).toBe(null);
+    expect(finalCostOf({ ...state, response: { ...response, headers: [['content-length', '9']] } })).toBe(null);
+    expect(finalCostOf({ ...state, response: { ...response, usageId: 'u-2' } })).toBe(null);
+    for (const data of ['', '{', 'null', '{"usage_id":"u-1"}']) {
+      const body = read('text/event-stream', `event: acf.usage\ndata: ${data}\n\n`);
+      expect(finalCostOf({ ...state, body })).toBe(null);
+    }
+  });
+
+  it('is otherwise in the record, and the rest of what was held is back', () => {
+    expect(afterRecord(state, 0.0123)).toEqual({ amount: 0.0123, balance: 0.9877 });
+    expect(afterRecord({ response: { ...response, balance: null } }, 0.0123)).toEqual({
+      amount: 0.0123,
+      balance: null,
+    });
+  });
 });

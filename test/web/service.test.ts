@@ -33,6 +33,11 @@ async function answers(request: IncomingMessage, response: ServerResponse): Prom
     await new Promise<void>((resolve) => goOn.set('stream', resolve));
     return void response.end(`event: last\ndata: ${XSS}\n\n`);
   }
+  if (pathname === '/by-use') {
+    response.writeHead(200, { 'Content-Type': 'text/plain', Trailer: 'X-ACF-Charge' }).write('work');
+    response.addTrailers({ 'X-ACF-Charge': '0.0123' });
+    return void response.end();
+  }
   response.setHeader('Content-Type', 'application/json');
   if (request.method === 'POST') response.setHeader('Mcp-Session-Id', 'session-1');
   response.end(JSON.stringify({ got: request.url, max: request.headers['x-acf-max-amount'] ?? null }));
@@ -83,7 +88,9 @@ describe('the page of a service in a browser', () => {
         docs_url: 'https://docs.example/weather',
         timeout_seconds: 7,
         idle_seconds: 90,
-        operations: ['/forecast', '/hostile', '/fails', '/picture', '/stream'].map((path) => operation('GET', path)),
+        operations: ['/forecast', '/hostile', '/fails', '/picture', '/stream', '/by-use'].map((path) =>
+          operation('GET', path, path === '/by-use' ? { max_price: 0.05 } : {}),
+        ),
       }),
       list({
         name: XSS.slice(0, 99),
@@ -161,7 +168,7 @@ describe('the page of a service in a browser', () => {
     await page.getByRole('button', { name: 'Call $0.002' }).click();
     await answer(visit).getByText('402 Payment Required').waitFor();
     expect(await answer(visit).textContent()).toContain(
-      'The call costs $0.002, and $0.00 is left. Nothing was charged.',
+      'The call needs $0.002, and $0.00 is left. Nothing was charged.',
     );
     expect(await answer(visit).getByRole('link', { name: 'How to add money' }).getAttribute('href')).toBe(
       '/console/money',
@@ -200,6 +207,19 @@ describe('the page of a service in a browser', () => {
       body: { price: 0.01 },
     });
     expect((await web.market.balance(buyer)).balance).toBe(0.99);
+    // Priced by use: the most is said before the call, and what it did cost after it.
+    const { page } = visit;
+    await page
+      .getByLabel('Operation', { exact: true })
+      .selectOption({ label: 'GET /by-use · $0.01 up to $0.05 per call' });
+    await page.getByText('It may cost at most $0.05.').waitFor();
+    await page.getByRole('button', { name: 'Call up to $0.05' }).click();
+    await answer(visit).getByText('of at most $0.05').waitFor();
+    expect(await answer(visit).textContent()).toMatch(/Paid\$0\.0123of at most \$0\.05Left\$0\.9777/);
+    expect(await page.locator('.service-price').locator('xpath=../..').textContent()).toContain(
+      'Operations cost $0.01 to $0.05',
+    );
+    await visit.shot('service-by-use');
     await end(visit, ['Failed to load resource: the server responded with a status of 412 (Precondition Failed)']);
   });
 

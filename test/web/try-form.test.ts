@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { formOf, mcpMessage, priceOf, requestOf } from '../../web/src/site/try-form.ts';
+import { costOf, formOf, mcpMessage, requestOf } from '../../web/src/site/try-form.ts';
 
 const operation = { method: 'POST', path: '/v1/{model}', price: 0.01, price_label: '', example: { body: { a: 1 } } };
 const service = {
@@ -23,7 +23,7 @@ const KEY = 'acf_x:sk_y';
 describe('the form of a call', () => {
   it('sends the example with the key in a header, and never for more than the price shown', () => {
     const form = { ...formOf(service, operation), values: { model: 'a b' } };
-    expect(requestOf(service, form, KEY, priceOf(service, operation, form))).toEqual({
+    expect(requestOf(service, form, KEY, costOf(service, operation, form))).toEqual({
       request: {
         method: 'POST',
         target: '/api/v1/proxy/id/v1/a%20b',
@@ -35,14 +35,23 @@ describe('the form of a call', () => {
         body: '{\n  "a": 1\n}',
       },
     });
-    expect(requestOf(service, form, KEY, 0.000001)).toMatchObject({
+    expect(requestOf(service, form, KEY, { price: 0.000001 })).toMatchObject({
       request: { headers: { 'X-ACF-Max-Amount': '0.000001' } },
     });
   });
 
+  it('may cost the maximum where the price follows use, and asks for what it did cost', () => {
+    const byUse = { ...operation, max_price: 0.05 };
+    const form = { ...formOf(service, byUse), values: { model: 'x' } };
+    expect(requestOf(service, form, KEY, costOf(service, byUse, form))).toMatchObject({
+      request: { headers: { 'X-ACF-Max-Amount': '0.050000', 'X-ACF-Usage-Event': 'true' } },
+    });
+    expect(requestOf(service, form, KEY, operation)).not.toHaveProperty('request.headers.X-ACF-Usage-Event');
+  });
+
   it('says why it cannot be sent', () => {
     const form = { ...formOf(service, operation), values: { model: 'x' } };
-    const fault = (changes: object) => requestOf(service, { ...form, ...changes }, KEY, 0);
+    const fault = (changes: object) => requestOf(service, { ...form, ...changes }, KEY, { price: 0 });
     expect(fault({ values: { model: '' } })).toEqual({ fault: 'pathValue', name: 'model' });
     expect(fault({ values: { model: '..' } })).toEqual({ fault: 'dots', name: '' });
     expect(fault({ headers: [{ name: 'Authorization', value: 'x' }] })).toEqual({
@@ -58,15 +67,17 @@ describe('the form of a call', () => {
 
   it('passes credentials for the service on, and the key in the other header', () => {
     const form = { ...formOf(service, null), credentials: { authorization: 'Bearer mine', 'x-auth-token': '' } };
-    expect(requestOf(service, form, KEY, 0)).toMatchObject({
+    expect(requestOf(service, form, KEY, { price: 0 })).toMatchObject({
       request: { headers: { 'X-Api-Key': KEY, authorization: 'Bearer mine', 'X-ACF-Forward': 'authorization' } },
     });
-    expect(requestOf(service, { ...form, credentials: {} }, KEY, 0)).not.toHaveProperty('request.headers.X-Api-Key');
+    expect(requestOf(service, { ...form, credentials: {} }, KEY, { price: 0 })).not.toHaveProperty(
+      'request.headers.X-Api-Key',
+    );
   });
 
   it('keeps a path that was typed byte for byte, and encodes only what no path can have', () => {
     const form = { ...formOf(service, null), path: "/a%20b//c;d?x='1'&y=ü z" };
-    expect(requestOf(service, form, KEY, 0)).toMatchObject({
+    expect(requestOf(service, form, KEY, { price: 0 })).toMatchObject({
       request: { target: '/api/v1/proxy/id/a%20b//c;d?x=%271%27&y=%C3%BC%20z' },
     });
   });
@@ -74,9 +85,9 @@ describe('the form of a call', () => {
   it('knows that only calls of tools cost, each its own price', () => {
     const mcp = { ...service, protocol: 'mcp' as const, operations: [{ tool: 'dear', price: 0.5, price_label: '' }] };
     const form = formOf(mcp, mcp.operations[0] ?? null);
-    expect(priceOf(mcp, null, form)).toBe(0.5);
-    expect(priceOf(mcp, null, { ...form, body: mcpMessage('other') })).toBe(0.002);
-    expect(priceOf(mcp, null, { ...form, body: mcpMessage(null) })).toBe(0);
-    expect(requestOf(mcp, form, KEY, 0.5)).toMatchObject({ request: { target: '/api/v1/proxy/id' } });
+    expect(costOf(mcp, null, form)).toMatchObject({ price: 0.5 });
+    expect(costOf(mcp, null, { ...form, body: mcpMessage('other') })).toMatchObject({ price: 0.002 });
+    expect(costOf(mcp, null, { ...form, body: mcpMessage(null) })).toEqual({ price: 0 });
+    expect(requestOf(mcp, form, KEY, { price: 0.5 })).toMatchObject({ request: { target: '/api/v1/proxy/id' } });
   });
 });

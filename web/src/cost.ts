@@ -1,14 +1,22 @@
-import type { Schemas } from './api/client.ts';
+// Tested by test/web/cost.test.ts.
+
+import type { components } from './api/schema.d.ts';
 import { money } from './i18n/format.ts';
-import type { I18n } from './i18n/i18n.tsx';
 
 /** What a call costs. With `max_price` its service says so, up to that amount; `price` is what it costs without a report. */
-type Cost = { readonly price: number; readonly max_price?: number | null | undefined };
+export type Cost = { readonly price: number; readonly max_price?: number | null | undefined };
 
 export const mostOf = ({ price, max_price: max }: Cost): number => max ?? price;
 
+export const isByUse = ({ max_price: max }: Cost): boolean => max !== undefined && max !== null;
+
+type Words = {
+  readonly language: string;
+  readonly t: (key: 'service.upTo', values: { readonly price: string; readonly max: string }) => string;
+};
+
 /** `$0.002`, or `$0.002 up to $0.05`. */
-export const costWords = ({ price, max_price: max }: Cost, { t, language }: I18n): string =>
+export const costWords = ({ price, max_price: max }: Cost, { t, language }: Words): string =>
   max === undefined || max === null
     ? money(price, language)
     : t('service.upTo', { price: money(price, language), max: money(max, language) });
@@ -18,7 +26,7 @@ export function comingCost({
   price,
   max_price: max,
   next_price: next,
-}: Cost & { readonly next_price?: Schemas['NextPrice'] | undefined }): Cost {
+}: Cost & { readonly next_price?: components['schemas']['NextPrice'] | undefined }): Cost {
   if (next === undefined) return { price, max_price: max };
   const isChanged = next.max_price !== undefined || next.old_max_price !== undefined;
   return { price: next.price, max_price: isChanged ? next.max_price : max };

@@ -24,6 +24,8 @@ export type CallResponse = {
   readonly headers: readonly (readonly [name: string, value: string])[];
   /** US dollars, as the gateway wrote them; null where the call was refused before its admission. */
   readonly amount: string | null;
+  /** Whether the amount is what is held of a call priced by use, and may come back in part. */
+  readonly isHeld: boolean;
   readonly balance: string | null;
   readonly isFreeTier: boolean;
   readonly usageId: string | null;
@@ -89,6 +91,7 @@ function headOf(response: Response): CallResponse {
     status: response.status,
     headers: [...response.headers].sort(([a], [b]) => a.localeCompare(b)),
     amount: get('X-ACF-Amount'),
+    isHeld: get('X-ACF-Held') === 'true',
     balance: get('X-ACF-Balance'),
     isFreeTier: get('X-ACF-Free-Tier') === 'true',
     usageId: get('X-ACF-Usage-Id'),

@@ -6,6 +6,7 @@ import { count, duration, money } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { useHref } from '../place.tsx';
 import { TryAdvice } from './try-advice.tsx';
+import { useFinalCost } from './use-final-cost.ts';
 
 /** What became of a call: its status, what it cost and left, and its body as it comes. */
 export function TryAnswer({ state, onRetry }: { readonly state: CallState; readonly onRetry: () => void }) {
@@ -29,7 +30,7 @@ export function TryAnswer({ state, onRetry }: { readonly state: CallState; reado
           <span class="soft small number">{t('try.bytes', { count: body.bytes })}</span>
         )}
       </div>
-      {response !== null && response.status !== 0 && <Money response={response} />}
+      {response !== null && response.status !== 0 && <Money state={state} response={response} />}
       <TryAdvice state={state} onRetry={onRetry} />
       {response !== null && response.status === 0 && <p class="small soft">{t('try.redirectText')}</p>}
       {body !== null && <Body body={body} phase={phase} />}
@@ -38,16 +39,24 @@ export function TryAnswer({ state, onRetry }: { readonly state: CallState; reado
   );
 }
 
-function Money({ response }: { readonly response: CallResponse }) {
+function Money({ state, response }: { readonly state: CallState; readonly response: CallResponse }) {
   const { t, language } = useI18n();
   const href = useHref();
-  const { amount, balance, usageId } = response;
+  const { amount, isHeld, usageId } = response;
+  const { cost, isOpen } = useFinalCost(state);
+  const balance = cost === null ? response.balance : cost.balance;
+  const held = money(Number(amount), language);
   return (
-    <dl class="try-money">
+    <dl class="try-money" aria-live="polite">
       <div>
-        <dt>{t('try.paid')}</dt>
-        <dd>{amount === null ? t('try.nothing') : money(Number(amount), language)}</dd>
+        <dt>{t(isHeld && cost === null ? 'try.held' : 'try.paid')}</dt>
+        <dd>{amount === null ? t('try.nothing') : cost === null ? held : money(cost.amount, language)}</dd>
         {response.isFreeTier && <dd class="faint">{t('try.wasFree')}</dd>}
+        {isHeld && (
+          <dd class="faint">
+            {cost === null ? t(isOpen ? 'try.heldText' : 'try.heldRecord') : t('try.ofMost', { price: held })}
+          </dd>
+        )}
       </div>
       {balance !== null && (
         <div>

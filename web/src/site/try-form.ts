@@ -2,6 +2,7 @@
 
 import type { components } from '../api/schema.d.ts';
 import type { CallRequest } from '../calls/send.ts';
+import { type Cost, isByUse, mostOf } from '../cost.ts';
 import { jsonText, wellFormed } from './service-quote.ts';
 import {
   bodyOf,
@@ -84,13 +85,13 @@ export const mcpHello = (): string =>
     2,
   );
 
-/** The highest price of this call, in US dollars. Of a listing without operations it is that of the listing. */
-export function priceOf(service: Service, operation: Operation | null, form: TryForm): number {
-  if (service.protocol !== 'mcp') return operation?.price ?? service.price;
+/** What this call costs, in US dollars. Of a listing without operations it is what the listing does. */
+export function costOf(service: Service, operation: Operation | null, form: TryForm): Cost {
+  if (service.protocol !== 'mcp') return operation ?? service;
   const message = objectOf(parsed(form.body));
-  if (message.method !== 'tools/call') return 0;
+  if (message.method !== 'tools/call') return { price: 0 };
   const { name } = objectOf(message.params);
-  return service.operations.find(({ tool }) => tool === name)?.price ?? service.price;
+  return service.operations.find(({ tool }) => tool === name) ?? service;
 }
 
 /** Why a form cannot be sent. */
@@ -104,12 +105,12 @@ const NOT_IN_BROWSERS = new RegExp(
 );
 const OURS = /^(authorization|x-api-key|x-acf-.*)$/i;
 
-/** @param key  `key_id:secret` @param maxAmount  of the button @param mcpSession  that the MCP server has named */
+/** @param key  `key_id:secret` @param cost  that the button names @param mcpSession  that the MCP server has named */
 export function requestOf(
   service: Service,
   form: TryForm,
   key: string,
-  maxAmount: number,
+  cost: Cost,
   mcpSession: string | null = null,
 ): { readonly request: CallRequest } | { readonly fault: Fault; readonly name: string } {
   const fault = faultOf(form);
@@ -119,7 +120,8 @@ export function requestOf(
   const headers: Record<string, string> = {
     ...(usesAuthorization ? { 'X-Api-Key': key } : { Authorization: `Bearer ${key}` }),
     // Always six decimals: short forms of small numbers have an exponent.
-    'X-ACF-Max-Amount': maxAmount.toFixed(6),
+    'X-ACF-Max-Amount': mostOf(cost).toFixed(6),
+    ...(isByUse(cost) ? { 'X-ACF-Usage-Event': 'true' } : {}),
     ...(service.protocol === 'mcp'
       ? { Accept: 'application/json, text/event-stream', 'Content-Type': 'application/json' }
       : {}),

@@ -4,6 +4,7 @@ import type { RefObject } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Schemas } from '../api/client.ts';
 import { type CallState, send } from '../calls/send.ts';
+import { type Cost, costWords, isByUse, mostOf } from '../cost.ts';
 import { Button, Check, Code, FailureNote, Note } from '../design/index.ts';
 import { money } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
@@ -11,7 +12,7 @@ import { useHref } from '../place.tsx';
 import { api, openAccount, others, remember, resumed, type Session, session } from '../session.ts';
 import { TryAnswer } from './try-answer.tsx';
 import { TryFields } from './try-fields.tsx';
-import { type Fault, formOf, priceOf, requestOf, type TryForm } from './try-form.ts';
+import { costOf, type Fault, formOf, requestOf, type TryForm } from './try-form.ts';
 
 type Props = {
   readonly service: Schemas['CallableService'];
@@ -46,18 +47,18 @@ export default function TryIt({ service, operation }: Props) {
   const who = session.value;
   const isOwn = useIsOwn(service.id, who);
   const isRefused = who?.me.role === 'provider' && isOwn === false;
-  const price = isOwn === true ? 0 : priceOf(service, operation, form);
+  const cost = isOwn === true ? { price: 0 } : costOf(service, operation, form);
   const isBusy = call.state?.phase === 'waiting' || call.state?.phase === 'receiving' || call.isOpening;
 
   const submit = (): void => {
     if (isBusy || isRefused) return;
     // What is wrong with the form needs no key to be seen.
-    const made = requestOf(service, form, who?.key ?? '', priceOf(service, operation, form));
+    const made = requestOf(service, form, who?.key ?? '', costOf(service, operation, form));
     setFault('fault' in made ? made : null);
     if ('fault' in made) return;
     void call
       .run((key) => {
-        const again = requestOf(service, form, key, priceOf(service, operation, form), mcpSession.current);
+        const again = requestOf(service, form, key, costOf(service, operation, form), mcpSession.current);
         return 'request' in again ? again.request : made.request;
       })
       .then((state) => {
@@ -93,7 +94,7 @@ export default function TryIt({ service, operation }: Props) {
       )}
       <div class="try-send" ref={sending}>
         <Button kind="primary" type="submit" busy={isBusy} disabled={isRefused || !resumed.value}>
-          <Label who={who} price={price} isOwn={isOwn === true} service={service} />
+          <Label who={who} cost={cost} isOwn={isOwn === true} service={service} />
         </Button>
         {isBusy && !call.isOpening && <Button onClick={call.cancel}>{t('try.cancel')}</Button>}
         {who === null && resumed.value && (
@@ -102,7 +103,7 @@ export default function TryIt({ service, operation }: Props) {
           </a>
         )}
         <span class="faint small try-terms">
-          <Terms who={who} price={price} isOwn={isOwn === true} service={service} />
+          <Terms who={who} cost={cost} isOwn={isOwn === true} service={service} />
         </span>
       </div>
       {call.failure !== null && <FailureNote failure={call.failure} />}
@@ -177,20 +178,30 @@ function useIsOwn(id: string, who: Session | null): boolean | null {
 
 type PriceProps = {
   readonly who: Session | null;
-  readonly price: number;
+  readonly cost: Cost;
   readonly isOwn: boolean;
   readonly service: Schemas['CallableService'];
 };
 
 /** Free calls serve nothing that costs more than the listing. */
-const mayBeFree = ({ price, service }: PriceProps): boolean =>
-  price > 0 && service.free_calls !== undefined && price <= service.price;
+const mayBeFree = ({ cost, service }: PriceProps): boolean =>
+  mostOf(cost) > 0 &&
+  service.free_calls !== undefined &&
+  cost.price <= service.price &&
+  mostOf(cost) <= mostOf(service);
 
 function Label(props: PriceProps) {
   const { t, language } = useI18n();
-  const { who, price } = props;
+  const { who, cost } = props;
+  const most = money(mostOf(cost), language);
   const costs =
-    price === 0 ? t('try.free') : who === null && mayBeFree(props) ? t('try.freeCall') : money(price, language);
+    mostOf(cost) === 0
+      ? t('try.free')
+      : who === null && mayBeFree(props)
+        ? t('try.freeCall')
+        : isByUse(cost)
+          ? t('try.upTo', { price: most })
+          : most;
   return (
     <>
       {t(who === null ? 'try.openAndCall' : 'try.call')} <span class="try-price">{costs}</span>
@@ -200,13 +211,19 @@ function Label(props: PriceProps) {
 
 /** What the price on the button means. */
 function Terms(props: PriceProps) {
-  const { t, language } = useI18n();
-  const { who, price, isOwn } = props;
+  const i18n = useI18n();
+  const { t, language } = i18n;
+  const { who, cost, isOwn } = props;
   if (isOwn) return <>{t('try.ownFree')}</>;
-  if (price === 0) return <>{t(who === null ? 'try.termsFreeNew' : 'try.termsFree')}</>;
-  const shown = { price: money(price, language) };
-  if (mayBeFree(props)) return <>{t(who === null ? 'try.termsFreeCallNew' : 'try.termsFreeCall', shown)}</>;
-  return <>{t(who === null ? 'try.termsPaidNew' : 'try.termsPaid', shown)}</>;
+  if (mostOf(cost) === 0) return <>{t(who === null ? 'try.termsFreeNew' : 'try.termsFree')}</>;
+  const most = { price: money(mostOf(cost), language) };
+  if (mayBeFree(props)) {
+    return (
+      <>{who === null ? t('try.termsFreeCallNew', { price: costWords(cost, i18n) }) : t('try.termsFreeCall', most)}</>
+    );
+  }
+  if (who === null) return <>{t('try.termsPaidNew', most)}</>;
+  return <>{t(isByUse(cost) ? 'try.termsByUse' : 'try.termsPaid', most)}</>;
 }
 
 /** The secret of the account that was just opened: this is the only place where it is shown. */
