@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { comingCost, costWords, mostOf } from '../../web/src/cost.ts';
+import { comingCost, costWords, mostOf, operationCost } from '../../web/src/cost.ts';
 
 const FROM = '2026-11-24T00:00:00Z';
 const byUse = { price: 0.002, max_price: 0.05 };
@@ -17,4 +17,10 @@ it('an announcement changes the maximum only if it names one, old or new', () =>
   expect(coming({})).toEqual({ price: 0.003, max_price: 0.05 });
   expect(coming({ max_price: 0.1, old_max_price: 0.05 })).toEqual({ price: 0.003, max_price: 0.1 });
   expect(coming({ old_max_price: 0.05 })).toEqual({ price: 0.003, max_price: undefined });
+});
+
+it('an operation with a price or a maximum of its own does not have the maximum of the listing', () => {
+  expect(operationCost({}, byUse)).toEqual(byUse);
+  expect(operationCost({ price: 0.01 }, byUse)).toEqual({ price: 0.01, max_price: undefined });
+  expect(operationCost({ max_price: 0.1 }, byUse)).toEqual({ price: 0.002, max_price: 0.1 });
 });

@@ -120,6 +120,11 @@ describe('a provider in a browser', () => {
     await page.getByLabel('Category').fill('weather');
     await page.getByLabel('Documentation').fill('https://weather.example/docs');
     await page.getByLabel('Price in US dollars').fill('0.002');
+    await page.getByLabel('Maximum in US dollars').fill('0.001');
+    await page.getByText('Must be at least the price.').waitFor();
+    await page.getByLabel('Maximum in US dollars').fill('0.05');
+    await page.getByText('Buyers see: $0.002 up to $0.05 per call. You earn $0.0018 to $0.045;').waitFor();
+    await page.getByLabel('Maximum in US dollars').fill('');
     await page.getByText("Buyers see: $0.002 per call. You earn $0.0018; the platform's fee is 10%.").waitFor();
     await page.getByLabel('Endpoint').fill(`${service.url}/v1`);
     await page.getByLabel('Health path').fill('/fail');

@@ -10,6 +10,12 @@ export const mostOf = ({ price, max_price: max }: Cost): number => max ?? price;
 
 export const isByUse = ({ max_price: max }: Cost): boolean => max !== undefined && max !== null;
 
+/** As `priceOf` in src/catalog/price.ts: an operation with a price or a maximum of its own does not have the listing's maximum. */
+export const operationCost = (own: { readonly [name in keyof Cost]?: Cost[name] | undefined }, listing: Cost): Cost =>
+  own.price === undefined && own.max_price === undefined
+    ? { price: listing.price, max_price: listing.max_price }
+    : { price: own.price ?? listing.price, max_price: own.max_price };
+
 type Words = {
   readonly language: string;
   readonly t: (key: 'service.upTo', values: { readonly price: string; readonly max: string }) => string;

@@ -5,7 +5,7 @@ import { count, duration, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { usePlace } from '../../place.tsx';
 import { useResource } from '../../resource.ts';
-import { OutcomeBadge, When } from '../shared/cells.tsx';
+import { ByUse, OutcomeBadge, When } from '../shared/cells.tsx';
 import { RANGE_FILTERS } from '../shared/days.ts';
 import { type Filter, ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
@@ -111,7 +111,7 @@ function CallList() {
             minor: true,
             cell: ({ latency_ms }) => (latency_ms === 0 ? '–' : duration(latency_ms, language)),
           },
-          { title: 'Cost', amount: ({ amount }) => amount },
+          { title: 'Cost', amount: ({ amount }) => amount, cell: (call, text) => <ByUse call={call} text={text} /> },
         ]}
       />
     </>

@@ -3,7 +3,7 @@ import { Badge, Card, Empty, FailureNote, LinkButton, Skeleton, Stat, Stats, Tim
 import { count, duration, percent } from '../../i18n/format.ts';
 import { useResource } from '../../resource.ts';
 import { api } from '../../session.ts';
-import { When } from '../shared/cells.tsx';
+import { ByUse, When } from '../shared/cells.tsx';
 import { lastDays, perDay, RANGE_FILTERS, secondsOf } from '../shared/days.ts';
 import { type Filter, ListPage } from '../shared/list-page.tsx';
 import { outcomeOf } from '../shared/outcome.ts';
@@ -78,7 +78,8 @@ export function CallsTab({ service, show }: TabProps) {
           {
             title: 'You earn',
             amount: ({ earned }) => earned,
-            cell: ({ free_tier: isFree }, text) => (isFree ? <span class="faint">Free call</span> : text),
+            cell: (call, text) =>
+              call.free_tier ? <span class="faint">Free call</span> : <ByUse call={call} text={text} />,
           },
           {
             title: 'Buyer',

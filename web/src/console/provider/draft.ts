@@ -1,4 +1,5 @@
 import type { Schemas } from '../../api/client.ts';
+import { comingCost } from '../../cost.ts';
 import { readAmount } from '../shared/amount.ts';
 import { sentence } from '../shared/sentence.ts';
 import {
@@ -29,6 +30,8 @@ export type Draft = {
   readonly category: string;
   readonly endpoint: string;
   readonly price: string;
+  /** '': calls cost the price. */
+  readonly max_price: string;
   readonly free_calls: string;
   readonly timeout_seconds: string;
   readonly idle_seconds: string;
@@ -51,6 +54,7 @@ export const EMPTY_DRAFT: Draft = {
   category: '',
   endpoint: '',
   price: '',
+  max_price: '',
   free_calls: '',
   timeout_seconds: String(DEFAULT_TIMEOUT_SECONDS),
   idle_seconds: '',
@@ -68,12 +72,14 @@ export const EMPTY_DRAFT: Draft = {
 export function draftOf(service: Service): Draft {
   const next = service.next_price;
   const freeCalls = next?.free_calls ?? service.free_calls ?? 0;
+  const coming = comingCost(service);
   return {
     name: service.name,
     description: service.description,
     category: service.category,
     endpoint: service.endpoint ?? '',
-    price: String(next?.price ?? service.price),
+    price: String(coming.price),
+    max_price: String(coming.max_price ?? ''),
     free_calls: freeCalls === 0 ? '' : String(freeCalls),
     timeout_seconds: String(service.timeout_seconds),
     idle_seconds: service.idle_seconds === undefined ? '' : String(service.idle_seconds),
@@ -96,6 +102,7 @@ export function faultsOf(draft: Draft): Faults {
     category: categoryFault(draft.category),
     endpoint: draft.endpoint === '' ? 'is needed' : endpointFault(draft.endpoint),
     price: draft.price.trim() === '' ? 'is needed; 0 makes every call free' : readAmount(draft.price).fault,
+    max_price: maxPriceFault(draft.max_price, draft.price),
     free_calls: wholeFault(draft.free_calls, 1, MAX_FREE_CALLS),
     timeout_seconds: draft.timeout_seconds.trim() === '' ? 'is needed' : wholeFault(draft.timeout_seconds, 1, 300),
     idle_seconds: wholeFault(draft.idle_seconds, 1, MAX_IDLE_SECONDS),
@@ -110,6 +117,16 @@ export function faultsOf(draft: Draft): Faults {
 
 const lengthFault = (text: string, max: number): string | null =>
   [...text].length > max ? `must be at most ${max} characters` : null;
+
+/** @param price  as it is typed, too; '': none */
+export function maxPriceFault(max: string, price: string): string | null {
+  if (max.trim() === '') return null;
+  const read = readAmount(max);
+  return read.fault ?? (read.usd < (readAmount(price).usd ?? 0) ? 'must be at least the price' : null);
+}
+
+/** Null: none, or what is typed is no amount. */
+export const maxPriceOf = (max: string): number | null => (max.trim() === '' ? null : readAmount(max).usd);
 
 function categoryFault(category: string): string | null {
   if (category === '') return 'is needed';
@@ -156,6 +173,7 @@ function fieldsOf(draft: Draft) {
     category: draft.category,
     endpoint: draft.endpoint,
     price: readAmount(draft.price).usd ?? 0,
+    max_price: maxPriceOf(draft.max_price),
     free_calls: whole(draft.free_calls),
     timeout_seconds: whole(draft.timeout_seconds) ?? DEFAULT_TIMEOUT_SECONDS,
     idle_seconds: whole(draft.idle_seconds),

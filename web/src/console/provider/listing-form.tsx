@@ -2,6 +2,7 @@ import type { Schemas } from '../../api/client.ts';
 import { Check, Note, Select, TextArea, TextInput } from '../../design/index.ts';
 import { readAmount } from '../shared/amount.ts';
 import { CredentialFields } from './credential-fields.tsx';
+import { maxPriceOf } from './draft.ts';
 import { Foretold, writtenLast } from './foretell.tsx';
 import { endpointFault, healthPathFault, healthUrl, originOf } from './rules.ts';
 import { callPrice, usd } from './service-words.tsx';
@@ -55,8 +56,20 @@ export function ListingFields({ form, service }: { readonly form: DraftForm; rea
             inputmode="decimal"
             autocomplete="off"
             placeholder="0.002"
-            hint={price.fault === null ? priceHint(price.usd, fee) : 'At most six decimals.'}
+            hint={
+              price.fault === null ? priceHint(price.usd, maxPriceOf(draft.max_price), fee) : 'At most six decimals.'
+            }
           />
+          <TextInput
+            {...bind('max_price')}
+            label="Maximum in US dollars (optional)"
+            inputmode="decimal"
+            autocomplete="off"
+            placeholder="none"
+            hint="Your service then reports what each call cost, up to this. A call without a report costs the price."
+          />
+        </div>
+        <div class="form-pair">
           <TextInput
             {...bind('free_calls')}
             label="Free calls (optional)"
@@ -142,11 +155,13 @@ export function ListingFields({ form, service }: { readonly form: DraftForm; rea
   );
 }
 
-/** @param fee  the platform's share in percent; null: not known yet */
-const priceHint = (price: number, fee: number | null): string =>
-  price === 0 || fee === null
-    ? `Buyers see: ${callPrice(price)}`
-    : `Buyers see: ${callPrice(price)}. You earn ${usd(earnedOf(price, fee))}; the platform's fee is ${fee}%.`;
+/** @param max  null: calls cost the price @param fee  the platform's share in percent; null: not known yet */
+function priceHint(price: number, max: number | null, fee: number | null): string {
+  const seen = `Buyers see: ${callPrice({ price, max_price: max })}`;
+  if (fee === null || (price === 0 && max === null)) return seen;
+  const most = max === null ? '' : ` to ${usd(earnedOf(max, fee))}`;
+  return `${seen}. You earn ${usd(earnedOf(price, fee))}${most}; the platform's fee is ${fee}%.`;
+}
 
 const descriptionHint = (length: number): string =>
   length > 200
@@ -158,7 +173,8 @@ function RisingPrice({ form: { draft }, service }: { readonly form: DraftForm; r
   const { usd: price } = readAmount(draft.price);
   if (price === null) return null;
   const freeCalls = Number(draft.free_calls.trim() || 0);
-  const wanted = { ...writtenLast(service), price, freeCalls, onlyOperations: draft.only_operations };
+  const maxPrice = maxPriceOf(draft.max_price);
+  const wanted = { ...writtenLast(service), price, maxPrice, freeCalls, onlyOperations: draft.only_operations };
   return <Foretold service={service} wanted={wanted} />;
 }
 

@@ -1,7 +1,9 @@
 import { useState } from 'preact/hooks';
+import { type Cost, operationCost } from '../../cost.ts';
 import { Button, Dialog, Select, TextArea, TextInput } from '../../design/index.ts';
 import { readAmount } from '../shared/amount.ts';
 import { afterPointer } from './after-pointer.ts';
+import { maxPriceOf } from './draft.ts';
 import {
   METHODS,
   type Operation,
@@ -16,14 +18,15 @@ import { callPrice } from './service-words.tsx';
 export function OperationDialog({
   operation,
   isMcp,
-  listingPrice,
+  listing,
   isTaken,
   onDone,
   onClose,
 }: {
   readonly operation: Operation | null;
   readonly isMcp: boolean;
-  readonly listingPrice: number;
+  /** What calls of the listing cost. */
+  readonly listing: Cost;
   readonly isTaken: (operation: Operation) => boolean;
   readonly onDone: (operation: Operation) => void;
   readonly onClose: () => void;
@@ -55,6 +58,8 @@ export function OperationDialog({
     else onDone(made);
   };
   const price = draft.price.trim() === '' ? null : readAmount(draft.price).usd;
+  const own = { price: price ?? undefined, max_price: maxPriceOf(draft.max_price) ?? undefined };
+  const isOwn = own.price !== undefined || own.max_price !== undefined;
   const takenError = taken ? 'There is such an operation already.' : undefined;
   const what = isMcp ? 'tool' : 'operation';
   return (
@@ -107,12 +112,20 @@ export function OperationDialog({
         label="Price in US dollars (optional)"
         inputmode="decimal"
         autocomplete="off"
-        placeholder={String(listingPrice)}
+        placeholder={String(listing.price)}
         hint={
-          price === null
-            ? `Without one, that of the listing: ${callPrice(listingPrice)}`
-            : `Buyers see: ${callPrice(price)}`
+          isOwn
+            ? `Buyers see: ${callPrice(operationCost(own, listing))}`
+            : `Without one, that of the listing: ${callPrice(listing)}`
         }
+      />
+      <TextInput
+        {...bind('max_price')}
+        label="Maximum in US dollars (optional)"
+        inputmode="decimal"
+        autocomplete="off"
+        placeholder="none"
+        hint="Your service then reports what each call cost, up to this."
       />
       {!isMcp && (
         <details class="more-fields" open={draft.input !== '' || draft.output !== ''}>

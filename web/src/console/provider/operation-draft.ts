@@ -1,6 +1,7 @@
 import type { Schemas } from '../../api/client.ts';
 import { readAmount } from '../shared/amount.ts';
 import { sentence } from '../shared/sentence.ts';
+import { maxPriceFault, maxPriceOf } from './draft.ts';
 import { parseTemplate } from './rules.ts';
 
 export type Operation = Schemas['Operation'];
@@ -15,6 +16,7 @@ export type OperationDraft = {
   readonly tool: string;
   readonly summary: string;
   readonly price: string;
+  readonly max_price: string;
   readonly input: string;
   readonly output: string;
   readonly example: string;
@@ -28,6 +30,7 @@ export const operationDraft = (operation: Operation | null): OperationDraft => (
   tool: operation?.tool ?? '',
   summary: operation?.summary ?? '',
   price: operation?.price === undefined ? '' : String(operation.price),
+  max_price: operation?.max_price === undefined ? '' : String(operation.max_price),
   input: pretty(operation?.input),
   output: pretty(operation?.output),
   example: pretty(operation?.example),
@@ -47,6 +50,7 @@ export function operationFaults(draft: OperationDraft, isMcp: boolean): Operatio
           example: objectFault(draft.example),
         }),
     price: draft.price.trim() === '' ? null : dotted(readAmount(draft.price).fault),
+    max_price: dotted(maxPriceFault(draft.max_price, draft.price)),
   };
   return Object.fromEntries(Object.entries(faults).filter((entry): entry is [string, string] => entry[1] !== null));
 }
@@ -75,7 +79,11 @@ function objectFault(text: string): string | null {
 
 export function operationOf(draft: OperationDraft, isMcp: boolean): Operation {
   const summary = draft.summary.trim();
-  const price = draft.price.trim() === '' ? {} : { price: readAmount(draft.price).usd ?? 0 };
+  const max = maxPriceOf(draft.max_price);
+  const price = {
+    ...(draft.price.trim() === '' ? {} : { price: readAmount(draft.price).usd ?? 0 }),
+    ...(max === null ? {} : { max_price: max }),
+  };
   if (isMcp) return { tool: draft.tool.trim(), ...(summary === '' ? {} : { summary }), ...price } as Operation;
   const json = (['input', 'output', 'example'] as const).flatMap((name) =>
     draft[name].trim() === '' ? [] : [[name, JSON.parse(draft[name]) as unknown] as const],

@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks';
 import { dataOf, type Schemas } from '../../api/client.ts';
+import { type Cost, mostOf, operationCost } from '../../cost.ts';
 import { Button, Card, Check, Empty, FailureNote, Note, say, Table } from '../../design/index.ts';
 import { api } from '../../session.ts';
 import { Foretold, writtenLast } from './foretell.tsx';
@@ -8,7 +9,7 @@ import { OpenApiImport } from './openapi-import.tsx';
 import { OperationDialog } from './operation-dialog.tsx';
 import { type Operation, operationName } from './operation-draft.ts';
 import type { TabProps } from './service-frame.tsx';
-import { usd } from './service-words.tsx';
+import { usdCost } from './service-words.tsx';
 
 type Row = { readonly operation: Operation; readonly at: number };
 type Editing = { readonly at: number | null } | null;
@@ -26,8 +27,9 @@ export function OperationsTab({ service, show }: TabProps) {
   const [busy, setBusy] = useState(false);
   const operations = draft ?? last.operations;
   const isOnly = only ?? last.onlyOperations;
+  const listing = { price: last.price, max_price: last.maxPrice };
   const isChanged = draft !== null || isOnly !== last.onlyOperations;
-  const [costlier] = isOnly ? [] : operations.filter(({ price }) => price !== undefined && price > last.price);
+  const [costlier] = isOnly ? [] : operations.filter((operation) => costsMore(operation, listing));
   const discard = (): void => {
     setDraft(null);
     setOnly(null);
@@ -181,7 +183,7 @@ export function OperationsTab({ service, show }: TabProps) {
         <OperationDialog
           operation={edited}
           isMcp={isMcp}
-          listingPrice={last.price}
+          listing={listing}
           isTaken={(made) =>
             operations.some((other, at) => at !== editing.at && operationName(other) === operationName(made))
           }
@@ -202,24 +204,29 @@ export function OperationsTab({ service, show }: TabProps) {
 
 /** What a call costs, or will cost; under it what it costs now, where that differs. */
 function Price({ operation, service }: { readonly operation: Operation; readonly service: TabProps['service'] }) {
-  const { price: listingPrice } = writtenLast(service);
-  const price = operation.price ?? listingPrice;
+  const last = writtenLast(service);
+  const price = usdCost(operationCost(operation, { price: last.price, max_price: last.maxPrice }));
   const present = (service.operations ?? []).find((other) => operationName(other) === operationName(operation));
-  const presentPrice = present === undefined ? null : (present.price ?? service.price);
+  const presentPrice = present === undefined ? null : usdCost(operationCost(present, service));
   return (
     <span class="price-lines">
-      {operation.price === undefined ? (
+      {operation.price === undefined && operation.max_price === undefined ? (
         <span class="faint" title="The price of the listing">
-          {usd(price)}
+          {price}
         </span>
       ) : (
-        <strong>{usd(price)}</strong>
+        <strong>{price}</strong>
       )}
       {presentPrice !== price && (
-        <span class="faint small nowrap">{presentPrice === null ? 'not yet' : `now ${usd(presentPrice)}`}</span>
+        <span class="faint small nowrap">{presentPrice === null ? 'not yet' : `now ${presentPrice}`}</span>
       )}
     </span>
   );
+}
+
+function costsMore(operation: Operation, listing: Cost): boolean {
+  const cost = operationCost(operation, listing);
+  return cost.price > listing.price || mostOf(cost) > mostOf(listing);
 }
 
 const toldOf = ({ input, output, example }: Operation): string =>

@@ -1,4 +1,5 @@
 import type { Schemas } from '../../api/client.ts';
+import { type Cost, comingCost, costWords, isByUse } from '../../cost.ts';
 import { Badge } from '../../design/index.ts';
 import { ago, moment, money } from '../../i18n/format.ts';
 import { operationName } from './operation-draft.ts';
@@ -8,7 +9,14 @@ type Service = Schemas['Service'];
 /** The console speaks English. */
 export const EN = 'en';
 export const usd = (amount: number): string => money(amount, EN);
-export const callPrice = (price: number): string => (price === 0 ? 'Free' : `${usd(price)} per call`);
+const WORDS = {
+  language: EN,
+  t: (_: string, { price, max }: { price: string; max: string }) => `${price} up to ${max}`,
+};
+/** `$0.002 up to $0.05`. */
+export const usdCost = (cost: Cost): string => costWords(cost, WORDS);
+export const callPrice = (cost: Cost): string =>
+  cost.price === 0 && !isByUse(cost) ? 'Free' : `${usdCost(cost)} per call`;
 
 /** Operations whose coming prices are named; more are counted. */
 const MAX_NAMED = 3;
@@ -17,8 +25,9 @@ const MAX_NAMED = 3;
 export function NextPrice({ service }: { readonly service: Service }) {
   const { next_price: next } = service;
   if (next === undefined) return null;
+  const coming = callPrice(comingCost(service));
   const parts = [
-    ...(next.price === service.price ? [] : [callPrice(next.price)]),
+    ...(coming === callPrice(service) ? [] : [coming]),
     ...(next.free_calls === undefined
       ? []
       : [next.free_calls === 0 ? 'no free calls' : `${next.free_calls} free calls`]),
@@ -39,10 +48,11 @@ export function NextPrice({ service }: { readonly service: Service }) {
 function comingOperations({ next_price: next }: Service): string[] {
   const coming = next?.operations ?? [];
   if (coming.length > MAX_NAMED) return [`other prices of ${coming.length} operations`];
-  return coming.map(({ price, old_price: old, ...operation }) => {
+  return coming.map(({ price, old_price: old, max_price: max, old_max_price: oldMax, ...operation }) => {
     const name = operationName(operation);
     if (price === undefined) return `${name} no longer an operation`;
-    return old === undefined ? `${name} for ${usd(price)}` : `${name} for ${usd(price)} instead of ${usd(old)}`;
+    const what = `${name} for ${usdCost({ price, max_price: max })}`;
+    return old === undefined ? what : `${what} instead of ${usdCost({ price: old, max_price: oldMax })}`;
   });
 }
 

@@ -48,7 +48,7 @@ export function ServicesList() {
             title: 'Price',
             cell: (service) => (
               <span class="two-lines">
-                <span class="nowrap">{callPrice(service.price)}</span>
+                <span class="nowrap">{callPrice(service)}</span>
                 {service.free_calls !== undefined && (
                   <span class="faint small nowrap">{count(service.free_calls, EN)} free calls</span>
                 )}

@@ -1,5 +1,5 @@
 import { Badge, type Tone } from '../../design/index.ts';
-import { clock, clockHour, date, moment } from '../../i18n/format.ts';
+import { clock, clockHour, date, moment, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { outcomeOf } from './outcome.ts';
 
@@ -38,6 +38,27 @@ export const qualityText = ({ quality, rated }: { readonly quality: number; read
 /** A column for lists of services. The uptime stands where the quality does: it is not part of it. */
 export const uptimeText = ({ uptime }: { readonly uptime?: { readonly last_30_days: number } | undefined }): string =>
   uptime === undefined ? '–' : `${uptime.last_30_days}%`;
+
+/** An amount of a call; of one priced by use also what it could cost. @param text  the amount */
+export function ByUse({
+  call: { authorized, clamped },
+  text,
+}: {
+  readonly call: { readonly authorized?: number; readonly clamped?: boolean };
+  readonly text: string;
+}) {
+  const { language } = useI18n();
+  if (authorized === undefined) return <>{text}</>;
+  const most = `of at most ${money(authorized, language)}`;
+  return (
+    <span class="amount-lines">
+      <span>{text}</span>
+      <span class="faint small nowrap" title={clamped ? 'The service reported more than it may charge.' : undefined}>
+        {clamped ? `${most}, more reported` : most}
+      </span>
+    </span>
+  );
+}
 
 const TONES: Readonly<Record<string, Tone>> = {
   active: 'good',

@@ -16,6 +16,8 @@ type Recorded = {
   readonly status: number;
   readonly free_tier: boolean;
   readonly amount?: number;
+  /** Of a call priced by use. */
+  readonly authorized?: number;
 };
 
 /** The reasons of docs/api.md, as the failure table of docs/design.md explains them. */
@@ -42,7 +44,7 @@ const REFUNDED = {
  * @param side  who reads it: the buyer, or somebody else
  */
 export function outcomeOf(
-  { outcome, status, free_tier: usedFreeCall, amount }: Recorded,
+  { outcome, status, free_tier: usedFreeCall, amount, authorized }: Recorded,
   side: keyof typeof REFUNDED,
 ): Outcome {
   const none = { reason: null, isFailure: false };
@@ -65,7 +67,8 @@ export function outcomeOf(
     return { ...none, word: outcome, tone: 'plain', text: `The gateway recorded "${outcome}".` };
   // Calls of services without a price cost nothing, either.
   const isFree = usedFreeCall || amount === 0;
-  const price = usedFreeCall ? 'It used a free call.' : isFree ? 'It cost nothing.' : 'Its price was charged.';
+  const charged = authorized === undefined ? 'Its price was charged.' : 'It was charged by use.';
+  const price = usedFreeCall ? 'It used a free call.' : isFree ? 'It cost nothing.' : charged;
   return {
     ...none,
     word: isFree ? 'Free' : 'Charged',
