@@ -108,7 +108,7 @@ describe('what a provider can make expensive', () => {
     ],
   ])('the programs of an operation with %s are short', (_, parts) => {
     const called: Operation = { ...operation, method: 'POST', path: '/users/{id}/v1/chat/completions', ...parts };
-    const service = { id: 'id', name: 'name', protocol: 'http' };
+    const service = { id: 'id', name: 'name', protocol: 'http', price: 0.002 };
     const snippets = snippetsOf({ origin: 'http://gateway.test', service, operation: called, key: null });
     expect(snippets.map(({ kind }) => kind)).toContain('openai');
     for (const { text } of snippets) expect(text.length).toBeLessThan(40_000);
@@ -118,7 +118,7 @@ describe('what a provider can make expensive', () => {
     const curl = (body: unknown): string =>
       snippetsOf({
         origin: 'http://gateway.test',
-        service: { id: 'id', name: 'name', protocol: 'http' },
+        service: { id: 'id', name: 'name', protocol: 'http', price: 0.002 },
         key: null,
         operation: { ...operation, method: 'POST', example: { body } },
       })[0]?.text ?? '';

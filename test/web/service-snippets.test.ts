@@ -25,7 +25,13 @@ const json: Operation = {
   example: { query: { [HOSTILE]: HOSTILE, n: 5 }, body: { [HOSTILE]: [HOSTILE, null, true, 1.5], empty: {} } },
 };
 const plain: Operation = { ...priced, method: 'POST', path: '/*', example: { body: `@${HOSTILE}` } };
-const search: Operation = { ...priced, method: 'GET', path: '/search', example: { query: { 'a[]': HOSTILE } } };
+const search: Operation = {
+  ...priced,
+  max_price: 0.05,
+  method: 'GET',
+  path: '/search',
+  example: { query: { 'a[]': HOSTILE } },
+};
 
 describe('the programs that call a service', () => {
   let market: Marketplace;
@@ -36,7 +42,7 @@ describe('the programs that call a service', () => {
   beforeAll(async () => {
     [market, service] = await Promise.all([Marketplace.start(), startService(echo)]);
     const proxy = await market.service({ endpoint: service.url, name: HOSTILE.replace('\n', ''), price: 0.002 });
-    shown = { id: proxy.split('/').at(-1) ?? '', name: HOSTILE, protocol: 'http' };
+    shown = { id: proxy.split('/').at(-1) ?? '', name: HOSTILE, protocol: 'http', price: 0.002 };
     buyer = await market.buyer(1);
   });
   afterAll(async () => {
@@ -99,6 +105,21 @@ describe('the programs that call a service', () => {
       expect(text.split(own)).toHaveLength(2);
       expect(text).toMatch(/Bearer acf_/);
     }
+  });
+
+  it('say what a call may cost at most where the price follows use', () => {
+    const textsOf = (path: string, max?: number): string[] => {
+      const operation = { ...plain, path, ...(max === undefined ? {} : { max_price: max }) };
+      return snippetsOf({ origin: market.baseUrl, service: shown, operation, key: null }).map(({ text }) => text);
+    };
+    for (const path of ['/v1/chat/completions', '/v1/messages']) {
+      const texts = textsOf(path, 0.000001);
+      expect(texts).toHaveLength(5);
+      for (const text of texts.slice(0, -1)) expect(text).toMatch(/X-ACF-Max-Amount['"]?: ['"]?0\.000001['"]/);
+      expect(texts.at(-1)).toContain('"max_amount": 0.000001');
+      expect(textsOf(path).join()).not.toContain('X-ACF-Max-Amount');
+    }
+    expect(textsOf('/x', 20)[0]).toContain("'X-ACF-Max-Amount: 20'");
   });
 
   it('speak through the SDKs of OpenAI and Anthropic where the service does', async () => {

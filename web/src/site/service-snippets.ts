@@ -1,5 +1,6 @@
 // Programs that make a call, as text. Tested by test/web/service-snippets.test.ts, which runs them.
 
+import { type Cost, isByUse, mostOf } from '../cost.ts';
 import { type Json, jsonText, pythonLiteral, scriptLiteral, shellWord } from './service-quote.ts';
 import {
   bodyOf,
@@ -18,7 +19,7 @@ type Snippet = { readonly kind: SnippetKind; readonly text: string };
 export type SnippetOptions = {
   /** `https://host` of the gateway. */
   readonly origin: string;
-  readonly service: { readonly id: string; readonly name: string; readonly protocol: string };
+  readonly service: { readonly id: string; readonly name: string; readonly protocol: string } & Cost;
   /** Null: the listing tells of no operations. */
   readonly operation: Operation | null;
   /** Null: the program reads it from the environment variable TOLLGATE_KEY. */
@@ -29,6 +30,8 @@ type Call = {
   readonly method: string;
   readonly url: string;
   readonly body: { readonly value: Json; readonly mediaType: string } | null;
+  /** Of a call priced by use, in US dollars: what it may cost at most. Null: the price is known. */
+  readonly maxAmount: string | null;
 };
 
 export function snippetsOf(options: SnippetOptions): Snippet[] {
@@ -56,16 +59,27 @@ export function snippetsOf(options: SnippetOptions): Snippet[] {
 const proxyUrl = ({ origin, service }: SnippetOptions): string => `${origin}/api/v1/proxy/${service.id}`;
 
 function callOf(options: SnippetOptions): Call {
-  const { operation } = options;
-  if (operation === null) return { method: 'GET', url: `${proxyUrl(options)}/`, body: null };
+  const { operation, service } = options;
+  const maxAmount = maxAmountOf(operation ?? service);
+  if (operation === null) return { method: 'GET', url: `${proxyUrl(options)}/`, body: null, maxAmount };
   const method = operation.method ?? 'GET';
   const body = method === 'GET' ? undefined : sampleBody(operation);
   return {
     method,
     url: proxyUrl(options) + targetOf(operation),
     body: body === undefined ? null : { value: body, mediaType: mediaTypeOf(operation, body) },
+    maxAmount,
   };
 }
+
+/** A lower one lets a caller with less money call, too, so the programs show where it goes. */
+const maxAmountOf = (cost: Cost): string | null =>
+  // Short forms of small numbers have an exponent.
+  isByUse(cost)
+    ? mostOf(cost)
+        .toFixed(6)
+        .replace(/\.?0+$/, '')
+    : null;
 
 /** Path and query of the example. */
 function targetOf(operation: Operation): string {
@@ -120,12 +134,13 @@ const queryPairs = (operation: Operation) =>
     .filter(({ name, value, required }) => name.length + value.length <= MAX_VALUE && (value !== '' || required))
     .slice(0, MAX_PAIRS);
 
-function curl({ method, url, body }: Call, key: string | null): string {
+function curl({ method, url, body, maxAmount }: Call, key: string | null): string {
   const words = [
     `curl -sS -i ${/[[\]{}]/.test(url) ? '-g ' : ''}${shellWord(url)}`,
     // Only the variable is for the shell to read.
     `-H ${key === null ? '"Authorization: Bearer $TOLLGATE_KEY"' : shellWord(`Authorization: Bearer ${key}`)}`,
   ];
+  if (maxAmount !== null) words.push(`-H 'X-ACF-Max-Amount: ${maxAmount}'`);
   if (method !== (body === null ? 'GET' : 'POST')) words.splice(1, 0, `-X ${method}`);
   if (body !== null) {
     words.push(`-H ${shellWord(`Content-Type: ${body.mediaType}`)}`);
@@ -138,11 +153,12 @@ function curl({ method, url, body }: Call, key: string | null): string {
 // biome-ignore lint/suspicious/noTemplateCurlyInString: the template belongs to the program that is written
 const SCRIPT_BEARER = '`Bearer ${process.env.TOLLGATE_KEY}`';
 
-function javascript({ method, url, body }: Call, key: string | null): string {
+function javascript({ method, url, body, maxAmount }: Call, key: string | null): string {
   const lines = [`const response = await fetch(${scriptLiteral(url)}, {`];
   if (method !== 'GET') lines.push(`  method: ${scriptLiteral(method)},`);
   lines.push('  headers: {');
   lines.push(`    Authorization: ${key === null ? SCRIPT_BEARER : scriptLiteral(`Bearer ${key}`)},`);
+  if (maxAmount !== null) lines.push(`    'X-ACF-Max-Amount': '${maxAmount}',`);
   if (body !== null) lines.push(`    'Content-Type': ${scriptLiteral(body.mediaType)},`);
   lines.push('  },');
   if (body !== null) {
@@ -157,12 +173,13 @@ function javascript({ method, url, body }: Call, key: string | null): string {
   return lines.join('\n');
 }
 
-function python({ method, url, body }: Call, key: string | null): string {
+function python({ method, url, body, maxAmount }: Call, key: string | null): string {
   const isJson = body !== null && typeof body.value !== 'string';
   const modules = [...(isJson ? ['json'] : []), ...(key === null ? ['os'] : []), 'urllib.error', 'urllib.request'];
   const token = key === null ? '"Bearer " + os.environ["TOLLGATE_KEY"]' : pythonLiteral(`Bearer ${key}`);
   const lines = [`import ${modules.join(', ')}`, '', 'request = urllib.request.Request(', `    ${pythonLiteral(url)},`];
   lines.push(`    method=${pythonLiteral(method)},`, '    headers={', `        "Authorization": ${token},`);
+  if (maxAmount !== null) lines.push(`        "X-ACF-Max-Amount": "${maxAmount}",`);
   if (body !== null) lines.push(`        "Content-Type": ${pythonLiteral(body.mediaType)},`);
   lines.push('    },');
   if (body !== null) {
@@ -176,27 +193,30 @@ function python({ method, url, body }: Call, key: string | null): string {
   return lines.join('\n');
 }
 
+const sdkHeaders = (maxAmount: string | null): string =>
+  maxAmount === null ? '' : `\n  defaultHeaders: { 'X-ACF-Max-Amount': '${maxAmount}' },`;
+
 const scriptKey = (key: string | null): string => (key === null ? 'process.env.TOLLGATE_KEY' : scriptLiteral(key));
 
-function openai({ url, body }: Call, key: string | null): string {
+function openai({ url, body, maxAmount }: Call, key: string | null): string {
   return `import OpenAI from 'openai';
 
 const client = new OpenAI({
   baseURL: ${scriptLiteral(url.replace(/\/chat\/completions.*$/s, ''))},
   apiKey: ${scriptKey(key)},
-  maxRetries: 0,
+  maxRetries: 0,${sdkHeaders(maxAmount)}
 });
 const completion = await client.chat.completions.create(${scriptLiteral(body?.value ?? {})});
 console.log(completion.choices[0].message.content);`;
 }
 
-function anthropic({ url, body }: Call, key: string | null): string {
+function anthropic({ url, body, maxAmount }: Call, key: string | null): string {
   return `import Anthropic from '@anthropic-ai/sdk';
 
 const client = new Anthropic({
   baseURL: ${scriptLiteral(url.replace(/\/v1\/messages.*$/s, ''))},
   apiKey: ${scriptKey(key)},
-  maxRetries: 0,
+  maxRetries: 0,${sdkHeaders(maxAmount)}
 });
 const message = await client.messages.create(${scriptLiteral(body?.value ?? {})});
 console.log(message.content);`;
@@ -225,7 +245,7 @@ function mcpGateway(options: SnippetOptions): string {
     path: operation === null ? '/' : samplePath(operation),
     ...(query.length === 0 ? {} : { query: Object.fromEntries(query.map(({ name, value }) => [name, value])) }),
     ...(body === undefined ? {} : { body }),
-    max_amount: operation?.price ?? 0,
+    max_amount: mostOf(operation ?? service),
   };
   return `${configuration}\n\ncall_service ${JSON.stringify(given, null, 2)}`;
 }
