@@ -89,7 +89,7 @@ describe('the page of a service in a browser', () => {
         timeout_seconds: 7,
         idle_seconds: 90,
         operations: ['/forecast', '/hostile', '/fails', '/picture', '/stream', '/by-use'].map((path) =>
-          operation('GET', path, path === '/by-use' ? { max_price: 0.05 } : {}),
+          operation('GET', path, path === '/by-use' ? { price: 0.01, max_price: 0.05 } : {}),
         ),
       }),
       list({
@@ -220,6 +220,9 @@ describe('the page of a service in a browser', () => {
       'Operations cost $0.01 to $0.05',
     );
     await visit.shot('service-by-use');
+    await page.setViewportSize({ width: 390, height: 844 });
+    await expect.poll(() => page.evaluate('document.documentElement.scrollWidth <= 390')).toBe(true);
+    await visit.shot('service-by-use-phone');
     await end(visit, ['Failed to load resource: the server responded with a status of 412 (Precondition Failed)']);
   });
 
