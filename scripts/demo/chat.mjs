@@ -15,12 +15,14 @@ const pieceIntervalMs = 15;
  * @property {string} model
  * @property {{ role: string, content: unknown }[]} messages
  * @property {boolean} [stream]
+ * @property {number} [max_tokens] a word is a token
  * @property {{ include_usage?: boolean }} [stream_options] OpenAI only
  *
  * @typedef {object} Answer
  * @property {import('node:http').ServerResponse} response
  * @property {ChatRequest} asked
  * @property {string[]} pieces of the text
+ * @property {boolean} isWhole whether the pieces are all that there is to say
  * @property {AbortSignal} callerGone
  */
 
@@ -32,7 +34,9 @@ export async function chat({ request, response, url, body, callerGone }) {
   if (request.method !== 'POST') return fault(response, 405, 'Only POST is supported.');
   const asked = readRequest(body);
   if (asked === null) return fault(response, 400, 'The body must be JSON with `model` and `messages`.');
-  const answer = { response, asked, pieces: piecesOf(`You said: ${lastText(asked)}`), callerGone };
+  const words = piecesOf(`You said: ${lastText(asked)}`);
+  const pieces = words.slice(0, asked.max_tokens);
+  const answer = { response, asked, pieces, isWhole: pieces.length === words.length, callerGone };
   await (isAnthropic ? answerAnthropic(answer) : answerOpenAi(answer));
 }
 
@@ -69,13 +73,14 @@ function anthropicFault(response, status, message) {
 }
 
 /** @param {Answer} answer */
-async function answerOpenAi({ response, asked, pieces, callerGone }) {
+async function answerOpenAi({ response, asked, pieces, isWhole, callerGone }) {
+  const finish_reason = isWhole ? 'stop' : 'length';
   const head = { id: 'chatcmpl-demo', created: Math.floor(Date.now() / 1000), model: asked.model };
   const usage = { prompt_tokens: asked.messages.length, completion_tokens: pieces.length };
   const total = { ...usage, total_tokens: usage.prompt_tokens + usage.completion_tokens };
   if (asked.stream !== true) {
     const message = { role: 'assistant', content: pieces.join(''), refusal: null };
-    const choices = [{ index: 0, message, logprobs: null, finish_reason: 'stop' }];
+    const choices = [{ index: 0, message, logprobs: null, finish_reason }];
     return sendJson(response, 200, { ...head, object: 'chat.completion', choices, usage: total });
   }
   const chunk = (/** @type {object[]} */ choices, /** @type {object} */ more = {}) =>
@@ -85,13 +90,14 @@ async function answerOpenAi({ response, asked, pieces, callerGone }) {
     response.write(chunk([{ index: 0, delta: { role: 'assistant', content }, finish_reason: null }]));
     await sleep(pieceIntervalMs, undefined, { signal: callerGone });
   }
-  response.write(chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]));
+  response.write(chunk([{ index: 0, delta: {}, finish_reason }]));
   if (asked.stream_options?.include_usage === true) response.write(chunk([], { usage: total }));
   response.end('data: [DONE]\n\n');
 }
 
 /** @param {Answer} answer */
-async function answerAnthropic({ response, asked, pieces, callerGone }) {
+async function answerAnthropic({ response, asked, pieces, isWhole, callerGone }) {
+  const stop_reason = isWhole ? 'end_turn' : 'max_tokens';
   const usage = { input_tokens: asked.messages.length, output_tokens: pieces.length };
   const message = {
     id: 'msg_demo',
@@ -103,7 +109,7 @@ async function answerAnthropic({ response, asked, pieces, callerGone }) {
   };
   if (asked.stream !== true) {
     const content = [{ type: 'text', text: pieces.join('') }];
-    return sendJson(response, 200, { ...message, content, stop_reason: 'end_turn' });
+    return sendJson(response, 200, { ...message, content, stop_reason });
   }
   const event = (/** @type {string} */ type, /** @type {object} */ data) =>
     response.write(`event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`);
@@ -115,7 +121,7 @@ async function answerAnthropic({ response, asked, pieces, callerGone }) {
     await sleep(pieceIntervalMs, undefined, { signal: callerGone });
   }
   event('content_block_stop', { index: 0 });
-  event('message_delta', { delta: { stop_reason: 'end_turn', stop_sequence: null }, usage });
+  event('message_delta', { delta: { stop_reason, stop_sequence: null }, usage });
   event('message_stop', {});
   response.end();
 }

@@ -6,7 +6,7 @@
  * @typedef {object} DemoListing
  * @property {string} service
  * @property {string} tryPath
- * @property {{ name: string, description: string, price: number, category: string, free_calls?: number,
+ * @property {{ name: string, description: string, price: number, max_price?: number, category: string, free_calls?: number,
  *   timeout_seconds?: number, operations: Operation[] }} listing as POST /services takes it, without the endpoint
  *
  * @typedef {{ method: string, path: string, summary: string, price?: number, input?: object, output?: object,
@@ -55,6 +55,32 @@ const chatInput = (required) => ({
     },
   },
 });
+
+/** @type {Operation[]} */
+const chatOperations = [
+  {
+    method: 'POST',
+    path: '/v1/chat/completions',
+    summary: "Answers as OpenAI's chat completions do",
+    input: chatInput(['model', 'messages']),
+    output: { type: 'object', properties: { choices: { type: 'array', items: { type: 'object' } } } },
+    example: {
+      body: { model: 'parrot', messages: [{ role: 'user', content: 'Hello' }] },
+      response: { choices: [{ index: 0, message: { role: 'assistant', content: 'You said: Hello' } }] },
+    },
+  },
+  {
+    method: 'POST',
+    path: '/v1/messages',
+    summary: "Answers as Anthropic's messages do",
+    input: chatInput(['model', 'max_tokens', 'messages']),
+    output: { type: 'object', properties: { content: { type: 'array', items: { type: 'object' } } } },
+    example: {
+      body: { model: 'parrot', max_tokens: 100, messages: [{ role: 'user', content: 'Hello' }] },
+      response: { content: [{ type: 'text', text: 'You said: Hello' }] },
+    },
+  },
+];
 
 /** @type {DemoListing[]} */
 export const demoListings = [
@@ -199,28 +225,41 @@ export const demoListings = [
         'A pretend language model that repeats what it is told. Speaks as OpenAI (v1/chat/completions) and Anthropic (v1/messages) do.',
       price: 0.004,
       category: 'models',
+      operations: chatOperations,
+    },
+  },
+  {
+    service: 'tokens',
+    tryPath: 'v1/chat/completions',
+    listing: {
+      name: 'Parrot by the Token',
+      description: 'The same parrot, for $0.00002 a token of its answer.',
+      price: 0.0001,
+      max_price: 0.01,
+      category: 'models',
+      operations: chatOperations,
+    },
+  },
+  {
+    service: 'seconds',
+    tryPath: '?seconds=0.5',
+    listing: {
+      name: 'Prime Search',
+      description: 'Searches for prime numbers for ?seconds= (1), for $0.01 a second.',
+      price: 0.001,
+      max_price: 0.05,
+      category: 'testing',
       operations: [
         {
-          method: 'POST',
-          path: '/v1/chat/completions',
-          summary: "Answers as OpenAI's chat completions do",
-          input: chatInput(['model', 'messages']),
-          output: { type: 'object', properties: { choices: { type: 'array', items: { type: 'object' } } } },
-          example: {
-            body: { model: 'parrot', messages: [{ role: 'user', content: 'Hello' }] },
-            response: { choices: [{ index: 0, message: { role: 'assistant', content: 'You said: Hello' } }] },
+          method: 'GET',
+          path: '/',
+          summary: 'Searches for as long as is asked and paid for',
+          input: {
+            type: 'object',
+            properties: { query: { type: 'object', properties: { seconds: { type: 'number' } } } },
           },
-        },
-        {
-          method: 'POST',
-          path: '/v1/messages',
-          summary: "Answers as Anthropic's messages do",
-          input: chatInput(['model', 'max_tokens', 'messages']),
-          output: { type: 'object', properties: { content: { type: 'array', items: { type: 'object' } } } },
-          example: {
-            body: { model: 'parrot', max_tokens: 100, messages: [{ role: 'user', content: 'Hello' }] },
-            response: { content: [{ type: 'text', text: 'You said: Hello' }] },
-          },
+          output: { type: 'object', properties: { prime: { type: 'integer' }, seconds: { type: 'number' } } },
+          example: { query: { seconds: 0.5 }, response: { prime: 2000003, seconds: 0.5 } },
         },
       ],
     },

@@ -6,6 +6,8 @@
 import http from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
+import { sellSeconds } from '../../examples/price-by-use/seconds.mjs';
+import { sellTokens } from '../../examples/price-by-use/tokens.mjs';
 import { chat } from './chat.mjs';
 
 const maxBodyBytes = 1024 * 1024;
@@ -99,6 +101,17 @@ function flaky({ response }) {
 /** @type {Map<string, (exchange: Exchange) => void | Promise<void>>} first path segment → service */
 const services = new Map(Object.entries({ echo, text: textStatistics, events: eventStream, slow, flaky, chat }));
 
+/** The examples that sell by use, as they stand there. They read the request themselves. */
+const sellers = new Map(
+  Object.entries({
+    seconds: sellSeconds,
+    tokens: (/** @type {http.IncomingMessage} */ request, /** @type {http.ServerResponse} */ response) => {
+      request.url = request.url?.slice('/tokens'.length) ?? '/';
+      return sellTokens(request, response, `http://127.0.0.1:${request.socket.localPort}/chat`);
+    },
+  }),
+);
+
 /** @param {http.IncomingMessage} request */
 async function readBody(request) {
   /** @type {Buffer[]} */
@@ -126,7 +139,10 @@ function readUrl(request) {
 async function handle(request, response, callerGone) {
   const url = readUrl(request);
   if (url.pathname === '/healthz') return sendJson(response, 200, { status: 'ok' });
-  const service = services.get(url.pathname.split('/')[1] ?? '');
+  const name = url.pathname.split('/')[1] ?? '';
+  const sell = sellers.get(name);
+  if (sell !== undefined) return void (await sell(request, response));
+  const service = services.get(name);
   if (service === undefined) throw new Refused(404, 'no such demo service');
   await service({ request, response, url, body: await readBody(request), callerGone });
 }

@@ -47,6 +47,12 @@ export class DemoMarket {
     return `${this.url}/api/v1/proxy/${id}/`;
   }
 
+  /** @returns the endpoint of a listing, as its service has it */
+  endpointOf(listing: string): string {
+    const { port } = this.#service.address() as AddressInfo;
+    return endpointOf(listing, port) ?? '';
+  }
+
   /** What a call of the listing costs. @param listing its name */
   priceOf(listing: string): string {
     const found = demoListings.find(({ listing: { name } }) => name === listing);

@@ -15,6 +15,8 @@ export type CallRecord = {
   readonly path: string;
   readonly status: number;
   readonly amount: number;
+  readonly authorized?: number;
+  readonly clamped?: boolean;
   readonly outcome: string;
   readonly free_tier: boolean;
   readonly request_bytes: number;
