@@ -10,7 +10,7 @@ import {
   profileUrlFault,
 } from '../catalog/providers/profile.ts';
 import { selectProfiles, updateProfile } from '../catalog/providers/profiles-sql.ts';
-import { ApiError } from '../errors.ts';
+import { ApiError, unauthorizedError } from '../errors.ts';
 import type { ApiRequest, ApiResponse, FromSchema, Route } from '../http/route.ts';
 import { type KeyRecord, keyOf } from '../keys/caller.ts';
 import { COUNT, EXAMPLE, json, orNull, record, TEXT, TIME, UUID } from '../openapi/schemas.ts';
@@ -96,7 +96,7 @@ export function accountRoutes({ sql, catalog, operatorName }: AccountRoutesDeps)
         const change = readChange(body, operatorName);
         const profile = await sql.begin((tx) => updateProfile(tx, key.accountId, change));
         // The account was closed a moment ago.
-        if (profile === undefined) throw new ApiError('unauthorized');
+        if (profile === undefined) throw unauthorizedError();
         await catalog.setProfiles(new Map([[key.accountId, profile]]));
         return show(key, profile);
       },

@@ -183,7 +183,7 @@ describe('a provider in a browser', () => {
     await looksGood('/console/profile', 'profile', ({ page }) => page.getByLabel('Display name').waitFor());
 
     const buyer = await web.visit(`/services/${id}?lang=de`);
-    await buyer.page.getByText('1 Dienst').waitFor();
+    await buyer.page.getByText(/\d+ Dienste?/).waitFor();
     await buyer.page.getByText(`Weather ${XSS}`.slice(0, 60), { exact: true }).waitFor();
     expect(await buyer.page.getByRole('link', { name: 'help@weather.example' }).getAttribute('href')).toBe(
       'mailto:help@weather.example',
