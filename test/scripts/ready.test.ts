@@ -25,6 +25,7 @@ beforeAll(() => {
   for (const name of [
     'src',
     'scripts',
+    'examples',
     'migrations',
     'web',
     'package.json',

@@ -36,6 +36,7 @@ beforeAll(() => {
   mkdirSync(path.join(clone, 'src'), { recursive: true });
   for (const name of [
     'scripts',
+    'examples',
     'migrations',
     'package.json',
     'package-lock.json',
