@@ -1,4 +1,6 @@
 import { expect, it } from 'vitest';
+import { changeOf, EMPTY_DRAFT, faultsOf, newServiceOf } from '../../web/src/console/provider/draft.ts';
+import { operationDraft, operationFaults, operationOf } from '../../web/src/console/provider/operation-draft.ts';
 import { comingCost, costWords, mostOf, operationCost } from '../../web/src/cost.ts';
 
 const FROM = '2026-11-24T00:00:00Z';
@@ -23,4 +25,21 @@ it('an operation with a price or a maximum of its own does not have the maximum 
   expect(operationCost({}, byUse)).toEqual(byUse);
   expect(operationCost({ price: 0.01 }, byUse)).toEqual({ price: 0.01, max_price: undefined });
   expect(operationCost({ max_price: 0.1 }, byUse)).toEqual({ price: 0.002, max_price: 0.1 });
+});
+
+it('the forms of the console send a maximum, take it away again, and keep it at or above the price', () => {
+  const draft = { ...EMPTY_DRAFT, price: '0.002', max_price: '0.05' };
+  const without = { ...draft, max_price: '' };
+  expect(newServiceOf(draft)).toMatchObject(byUse);
+  expect(newServiceOf(without)).not.toHaveProperty('max_price');
+  expect(changeOf(without, draft)).toEqual({ max_price: null });
+  expect(changeOf(draft, without)).toEqual({ max_price: 0.05 });
+  expect(faultsOf({ ...draft, max_price: '0.001' }).max_price).toBe('Must be at least the price.');
+  const operation = { ...operationDraft(null), summary: 'One', max_price: '0.05' };
+  const made = operationOf(operation, false);
+  expect(made).toEqual({ method: 'GET', path: '/', summary: 'One', max_price: 0.05 });
+  expect(operationDraft(made)).toEqual(operation);
+  expect(operationOf({ ...operation, tool: 'x' }, true)).toMatchObject({ tool: 'x', max_price: 0.05 });
+  expect(operationFaults(operation, false)).toEqual({});
+  expect(operationFaults({ ...operation, price: '0.06' }, false)).toEqual({ max_price: 'Must be at least the price.' });
 });

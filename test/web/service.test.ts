@@ -33,6 +33,7 @@ async function answers(request: IncomingMessage, response: ServerResponse): Prom
     await new Promise<void>((resolve) => goOn.set('stream', resolve));
     return void response.end(`event: last\ndata: ${XSS}\n\n`);
   }
+  if (pathname === '/greedy') return void response.setHeader('X-ACF-Charge', '0.05').end();
   if (pathname === '/by-use') {
     response.writeHead(200, { 'Content-Type': 'text/plain', Trailer: 'X-ACF-Charge' }).write('work');
     response.addTrailers({ 'X-ACF-Charge': '0.0123' });
@@ -103,7 +104,7 @@ describe('the page of a service in a browser', () => {
         price: 0.02,
         operations: [{ tool: 'search', price: 0.01, summary: 'Finds' }],
       }),
-      list({ name: 'Charted', price: 0.01 }),
+      list({ name: 'Charted', price: 0.01, max_price: 0.05 }),
     ]);
     buyer = await market.buyer(1);
   });
@@ -359,7 +360,7 @@ describe('the page of a service in a browser', () => {
   });
 
   it('draws the last 30 days in the language of its reader, and tells what the quality is made of', async () => {
-    for (const path of ['forecast', 'forecast', 'fails']) {
+    for (const path of ['greedy', 'greedy', 'fails']) {
       await web.market.request(`/api/v1/proxy/${ids.charted}/${path}`, { key: buyer });
     }
     await web.market.settled();
@@ -369,6 +370,13 @@ describe('the page of a service in a browser', () => {
     expect(await visit.page.getByText(/3 calls: /).textContent()).toBe(
       '3 calls: 2 succeeded, 1 failed, 0 were mistakes of callers.',
     );
+    // Who always takes the most is seen.
+    const figures = await visit.page
+      .locator('header')
+      .filter({ has: visit.page.locator('h1') })
+      .textContent();
+    expect(figures).toContain('$0.01 up to $0.05 per callThe service reports what a call cost');
+    expect(figures).toContain('Cost, median$0.05100% of calls priced by use cost the maximum');
     await visit.page.getByText('How it is computed').click();
     await visit.page.getByText('Nobody can buy the quality').waitFor();
     await visit.shot('service-charts');
@@ -377,6 +385,8 @@ describe('the page of a service in a browser', () => {
     // Screen readers get the numbers of a chart as a table.
     await japanese.page.locator('.service-chart th').filter({ hasText: '日付' }).first().waitFor({ state: 'attached' });
     await japanese.page.locator('.service-chart canvas').first().waitFor();
+    await japanese.page.setViewportSize({ width: 390, height: 844 });
+    await japanese.shot('service-charts-phone-ja');
     await end(japanese);
   });
 
