@@ -16,7 +16,8 @@ const seeds = wantedSeeds([27, 34]);
 describe('whatever the history, Postgres, streams and holds are the truth', () => {
   testSchedules({
     seeds,
-    timeoutMs: 90_000,
+    // Each wait on the way has a bound of its own, most of 20 s. This one ends what has none.
+    timeoutMs: 180_000,
     start: () => Stack.start(inCluster ? 'cluster' : 'one redis', {}, { forHistories: true, withClocks: hasClocks }),
     makePlan: (seed) => {
       const plan = inCluster ? makeClusterHistoryPlan(seed, GROUPS) : makeHistoryPlan(seed);

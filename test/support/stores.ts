@@ -1,9 +1,10 @@
 // Starts real stores for tests. They end with the test run, even if a test forgets to stop them or dies.
 
-import { execFileSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { promisify } from 'node:util';
 import postgres from 'postgres';
 import { inject } from 'vitest';
 import { type PostgresOptions, type RunningPostgres, startPostgres } from '../../scripts/local/postgres.mjs';
@@ -159,11 +160,11 @@ async function startPostgresIn(dataDir: string, options: Partial<PostgresOptions
 /** Server settings of a primary whose commits wait for the standby of `startTestStandby`. */
 export const SYNCHRONOUS = { synchronous_standby_names: 'standby' };
 
-/** Copies the data folder of a Postgres that is stopped. @returns the copy */
-export function copyData({ dir }: TestPostgres): string {
+/** Copies the data folder of a Postgres that is stopped. Fault proxies of this process go on meanwhile. @returns the copy */
+export async function copyData({ dir }: TestPostgres): Promise<string> {
   const copy = path.join(scratchDir(), uniqueName('postgres_copy'));
   // It must belong to the user who runs the server, which may not be ours.
-  execFileSync('cp', ['-a', dir, copy]);
+  await promisify(execFile)('cp', ['-a', dir, copy]);
   return copy;
 }
 
@@ -178,7 +179,7 @@ export async function startTestStandby(
   { port = primary.port, ...options }: Pick<PostgresOptions, 'port' | 'env'> = {},
 ): Promise<TestPostgres> {
   await primary.stop();
-  const dir = copyData(primary);
+  const dir = await copyData(primary);
   writeFileSync(path.join(dir, 'standby.signal'), '');
   await primary.restart();
   const { hostname: host, username: user, password } = new URL(primary.url);

@@ -1,6 +1,7 @@
 // A Postgres that can go back in time: its data folder is exchanged with an earlier copy, or a standby that got less takes over.
 
-import { renameSync, rmSync } from 'node:fs';
+import { renameSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import postgres from 'postgres';
 import { copyData, SYNCHRONOUS, startTestPostgres, startTestStandby, type TestPostgres } from '../../support/stores.ts';
 import { until } from '../../support/wait.ts';
@@ -41,7 +42,7 @@ export class PostgresPair {
   /** Copies the data. The server is away meanwhile. @returns the copy */
   async copy(): Promise<Folder> {
     await this.#primary.stop();
-    const dir = copyData(this.#primary);
+    const dir = await copyData(this.#primary);
     await this.#primary.restart();
     return { kind: 'folder', dir };
   }
@@ -106,7 +107,7 @@ export class PostgresPair {
     const { dir } = this.#standby;
     await this.#standby.stop();
     this.#standby = null;
-    rmSync(dir, { recursive: true, force: true });
+    await rm(dir, { recursive: true, force: true });
   }
 
   /** A former server is the primary again. @returns the one that was */
@@ -123,7 +124,7 @@ export class PostgresPair {
       await former.line.close();
       await former.server.kill();
     }
-    rmSync(former.kind === 'server' ? former.server.dir : former.dir, { recursive: true, force: true });
+    await rm(former.kind === 'server' ? former.server.dir : former.dir, { recursive: true, force: true });
   }
 
   async #ask(statement: string): Promise<readonly Record<string, unknown>[]> {
