@@ -14,8 +14,8 @@ import {
 } from './books.ts';
 import { Caller, type Told } from './callers.ts';
 import { suffer } from './cluster/faults.ts';
+import { Masters } from './cluster/masters.ts';
 import { GROUPS } from './cluster/nodes.ts';
-import { mayReplace } from './cluster/plan.ts';
 import { type Heal, inflict } from './faults.ts';
 import { sweepDead } from './leases.ts';
 import { Losses, timeOf } from './losses.ts';
@@ -51,11 +51,11 @@ export async function runSchedule(
   const groups = await readGroups(stack);
   const groupOf = (id: string): number => groups.findIndex((shards) => shards.has(stack.stores.keys.shardOf(id)));
   const buyers = await market.buyers(plan, plan.cluster === null ? undefined : (id, buyer) => groupOf(id) === buyer);
-  const scene = { stack, market, plan, buyers, groups, losses: new Losses(mayLose) };
+  const losses = new Losses(mayLose);
+  const masters = await lookAtMasters(stack, groups, losses);
+  const scene = { stack, market, plan, buyers, groups, losses, masters };
   const before = {
     seen: readSeen(stack),
-    masters: await readMasters(stack),
-    atMs: Date.now(),
     lastRepair: (await readRepairs(stack, 0)).at(-1)?.id ?? 0,
   };
   const witness = new Witness(stack, buyers, market.listings);
@@ -73,14 +73,23 @@ export async function runSchedule(
   const recoveryMs = performance.now() - healedAt;
   await witness.stop();
   await stack.cluster?.whole();
-  const unplanned = await noteUnplanned(scene, before.masters, before.atMs);
+  await masters?.end();
   const { faults, rows, exceptions, drifts } = await judge({ ...scene, told, held: witness.held, before });
   faults.push(...witness.faults, ...notServed(told, plan, groupOf));
   // What is reported stays until an operator takes it out. Then the wallets are what the journal says.
   await takeOut(stack, drifts);
   faults.push(...(await checkLedger(stack)));
   const driftMicros = drifts.reduce((sum, drift) => sum + drift.driftMicros, 0);
-  return { faults, told, rows, exceptions, looks: witness.looks, recoveryMs, driftMicros, unplanned };
+  return {
+    faults,
+    told,
+    rows,
+    exceptions,
+    looks: witness.looks,
+    recoveryMs,
+    driftMicros,
+    unplanned: masters?.unplanned ?? 0,
+  };
 }
 
 type Aftermath = Scene & {
@@ -131,10 +140,11 @@ type Scene = {
   readonly buyers: readonly Buyer[];
   readonly groups: readonly ReadonlySet<number>[];
   readonly losses: Losses;
+  readonly masters: Masters | null;
 };
 
 /** Runs the callers and the faults of a plan. Where nodes fail, the callers go on until all nodes are back. */
-async function load({ stack, market, plan, buyers, groups, losses }: Scene): Promise<Told[]> {
+async function load({ stack, market, plan, buyers, groups, losses, masters }: Scene): Promise<Told[]> {
   const startedAt = performance.now();
   const { cluster } = stack;
   let nodesAreBack = plan.cluster === null;
@@ -142,8 +152,8 @@ async function load({ stack, market, plan, buyers, groups, losses }: Scene): Pro
   const url = stack.link('caller-gateway').through(stack.gatewayUrl).replace(/\/$/, '');
   const callers = plan.callers.map(({ buyer, seed }) => new Caller(url, buyers[buyer] as Buyer, market.listings, seed));
   const sufferAll = async (): Promise<void> => {
-    if (cluster === null || plan.cluster === null) return;
-    await Promise.all(plan.cluster.map((fault) => suffer({ cluster, losses, shards: groups, stack }, fault)));
+    if (cluster === null || masters === null || plan.cluster === null) return;
+    await Promise.all(plan.cluster.map((fault) => suffer({ cluster, losses, masters, shards: groups, stack }, fault)));
     nodesAreBack = true;
   };
   await Promise.all([
@@ -214,27 +224,12 @@ function notServed(told: readonly Told[], { cluster, faults }: Plan, groupOf: (a
   ];
 }
 
-export const readMasters = ({ cluster }: Stack): Promise<number[]> =>
-  Promise.all(cluster === null ? [] : Array.from({ length: GROUPS }, (_, group) => cluster.masterOf(group)));
-
-/** A failover that nobody planned may have lost something at any time of the schedule. @returns how many there were */
-export async function noteUnplanned(
-  { stack, plan, groups, losses }: Pick<Scene, 'stack' | 'plan' | 'groups' | 'losses'>,
-  before: readonly number[],
-  startedAtMs: number,
-): Promise<number> {
-  const after = await readMasters(stack);
-  const changed = before.flatMap((master, group) => (after[group] === master ? [] : [group]));
-  let unplanned = 0;
-  for (const group of changed) {
-    losses.replaced(group);
-    if (plan.cluster?.some((fault) => fault.group === group && mayReplace(fault))) continue;
-    unplanned++;
-    const shards = groups[group] as ReadonlySet<number>;
-    losses.add({ group, shards, fromMs: startedAtMs, toMs: Date.now(), why: 'a failover that nobody planned' });
-  }
-  return unplanned;
-}
+/** Looks at a cluster at the start of a schedule, when it is whole. Null: there is one Redis. */
+export const lookAtMasters = async (
+  { cluster }: Stack,
+  shards: readonly ReadonlySet<number>[],
+  losses: Losses,
+): Promise<Masters | null> => (cluster === null ? null : Masters.look({ cluster, shards, losses }));
 
 /** The shards of each group of nodes, as they are before the schedule. */
 export async function readGroups({ cluster, slots }: Stack): Promise<ReadonlySet<number>[]> {

@@ -6,8 +6,9 @@ import type { Heal } from '../faults.ts';
 import { readOnlyInRedis } from '../history/only-in-redis.ts';
 import { type Losses, ON_ITS_WAY_MS } from '../losses.ts';
 import type { Stack } from '../stack.ts';
+import type { Masters } from './masters.ts';
 import { type FaultCluster, NODE_TIMEOUT_MS, replicaOf } from './nodes.ts';
-import type { ClusterFault } from './plan.ts';
+import { type ClusterFault, mayReplace } from './plan.ts';
 
 /**
  * How long after a partition a master that no other node hears may still take writes: until it counts the others as failed. It pings
@@ -20,6 +21,7 @@ const BELIEVES_MS = 500;
 type Scene = {
   readonly cluster: FaultCluster;
   readonly losses: Losses;
+  readonly masters: Masters;
   /** The shards of each group at the start of the schedule. */
   readonly shards: readonly ReadonlySet<number>[];
   readonly stack: Stack;
@@ -30,12 +32,11 @@ type Scene = {
 /** Carries out a fault until it is undone, and the node is where it belongs. */
 export async function suffer(scene: Scene, fault: ClusterFault): Promise<void> {
   await sleep(fault.atMs);
-  const { cluster, losses } = scene;
-  const master = await cluster.masterOf(fault.group);
+  const master = await scene.masters.before(fault.group);
   const heal = await inflict(scene, fault, master);
   await sleep(fault.forMs);
   await heal();
-  if ((await cluster.masterOf(fault.group)) !== master) losses.replaced(fault.group);
+  await (mayReplace(fault) ? scene.masters.after(fault.group, master) : scene.masters.before(fault.group));
 }
 
 async function inflict(scene: Scene, fault: ClusterFault, master: number): Promise<Heal> {

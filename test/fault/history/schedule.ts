@@ -7,6 +7,7 @@ import { untilAnswered } from '../answered.ts';
 import { checkLedger, checkRecords, compare, type Row, readRecords, readRepairs, readSeen, takeOut } from '../books.ts';
 import { Caller, type Told } from '../callers.ts';
 import { suffer } from '../cluster/faults.ts';
+import type { Masters } from '../cluster/masters.ts';
 import { inflict } from '../faults.ts';
 import { sweepAll } from '../leases.ts';
 import { Losses } from '../losses.ts';
@@ -14,7 +15,7 @@ import type { Buyer, Market } from '../market.ts';
 import { losesGateway } from '../plan.ts';
 import { checkPromises } from '../promises.ts';
 import { becomeQuiet } from '../quiet.ts';
-import { isExcused, noteUnplanned, type Outcome, readGroups, readMasters, spanOf, unrecorded } from '../schedule.ts';
+import { isExcused, lookAtMasters, type Outcome, readGroups, spanOf, unrecorded } from '../schedule.ts';
 import type { Stack } from '../stack.ts';
 import { Witness } from '../witness.ts';
 import { checkBalances } from './balances.ts';
@@ -36,6 +37,7 @@ type Scene = {
   readonly moves: Move[];
   /** What Redis may have lost. */
   readonly losses: Losses;
+  readonly masters: Masters | null;
   readonly flushed: Set<string>;
   /** What was lost with a Postgres. */
   readonly givenUp: GivenUp;
@@ -57,11 +59,10 @@ export async function runHistory(stack: Stack, market: Market, plan: HistoryPlan
     return { accountId: key.account_id, reference, micros, atMs: 0, endMs: 0, isDone: true };
   });
   const [losses, flushed, givenUp] = [new Losses(true), new Set<string>(), new GivenUp()];
-  const scene = { stack, market, plan, buyers, groups, moves: firsts, losses, flushed, givenUp };
+  const masters = await lookAtMasters(stack, groups, losses);
+  const scene = { stack, market, plan, buyers, groups, moves: firsts, losses, masters, flushed, givenUp };
   const before = {
     seen: readSeen(stack),
-    masters: await readMasters(stack),
-    atMs: Date.now(),
     lastRepair: (await readRepairs(stack, 0)).at(-1)?.id ?? 0,
   };
   const witness = new Witness(stack, buyers, market.listings, true);
@@ -71,7 +72,7 @@ export async function runHistory(stack: Stack, market: Market, plan: HistoryPlan
   const recoveryMs = performance.now() - healedAt;
   await witness.stop();
   await stack.cluster?.whole();
-  const unplanned = await noteUnplanned(scene, before.masters, before.atMs);
+  await masters?.end();
   // An older Redis has holds of earlier schedules, too. Their accounts are compared.
   const ids = new Set(buyers.map(({ key }) => key.account_id));
   const held = new Map([...witness.held].filter(([, accountId]) => ids.has(accountId)));
@@ -81,7 +82,16 @@ export async function runHistory(stack: Stack, market: Market, plan: HistoryPlan
   faults.push(...witness.faults, ...(await checkLedger(stack)));
   if (faults.length > 0) faults.push(...losses.describe(), ...givenUp.diary);
   const driftMicros = drifts.reduce((sum, drift) => sum + Math.abs(drift.driftMicros), 0);
-  return { faults, told, rows, exceptions, looks: witness.looks, recoveryMs, driftMicros, unplanned };
+  return {
+    faults,
+    told,
+    rows,
+    exceptions,
+    looks: witness.looks,
+    recoveryMs,
+    driftMicros,
+    unplanned: masters?.unplanned ?? 0,
+  };
 }
 
 /** Runs callers, credits, debits and faults. The callers go on until the last fault is over. */
@@ -127,7 +137,7 @@ async function load(scene: Scene): Promise<Told[]> {
 }
 
 async function sufferStores(scene: Scene): Promise<void> {
-  const { stack, plan, losses, flushed, groups, buyers, givenUp } = scene;
+  const { stack, plan, losses, masters, flushed, groups, buyers, givenUp } = scene;
   const { stores } = plan.history;
   const accountIds = buyers.map(({ key }) => key.account_id);
   const firstOfPostgres = stores.findIndex(isOfPostgres);
@@ -137,8 +147,8 @@ async function sufferStores(scene: Scene): Promise<void> {
       await sufferPostgres({ stack, pair: stack.postgresPair, givenUp, accountIds }, fault, at === firstOfPostgres);
     } else if (isOfRedis(fault)) {
       await sufferRedis(scene, fault);
-    } else if (stack.cluster !== null) {
-      await suffer({ cluster: stack.cluster, losses, flushed, shards: groups, stack }, { ...fault, atMs: 0 });
+    } else if (stack.cluster !== null && masters !== null) {
+      await suffer({ cluster: stack.cluster, losses, masters, flushed, shards: groups, stack }, { ...fault, atMs: 0 });
       await stack.cluster.whole();
     }
   }
