@@ -56,6 +56,9 @@ type KeysOptions = {
  */
 export type Alongside<Subject> = (tx: Tx, subject: Subject) => Promise<void>;
 
+/** Runs the work in a transaction. */
+type Begin = (work: (tx: Tx) => Promise<void>) => Promise<unknown>;
+
 /**
  * Creates, lists and changes API keys. The routes decide who may do so.
  *
@@ -197,23 +200,25 @@ export class Keys {
   /**
    * Copies the key's state from Postgres to Redis again, because Redis and the cache disagree about it. The cache may be the one
    * that is wrong, so the key's record is then dropped from it and read again at its next use. Throws as `revoke` does.
+   *
+   * @param begin opens a transaction, or refuses: a Postgres that went back in time would bring a revoked key back
    */
-  async restoreState(keyId: string): Promise<void> {
-    await this.#copyState(keyId);
+  async restoreState(keyId: string, begin: Begin): Promise<void> {
+    await this.#copyState(keyId, begin);
     this.#cache.invalidate(keyId);
   }
 
   async #publishState(keyId: string): Promise<void> {
     this.#cache.invalidate(keyId);
-    await this.#copyState(keyId);
+    await this.#copyState(keyId, (work) => this.#sql.begin(work));
   }
 
   /**
    * Copies the committed state to Redis, with the key's row locked. Without the lock, a change of the limit that was slow to
    * reach Redis could overwrite a later revocation.
    */
-  async #copyState(keyId: string): Promise<void> {
-    await this.#sql.begin(async (tx) => {
+  async #copyState(keyId: string, begin: Begin): Promise<void> {
+    await begin(async (tx) => {
       const key = await lockKeyState(tx, keyId);
       if (key === null) return;
       try {

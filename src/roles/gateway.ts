@@ -21,6 +21,7 @@ import { keepKeyCacheFresh } from '../keys/key-feed.ts';
 import { Keys } from '../keys/keys.ts';
 import { selectKeyRecords } from '../keys/keys-sql.ts';
 import { StateRestorer } from '../keys/state-restorer.ts';
+import { Fence } from '../ledger/history/fence.ts';
 import { keepLayout, layoutOf } from '../ledger/layout.ts';
 import { Hydrator } from '../ledger/wallets/hydrate.ts';
 import { KeyStates } from '../ledger/wallets/key-states.ts';
@@ -202,7 +203,11 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const keyStates = new KeyStates({ redis, keys: redisKeys, maxRateLimit });
   const keys = new Keys({ sql, state: keyStates, cache: keyCache, maxRateLimit });
 
-  const restorer = new StateRestorer({ publish: (keyId) => keys.restoreState(keyId), log });
+  const fence = new Fence({ sql, redis, keys: redisKeys });
+  const restorer = new StateRestorer({
+    publish: (keyId) => keys.restoreState(keyId, (work) => fence.begin([], work)),
+    log,
+  });
   const gate = new Gate({
     authenticator: new Authenticator(keyCache, systemClock),
     admission,

@@ -70,10 +70,15 @@ it('moves no money and loses none until the right one is back, or an operator ac
   const unloaded = await market.buyer(3);
   await market.settled();
   const load = async () => (await market.request(`${scene.path}/`, { key: unloaded })).status;
+  const leaked = await market.buyer(3);
+  const callLeaked = async () => (await market.request(`${scene.path}/`, { key: leaked })).status;
+  expect(await callLeaked()).toBe(200);
+  await market.settled();
   copy = await copyDatabase(database);
   await until(async () => (await market.request('/readyz')).status === 200);
   await earnAndSpend('lost');
   expect(await balance()).toBe(7.7);
+  await market.json(`/api/v1/keys/${leaked.key_id}`, { key: market.admin, method: 'DELETE' });
 
   // The older one: nothing is stored in it, loaded from it, or credited.
   await copy.swap();
@@ -85,6 +90,11 @@ it('moves no money and loses none until the right one is back, or an operator ac
   // More than once: the first may find that its session was cut.
   for (let times = 0; times < 3; times++) expect([await credit(5, 'refused'), await load()]).toEqual([503, 503]);
   expect(await balance()).toBe(7.6);
+  // It knows nothing of the revocation, and Redis is believed.
+  await until(async () => {
+    expect([401, 503]).toContain(await callLeaked());
+    return market.log.lines.some((line) => line.includes('cannot publish the state of a key'));
+  });
 
   // The right one is back.
   await copy.swap();
