@@ -47,7 +47,7 @@ export class CallTerms {
     this.#listing = listing;
   }
 
-  /** The terms of a call whose caller pays at most this, which is not below the price. */
+  /** The terms of a call whose caller pays at most this. It is not below the price, unless the caller owns the listing and pays nothing. */
   upTo(ceilingMicros: number): CallTerms {
     return ceilingMicros < this.heldMicros && this.maxPriceMicros !== null
       ? new CallTerms(this.#listing, ceilingMicros)

@@ -35,15 +35,15 @@ export const ANSWER_BOUNDS: AnswerBounds = {
 
 export type StartCall = (head: RequestHead, caller: CallerStream) => OpenCall | null;
 
+/** The caller left before its call was made. */
+const NOT_MADE: CallCost = { isRefunded: true, chargedMicros: 0, authorizedMicros: null };
+
 /**
  * One request to `/mcp`, on the side of its connection: reads the message, knows whether the caller is still there, makes at most
  * one call, and writes the response. Reserves the memory for all of it, and releases the memory at the end.
  *
  * Tested by test/mcp/visit.test.ts and test/integration/mcp-tools.test.ts.
  */
-/** The caller left before its call was made. */
-const NOT_MADE: CallCost = { isRefunded: true, chargedMicros: 0, authorizedMicros: null };
-
 export class Visit implements CallerEvents {
   readonly head: RequestHead;
   readonly key: KeyRecord | null;

@@ -21,18 +21,25 @@ describe('a chunked body that grows beyond the maximum size', () => {
     await scene.close();
   });
 
-  it('after the service answered is charged, as if the caller had left', async () => {
-    const scene = await Scene.open(market, async (peer) => {
-      await peer.until((received) => received.includes('\r\n\r\n'));
-      peer.send('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n');
-    });
+  it.each([
+    ['is charged, as if the caller had left', {}, PRICE],
+    ['is charged all that is held, where it is priced by use', { max_price: 0.5 }, 0.5],
+  ])('after the service answered %s', async (_what, options, amount) => {
+    const scene = await Scene.open(
+      market,
+      async (peer) => {
+        await peer.until((received) => received.includes('\r\n\r\n'));
+        peer.send('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n');
+      },
+      options,
+    );
     const caller = await scene.call('POST', { headers: ['Transfer-Encoding: chunked'] });
     caller.send(chunk(10));
     // In several chunks, because the last bytes of a response that closes its connection come one event-loop turn later.
     await caller.until((received) => received.includes('llo'));
     caller.send(chunk(600) + chunk(600));
     await caller.end();
-    await scene.expectEnd({ outcome: 'completed', status: 200, amount: PRICE });
+    await scene.expectEnd({ outcome: 'completed', status: 200, amount });
     await scene.close();
   });
 });

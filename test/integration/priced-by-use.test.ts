@@ -256,6 +256,25 @@ describe('a caller that leaves before the report', () => {
     await ended(0.2, 499);
   });
 
+  it.each([
+    ['all that is held', BEGUN, MAX],
+    ['the price if the response has a length', 'HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n[data]', PRICE],
+  ])('pays %s if it has not sent its whole request, and the service is let go', async (_what, first, amount) => {
+    let peer: Peer | undefined;
+    scene = await open(async (connected) => {
+      peer = connected;
+      await connected.until((received) => received.includes('\r\n\r\n'));
+      connected.send(first);
+    });
+    const caller = await scene.call('POST', { headers: ['Transfer-Encoding: chunked'] });
+    caller.send('2\r\nhi\r\n');
+    // The gateway sends the response in several chunks.
+    await caller.until((received) => received.includes('[d'));
+    caller.socket.resetAndDestroy();
+    await until(() => peer?.isGone);
+    await ended(amount);
+  });
+
   it('pays nothing if the service never begins to answer', async () => {
     await leaving('', () => {}, { timeout_seconds: 1 });
     await scene.expectEnd({ outcome: 'refunded:upstream_timeout', status: 499 });

@@ -132,10 +132,11 @@ local function is_lower(found, price)
   return (tonumber(found) or 0) < tonumber(price) and format('%d', tonumber(found) or 0) == found
 end
 
--- Carries out 'A', and 'U' but for its last number. HINCRBY comes before all other writes, because it refuses a balance that is not an integer. A call that costs
--- nothing has no HINCRBY of the balance, so here the balance counts as an integer if Lua writes the same text for the number it
--- read. Most balances that are too low have no more characters than the price: their calls are refused before any write. Other
--- balances that are too low (a negative one of many digits) give a negative result of HINCRBY, and `undo` puts the price back.
+-- Carries out 'A', and 'U' but for its last number. HINCRBY comes before all other writes, because it refuses a balance that is
+-- not an integer. A call that costs nothing has no HINCRBY of the balance, so here the balance counts as an integer if Lua
+-- writes the same text for the number it read. Most balances that are too low have no more characters than the price: their
+-- calls are refused before any write. Other balances that are too low (a negative one of many digits) give a negative result of
+-- HINCRBY, and `undo` puts the price back.
 local function admit()
   local code, tokens, limit = key_bucket(KEYS[k])
   local balance, free = '0', '0'
@@ -191,8 +192,9 @@ local function admit()
   return code, free
 end
 
--- Settles a call without a refund: 'S' and, with `wallet` and `reported`, 'K'. Who removes the hold has the right to act: a command that finds no hold does nothing. The
--- event is appended before the hold is removed, because the stream may refuse the event. @return closing code, nil for no hold
+-- Settles a call without a refund: 'S' and, with `wallet` and `reported`, 'K'. Who removes the hold has the right to act: a
+-- command that finds no hold does nothing. The event is appended before the hold is removed, because the stream may refuse the
+-- event. @return closing code, nil for no hold
 local function settle(open, usage, id, settlement, wallet, reported)
   local hold = call('HGET', open, id)
   if not hold then return nil end

@@ -12,7 +12,7 @@ export type Flow = Pick<UpstreamCall, 'pause' | 'resume' | 'isPaused'>;
  * The flow of a response that is priced by use. It remembers whether the caller's slowness has held the service up for long: if the
  * service then cuts the response, the caller has brought that about.
  *
- * Tested by test/proxy/by-use/paused-service.test.ts.
+ * Tested by test/proxy/by-use/use.test.ts.
  */
 export class PausedService implements Flow {
   readonly #upstream: Flow;

@@ -16,6 +16,7 @@ type Left = {
   readonly isAnswered: boolean;
   /** The service answers. Called only if it had not answered before the caller left. */
   onAnswer(): void;
+  onFailure(error: UpstreamError, isAnswered: boolean): void;
   /**
    * Called once.
    *
@@ -29,12 +30,12 @@ type Left = {
  * A call that is priced by use, and whose caller left before the service had reported what it cost. The gateway reads on and drops
  * what comes, so that leaving early saves nothing:
  *
- *   onHead with a report, onEnd ───────────────────────────► the report is captured, or the price if there is none
+ *   onHead with a report, or with a length, onEnd ─────────► the report is captured, or the price if there is none
  *   onHead with a 5xx, onError before any head ────────────► refunded, as for a caller that stays
  *   onError after that, `maxMs` or MAX_BYTES reached ──────► all that is held is captured
  *   the gateway stops ─────────────────────────────────────► refunded
  *
- * Tested by test/proxy/by-use/unheard-call.test.ts and test/integration/priced-by-use-endings.test.ts.
+ * Tested by test/proxy/by-use/endings.test.ts and test/integration/priced-by-use.test.ts.
  */
 export class UnheardCall implements UpstreamHandler {
   readonly #left: Left;
@@ -61,9 +62,9 @@ export class UnheardCall implements UpstreamHandler {
     const { use } = this.#left;
     this.#isAnswered = true;
     this.#left.onAnswer();
-    use.read(head.headers);
+    use.readHead(head);
     if (head.status >= 500) this.#giveUp('upstream_5xx', null);
-    else if (!use.isOpen) this.#giveUp(null, use.capturedMicros);
+    else if (!use.awaitsReport) this.#giveUp(null, use.capturedMicros);
   }
 
   onData(chunk: Buffer): void {
@@ -78,6 +79,7 @@ export class UnheardCall implements UpstreamHandler {
   }
 
   onError(error: UpstreamError): void {
+    this.#left.onFailure(error, this.#isAnswered);
     this.#settle(this.#isAnswered ? null : refundOf(error), null);
   }
 

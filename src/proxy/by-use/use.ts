@@ -1,5 +1,6 @@
 import type { CallTerms } from '../../admission/call-terms.ts';
 import type { Admitted } from '../../admission/commands.ts';
+import type { ResponseHead } from '../../upstream/index.ts';
 import { reportIn } from './report.ts';
 
 /**
@@ -13,6 +14,8 @@ export class Use {
   readonly heldMicros: number;
   readonly #priceMicros: number;
   #reportedMicros: number | null = null;
+  /** A response with a length has no trailers. */
+  #hasTrailers = true;
 
   constructor({ amountMicros }: Admitted, { priceMicros }: CallTerms) {
     this.heldMicros = amountMicros;
@@ -24,9 +27,19 @@ export class Use {
     this.#reportedMicros ??= reportIn(fields);
   }
 
+  readHead({ headers, contentLength }: Pick<ResponseHead, 'headers' | 'contentLength'>): void {
+    this.read(headers);
+    this.#hasTrailers = contentLength < 0;
+  }
+
   /** Whether it is still open what the call will cost. A free call costs nothing, whatever is reported. */
   get isOpen(): boolean {
     return this.#reportedMicros === null && this.heldMicros > 0;
+  }
+
+  /** Whether the rest of the response can still say what the call costs. */
+  get awaitsReport(): boolean {
+    return this.isOpen && this.#hasTrailers;
   }
 
   /** What a response that was read to its end is settled with. It may be more than is held: the record shows that. */

@@ -34,7 +34,8 @@ export type Decided = {
  *
  *   forwarded ──onHead──► answered ──onEnd──────────────────────────────► settled: charged, refunded if the service answered 5xx
  *       │                    ├──the caller left, or broke a bound───────► the same, but if the call is priced by use, and its
- *       │                    │                                            service has not reported yet, it becomes an UnheardCall
+ *       │                    │                                            service may still report, it becomes an UnheardCall, or
+ *       │                    │                                            all is captured if the request had not arrived whole
  *       │                    └──onError, or the gateway stops───────────► refunded
  *       ├──the caller left, and the service has the whole request──────► charged, or an UnheardCall
  *       └──the caller left before, or broke a bound; onError; a stop───► refunded
@@ -173,14 +174,23 @@ export class ForwardedCall implements UpstreamHandler, CallerEvents, BufferingCa
     this.#flow.resume();
   }
 
-  /** Settles a call whose caller has left. One that is priced by use, and to be charged, is read on until its service has reported. */
+  /**
+   * Settles a call whose caller has left. One that is priced by use, and to be charged, is read on until its service has reported,
+   * if it has the whole request. A service that awaits the rest might never end, and what is buffered of it would stay in memory.
+   */
   #leave(refund: RefundReason | null, status: number): void {
-    if (refund === null && this.#admitted.use?.isOpen) {
-      this.#readOn(this.#admitted.use, status);
+    const { use } = this.#admitted;
+    if (refund === null && use?.awaitsReport && this.#upstream.requestSent) {
+      this.#readOn(use, status);
       return;
     }
     this.#upstream.destroy();
-    this.#settle(refund, status);
+    this.#settleUnreported(refund, status);
+  }
+
+  /** Nobody will hear a report that is still to come: all that is held is captured. */
+  #settleUnreported(refund: RefundReason | null, status: number): void {
+    this.#settle(refund, status, this.#admitted.use?.awaitsReport ? null : undefined);
   }
 
   #readOn(use: Use, status: number): void {
@@ -198,6 +208,7 @@ export class ForwardedCall implements UpstreamHandler, CallerEvents, BufferingCa
         this.#call.clock.endService();
         offer.breaker.answered(this.#isProbe);
       },
+      onFailure: (error: UpstreamError, isAnswered: boolean) => this.#noteFailure(error, isAnswered),
       settle: (refund: RefundReason | null, capturedMicros: number | null, bytes: number) =>
         this.#admitted.settle(refund, status, this.#requestBytes, bytesBefore + bytes, capturedMicros),
     };
@@ -215,7 +226,7 @@ export class ForwardedCall implements UpstreamHandler, CallerEvents, BufferingCa
   onHead(head: ResponseHead): void {
     assert(this.#answered === null && !this.#admitted.isSettled, 'a call is answered once, before it is settled');
     this.#call.clock.endService();
-    this.#admitted.use?.read(head.headers);
+    this.#admitted.use?.readHead(head);
     this.#answered = new AnsweredCall(head, this.#identified, this.#admitted, this.#flow);
     // From now on the call counts as answered: once its response begins, the caller's request body cannot be paused.
     if (this.bufferedBytes > 0) this.#call.options.bufferedBytes.changed(this, 0);
@@ -237,23 +248,29 @@ export class ForwardedCall implements UpstreamHandler, CallerEvents, BufferingCa
   }
 
   onError(error: UpstreamError): void {
+    const answered = this.#answered;
+    this.#noteFailure(error, answered !== null);
+    const flow = this.#flow;
+    // Only a closed connection can be the answer to a slow caller. Silence and malformed responses are the service's own.
+    const isCut = error.code === 'reset' && flow instanceof PausedService && flow.wasLong;
+    if (isCut && answered?.refund === null) this.#cutByCaller(answered);
+    else this.#fail(upstreamApiError(error), answered?.hasBegun ? 'upstream_cut' : refundOf(error));
+  }
+
+  #noteFailure(error: UpstreamError, isAnswered: boolean): void {
     const { clock, usageId, options } = this.#call;
     const { listing, offer } = this.#identified;
-    const answered = this.#answered;
-    if (answered === null) clock.endService();
+    if (!isAnswered) clock.endService();
     const fields = { err: error, code: error.code, request_id: usageId, service_id: listing.id };
     options.log.info(fields, 'service failed');
-    if (answered === null && isSilence(error) && offer.breaker.failed(this.#breakerEra)) {
+    if (!isAnswered && isSilence(error) && offer.breaker.failed(this.#breakerEra)) {
       options.log.warn({ service_id: listing.id }, 'service does not answer: refusing calls to it');
     }
-    if (answered?.refund === null && this.#flow instanceof PausedService && this.#flow.wasLong)
-      this.#cutByCaller(answered);
-    else this.#fail(upstreamApiError(error), answered?.hasBegun ? 'upstream_cut' : refundOf(error));
   }
 
   /** The service has given the response up after its caller had held it up for long: charged as if the caller had left. */
   #cutByCaller(answered: AnsweredCall): void {
-    this.#settle(null, answered.status, this.#admitted.use?.isOpen ? null : undefined);
+    this.#settleUnreported(null, answered.status);
     this.#call.caller.abort();
   }
 

@@ -7,6 +7,7 @@ import type { CallerEvents, CallerStream, RequestHead } from '../../../src/gate/
 import { PROXY_PREFIX } from '../../../src/gate/caller-io.ts';
 import { formatUsd } from '../../../src/platform/money.ts';
 import { Breakers } from '../../../src/proxy/breakers.ts';
+import { BufferedBytes } from '../../../src/proxy/buffered-bytes.ts';
 import { UnheardCalls } from '../../../src/proxy/by-use/unheard-call.ts';
 import { startExchange } from '../../../src/proxy/exchange.ts';
 import { type ExchangeOptions, newCounters } from '../../../src/proxy/exchange-options.ts';
@@ -16,6 +17,7 @@ import { NO_OWNER } from '../../support/store.ts';
 const ID = '01890a5d-ac96-774b-bcce-b302099a8057';
 const TIMEOUT_SECONDS = 20;
 const CUT = new UpstreamError({ code: 'reset', message: 'cut' }, true, true);
+const SILENCE = new UpstreamError({ code: 'body_timeout', message: 'silent' }, true, true);
 const rate = { limit: 60, tokens: 59 * 60_000, remaining: 59, resetSeconds: 1, retryAfterSeconds: 0 };
 
 type Sold = { readonly price: number; readonly more: number; readonly ceiling: number | null };
@@ -28,6 +30,8 @@ class Scene {
   lines = '';
   isAborted = false;
   isSlow = false;
+  readonly breaker = new Breakers().of('', '');
+  readonly buffered = new BufferedBytes(100);
   readonly upstream = {
     isPaused: false,
     requestSent: true,
@@ -35,6 +39,8 @@ class Scene {
     pause: (): void => {
       this.upstream.isPaused = true;
     },
+    write: () => false,
+    end() {},
     resume: (): void => {
       this.upstream.isPaused = false;
     },
@@ -59,6 +65,7 @@ class Scene {
     },
     write: () => !this.isSlow,
     end() {},
+    pauseBody() {},
     abort: (): void => {
       this.isAborted = true;
     },
@@ -89,7 +96,7 @@ class Scene {
           headers: null,
           query: null,
           blocked: null,
-          breaker: new Breakers().of('', ''),
+          breaker: this.breaker,
         }),
       },
       admission: {
@@ -114,6 +121,7 @@ class Scene {
       maxRequestBodyBytes: 1_000,
       backlogFull: () => false,
       unheardCalls: this.unheard,
+      bufferedBytes: this.buffered,
       counters: newCounters(),
       log: { debug() {}, info() {}, warn() {}, error() {}, fatal() {} },
     } as unknown as ExchangeOptions;
@@ -122,8 +130,8 @@ class Scene {
     startExchange(options, head as unknown as RequestHead, this.caller as unknown as CallerStream);
   }
 
-  answers(status: number, headers: string[]): void {
-    this.service.onHead({ status, headers, isAscii: true, contentLength: -1, hasBody: true });
+  answers(status: number, headers: string[], contentLength = -1): void {
+    this.service.onHead({ status, headers, isAscii: true, contentLength, hasBody: true });
     this.service.onData(Buffer.from('text'));
   }
 
@@ -195,6 +203,21 @@ const ENDINGS: Readonly<
       expect(scene.isAborted).toBe(true);
     },
     'held',
+  ],
+  'is left before its request has arrived whole': [
+    (scene) => {
+      scene.upstream.requestSent = false;
+      scene.leaves();
+      expect(scene.upstream.isDestroyed).toBe(true);
+    },
+    'held',
+  ],
+  'has a service that falls silent, although its slow caller held it up': [
+    (scene) => {
+      scene.isSlowFor(30_000);
+      scene.service.onError(SILENCE);
+    },
+    'nothing',
   ],
   'is cut within a minute after its slow caller held it up': [
     (scene) => {
@@ -288,4 +311,38 @@ it('a caller that leaves because it is slow lets its service go on', () => {
   expect(scene.upstream.isPaused).toBe(false);
   scene.service.onEnd(['x-acf-charge', '0.00005']);
   expect(scene.cost).toBe(50);
+});
+
+describe('a response with a length, which can have no trailers', () => {
+  it.each([
+    ['left after its head', true],
+    ['left before its head', false],
+  ])('costs the price without a report when it is %s, and is not read on', (_name, isAnswered) => {
+    const scene = new Scene({ price: 10, more: 90, ceiling: null });
+    if (!isAnswered) scene.leaves();
+    if (isAnswered) scene.answers(200, [], 1_000);
+    else scene.service.onHead({ status: 200, headers: [], isAscii: true, contentLength: 1_000, hasBody: true });
+    if (isAnswered) scene.leaves();
+    expect([scene.cost, scene.unheard.size, scene.upstream.isDestroyed]).toEqual([10, 0, true]);
+  });
+});
+
+it('a request body that is given up gives its connection and its bytes back, and all that is held is captured', () => {
+  const scene = new Scene({ price: 10, more: 90, ceiling: null });
+  scene.upstream.requestSent = false;
+  scene.answers(200, []);
+  scene.events.onCallerBody(Buffer.alloc(100), false);
+  expect([scene.cost, scene.buffered.full]).toEqual(['open', false]);
+  scene.events.onCallerBody(Buffer.alloc(1), false);
+  expect([scene.cost, scene.unheard.size, scene.upstream.isDestroyed]).toEqual([100, 0, true]);
+  expect([scene.isAborted, scene.buffered.full]).toEqual([true, false]);
+});
+
+it('the breaker learns that a service did not answer calls whose callers left', () => {
+  const scene = new Scene({ price: 10, more: 90, ceiling: null });
+  const failed = vi.spyOn(scene.breaker, 'failed');
+  scene.leaves();
+  scene.service.onError(new UpstreamError({ code: 'head_timeout', message: 'silent' }, false, true));
+  expect(scene.cost).toBe('refunded');
+  expect(failed).toHaveBeenCalledOnce();
 });
