@@ -2,7 +2,15 @@ import { formatUsd } from '../platform/money.ts';
 import { type JsonSchema, record, TEXT } from '../platform/schemas.ts';
 import type { Listing } from './listing.ts';
 import { type HttpOperation, type Operation, ownPriceIn } from './operations/operation.ts';
-import { bodyOf, type Json, mediaTypeOf, parametersOf, pathOf, queryOf } from './operations/sample-request.ts';
+import {
+  bodyOf,
+  headersOf,
+  type Json,
+  mediaTypeOf,
+  parametersOf,
+  pathOf,
+  queryOf,
+} from './operations/sample-request.ts';
 import { mostOf, priceOf } from './price.ts';
 
 /** A request that calls a listing: of its first operation. What stands in braces is the caller's to fill in. */
@@ -40,7 +48,10 @@ const MAX_PARAMETERS = 20;
 export function readyCall(listing: Listing, operations: readonly Operation[], baseUrl: string): ReadyCall {
   const [first] = operations;
   const base = `${baseUrl}/api/v1/proxy/${listing.id}`;
-  const headers = { ...headersOf(listing), 'X-ACF-Max-Amount': formatUsd(ceilingOf(listing, first)) };
+  const headers: Record<string, string> = {
+    ...credentialsOf(listing),
+    'X-ACF-Max-Amount': formatUsd(ceilingOf(listing, first)),
+  };
   if (listing.protocol === 'mcp') {
     const tool = first !== undefined && 'tool' in first ? first.tool : null;
     const accepted = { Accept: 'application/json, text/event-stream', 'Content-Type': 'application/json' };
@@ -48,6 +59,7 @@ export function readyCall(listing: Listing, operations: readonly Operation[], ba
   }
   if (first === undefined || 'tool' in first) return { method: 'GET', url: `${base}/`, headers };
   const { method } = first;
+  for (const { name, value } of headersOf(first)) headers[name] = value;
   const body = method === 'GET' ? undefined : shortBodyOf(first);
   const target = { method, url: base + pathOfCall(first) + queryOfCall(first) };
   if (body === undefined) return { ...target, headers };
@@ -55,7 +67,7 @@ export function readyCall(listing: Listing, operations: readonly Operation[], ba
 }
 
 /** The key, in the header that the service does not ask for, and what the service asks callers for. */
-function headersOf({ forwardHeaders }: Listing): Record<string, string> {
+function credentialsOf({ forwardHeaders }: Listing): Record<string, string> {
   const asked = forwardHeaders?.split(',') ?? [];
   const key = '{key_id}:{secret}';
   const isTaken = asked.includes('authorization');

@@ -8,6 +8,8 @@ export type ReadyCall = {
 
 /** The header with the key, and what `callRequest` sets by itself. */
 const NOT_GIVEN = /^accept$|\{key_id\}/i;
+/** Has an argument of its own. */
+const IDEMPOTENCY_KEY = /^idempotency-key$/i;
 
 /**
  * The arguments of `call_service` that make the same call as the request.
@@ -19,7 +21,9 @@ export function readyArguments(serviceId: string, { method, url, headers, body }
   const [path = '', rawQuery = ''] = target.split('?', 2);
   const query = Object.fromEntries(new URLSearchParams(rawQuery));
   const { 'X-ACF-Max-Amount': maxAmount, 'Content-Type': contentType, ...others } = headers;
-  const own = Object.entries(others).filter(([name, value]) => !NOT_GIVEN.test(name) && !NOT_GIVEN.test(value));
+  const given = Object.entries(others).filter(([name, value]) => !NOT_GIVEN.test(name) && !NOT_GIVEN.test(value));
+  const own = given.filter(([name]) => !IDEMPOTENCY_KEY.test(name));
+  const idempotencyKey = given.find(([name]) => IDEMPOTENCY_KEY.test(name))?.[1];
   return {
     service_id: serviceId,
     method,
@@ -28,6 +32,7 @@ export function readyArguments(serviceId: string, { method, url, headers, body }
     ...(body === undefined ? {} : { body }),
     ...(contentType === undefined || contentType === 'application/json' ? {} : { content_type: contentType }),
     ...(own.length === 0 ? {} : { headers: Object.fromEntries(own) }),
+    ...(idempotencyKey === undefined ? {} : { idempotency_key: idempotencyKey }),
     max_amount: Number(maxAmount),
   };
 }

@@ -147,10 +147,12 @@ export function usageRoutes(deps: { readonly sql: Sql }): Route[] {
   ];
 }
 
+const NO_SUCH_CALL = 'There is no such call. A record appears up to a second after the end of its call.';
+
 /** Says the same of a call that was dropped and of one that never was: nothing tells them apart. */
 async function noSuchCall(sql: Sql, id: string): Promise<ApiError> {
   const horizonMs = isUuid(id) ? await readHorizonMs(sql) : null;
-  if (!isBeforeHorizon(id, horizonMs)) return new ApiError('not_found', 'There is no such call.');
+  if (!isBeforeHorizon(id, horizonMs)) return new ApiError('not_found', NO_SUCH_CALL);
   return new ApiError('not_found', `Calls before ${utcDay(horizonMs as number)} (UTC) are no longer kept one by one.`);
 }
 

@@ -42,6 +42,34 @@ describe('the ready call of a listing', () => {
     });
   });
 
+  test('has the headers that the operation requires, but none that the gateway or the caller say themselves', () => {
+    const headers = {
+      properties: {
+        'X-Version': { default: '2026-01-01' },
+        'X-Tenant': { type: 'string' },
+        x_tenant: { default: 'the same header again' },
+        'X-City': { example: 'São Paulo' },
+        'X-Optional': { default: 'a' },
+        'Idempotency-Key': { example: 'k1' },
+        Authorization: { default: 'Bearer theirs' },
+        'X-ACF-Max-Amount': { default: '10000' },
+        x_acf_max_amount: { default: '10000' },
+        'Content-Length': { default: '0' },
+        'X-Split: a': { default: 'b' },
+        __proto__x: { default: 'b' },
+      },
+      required: [] as string[],
+    };
+    headers.required = Object.keys(headers.properties).filter((name) => name !== 'X-Optional');
+    expect(callOf({ method: 'GET', path: '/', summary: '', input: { properties: { headers } } }).headers).toEqual({
+      ...OURS,
+      'X-Version': '2026-01-01',
+      'X-Tenant': '{X-Tenant}',
+      'X-City': '{X-City}',
+      'Idempotency-Key': '{Idempotency-Key}',
+    });
+  });
+
   test('makes a body of the schema, and leaves out one that is longer than a call need be', () => {
     const input = { properties: { body: { type: 'object', required: ['n'], properties: { n: { type: 'integer' } } } } };
     expect(callOf({ method: 'PUT', path: '/', summary: '', input })).toMatchObject({ body: { n: 1 } });

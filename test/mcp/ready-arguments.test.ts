@@ -10,12 +10,17 @@ import { makeListing } from '../support/listings.ts';
 
 const schema = TOOLS.find(({ name }) => name === 'call_service')?.inputSchema ?? {};
 const FIRST = { method: 'POST', path: '/a%20b', summary: '' };
+const NEEDED = {
+  properties: { 'X-Version': { default: '2 b' }, 'X-Tenant': {}, 'idempotency-key': {} },
+  required: ['X-Version', 'X-Tenant', 'idempotency-key'],
+};
 
 test.each<[string, Operation[], Parameters<typeof makeListing>[0]]>([
   ['nothing is told', [], {}],
   ['with a query', [{ ...FIRST, method: 'GET', example: { query: { q: 'x y', n: 1 } } }], {}],
   ['with a body', [{ ...FIRST, example: { body: { a: [1, 'ü'] } } }], {}],
   ['with text', [{ ...FIRST, example: { body: 'a,b' } }], {}],
+  ['with headers that it needs', [{ ...FIRST, input: { properties: { headers: NEEDED } } }], {}],
   ['with credentials of the caller', [], { forwardHeaders: 'authorization,cookie' }],
   ['of an MCP server', [{ tool: 'search' }], { protocol: 'mcp' }],
 ])('the arguments make the call that the request makes: %s', (_, operations, fields) => {

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import {
   bodyOf,
   hasDotSegment,
+  headersOf,
   mediaTypeOf,
   type Operation,
   parametersOf,
@@ -75,6 +76,7 @@ describe('the request of an operation', () => {
         for (const place of ['path', 'query', 'headers'] as const) parametersOf(strange, place);
         pathSamples(strange);
         bodyOf(strange);
+        headersOf(strange);
       }),
     );
   });

@@ -24,6 +24,13 @@ const json: Operation = {
   input: { properties: { path: { properties: { name: { type: 'string', default: HOSTILE } } } } },
   example: { query: { [HOSTILE]: HOSTILE, n: 5 }, body: { [HOSTILE]: [HOSTILE, null, true, 1.5], empty: {} } },
 };
+const NOTE = `it's "$HOME" \\ \`id\` %41 @x`;
+const keyed: Operation = {
+  ...priced,
+  method: 'GET',
+  path: '/keyed',
+  input: { properties: { headers: { properties: { 'X-Note': { default: NOTE } }, required: ['X-Note'] } } },
+};
 const plain: Operation = { ...priced, method: 'POST', path: '/*', example: { body: `@${HOSTILE}` } };
 const search: Operation = {
   ...priced,
@@ -64,7 +71,12 @@ describe('the programs that call a service', () => {
       python: ['python3', '-c', text],
     }[kind as 'curl'] as string[];
     const { stdout } = await run(command as string, words, { env });
-    const got = JSON.parse(stdout.slice(stdout.indexOf('{'))) as { method: string; url: string; body: string };
+    const got = JSON.parse(stdout.slice(stdout.indexOf('{'))) as {
+      method: string;
+      url: string;
+      headers: string[];
+      body: string;
+    };
     return { ...got, url: decodeURIComponent(got.url), body: Buffer.from(got.body, 'latin1').toString() };
   };
 
@@ -81,15 +93,18 @@ describe('the programs that call a service', () => {
   it.each(['curl', 'javascript', 'python'] as const)(
     'send what the example says, whatever is in it: %s',
     async (kind) => {
-      const [first, second, third] = await Promise.all([
+      const [first, second, third, fourth] = await Promise.all([
         received(kind, json),
         received(kind, plain, 'in the program'),
         received(kind, search),
+        received(kind, keyed),
       ]);
       expect(first).toMatchObject({ method: 'PUT', url: `/notes/${HOSTILE}?${HOSTILE}=${HOSTILE}&n=5` });
       expect(JSON.parse(first.body)).toEqual(json.example?.body);
       expect(second).toMatchObject({ method: 'POST', url: '/', body: `@${HOSTILE}` });
       expect(third).toMatchObject({ method: 'GET', url: `/search?a[]=${HOSTILE}`, body: '' });
+      const names = fourth.headers.map((name) => name.toLowerCase());
+      expect(fourth.headers[names.indexOf('x-note') + 1]).toBe(NOTE);
     },
   );
 

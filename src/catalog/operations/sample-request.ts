@@ -81,6 +81,29 @@ export function parametersOf(operation: SampledOperation, place: 'path' | 'query
   ];
 }
 
+const HEADER_NAME = /^[a-z\d][\w-]{0,63}$/i;
+/** Visible ASCII, with blanks between. */
+const HEADER_VALUE = /^[\x21-\x7e](?:[\x20-\x7e]{0,198}[\x21-\x7e])?$/;
+const MAX_HEADERS = 10;
+/** What clients, the gateway and the rest of a request say themselves, and what does not reach a service. */
+const SAID_ELSEWHERE =
+  /^(?:accept|accept-encoding|content-(?:type|length)|authorization|cookie|(?:x-|x-goog-)?api-key|x-auth-token|host|via|expect|te|trailer|transfer-encoding|upgrade|connection|keep-alive|forwarded|from|(?:proxy|x-acf|x-forwarded)-.*)$/;
+
+/** The headers that a call needs: each as the schema suggests it, or its name in braces, which is for the caller to fill in. */
+export function headersOf(operation: SampledOperation): Pair[] {
+  const found = new Map<string, Pair>();
+  for (const { name, value, required } of parametersOf(operation, 'headers')) {
+    if (!required || !HEADER_NAME.test(name) || found.size === MAX_HEADERS) continue;
+    // The gateway takes an underscore for a hyphen.
+    const known = name.toLowerCase().replaceAll('_', '-');
+    if (SAID_ELSEWHERE.test(known) || found.has(known)) continue;
+    // Each call has an idempotency key of its own.
+    const isGood = HEADER_VALUE.test(value) && known !== 'idempotency-key';
+    found.set(known, { name, value: isGood ? value : `{${name}}` });
+  }
+  return [...found.values()];
+}
+
 const bodySchemaOf = (operation: SampledOperation): Schema | null => {
   const { body } = objectOf(objectOf(operation.input).properties);
   return body === undefined ? null : objectOf(body);

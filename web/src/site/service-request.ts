@@ -5,6 +5,7 @@ import type { components } from '../api/schema.d.ts';
 export {
   bodyOf,
   hasDotSegment,
+  headersOf,
   mediaTypeOf,
   objectOf,
   type Pair,

@@ -4,8 +4,10 @@ import { type Cost, isByUse, mostOf } from '../cost.ts';
 import { type Json, jsonText, pythonLiteral, scriptLiteral, shellWord } from './service-quote.ts';
 import {
   bodyOf,
+  headersOf,
   mediaTypeOf,
   type Operation,
+  type Pair,
   parametersOf,
   pathOf,
   pathSamples,
@@ -29,6 +31,8 @@ export type SnippetOptions = {
 type Call = {
   readonly method: string;
   readonly url: string;
+  /** Those that the operation requires. */
+  readonly headers: readonly Pair[];
   readonly body: { readonly value: Json; readonly mediaType: string } | null;
   /** Of a call priced by use, in US dollars: what it may cost at most. Null: the price is known. */
   readonly maxAmount: string | null;
@@ -61,12 +65,13 @@ const proxyUrl = ({ origin, service }: SnippetOptions): string => `${origin}/api
 function callOf(options: SnippetOptions): Call {
   const { operation, service } = options;
   const maxAmount = maxAmountOf(operation ?? service);
-  if (operation === null) return { method: 'GET', url: `${proxyUrl(options)}/`, body: null, maxAmount };
+  if (operation === null) return { method: 'GET', url: `${proxyUrl(options)}/`, headers: [], body: null, maxAmount };
   const method = operation.method ?? 'GET';
   const body = method === 'GET' ? undefined : sampleBody(operation);
   return {
     method,
     url: proxyUrl(options) + targetOf(operation),
+    headers: headersOf(operation),
     body: body === undefined ? null : { value: body, mediaType: mediaTypeOf(operation, body) },
     maxAmount,
   };
@@ -134,13 +139,14 @@ const queryPairs = (operation: Operation) =>
     .filter(({ name, value, required }) => name.length + value.length <= MAX_VALUE && (value !== '' || required))
     .slice(0, MAX_PAIRS);
 
-function curl({ method, url, body, maxAmount }: Call, key: string | null): string {
+function curl({ method, url, headers, body, maxAmount }: Call, key: string | null): string {
   const words = [
     `curl -sS -i ${/[[\]{}]/.test(url) ? '-g ' : ''}${shellWord(url)}`,
     // Only the variable is for the shell to read.
     `-H ${key === null ? '"Authorization: Bearer $TOLLGATE_KEY"' : shellWord(`Authorization: Bearer ${key}`)}`,
   ];
   if (maxAmount !== null) words.push(`-H 'X-ACF-Max-Amount: ${maxAmount}'`);
+  for (const { name, value } of headers) words.push(`-H ${shellWord(`${name}: ${value}`)}`);
   if (method !== (body === null ? 'GET' : 'POST')) words.splice(1, 0, `-X ${method}`);
   if (body !== null) {
     words.push(`-H ${shellWord(`Content-Type: ${body.mediaType}`)}`);
@@ -153,12 +159,13 @@ function curl({ method, url, body, maxAmount }: Call, key: string | null): strin
 // biome-ignore lint/suspicious/noTemplateCurlyInString: the template belongs to the program that is written
 const SCRIPT_BEARER = '`Bearer ${process.env.TOLLGATE_KEY}`';
 
-function javascript({ method, url, body, maxAmount }: Call, key: string | null): string {
+function javascript({ method, url, headers, body, maxAmount }: Call, key: string | null): string {
   const lines = [`const response = await fetch(${scriptLiteral(url)}, {`];
   if (method !== 'GET') lines.push(`  method: ${scriptLiteral(method)},`);
   lines.push('  headers: {');
   lines.push(`    Authorization: ${key === null ? SCRIPT_BEARER : scriptLiteral(`Bearer ${key}`)},`);
   if (maxAmount !== null) lines.push(`    'X-ACF-Max-Amount': '${maxAmount}',`);
+  for (const { name, value } of headers) lines.push(`    ${scriptLiteral(name)}: ${scriptLiteral(value)},`);
   if (body !== null) lines.push(`    'Content-Type': ${scriptLiteral(body.mediaType)},`);
   lines.push('  },');
   if (body !== null) {
@@ -173,13 +180,14 @@ function javascript({ method, url, body, maxAmount }: Call, key: string | null):
   return lines.join('\n');
 }
 
-function python({ method, url, body, maxAmount }: Call, key: string | null): string {
+function python({ method, url, headers, body, maxAmount }: Call, key: string | null): string {
   const isJson = body !== null && typeof body.value !== 'string';
   const modules = [...(isJson ? ['json'] : []), ...(key === null ? ['os'] : []), 'urllib.error', 'urllib.request'];
   const token = key === null ? '"Bearer " + os.environ["TOLLGATE_KEY"]' : pythonLiteral(`Bearer ${key}`);
   const lines = [`import ${modules.join(', ')}`, '', 'request = urllib.request.Request(', `    ${pythonLiteral(url)},`];
   lines.push(`    method=${pythonLiteral(method)},`, '    headers={', `        "Authorization": ${token},`);
   if (maxAmount !== null) lines.push(`        "X-ACF-Max-Amount": "${maxAmount}",`);
+  for (const { name, value } of headers) lines.push(`        ${pythonLiteral(name)}: ${pythonLiteral(value)},`);
   if (body !== null) lines.push(`        "Content-Type": ${pythonLiteral(body.mediaType)},`);
   lines.push('    },');
   if (body !== null) {
@@ -239,12 +247,16 @@ function mcpGateway(options: SnippetOptions): string {
   if (service.protocol === 'mcp') return configuration;
   const body = operation === null || operation.method === 'GET' ? undefined : sampleBody(operation);
   const query = operation === null ? [] : queryPairs(operation);
+  const needed = operation === null ? [] : headersOf(operation);
+  const own = needed.filter(({ name }) => name.toLowerCase() !== 'idempotency-key');
   const given = {
     service_id: service.id,
     method: operation?.method ?? 'GET',
     path: operation === null ? '/' : samplePath(operation),
     ...(query.length === 0 ? {} : { query: Object.fromEntries(query.map(({ name, value }) => [name, value])) }),
     ...(body === undefined ? {} : { body }),
+    ...(own.length === 0 ? {} : { headers: Object.fromEntries(own.map(({ name, value }) => [name, value])) }),
+    ...(needed.length === own.length ? {} : { idempotency_key: '{idempotency_key}' }),
     max_amount: mostOf(operation ?? service),
   };
   return `${configuration}\n\ncall_service ${JSON.stringify(given, null, 2)}`;
