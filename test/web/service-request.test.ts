@@ -69,6 +69,19 @@ describe('the request of an operation', () => {
     expect(mediaTypeOf(told, 'a,b')).toBe('text/csv');
   });
 
+  it('tells an agent the headers that are required, and an idempotency key as the argument that it is', () => {
+    const names = { 'X-Tenant': {}, 'Idempotency-Key': {} };
+    const input = { properties: { headers: { properties: names, required: Object.keys(names) } } };
+    const service = { id: 'id', name: 'n', protocol: 'http', price: 0 };
+    const shown = snippetsOf({ origin: 'http://gateway.test', service, operation: { ...operation, input }, key: null });
+    const text = shown.find(({ kind }) => kind === 'agent')?.text ?? '';
+    expect(JSON.parse(text.slice(text.indexOf('call_service {') + 'call_service '.length))).toMatchObject({
+      headers: { 'X-Tenant': '{X-Tenant}' },
+      idempotency_key: '{idempotency_key}',
+    });
+    expect(text).not.toContain('Idempotency-Key');
+  });
+
   it('takes any schema that a provider may write', () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.jsonValue(), (input, example) => {
