@@ -5,7 +5,7 @@ const COMMANDS = {
   all: { usage: 'all', does: 'gateway and writer, a process each; the same without a command' },
   gateway: { usage: 'gateway', does: 'serves calls, the API and the pages' },
   writer: { usage: 'writer', does: 'brings calls into Postgres, and does the work that no request does' },
-  migrate: { usage: 'migrate', does: 'prepares Postgres and Redis, then ends' },
+  migrate: { usage: 'migrate', does: 'applies the migrations and prepares Redis, then ends' },
   'create-admin': {
     usage: 'create-admin [--label TEXT]',
     does: 'opens an account with an admin key, and prints the key. It needs DATABASE_URL only',

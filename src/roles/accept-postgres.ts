@@ -65,7 +65,8 @@ export async function acceptPostgres(stores: AcceptStores, { print, answer, afte
   }
   return (
     `accepted for ${older.length} shards. The writer goes on, and the next comparison brings the wallets to what Postgres has: see ` +
-    'GET /api/v1/admin/reconciliation. Make the credits and debits that it lacks again, with the references that they had'
+    'GET /api/v1/admin/reconciliation. Make the credits, debits and payouts that it lacks again, with the references that they had, ' +
+    'and at once the revocations, suspensions, closings and limits, leaked keys first: docs/runbooks/TollgatePostgresOlder.md'
   );
 }
 
@@ -112,7 +113,7 @@ async function listOf(stores: AcceptStores, older: readonly Older[]): Promise<st
     '',
     `In all these wallets have ${sum(differences.map((micros) => Math.max(-micros, 0)))} less and ` +
       `${sum(differences.map((micros) => Math.max(micros, 0)))} more than this Postgres says: it lacks their calls and debits, or credits.`,
-    'Earnings, payouts, keys and listings that it lacks are not listed, nor are accounts without a loaded wallet.',
+    'Earnings, payouts, revocations, suspensions, keys and listings that it lacks are not listed, nor are accounts without a loaded wallet.',
   ].join('\n');
 }
 
