@@ -32,9 +32,10 @@ export async function sellSeconds(request, response) {
     if (isPrime(n)) prime = n;
     if (n % 1000 === 0) await nextTurn();
   }
-  const charge = (seconds() * USD_PER_SECOND).toFixed(6);
+  const worked = seconds();
+  const charge = (worked * USD_PER_SECOND).toFixed(6);
   response.writeHead(200, { 'Content-Type': 'application/json', 'X-ACF-Charge': charge });
-  response.end(JSON.stringify({ prime, seconds: Number(seconds().toFixed(3)) }));
+  response.end(JSON.stringify({ prime, seconds: Number(worked.toFixed(3)) }));
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
