@@ -169,6 +169,7 @@ describe('a provider in a browser', () => {
     const visit = await visitAs('/console/profile');
     const { page } = visit;
     await page.getByLabel('Display name').fill('Ac\u202eme');
+    await page.getByLabel('Display name').blur();
     await page.getByText('Must not contain control characters').waitFor();
     await page.getByLabel('Display name').fill(' the OPERATOR ');
     await page.getByLabel('Contact').fill('help@weather.example');

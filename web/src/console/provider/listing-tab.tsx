@@ -3,7 +3,7 @@ import { dataOf } from '../../api/client.ts';
 import { Button, Card, FailureNote, Note, say } from '../../design/index.ts';
 import { api } from '../../session.ts';
 import { SigningSecretShownOnce } from '../shared/secret-shown-once.tsx';
-import { changeOf, draftOf } from './draft.ts';
+import { changeOf, draftOf, faultsOf } from './draft.ts';
 import { AskBeforeLeaving } from './leaving.tsx';
 import { ListingFields } from './listing-form.tsx';
 import type { TabProps } from './service-frame.tsx';
@@ -34,7 +34,7 @@ export function ListingTab(props: TabProps) {
 }
 
 function EditForm({ service, show }: Pick<TabProps, 'service' | 'show'>) {
-  const form = useDraft(draftOf(service));
+  const form = useDraft(draftOf(service), faultsOf);
   const [forgotten, setForgotten] = useState<readonly string[]>([]);
   const change = changeOf(form.draft, draftOf(service));
   const isChanged = Object.keys(change).length > 0;

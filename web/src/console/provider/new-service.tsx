@@ -5,7 +5,7 @@ import { usePlace } from '../../place.tsx';
 import { api } from '../../session.ts';
 import { PageHead } from '../shared/page-head.tsx';
 import { SigningSecretShownOnce } from '../shared/secret-shown-once.tsx';
-import { EMPTY_DRAFT, newServiceOf } from './draft.ts';
+import { EMPTY_DRAFT, faultsOf, newServiceOf } from './draft.ts';
 import { AskBeforeLeaving } from './leaving.tsx';
 import { ListingFields } from './listing-form.tsx';
 import { EN } from './service-words.tsx';
@@ -14,7 +14,7 @@ import { useDraft } from './use-draft.ts';
 /** `/console/services/new` */
 export function NewService() {
   const place = usePlace();
-  const form = useDraft(EMPTY_DRAFT);
+  const form = useDraft(EMPTY_DRAFT, faultsOf);
   const [secret, setSecret] = useState<{ readonly of: string; readonly text: string } | null>(null);
   const list = async (status: 'active' | 'paused'): Promise<void> => {
     await form.submit(async (draft) => {

@@ -1,6 +1,5 @@
 import './provider.css';
-import { useState } from 'preact/hooks';
-import { ApiFailure, dataOf, type Schemas } from '../../api/client.ts';
+import { dataOf, type Schemas } from '../../api/client.ts';
 import { Button, Card, FailureNote, Skeleton, say, TextInput } from '../../design/index.ts';
 import { useResource } from '../../resource.ts';
 import { api, session } from '../../session.ts';
@@ -8,6 +7,7 @@ import { PageHead } from '../shared/page-head.tsx';
 import { sentence } from '../shared/sentence.ts';
 import { AskBeforeLeaving } from './leaving.tsx';
 import { contactFault, displayNameFault, profileUrlFault } from './rules.ts';
+import { type FaultsOf, useDraft } from './use-draft.ts';
 
 type Account = Schemas['ProviderAccount'];
 type Draft = Readonly<Record<Field, string>>;
@@ -36,6 +36,13 @@ export default function ProfilePage() {
   );
 }
 
+function faultsOf(draft: Draft): FaultsOf<Draft> {
+  const faults = FIELDS.map((field) => [field, draft[field].trim() === '' ? null : FAULTS[field](draft[field].trim())]);
+  return Object.fromEntries(
+    faults.filter(([, fault]) => fault !== null).map(([field, fault]) => [field, sentence(fault ?? '')]),
+  );
+}
+
 const draftOf = (account: Account): Draft => ({
   display_name: account.display_name ?? '',
   contact: account.contact ?? '',
@@ -44,46 +51,16 @@ const draftOf = (account: Account): Draft => ({
 
 function ProfileForm({ account, onSaved }: { readonly account: Account; readonly onSaved: () => void }) {
   const saved = draftOf(account);
-  const [draft, setDraft] = useState(saved);
-  const [refused, setRefused] = useState<Partial<Draft>>({});
-  const [busy, setBusy] = useState(false);
-  const [failure, setFailure] = useState<unknown>(null);
-  const changed = FIELDS.filter((field) => draft[field].trim() !== saved[field]);
-  const faultOf = (field: Field): string | null => {
-    const text = draft[field].trim();
-    return text === '' ? null : FAULTS[field](text);
-  };
-  const errorOf = (field: Field): string | undefined => {
-    const fault = faultOf(field);
-    return fault === null ? refused[field] : sentence(fault);
-  };
-  const save = async (): Promise<void> => {
-    setBusy(true);
-    setFailure(null);
-    setRefused({});
-    try {
+  const form = useDraft(saved, faultsOf);
+  const changed = FIELDS.filter((field) => form.draft[field].trim() !== saved[field]);
+  const save = (draft: Draft): Promise<boolean> =>
+    form.submit(async () => {
       const body = Object.fromEntries(changed.map((field) => [field, draft[field].trim() || null]));
-      setDraft(draftOf(await dataOf(api.value.PATCH('/api/v1/accounts/me', { body }))));
+      form.reset(draftOf(await dataOf(api.value.PATCH('/api/v1/accounts/me', { body }))));
       say('Saved.');
       onSaved();
-    } catch (error) {
-      const at = error instanceof ApiFailure && error.status === 400 ? /^(\w+): (.+)$/.exec(error.message) : null;
-      const field = FIELDS.find((name) => name === at?.[1]);
-      if (field === undefined) setFailure(error);
-      else setRefused({ [field]: sentence(at?.[2] ?? '') });
-    }
-    setBusy(false);
-  };
-  const bind = (field: Field) => ({
-    name: field,
-    value: draft[field],
-    autocomplete: 'off' as const,
-    error: errorOf(field),
-    onInput: ({ currentTarget }: { readonly currentTarget: { readonly value: string } }) => {
-      setDraft({ ...draft, [field]: currentTarget.value });
-      setRefused({ ...refused, [field]: undefined });
-    },
-  });
+    });
+  const bind = (field: Field) => ({ ...form.bind(field), autocomplete: 'off' as const });
   return (
     <form
       class="listing-form"
@@ -91,10 +68,10 @@ function ProfileForm({ account, onSaved }: { readonly account: Account; readonly
       noValidate
       onSubmit={(event) => {
         event.preventDefault();
-        void save();
+        void save(form.draft);
       }}
     >
-      <AskBeforeLeaving when={changed.length > 0 && !busy} />
+      <AskBeforeLeaving when={changed.length > 0 && !form.busy} />
       <Card>
         <fieldset class="form-part">
           <legend>Who offers your services</legend>
@@ -119,17 +96,12 @@ function ProfileForm({ account, onSaved }: { readonly account: Account; readonly
           </p>
         </fieldset>
         <div class="form-foot">
-          {failure !== null && <FailureNote failure={failure} />}
-          <Button
-            kind="primary"
-            type="submit"
-            busy={busy}
-            disabled={changed.length === 0 || FIELDS.some((field) => faultOf(field) !== null)}
-          >
+          {form.failure !== null && <FailureNote failure={form.failure} />}
+          <Button kind="primary" type="submit" busy={form.busy} disabled={changed.length === 0}>
             Save changes
           </Button>
           {changed.length > 0 && (
-            <Button kind="quiet" onClick={() => setDraft(saved)}>
+            <Button kind="quiet" onClick={() => form.reset(saved)}>
               Discard
             </Button>
           )}

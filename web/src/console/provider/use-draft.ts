@@ -2,16 +2,20 @@ import { useState } from 'preact/hooks';
 import { ApiFailure } from '../../api/client.ts';
 import { sentence } from '../shared/sentence.ts';
 import { afterPointer } from './after-pointer.ts';
-import { type Draft, type DraftField, EMPTY_DRAFT, type Faults, faultsOf } from './draft.ts';
+import type { Draft } from './draft.ts';
 
-export type DraftForm = {
-  readonly draft: Draft;
-  readonly set: (change: Partial<Draft>) => void;
+type Field<D> = keyof D & string;
+export type FaultsOf<D> = Readonly<Partial<Record<Field<D>, string>>>;
+
+/** By default of a listing. */
+export type DraftForm<D = Draft> = {
+  readonly draft: D;
+  readonly set: (change: Partial<D>) => void;
   /** What to say at a field: what is wrong with what was typed, once its writer has left it, or what the gateway refused. */
-  readonly errorOf: (field: DraftField) => string | undefined;
-  readonly touch: (field: DraftField) => void;
+  readonly errorOf: (field: Field<D>) => string | undefined;
+  readonly touch: (field: Field<D>) => void;
   /** Attributes of a text field. */
-  readonly bind: (field: DraftField) => {
+  readonly bind: (field: Field<D>) => {
     readonly name: string;
     readonly value: string;
     readonly error: string | undefined;
@@ -22,24 +26,28 @@ export type DraftForm = {
   /** A failure that belongs to no field. */
   readonly failure: unknown;
   /** Sends the form, if nothing is wrong with it; otherwise shows what is. @returns whether it was sent and accepted */
-  readonly submit: (send: (draft: Draft) => Promise<void>) => Promise<boolean>;
-  readonly reset: (draft: Draft) => void;
+  readonly submit: (send: (draft: D) => Promise<void>) => Promise<boolean>;
+  readonly reset: (draft: D) => void;
 };
 
-/** A form of a listing: what is in it, what is wrong with it, and how sending it ended. */
-export function useDraft(initial: Draft): DraftForm {
+/**
+ * A form of a provider: what is in it, what is wrong with it, and how sending it ended.
+ *
+ * @param faultsOf  what is wrong with a draft, by field; it is asked at each keystroke
+ */
+export function useDraft<D extends object>(initial: D, faultsOf: (draft: D) => FaultsOf<D>): DraftForm<D> {
   const [draft, setDraft] = useState(initial);
   const [touched, setTouched] = useState<ReadonlySet<string>>(new Set());
-  const [refused, setRefused] = useState<Faults>({});
+  const [refused, setRefused] = useState<Refused>({});
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState<unknown>(null);
   const faults = faultsOf(draft);
   const touch = (field: string): void => afterPointer(() => setTouched((before) => new Set(before).add(field)));
-  const set = (change: Partial<Draft>): void => {
+  const set = (change: Partial<D>): void => {
     setDraft((before) => ({ ...before, ...change }));
     setRefused((before) => Object.fromEntries(Object.entries(before).filter(([field]) => !(field in change))));
   };
-  const errorOf = (field: DraftField): string | undefined =>
+  const errorOf = (field: Field<D>): string | undefined =>
     (touched.has(field) ? faults[field] : undefined) ?? refused[field];
   return {
     draft,
@@ -52,7 +60,7 @@ export function useDraft(initial: Draft): DraftForm {
       name: field,
       value: String(draft[field]),
       error: errorOf(field),
-      onInput: ({ currentTarget }) => set({ [field]: currentTarget.value }),
+      onInput: ({ currentTarget }) => set({ [field]: currentTarget.value } as Partial<D>),
       onBlur: () => touch(field),
     }),
     reset: (next) => {
@@ -73,7 +81,7 @@ export function useDraft(initial: Draft): DraftForm {
         await send(draft);
         return true;
       } catch (error) {
-        const at = fieldOf(error);
+        const at = fieldOf(error, draft);
         if (at === null) setFailure(error);
         else {
           setRefused(at);
@@ -87,13 +95,13 @@ export function useDraft(initial: Draft): DraftForm {
   };
 }
 
-const SHOWN = new Set(Object.keys(EMPTY_DRAFT));
+type Refused = Readonly<Record<string, string>>;
 
 /** A refusal begins with the name of its field: `endpoint: must …`. Null for any other failure. */
-function fieldOf(error: unknown): Faults | null {
+function fieldOf(error: unknown, draft: object): Refused | null {
   if (!(error instanceof ApiFailure) || error.status !== 400) return null;
   const [, field = '', rest = '', text = ''] = /^([a-z_]+)((?:\.[^:]+)?): ([\s\S]+)$/.exec(error.message) ?? [];
-  if (!SHOWN.has(field)) return null;
+  if (!Object.hasOwn(draft, field)) return null;
   return { [field]: rest === '' ? sentence(text) : `${rest.slice(1)} ${text}` };
 }
 
