@@ -7,6 +7,8 @@ type Phrases = {
   readonly perCall: (price: string) => string;
   /** Of a call that is priced by use. The service may also report less than `price`. */
   readonly upTo: (price: string, max: string) => string;
+  /** Of several prices the lowest, as `perCall` has it. */
+  readonly from: (label: string) => string;
   readonly oneFreeCall: (count: string) => string;
   readonly freeCalls: (count: string) => string;
 };
@@ -18,6 +20,7 @@ const PHRASES: Readonly<Record<Language, Phrases>> = {
     free: 'Free',
     perCall: (price) => `${price} per call`,
     upTo: (price, max) => `${price} up to ${max} per call`,
+    from: (label) => `from ${label}`,
     oneFreeCall: (count) => `${count} free call`,
     freeCalls: (count) => `${count} free calls`,
   },
@@ -25,30 +28,35 @@ const PHRASES: Readonly<Record<Language, Phrases>> = {
     free: '免費',
     perCall: (price) => `每次呼叫 ${price}`,
     upTo: (price, max) => `每次呼叫 ${price}，最高 ${max}`,
+    from: (label) => `${label} 起`,
     ...sameForAll((count) => `${count} 次免費呼叫`),
   },
   'zh-CN': {
     free: '免费',
     perCall: (price) => `每次调用 ${price}`,
     upTo: (price, max) => `每次调用 ${price}，最高 ${max}`,
+    from: (label) => `${label} 起`,
     ...sameForAll((count) => `${count} 次免费调用`),
   },
   ja: {
     free: '無料',
     perCall: (price) => `1回の呼び出しにつき ${price}`,
     upTo: (price, max) => `1回の呼び出しにつき ${price}、最大 ${max}`,
+    from: (label) => `${label} から`,
     ...sameForAll((count) => `無料呼び出し ${count} 回`),
   },
   ko: {
     free: '무료',
     perCall: (price) => `호출당 ${price}`,
     upTo: (price, max) => `호출당 ${price}, 최대 ${max}`,
+    from: (label) => `${label}부터`,
     ...sameForAll((count) => `무료 호출 ${count}회`),
   },
   es: {
     free: 'Gratis',
     perCall: (price) => `${price} por llamada`,
     upTo: (price, max) => `${price}, hasta ${max} por llamada`,
+    from: (label) => `desde ${label}`,
     oneFreeCall: (count) => `${count} llamada gratuita`,
     freeCalls: (count) => `${count} llamadas gratuitas`,
   },
@@ -56,6 +64,7 @@ const PHRASES: Readonly<Record<Language, Phrases>> = {
     free: 'Kostenlos',
     perCall: (price) => `${price} pro Aufruf`,
     upTo: (price, max) => `${price}, bis zu ${max} pro Aufruf`,
+    from: (label) => `ab ${label}`,
     oneFreeCall: (count) => `${count} kostenloser Aufruf`,
     freeCalls: (count) => `${count} kostenlose Aufrufe`,
   },
@@ -63,6 +72,7 @@ const PHRASES: Readonly<Record<Language, Phrases>> = {
     free: 'Gratuit',
     perCall: (price) => `${price} par appel`,
     upTo: (price, max) => `${price}, jusqu’à ${max} par appel`,
+    from: (label) => `à partir de ${label}`,
     oneFreeCall: (count) => `${count} appel gratuit`,
     freeCalls: (count) => `${count} appels gratuits`,
   },
@@ -92,13 +102,17 @@ function formatsOf(language: Language): Formats {
   return found;
 }
 
+type LabelledPrice = Price & { /** Other calls cost more. */ readonly isLowestOfSeveral?: boolean };
+
 /**
- * '$0.002 per call', '$0.002 up to $0.05 per call' or 'Free', in the given language. Whole dollars have no decimals, other amounts two
- * to six.
+ * '$0.002 per call', '$0.002 up to $0.05 per call', 'from $0.002 per call' or 'Free', in the given language. Whole dollars have no
+ * decimals, other amounts two to six.
  */
-export function priceLabel({ priceMicros, maxPriceMicros }: Price, language: Language): string {
-  const { free, perCall, upTo } = PHRASES[language];
+export function priceLabel(price: LabelledPrice, language: Language): string {
+  const { free, perCall, upTo, from } = PHRASES[language];
+  const { priceMicros, maxPriceMicros, isLowestOfSeveral = false } = price;
   const usd = (micros: number): string => formatsOf(language).usd.format(micros / 1_000_000);
+  if (isLowestOfSeveral) return from(perCall(usd(priceMicros)));
   if (maxPriceMicros !== null) return upTo(usd(priceMicros), usd(maxPriceMicros));
   return priceMicros === 0 ? free : perCall(usd(priceMicros));
 }

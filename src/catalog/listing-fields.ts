@@ -4,6 +4,7 @@ import { microsToUsd } from '../platform/money.ts';
 import { EXAMPLE, type JsonSchema, list, TEXT, TIME, UUID, usd } from '../platform/schemas.ts';
 import type { Beside } from './beside.ts';
 import { blockedBuyersIn } from './blocked-buyers.ts';
+import { type CheapestCall, cheapestCall } from './cheapest-call.ts';
 import { freeCallsLabel, priceLabel } from './labels.ts';
 import type { Language } from './languages.ts';
 import { healthUrl } from './links.ts';
@@ -25,6 +26,8 @@ import type { Operation } from './operations/operation.ts';
 export type Shown = Beside & {
   readonly listing: Listing;
   readonly language: Language;
+  /** Of the listing, where it is known already. */
+  readonly cheapest?: CheapestCall;
   /** In a search, where long fields would make a list of services long. */
   readonly isShort?: true;
   /** Whether the endpoint gave an answer when it was asked once. */
@@ -133,6 +136,8 @@ const proxyPath = (id: string): string => `/api/v1/proxy/${id}/`;
 const descriptionOf = ({ listing: { description }, isShort }: Shown) => (isShort ? shorten(description) : description);
 const maxPrice = ({ listing: { maxPriceMicros } }: Shown) =>
   maxPriceMicros === null ? null : microsToUsd(maxPriceMicros);
+const priceLabelOf = ({ listing, cheapest, language }: Shown) =>
+  priceLabel(cheapest ?? cheapestCall(listing), language);
 const freeLabel = ({ listing: { freeCalls }, language }: Shown) => freeCalls > 0 && freeCallsLabel(freeCalls, language);
 const next = ({ listing, isShort }: Shown) =>
   listing.next && (isShort ? nextPrice : nextPriceWithOperations)(listing, listing.next);
@@ -170,7 +175,7 @@ export const LISTING = {
   description: searched('description', TEXT, descriptionOf, 'Translates text into 30 languages.'),
   price: searched('price', usd('Price of a call'), ({ listing }) => microsToUsd(listing.priceMicros), 0.002),
   max_price: maybe(searched('max_price', usd(MAX), maxPrice)),
-  price_label: searched(null, TEXT, (at) => priceLabel(at.listing, at.language), '$0.002 per call'),
+  price_label: searched(null, TEXT, priceLabelOf, '$0.002 per call'),
   free_calls: maybe(searched('free_calls', from1(FREE), ({ listing }) => listing.freeCalls || null, 100)),
   free_calls_label: maybe(searched(null, TEXT, (shown) => freeLabel(shown) || null, '100 free calls')),
   category: searched('category', TEXT, 'category', 'language'),

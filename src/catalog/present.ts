@@ -1,5 +1,6 @@
 import { microsToUsd } from '../platform/money.ts';
 import type { Beside } from './beside.ts';
+import type { CheapestCall } from './cheapest-call.ts';
 import { priceLabel } from './labels.ts';
 import type { Language } from './languages.ts';
 import type { Listing } from './listing.ts';
@@ -35,8 +36,8 @@ function pricedOperation(operation: Operation, listing: Listing, language: Langu
 export const fullItem = (by: keyof typeof VIEWS, shown: Shown): Record<string, unknown> =>
   writeListing(VIEWS[by].names, shown);
 
-/** An active listing, and what a search shows beside it. */
-export type Listed = Beside & { readonly listing: Listing };
+/** An active listing, what its calls cost, and what a search shows beside it. */
+export type Listed = Beside & { readonly listing: Listing; readonly cheapest: CheapestCall };
 
 /** Of what a search shows of a service, only the labels depend on the language. They are kept with the numbers that they tell. */
 const TERMS = ['price_label', 'free_calls', 'free_calls_label'] as const;
@@ -55,22 +56,23 @@ export class DiscoverWriter {
 
   /** @param fields  the only ones that are written; absent: all */
   write(listed: Listed, language: Language, fields?: readonly FoundName[]): string {
-    const { listing, quality, uptime, profile, services } = listed;
-    const shown: Shown = { listing, quality, uptime, profile, services, language, isShort: true };
+    const { listing, cheapest, quality, uptime, profile, services } = listed;
+    const shown = { listing, cheapest, quality, uptime, profile, services, language, isShort: true } as const;
     if (fields !== undefined) return JSON.stringify(writeListing(fields, shown));
     const head = JSON.stringify(writeListing(HEAD, shown)).slice(0, -1);
     const tail = JSON.stringify(writeListing(TAIL, shown)).slice(1);
     return `${head},${this.#termsOf(shown)},${tail}`;
   }
 
-  #termsOf(shown: Shown): string {
-    const { listing, language } = shown;
+  #termsOf(shown: Shown & Listed): string {
+    const { listing, cheapest, language } = shown;
     let kept = this.#terms.get(language);
     if (kept === undefined || kept.size >= MAX_TERMS) {
       kept = new Map();
       this.#terms.set(language, kept);
     }
-    const key = `${listing.priceMicros} ${listing.maxPriceMicros} ${listing.freeCalls}`;
+    const { priceMicros, maxPriceMicros, isLowestOfSeveral } = cheapest;
+    const key = `${priceMicros} ${maxPriceMicros} ${isLowestOfSeveral} ${listing.freeCalls}`;
     let text = kept.get(key);
     if (text === undefined) {
       text = JSON.stringify(writeListing(TERMS, shown)).slice(1, -1);

@@ -147,8 +147,11 @@ export const TOOLS: readonly Tool[] = [
         },
         category: { type: 'string', maxLength: 50, description: 'One of the `categories` of an earlier result.' },
         min_quality: { type: 'number', minimum: 0, maximum: 100 },
-        max_price: { ...USD, description: 'Highest `price` per call in USD, at most 6 decimals.' },
-        free: { type: 'boolean', description: 'true: only services that are free or have free calls.' },
+        max_price: { ...USD, description: 'Highest price in USD of the cheapest call, at most 6 decimals.' },
+        free: {
+          type: 'boolean',
+          description: 'true: only services with a call that is free, or that their free calls serve.',
+        },
         sort: { type: 'string', enum: ['quality', 'price', 'name', 'newest'] },
         limit: {
           type: 'integer',

@@ -42,8 +42,15 @@ const QUERY = {
       maxLength: 200,
       description: 'Words that must all occur in name or description, also as parts of words',
     },
-    free: { type: 'boolean', description: 'true: only services that are free or have free calls; false: only others' },
-    max_price: { type: 'number', minimum: 0, description: 'The highest `price` in USD, at most 6 decimals' },
+    free: {
+      type: 'boolean',
+      description: 'true: only services with a call that is free, or that their free calls serve; false: only others',
+    },
+    max_price: {
+      type: 'number',
+      minimum: 0,
+      description: 'The highest price in USD of the cheapest call, at most 6 decimals',
+    },
     sort: {
       type: 'string',
       enum: [...SORTS],

@@ -48,6 +48,20 @@ describe('labels', () => {
   });
 
   it.each([
+    ['en', 'from $0.002 per call'],
+    ['zh-TW', '每次呼叫 $0.002 起'],
+    ['zh-CN', '每次调用 $0.002 起'],
+    ['ja', '1回の呼び出しにつき $0.002 から'],
+    ['ko', '호출당 $0.002부터'],
+    ['es', 'desde 0,002 $ por llamada'],
+    ['de', 'ab 0,002 $ pro Aufruf'],
+    ['fr', 'à partir de 0,002 $ par appel'],
+  ] as const)('of the lowest of several prices in %s', (language, label) => {
+    expect(plain(priceLabel({ ...fixed(2_000), isLowestOfSeveral: true }, language))).toBe(label);
+    expect(priceLabel({ ...fixed(0), isLowestOfSeveral: true }, 'en')).toBe('from $0 per call');
+  });
+
+  it.each([
     [1, '$0.000001 per call'],
     [500_000, '$0.50 per call'],
     [1_000_000, '$1 per call'],

@@ -1,10 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { NOTHING_BESIDE } from '../../src/catalog/beside.ts';
+import { cheapestCall } from '../../src/catalog/cheapest-call.ts';
 import { LANGUAGES } from '../../src/catalog/languages.ts';
+import type { Listing } from '../../src/catalog/listing.ts';
 import { shorten } from '../../src/catalog/listing-fields.ts';
 import { DiscoverWriter, fullItem } from '../../src/catalog/present.ts';
 import { makeListing } from '../support/listings.ts';
+
+/** A listing without anything beside it. */
+const listed = (listing: Listing) => ({ listing, cheapest: cheapestCall(listing), ...NOTHING_BESIDE });
 
 describe('a shortened description', () => {
   it('is whole up to 200 characters; a longer one ends after 200 with an ellipsis', () => {
@@ -28,7 +33,7 @@ describe('a service of /discover', () => {
     const quality = { value: 97.4, trend: -0.3, rated: true };
     const uptime = { last_24_hours: 100, last_30_days: 99.98 };
     const text = new DiscoverWriter().write(
-      { listing, quality, uptime, profile: { displayName: 'Acme', contact: 'c', url: null }, services: 2 },
+      { ...listed(listing), quality, uptime, profile: { displayName: 'Acme', contact: 'c', url: null }, services: 2 },
       'en',
     );
     expect(text).toBe(
@@ -52,9 +57,7 @@ describe('a service of /discover', () => {
   });
 
   it('has no free_calls when there are none, and a price of 0 when it is free', () => {
-    const service = JSON.parse(
-      new DiscoverWriter().write({ listing: makeListing({ priceMicros: 0 }), ...NOTHING_BESIDE }, 'en'),
-    );
+    const service = JSON.parse(new DiscoverWriter().write(listed(makeListing({ priceMicros: 0 })), 'en'));
     expect(service).not.toHaveProperty('free_calls');
     expect(service).not.toHaveProperty('free_calls_label');
     expect(service).not.toHaveProperty('quality_trend');
@@ -70,12 +73,15 @@ describe('a service of /discover', () => {
       priceMicros: fc.nat(5),
       maxPriceMicros: fc.constantFrom(null, 2, 3),
       freeCalls: fc.nat(2),
+      onlyOperations: fc.boolean(),
+      operationTerms: fc.constantFrom('[["a",0,null]]', '[["a",1,null],["b",2,null]]', '[["a",1,null],["b",null,3]]'),
     });
     fc.assert(
       fc.property(listing, fc.constantFrom(...LANGUAGES), (fields, language) => {
-        const made = { listing: makeListing(fields), ...NOTHING_BESIDE };
+        const made = listed(makeListing(fields));
         const written = JSON.parse(writer.write(made, language));
-        expect(fullItem('anyone', { ...made, language })).toMatchObject(written);
+        const { cheapest: _, ...alone } = made;
+        expect(fullItem('anyone', { ...alone, language })).toMatchObject(written);
         expect(JSON.parse(writer.write(made, language))).toEqual(written);
       }),
     );

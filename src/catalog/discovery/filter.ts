@@ -1,5 +1,3 @@
-import type { Listing } from '../listing.ts';
-import { mostOf } from '../price.ts';
 import type { Entry } from './entry.ts';
 import { gramsOf, type Signatures } from './signatures.ts';
 import { NO_MATCH, rankOf, searchedText } from './words.ts';
@@ -10,8 +8,9 @@ export type Filter = {
   readonly minQuality?: number;
   /** Folded words (see `wordsOf`), each of which must occur in the name or the description. */
   readonly words: readonly string[];
-  /** true: the listing is free, or has free calls. false: neither. One that is priced by use is not free, even at a price of 0. */
+  /** Whether some call can be free. One that is priced by use is not free, even at a price of 0. */
   readonly free?: boolean;
+  /** Some call costs at most this, unless the service reports more. */
   readonly maxPriceMicros?: number;
 };
 
@@ -35,7 +34,7 @@ export function matcherOf(filter: Filter, signatures: Pick<Signatures, 'mayConta
   const words = filter.words.toSorted((a, b) => b.length - a.length);
   const grams = gramsOf(words);
   return {
-    hasTerms: ({ listing, quality }) => hasTerms(listing, quality.value, filter),
+    hasTerms: (entry) => hasTerms(entry, filter),
     rankOf: ({ listing, signature, searched }) => {
       if (words.length === 0) return 0;
       if (!signatures.mayContain(signature, grams)) return NO_MATCH;
@@ -44,9 +43,9 @@ export function matcherOf(filter: Filter, signatures: Pick<Signatures, 'mayConta
   };
 }
 
-function hasTerms(listing: Listing, quality: number, filter: Filter): boolean {
+function hasTerms({ listing, quality, cheapest }: Entry, filter: Filter): boolean {
   if (filter.category !== undefined && listing.category !== filter.category) return false;
-  if (filter.minQuality !== undefined && quality < filter.minQuality) return false;
-  if (filter.maxPriceMicros !== undefined && listing.priceMicros > filter.maxPriceMicros) return false;
-  return filter.free === undefined || filter.free === (mostOf(listing) === 0 || listing.freeCalls > 0);
+  if (filter.minQuality !== undefined && quality.value < filter.minQuality) return false;
+  if (filter.maxPriceMicros !== undefined && cheapest.priceMicros > filter.maxPriceMicros) return false;
+  return filter.free === undefined || filter.free === cheapest.canBeFree;
 }

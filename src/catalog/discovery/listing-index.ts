@@ -1,6 +1,7 @@
 import { unavailableError } from '../../errors.ts';
 import { stepEnd, turns } from '../../platform/turns.ts';
 import { type Beside, isUnchanged } from '../beside.ts';
+import { cheapestCall } from '../cheapest-call.ts';
 import type { Listing } from '../listing.ts';
 import type { Listed } from '../present.ts';
 import { digestOf, type Entry, sortedName } from './entry.ts';
@@ -148,7 +149,8 @@ export class ListingIndex {
     }
     const beside = this.#source.besideOf(listing);
     if (before?.listing === listing && isUnchanged(before, beside)) return;
-    this.#put(before, this.#entryOf({ listing, ...beside }, before));
+    const cheapest = before?.listing === listing ? before.cheapest : cheapestCall(listing);
+    this.#put(before, this.#entryOf({ listing, cheapest, ...beside }, before));
   }
 
   #entryOf(listed: Listed, before: Entry | undefined): Entry {

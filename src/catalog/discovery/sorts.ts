@@ -24,7 +24,7 @@ function sortValue(entry: Entry, sort: AnySort): number | string {
     case 'relevance':
       return -entry.quality.value;
     case 'price':
-      return entry.listing.priceMicros;
+      return entry.cheapest.priceMicros;
     case 'name':
       return entry.name;
     case 'newest':

@@ -9,8 +9,23 @@ import { type Asked, Market } from './support.ts';
 
 // What discovery must answer, computed from all listings, without any of its code but `fold`.
 
-const isFree = ({ priceMicros, maxPriceMicros, freeCalls }: Listing) =>
-  (priceMicros === 0 && maxPriceMicros === null) || freeCalls > 0;
+/** What calls of a listing may cost: the price without a report, and the most. */
+function pricesOf({ priceMicros, maxPriceMicros, onlyOperations, operationTerms }: Listing) {
+  const own = { price: priceMicros, most: maxPriceMicros ?? priceMicros };
+  if (!onlyOperations) return [own];
+  return (JSON.parse(operationTerms as string) as [string, number | null, number | null][]).map(([, price, max]) =>
+    price === null && max === null ? own : { price: price ?? own.price, most: max ?? price ?? own.price },
+  );
+}
+
+const lowestOf = (listing: Listing): number => Math.min(...pricesOf(listing).map(({ price }) => price));
+
+function isFree(listing: Listing): boolean {
+  const { priceMicros, maxPriceMicros, freeCalls } = listing;
+  const isServed = ({ price, most }: { price: number; most: number }) =>
+    freeCalls > 0 && price <= priceMicros && most <= (maxPriceMicros ?? priceMicros);
+  return pricesOf(listing).some((each) => each.most === 0 || isServed(each));
+}
 
 /** The least sum over the words: 0 a word of the name, 1 a part of it, 2 a word of the description, 3 a part. Null: no match. */
 function naiveRank({ name, description }: Listing, words: readonly string[]): number | null {
@@ -28,7 +43,7 @@ function naiveRank({ name, description }: Listing, words: readonly string[]): nu
 function naive(market: Market, { q = '', filter = {}, sort }: Asked): string[] {
   const words = [...new Set(fold(q).split(/\s+/u))].filter((word) => word !== '');
   const value = (listing: Listing): number | string => {
-    if (sort === 'price') return listing.priceMicros;
+    if (sort === 'price') return lowestOf(listing);
     if (sort === 'name') return fold(listing.name).slice(0, 120);
     return sort === 'newest' ? -listing.createdAtMs : -market.beside.qualityOf(listing.id).value;
   };
@@ -39,7 +54,7 @@ function naive(market: Market, { q = '', filter = {}, sort }: Asked): string[] {
       rank !== null &&
       (filter.category === undefined || listing.category === filter.category) &&
       market.beside.qualityOf(listing.id).value >= (filter.minQuality ?? 0) &&
-      listing.priceMicros <= (filter.maxPriceMicros ?? Number.POSITIVE_INFINITY) &&
+      lowestOf(listing) <= (filter.maxPriceMicros ?? Number.POSITIVE_INFINITY) &&
       (filter.free === undefined || filter.free === isFree(listing));
     return matches ? [{ id: listing.id, rank: sort === undefined ? rank : 0, value: value(listing) }] : [];
   });
@@ -60,6 +75,13 @@ const fields = fc.record({
   priceMicros: fc.nat(2),
   maxPriceMicros: fc.constantFrom(null, null, 2),
   freeCalls: fc.nat(1),
+  onlyOperations: fc.boolean(),
+  operationTerms: fc
+    .array(fc.tuple(fc.constant('tool'), fc.constantFrom(null, 0, 1, 2), fc.constantFrom(null, 2)), {
+      minLength: 1,
+      maxLength: 3,
+    })
+    .map((terms) => JSON.stringify(terms)),
   category: fc.constantFrom('data', 'text', 'misc'),
   status: fc.constantFrom<Listing['status']>('active', 'active', 'active', 'paused', 'removed'),
   createdAtMs: fc.constantFrom(1, 2),

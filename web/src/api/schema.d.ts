@@ -4957,9 +4957,9 @@ export interface operations {
                 min_quality?: number;
                 /** @description Words that must all occur in name or description, also as parts of words */
                 q?: string;
-                /** @description true: only services that are free or have free calls; false: only others */
+                /** @description true: only services with a call that is free, or that their free calls serve; false: only others */
                 free?: boolean;
-                /** @description The highest `price` in USD, at most 6 decimals */
+                /** @description The highest price in USD of the cheapest call, at most 6 decimals */
                 max_price?: number;
                 /** @description Best, cheapest, first name or newest first. If absent: with q, matches in names before those in descriptions, whole words before parts, then the best; otherwise the best */
                 sort?: "quality" | "price" | "name" | "newest";
