@@ -232,9 +232,12 @@ export function chargedMicros({ outcome, freeTier, heldMicros, capturedMicros }:
 type Use = {
   /** What its service was told that it may charge, also of a free call, which costs nothing. */
   readonly authorizedMicros: number;
-  /** The service reported more than that. */
+  /** The service reported more than was held. Nothing is held for a free call, so there is nothing that it could exceed. */
   readonly isClamped: boolean;
-  /** It was charged the highest price of its listing or operation. */
+  /**
+   * It was charged the highest price of its listing or operation, whether its service reported that or nobody heard a report:
+   * otherwise a service that never ends its responses would take the highest price of each caller that leaves, unseen.
+   */
   readonly isAtCap: boolean;
 };
 
@@ -245,7 +248,7 @@ export function useOf(event: UsageEvent): Use | null {
   const authorizedMicros = freeTier ? (ceilingMicros ?? capMicros) : heldMicros;
   return {
     authorizedMicros,
-    isClamped: capturedMicros !== null && capturedMicros > authorizedMicros,
+    isClamped: !freeTier && capturedMicros !== null && capturedMicros > heldMicros,
     isAtCap: capMicros > 0 && chargedMicros(event) >= capMicros,
   };
 }

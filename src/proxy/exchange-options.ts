@@ -8,7 +8,7 @@ import type { Log } from '../observability/log.ts';
 import type { Operator } from '../platform/operator.ts';
 import type { UpstreamClient } from '../upstream/index.ts';
 import type { BufferedBytes } from './buffered-bytes.ts';
-import type { UnheardCalls } from './by-use/unheard-call.ts';
+import type { UnheardCalls } from './by-use/unheard-calls.ts';
 import type { EventStreams } from './event-stream.ts';
 import type { Messages } from './mcp/messages.ts';
 import type { Offers } from './offers.ts';

@@ -5,6 +5,7 @@ import type { HttpServer } from '../http/server.ts';
 import type { Source } from '../observability/metrics.ts';
 import type { ReplicaDemand } from '../platform/replicated-connection.ts';
 import type { Breakers } from '../proxy/breakers.ts';
+import type { UnheardCalls } from '../proxy/by-use/unheard-calls.ts';
 import type { CallTimings, ExchangeCounters } from '../proxy/exchange-options.ts';
 import type { LoadShedder } from '../proxy/load-shedder.ts';
 import type { Resealer } from '../secrets/resealer.ts';
@@ -27,6 +28,7 @@ export function gatewayMetrics(parts: {
   readonly backlog: Backlog;
   readonly breakers: Breakers;
   readonly shedder: LoadShedder;
+  readonly unheardCalls: UnheardCalls;
   /** Null in all workers but the first. */
   readonly resealer: Resealer | null;
   readonly shards: number;
@@ -140,6 +142,7 @@ export function gatewayMetrics(parts: {
         return new Map(Object.entries({ connecting, idle, active, waiting }));
       },
     },
+    ...unheardMetrics(parts.unheardCalls),
     ...gatewayNodeMetrics(parts.nodes),
     ...(resealer === null ? [] : [secretsOf(resealer)]),
   ];
@@ -169,6 +172,28 @@ const timingMetrics = ({ admission, service, total }: CallTimings): Source[] => 
     help: 'From the request head to the last byte of the response, as in the records of calls',
     type: 'histogram',
     histogram: total,
+  },
+];
+
+const unheardMetrics = (calls: UnheardCalls): Source[] => [
+  {
+    name: 'tollgate_calls_unheard',
+    help: 'Calls priced by use whose callers left, and which are read on for the report',
+    type: 'gauge',
+    read: () => calls.size,
+  },
+  {
+    name: 'tollgate_calls_unheard_bytes_total',
+    help: 'Bytes of responses that were read on and dropped',
+    type: 'counter',
+    read: () => calls.bytes,
+  },
+  {
+    name: 'tollgate_calls_unheard_holds_total',
+    help: 'Calls that were read on until a bound, so that all that was held was charged',
+    type: 'counter',
+    label: 'bound',
+    read: () => calls.holdsCaptured,
   },
 ];
 

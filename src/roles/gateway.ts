@@ -34,7 +34,7 @@ import { systemClock } from '../platform/clock.ts';
 import { maxOpenFiles } from '../platform/open-files.ts';
 import { Breakers } from '../proxy/breakers.ts';
 import { BufferedBytes } from '../proxy/buffered-bytes.ts';
-import { UnheardCalls } from '../proxy/by-use/unheard-call.ts';
+import { UnheardCalls } from '../proxy/by-use/unheard-calls.ts';
 import { EventStreams } from '../proxy/event-stream.ts';
 import { startExchange } from '../proxy/exchange.ts';
 import { newCounters } from '../proxy/exchange-options.ts';
@@ -168,11 +168,13 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   // Its index grows while Postgres is asked for the next page. It is waited for below, because under the load of calls it would grow
   // slowly, and until then /discover would answer 503.
   const discovery = new Discovery(catalog, log);
+  const wantedConnections = Math.max(upstreamMaxTotalConnections, upstreamMaxConnections);
+  const maxConnections = connectionBound(wantedConnections, maxOpenFiles(), log);
   const upstream = new UpstreamClient({
     ...UPSTREAM,
     allowCidrs: config.upstreamAllowCidrs,
     maxConnectionsPerOrigin: upstreamMaxConnections,
-    maxConnections: connectionBound(Math.max(upstreamMaxTotalConnections, upstreamMaxConnections), maxOpenFiles(), log),
+    maxConnections,
   });
   const counters = newCounters();
   const reporter = new Reporter({
@@ -220,7 +222,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const secrets = new ServiceSecrets(new Sealer(config.secretsKeys));
   // One worker of each machine looks after the secrets of listings.
   const resealer = (options.worker ?? 1) === 1 ? new Resealer({ sql, secrets, log }) : null;
-  const unheardCalls = new UnheardCalls();
+  // A quarter of the connections, so that three quarters are left for calls that somebody waits for.
+  const unheardCalls = new UnheardCalls(Math.ceil(maxConnections / 4));
   const exchangeOptions = {
     gate,
     catalog,
@@ -350,6 +353,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       backlog,
       breakers,
       shedder,
+      unheardCalls,
       resealer,
       shards: redisKeys.shards,
       maxBacklogEvents: config.maxBacklogEvents,

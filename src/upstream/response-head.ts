@@ -1,11 +1,8 @@
 import { COLON, CR, FIELD_TEXT, LF, SPACE, TAB, TOKEN } from './octets.ts';
-import type { ResponseHead } from './types.ts';
-
-type Framing = 'none' | 'length' | 'chunked' | 'close';
+import type { Framing, ResponseHead } from './types.ts';
 
 /** A response head, with the facts in it that the connection needs. */
 export interface ParsedHead extends ResponseHead {
-  readonly framing: Framing;
   readonly keepAlive: boolean;
   /** N of `Keep-Alive: timeout=N`; -1 when there is none. */
   readonly keepAliveSeconds: number;

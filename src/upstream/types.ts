@@ -26,6 +26,9 @@ export type UpstreamRequest = {
   readonly idleBodyTimeoutMs: number;
 };
 
+/** What says where the body ends; 'none': there is no body. Only a chunked one may have trailers. */
+export type Framing = 'none' | 'length' | 'chunked' | 'close';
+
 export interface ResponseHead {
   readonly status: number;
   /** Flat [name, value, …]; names as sent, values without surrounding whitespace, latin1. */
@@ -36,6 +39,7 @@ export interface ResponseHead {
   readonly contentLength: number;
   /** False when no body byte can follow: HEAD, 204, 304, or a length of 0. */
   readonly hasBody: boolean;
+  readonly framing: Framing;
 }
 
 /**

@@ -1,8 +1,22 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import type { PausedService } from '../../src/proxy/by-use/paused-service.ts';
 import { until } from '../support/wait.ts';
 import type { Peer } from '../upstream/helpers.ts';
 import { Marketplace } from './marketplace.ts';
 import { PRICE, Scene } from './scene.ts';
+
+/** How far the clock by which the gateway judges slow callers is ahead, and what it has judged. */
+const slow = vi.hoisted(() => ({ aheadMs: 0, services: [] as PausedService[] }));
+vi.mock('../../src/proxy/by-use/paused-service.ts', async (load) => {
+  const real = await load<typeof import('../../src/proxy/by-use/paused-service.ts')>();
+  class Watched extends real.PausedService {
+    constructor(upstream: ConstructorParameters<typeof real.PausedService>[0]) {
+      super(upstream, () => performance.now() + slow.aheadMs);
+      slow.services.push(this);
+    }
+  }
+  return { PausedService: Watched };
+});
 
 const MAX = 0.5;
 let market: Marketplace;
@@ -222,6 +236,7 @@ describe('a caller that leaves before the report', () => {
     caller.socket.resetAndDestroy();
     await until(async () => (await market.metric('tollgate_responses_open')) === before);
     expect(peer?.isGone).toBe(false);
+    expect(await market.metric('tollgate_calls_unheard')).toBe(1);
     expect(await market.balance(scene.buyer)).toMatchObject({ balance: 0.5, held: 0.5 });
     await then(peer as Peer);
   }
@@ -239,8 +254,11 @@ describe('a caller that leaves before the report', () => {
   });
 
   it('pays all that is held if the service then cuts', async () => {
+    const holds = () => market.metric('tollgate_calls_unheard_holds_total{bound="cut"}');
+    const before = await holds();
     await leaving(BEGUN, (peer) => peer.socket.end());
     await ended(MAX);
+    expect([await holds(), await market.metric('tollgate_calls_unheard')]).toEqual([before + 1, 0]);
   });
 
   it('pays all that is held if the service is not done in time', async () => {
@@ -285,18 +303,40 @@ describe('a caller that leaves before the report', () => {
     await scene.expectEnd({ outcome: 'refunded:upstream_5xx', status: 499 });
   });
 
-  it('pays what was reported already, and the service need not go on', async () => {
+  it.each([
+    ['what was reported already', `${CHUNKED}X-ACF-Charge: 0.2\r\n\r\n6\r\n[data]\r\n`, 0.2],
+    ['the price if no trailers can come', 'HTTP/1.0 200 OK\r\n\r\n[data]', PRICE],
+  ])('pays %s, and the service need not go on', async (_what, first, amount) => {
     let peer: Peer | undefined;
     scene = await open(async (connected) => {
       peer = connected;
-      await answer(`${CHUNKED}X-ACF-Charge: 0.2\r\n\r\n6\r\n[data]\r\n`)(connected);
+      await answer(first)(connected);
     });
     const caller = await scene.call();
     await caller.until((received) => received.includes('data'));
     caller.socket.resetAndDestroy();
     await until(() => peer?.isGone === true);
-    await ended(0.2);
+    await ended(amount);
   });
+});
+
+it('a caller so slow that its service was paused for half a minute pays all that is held if the service then cuts', async () => {
+  let peer: Peer | undefined;
+  scene = await open(async (connected) => {
+    await connected.takeRequest();
+    peer = connected;
+    // More than the kernel and the gateway buffer.
+    connected.send(`${CHUNKED}\r\n2000000\r\n${'x'.repeat(0x2000000)}`);
+  });
+  slow.services.length = 0;
+  const caller = await scene.call();
+  caller.socket.pause();
+  await until(() => slow.services[0]?.isPaused);
+  slow.aheadMs += 30_000;
+  peer?.socket.resetAndDestroy();
+  caller.socket.resume();
+  await until(() => caller.gone);
+  await scene.expectEnd({ outcome: 'completed', status: 200, amount: MAX });
 });
 
 describe('X-ACF-Usage-Event: true', () => {

@@ -84,7 +84,12 @@ describe('a usage event of a call priced by use', () => {
       50_000,
       { authorizedMicros: 50_000, isClamped: true, isAtCap: true },
     ],
-    ['its whole hold', {}, 50_000, { authorizedMicros: 50_000, isClamped: false, isAtCap: true }],
+    [
+      'a whole hold, as nobody heard a report',
+      {},
+      50_000,
+      { authorizedMicros: 50_000, isClamped: false, isAtCap: true },
+    ],
     [
       'too high a report for its caller',
       { heldMicros: 20_000, ceilingMicros: 20_000, capturedMicros: 50_000 },
@@ -93,9 +98,15 @@ describe('a usage event of a call priced by use', () => {
     ],
     [
       'a report of a free call',
-      { heldMicros: 0, freeTier: true, ceilingMicros: 20_000, capturedMicros: 20_000 },
+      { heldMicros: 0, freeTier: true, ceilingMicros: 20_000, capturedMicros: 50_000 },
       0,
       { authorizedMicros: 20_000, isClamped: false, isAtCap: false },
+    ],
+    [
+      'a report where nothing is held',
+      { heldMicros: 0, ceilingMicros: 0, capturedMicros: 1 },
+      0,
+      { authorizedMicros: 0, isClamped: true, isAtCap: false },
     ],
     [
       'a refund',

@@ -110,7 +110,7 @@ function startCall(bufferedBytes: BufferedBytes) {
   startExchange(options, head, caller);
   if (events === undefined || handler === undefined) throw new Error('the call was not forwarded');
   const answer = (): void => {
-    handler?.onHead({ status: 200, headers: [], isAscii: true, contentLength: -1, hasBody: true });
+    handler?.onHead({ status: 200, headers: [], isAscii: true, contentLength: -1, hasBody: true, framing: 'chunked' });
     handler?.onData(Buffer.from('x'));
   };
   return { events, handler, answer, seen };

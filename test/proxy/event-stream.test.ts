@@ -7,6 +7,7 @@ const head = (headers: string[], more: object = {}) => ({
   isAscii: true,
   contentLength: -1,
   hasBody: true,
+  framing: 'chunked' as const,
   ...more,
 });
 const TYPE = ['Content-Type', 'text/event-stream'];

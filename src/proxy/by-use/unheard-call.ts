@@ -1,13 +1,18 @@
 import type { RefundReason } from '../../ledger/usage-event.ts';
 import type { ResponseHead, UpstreamCall, UpstreamError, UpstreamHandler } from '../../upstream/index.ts';
 import { refundOf } from '../upstream-failure.ts';
+import type { UnheardCalls } from './unheard-calls.ts';
 import type { Use } from './use.ts';
 
 /** Maximum bytes that are read on for a report, and dropped. A caller that leaves a longer response pays all that is held. */
 const MAX_BYTES = 67_108_864;
 
+/** Why reading on ended without the end of the response. */
+export type Bound = 'time' | 'bytes' | 'number' | 'cut';
+
 /** What the call was when its caller left. */
-type Left = {
+export type Left = {
+  readonly account: string;
   readonly upstream: UpstreamCall;
   readonly use: Use;
   /** The listing's `timeout_seconds`: how long the gateway reads on. */
@@ -32,7 +37,8 @@ type Left = {
  *
  *   onHead with a report, or with a length, onEnd ─────────► the report is captured, or the price if there is none
  *   onHead with a 5xx, onError before any head ────────────► refunded, as for a caller that stays
- *   onError after that, `maxMs` or MAX_BYTES reached ──────► all that is held is captured
+ *   onError after that, `maxMs` or MAX_BYTES reached, or
+ *   given up for others (UnheardCalls) ────────────────────► all that is held is captured
  *   the gateway stops ─────────────────────────────────────► refunded
  *
  * Tested by test/proxy/by-use/endings.test.ts and test/integration/priced-by-use.test.ts.
@@ -48,12 +54,9 @@ export class UnheardCall implements UpstreamHandler {
     this.#left = left;
     this.#isAnswered = left.isAnswered;
     this.#calls = calls;
-    this.#timer = setTimeout(
-      () => this.#giveUp(this.#isAnswered ? null : 'upstream_timeout', null),
-      left.maxMs,
-    ).unref();
-    calls.add(this);
+    this.#timer = setTimeout(() => this.#timeOut(), left.maxMs).unref();
     left.upstream.handTo(this);
+    calls.add(this);
     // The caller may have left because it was too slow.
     left.upstream.resume();
   }
@@ -69,7 +72,8 @@ export class UnheardCall implements UpstreamHandler {
 
   onData(chunk: Buffer): void {
     this.#bytes += chunk.length;
-    if (this.#bytes > MAX_BYTES) this.#giveUp(null, null);
+    this.#calls.bytes += chunk.length;
+    if (this.#bytes > MAX_BYTES) this.#captureHold('bytes');
   }
 
   onEnd(trailers: readonly string[]): void {
@@ -80,7 +84,8 @@ export class UnheardCall implements UpstreamHandler {
 
   onError(error: UpstreamError): void {
     this.#left.onFailure(error, this.#isAnswered);
-    this.#settle(this.#isAnswered ? null : refundOf(error), null);
+    if (this.#isAnswered) this.#captureHold('cut');
+    else this.#settle(refundOf(error), null);
   }
 
   onWritable(): void {}
@@ -88,6 +93,25 @@ export class UnheardCall implements UpstreamHandler {
   /** The gateway stops. */
   stop(): void {
     this.#giveUp('unavailable', null);
+  }
+
+  /** Too many calls are read on. Its service may be at work, so it is paid, even if it has not begun to answer. */
+  makeRoom(): void {
+    this.#captureHold('number');
+  }
+
+  get account(): string {
+    return this.#left.account;
+  }
+
+  #timeOut(): void {
+    if (this.#isAnswered) this.#captureHold('time');
+    else this.#giveUp('upstream_timeout', null);
+  }
+
+  #captureHold(why: Bound): void {
+    this.#calls.reached(why);
+    this.#giveUp(null, null);
   }
 
   #giveUp(refund: RefundReason | null, capturedMicros: number | null): void {
@@ -99,26 +123,5 @@ export class UnheardCall implements UpstreamHandler {
     clearTimeout(this.#timer);
     this.#calls.remove(this);
     this.#left.settle(refund, capturedMicros, this.#bytes);
-  }
-}
-
-/** All calls of this process that are read on without a caller. Their number is bounded by the connections to services. */
-export class UnheardCalls {
-  readonly #open = new Set<UnheardCall>();
-
-  add(call: UnheardCall): void {
-    this.#open.add(call);
-  }
-
-  remove(call: UnheardCall): void {
-    this.#open.delete(call);
-  }
-
-  get size(): number {
-    return this.#open.size;
-  }
-
-  stop(): void {
-    for (const call of this.#open) call.stop();
   }
 }

@@ -14,11 +14,13 @@ export class Use {
   readonly heldMicros: number;
   readonly #priceMicros: number;
   #reportedMicros: number | null = null;
-  /** A response with a length has no trailers. */
-  #hasTrailers = true;
+  readonly #isFree: boolean;
+  /** Only the head can say that no trailers will come. */
+  #mayHaveTrailers = true;
 
-  constructor({ amountMicros }: Admitted, { priceMicros }: CallTerms) {
+  constructor({ amountMicros, freeTier }: Admitted, { priceMicros }: CallTerms) {
     this.heldMicros = amountMicros;
+    this.#isFree = freeTier;
     this.#priceMicros = priceMicros;
   }
 
@@ -27,28 +29,31 @@ export class Use {
     this.#reportedMicros ??= reportIn(fields);
   }
 
-  readHead({ headers, contentLength }: Pick<ResponseHead, 'headers' | 'contentLength'>): void {
+  readHead({ headers, framing }: Pick<ResponseHead, 'headers' | 'framing'>): void {
     this.read(headers);
-    this.#hasTrailers = contentLength < 0;
+    this.#mayHaveTrailers = framing === 'chunked';
   }
 
-  /** Whether it is still open what the call will cost. A free call costs nothing, whatever is reported. */
+  /** Whether it is still open what the call will cost. Where nothing is held it costs nothing, whatever is reported. */
   get isOpen(): boolean {
     return this.#reportedMicros === null && this.heldMicros > 0;
   }
 
   /** Whether the rest of the response can still say what the call costs. */
   get awaitsReport(): boolean {
-    return this.isOpen && this.#hasTrailers;
+    return this.isOpen && this.#mayHaveTrailers;
   }
 
-  /** What a response that was read to its end is settled with. It may be more than is held: the record shows that. */
-  get capturedMicros(): number {
-    return this.#reportedMicros ?? this.#priceMicros;
+  /**
+   * What a response that was read to its end is settled with. It may be more than is held: the record shows that. Null for a free
+   * call, which has no hold to capture from.
+   */
+  get capturedMicros(): number | null {
+    return this.#isFree ? null : (this.#reportedMicros ?? this.#priceMicros);
   }
 
   /** What the call then costs. */
   get chargedMicros(): number {
-    return Math.min(this.capturedMicros, this.heldMicros);
+    return Math.min(this.capturedMicros ?? 0, this.heldMicros);
   }
 }

@@ -62,7 +62,7 @@ export class AdmittedCall {
     status: number,
     requestBytes: number,
     responseBytes: number,
-    capturedMicros: number | null = this.#capturedMicros,
+    capturedMicros: number | null = this.use?.capturedMicros ?? null,
   ): void {
     assert(!this.isSettled, 'an admitted call is settled exactly once');
     this.isSettled = true;
@@ -85,10 +85,5 @@ export class AdmittedCall {
     });
     const captured = refund === null ? capturedMicros : null;
     admission.settle(call.usageId, this.buyer, refund !== null, settlement, this.#admitted.owner, captured);
-  }
-
-  /** A free call has nothing to capture. */
-  get #capturedMicros(): number | null {
-    return this.use === null || this.use.heldMicros === 0 ? null : this.use.capturedMicros;
   }
 }

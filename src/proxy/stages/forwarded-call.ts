@@ -195,11 +195,12 @@ export class ForwardedCall implements UpstreamHandler, CallerEvents, BufferingCa
 
   #readOn(use: Use, status: number): void {
     this.#isUnheard = true;
-    const { listing, offer } = this.#identified;
+    const { key, listing, offer } = this.#identified;
     const bytesBefore = this.#answered?.bytes ?? 0;
     this.#answered?.stop();
     this.#countBuffered(-this.bufferedBytes);
     const left = {
+      account: key.accountId,
       upstream: this.#upstream,
       use,
       maxMs: listing.timeoutSeconds * 1000,

@@ -8,10 +8,10 @@ import { PROXY_PREFIX } from '../../../src/gate/caller-io.ts';
 import { formatUsd } from '../../../src/platform/money.ts';
 import { Breakers } from '../../../src/proxy/breakers.ts';
 import { BufferedBytes } from '../../../src/proxy/buffered-bytes.ts';
-import { UnheardCalls } from '../../../src/proxy/by-use/unheard-call.ts';
+import { UnheardCalls } from '../../../src/proxy/by-use/unheard-calls.ts';
 import { startExchange } from '../../../src/proxy/exchange.ts';
 import { type ExchangeOptions, newCounters } from '../../../src/proxy/exchange-options.ts';
-import { UpstreamError, type UpstreamHandler } from '../../../src/upstream/index.ts';
+import { type ResponseHead, UpstreamError, type UpstreamHandler } from '../../../src/upstream/index.ts';
 import { NO_OWNER } from '../../support/store.ts';
 
 const ID = '01890a5d-ac96-774b-bcce-b302099a8057';
@@ -24,7 +24,7 @@ type Sold = { readonly price: number; readonly more: number; readonly ceiling: n
 
 /** A call that was admitted, with all that is around it, or the error that refused it. */
 class Scene {
-  readonly unheard = new UnheardCalls();
+  readonly unheard = new UnheardCalls(1);
   /** What the call cost; 'refunded', or 'open' as long as it is not settled. */
   cost: number | string = 'open';
   lines = '';
@@ -130,8 +130,10 @@ class Scene {
     startExchange(options, head as unknown as RequestHead, this.caller as unknown as CallerStream);
   }
 
-  answers(status: number, headers: string[], contentLength = -1): void {
-    this.service.onHead({ status, headers, isAscii: true, contentLength, hasBody: true });
+  answers(status: number, headers: string[], framing: ResponseHead['framing'] = 'chunked'): void {
+    const contentLength = framing === 'length' ? 1_000 : -1;
+    this.service.onHead({ status, headers, isAscii: true, contentLength, hasBody: true, framing });
+    if (this.upstream.isDestroyed) return;
     this.service.onData(Buffer.from('text'));
   }
 
@@ -313,15 +315,17 @@ it('a caller that leaves because it is slow lets its service go on', () => {
   expect(scene.cost).toBe(50);
 });
 
-describe('a response with a length, which can have no trailers', () => {
+describe.each([
+  ['with a length', 'length'],
+  ['that ends with its connection', 'close'],
+] as const)('a response %s, which can have no trailers', (_framing, framing) => {
   it.each([
     ['left after its head', true],
     ['left before its head', false],
   ])('costs the price without a report when it is %s, and is not read on', (_name, isAnswered) => {
     const scene = new Scene({ price: 10, more: 90, ceiling: null });
     if (!isAnswered) scene.leaves();
-    if (isAnswered) scene.answers(200, [], 1_000);
-    else scene.service.onHead({ status: 200, headers: [], isAscii: true, contentLength: 1_000, hasBody: true });
+    scene.answers(200, [], framing);
     if (isAnswered) scene.leaves();
     expect([scene.cost, scene.unheard.size, scene.upstream.isDestroyed]).toEqual([10, 0, true]);
   });

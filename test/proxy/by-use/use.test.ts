@@ -33,8 +33,9 @@ describe('a report', () => {
 
 describe('what a call that is priced by use costs', () => {
   const terms = new CallTerms({ id: 'id', providerId: 'p', priceMicros: 100, maxPriceMicros: 500, freeCalls: 0 });
-  const used = (...reports: (string | null)[]): Use => {
-    const use = new Use({ amountMicros: 400 } as Admitted, terms);
+  const used = (...reports: (string | null)[]): Use => usedOf({ amountMicros: 400, freeTier: false }, ...reports);
+  const usedOf = (admitted: Pick<Admitted, 'amountMicros' | 'freeTier'>, ...reports: (string | null)[]): Use => {
+    const use = new Use(admitted as Admitted, terms);
     for (const report of reports) use.read(report === null ? [] : ['x-acf-charge', report]);
     return use;
   };
@@ -51,6 +52,12 @@ describe('what a call that is priced by use costs', () => {
 
   it('is what was reported also where more is held than that: the record tells of the difference', () => {
     expect(used('9').capturedMicros).toBe(9_000_000);
+    expect(usedOf({ amountMicros: 0, freeTier: false }, '9').capturedMicros).toBe(9_000_000);
+  });
+
+  it('is nothing for a free call, from which nothing is captured either', () => {
+    const { capturedMicros, chargedMicros, isOpen } = usedOf({ amountMicros: 0, freeTier: true }, '9');
+    expect([capturedMicros, chargedMicros, isOpen]).toEqual([null, 0, false]);
   });
 });
 
