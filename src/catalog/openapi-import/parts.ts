@@ -88,7 +88,7 @@ function inputOf(sources: Sources, copier: SchemaCopier): JsonObject | null {
     const isNeeded = (parameter: JsonObject): boolean => place === 'path' || parameter.required === true;
     const nameOf = (parameter: JsonObject): string => copier.copyData(inTemplate(parameter, sources)) as string;
     const names = all.filter(isNeeded).map(nameOf);
-    const schemas = all.map((parameter) => [nameOf(parameter), parameterSchema(parameter, copier)]);
+    const schemas = all.map((parameter) => [nameOf(parameter), parameterSchema(parameter, sources, copier)]);
     if (names.length > 0) required.push(group);
     properties.push([group, objectSchema(Object.fromEntries(schemas), names)]);
   }
@@ -121,13 +121,20 @@ function inTemplate(parameter: JsonObject, { pathNames }: Sources): string {
   return parameter.in === 'path' ? (pathNames.get(name) ?? name) : name;
 }
 
-function parameterSchema(parameter: JsonObject, copier: SchemaCopier): unknown {
+function parameterSchema(parameter: JsonObject, sources: Sources, copier: SchemaCopier): unknown {
   const media = mediaOf(parameter.content);
   const schema = copier.copy(parameter.schema ?? media?.media.schema ?? {});
   const told = isObject(schema) ? schema : {};
   const text = typeof parameter.description === 'string' ? parameter.description : told.description;
   const description = [text, styleOf(parameter, told, media)].filter((part) => part !== undefined).join(' ');
-  return description === '' ? schema : { ...told, description: copier.copyData(description) };
+  // The example of an operation has a query, but neither path nor headers.
+  const example = parameter.in === 'query' ? undefined : statedExample(parameter, sources);
+  if (description === '' && example === undefined) return schema;
+  return {
+    ...told,
+    ...(description === '' ? {} : { description: copier.copyData(description) }),
+    ...(example === undefined ? {} : { examples: [copier.copyData(example)] }),
+  };
 }
 
 /** How a value that is a list or an object is written, where that is not what a client would do without being told. */
@@ -173,14 +180,20 @@ function exampleOfContent(holder: JsonObject | null, sources: Sources): unknown 
   return media === null ? undefined : exampleIn(media.media, sources);
 }
 
-/** The example of a media type or a parameter: its own, the first of several, or that of its schema. */
-function exampleIn(holder: JsonObject, { references }: Sources): unknown {
+/** The example of a media type or a parameter: the one that it states, or that of its schema. */
+function exampleIn(holder: JsonObject, sources: Sources): unknown {
+  const stated = statedExample(holder, sources);
+  if (stated !== undefined || holder.schema === undefined) return stated;
+  const schema = sources.references.follow(holder.schema);
+  return 'fault' in schema ? undefined : (schema.object.example ?? listOf(schema.object.examples)[0]);
+}
+
+/** The example beside the schema, or the first of several. */
+function statedExample(holder: JsonObject, { references }: Sources): unknown {
   if (holder.example !== undefined) return holder.example;
   for (const example of Object.values(objectOf(holder.examples))) {
     const found = references.follow(example);
     if ('object' in found && found.object.value !== undefined) return found.object.value;
   }
-  if (holder.schema === undefined) return undefined;
-  const schema = references.follow(holder.schema);
-  return 'fault' in schema ? undefined : (schema.object.example ?? listOf(schema.object.examples)[0]);
+  return undefined;
 }

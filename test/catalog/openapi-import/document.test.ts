@@ -189,7 +189,7 @@ it('schemas and examples that are nested as deep as a document may be can be sto
   const schema = deep(40, (inner) => ({ properties: { a: inner } }));
   const media = { schema, example: deep(80, (inner) => [inner]) };
   const body = { content: { 'application/json': media } };
-  const parameters = [{ name: 'q', in: 'query', schema, example: media.example }];
+  const parameters = ['query', 'header'].map((place) => ({ name: 'q', in: place, schema, example: media.example }));
   const operation = { parameters, requestBody: body, responses: { 200: { description: '', ...body } } };
   const { operations, changed } = await importHere(documentOf({ '/a': { post: operation } }));
   expect(() => storeOperations(operations)).not.toThrow();

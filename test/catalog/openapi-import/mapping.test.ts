@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { readyCall } from '../../../src/catalog/ready-call.ts';
+import { makeListing } from '../../support/listings.ts';
 import { answering, documentOf, ENDPOINT, importHere } from './support.ts';
 
 const GOOD = { responses: { 200: { description: 'Good' } } };
@@ -313,4 +315,34 @@ it('an example has what the document shows of query, body and response', async (
   const fields = { components: { examples: { Pet: { value: { name: 'Tom\u0000' } } } } };
   const example = { query: { q: 'cats', n: 5 }, body: { name: 'Tom' }, response: { id: 1 } };
   expect((await only(operation, fields))?.example).toEqual(example);
+});
+
+it('examples of the path and of headers stand in their schemas, where a ready request finds them', async () => {
+  const operation = answering(
+    {},
+    {
+      parameters: [
+        { name: 'id', in: 'path', required: true, example: 'cat-7', schema: { $ref: '#/components/schemas/Id' } },
+        { name: 'X-Plan', in: 'header', required: true, examples: { a: { value: 'free' } }, schema: {} },
+        { name: 'X-Own', in: 'header', schema: { type: 'string', examples: ['own'] } },
+        { name: 'q', in: 'query', example: 'cats', schema: { type: 'string' } },
+      ],
+    },
+  );
+  const document = documentOf(
+    { '/pets/{id}/{part}': { get: operation } },
+    { components: { schemas: { Id: { type: 'string', examples: ['any'] } } } },
+  );
+  const [imported] = (await importHere(document)).operations;
+  expect(imported?.input).toMatchObject({
+    properties: {
+      path: { properties: { part: { type: 'string' }, id: { type: 'string', examples: ['cat-7'] } } },
+      headers: { properties: { 'X-Plan': { examples: ['free'] }, 'X-Own': { type: 'string', examples: ['own'] } } },
+      query: { properties: { q: { type: 'string' } } },
+    },
+  });
+  expect(imported?.example).toEqual({ query: { q: 'cats' } });
+  const { url, headers } = readyCall(makeListing(), imported === undefined ? [] : [imported], '');
+  expect(url).toMatch(/\/pets\/cat-7\/\{part\}\?q=cats$/);
+  expect(headers).toHaveProperty('X-Plan', 'free');
 });
