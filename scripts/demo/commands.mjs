@@ -29,7 +29,10 @@ export function demoCommands({ base_url: baseUrl, buyer, services }) {
     ['A paid call: the price is in X-ACF-Amount', call('-i', 'Text Statistics')],
     ['One of 100 free calls', call('-i', 'Echo Plus')],
     ['An event stream, event by event', call('-N', 'Event Stream')],
-    ['A service that fails every other time: a failed call is not charged', call('-i', 'Flaky')],
+    [
+      'A service whose every other call fails, so call it twice: the call that fails is not charged',
+      call('-i', 'Flaky'),
+    ],
     ['Every call of this key', `curl ${authorization} '${baseUrl}/api/v1/usage/me'`],
     ['The balance of this account', `curl ${authorization} '${baseUrl}/api/v1/balance/me'`],
   ];
