@@ -336,12 +336,14 @@ export const TOOLS: readonly Tool[] = [
     outputSchema: {
       type: 'object',
       properties: {
+        account_id: { type: 'string', description: 'What an operator who is asked to add money has to know' },
         owner_id: { type: 'string' },
         balance: { type: 'number' },
         held: { type: 'number' },
         currency: { type: 'string' },
+        top_up: { type: 'string', description: 'Where money can be added to this account, if there is such a page' },
       },
-      required: ['balance', 'held', 'currency'],
+      required: ['account_id', 'balance', 'held', 'currency'],
     },
     annotations: READ_ONLY,
   },

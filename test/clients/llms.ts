@@ -16,13 +16,16 @@ const MARK = '--- next command ---';
 const commandsOf = (page: string): string[] =>
   Array.from(page.matchAll(/^```sh\n([\s\S]*?)^```/gm), ([, block = '']) => block.trimEnd().split('\n')).flat();
 
+/** What the agent tells the operator. */
+const ACCOUNT = String.raw`ACCOUNT=$(curl -sS -H "Authorization: Bearer $KEY" "$BASE/api/v1/balance/me" | sed -n 's/.*"account_id":"\([^"]*\)".*/\1/p')`;
+
 /**
  * What an operator sets in the place of what the page leaves open. Nothing else comes from outside of the page.
  *
  * @param adminKey  of role `admin`
  */
 const filledIn = (command: string, adminKey: string): string =>
-  command.replace(/^BUYER='<.*>'$/, `BUYER="\${KEY%%:*}"`).replace(/^ADMIN_KEY='<.*>'$/, `ADMIN_KEY='${adminKey}'`);
+  command.replace(/^ACCOUNT='<.*>'$/, ACCOUNT).replace(/^ADMIN_KEY='<.*>'$/, `ADMIN_KEY='${adminKey}'`);
 
 /** The line of the page that sets this variable, or defines this function. */
 const lineOf = (page: string, beginning: string): string =>
@@ -157,7 +160,7 @@ export function llmsTests(demo: () => DemoMarket): void {
     const ask = (headers = {}): Promise<Response> =>
       fetch(demo().proxyUrl('Flaky'), { headers: { 'X-Api-Key': textOf(key), ...headers } });
     const answers = [await ask(), await ask()];
-    expect(answers.map(({ status }) => status).sort()).toEqual([200, 500]);
+    expect(answers.map(({ status }) => status)).toEqual([200, 500]);
     for (const { status, headers } of answers) {
       expect(headers.get('content-security-policy')).toBe('sandbox');
       expect(headers.get('x-acf-amount')).toBe(status === 500 ? '0' : demo().priceOf('Flaky'));

@@ -164,7 +164,8 @@ describe.each(REVISIONS)('a client of %s', (revision) => {
     const usage = await tools.call('get_usage', { service_id: serviceId });
     expect(usage.structured).toMatchObject({ total_calls: 1, total_spent: PRICE });
     expect(usage.structured).not.toHaveProperty('by_day');
-    expect((await tools.call('get_balance')).structured).toMatchObject({ balance: 0.9, held: 0, currency: 'USD' });
+    const balance = (await tools.call('get_balance')).structured;
+    expect(balance).toMatchObject({ account_id: buyer.account_id, balance: 0.9, held: 0, currency: 'USD' });
   });
 
   test('the headers of a call pass the filter that headers of proxied calls pass, and its body is what the agent says', async () => {
