@@ -471,6 +471,14 @@ CREATE TABLE shard_histories (
   flush_id  bigint
 );
 
+-- Accounts that stay in doubt although a comparison has verified their shard: the wallet had a credit or a debit that Postgres lacked.
+CREATE TABLE accounts_in_doubt (
+  shard       int,
+  -- Without a reference to `accounts`: a Postgres that was restored may lack the account of a wallet.
+  account_id  uuid,
+  PRIMARY KEY (shard, account_id)
+);
+
 -- The result of the last comparison of Redis and Postgres in each shard, as the admin page shows it.
 CREATE TABLE reconciliations (
   shard       int PRIMARY KEY,

@@ -67,6 +67,7 @@ export async function reshard(
     await afterStep?.('removed');
     // The marks are gone from Redis, too: what is known of shards is not true of shards of another layout.
     await tx`DELETE FROM shard_histories`;
+    await tx`DELETE FROM accounts_in_doubt`;
     await tx`UPDATE installation SET redis_shards = NULL, redis_layout = NULL, moving_since = NULL`;
     return `removed ${removed} keys from Redis: the next start may have another REDIS_SHARDS and another REDIS_URL`;
   });

@@ -52,7 +52,7 @@ export class Ledger {
     await this.sql`
       TRUNCATE accounts, api_keys, credits, calls, journal, entries, balances, free_usage, service_hours,
                key_hours, service_latencies, service_amounts,
-               rejected_events, reconciliations, repairs, corrections, shard_histories, closed_days CASCADE`;
+               rejected_events, reconciliations, repairs, corrections, shard_histories, accounts_in_doubt, closed_days CASCADE`;
   }
 
   /** Makes what Redis has known, as after a clean comparison: until it restarts or is replaced, a drift is not taken for its fault. */

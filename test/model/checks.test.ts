@@ -8,7 +8,8 @@ import { SCENARIOS } from './scenarios.ts';
 /** The scenario that shows it. Null: at these bounds no scenario does; the decision page says why the check stays or goes. */
 const SHOWN_BY: Record<Check, keyof typeof SCENARIOS | null> = {
   trimMark: 'postgres',
-  pageThere: 'wiped',
+  pageThere: 'free',
+  pageBegins: 'postgres',
   olderPostgres: 'postgres',
   dataId: 'wiped',
   replicationId: 'swapped',
@@ -20,6 +21,7 @@ const SHOWN_BY: Record<Check, keyof typeof SCENARIOS | null> = {
   doubtOnly: 'late',
   rejected: 'rejected',
   ahead: 'movements',
+  staysInDoubt: 'movements',
   began: null,
   ticket: 'wiped',
   repairMark: 'twice',

@@ -3,6 +3,7 @@
 export const CHECKS = {
   trimMark: 'the trim goes on only where it finds the mark that its flush saw',
   pageThere: 'a flush stores a page only if its last entry is still in the stream',
+  pageBegins: '… and only if its first entry is',
   olderPostgres: 'a mark that the journal lacks fences',
   dataId: 'another data id is doubt',
   replicationId: 'the data id has the replication id',
@@ -14,6 +15,7 @@ export const CHECKS = {
   doubtOnly: 'a drift is repaired only in doubt',
   rejected: 'a rejected event bars repairs of its account',
   ahead: 'a wallet ahead of Postgres is not repaired',
+  staysInDoubt: 'a wallet ahead of Postgres stays in doubt when its shard is verified',
   began: 'a clean comparison verifies the doubt with which it began',
   ticket: 'a repair needs the ticket of its reading',
   repairMark: 'a repair needs the mark of its reading, or that of the last flush',

@@ -88,7 +88,11 @@ function strikes(state: State, rules: Rules): Step[] {
       comparison: null,
       hydration: null,
     };
-    const next = pgFault(state, withGhost(rewound, { rewound: true, changed: true, exact: false }), copy.warned);
+    const next = pgFault(
+      state,
+      withGhost(rewound, { rewound: true, accepted: false, changed: true, exact: false }),
+      copy.warned,
+    );
     const words = copy.warned ? 'FAULT the standby becomes primary' : `FAULT ${FAULTS.rewind}`;
     steps.push({ words, state: { ...next, writer: writer.at === 'locked' ? IDLE : writer } });
     if (rules.faults.has('deposed') && !copy.warned && writer.at !== 'idle' && state.late.at === 'idle') {
@@ -151,7 +155,7 @@ export function recover(state: State, rules: Rules): Step[] {
     const accepted = withPg(ended, { ...pg, journal, doubt: pg.doubt + 1 });
     steps.push({
       words: 'an operator accepts the older Postgres',
-      state: withGhost(accepted, { changed: true, exact: false, strikes: state.ghost.strikes + 1 }),
+      state: withGhost(accepted, { accepted: true, changed: true, exact: false, strikes: state.ghost.strikes + 1 }),
     });
   }
   return steps;

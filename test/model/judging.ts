@@ -1,6 +1,13 @@
 // Hands states of the model to the decision functions of the product.
 
-import { judge, type Mark, type Seen, type ShardHistory, type Verdict } from '../../src/ledger/history/judge.ts';
+import {
+  historyOfAccount,
+  judge,
+  type Mark,
+  type Seen,
+  type ShardHistory,
+  type Verdict,
+} from '../../src/ledger/history/judge.ts';
 import { agrees, compare, knowsItsDebits } from '../../src/ledger/reconcile/identity.ts';
 import type { Rules } from './checks.ts';
 import {
@@ -36,6 +43,8 @@ export function historyOf(pg: Pg): ShardHistory {
     verified,
   };
 }
+
+export const accountHistoryOf = (pg: Pg): ShardHistory => historyOfAccount(historyOf(pg), pg.left);
 
 export function verdictOn(server: Instance, pg: Pg, rules: Rules): Verdict {
   const { without } = rules;

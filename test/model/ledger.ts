@@ -2,10 +2,11 @@
 
 import { isInDoubt, verifiedBy, withDoubt } from '../../src/ledger/history/judge.ts';
 import { mayDrop } from '../../src/ledger/history/may-drop.ts';
-import { mayRepair } from '../../src/ledger/history/may-repair.ts';
+import { mayRepair, staysInDoubt } from '../../src/ledger/history/may-repair.ts';
 import { broken, serverOf, where, withData, withGhost, withPg } from './actors.ts';
 import type { Rules } from './checks.ts';
 import {
+  accountHistoryOf,
   callOf,
   compareAt,
   dataIdOf,
@@ -83,7 +84,9 @@ function steps(state: State, its: Writer, pg: Pg, rules: Rules, who: Who): Step[
   if (its.at === 'read') {
     if (pg === state.pg && isShared(state) && !rules.without.has('loadLock')) return [];
     const verdict = verdictOn(server, pg, rules);
-    const isThere = data.stream.includes(its.batch.at(-1) as number) || rules.without.has('pageThere');
+    const isThere =
+      (data.stream.includes(its.batch.at(-1) as number) || rules.without.has('pageThere')) &&
+      (data.stream.includes(its.batch[0] as number) || rules.without.has('pageBegins'));
     if (verdict === 'postgres is older')
       return [{ words: `${name} finds that Postgres is older${at}`, state: to(IDLE) }];
     if (!isThere) return [{ words: `${name} finds that Redis lost what it had read${at}`, state: to(IDLE) }];
@@ -195,10 +198,9 @@ export function compareAndRepair(state: State, rules: Rules): Step[] {
   const late = lateRepair === null ? [] : [repair({ ...state, lateRepair: null }, lateRepair, true, rules)];
   if (comparison === null) return [...late, ...begin(state, rules)];
   const done = { ...state, comparison: null };
-  const { began, kind, strikes } = comparison;
+  const { kind, strikes } = comparison;
   if (kind === 'clean') {
-    const { verified } = verifiedBy(historyOf(state.pg), rules.without.has('began') ? state.pg.doubt : began);
-    const next = withPg(done, { ...state.pg, verified, reported: false });
+    const next = withPg(done, { ...verified(state.pg, comparison, rules), reported: false });
     const isNew = strikes === state.ghost.strikes;
     const ended = isNew ? withGhost(next, { changed: false, exact: true }) : next;
     return [...late, { words: 'the comparison ends clean', state: ended }];
@@ -206,9 +208,16 @@ export function compareAndRepair(state: State, rules: Rules): Step[] {
   if (kind === 'repair') return [...late, repair(done, comparison, false, rules)];
   // What is reported waits for an operator. The rest of the shard, and its sweep, must not.
   const isAllElseRight = comparison.storedHolds === 0 && comparison.lostDebits === 0;
-  const { verified } = isAllElseRight ? verifiedBy(historyOf(state.pg), began) : state.pg;
-  const told = repair(withPg(done, { ...state.pg, reported: true, verified }), comparison, false, rules);
+  const pg = isAllElseRight ? verified(state.pg, comparison, rules) : state.pg;
+  const told = repair(withPg(done, { ...pg, reported: true }), comparison, false, rules);
   return [...late, { ...told, words: `The drift is reported. ${told.words}` }];
+}
+
+/** The shard is verified, and the account perhaps left in doubt; unless another comparison that began later has ended. */
+function verified(pg: Pg, { began, stays }: NonNullable<Comparison>, { without }: Rules): Pg {
+  if (pg.verified > began) return pg;
+  const history = verifiedBy(historyOf(pg), without.has('began') ? pg.doubt : began);
+  return { ...pg, verified: history.verified, left: stays };
 }
 
 function repair(state: State, its: NonNullable<Comparison>, isLate: boolean, rules: Rules): Step {
@@ -276,7 +285,7 @@ function begin(state: State, rules: Rules): Step[] {
         doubt: withDoubt(historyOf(state.pg), seen).doubt,
       }
     : state.pg;
-  const history = historyOf(pg);
+  const history = accountHistoryOf(pg);
   const found = compareAt(data, pg, rules);
   const storedHolds = rules.without.has('storedHolds') ? 0 : found.storedHolds;
   const isDrift = found.drift !== 0 || found.freeDrift !== 0;
@@ -286,10 +295,17 @@ function begin(state: State, rules: Rules): Step[] {
   };
   const judged = rules.without.has('doubtOnly') ? { ...history, doubt: history.verified + 1 } : history;
   const may = mayRepair(judged, obstacles);
+  const stays = staysInDoubt(history, obstacles) && !rules.without.has('staysInDoubt');
   const isClean = !isDrift && storedHolds === 0 && found.lostDebits === 0;
   const kind = isClean ? 'clean' : isDrift && !may ? 'report' : 'repair';
   const isBeside = storedHolds !== 0 || found.lostDebits !== 0;
-  const hasWork = isDoubt || kind === 'repair' || isInDoubt(history) || pg.reported === isClean || isBeside;
+  const hasWork =
+    isDoubt ||
+    kind === 'repair' ||
+    isInDoubt(historyOf(pg)) ||
+    pg.left !== stays ||
+    pg.reported === isClean ||
+    isBeside;
   if (!hasWork) return [];
   const ticket = isClean ? 0 : freshTicket(state);
   const comparison = intern({
@@ -297,6 +313,7 @@ function begin(state: State, rules: Rules): Step[] {
     strikes: state.old === null ? state.ghost.strikes : -1,
     kind,
     ticket,
+    stays,
     drift: may ? found.drift : 0,
     freeDrift: may ? found.freeDrift : 0,
     lostDebits: found.lostDebits,
@@ -336,7 +353,7 @@ export function drop(state: State, rules: Rules): Step[] {
       streamed: isIdle ? 0 : data.stream.length,
       hasBegunDebit: pg.debit === PG_DEBIT.begun && !rules.without.has('dropDebit'),
     };
-    if (!mayDrop(historyOf(pg), loaded)) return [];
+    if (!mayDrop(accountHistoryOf(pg), loaded)) return [];
     const wallet = { ...data.wallet, ticket: freshTicket(state) };
     const next = withData(state, ON.others, { ...data, wallet });
     return [{ words: `a wallet is to be dropped${at}`, state: { ...next, dropping: intern({ wallet }) } }];

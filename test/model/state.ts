@@ -61,6 +61,8 @@ export type Pg = {
   readonly dataId: string;
   readonly doubt: number;
   readonly verified: number;
+  /** The account stays in doubt although its shard was verified. */
+  readonly left: boolean;
   /** The account's drift was reported as unattributed. */
   readonly reported: boolean;
 };
@@ -96,6 +98,8 @@ export type Comparison = {
   readonly strikes: number;
   readonly kind: 'clean' | 'repair' | 'report';
   readonly ticket: number;
+  /** Whether the account stays in doubt. */
+  readonly stays: boolean;
   readonly drift: number;
   readonly freeDrift: number;
   readonly lostDebits: number;
@@ -129,6 +133,8 @@ export type Ghost = {
   readonly exact: boolean;
   /** Postgres went back at some time. */
   readonly rewound: boolean;
+  /** An operator has accepted it since. */
+  readonly accepted: boolean;
   /** A credit was made. */
   readonly credited: boolean;
   /** A promise that was broken; '': none. */
@@ -253,6 +259,7 @@ export function start(calls: number, faults: number, dataId: string): State {
       dataId,
       doubt: 0,
       verified: 0,
+      left: false,
       reported: false,
     }),
     copy: null,
@@ -267,7 +274,16 @@ export function start(calls: number, faults: number, dataId: string): State {
     calls: Array(calls).fill(CALL.new),
     answer: 0,
     faultsLeft: faults,
-    ghost: intern({ lost: 0, strikes: 0, changed: false, exact: true, rewound: false, credited: false, broken: '' }),
+    ghost: intern({
+      lost: 0,
+      strikes: 0,
+      changed: false,
+      exact: true,
+      rewound: false,
+      accepted: false,
+      credited: false,
+      broken: '',
+    }),
   };
 }
 

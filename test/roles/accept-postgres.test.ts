@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { Fence } from '../../src/ledger/history/fence.ts';
 import type { Mark } from '../../src/ledger/history/judge.ts';
 import { markText } from '../../src/ledger/history/marks.ts';
+import { Corrector } from '../../src/ledger/reconcile/corrector.ts';
 import { trim } from '../../src/ledger/writing/trim.ts';
 import type { RedisStore } from '../../src/platform/redis.ts';
 import { acceptPostgres } from '../../src/roles/accept-postgres.ts';
@@ -144,6 +145,70 @@ it('after a yes the shard is flushed again, and its wallets become what Postgres
   expect(await compared.drifts()).toEqual([]);
   expect(await compared.balances(scene)).toEqual([10_000, 10_000]);
   expect(await compared.repairs()).toMatchObject([{ accountId: scene.accountId, changeMicros: 700 }]);
+});
+
+describe('a wallet with a credit that the accepted Postgres lacks', () => {
+  const AHEAD = 'the wallet has a credit or a debit that Postgres does not know';
+
+  /** Postgres lacks a call for 700 and a credit, and is accepted; the comparison has verified the shard. */
+  async function acceptWithout(creditMicros: number): Promise<void> {
+    await loseFlush();
+    await compared.ledger.store.command('hincrby', compared.ledger.store.walletName(scene.accountId), 'credit_seq', 1);
+    await compared.changeBalance(scene, creditMicros);
+    await accept();
+    await goesOn();
+    await compared.run();
+    const [history] = await compared.ledger.sql`SELECT doubt, verified FROM shard_histories WHERE shard = ${shard}`;
+    expect(history?.verified).toBe(history?.doubt);
+  }
+
+  /** As an operator does; the wallet takes it for the one that it has. */
+  async function creditAgain(micros: number): Promise<void> {
+    await compared.ledger.credit(scene.accountId, micros);
+    await compared.ledger.sql`UPDATE credits SET applied_at = now()`;
+  }
+
+  const inDoubt = () => compared.ledger.sql`SELECT account_id AS id FROM accounts_in_doubt`;
+
+  it.each([
+    ['a drift is left', 2_000, 2_000],
+    ['the lost charges are as much as the credit, so it agrees', 700, 700],
+    ['the next credit, which gets the same number, has another amount', 2_000, 500],
+  ])('is repaired once the credit was made again: %s', async (_, lost, made) => {
+    await acceptWithout(lost);
+    expect(await compared.drifts()).toMatchObject(
+      lost === 700 ? [] : [{ driftMicros: lost - 700, notRepaired: AHEAD }],
+    );
+    await compared.run();
+    await creditAgain(made);
+    expect(await compared.drifts()).toEqual([]);
+    expect(await compared.balances(scene)).toEqual([10_000 + made, 10_000 + made]);
+    expect(await compared.repairs()).toMatchObject([{ accountId: scene.accountId, changeMicros: made - lost + 700 }]);
+    // From then on a drift is not Redis's any more.
+    expect(await inDoubt()).toEqual([]);
+    await compared.changeBalance(scene, 5);
+    expect(await compared.drifts()).toMatchObject([{ driftMicros: 5, notRepaired: /has not changed/ }]);
+  });
+
+  it('is in doubt alone: what is wrong with another wallet of its shard is not Redis’s', async () => {
+    await acceptWithout(2_000);
+    let other = await compared.newScene(100);
+    while (stores().keys.shardOf(other.accountId) !== shard) other = await compared.newScene(100);
+    await compared.changeBalance(other, 5);
+    expect(await compared.drifts()).toMatchObject([{ driftMicros: 1_300 }, { driftMicros: 5 }]);
+    expect(await compared.repairs()).toEqual([]);
+  });
+
+  it('leaves the books to Postgres, whoever asks', async () => {
+    await acceptWithout(2_000);
+    const corrector = new Corrector(stores());
+    const wanted = { accountId: scene.accountId, reason: 'x', reference: 'r' };
+    const operator = { madeBy: 'admin', record: async () => {} };
+    await expect(corrector.correct({ ...wanted, believe: 'redis' }, operator)).rejects.toThrow('does not know');
+    await corrector.correct({ ...wanted, believe: 'postgres' }, operator);
+    expect(await compared.drifts()).toEqual([]);
+    expect([await compared.balances(scene), await inDoubt()]).toEqual([[10_000, 10_000], []]);
+  });
 });
 
 it('killed between the two stores, it has changed nothing that counts, and is run again', async () => {

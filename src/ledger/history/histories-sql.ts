@@ -102,10 +102,24 @@ export async function storeDoubt(run: Run, judged: ReadonlyMap<number, Judged>):
   await run(STORE_FLUSH, [null, ...columns(judged)]);
 }
 
-/** Stores that a comparison of the shard, which began with this doubt, left nothing to repair. */
-export async function storeVerified(run: Run, shard: number, began: number): Promise<void> {
-  await run('UPDATE shard_histories SET verified = greatest(verified, $2::bigint) WHERE shard = $1::int', [
+const STORE_VERIFIED = `
+WITH its AS (UPDATE shard_histories SET verified = $2::bigint WHERE shard = $1::int AND verified <= $2::bigint RETURNING shard),
+     clean AS (DELETE FROM accounts_in_doubt a USING its WHERE a.shard = its.shard AND a.account_id <> ALL($3::uuid[]))
+INSERT INTO accounts_in_doubt (shard, account_id) SELECT its.shard, left_id FROM its, unnest($3::uuid[]) AS left_id
+ON CONFLICT DO NOTHING`;
+
+/**
+ * Stores that a comparison of the shard, which began with this doubt, left nothing to repair; and the accounts that it left in doubt. One that
+ * began before another which has ended stores nothing.
+ */
+export async function storeVerified(run: Run, shard: number, began: number, left: ReadonlySet<string>): Promise<void> {
+  await run(STORE_VERIFIED, [shard, began, `{${Array.from(left).join(',')}}`]);
+}
+
+/** The accounts of the shard that were left in doubt when it was verified. */
+export async function selectLeftInDoubt(run: Run, shard: number): Promise<ReadonlySet<string>> {
+  const rows = await run<{ id: string }>('SELECT account_id AS id FROM accounts_in_doubt WHERE shard = $1::int', [
     shard,
-    began,
   ]);
+  return new Set(rows.map(({ id }) => id));
 }

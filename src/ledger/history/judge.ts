@@ -51,6 +51,11 @@ export function isInDoubt({ doubt, verified }: ShardHistory): boolean {
   return doubt > verified;
 }
 
+/** The history of one account of the shard. @param isLeft whether the comparison that verified the shard left the account in doubt */
+export function historyOfAccount(history: ShardHistory, isLeft: boolean): ShardHistory {
+  return isLeft ? { ...history, verified: history.doubt - 1 } : history;
+}
+
 /** What a clean comparison stores. @param began the `doubt` with which it began: a later one is not verified by it */
 export function verifiedBy(history: ShardHistory, began: number): ShardHistory {
   return { ...history, verified: Math.max(history.verified, began) };

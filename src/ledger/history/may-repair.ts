@@ -17,3 +17,17 @@ type Obstacles = {
 export function mayRepair(history: ShardHistory, { hasRejectedEvent, isAheadOfPostgres }: Obstacles): boolean {
   return isInDoubt(history) && !hasRejectedEvent && !isAheadOfPostgres;
 }
+
+/**
+ * Whether the account stays in doubt when its shard is verified. A wallet ahead of Postgres is not repaired, but lacks what its shard has
+ * got, or has what its shard has lost: once the credit or debit was made again, that is still Redis's drift. Also if nothing is wrong
+ * now, because what was lost may be as much as what is ahead.
+ *
+ * Not so a rejected event: what it makes wrong is no fault of Redis, whatever becomes of it.
+ */
+export function staysInDoubt(
+  history: ShardHistory,
+  { isAheadOfPostgres }: Pick<Obstacles, 'isAheadOfPostgres'>,
+): boolean {
+  return isInDoubt(history) && isAheadOfPostgres;
+}

@@ -168,7 +168,7 @@ async function findMade(tx: Tx, wanted: NewCorrection): Promise<Corrected | null
 const ofAnother = () => new ApiError('conflict', 'reference: belongs to another correction.');
 
 /** @throws ApiError `conflict` or `not_found`, when there is nothing to correct or it cannot be done this way */
-function judge({ wanted, status }: Attempt, { states: [state], history, permit }: Reading): Read {
+function judge({ wanted, status }: Attempt, { states: [state], historyOf, permit }: Reading): Read {
   if (state === undefined) {
     if (status === null) throw new ApiError('not_found', 'There is no such account.');
     throw new ApiError('conflict', 'The wallet of this account is not in Redis, so it has no drift.');
@@ -178,7 +178,7 @@ function judge({ wanted, status }: Attempt, { states: [state], history, permit }
     throw new ApiError('conflict', `believe: ${why}. Believe postgres.`);
   }
   const comparison = compare(state);
-  const refusal = refusalOf(wanted, state, comparison, history);
+  const refusal = refusalOf(wanted, state, comparison, historyOf(wanted.accountId));
   if (refusal !== null) throw new ApiError('conflict', refusal);
   return { state, comparison, permit };
 }

@@ -28,7 +28,7 @@ export async function dropIdle(
     !isIncomplete &&
     !reading.rejected.has(accountId) &&
     !isAhead({ wallet, settled }) &&
-    mayDrop(reading.history, {
+    mayDrop(reading.historyOf(accountId), {
       holds: holds.length,
       streamed: view.hasEvents(accountId) ? 1 : 0,
       hasBegunDebit: settled.begunDebitSeq !== null,

@@ -3,8 +3,9 @@ import { isWrongType } from '../../platform/redis.ts';
 import { Sleeper } from '../../platform/timing.ts';
 import { olderShards, refuseOlder, storeVerified } from '../history/histories-sql.ts';
 import { isInDoubt } from '../history/judge.ts';
+import { staysInDoubt } from '../history/may-repair.ts';
 import { readRedisRun, readRedisTime } from '../redis-run.ts';
-import { type Decision, decide } from './decision.ts';
+import { type Decision, decide, isAhead } from './decision.ts';
 import { dropIdle } from './drop-idle.ts';
 import { type AccountState, agrees, type Comparison, compare } from './identity.ts';
 import { loadedAccounts } from './loaded-accounts.ts';
@@ -69,7 +70,10 @@ type Shard = {
   readonly scene: Scene;
   /** The doubt with which its comparison began. */
   readonly began: number;
-  readonly isInDoubt: boolean;
+  /** Whether it is in doubt, or an account of it is. */
+  readonly isAnyInDoubt: boolean;
+  /** The accounts that stay in doubt when the shard is verified. */
+  readonly left: Set<string>;
   /** Whether idle wallets are dropped: when this process compares these data with this doubt for the first time. */
   readonly drops: boolean;
   /** Set when an account cannot be judged until somebody removes an obstacle: the shard stays in doubt. */
@@ -236,7 +240,8 @@ export class Reconciler {
         if (drift !== null) drifts.push(drift);
       }
       if (scene.undecided === undecidedBefore) {
-        if (its.isInDoubt && !its.hasObstacle) await storeVerified(this.#stores.sql.unsafe, shard, its.began);
+        if (its.isAnyInDoubt && !its.hasObstacle)
+          await storeVerified(this.#stores.sql.unsafe, shard, its.began, its.left);
         this.#compared.shards.set(shard, its.began);
       }
       return newReport({ shard, checkedAtMs: scene.nowMs }, its.sums, drifts);
@@ -250,7 +255,7 @@ export class Reconciler {
 
   async #beginShard(shard: number, scene: Scene): Promise<Shard> {
     const view = new ShardView(this.#stores, shard, scene.dataId, this.#bounds);
-    const history = await view.begin();
+    const { history, hasLeftInDoubt } = await view.begin();
     await view.readAhead();
     const inDoubt = isInDoubt(history);
     return {
@@ -258,7 +263,8 @@ export class Reconciler {
       view,
       scene,
       began: history.doubt,
-      isInDoubt: inDoubt,
+      isAnyInDoubt: inDoubt || hasLeftInDoubt,
+      left: new Set(),
       drops: inDoubt && this.#compared.shards.get(shard) !== history.doubt,
       hasObstacle: false,
       sums: new ReportSums(),
@@ -290,9 +296,11 @@ export class Reconciler {
     return found;
   }
 
-  async #compareAccount(its: Shard, state: AccountState, { history, rejected }: Reading): Promise<Found[]> {
+  async #compareAccount(its: Shard, state: AccountState, { historyOf, rejected }: Reading): Promise<Found[]> {
     const { shard, view, scene } = its;
     const { accountId, wallet, settled } = state;
+    const history = historyOf(accountId);
+    if (staysInDoubt(history, { isAheadOfPostgres: isAhead(state) })) its.left.add(accountId);
     const comparison = compare(state);
     const begun = scene.begunRepairs.get(accountId) ?? [];
     its.sums.add(comparison);

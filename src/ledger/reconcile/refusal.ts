@@ -28,14 +28,15 @@ function refusalOfBooks(
   { driftMicros, freeDrifts, storedHolds }: Comparison,
   history: ShardHistory,
 ): string | null {
+  // First, because comparing does not end this doubt.
+  if (isAhead(state)) {
+    return 'believe: the wallet has credits or debits that Postgres does not know. Believe postgres, and then make them again.';
+  }
   if (isInDoubt(history)) {
     return 'believe: Redis may have changed since it was last compared. Compare now, and decide about what is left.';
   }
   if (storedHolds.length > 0) {
     return 'believe: Redis has holds of calls that Postgres has stored. Believe postgres, or compare again first.';
-  }
-  if (isAhead(state)) {
-    return 'believe: the wallet has credits or debits that Postgres does not know. Believe postgres, and then make them again.';
   }
   if (Math.abs(state.settled.balanceMicros + driftMicros) > MAX_BALANCE_MICROS) {
     return `believe: the balance would be beyond ${formatUsd(MAX_BALANCE_MICROS)} USD. Believe postgres.`;

@@ -122,7 +122,7 @@ export class Repairer {
 
   async #tryOnce(
     request: Restoration,
-    { states: [state], history, permit, rejected }: Reading,
+    { states: [state], historyOf, permit, rejected }: Reading,
     ticket: string,
   ): Promise<Left | 'again'> {
     // The wallet is not loaded any more: Redis lost it after the first comparison.
@@ -130,7 +130,7 @@ export class Repairer {
     await this.resolve(request.begun, state.wallet);
     const comparison = compare(state);
     if (agrees(comparison)) return null;
-    const decision = decide(comparison, state, history, rejected.has(request.accountId));
+    const decision = decide(comparison, state, historyOf(request.accountId), rejected.has(request.accountId));
     if (decision.part === null) return { comparison, ...decision, isDecided: true };
     await this.#carryOut(request, { comparison: decision.part, permit, reason: decision.reason }, ticket);
     // The next reading shows whether the account agrees now.

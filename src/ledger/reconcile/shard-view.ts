@@ -1,8 +1,8 @@
 import { olderPostgres, type Sql, type Tx } from '../../platform/postgres.ts';
 import type { RedisStore } from '../../platform/redis.ts';
 import { freeField, type RedisKeys } from '../../platform/redis-keys.ts';
-import { type Judged, judgeShards, storeDoubt } from '../history/histories-sql.ts';
-import { isInDoubt, type ShardHistory } from '../history/judge.ts';
+import { type Judged, judgeShards, selectLeftInDoubt, storeDoubt } from '../history/histories-sql.ts';
+import { historyOfAccount, isInDoubt, type ShardHistory } from '../history/judge.ts';
 import { markText, readMark, seeShards } from '../history/marks.ts';
 import { FLUSH_LOCK } from '../locks.ts';
 import { readRedisRun } from '../redis-run.ts';
@@ -53,10 +53,10 @@ export type Reading = {
   readonly states: AccountState[];
   /** The fields and values of each loaded wallet as Redis has them, by account. */
   readonly fields: ReadonlyMap<string, readonly string[]>;
-  /** As it was then. */
-  readonly history: ShardHistory;
+  /** As it was then: that of the shard, but for accounts that are in doubt by themselves. */
+  readonly historyOf: (accountId: string) => ShardHistory;
   readonly permit: Permit;
-  /** Ids that an event in `rejected_events` names; only in doubt. */
+  /** Ids that an event in `rejected_events` names; only if an account is in doubt. */
   readonly rejected: ReadonlySet<string>;
 };
 
@@ -122,14 +122,14 @@ export class ShardView {
    *
    * @throws RedisReplaced; and when Postgres is older than Redis: then it says nothing about wallets
    */
-  async begin(): Promise<ShardHistory> {
+  async begin(): Promise<{ readonly history: ShardHistory; readonly hasLeftInDoubt: boolean }> {
     const { redis, keys } = this.#stores;
     return this.#locked(async (tx) => {
       const { seen } = await seeShards(redis, keys, [this.#shard]);
       const judged = await judgeShards(tx.unsafe, seen);
       const { history } = this.#accept(judged);
       await storeDoubt(tx.unsafe, judged);
-      return history;
+      return { history, hasLeftInDoubt: (await selectLeftInDoubt(tx.unsafe, this.#shard)).size > 0 };
     });
   }
 
@@ -210,8 +210,11 @@ export class ShardView {
       isIncomplete: unreadHolds > 0 || this.#hasNewerEvents,
     }));
     const permit = { validUntilMs: nowMs + LOCK_LIFE_MS - 1_000, marks: [mark, markText(lastFlush)] as const };
-    const rejected = isInDoubt(history) ? await selectRejectedIds(tx, this.#shard) : new Set<string>();
-    return { states, fields, history, permit, rejected };
+    const left = await selectLeftInDoubt(tx.unsafe, this.#shard);
+    const historyOf = (accountId: string): ShardHistory => historyOfAccount(history, left.has(accountId));
+    const isAnyInDoubt = isInDoubt(history) || left.size > 0;
+    const rejected = isAnyInDoubt ? await selectRejectedIds(tx, this.#shard) : new Set<string>();
+    return { states, fields, historyOf, permit, rejected };
   }
 
   /** Whether the stream had an event of the account when it was last read, stored or not. */

@@ -101,7 +101,10 @@ export class Flusher {
       if (stored === 'locked' || stored === 'fenced') return stored;
       this.#careful = false;
       if (stored === 'lost') {
-        log.warn({ events: batch.size }, 'redis lost usage events that were about to be stored');
+        log.warn(
+          { events: batch.size },
+          'usage events that were about to be stored have left their stream: reading again',
+        );
         return 'nothing';
       }
       if (stored.isDoubt) this.#options.onDoubt?.();

@@ -1,11 +1,12 @@
 import { byStore } from '../../platform/redis.ts';
 import type { Seen } from '../history/judge.ts';
 import { seeShards } from '../history/marks.ts';
-import { type Batch, ShardsAway, type StreamStores } from './stream.ts';
+import { type Batch, type Page, ShardsAway, type StreamStores } from './stream.ts';
 
 /**
  * Looks at the shards of a batch, and at others (`also`). Entries disappear only when this writer deletes them, or when Redis loses its data. A page is there
- * if its last entry is: Redis loses the youngest entries first. It also means that nobody has flushed Redis since the read: the installation
+ * if its first and its last entry are: Redis loses the youngest entries first, and a writer of a lost Postgres, which comes late, trims the oldest.
+ * It also means that nobody has flushed Redis since the read: the installation
  * that owns Redis now owned it when the entries were read.
  *
  * @returns what was seen of each shard; null when a page is not in its stream any more as it was read
@@ -20,8 +21,7 @@ export async function lookAt(
   const stores = Array.from(byStore(redis, Array.from(new Set([...batch.shards, ...also]))));
   const looks = stores.map(([store, shards]) => {
     const pages = batch.pages.filter(({ shard }) => shards.includes(shard));
-    const last = pages.map(({ shard, ids, lastFields }) => ({ shard, id: ids.at(-1) as string, fields: lastFields }));
-    return seeShards(store, keys, shards, last);
+    return seeShards(store, keys, shards, pages.flatMap(endsOf));
   });
   const results = await Promise.allSettled(looks);
   const away = results.flatMap((result, at) => (result.status === 'rejected' ? (stores[at]?.[1] ?? []) : []));
@@ -32,4 +32,12 @@ export async function lookAt(
   }
   if (sights.some(({ areAllThere }) => !areAllThere)) return null;
   return new Map(sights.flatMap(({ seen }) => Array.from(seen)));
+}
+
+/** The first entry, of which only the id is compared, and the last one. */
+function endsOf({ shard, ids, lastFields }: Page) {
+  return [
+    { shard, id: ids[0] as string, fields: [] },
+    { shard, id: ids.at(-1) as string, fields: lastFields },
+  ];
 }

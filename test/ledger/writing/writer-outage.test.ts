@@ -101,24 +101,43 @@ it('while Redis is away the writer waits, and it goes on when Redis is back', as
   expect(lines.filter((line) => line.startsWith('writer cannot work')).length).toBeLessThanOrEqual(2);
 });
 
-it('events that Redis loses after the writer read them are not stored: their wallets will be loaded without them', async () => {
-  const events = [newEvent(), newEvent()];
+const GONE = 'usage events that were about to be stored have left their stream: reading again';
+
+/** The same Redis, to which something happens just after it has answered the writer's first reading. */
+function whenRead(happens: (redis: Ledger['store']['redis'], entries: [id: string][]) => Promise<unknown>) {
   const { redis } = ledger.store;
-  let lost = false;
-  // The same Redis, which loses everything just after it has answered the writer's first reading.
-  const losing = Object.create(redis) as typeof redis;
-  losing.script = (...args) => redis.script(...args);
-  losing.command = async (name, args) => {
+  let hasHappened = false;
+  const read = Object.create(redis) as typeof redis;
+  read.script = (...args) => redis.script(...args);
+  read.command = async (name, args) => {
     const reply = await redis.command(name, args);
-    if (name === 'xrange' && (reply as unknown[]).length > 0 && !lost) {
-      lost = true;
-      await redis.command('flushall', []);
+    if (name === 'xrange' && (reply as unknown[]).length > 0 && !hasHappened) {
+      hasHappened = true;
+      await happens(redis, reply as [id: string][]);
     }
     return reply;
   };
+  return read;
+}
+
+it('an event that another writer deletes after the writer read it is not stored: it was stored in a Postgres that is lost', async () => {
+  const accountId = uuidv7();
+  const [first, second] = [newEvent({ accountId }), newEvent({ accountId })];
+  await ledger.append(first);
+  await ledger.append(second);
+  const stream = ledger.store.keys.usage[ledger.store.keys.shardOf(accountId)] as string;
+  const redis = whenRead((its, [[id] = ['']]) => its.command('xdel', [stream, id]));
+  ledger.startWriter({ redis, log });
+  await ledger.drained();
+  expect(lines).toContain(GONE);
+  expect(await ledger.sql`SELECT usage_id AS id FROM calls`).toEqual([{ id: second.usageId }]);
+});
+
+it('events that Redis loses after the writer read them are not stored: their wallets will be loaded without them', async () => {
+  const events = [newEvent(), newEvent()];
   await ledger.append(...events);
-  const writer = ledger.startWriter({ redis: losing, log });
-  await until(() => lines.includes('redis lost usage events that were about to be stored'));
+  const writer = ledger.startWriter({ redis: whenRead((redis) => redis.command('flushall', [])), log });
+  await until(() => lines.includes(GONE));
   expect(await ledger.sql`SELECT usage_id FROM calls`).toEqual([]);
   // Afterwards the writer stores new events.
   await ledger.append(events[0] as (typeof events)[0]);
