@@ -56,6 +56,9 @@ it('a dry run answers as an import would, and changes nothing', async () => {
     expect([operations, skipped]).toEqual([1, []]);
     expect(service).toMatchObject({ id, operations: [{ method: 'GET', path: '/pets/{id}' }] });
   }
+  const byUse = documentOf({ '/a': { get: answering({}, { 'x-price': 0.001, 'x-max-price': 0.002 }) } });
+  const { service } = bodyOf(await trial({ by: provider, body: byUse }));
+  expect(service.operations).toMatchObject([{ path: '/a', price: 0.001, max_price: 0.002 }]);
   const dear = documentOf({ '/a': { get: answering({}, { 'x-price': 5 }) } });
   expect(await refusalOf(trial({ by: provider, body: dear }))).toMatchObject({
     message: expect.stringContaining('only_operations'),

@@ -16,7 +16,12 @@ const DOCUMENT = {
   paths: {
     '/now/{city}': { get: { summary: `Weather now ${XSS}`.slice(0, 190), responses: { 200: { description: 'Now' } } } },
     '/forecast/{city}': {
-      get: { summary: 'Seven days', 'x-price': 0.001, responses: { 200: { description: 'Later' } } },
+      get: {
+        summary: 'Seven days',
+        'x-price': 0.001,
+        'x-max-price': 0.0015,
+        responses: { 200: { description: 'Later' } },
+      },
     },
     '/{a}.{b}': { get: { responses: { 200: { description: 'No template' } } } },
   },
@@ -314,6 +319,7 @@ describe('a provider in a browser', () => {
     await dialog.getByRole('button', { name: 'Preview' }).click();
     await dialog.getByText('2 operations').waitFor();
     await dialog.getByText('Not taken over (1)').waitFor();
+    await dialog.getByText('$0.001 up to $0.0015').waitFor();
     expect(await operationsOf()).toBe(0);
     expect(await visit.findings()).toEqual([]);
     await visit.shot('provider-import-preview');

@@ -1,13 +1,14 @@
 import type { Schemas } from '../../api/client.ts';
+import { type Cost, comingCost, operationCost } from '../../cost.ts';
 import { Badge, Note } from '../../design/index.ts';
 import { operationName } from './operation-draft.ts';
-import { NextPrice, usd } from './service-words.tsx';
+import { NextPrice, usdCost } from './service-words.tsx';
 
 type Imported = Schemas['ImportedOperations'];
 type Line = {
   readonly name: string;
   readonly summary: string;
-  readonly price: number;
+  readonly cost: Cost;
   readonly is: 'new' | 'stays' | 'goes';
 };
 
@@ -39,14 +40,14 @@ export function ImportPreview({
         </Note>
       )}
       <ul class="import-lines" aria-label="Operations after the import">
-        {lines.map(({ name, summary, price, is }) => (
+        {lines.map(({ name, summary, cost, is }) => (
           <li key={name}>
             <Badge tone={is === 'new' ? 'good' : is === 'goes' ? 'bad' : 'plain'}>{is}</Badge>
             <span class="two-lines">
               <code class="break">{name}</code>
               <span class="small soft break">{summary}</span>
             </span>
-            <span class="number small">{usd(price)}</span>
+            <span class="number small">{usdCost(cost)}</span>
           </li>
         ))}
       </ul>
@@ -94,16 +95,16 @@ function linesOf({ service: after }: Imported, before: Schemas['Service']): Line
       (operation) => [operationName(operation), operation.summary ?? ''],
     ),
   );
-  const listingPrice = after.next_price?.price ?? after.price;
+  const listing = comingCost(after);
   const coming = (after.announced_operations ?? after.operations ?? []).map((operation) => ({
     name: operationName(operation),
-    price: operation.price ?? listingPrice,
+    cost: operationCost(operation, listing),
   }));
   const names = new Set(coming.map(({ name }) => name));
   return [
-    ...coming.map(({ name, price }) => ({
+    ...coming.map(({ name, cost }) => ({
       name,
-      price,
+      cost,
       summary: summaries.get(name) ?? '',
       is: old.has(name) ? ('stays' as const) : ('new' as const),
     })),
@@ -113,7 +114,7 @@ function linesOf({ service: after }: Imported, before: Schemas['Service']): Line
         name,
         summary: operation.summary ?? '',
         is: 'goes' as const,
-        price: operation.price ?? before.price,
+        cost: operationCost(operation, before),
       })),
   ];
 }
