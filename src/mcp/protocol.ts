@@ -7,7 +7,7 @@ import {
   type ServerContext,
 } from '@modelcontextprotocol/server';
 import type { Log } from '../observability/log.ts';
-import { VERSION } from '../version.ts';
+import { PRODUCT, VERSION } from '../version.ts';
 import type { ToolResult } from './tool-result.ts';
 import { INSTRUCTIONS, TOOLS, type ToolName } from './tools.ts';
 import type { Visit } from './visit.ts';
@@ -16,7 +16,7 @@ import type { Visit } from './visit.ts';
 const KEEP_ALIVE_MS = 15_000;
 /** How long a client of protocol 2026-07-28 may keep the list of tools, which changes only with a new version of the gateway. */
 const TOOLS_TTL_MS = 3_600_000;
-const SERVER_INFO = { name: 'tollgate', title: 'Tollgate', version: VERSION };
+const SERVER_INFO = { name: 'tollgate', title: PRODUCT, version: VERSION };
 
 /** Tells the client how a tool call goes on. Does nothing if the client did not ask for it. */
 export type Progress = (message: string) => void;

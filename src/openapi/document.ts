@@ -1,5 +1,6 @@
 import type { Described, JsonSchema, Method, Route } from '../http/route.ts';
 import type { OperatorDetails } from '../platform/operator.ts';
+import { PRODUCT } from '../version.ts';
 import { Components } from './components.ts';
 import { edgeErrors, errorResponses } from './errors.ts';
 import { CALL_HEADERS, EVERY_RESPONSE, FOR_PAGES, headerObjects, responseHeaders } from './headers.ts';
@@ -49,7 +50,7 @@ export function openApiDocument(routes: readonly Route[], operator: OperatorDeta
   return {
     openapi: '3.1.0',
     info: {
-      title: 'Tollgate',
+      title: PRODUCT,
       version: '1',
       summary: 'An agent service marketplace',
       description: DESCRIPTION,

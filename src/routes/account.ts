@@ -27,7 +27,10 @@ const PATCH_BODY = {
   minProperties: 1,
   properties: {
     // Twice the characters, because some take two UTF-16 units; the check counts characters, without spaces around them.
-    display_name: field(2 * MAX_DISPLAY_NAME_LENGTH, 'Shown on the listings; not the name of the operator'),
+    display_name: field(
+      2 * MAX_DISPLAY_NAME_LENGTH,
+      'Shown on the listings; not the name of the operator or of the gateway',
+    ),
     contact: field(2 * MAX_CONTACT_LENGTH, 'How buyers reach the provider, as plain text'),
     url: field(MAX_PROFILE_URL_LENGTH, 'http or https URL of a page about the provider'),
   },

@@ -2,7 +2,7 @@ import { baseUrlOf } from '../http/base-url.ts';
 import { ANY_QUERY, type Route } from '../http/route.ts';
 import { CACHE_CONTROL } from '../openapi/headers.ts';
 import { json, list, record, TEXT } from '../openapi/schemas.ts';
-import { VERSION } from '../version.ts';
+import { PRODUCT, VERSION } from '../version.ts';
 
 const SCHEMA = 'https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json';
 
@@ -67,7 +67,7 @@ function serverJson(baseUrl: string): Record<string, unknown> {
   return {
     $schema: SCHEMA,
     name: nameOf(new URL(baseUrl).hostname),
-    title: 'Tollgate',
+    title: PRODUCT,
     description: 'Find and call HTTP services that are paid per call.',
     version: VERSION,
     remotes: [{ type: 'streamable-http', url: `${baseUrl}/mcp`, headers: [KEY_HEADER] }],

@@ -1,3 +1,4 @@
+import { PRODUCT } from '../../version.ts';
 import { fold } from '../discovery/words.ts';
 import { docsUrlFault } from '../links.ts';
 
@@ -23,7 +24,7 @@ const UNSEEN = /(?![\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/u;
 /**
  * What is wrong with a display name, or null. The caller must trim it first.
  *
- * @param operatorName  nobody else may be taken for the operator; null: it has no name
+ * @param operatorName  nobody else may be taken for the operator, or for the gateway; null: the operator has no name
  */
 export function displayNameFault(name: string, operatorName: string | null): string | null {
   const length = [...name].length;
@@ -32,6 +33,7 @@ export function displayNameFault(name: string, operatorName: string | null): str
   }
   if (UNSEEN.test(name)) return 'must not contain control characters or others that are not seen';
   if (spelled(name) === '') return 'must have a letter or a digit';
+  if (looksLike(name, PRODUCT)) return 'is the name of this gateway';
   if (operatorName !== null && looksLike(name, operatorName)) return 'is the name of this gateway’s operator';
   return null;
 }

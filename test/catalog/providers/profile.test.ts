@@ -45,7 +45,16 @@ describe('a display name', () => {
     );
   });
 
-  it('may be anything that is seen if the operator has no name', () => {
+  it.each(['Tollgate', 'TOLL-gate', 'Ｔｏｌｌｇａｔｅ'])(
+    'is not %s, as gateways are called, whether or not the operator has a name',
+    (name) => {
+      expect(displayNameFault(name, null)).toContain('name of this gateway');
+      expect(displayNameFault(name, OPERATOR)).toContain('name of this gateway');
+      expect(displayNameFault(`${name} Weather`, null)).toBeNull();
+    },
+  );
+
+  it('may be anything else that is seen if the operator has no name', () => {
     expect(displayNameFault(OPERATOR, null)).toBeNull();
     expect(displayNameFault('☂', '☂')).toContain('letter');
   });

@@ -2242,7 +2242,7 @@ export interface components {
         };
         /** ProfileChange */
         ProfileChange: {
-            /** @description Shown on the listings; not the name of the operator; null: none */
+            /** @description Shown on the listings; not the name of the operator or of the gateway; null: none */
             display_name?: string | null;
             /** @description How buyers reach the provider, as plain text; null: none */
             contact?: string | null;
