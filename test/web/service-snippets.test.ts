@@ -40,6 +40,20 @@ const search: Operation = {
   example: { query: { 'a[]': HOSTILE } },
 };
 
+const RUN = {
+  curl: ['sh', '-c'],
+  javascript: [process.execPath, '--input-type=module', '-e'],
+  python: ['python3', '-c'],
+} as const;
+const KINDS = ['curl', 'javascript', 'python'] as const;
+
+/** @param key  in the environment @returns what the program prints */
+async function printed(kind: SnippetKind, text: string, key: string | null): Promise<string> {
+  const [command, ...words] = RUN[kind as keyof typeof RUN];
+  const env = { ...process.env, ...(key === null ? {} : { TOLLGATE_KEY: key }) };
+  return (await run(command, [...words, text], { env })).stdout;
+}
+
 describe('the programs that call a service', () => {
   let market: Marketplace;
   let service: TestService;
@@ -63,14 +77,8 @@ describe('the programs that call a service', () => {
   /** @returns what the service got */
   const received = async (kind: SnippetKind, operation: Operation, key: string | null = null) => {
     const secret = `${buyer.key_id}:${buyer.secret}`;
-    const env = { ...process.env, ...(key === null ? { TOLLGATE_KEY: secret } : {}) };
     const text = program(kind, operation, key === null ? null : secret);
-    const [command, ...words] = {
-      curl: ['sh', '-c', text],
-      javascript: [process.execPath, '--input-type=module', '-e', text],
-      python: ['python3', '-c', text],
-    }[kind as 'curl'] as string[];
-    const { stdout } = await run(command as string, words, { env });
+    const stdout = await printed(kind, text, key === null ? secret : null);
     const got = JSON.parse(stdout.slice(stdout.indexOf('{'))) as {
       method: string;
       url: string;
@@ -80,33 +88,26 @@ describe('the programs that call a service', () => {
     return { ...got, url: decodeURIComponent(got.url), body: Buffer.from(got.body, 'latin1').toString() };
   };
 
-  it.each(['curl', 'javascript', 'python'] as const)('say why a call was refused: %s', async (kind) => {
-    const env = { ...process.env, TOLLGATE_KEY: 'acf_unknown' };
-    const text = program(kind, search);
-    const command = { curl: 'sh', javascript: process.execPath, python: 'python3' }[kind];
-    const words = kind === 'javascript' ? ['--input-type=module', '-e', text] : ['-c', text];
-    const { stdout } = await run(command, words, { env });
+  it.each(KINDS)('say why a call was refused: %s', async (kind) => {
+    const stdout = await printed(kind, program(kind, search), 'acf_unknown');
     expect(stdout).toContain('401');
     expect(stdout).toContain('"error":"unauthorized"');
   });
 
-  it.each(['curl', 'javascript', 'python'] as const)(
-    'send what the example says, whatever is in it: %s',
-    async (kind) => {
-      const [first, second, third, fourth] = await Promise.all([
-        received(kind, json),
-        received(kind, plain, 'in the program'),
-        received(kind, search),
-        received(kind, keyed),
-      ]);
-      expect(first).toMatchObject({ method: 'PUT', url: `/notes/${HOSTILE}?${HOSTILE}=${HOSTILE}&n=5` });
-      expect(JSON.parse(first.body)).toEqual(json.example?.body);
-      expect(second).toMatchObject({ method: 'POST', url: '/', body: `@${HOSTILE}` });
-      expect(third).toMatchObject({ method: 'GET', url: `/search?a[]=${HOSTILE}`, body: '' });
-      const names = fourth.headers.map((name) => name.toLowerCase());
-      expect(fourth.headers[names.indexOf('x-note') + 1]).toBe(NOTE);
-    },
-  );
+  it.each(KINDS)('send what the example says, whatever is in it: %s', async (kind) => {
+    const [first, second, third, fourth] = await Promise.all([
+      received(kind, json),
+      received(kind, plain, 'in the program'),
+      received(kind, search),
+      received(kind, keyed),
+    ]);
+    expect(first).toMatchObject({ method: 'PUT', url: `/notes/${HOSTILE}?${HOSTILE}=${HOSTILE}&n=5` });
+    expect(JSON.parse(first.body)).toEqual(json.example?.body);
+    expect(second).toMatchObject({ method: 'POST', url: '/', body: `@${HOSTILE}` });
+    expect(third).toMatchObject({ method: 'GET', url: `/search?a[]=${HOSTILE}`, body: '' });
+    const names = fourth.headers.map((name) => name.toLowerCase());
+    expect(fourth.headers[names.indexOf('x-note') + 1]).toBe(NOTE);
+  });
 
   it('cost what they say, and have the key only if its owner wants that', async () => {
     expect((await market.records(buyer)).every(({ amount, status }) => amount === 0.002 && status === 200)).toBe(true);
@@ -135,6 +136,29 @@ describe('the programs that call a service', () => {
       expect(textsOf(path).join()).not.toContain('X-ACF-Max-Amount');
     }
     expect(textsOf('/x', 20)[0]).toContain("'X-ACF-Max-Amount: 20'");
+  });
+
+  it('say of an amount that is held where the final one is', async () => {
+    const inTrailer = await startService((request, response) => {
+      response.writeHead(200, { trailer: 'X-ACF-Charge' }).write(request.method);
+      response.addTrailers({ 'X-ACF-Charge': '0.003' });
+      response.end();
+    });
+    const price = { price: 0.001, max_price: 0.05 };
+    const id = (await market.service({ endpoint: inTrailer.url, ...price })).split('/').at(-1) ?? '';
+    const key = await market.buyer(1);
+    const options = { origin: market.baseUrl, service: { ...shown, id, ...price }, operation: null, key: null };
+    for (const { kind, text } of snippetsOf(options).slice(0, KINDS.length)) {
+      const output = await printed(kind, text, `${key.key_id}:${key.secret}`);
+      expect(output, kind).toMatch(/(^200 |X-ACF-Amount: )0\.05$/m);
+      // curl prints all headers, and a comment above it says what they mean.
+      const [, usageId = ''] = output.match(/X-ACF-Usage-Id: (\S+)/) ?? [];
+      const told = kind === 'curl' ? text.replace('{X-ACF-Usage-Id}', usageId) : output;
+      const [, record = ''] = told.match(/record[^:]*: GET (\S+)/) ?? [];
+      await market.settled();
+      expect(await market.json(record, { key }), kind).toMatchObject({ amount: 0.003, authorized: 0.05 });
+    }
+    await inTrailer.close();
   });
 
   it('speak through the SDKs of OpenAI and Anthropic where the service does', async () => {

@@ -139,6 +139,9 @@ const queryPairs = (operation: Operation) =>
     .filter(({ name, value, required }) => name.length + value.length <= MAX_VALUE && (value !== '' || required))
     .slice(0, MAX_PAIRS);
 
+/** Where a price follows use, the head of the answer may say only what is held. */
+const HELD = 'That is held. What the call cost is in its record: GET /api/v1/usage/';
+
 function curl({ method, url, headers, body, maxAmount }: Call, key: string | null): string {
   const words = [
     `curl -sS -i ${/[[\]{}]/.test(url) ? '-g ' : ''}${shellWord(url)}`,
@@ -153,7 +156,10 @@ function curl({ method, url, headers, body, maxAmount }: Call, key: string | nul
     // `--data` would take what begins with @ for the name of a file.
     words.push(`--data-raw ${shellWord(jsonText(body.value))}`);
   }
-  return words.join(' \\\n  ');
+  const command = words.join(' \\\n  ');
+  return maxAmount === null
+    ? command
+    : `# With X-ACF-Held: true the amount is held. The record has the cost: GET /api/v1/usage/{X-ACF-Usage-Id}\n${command}`;
 }
 
 // biome-ignore lint/suspicious/noTemplateCurlyInString: the template belongs to the program that is written
@@ -175,6 +181,13 @@ function javascript({ method, url, headers, body, maxAmount }: Call, key: string
   lines.push(
     '});',
     "console.log(response.status, response.headers.get('X-ACF-Amount'));",
+    ...(maxAmount === null
+      ? []
+      : [
+          "if (response.headers.get('X-ACF-Held') === 'true') {",
+          `  console.log('${HELD}' + response.headers.get('X-ACF-Usage-Id'));`,
+          '}',
+        ]),
     'console.log(await response.text());',
   );
   return lines.join('\n');
@@ -197,7 +210,12 @@ function python({ method, url, headers, body, maxAmount }: Call, key: string | n
   // An answer of 400 or above is an exception here, and has the words that explain it.
   lines.push(')', 'try:', '    response = urllib.request.urlopen(request)');
   lines.push('except urllib.error.HTTPError as error:', '    response = error');
-  lines.push('print(response.status, response.headers["X-ACF-Amount"])', 'print(response.read().decode())');
+  lines.push('print(response.status, response.headers["X-ACF-Amount"])');
+  if (maxAmount !== null) {
+    lines.push('if response.headers["X-ACF-Held"] == "true":');
+    lines.push(`    print("${HELD}" + response.headers["X-ACF-Usage-Id"])`);
+  }
+  lines.push('print(response.read().decode())');
   return lines.join('\n');
 }
 
