@@ -415,6 +415,21 @@ CREATE TABLE key_hours (
 CREATE INDEX key_hours_account ON key_hours (account_id, hour);
 CREATE INDEX key_hours_service ON key_hours (service_id, hour);
 
+-- The sums of `key_hours` that pages of usage add up, by UTC day: such a page may be of a thousand keys and of years.
+CREATE TABLE key_days (
+  key_id          text NOT NULL,
+  day             date NOT NULL,
+  service_id      uuid NOT NULL,
+  account_id      uuid NOT NULL,
+  calls           int NOT NULL,
+  free_calls      int NOT NULL,
+  spent           bigint NOT NULL,
+  latency_sum_us  bigint NOT NULL,
+  latency_count   int NOT NULL,
+  PRIMARY KEY (key_id, day, service_id)
+) WITH (fillfactor = 50);
+CREATE INDEX key_days_account ON key_days (account_id, day);
+
 -- How many succeeded calls of a service took how long, by UTC day: a histogram with the buckets of src/ledger/rollups/latency-buckets.ts.
 -- The calls of a day's buckets are as many as succeeded in its hours. In `service_hours`, 85 numbers in each row made reading the
 -- earnings of a provider six times slower.

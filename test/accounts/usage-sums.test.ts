@@ -17,7 +17,7 @@ useDatabase();
 beforeAll(async () => {
   [buyer, other] = [await addAccount(sql), await addAccount(sql)];
 });
-beforeEach(() => sql`TRUNCATE calls, key_hours, service_hours`);
+beforeEach(() => sql`TRUNCATE calls, key_hours, key_days, service_hours`);
 
 type Call = { readonly atMs: number; readonly amount: number; readonly service: number; readonly path: string };
 
@@ -80,7 +80,7 @@ describe('the sums of a key', () => {
         fc.array(call, { maxLength: 12 }),
         fc.array(fc.tuple(bound, bound, fc.constantFrom(null, 0, 1)), { minLength: 3, maxLength: 8 }),
         async (calls, ranges) => {
-          await sql`TRUNCATE calls, key_hours, service_hours`;
+          await sql`TRUNCATE calls, key_hours, key_days, service_hours`;
           for (const one of calls) await add(one);
           await add({ atMs: START + 1, amount: 7, service: 0, path: '/x' }, other);
           for (const [a, b, service] of ranges) {

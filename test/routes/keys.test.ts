@@ -20,7 +20,7 @@ let keys: Keys;
 useDatabase();
 
 beforeEach(async () => {
-  await sql`TRUNCATE accounts, api_keys, credits, key_hours, service_hours, calls, account_openings CASCADE`;
+  await sql`TRUNCATE accounts, api_keys, credits, key_hours, key_days, service_hours, calls, account_openings CASCADE`;
   redis = { puts: [], away: false, delayed: null };
   invalidated = [];
   const state: KeyStateStore = {

@@ -33,7 +33,7 @@ beforeAll(() => {
 beforeEach(reset);
 
 async function reset(): Promise<void> {
-  await sql`TRUNCATE accounts, api_keys, services, credits, payouts, debits, corrections, calls, key_hours, service_hours,
+  await sql`TRUNCATE accounts, api_keys, services, credits, payouts, debits, corrections, calls, key_hours, key_days, service_hours,
                      journal, entries, balances CASCADE`;
   [buyer, provider] = [await addAccount(sql, 'buyer'), await addAccount(sql, 'provider')];
   services = [await addService(sql, provider.accountId, 'maps'), await addService(sql, provider.accountId, 'weather')];

@@ -37,7 +37,7 @@ beforeAll(async () => {
 });
 
 beforeEach(async () => {
-  await sql`TRUNCATE accounts, api_keys, services, key_hours, service_hours, calls CASCADE`;
+  await sql`TRUNCATE accounts, api_keys, services, key_hours, key_days, service_hours, calls CASCADE`;
   [buyer, provider] = [await addAccount(sql, 'buyer', 'alice'), await addAccount(sql, 'provider')];
   weather = await addService(sql, provider.accountId, 'weather');
   maps = await addService(sql, provider.accountId, 'maps');
@@ -254,7 +254,7 @@ describe('GET /usage/me as text/csv', () => {
   it('escapes a service name that a spreadsheet would run as a formula', async () => {
     for (const name of ['=HYPERLINK("http://evil")', '+1', '-1', '@SUM(A1)', '\tx']) {
       await sql`UPDATE services SET name = ${name} WHERE id = ${weather}`;
-      await sql`TRUNCATE key_hours, service_hours, calls`;
+      await sql`TRUNCATE key_hours, key_days, service_hours, calls`;
       await call();
       const cell = String((await csv()).body)
         .split('\r\n')[1]

@@ -1,8 +1,8 @@
-import { amountColumns, latencyColumns } from './day-sums.ts';
-import { type Hours, keyColumns, serviceColumns } from './hour-sums.ts';
+import { amountColumns, keyDayColumns, latencyColumns } from './day-sums.ts';
+import { type Hours, keyHourColumns, keyHours, serviceColumns } from './hour-sums.ts';
 import { addRowsSql, SUM_TABLES } from './sum-tables.ts';
 
-/** All sums of calls: by hour, of services and of keys, and by day, of latencies and of amounts. */
+/** All sums of calls: by hour, of services and of keys, and by day, of keys, of latencies and of amounts. */
 
 /**
  * Parts of a WITH clause that add sums to all tables. The sums are the parameters `$first` and following: `sumsColumns`.
@@ -20,9 +20,13 @@ export function addSumsFrom(first: number, prefix = ''): string {
 }
 
 /** The sums of all pages of a batch, as the array literals that `addSumsFrom` reads. */
-export const sumsColumns = (pages: readonly Hours[]): string[] => [
-  ...serviceColumns(pages),
-  ...keyColumns(pages),
-  ...latencyColumns(pages),
-  ...amountColumns(pages),
-];
+export function sumsColumns(pages: readonly Hours[]): string[] {
+  const keys = keyHours(pages);
+  return [
+    ...serviceColumns(pages),
+    ...keyHourColumns(keys),
+    ...keyDayColumns(keys),
+    ...latencyColumns(pages),
+    ...amountColumns(pages),
+  ];
+}

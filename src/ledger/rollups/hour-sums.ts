@@ -131,7 +131,7 @@ export class KeyHour {
     if (admittedAtMs > this.lastMs) this.lastMs = admittedAtMs;
   }
 
-  /** The sums of both, which are of the same key, hour and service. */
+  /** The sums of both, which are of the same key and service, and of the same hour or day. */
   plus(other: KeyHour): KeyHour {
     const sum = new KeyHour(this.accountId < other.accountId ? this : other, this.hour, undefined);
     for (const part of [this, other]) {
@@ -212,7 +212,7 @@ export type Hours = { readonly services: readonly ServiceHour[]; readonly keys: 
  * Adds up what is of the same row, since pages of one batch may have calls of the same key, and most have the same services. The
  * pages are not changed.
  */
-function merged<T extends { plus(other: T): T }>(all: readonly T[], nameOf: (sums: T) => string): T[] {
+export function merged<T extends { plus(other: T): T }>(all: readonly T[], nameOf: (sums: T) => string): T[] {
   const byName = new Map<string, T>();
   for (const sums of all) {
     const name = nameOf(sums);
@@ -222,12 +222,15 @@ function merged<T extends { plus(other: T): T }>(all: readonly T[], nameOf: (sum
   return Array.from(byName.values());
 }
 
-/** The sums by key of all pages of a batch: one array literal for each column of `key_hours`. */
-export function keyColumns(pages: readonly Hours[]): string[] {
-  const rows = merged(
+/** The sums by key of all pages of a batch, each key, hour and service once. */
+export const keyHours = (pages: readonly Hours[]): KeyHour[] =>
+  merged(
     pages.flatMap(({ keys }) => keys),
     ({ keyId, hour, serviceId }) => `${keyId} ${hour} ${serviceId}`,
   );
+
+/** One array literal for each column of `key_hours`. */
+export function keyHourColumns(rows: readonly KeyHour[]): string[] {
   return arrayLiterals(rows, KEY_HOURS.columns.length, (k, add) => {
     add(0, quoted(k.keyId));
     add(1, k.hour);

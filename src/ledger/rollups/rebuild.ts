@@ -76,6 +76,7 @@ FROM (
   SELECT (created_at AT TIME ZONE 'UTC')::date AS day, day AS partition FROM calls GROUP BY 1, 2
   UNION ALL SELECT DISTINCT (hour AT TIME ZONE 'UTC')::date, NULL::date FROM service_hours
   UNION ALL SELECT DISTINCT (hour AT TIME ZONE 'UTC')::date, NULL::date FROM key_hours
+  UNION ALL SELECT DISTINCT day, NULL::date FROM key_days
   UNION ALL SELECT DISTINCT day, NULL::date FROM service_latencies
   UNION ALL SELECT DISTINCT day, NULL::date FROM service_amounts
 ) AS found

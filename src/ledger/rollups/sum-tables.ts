@@ -40,6 +40,22 @@ export const KEY_HOURS: SumTable = {
     'last_call_at',
   ],
 };
+/** What pages of usage add up of `key_hours`, by day. */
+export const KEY_DAYS: SumTable = {
+  name: 'key_days',
+  keys: 3,
+  columns: [
+    'key_id',
+    'day',
+    'service_id',
+    'account_id',
+    'calls',
+    'free_calls',
+    'spent',
+    'latency_sum_us',
+    'latency_count',
+  ],
+};
 /** How many succeeded calls of a service took how long, by day. */
 export const SERVICE_LATENCIES: SumTable = {
   name: 'service_latencies',
@@ -52,7 +68,7 @@ export const SERVICE_AMOUNTS: SumTable = {
   keys: 3,
   columns: ['service_id', 'day', 'amount', 'calls'],
 };
-export const SUM_TABLES: readonly SumTable[] = [SERVICE_HOURS, KEY_HOURS, SERVICE_LATENCIES, SERVICE_AMOUNTS];
+export const SUM_TABLES: readonly SumTable[] = [SERVICE_HOURS, KEY_HOURS, KEY_DAYS, SERVICE_LATENCIES, SERVICE_AMOUNTS];
 
 /** Types of the arrays that the writer sends, one for each column. All others are of bigints. */
 const TYPES: Readonly<Record<string, string>> = {

@@ -18,6 +18,7 @@ const SUMS = [
   'free_usage',
   'service_hours',
   'key_hours',
+  'key_days',
   'service_latencies',
   'service_amounts',
   'journal',

@@ -14,7 +14,7 @@ useLedger();
 
 const DAY_MS = 86_400_000;
 const START = Date.UTC(2026, 10, 20);
-const TABLES = ['service_hours', 'key_hours', 'service_latencies', 'service_amounts'];
+const TABLES = ['service_hours', 'key_hours', 'key_days', 'service_latencies', 'service_amounts'];
 const [provider, buyer] = [uuidv7(), uuidv7()];
 const services = [uuidv7(), uuidv7()];
 const keys = ['acf_0000000000000000000001', 'acf_0000000000000000000002'];
@@ -92,12 +92,14 @@ const anyEvent = fc
 const DAMAGES = [
   'DELETE FROM key_hours WHERE succeeded > 0',
   'UPDATE key_hours SET spent = spent + 1, last_call_at = last_call_at + interval $$1 day$$',
+  'UPDATE key_days SET spent = spent + 1, calls = calls - 1',
+  'DELETE FROM key_days WHERE spent > 0',
   `UPDATE service_hours SET charged = charged - 1, provider_id = '${buyer}'`,
   'TRUNCATE service_amounts',
   'UPDATE service_latencies SET calls = calls + 1',
   `INSERT INTO service_latencies VALUES ('${buyer}', '2026-11-21', 7, 3), ('${buyer}', '1999-01-01', 7, 3)`,
   `INSERT INTO key_hours SELECT 'acf_spurious', hour, service_id, account_id, 1, 1, 1, 1, 1, 1, 1, 1, hour FROM key_hours LIMIT 1`,
-  'TRUNCATE service_hours, key_hours, service_latencies, service_amounts',
+  'TRUNCATE service_hours, key_hours, key_days, service_latencies, service_amounts',
 ];
 
 it('whatever is wrong with the sums, they are those of the calls afterwards, and what is right is left alone', async () => {
@@ -139,7 +141,7 @@ it('sums of days whose calls were dropped are left as they are, and those of the
 
 it.each([
   ['added to a wrong row', 'UPDATE key_hours SET spent = 7'],
-  ['made a row that was missing', 'TRUNCATE key_hours, service_hours, service_latencies, service_amounts'],
+  ['made a row that was missing', 'TRUNCATE key_hours, key_days, service_hours, service_latencies, service_amounts'],
 ])(
   'a flush that %s since the day was read is not lost: the day is read again, while no flush can be under way',
   async (_, damage) => {

@@ -1,4 +1,5 @@
 import {
+  KEY_DAYS,
   KEY_HOURS,
   SERVICE_AMOUNTS,
   SERVICE_HOURS,
@@ -60,6 +61,12 @@ const keySumsOf = (from: string): string => `
     max(created_at) AS last_call_at
   FROM ${countedOf(from)} GROUP BY key_id, hour, service_id`;
 
+const keyDaysOf = (from: string): string => `
+  SELECT key_id, day_begun AS day, service_id, (min(account_id::text))::uuid AS account_id, count(*) AS calls,
+    count(*) FILTER (WHERE outcome = 'completed' AND free_tier) AS free_calls,
+    sum(amount) AS spent, sum(latency_us) AS latency_sum_us, count(*) FILTER (WHERE latency_us > 0) AS latency_count
+  FROM ${countedOf(from)} GROUP BY key_id, day_begun, service_id`;
+
 const latencySumsOf = (from: string): string => `
   SELECT service_id, day_begun AS day, ${bucketSql('latency_us')}::smallint AS bucket, count(*) AS calls
   FROM ${countedOf(from)} WHERE class = 'succeeded' GROUP BY 1, 2, 3`;
@@ -72,6 +79,7 @@ export const amountSumsOf = (from: string): string => `
 const TABLES = [
   [SERVICE_HOURS, serviceSumsOf],
   [KEY_HOURS, keySumsOf],
+  [KEY_DAYS, keyDaysOf],
   [SERVICE_LATENCIES, latencySumsOf],
   [SERVICE_AMOUNTS, amountSumsOf],
 ] as const;

@@ -17,6 +17,7 @@ const TABLES = [
   'free_usage',
   'service_hours',
   'key_hours',
+  'key_days',
   'service_latencies',
   'service_amounts',
   'rejected_events',
