@@ -48,7 +48,21 @@ CREATE TABLE api_keys (
   status                  text NOT NULL DEFAULT 'active' CHECK (status IN ('active', 'revoked')),
   created_at              timestamptz NOT NULL DEFAULT now(),
   -- An admin of another account issued it. Its account is told.
-  by_operator             boolean NOT NULL DEFAULT false
+  by_operator             boolean NOT NULL DEFAULT false,
+  -- What is shown wherever the key is.
+  label                   text CHECK (length(label) <= 100),
+  -- The keys above a child key: the one without a parent first, the parent last. It never changes.
+  ancestors               text[] NOT NULL DEFAULT '{}' CHECK (cardinality(ancestors) <= 3),
+  -- What the key and those below it may spend in a period, in micro-USD. Only child keys have budgets.
+  budget_amount           bigint CHECK (budget_amount BETWEEN 0 AND 9007199254740991),
+  budget_period           text CHECK (budget_period IN ('total', 'day', 'week', 'month')),
+  -- How many budgets the key has been given: one that is given anew counts from 0.
+  budget_number           int NOT NULL DEFAULT 0 CHECK (budget_number BETWEEN 0 AND 1000000),
+  max_price               bigint CHECK (max_price >= 0),
+  -- The services that it may call. NULL: all.
+  services                uuid[],
+  expires_at              timestamptz,
+  CHECK ((budget_amount IS NULL) = (budget_period IS NULL))
 );
 CREATE INDEX api_keys_by_operator ON api_keys (account_id) WHERE by_operator;
 CREATE INDEX api_keys_account ON api_keys (account_id);
@@ -304,6 +318,16 @@ CREATE TABLE free_usage (
   service_id  uuid NOT NULL,
   used        int NOT NULL,
   PRIMARY KEY (account_id, service_id)
+) WITH (fillfactor = 50);
+
+-- What the keys with a budget, and those below them, have spent in each period (src/keys/budget-period.ts). Kept by the flush, from what
+-- the events say.
+CREATE TABLE budget_usage (
+  account_id  uuid NOT NULL,
+  key_id      text NOT NULL,
+  period      bigint NOT NULL,
+  spent       bigint NOT NULL,
+  PRIMARY KEY (account_id, key_id, period)
 ) WITH (fillfactor = 50);
 
 CREATE TABLE credits (

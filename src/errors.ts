@@ -10,6 +10,7 @@ export const ERRORS = {
     status: 401,
     message: 'A valid API key is required: Authorization: Bearer {key_id}:{secret}, or X-Api-Key.',
   },
+  budget_exceeded: { status: 402, message: 'The budget of this key, or of a key above it, does not cover this call.' },
   insufficient_balance: { status: 402, message: 'The balance does not cover the price of this call.' },
   forbidden: { status: 403, message: 'This API key is not permitted to do that.' },
   not_found: { status: 404, message: 'There is nothing at this path.' },
@@ -72,6 +73,11 @@ export class ApiError extends Error {
 /** A 401 has to name the authentication scheme (RFC 9110 §11.6.1). */
 export function unauthorizedError(): ApiError {
   return new ApiError('unauthorized', undefined, { headers: { 'WWW-Authenticate': 'Bearer' } });
+}
+
+/** The key was valid until its `expires_at`. */
+export function expiredError(): ApiError {
+  return new ApiError('unauthorized', 'This API key has expired.', { headers: { 'WWW-Authenticate': 'Bearer' } });
 }
 
 /**

@@ -2,7 +2,7 @@ import { type Damage, DamageLog } from '../ledger/damage-log.ts';
 import { SparseWarning } from '../observability/sparse-warning.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 import type { TripConnection } from '../platform/replicated-connection.ts';
-import type { Buyer } from './buyer.ts';
+import type { Buyer, KeyInTree } from './buyer.ts';
 import {
   type AdmissionListener,
   AdmitCommand,
@@ -117,8 +117,8 @@ export class Admission implements CommandHost {
   }
 
   /** Prepares what the calls of this key need. Computed once per key: proxy/stages/checked-call.ts keeps the result with the key. */
-  buyer(keyId: string, accountId: string): Buyer {
-    return this.encodedKeys.buyer(keyId, accountId);
+  buyer(keyId: string, accountId: string, ancestors: readonly string[]): Buyer {
+    return this.encodedKeys.buyer(keyId, accountId, ancestors);
   }
 
   /**
@@ -131,10 +131,14 @@ export class Admission implements CommandHost {
     } else this.#trips.add(new AdmitCommand(request, listener));
   }
 
-  /** Takes one token from a bucket of a key, for a request that is not a call. */
-  takeForKey(keyId: string, accountId: string, done: (result: TakeResult) => void, bucket: KeyBucket = 'own'): void {
+  /** Takes one token from a bucket of a key, for a request that is not a call. Those of the keys above it keep theirs. */
+  takeForKey(
+    { keyId, accountId, ancestors }: KeyInTree,
+    done: (result: TakeResult) => void,
+    bucket: KeyBucket = 'own',
+  ): void {
     if (!this.#available()) done({ outcome: 'unavailable' });
-    else this.#trips.add(new TakeCommand(keyId, accountId, 0, done, bucket));
+    else this.#trips.add(new TakeCommand(keyId, accountId, 0, done, bucket, ancestors));
   }
 
   /** Takes one token from the bucket of an address. */

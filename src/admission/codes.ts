@@ -1,10 +1,10 @@
 import type { Damage } from '../ledger/damage-log.ts';
 
-/** Code that scripts/batch.lua replies to 'A' (admit a call) and 'T' (take a token) when it granted what was asked. */
+/** Code that scripts/batch.lua replies to an admission and to a request for a token when it granted what was asked. */
 export const OK = 0;
 
 /** Why a request of any kind is refused. gate/gate.ts makes the error. */
-export type KeyRefusal = 'rate_limited' | 'revoked' | 'suspended';
+export type KeyRefusal = 'rate_limited' | 'revoked' | 'expired' | 'suspended';
 /** Why a call is refused. No other request can be refused for this. proxy/refusals.ts makes the error. */
 export type CallRefusal = 'insufficient_balance' | 'damaged';
 
@@ -14,11 +14,13 @@ type Refusal =
   | { readonly does: 'load'; readonly what: 'key' | 'wallet' }
   | { readonly does: 'refuse'; readonly outcome: KeyRefusal; readonly damage?: Damage }
   | { readonly does: 'refuse_call'; readonly outcome: CallRefusal; readonly damage?: Damage }
+  /** Only calls of child keys are: the reply says which budget it was. */
+  | { readonly does: 'refuse_for_budget' }
   /** The caller gets 503 `unavailable`. */
   | { readonly does: 'fail'; readonly damage?: Damage };
 
 /**
- * The codes that batch.lua replies to 'A' and 'T'; its header says what each means. Nothing else in the gateway knows their numbers.
+ * The codes that batch.lua replies to admissions and requests for tokens; its header says what each means. Nothing else in the gateway knows their numbers.
  * Damage is counted and logged (ledger/damage-log.ts). A code without a row grants nothing: `AdmitCommand` and `TakeCommand` answer
  * 503, and log it.
  */
@@ -33,6 +35,8 @@ export const REFUSALS: { readonly [code: number]: Refusal } = {
   8: { does: 'refuse_call', outcome: 'damaged', damage: 'wallet' },
   9: { does: 'fail', damage: 'shard' },
   10: { does: 'fail', damage: 'key' },
+  11: { does: 'refuse_for_budget' },
+  12: { does: 'refuse', outcome: 'expired' },
 };
 
 /** Codes that scripts/batch.lua replies to a settlement or a cancellation. */

@@ -3,7 +3,7 @@ import type { Damage } from '../ledger/damage-log.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 import { bulk, bulkHead } from '../platform/trip-encoder.ts';
 import type { BatchEncoder } from './batch-encoder.ts';
-import type { Buyer } from './buyer.ts';
+import { type Buyer, type Chain, chainOf } from './buyer.ts';
 import type { CallTerms } from './call-terms.ts';
 import {
   type CallRefusal,
@@ -31,6 +31,15 @@ export type AdmitRequest = {
   readonly path: string;
 };
 
+/** A budget that does not cover a call. Of several, the one that starts again last. */
+export type SpentBudget = {
+  /** Whose budget it is: that of the key that called, or of one above it. */
+  readonly keyId: string;
+  readonly leftMicros: number;
+  /** By Redis's clock. Null: it does not start again. */
+  readonly resetsAtMs: number | null;
+};
+
 export type Admitted = {
   readonly outcome: 'admitted';
   readonly rate: RateState;
@@ -39,7 +48,7 @@ export type Admitted = {
   /** What the service of a call priced by use may charge at most, also of a free call, which costs nothing. Null: a fixed price. */
   readonly authorizedMicros: number | null;
   readonly freeTier: boolean;
-  /** The balance after this call. */
+  /** What the caller can spend after this call: the wallet's balance, or what is left in a budget, if that is less. */
   readonly balanceMicros: number;
   /** Owner of the call's hold, to be passed to `Admission.settle`. */
   readonly owner: HoldOwner;
@@ -52,6 +61,7 @@ export type Rejected =
       /** The balance that the price was compared with. Any number where the outcome is another than 'insufficient_balance'. */
       readonly balanceMicros: number;
     }
+  | { readonly outcome: 'budget_exceeded'; readonly rate: RateState; readonly budget: SpentBudget }
   /**
    * Nobody could decide the call: Redis is away, too busy or has a damaged shard, or Postgres could not fill it. Nothing is
    * charged: an admission without a reply is cancelled by its id.
@@ -120,6 +130,7 @@ export const CONTROL_LIMIT = 30;
 
 const LIMIT_OF_KEY = bulk('0');
 const LIMIT_OF_CONTROL = bulk(String(CONTROL_LIMIT));
+const OWN_BUCKET = bulk('');
 
 export class TakeCommand implements Command {
   readonly keyId: string | null;
@@ -129,20 +140,25 @@ export class TakeCommand implements Command {
   readonly addressLimit: number;
   readonly done: (result: TakeResult) => void;
   readonly bucket: KeyBucket;
+  /** Null: no child key. */
+  readonly chain: Chain | null;
   loads = 0;
 
+  /** @param ancestors  the keys above the key, root first */
   constructor(
     keyId: string | null,
     subject: string,
     addressLimit: number,
     done: (result: TakeResult) => void,
     bucket: KeyBucket = 'own',
+    ancestors: readonly string[] = [],
   ) {
     this.keyId = keyId;
     this.subject = subject;
     this.addressLimit = addressLimit;
     this.done = done;
     this.bucket = bucket;
+    this.chain = keyId === null ? null : chainOf(keyId, ancestors);
   }
 
   encode(batch: BatchEncoder, { keys: names }: CommandHost): void {
@@ -151,6 +167,10 @@ export class TakeCommand implements Command {
       return;
     }
     const shard = names.shardOf(this.subject);
+    if (this.chain !== null) {
+      this.#encodeChild(batch, names, shard, this.keyId, this.chain);
+      return;
+    }
     const own = bulk(names.key(shard, this.keyId));
     switch (this.bucket) {
       case 'own':
@@ -161,6 +181,21 @@ export class TakeCommand implements Command {
         break;
       case 'control':
         batch.command('B', own + bulk(names.control(shard, this.subject)), 2, LIMIT_OF_CONTROL, 1, 3);
+    }
+  }
+
+  /** A child key has its own `control` bucket, too, so that it cannot keep its account from controlling its keys. */
+  #encodeChild(batch: BatchEncoder, names: RedisKeys, shard: number, keyId: string, { rootId, arg }: Chain): void {
+    const root = bulk(names.key(shard, rootId));
+    switch (this.bucket) {
+      case 'own':
+        batch.command('E', root + root, 2, arg + OWN_BUCKET, 2, 3);
+        break;
+      case 'reads':
+        batch.command('E', root + bulk(names.reads(shard, keyId)), 2, arg + LIMIT_OF_KEY, 2, 3);
+        break;
+      case 'control':
+        batch.command('E', root + bulk(names.control(shard, keyId)), 2, arg + LIMIT_OF_CONTROL, 2, 3);
     }
   }
 
@@ -186,7 +221,7 @@ export class TakeCommand implements Command {
         if (refusal.damage !== undefined) host.foundDamage(refusal.damage, this.subject, this.keyId ?? '');
         this.done(UNAVAILABLE);
         return;
-      // 'refuse_call' is as unknown as no row: no token is refused like that.
+      // What is refused to calls only is as unknown as no row.
       default:
         host.foundUnknownCode(code);
         this.done(UNAVAILABLE);
@@ -202,6 +237,9 @@ export class TakeCommand implements Command {
 export interface AdmissionListener {
   onAdmission(result: AdmitResult): void;
 }
+
+/** How many numbers batch.lua replies to the admission of a child key. */
+const CHILD_REPLIES = 9;
 
 export class AdmitCommand implements Command {
   readonly request: AdmitRequest;
@@ -219,20 +257,18 @@ export class AdmitCommand implements Command {
 
   encode(batch: BatchEncoder): void {
     const { usageId, buyer, terms, method, path } = this.request;
-    const { keyId, accountId } = buyer;
+    const { keyId, accountId, chain } = buyer;
     const tabs = 4;
     const { hold, holdEnd } = terms;
     const tail = accountId.length + keyId.length + hold.length + method.length + path.length + holdEnd.length + tabs;
     const isByUse = terms.maxPriceMicros !== null;
+    const args = `${bulk(usageId)}${bulkHead(tail)}${accountId}\t${keyId}\t${hold}\t${method}\t${path}${holdEnd}\r\n`;
     batch.terms(terms);
-    batch.command(
-      isByUse ? 'U' : 'A',
-      buyer.admitKeys,
-      3,
-      `${bulk(usageId)}${bulkHead(tail)}${accountId}\t${keyId}\t${hold}\t${method}\t${path}${holdEnd}\r\n`,
-      2,
-      isByUse ? 6 : 5,
-    );
+    if (chain !== null) {
+      // What a call priced by use is authorised may be less than usual, but not less than its price.
+      const leastMicros = Math.min(terms.priceMicros, terms.heldMicros);
+      batch.command('D', buyer.admitKeys, 3, args + chain.arg + bulk(String(leastMicros)), 4, CHILD_REPLIES);
+    } else batch.command(isByUse ? 'U' : 'A', buyer.admitKeys, 3, args, 2, isByUse ? 6 : 5);
   }
 
   onReply(reply: readonly number[], at: number, host: CommandHost): number {
@@ -240,6 +276,7 @@ export class AdmitCommand implements Command {
     const rate = rateState(reply[at + 1] as number, reply[at + 2] as number);
     const balanceMicros = reply[at + 3] as number;
     const { priceMicros, maxPriceMicros, heldMicros } = this.request.terms;
+    const { chain } = this.request.buyer;
     const isByUse = maxPriceMicros !== null;
     if (code === OK) {
       const freeTier = reply[at + 4] === 1;
@@ -250,14 +287,19 @@ export class AdmitCommand implements Command {
       const owner = host.admitted();
       this.done({ outcome: 'admitted', rate, amountMicros, authorizedMicros, freeTier, balanceMicros, owner });
     } else {
-      this.#refuse(code, rate, balanceMicros, host);
+      this.#refuse(code, rate, balanceMicros, chain === null ? null : spentBudget(chain, reply, at + 6), host);
     }
+    if (chain !== null) return at + CHILD_REPLIES;
     return at + (isByUse ? 6 : 5);
   }
 
-  #refuse(code: number, rate: RateState, balanceMicros: number, host: CommandHost): void {
+  #refuse(code: number, rate: RateState, balanceMicros: number, budget: SpentBudget | null, host: CommandHost): void {
     const refusal = REFUSALS[code];
-    if (refusal === undefined) {
+    if (refusal?.does === 'refuse_for_budget' && budget !== null) {
+      this.done({ outcome: 'budget_exceeded', rate, budget });
+      return;
+    }
+    if (refusal === undefined || refusal.does === 'refuse_for_budget') {
       // Whatever the code means, the call is not admitted here. If the script has opened a hold, the cancellation ends it.
       host.foundUnknownCode(code);
       host.cancel(this);
@@ -279,6 +321,13 @@ export class AdmitCommand implements Command {
     if (sent) host.cancel(this);
     this.done(UNAVAILABLE);
   }
+}
+
+/** Reads the end of the reply to a child key's admission. @returns null where no budget was exceeded */
+function spentBudget({ keyIds }: Chain, reply: readonly number[], at: number): SpentBudget | null {
+  const keyId = keyIds[(reply[at] as number) - 1];
+  if (keyId === undefined) return null;
+  return { keyId, leftMicros: reply[at + 1] as number, resetsAtMs: reply[at + 2] || null };
 }
 
 /**

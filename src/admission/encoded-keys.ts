@@ -1,6 +1,6 @@
 import type { RedisKeys } from '../platform/redis-keys.ts';
 import { bulk, bulkHead } from '../platform/trip-encoder.ts';
-import { Buyer } from './buyer.ts';
+import { Buyer, chainOf } from './buyer.ts';
 
 const KEY_ID_CHARS = 26;
 const ACCOUNT_ID_CHARS = 36;
@@ -33,11 +33,14 @@ export class EncodedKeys {
     this.#refund = shards.map((shard) => this.#settle[shard] + wallet(shard));
   }
 
-  buyer(keyId: string, accountId: string): Buyer {
-    return new Buyer(keyId, accountId, flat(this.admit(keyId, accountId)), this.settle(accountId));
+  /** @param ancestors  the keys above this one, root first */
+  buyer(keyId: string, accountId: string, ancestors: readonly string[] = NONE): Buyer {
+    const chain = chainOf(keyId, ancestors);
+    const admitKeys = flat(this.admit(chain?.rootId ?? keyId, accountId));
+    return new Buyer(keyId, accountId, admitKeys, this.settle(accountId), chain);
   }
 
-  /** KEYS of an admission: bucket, wallet, open. */
+  /** KEYS of an admission: bucket of a key without a parent, wallet, open. */
   admit(keyId: string, accountId: string): string {
     const shard = this.#names.shardOf(accountId);
     if (keyId.length !== KEY_ID_CHARS || accountId.length !== ACCOUNT_ID_CHARS) {
@@ -62,6 +65,8 @@ export class EncodedKeys {
     return `${this.#refund[shard]}${accountId}\r\n`;
   }
 }
+
+const NONE: readonly string[] = [];
 
 /** The same text in one piece. V8 stores a concatenated string as its parts, and would join them each time it is written. */
 const flat = (text: string): string => Buffer.from(text, 'latin1').toString('latin1');

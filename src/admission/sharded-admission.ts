@@ -1,7 +1,7 @@
 import type { Damage } from '../ledger/damage-log.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 import type { Admission } from './admission.ts';
-import type { Buyer } from './buyer.ts';
+import type { Buyer, KeyInTree } from './buyer.ts';
 import type { AdmissionListener, AdmitRequest, KeyBucket, TakeResult } from './commands.ts';
 import type { HoldOwner } from './hold-owners.ts';
 
@@ -34,16 +34,16 @@ export class ShardedAdmission implements CallAdmission {
     return this.#shards.some(({ answering }) => answering);
   }
 
-  buyer(keyId: string, accountId: string): Buyer {
-    return this.#of(accountId).buyer(keyId, accountId);
+  buyer(keyId: string, accountId: string, ancestors: readonly string[]): Buyer {
+    return this.#of(accountId).buyer(keyId, accountId, ancestors);
   }
 
   admit(request: AdmitRequest, listener: AdmissionListener): void {
     this.#of(request.buyer.accountId).admit(request, listener);
   }
 
-  takeForKey(keyId: string, accountId: string, done: (result: TakeResult) => void, bucket?: KeyBucket): void {
-    this.#of(accountId).takeForKey(keyId, accountId, done, bucket);
+  takeForKey(key: KeyInTree, done: (result: TakeResult) => void, bucket?: KeyBucket): void {
+    this.#of(key.accountId).takeForKey(key, done, bucket);
   }
 
   takeForAddress(address: string, limitPerMinute: number, done: (result: TakeResult) => void): void {

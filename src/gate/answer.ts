@@ -1,7 +1,7 @@
 import { type RateState, rateState, UNITS_PER_REQUEST } from '../admission/codes.ts';
 import { ApiError } from '../errors.ts';
 
-export { suspendedError, unauthorizedError, unavailableError } from '../errors.ts';
+export { expiredError, suspendedError, unauthorizedError, unavailableError } from '../errors.ts';
 export type { RateState };
 
 /** What the header lines show of a rate limit. */

@@ -4,7 +4,14 @@ import type { CallAdmission } from '../admission/sharded-admission.ts';
 import type { ApiError } from '../errors.ts';
 import type { Authenticator } from '../keys/authenticator.ts';
 import type { KeyRecord } from '../keys/caller.ts';
-import { rateLimitedError, suspendedError, unauthorizedError, unavailableError, unknownRate } from './answer.ts';
+import {
+  expiredError,
+  rateLimitedError,
+  suspendedError,
+  unauthorizedError,
+  unavailableError,
+  unknownRate,
+} from './answer.ts';
 import { ExhaustedAddresses } from './exhausted-addresses.ts';
 import type { RefillPlaces } from './refill-places.ts';
 
@@ -71,7 +78,7 @@ export class Gate {
       this.heard(who, result, bucket);
       done(this.#passage(who, result, bucket));
     };
-    admission.takeForKey(who.keyId, who.accountId, took, bucket);
+    admission.takeForKey(who, took, bucket);
   }
 
   /** The error for a request that found the bucket empty. It tells this caller when to come again. */
@@ -128,6 +135,8 @@ export class Gate {
         return this.rateLimited(who, rate, bucket);
       case 'revoked':
         return unauthorizedError();
+      case 'expired':
+        return expiredError();
       case 'suspended':
         return suspendedError(typeof who === 'string' ? null : who.suspensionReason);
     }

@@ -21,6 +21,8 @@ export type KeyRecord = {
   /** Digest of the secret that the last rotation replaced, valid until `previousExpiresAtMs`; null when there is none. */
   readonly previousSecretDigest: string | null;
   readonly previousExpiresAtMs: number;
+  /** The keys above this one: that without a parent first. None: the key has no parent. */
+  readonly ancestors: readonly string[];
   /** Requests per minute. */
   readonly rateLimit: number;
   readonly status: 'active' | 'revoked';

@@ -36,7 +36,7 @@ export async function selectKeyRecords(
   const rows = await sql<RecordRow[]>`
     SELECT k.key_id AS "keyId", k.account_id AS "accountId", a.owner_id AS "ownerId", k.role,
            k.secret_hash AS "secretHash", k.previous_secret_hash AS "previousSecretHash",
-           k.previous_expires_at AS "previousExpiresAt", k.rate_limit AS "rateLimit", ${keyStatus(sql)} AS "status",
+           k.previous_expires_at AS "previousExpiresAt", k.ancestors, k.rate_limit AS "rateLimit", ${keyStatus(sql)} AS "status",
            a.status AS "accountStatus", a.suspension_reason AS "suspensionReason"
     FROM api_keys k JOIN accounts a ON a.id = k.account_id
     WHERE k.key_id = ANY(${keyIds}::text[])`;
@@ -49,6 +49,7 @@ export async function selectKeyRecords(
     secretDigest: digestOfHash(row.secretHash),
     previousSecretDigest: row.previousSecretHash === null ? null : digestOfHash(row.previousSecretHash),
     previousExpiresAtMs: row.previousExpiresAt?.getTime() ?? 0,
+    ancestors: row.ancestors.length === 0 ? NONE : row.ancestors,
     rateLimit: Math.min(row.rateLimit, maxRateLimit),
     status: shared(row.status),
     accountStatus: shared(row.accountStatus),
@@ -59,6 +60,7 @@ export async function selectKeyRecords(
   }));
 }
 
+const NONE: readonly string[] = [];
 const WORDS = ['buyer', 'provider', 'admin', 'active', 'revoked', 'suspended', 'closed'];
 
 /** The equal string in `WORDS`, or `word` itself. Each row brings its own copies of these few words; caching those took 100 bytes a key. */

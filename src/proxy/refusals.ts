@@ -1,6 +1,6 @@
 import type { CallTerms } from '../admission/call-terms.ts';
 import type { RateState } from '../admission/codes.ts';
-import type { Rejected } from '../admission/commands.ts';
+import type { Rejected, SpentBudget } from '../admission/commands.ts';
 import { ApiError, ERRORS, unavailableError } from '../errors.ts';
 import { unknownRate } from '../gate/answer.ts';
 import type { HeadFault } from '../gate/caller-io.ts';
@@ -63,6 +63,8 @@ export function refusalOf(
   switch (result.outcome) {
     case 'insufficient_balance':
       return { error: insufficientBalance(terms, result.balanceMicros, key, operator), rate: result.rate };
+    case 'budget_exceeded':
+      return { error: budgetExceeded(terms, result.budget, key), rate: result.rate };
     case 'damaged':
       return { error: damagedAccount(), rate: result.rate };
     case 'unavailable':
@@ -70,6 +72,24 @@ export function refusalOf(
     default:
       return { error: gate.refusal(key, result.outcome, result.rate), rate: result.rate };
   }
+}
+
+/** Says whose budget it is and when it starts again, because the reader is often a model that has only this answer. */
+function budgetExceeded(
+  { heldMicros, priceMicros }: CallTerms,
+  { keyId: limitKey, leftMicros, resetsAtMs }: SpentBudget,
+  { keyId }: KeyRecord,
+): ApiError {
+  const resetsAt = resetsAtMs === null ? null : new Date(resetsAtMs).toISOString();
+  const whose = limitKey === keyId ? 'this key' : `the key ${limitKey}, above this one,`;
+  const again = resetsAt === null ? 'It does not start again' : `It starts again at ${resetsAt}`;
+  const required = Math.min(priceMicros, heldMicros);
+  return new ApiError(
+    'budget_exceeded',
+    `The budget of ${whose} has ${formatUsd(leftMicros)} USD left, and this call needs ${formatUsd(required)}. ${again}. ` +
+      'Whoever holds the key above it can raise it.',
+    { fields: { limit_key: limitKey, remaining: microsToUsd(leftMicros), resets_at: resetsAt } },
+  );
 }
 
 /** Retry-After of an error that only an operator can fix: a sooner retry is pointless. */

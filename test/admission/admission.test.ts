@@ -89,7 +89,7 @@ async function admitted(call: AdmitRequest): Promise<HoldOwner> {
 const settle = ({ usageId, buyer }: AdmitRequest, owner: HoldOwner, refund: boolean): void =>
   admission.settle(usageId, buyer, refund, refund ? REFUNDED : COMPLETED, owner);
 const take = ({ keyId, accountId }: Scene) =>
-  new Promise<TakeResult>((resolve) => admission.takeForKey(keyId, accountId, resolve));
+  new Promise<TakeResult>((resolve) => admission.takeForKey({ keyId, accountId, ancestors: [] }, resolve));
 
 /** Repairs the network. The swallowed bytes cannot come back, so the connection breaks, as it would with TCP. */
 function restore(): void {

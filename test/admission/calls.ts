@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { CallTerms } from '../../src/admission/call-terms.ts';
 import {
   type AdmissionListener,
@@ -33,10 +34,18 @@ export const REFUNDED = encodeSettlement({
 });
 
 /** One buyer with a key, one service. */
-export type Scene = { readonly accountId: string; readonly keyId: string; readonly serviceId: string };
+export type Scene = {
+  readonly accountId: string;
+  readonly keyId: string;
+  readonly serviceId: string;
+  /** The keys above the key, root first. Absent: none. */
+  readonly ancestors?: readonly string[];
+};
+
+export const newKeyId = (): string => `acf_${randomBytes(11).toString('hex')}`;
 
 export function newScene(): Scene {
-  return { accountId: uuidv7(), keyId: `acf_${uuidv7().replaceAll('-', '').slice(0, 22)}`, serviceId: uuidv7() };
+  return { accountId: uuidv7(), keyId: newKeyId(), serviceId: uuidv7() };
 }
 
 /** A scene whose key and wallet are loaded. */
@@ -52,8 +61,8 @@ export function request(scene: Scene, priceMicros: number, freeCalls = 0, usageI
   return requestAt(scene, new CallTerms({ id: serviceId, providerId: uuidv7(), priceMicros, freeCalls }), usageId);
 }
 
-export function requestAt({ keyId, accountId }: Scene, terms: CallTerms, usageId = uuidv7()): AdmitRequest {
-  return { usageId, buyer: encodedKeys.buyer(keyId, accountId), terms, method: 'GET', path: '/x' };
+export function requestAt({ keyId, accountId, ancestors }: Scene, terms: CallTerms, usageId = uuidv7()): AdmitRequest {
+  return { usageId, buyer: encodedKeys.buyer(keyId, accountId, ancestors), terms, method: 'GET', path: '/x' };
 }
 
 type Prices = { readonly price: number; readonly max: number; readonly ceiling?: number; readonly freeCalls?: number };
@@ -105,7 +114,14 @@ export async function capture(store: Store, call: AdmitRequest, reportedMicros: 
 
 export async function take(store: Store, scene: Scene, bucket?: KeyBucket): Promise<TakeResult> {
   let result: TakeResult | undefined;
-  const command = new TakeCommand(scene.keyId, scene.accountId, 0, (given) => (result = given), bucket);
+  const command = new TakeCommand(
+    scene.keyId,
+    scene.accountId,
+    0,
+    (given) => (result = given),
+    bucket,
+    scene.ancestors,
+  );
   await store.run([command], hostOf(store.keys, INSTANCE));
   return result as TakeResult;
 }

@@ -182,7 +182,7 @@ describe('a damaged key or bucket', () => {
     const [scene, other] = [await openScene(store, 5_000), await openScene(store, 5_000)];
     await store.command('hset', bucketKey(scene), 'status', 'paused');
     const before = await store.hash(bucketKey(scene));
-    const token = new Promise((resolve) => admission.takeForKey(scene.keyId, scene.accountId, resolve));
+    const token = new Promise((resolve) => admission.takeForKey(scene, resolve));
     const calls = [request(other, 10), request(scene, 10), request(scene, 0), request(other, 10)];
     const results = await Promise.all(calls.map((call) => ask(call)));
     expect(results.map(({ outcome }) => outcome)).toEqual(['admitted', 'unavailable', 'unavailable', 'admitted']);
@@ -217,7 +217,7 @@ describe('a damaged key or bucket', () => {
     const shard = store.keys.shardOf(scene.accountId);
     await store.command('set', store.keys.reads(shard, scene.keyId), 'x');
     await store.command('set', store.keys.control(shard, scene.accountId), 'x');
-    const result = await new Promise((resolve) => admission.takeForKey(scene.keyId, scene.accountId, resolve, bucket));
+    const result = await new Promise((resolve) => admission.takeForKey(scene, resolve, bucket));
     expect(result).toMatchObject({ outcome: 'taken', rate: { remaining: bucket === 'reads' ? 59 : 29 } });
   });
 
@@ -237,7 +237,7 @@ describe('a bucket that was written before the clock was set back', () => {
     await store.command('hset', name, 'tokens', 59_000, 'ts', (await store.now()) + HOUR);
     const take = (): Promise<{ outcome: string }> =>
       new Promise((resolve) => {
-        if (of === 'key') admission.takeForKey(scene.keyId, scene.accountId, resolve);
+        if (of === 'key') admission.takeForKey(scene, resolve);
         else admission.takeForAddress('192.0.2.8', 60, resolve);
       });
     expect((await take()).outcome).toBe('rate_limited');
@@ -423,7 +423,7 @@ describe('a reply code that the gateway does not know', () => {
   const token =
     ({ keyId, accountId }: Scene) =>
     (of: Admission) =>
-      new Promise((resolve) => of.takeForKey(keyId, accountId, resolve));
+      new Promise((resolve) => of.takeForKey({ keyId, accountId, ancestors: [] }, resolve));
 
   it.each([11, 42, -1])(
     '(%i) admits no call, is logged once, and harms no other command of its batch',

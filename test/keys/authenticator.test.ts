@@ -14,6 +14,7 @@ const record: KeyRecord = {
   accountId: 'account',
   ownerId: 'owner',
   role: 'buyer',
+  ancestors: [],
   secretDigest: digestOf(before),
   previousSecretDigest: null,
   previousExpiresAtMs: 0,

@@ -24,6 +24,7 @@ function record(fields: Partial<KeyRecord>): KeyRecord {
     accountId: '01900000-0000-7000-8000-000000000000',
     ownerId: 'owner',
     role: 'buyer',
+    ancestors: [],
     secretDigest: digestOf(newSecret()),
     previousSecretDigest: null,
     previousExpiresAtMs: 0,

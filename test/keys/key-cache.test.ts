@@ -15,6 +15,7 @@ class Source {
   set(keyId: string, rateLimit = 60, accountId = 'account-1'): void {
     const secretDigest = 'a'.repeat(32);
     const rest = {
+      ancestors: [],
       previousSecretDigest: null,
       previousExpiresAtMs: 0,
       status: 'active',

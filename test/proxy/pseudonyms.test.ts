@@ -7,6 +7,7 @@ const buyer = (accountId: string): Buyer => ({
   accountId,
   admitKeys: '',
   settleKeys: '',
+  chain: null,
   providerId: '',
   pseudonym: '',
 });

@@ -17,6 +17,7 @@ const record: KeyRecord = {
   accountId: 'account',
   ownerId: 'owner',
   role: 'buyer',
+  ancestors: [],
   secretDigest: digestOf(secret),
   previousSecretDigest: null,
   previousExpiresAtMs: 0,

@@ -10,6 +10,7 @@ const buyer: KeyRecord = {
   accountId: '01900000-0000-7000-8000-000000000000',
   ownerId: 'alice',
   role: 'buyer',
+  ancestors: [],
   secretDigest: '',
   previousSecretDigest: null,
   previousExpiresAtMs: 0,

@@ -43,6 +43,7 @@ export async function addKeyTo(sql: Sql, accountId: string, role: Role, ownerId 
     accountId,
     ownerId,
     role,
+    ancestors: [],
     secretDigest: digestOfHash(secretHash),
     ...never,
     rateLimit: 60,

@@ -15,8 +15,8 @@ export const SHARDS = 2;
 export const QUIET = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, fatal: () => {} };
 
 /** A connection for batches, to be connected and closed by the test. */
-export function batchesOf(url: string, commandTimeoutMs: number): ScriptConnection {
-  return new ScriptConnection({ url, name: 'batches', script: batchScript, commandTimeoutMs }, QUIET);
+export function batchesOf(url: string, commandTimeoutMs: number, script = batchScript): ScriptConnection {
+  return new ScriptConnection({ url, name: 'batches', script, commandTimeoutMs }, QUIET);
 }
 
 /** A Redis that only this test file uses, with a client and the questions that tests ask. */
@@ -32,11 +32,11 @@ export class Store {
     this.batches = batches;
   }
 
-  static async open(commandTimeoutMs = 5_000): Promise<Store> {
+  static async open(commandTimeoutMs = 5_000, script = batchScript): Promise<Store> {
     const server = await startTestRedis();
     const redis = withCallerStack(new RedisClient({ url: server.url, name: 'test', commandTimeoutMs }, QUIET));
     await redis.connect();
-    const batches = batchesOf(server.url, commandTimeoutMs);
+    const batches = batchesOf(server.url, commandTimeoutMs, script);
     await batches.connect();
     return new Store(server, redis, batches);
   }

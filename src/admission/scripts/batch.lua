@@ -46,6 +46,16 @@
          KEYS the key's own bucket, the other one, which is made on demand
          ARGV limit: requests per minute of the other one; '0' for the limit of the key
          reply code, limit and tokens of the other one
+  'D'  admit a call of a child key: as 'U', with the state, tokens and budgets of every key above it
+         KEYS hash of the root key, wallet, open
+         ARGV usage_id, tail of the hold, chain: the ids of the keys from below the root to the key itself, separated by spaces; least
+              amount (micro-USD): where the budgets leave less than the terms' amount, but no less than this, that is what the hold takes
+         reply as 'U', level in the chain (from 1) of the budget that does not cover the call, what is left in it (micro-USD), when it
+              starts again (ms; 0 for never). The balance is what budgets and wallet leave. 0 0 0 with any code but 11
+  'E'  take a token for a request of a child key that is no call
+         KEYS hash of the root key, a bucket of the child key that is made on demand (without one: the first again)
+         ARGV chain, limit: requests per minute of that bucket; '0' for the limit of the key, '' for the bucket of the key itself
+         reply code, limit, tokens
   'L'  renew the lease of an instance in a shard
          KEYS lease, open
          ARGV instance
@@ -56,6 +66,7 @@
     6 DUPLICATE: there is a hold or a tombstone of this usage_id already   7 ACCOUNT_SUSPENDED
     8 WALLET_DAMAGED   9 SHARD_DAMAGED: the key of the open holds is of another type
    10 STATUS_UNKNOWN: the key has a status that this version does not know; it was left as it is
+   11 BUDGET_EXCEEDED   12 KEY_EXPIRED
   Closing codes (mirrored there, too):
     0 NO_HOLD: there is no hold, as the call was settled or swept before   1 SETTLED now
     2 SETTLED_BESIDE_WALLET: settled now, but the wallet is damaged and got nothing back
@@ -63,8 +74,17 @@
     4 NOT_CLOSED: the hash of holds or the stream is damaged; nothing was changed, and the command may be sent again
 
   `tokens` is in units of 1/60000 of a request, so that a refill of `limit` requests a minute is exactly `limit` units a
-  millisecond: integers only. A rejected call changes nothing but its bucket: codes 5, 8 and 9 have taken its token, and a
+  millisecond: integers only. A rejected call changes nothing but its bucket: codes 5, 8, 9 and 11 have taken its token, and a
   bucket whose time lies in the future gets the present time.
+
+  A tree of keys has its state in the hash of its root: limit, status, tokens and ts are the root's. Of each key below it there are
+  terms:<id>: limit, status (active or revoked), time at which it expires (ms, 0 for never), budget (micro-USD, - for none), its period
+  (total, day, week, month; - for none), number of the budget; separated by spaces
+  tokens:<id>, ts:<id>: its bucket
+  A call takes a token of every level, or none. Its money counts in every budget above it: in the wallet, spent:<id> is what the key and
+  those below it have spent in the period period:<id>. A period is the number of the budget times 1 000 000, plus the days, weeks
+  (from Monday) or months since 1970-01-01, in UTC; so it only grows. In a loaded wallet an absent one is 0. A hold names the periods
+  that it has taken from: its last field is budgets=<id>.<period>,<id>.<period> (none: the field is absent).
 
   Damaged data (a key of another type, a number that HINCRBY refuses, a number beyond 2^53) affect one command, never the batch.
   In each command, a redis.call that may fail comes before all other writes: it raises an error, and `answer_damaged` replies for
@@ -97,7 +117,7 @@ local price, quota, quota_text, free_field, debit
 local limit_text, limit_number
 local reply, r = {}, 0
 local k, a = 1, 2
-local rare, rare_commands
+local rare, chains, rare_commands
 
 -- Returns a bucket's code ('0', or '1' for rate limited) and its tokens now. When Redis's clock was set back, the bucket keeps
 -- its tokens, and from then on is refilled by the new time. A bucket without tokens or time counts as full. So does a bucket
@@ -212,7 +232,10 @@ local function settle(open, usage, id, settlement, wallet, reported)
   call('XADD', usage, '*', 'e1', id .. '\t' .. hold .. '\t' .. settlement .. '\tcaptured=' .. reported)
   -- What is left of the hold goes back as in ledger/scripts/includes/give-back.lua. The amount ends four characters before its time.
   local left, given = tonumber(string.sub(hold, 4, time_at - 4)) - reported, 0
-  if left > 0 then
+  if left > 0 and string.find(hold, '\tbudgets=', time_at, true) then
+    rare = rare or rare_commands()
+    given = rare.give_back(wallet, hold, format('%d', left), '0', '') and 1
+  elseif left > 0 then
     local loaded = try('HEXISTS', wallet, 'balance')
     given = loaded == 1 and try('HINCRBY', wallet, 'balance', format('%d', left)) or loaded
   end
@@ -249,6 +272,9 @@ local function carry_out()
       reply[r] = code
       k = k + 3
       a = a + 3
+    elseif letter == 68 or letter == 69 then -- D, E
+      chains = chains or rare_commands(true)
+      chains[letter]()
     else
       rare = rare or rare_commands()
       rare[letter]()
@@ -256,8 +282,12 @@ local function carry_out()
   end
 end
 
--- Makes the functions for rare commands and for damaged data, which most batches do not need. Called when a batch needs one.
-rare_commands = function()
+-- Makes the functions that most batches do not need: those of calls of child keys, or those of rare commands and damaged data. Called
+-- when a batch needs one. One function makes both, because each such function costs every batch.
+rare_commands = function(of_chains)
+  if of_chains then
+    --- @include "includes/chains.lua"
+  end
   local find = string.find
   local KEY_NOT_LOADED = '3'
   local SETTLED, SETTLED_BESIDE_WALLET, HOLD_LEFT, NOT_CLOSED = '1', '2', '3', '4'
@@ -304,6 +334,7 @@ rare_commands = function()
 
   --- @include "../../ledger/scripts/includes/read-hold.lua"
   --- @include "../../ledger/scripts/includes/give-back.lua"
+  functions.give_back = give_back
 
   -- Does what `settle` does, and gives the hold's money or free slot back to the wallet before it removes the hold.
   local function refund(open, usage, wallet, id, settlement)
@@ -313,7 +344,7 @@ rare_commands = function()
     local amount, free, _, _, service = read_hold(hold)
     if not amount then return HOLD_LEFT end
     call('XADD', usage, '*', 'e1', id .. '\t' .. hold .. '\t' .. settlement)
-    local code = give_back(wallet, amount, free, service) and SETTLED or SETTLED_BESIDE_WALLET
+    local code = give_back(wallet, hold, amount, free, service) and SETTLED or SETTLED_BESIDE_WALLET
     call('HDEL', open, id)
     return code
   end

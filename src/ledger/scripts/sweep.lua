@@ -45,7 +45,7 @@ local function sweep(id, hold, wallet)
   local amount, free, instance, _, service = read_hold(hold)
   if not amount or not has_run_out(instance) then return end
   call('XADD', usage, '*', 'e1', id .. '\t' .. hold .. '\t' .. settlement)
-  if not give_back(wallet, amount, free, service) then reply[#reply + 1] = id end
+  if not give_back(wallet, hold, amount, free, service) then reply[#reply + 1] = id end
   call('HDEL', open, id)
   reply[1] = reply[1] + 1
 end

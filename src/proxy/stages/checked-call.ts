@@ -59,7 +59,8 @@ export class CheckedCall implements AdmitRequest, AdmissionListener, Decided {
     this.breakerEra = breaker.era;
     this.isProbe = !breaker.isClosed;
     if (this.isProbe && !breaker.takeProbe()) throw silentServiceError(breaker.retryAfterSeconds);
-    this.buyer = key.buyer instanceof Buyer ? key.buyer : options.admission.buyer(key.keyId, key.accountId);
+    this.buyer =
+      key.buyer instanceof Buyer ? key.buyer : options.admission.buyer(key.keyId, key.accountId, key.ancestors);
     key.buyer = this.buyer;
   }
 

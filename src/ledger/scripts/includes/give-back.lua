@@ -1,11 +1,12 @@
 --[[
-  give_back(wallet, amount, free, service): gives a hold's money or free slot back to the wallet.
+  give_back(wallet, hold, amount, free, service): gives a hold's money, or a part of it, or its free slot back to the wallet. Money also
+  leaves the spending of the budgets that the hold names, each unless a later period of it has begun.
 
   A wallet that is not loaded gets nothing, because its balance will include the money when it is loaded.
 
   @return whether the wallet needs nothing more; false when it is damaged
 ]]
-local function give_back(wallet, amount, free, service)
+local function give_back(wallet, hold, amount, free, service)
   local field, back = 'balance', amount
   if free == '1' then
     field, back = 'free:' .. service, '-1'
@@ -14,5 +15,13 @@ local function give_back(wallet, amount, free, service)
   end
   local loaded = redis.pcall('HEXISTS', wallet, 'balance')
   if loaded == 0 then return true end
-  return loaded == 1 and type(redis.pcall('HINCRBY', wallet, field, back)) == 'number'
+  local is_given = loaded == 1 and type(redis.pcall('HINCRBY', wallet, field, back)) == 'number'
+  local _, budgets_at = string.find(hold, '\tbudgets=', 1, true)
+  if not budgets_at then return is_given end
+  for key, period in string.gmatch(string.sub(hold, budgets_at + 1), '([^.,]+)%.(%d+)') do
+    if redis.pcall('HGET', wallet, 'period:' .. key) == period then
+      is_given = type(redis.pcall('HINCRBY', wallet, 'spent:' .. key, '-' .. amount)) == 'number' and is_given
+    end
+  end
+  return is_given
 end
