@@ -9,6 +9,7 @@ import { DemoMarket } from './demo-market.ts';
 import { exampleTests } from './examples.ts';
 import { libraryTests } from './libraries.ts';
 import { llmsTests } from './llms.ts';
+import { mcpServerTests } from './mcp-server.ts';
 import { priceByUseTests } from './price-by-use.ts';
 import { sdkTests } from './sdks.ts';
 
@@ -24,6 +25,7 @@ describe('HTTP libraries', () => libraryTests(() => demo));
 describe('curl and Python', () => commandLineTests(() => demo));
 describe('examples', () => exampleTests(() => demo));
 describe('examples that sell by use', () => priceByUseTests(() => demo));
+describe('examples/mcp-server.mjs', () => mcpServerTests(() => demo));
 describe('/llms.txt', () => llmsTests(() => demo));
 describe('docs/clients.md', () => clientsPageTests(() => demo));
 describe('examples/browser.html', () => browserPageTests(() => demo, startBrowser));

@@ -1,9 +1,8 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Key } from '../integration/marketplace.ts';
+import { type Listening, startListening } from '../support/listening.ts';
 import { type DemoMarket, textOf } from './demo-market.ts';
 
 const MESSAGES = [{ role: 'user' as const, content: 'one two three' }];
@@ -11,7 +10,7 @@ const ANSWER = 'You said: one two three';
 /** Five words, and $0.00002 a word. */
 const COST = '0.0001';
 
-type Program = { readonly file: string; readonly child: ChildProcess; readonly proxyPath: string };
+type Program = Listening & { readonly file: string; readonly proxyPath: string };
 
 /** The examples that sell by use, as their README starts them, called by unmodified SDKs. */
 export function priceByUseTests(demo: () => DemoMarket): void {
@@ -19,16 +18,10 @@ export function priceByUseTests(demo: () => DemoMarket): void {
   let buyer: Key;
 
   const start = async (file: string): Promise<Program> => {
-    const { PATH } = process.env;
-    const env = { PATH, PORT: '0', MODEL_URL: demo().endpointOf('Parrot') };
-    const child = spawn(file.endsWith('.py') ? 'python3' : process.execPath, [`examples/price-by-use/${file}`], {
-      env,
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
-    const [line] = (await once(child.stdout.setEncoding('utf8'), 'data')) as [string];
-    const endpoint = `http://127.0.0.1:${/port (\d+)/.exec(line)?.[1]}`;
+    const program = await startListening(`examples/price-by-use/${file}`, { MODEL_URL: demo().endpointOf('Parrot') });
+    const endpoint = `http://127.0.0.1:${program.port}`;
     const proxyPath = await demo().market.service({ endpoint, price: 0.00002, max_price: 0.01 });
-    return { file, child, proxyPath };
+    return { ...program, file, proxyPath };
   };
 
   beforeAll(async () => {

@@ -1,4 +1,3 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { request as httpRequest } from 'node:http';
@@ -6,6 +5,7 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CHANNEL } from '../../src/catalog/sql.ts';
+import { type Listening, startListening } from '../support/listening.ts';
 import { until } from '../support/wait.ts';
 import { echo, type Key, Marketplace, startService, type TestService } from './marketplace.ts';
 
@@ -19,7 +19,7 @@ let buyer: Key;
 /** A signed listing whose service is `service`. */
 let signed: { id: string; signing_secret: string };
 /** The verifying examples, with the secret of `signed`. */
-let examples: { name: string; port: number; child: ChildProcess }[];
+let examples: (Listening & { name: string })[];
 
 type Shown = {
   readonly id: string;
@@ -39,16 +39,12 @@ beforeAll(async () => {
   [service, elsewhere] = await Promise.all([startService(echo), startService(echo)]);
   buyer = await market.buyer(1);
   signed = (await list({ signed: true })) as typeof signed;
-  const env = { PATH: process.env.PATH, PORT: '0', SIGNING_SECRET: signed.signing_secret };
+  const env = { SIGNING_SECRET: signed.signing_secret };
   examples = await Promise.all(
-    [[process.execPath, 'server.mjs'] as const, ['python3', 'server.py'] as const].map(async ([command, name]) => {
-      const child = spawn(command, [`examples/verify-signature/${name}`], {
-        env,
-        stdio: ['ignore', 'pipe', 'inherit'],
-      });
-      const [line] = (await once(child.stdout.setEncoding('utf8'), 'data')) as [string];
-      return { name, port: Number(/port (\d+)/.exec(line)?.[1]), child };
-    }),
+    ['server.mjs', 'server.py'].map(async (name) => ({
+      name,
+      ...(await startListening(`examples/verify-signature/${name}`, env)),
+    })),
   );
 });
 afterAll(async () => {
