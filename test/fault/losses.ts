@@ -64,6 +64,11 @@ export class Losses {
     );
   }
 
+  /** Whether what the shard's master had acknowledged may be lost: its wallets are then repaired, so that they are what Postgres has. */
+  mayHaveLost(shard: number): boolean {
+    return this.#mayLose && this.concern(shard);
+  }
+
   /** Whether the shard has another master than before, which may have been without some writes. */
   concern(shard: number): boolean {
     return this.#windows.some(({ group, shards }) => this.#replaced.has(group) && shards.has(shard));

@@ -75,7 +75,10 @@ export async function runSchedule(
   await stack.cluster?.whole();
   await masters?.end();
   const { faults, rows, exceptions, drifts } = await judge({ ...scene, told, held: witness.held, before });
-  faults.push(...witness.faults, ...notServed(told, plan, groupOf));
+  faults.push(
+    ...witness.faults((id) => losses.mayHaveLost(stack.stores.keys.shardOf(id))),
+    ...notServed(told, plan, groupOf),
+  );
   // What is reported stays until an operator takes it out. Then the wallets are what the journal says.
   await takeOut(stack, drifts);
   faults.push(...(await checkLedger(stack)));
@@ -116,9 +119,10 @@ async function judge({ stack, market, plan, buyers, losses, told, held, before }
       reported: drifts.find(({ accountId }) => accountId === buyer.key.account_id),
     });
   const ofOthers = drifts.filter(({ accountId }) => buyers.every(({ key }) => key.account_id !== accountId));
-  const repairs = (await readRepairs(stack, before.lastRepair)).filter(
-    ({ accountId, reason }) => !losses.concern(shardOf(accountId)) || !PROVEN_IN_A_CLUSTER.test(reason),
-  );
+  const repairs = (await readRepairs(stack, before.lastRepair)).filter(({ accountId, reason }) => {
+    const shard = shardOf(accountId);
+    return !losses.mayHaveLost(shard) && !(losses.concern(shard) && PROVEN_IN_A_CLUSTER.test(reason));
+  });
   const gone = (await unrecorded(stack, seen, before.seen)).filter((id) => !isExcused(id, told, held, mayBeLost));
   const faults = [
     ...promises.faults,
@@ -131,6 +135,7 @@ async function judge({ stack, market, plan, buyers, losses, told, held, before }
   return { faults, rows, exceptions: promises.exceptions, drifts };
 }
 
+/** Why a wallet is repaired after a failover, even if nothing may be lost. */
 const PROVEN_IN_A_CLUSTER = /holds belonged to calls that Postgres has stored|came back without credits/;
 
 type Scene = {

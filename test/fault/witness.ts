@@ -11,7 +11,8 @@ const EVERY_MS = 10;
 export class Witness {
   /** The calls whose hold was seen: usage id to account. */
   readonly held = new Map<string, string>();
-  readonly faults: string[] = [];
+  /** What must never be, and the account of which it was seen. */
+  readonly #faults = new Map<string, string>();
   looks = 0;
   readonly #stack: Stack;
   readonly #buyers: readonly Buyer[];
@@ -27,6 +28,11 @@ export class Witness {
     this.#buyers = buyers;
     this.#listings = listings;
     this.#over = this.#run();
+  }
+
+  /** @param isForgiven  accounts of which a failover may have lost calls: their wallets had too much, and then what Postgres has */
+  faults(isForgiven: (accountId: string) => boolean = () => false): string[] {
+    return Array.from(this.#faults).flatMap(([fault, accountId]) => (isForgiven(accountId) ? [] : [fault]));
   }
 
   async stop(): Promise<void> {
@@ -63,11 +69,11 @@ export class Witness {
     const wallet = keys.wallet(keys.shardOf(accountId), accountId);
     const fields = ['balance', ...this.#listings.map(({ id }) => freeField(id))];
     const [balance, ...used] = (await redis.command('hmget', [wallet, ...fields])) as (string | null)[];
-    if (Number(balance) < 0) this.faults.push(`wallet ${accountId} was at ${balance}`);
+    if (Number(balance) < 0) this.#faults.set(`wallet ${accountId} was at ${balance}`, accountId);
     this.#listings.forEach(({ id, freeCalls }, i) => {
       const calls = Number(used[i]);
       if (calls < 0 || calls > freeCalls)
-        this.faults.push(`${accountId} had used ${calls} of ${freeCalls} free calls of ${id}`);
+        this.#faults.set(`${accountId} had used ${calls} of ${freeCalls} free calls of ${id}`, accountId);
     });
   }
 }

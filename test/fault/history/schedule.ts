@@ -79,7 +79,7 @@ export async function runHistory(stack: Stack, market: Market, plan: HistoryPlan
   const { faults, rows, exceptions, drifts } = await judge({ ...scene, told, held, before });
   // What is reported stays until an operator ends it.
   await takeOut(stack, drifts);
-  faults.push(...witness.faults, ...(await checkLedger(stack)));
+  faults.push(...witness.faults(), ...(await checkLedger(stack)));
   if (faults.length > 0) faults.push(...losses.describe(), ...givenUp.diary);
   const driftMicros = drifts.reduce((sum, drift) => sum + Math.abs(drift.driftMicros), 0);
   return {
