@@ -77,6 +77,7 @@ export async function echo(request: IncomingMessage, response: ServerResponse): 
 
 export class Marketplace extends MarketClient {
   readonly redis: TestRedis;
+  readonly databaseUrl: string;
   readonly log: MemoryLog;
   readonly #gateway: Gateway;
   readonly #metrics: Metrics;
@@ -95,12 +96,14 @@ export class Marketplace extends MarketClient {
       startGateway: (settings: Partial<Config>) => Promise<Gateway>;
       stores: Stores;
       redis: TestRedis;
+      databaseUrl: string;
       log: MemoryLog;
       cleanUp: () => Promise<void>;
     },
   ) {
     super({ ...parts, baseUrl: `http://127.0.0.1:${parts.gateway.port}` });
     this.redis = parts.redis;
+    this.databaseUrl = parts.databaseUrl;
     this.log = parts.log;
     this.#gateway = parts.gateway;
     this.#metrics = parts.metrics;
@@ -181,6 +184,7 @@ export class Marketplace extends MarketClient {
       startGateway: (settings) => another(new Metrics(), settings),
       stores,
       redis,
+      databaseUrl: database.url,
       log,
       ...founders,
       cleanUp,
