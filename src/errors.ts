@@ -97,6 +97,14 @@ export function unavailableError(cause?: unknown, message?: string, retryAfterSe
   return new ApiError('unavailable', message, { headers: { 'Retry-After': String(retryAfterSeconds) }, cause });
 }
 
+/** For operators: only what moves money and corrects drifts asks for the right Postgres (ledger/history/fence.ts). */
+export function olderPostgresError(cause: unknown): ApiError {
+  return unavailableError(
+    cause,
+    'Postgres is older than Redis: it lacks calls that were stored. No money moves until the right one is back.',
+  );
+}
+
 /** The request body is longer than `maxBytes`. */
 export function tooLargeError(maxBytes: number): ApiError {
   return new ApiError('payload_too_large', `The request body may have at most ${maxBytes} bytes.`);

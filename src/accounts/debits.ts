@@ -1,5 +1,5 @@
 import { ApiError } from '../errors.ts';
-import type { MoneyTransactions, MoneyTx } from '../ledger/history/fence.ts';
+import { type MoneyTransactions, type MoneyTx, refusalByFence } from '../ledger/history/fence.ts';
 import type { DebitWallets } from '../ledger/wallets/debit-wallets.ts';
 import { type Debit, debitColumns } from '../ledger/wallets/debits-sql.ts';
 import { formatUsd, microsToUsd } from '../platform/money.ts';
@@ -22,7 +22,8 @@ const MAX_OTHERS = 5;
  * @returns the debit, and whether it is new: with `created: false` it was taken before, with the same reference, account and
  *   amount. Null when there is no such account.
  * @throws ApiError `conflict` when the reference belongs to a debit of another account or amount, or when the wallet has less
- *   than the amount. In the second case nothing was taken, and the same reference may be sent again.
+ *   than the amount. In the second case nothing was taken, and the same reference may be sent again. `unavailable` when the fence refused
+ *   it: nothing was begun. After any other error the debit may have begun
  */
 export async function makeDebit(
   money: MoneyTransactions,
@@ -54,6 +55,9 @@ async function beginDebit(money: MoneyTransactions, wanted: NewDebit, by: Actor)
   try {
     return await begin();
   } catch (error) {
+    // From carrying it out the same error says nothing of what the wallet did.
+    const refusal = refusalByFence(error);
+    if (refusal !== null) throw refusal;
     if (sqlState(error) !== UNIQUE_VIOLATION) throw error;
     // At the same moment a debit of another account began with this reference. It is committed by now, so the second attempt
     // finds it and throws `conflict`.

@@ -1,4 +1,4 @@
-import { ApiError, tooLargeError } from '../errors.ts';
+import { ApiError, olderPostgresError, tooLargeError } from '../errors.ts';
 import {
   adminHeaderLines,
   commonHeaderLines,
@@ -44,9 +44,6 @@ const MAX_SENDING_MS = 600_000;
 /** Maximum time a route's handler may take; after that the caller gets 503. */
 const ANSWER_MS = 5_000;
 /** For operators: only what moves money and corrects drifts asks for the right Postgres. */
-const OLDER_POSTGRES =
-  'Postgres is older than Redis: it lacks calls that were stored. No money moves until the right one is back.';
-
 /** A request whose caller was identified. */
 type Asked = {
   readonly head: RequestHead;
@@ -263,7 +260,7 @@ export class Api {
 
   #asApiError(error: unknown, requestId: string): ApiError {
     if (error instanceof ApiError) return error;
-    if (isOlderPostgres(error)) return unavailableError(error, OLDER_POSTGRES);
+    if (isOlderPostgres(error)) return olderPostgresError(error);
     if (isPostgresUnavailable(error) || isRedisUnavailable(error)) return unavailableError();
     this.#log.error({ err: error, request_id: requestId }, 'request failed');
     return new ApiError('internal');

@@ -48,6 +48,8 @@ const NOT_COMPARED = 'POSTGRES_NOT_COMPARED';
 export const uncomparedPostgres = (cause: unknown): Error =>
   Object.assign(connectionError(NOT_COMPARED, 'Redis does not say whether this Postgres is the right one'), { cause });
 
+export const isUncomparedPostgres = (error: unknown): boolean => (error as { code?: unknown }).code === NOT_COMPARED;
+
 /** Code of the error that the data in Redis are not laid out as this process was told (ledger/layout.ts). Its database counts as away. */
 export const WRONG_LAYOUT = 'WRONG_LAYOUT';
 

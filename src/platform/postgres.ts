@@ -5,6 +5,7 @@ export {
   connectionError,
   isOlderPostgres,
   isPostgresUnavailable,
+  isUncomparedPostgres,
   olderPostgres,
   sqlState,
   standby,

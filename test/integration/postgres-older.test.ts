@@ -47,6 +47,24 @@ const isOlder = (): Promise<boolean> =>
     (error: unknown) => String(error).includes('older than Redis'),
   );
 
+/** Whatever moves money says that it has not, and why. */
+async function refuseAll(): Promise<void> {
+  const about = { account_id: scene.buyer.account_id, amount: 1, reference: 'refused' };
+  for (const [path, body] of [
+    ['credits', about],
+    ['debits', { ...about, reason: 'x' }],
+    ['payouts', about],
+    [`reconciliation/${scene.buyer.account_id}`, { believe: 'postgres', reason: 'x', reference: 'refused' }],
+  ] as const) {
+    // More than once: the first may find that its session was cut.
+    await until(async () => {
+      const answer = await market.request(`/api/v1/admin/${path}`, { key: market.admin, method: 'POST', body });
+      expect([path, answer.status]).toEqual([path, 503]);
+      return /^Postgres is older than Redis: .* No money moves/.test((await answer.json()).message);
+    });
+  }
+}
+
 /** Two calls for 0.1 USD each, and a credit of 7 USD, all stored and in the wallet. */
 async function earnAndSpend(reference: string): Promise<void> {
   expect([await call(), await call()]).toEqual([200, 200]);
@@ -89,6 +107,7 @@ it('moves no money and loses none until the right one is back, or an operator ac
   await until(isOlder);
   // More than once: the first may find that its session was cut.
   for (let times = 0; times < 3; times++) expect([await credit(5, 'refused'), await load()]).toEqual([503, 503]);
+  await refuseAll();
   expect(await balance()).toBe(7.6);
   // It knows nothing of the revocation, and Redis is believed.
   await until(async () => {

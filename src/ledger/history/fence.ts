@@ -1,4 +1,11 @@
-import { type Sql, type Tx, uncomparedPostgres } from '../../platform/postgres.ts';
+import { type ApiError, olderPostgresError, unavailableError } from '../../errors.ts';
+import {
+  isOlderPostgres,
+  isUncomparedPostgres,
+  type Sql,
+  type Tx,
+  uncomparedPostgres,
+} from '../../platform/postgres.ts';
 import { byStore, type RedisStore } from '../../platform/redis.ts';
 import type { RedisKeys } from '../../platform/redis-keys.ts';
 import { judgeShards, refuseOlder } from './histories-sql.ts';
@@ -65,6 +72,12 @@ export class Fence implements MoneyTransactions {
     for (const [shard, reason] of away) if (needed.has(shard)) throw uncomparedPostgres(reason);
     return seen;
   }
+}
+
+/** What callers are told when the fence has refused, which it does before anything has begun; null: it was something else. */
+export function refusalByFence(error: unknown): ApiError | null {
+  if (isOlderPostgres(error)) return olderPostgresError(error);
+  return isUncomparedPostgres(error) ? unavailableError(error, 'Nothing was moved: Redis does not answer.') : null;
 }
 
 /** Looks at all shards. @returns what those said that answered, and why the others did not */

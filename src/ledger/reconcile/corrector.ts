@@ -3,7 +3,7 @@ import { ApiError, unavailableError } from '../../errors.ts';
 import { limit } from '../../platform/limit.ts';
 import { sqlState, type Tx } from '../../platform/postgres.ts';
 import { isWrongType } from '../../platform/redis.ts';
-import { Fence, type MoneyTx } from '../history/fence.ts';
+import { Fence, type MoneyTx, refusalByFence } from '../history/fence.ts';
 import { readRedisRun } from '../redis-run.ts';
 import {
   type Change,
@@ -227,6 +227,9 @@ const LOCK_NOT_AVAILABLE = '55P03';
 
 /** Says why the shard cannot be compared now. */
 function explained(error: unknown): never {
+  // A reading that finds it does so before anything is changed, too.
+  const refusal = refusalByFence(error);
+  if (refusal !== null) throw refusal;
   if (isWrongType(error)) {
     throw new ApiError(
       'conflict',

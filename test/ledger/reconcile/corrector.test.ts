@@ -349,9 +349,11 @@ describe.each(['postgres', 'redis'] as const)('believing %s', (believe) => {
     const shard = store.keys.shardOf(scene.accountId);
     const mark = String(await store.command('get', store.keys.mark[shard] as string));
     await store.command('set', store.keys.mark[shard] as string, `${mark.split(' ')[0]} ${uuidv7()}`);
-    await expect(correct(scene, believe)).rejects.toThrow(
-      `older than Redis: it lacks calls that were stored (shards ${shard})`,
-    );
+    await expect(correct(scene, believe)).rejects.toMatchObject({
+      code: 'unavailable',
+      message: expect.stringMatching(/older than Redis: it lacks calls that were stored. No money moves/),
+      cause: { message: expect.stringContaining(`(shards ${shard})`) },
+    });
     await store.command('set', store.keys.mark[shard] as string, mark);
     const fill = "for i = 1, 10001 do redis.call('XADD', KEYS[1], '*', 'e1', 'x') end";
     await store.command('eval', fill, 1, store.keys.usage[shard] as string);
