@@ -214,6 +214,34 @@ describe('a started sweeper', () => {
     expect(Number(/^uptime_in_seconds:(\d+)/m.exec(info)?.[1])).toBeGreaterThanOrEqual(BOUND_SECONDS);
   });
 
+  it('does not wait for the time that a clock showed which was ahead when Redis started, and is right now', async () => {
+    const AHEAD_SECONDS = 400 * 86_400;
+    const dead = await holdOfDead();
+    await seen(dead, 'dead', -AHEAD_SECONDS);
+    let looks = 0;
+    /** What such a Redis says: it starts in the future, so it has not run yet. */
+    const wrong = Object.create(store.redis) as typeof store.redis;
+    wrong.script = (...args) => store.redis.script(...args);
+    wrong.command = async (name, args) => {
+      const reply = await store.redis.command(name, args);
+      if (name === 'info') return String(reply).replace(/(?<=uptime_in_seconds:)\d+/, String(-AHEAD_SECONDS));
+      if (name !== 'time' || looks++ > 5) return reply;
+      const [seconds, micros] = reply as [string, string];
+      return [String(Number(seconds) + AHEAD_SECONDS), micros];
+    };
+    own = new Sweeper({
+      redis: wrong,
+      keys: store.keys,
+      leaseSeconds: BOUND_SECONDS,
+      intervalMs: 20,
+      isReconciled: () => true,
+      log: QUIET,
+    });
+    own.start();
+    await until(async () => (await store.balance(dead.accountId)) === 5_000);
+    expect(looks).toBeGreaterThan(5);
+  });
+
   it('sweeps by itself, logs once that Redis is away, and sweeps again when Redis is back', async () => {
     const dead = await holdOfDead();
     own.start();
