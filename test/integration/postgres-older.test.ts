@@ -60,7 +60,9 @@ async function refuseAll(): Promise<void> {
     await until(async () => {
       const answer = await market.request(`/api/v1/admin/${path}`, { key: market.admin, method: 'POST', body });
       expect([path, answer.status]).toEqual([path, 503]);
-      return /^Postgres is older than Redis: .* No money moves/.test((await answer.json()).message);
+      return /^Postgres is older than Redis: .* No money moves/.test(
+        ((await answer.json()) as { message: string }).message,
+      );
     });
   }
 }

@@ -16,6 +16,9 @@ export const CHECKS = {
   rejected: 'a rejected event bars repairs of its account',
   ahead: 'a wallet ahead of Postgres is not repaired',
   staysInDoubt: 'a wallet ahead of Postgres stays in doubt when its shard is verified',
+  leaveOutDoubt: 'no comparison is left out in doubt',
+  leaveOutTwo: 'a comparison is left out only if two have found the same',
+  leaveOutPosted: 'no comparison is left out after something was posted',
   began: 'a clean comparison verifies the doubt with which it began',
   ticket: 'a repair needs the ticket of its reading',
   repairMark: 'a repair needs the mark of its reading, or that of the last flush',
@@ -41,6 +44,8 @@ export type Scenario = {
   readonly byUse?: boolean;
   readonly credit?: boolean;
   readonly debit?: boolean;
+  /** Comparisons are left out while nothing has changed. */
+  readonly leavesOut?: boolean;
   /** Postgres refuses the event of the second call. */
   readonly rejects?: boolean;
   readonly faults: ReadonlySet<Fault>;

@@ -33,6 +33,10 @@ const markOf = (mark: number, { without }: Rules): Mark | null =>
 
 export const flushOf = (mark: number): number => Math.floor(mark / 100);
 
+/** The number of the youngest row of the journal, which flushes, credits and debits share. */
+export const postingOf = ({ journal, credits, debit }: Pg): number =>
+  journal.length + Math.min(credits, 1) + (debit === PG_DEBIT.taken ? 1 : 0);
+
 export const lastFlushOf = (pg: Pg): number => pg.journal.at(-1) ?? 0;
 
 export function historyOf(pg: Pg): ShardHistory {

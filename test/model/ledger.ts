@@ -2,6 +2,7 @@
 
 import { isInDoubt, verifiedBy, withDoubt } from '../../src/ledger/history/judge.ts';
 import { mayDrop } from '../../src/ledger/history/may-drop.ts';
+import { mayLeaveOut, type Run } from '../../src/ledger/history/may-leave-out.ts';
 import { mayRepair, staysInDoubt } from '../../src/ledger/history/may-repair.ts';
 import { broken, serverOf, where, withData, withGhost, withPg } from './actors.ts';
 import type { Rules } from './checks.ts';
@@ -15,6 +16,7 @@ import {
   historyOf,
   isCharged,
   lastFlushOf,
+  postingOf,
   settledWallet,
   verdictOn,
 } from './judging.ts';
@@ -197,8 +199,9 @@ export function compareAndRepair(state: State, rules: Rules): Step[] {
   const { comparison, lateRepair } = state;
   const late = lateRepair === null ? [] : [repair({ ...state, lateRepair: null }, lateRepair, true, rules)];
   if (comparison === null) return [...late, ...begin(state, rules)];
-  const done = { ...state, comparison: null };
   const { kind, strikes } = comparison;
+  const lastRun = rules.leavesOut ? runOf(comparison) : null;
+  const done = { ...state, comparison: null, lastRun };
   if (kind === 'clean') {
     const next = withPg(done, { ...verified(state.pg, comparison, rules), reported: false });
     const isNew = strikes === state.ghost.strikes;
@@ -306,7 +309,18 @@ function begin(state: State, rules: Rules): Step[] {
     pg.left !== stays ||
     pg.reported === isClean ||
     isBeside;
-  if (!hasWork) return [];
+  const posting = postingOf(pg);
+  if (hasWork && isLeftOut(state, posting, isInDoubt(historyOf(pg)), rules)) {
+    return [
+      {
+        words: 'a comparison is left out',
+        state: broken(state, 'a comparison was left out that would have found something'),
+      },
+    ];
+  }
+  const isQuiet = rules.without.has('leaveOutTwo') || (state.hydration === null && state.writer.at !== 'stored');
+  const isNews = rules.leavesOut === true && runOf({ posting, kind, isQuiet }) !== state.lastRun;
+  if (!hasWork && !isNews) return [];
   const ticket = isClean ? 0 : freshTicket(state);
   const comparison = intern({
     began: pg.doubt,
@@ -314,6 +328,8 @@ function begin(state: State, rules: Rules): Step[] {
     kind,
     ticket,
     stays,
+    posting,
+    isQuiet,
     drift: may ? found.drift : 0,
     freeDrift: may ? found.freeDrift : 0,
     lostDebits: found.lostDebits,
@@ -327,6 +343,21 @@ function begin(state: State, rules: Rules): Step[] {
   const wallet = data.wallet as Wallet;
   const words = `a comparison begins${at}: ${verdict}, ${isClean ? 'clean' : `drift ${found.drift}`}`;
   return [{ words, state: isClean ? next : withData(next, ON.others, { ...data, wallet: { ...wallet, ticket } }) }];
+}
+
+/** The run before it found the same posting if nothing was under way when it began: what was, has ended between the two. */
+const runOf = ({ posting, kind, isQuiet }: Pick<NonNullable<Comparison>, 'posting' | 'kind' | 'isQuiet'>): Run =>
+  intern({ newestPosting: posting, newestBefore: isQuiet ? posting : -1, isClean: kind === 'clean' });
+
+/** Whether a comparison is left out that may not be. What somebody writes by hand, and a Postgres that went back unnoticed, may be missed. */
+function isLeftOut(state: State, newestPosting: number, isDoubt: boolean, { without }: Rules): boolean {
+  const { lastRun, ghost, redis } = state;
+  if (redis.data.wallet?.tampered || (ghost.rewound && !ghost.accepted)) return false;
+  const last =
+    lastRun !== null && without.has('leaveOutPosted')
+      ? { ...lastRun, newestPosting, newestBefore: newestPosting }
+      : lastRun;
+  return mayLeaveOut(last, { newestPosting, isInDoubt: isDoubt && !without.has('leaveOutDoubt') });
 }
 
 /** The smallest number that is nowhere, so that states in which only dead tickets differ are one. */

@@ -1,6 +1,8 @@
 // The state of the model: one shard, one account, two calls. Its parts are interned: equal parts are the same object with the same
 // number, so a state is compared by a few numbers, and what depends on two parts only is computed once.
 
+import type { Run } from '../../src/ledger/history/may-leave-out.ts';
+
 export const AMOUNTS = {
   initial: 9,
   calls: [1, 2],
@@ -100,6 +102,10 @@ export type Comparison = {
   readonly ticket: number;
   /** Whether the account stays in doubt. */
   readonly stays: boolean;
+  /** The youngest row of the journal when it began. */
+  readonly posting: number;
+  /** Neither a trim nor a loading was under way then. */
+  readonly isQuiet: boolean;
   readonly drift: number;
   readonly freeDrift: number;
   readonly lostDebits: number;
@@ -163,6 +169,8 @@ export type State = {
   readonly hydration: Hydration;
   readonly comparison: Comparison;
   readonly dropping: Dropping;
+  /** The last comparison, where the scenario leaves some out. */
+  readonly lastRun: Run | null;
   /** Sent by processes that were suspended: Postgres has ended their transaction, and so their lock. */
   readonly lateFill: Hydration;
   readonly lateRepair: Comparison;
@@ -234,6 +242,7 @@ export function fingerprint(state: State, into: Uint32Array): void {
     state.hydration,
     state.comparison,
     state.dropping,
+    state.lastRun,
     state.lateFill,
     state.lateRepair,
   ]) {
@@ -269,6 +278,7 @@ export function start(calls: number, faults: number, dataId: string): State {
     hydration: null,
     comparison: null,
     dropping: null,
+    lastRun: null,
     lateFill: null,
     lateRepair: null,
     calls: Array(calls).fill(CALL.new),

@@ -33,7 +33,7 @@ type ReconcileJobOptions = {
 };
 
 /**
- * Runs the reconciliation every minute, and at once when Redis comes back. While nothing was posted since the last run, which found
+ * Runs the reconciliation every minute, and at once when Redis comes back. While nothing was posted since the last two runs, which found
  * nothing wrong, it only asks every minute whether that is so and whether Postgres is older, and compares all wallets every tenth time. A Redis that came back with an older state than Postgres
  * has wallets with too much money until they are repaired, and holds of stored calls, which the sweep must not refund. So the
  * sweep waits until the reconciliation of its own process has compared them. That is why every writer makes a run when Redis comes

@@ -3,6 +3,7 @@ import { isWrongType } from '../../platform/redis.ts';
 import { Sleeper } from '../../platform/timing.ts';
 import { olderShards, refuseOlder, storeVerified } from '../history/histories-sql.ts';
 import { isInDoubt } from '../history/judge.ts';
+import { mayLeaveOut, type Run } from '../history/may-leave-out.ts';
 import { staysInDoubt } from '../history/may-repair.ts';
 import { readRedisRun, readRedisTime } from '../redis-run.ts';
 import { type Decision, decide, isAhead } from './decision.ts';
@@ -111,8 +112,8 @@ export class Reconciler {
   #dropped = 0;
   #running: Promise<RunResult> | null = null;
   #last: RunResult | null = null;
-  /** The books as they were when the last run began. */
-  #newestPosting = 0;
+  /** The youngest row of the journal when the last run began, and the one before it. */
+  #newest: Pick<Run, 'newestPosting' | 'newestBefore'> = { newestPosting: -1, newestBefore: -1 };
   #olderShards: readonly number[] = [];
   #stopping = false;
   readonly #sleeper = new Sleeper();
@@ -154,17 +155,13 @@ export class Reconciler {
     return this.#olderShards;
   }
 
-  /**
-   * Whether a run now would most likely find what the last one found: nothing wrong. Then nothing was posted since that run began, and
-   * Redis has not changed. Money under way does not count, because calls do not change a drift.
-   *
-   * @throws when a store is away, or Postgres is older
-   */
+  /** Whether a run may be left out. @throws when a store is away, or Postgres is older */
   async isUnchanged(): Promise<boolean> {
-    const { newestPosting, isInDoubt } = await this.#look();
-    if (this.#last === null || isInDoubt || newestPosting !== this.#newestPosting) return false;
+    const look = await this.#look();
+    if (this.#last === null) return false;
     const { reports, undecided } = this.#last;
-    return undecided === 0 && reports.every(({ compared, driftingAccounts }) => compared && driftingAccounts === 0);
+    const isRight = reports.every(({ compared, driftingAccounts }) => compared && driftingAccounts === 0);
+    return mayLeaveOut({ ...this.#newest, isClean: undecided === 0 && isRight }, look);
   }
 
   /** Whether a run has compared the shard since Redis has these data, and left nothing there that may still be repaired. */
@@ -216,7 +213,7 @@ export class Reconciler {
       await saveReport(sql, report);
       reports.push(report);
     }
-    this.#newestPosting = newestPosting;
+    this.#newest = { newestPosting, newestBefore: this.#newest.newestPosting };
     this.#last = { reports, undecided: scene.undecided, behind: scene.behind, endedAtMs: Date.now() };
     return this.#last;
   }
