@@ -29,7 +29,7 @@ export const PROXY_REQUEST_HEADERS: Readonly<Record<string, Described>> = {
   },
   'X-ACF-Usage-Event': {
     description:
-      'If `true`, an event stream that is not encoded and has no length ends with an event `acf.usage`, which says what the call cost',
+      'If `true`, an event stream with a 2xx status that is not encoded and has no length ends with an event `acf.usage`, which says what the call cost',
     schema: { type: 'string', enum: ['true', 'false'] },
     example: 'true',
   },

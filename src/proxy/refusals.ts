@@ -119,20 +119,16 @@ function insufficientBalance(
   const how =
     topUp === null ? `Ask ${operator.who} to add money to the account ${accountId}` : `Money can be added at ${topUp}`;
   // Of a call that is priced by use more is held than it may cost in the end.
-  const less =
+  const what =
     priceMicros < heldMicros && priceMicros <= balanceMicros
-      ? `It is priced by use, and may be made with a lower X-ACF-Max-Amount, from ${formatUsd(priceMicros)} on. `
-      : '';
-  return new ApiError(
-    'insufficient_balance',
-    `${ERRORS.insufficient_balance.message} ${less}${how}. GET /api/v1/balance/me shows the balance.`,
-    {
-      fields: {
-        required: microsToUsd(heldMicros),
-        balance: microsToUsd(balanceMicros),
-        ...(topUp === null ? {} : { top_up: topUp }),
-        ...(operator.details === null ? {} : { operator: operator.details }),
-      },
+      ? `The balance does not cover what this call may cost. It is priced by use, and may be made with a lower X-ACF-Max-Amount, from ${formatUsd(priceMicros)} on.`
+      : ERRORS.insufficient_balance.message;
+  return new ApiError('insufficient_balance', `${what} ${how}. GET /api/v1/balance/me shows the balance.`, {
+    fields: {
+      required: microsToUsd(heldMicros),
+      balance: microsToUsd(balanceMicros),
+      ...(topUp === null ? {} : { top_up: topUp }),
+      ...(operator.details === null ? {} : { operator: operator.details }),
     },
-  );
+  });
 }

@@ -116,7 +116,9 @@ describe('a call that is priced by use', () => {
   it('needs a balance of all that is held, or a lower maximum', async () => {
     scene = await open(answer(`${WHOLE}\r\nok`), { max_price: 2 });
     const refused = await (await scene.call()).response();
-    const message = expect.stringContaining('a lower X-ACF-Max-Amount, from 0.1 on');
+    const message = expect.stringMatching(
+      /^The balance does not cover what this call may cost\. .* a lower X-ACF-Max-Amount, from 0\.1 on\./,
+    );
     expect([refused.status, refused.json()]).toMatchObject([402, { required: 2, balance: 1, message }]);
     expect((await (await scene.call('GET', { headers: ['X-ACF-Max-Amount: 1'] })).response()).status).toBe(200);
     await scene.expectEnd({ outcome: 'completed', status: 200, amount: PRICE });

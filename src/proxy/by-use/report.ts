@@ -1,6 +1,8 @@
-import { parseUsd } from '../../platform/money.ts';
+import { MAX_AMOUNT_MICROS, parseUsd } from '../../platform/money.ts';
 
 const NAME = 'x-acf-charge';
+/** An amount, but more than the gateway reckons with. Its service says that the call cost too much, not that it says nothing. */
+const HUGE = /^[1-9]\d{9,}(?:\.\d{1,6})?$/;
 
 /**
  * What a service says that a call cost: the value of `X-ACF-Charge` in its response head or in its trailers.
@@ -19,5 +21,6 @@ export function reportIn(fields: readonly string[]): number | null {
     if (found !== null) return null;
     found = fields[i + 1] as string;
   }
-  return found === null ? null : parseUsd(found);
+  if (found === null) return null;
+  return parseUsd(found) ?? (HUGE.test(found) ? MAX_AMOUNT_MICROS : null);
 }

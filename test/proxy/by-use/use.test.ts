@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { CallTerms } from '../../../src/admission/call-terms.ts';
 import type { Admitted } from '../../../src/admission/commands.ts';
+import { MAX_AMOUNT_MICROS } from '../../../src/platform/money.ts';
 import { PausedService } from '../../../src/proxy/by-use/paused-service.ts';
 import { reportIn } from '../../../src/proxy/by-use/report.ts';
 import { Use } from '../../../src/proxy/by-use/use.ts';
@@ -10,6 +11,10 @@ describe('a report', () => {
     ['0', 0],
     ['0.000001', 1],
     ['12.5', 12_500_000],
+    // More than any amount that the gateway reckons with is a report all the same.
+    ['1000000000.000001', MAX_AMOUNT_MICROS],
+    ['99999999999999999999.5', MAX_AMOUNT_MICROS],
+    ['99999999999999999999.1234567', null],
     ['', null],
     ['-1', null],
     ['+1', null],
