@@ -1431,7 +1431,7 @@ export interface components {
              * @description Stable: decide by this
              * @enum {string}
              */
-            error: "invalid_request" | "invalid_json" | "unsupported_framing" | "unauthorized" | "insufficient_balance" | "forbidden" | "not_found" | "service_not_found" | "operation_not_found" | "method_not_allowed" | "body_too_slow" | "conflict" | "price_exceeds_maximum" | "payload_too_large" | "upgrade_not_supported" | "rate_limited" | "internal" | "upstream_error" | "unavailable" | "upstream_busy" | "upstream_timeout";
+            error: "invalid_request" | "invalid_json" | "unsupported_framing" | "unauthorized" | "budget_exceeded" | "insufficient_balance" | "forbidden" | "not_found" | "service_not_found" | "operation_not_found" | "method_not_allowed" | "body_too_slow" | "conflict" | "price_exceeds_maximum" | "payload_too_large" | "upgrade_not_supported" | "rate_limited" | "internal" | "upstream_error" | "unavailable" | "upstream_busy" | "upstream_timeout";
             /** @description For people; may change */
             message: string;
             /** @description The status of the response */
