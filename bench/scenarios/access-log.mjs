@@ -1,8 +1,6 @@
 // @ts-check
-import { alternate, alternateSeconds, loadSeconds } from '../measure/rounds.mjs';
-import { evaluate } from '../report/bars.mjs';
-import { callColumns, proxyCpu, toRows } from '../report/summary.mjs';
-import { fundedKeys } from '../stage/keys.mjs';
+import { proxyCpu } from '../report/summary.mjs';
+import { comparison } from './small-calls.mjs';
 
 export const question = 'What does the access log (ACCESS_LOG=on) add to a small metered call?';
 
@@ -24,16 +22,4 @@ export const bars = [
   },
 ];
 
-/** @param {import('../run.mjs').RunOptions} options */
-export const estimateSeconds = (options) => alternateSeconds(options, peerNames.length);
-
-/** @param {import('../run.mjs').Bench} bench @returns {Promise<import('../run.mjs').Findings>} */
-export async function run(bench) {
-  const { connections } = bench.options;
-  const main = fundedKeys(loadSeconds(bench.options, connections.length));
-  const peers = await bench.peers(peerNames, { keySets: { main } });
-  const contestants = peers.map((peer) => ({ peer, load: {} }));
-  const samples = await alternate(bench, { contestants, connections });
-  const notes = ['the log goes to a file'];
-  return { columns: callColumns, rows: toRows(samples), bars: evaluate(samples, bars), samples, notes };
-}
+export const { estimateSeconds, run } = comparison(peerNames, bars, () => ['the log goes to a file']);

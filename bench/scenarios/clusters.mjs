@@ -1,8 +1,6 @@
 // @ts-check
-import { alternate, alternateSeconds, loadSeconds } from '../measure/rounds.mjs';
-import { evaluate } from '../report/bars.mjs';
-import { callColumns, proxyCpu, redisCpu, toRows } from '../report/summary.mjs';
-import { fundedKeys } from '../stage/keys.mjs';
+import { proxyCpu, redisCpu } from '../report/summary.mjs';
+import { comparison } from './small-calls.mjs';
 
 /** @typedef {import('../measure/sample.mjs').Sample} Sample */
 
@@ -48,19 +46,15 @@ export const bars = Object.entries(forms).flatMap(([peer, form]) =>
   })),
 );
 
-/** @param {import('../run.mjs').RunOptions} options */
-export const estimateSeconds = (options) => 15 + alternateSeconds(options, peerNames.length);
+const { estimateSeconds: estimateCalls, run } = comparison(peerNames, bars, () => [
+  'everything on one machine: between machines a WAIT takes one more round trip, from the master to its replica',
+  'both peers with a cluster share it, with its database and its writer: three masters and three replicas',
+]);
 
-/** @param {import('../run.mjs').Bench} bench @returns {Promise<import('../run.mjs').Findings>} */
-export async function run(bench) {
-  const { connections } = bench.options;
-  const main = fundedKeys(loadSeconds(bench.options, connections.length));
-  const peers = await bench.peers(peerNames, { keySets: { main } });
-  const contestants = peers.map((peer) => ({ peer, load: {} }));
-  const samples = await alternate(bench, { contestants, connections });
-  const notes = [
-    'everything on one machine: between machines a WAIT takes one more round trip, from the master to its replica',
-    'both peers with a cluster share it, with its database and its writer: three masters and three replicas',
-  ];
-  return { columns: callColumns, rows: toRows(samples), bars: evaluate(samples, bars), samples, notes };
-}
+export { run };
+
+// The cluster takes this long to start.
+const startSeconds = 15;
+
+/** @param {import('../run.mjs').RunOptions} options */
+export const estimateSeconds = (options) => startSeconds + estimateCalls(options);

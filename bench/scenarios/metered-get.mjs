@@ -1,8 +1,6 @@
 // @ts-check
-import { alternate, alternateSeconds, loadSeconds } from '../measure/rounds.mjs';
-import { evaluate } from '../report/bars.mjs';
-import { callColumns, proxyCpu, redisCpu, toRows } from '../report/summary.mjs';
-import { fundedKeys } from '../stage/keys.mjs';
+import { proxyCpu, redisCpu } from '../report/summary.mjs';
+import { comparison } from './small-calls.mjs';
 
 export const question =
   'What does one small metered call cost (authenticate, limit, charge, forward, record), compared with proxies that do ' +
@@ -51,15 +49,4 @@ export const bars = [
   { ...luaRedis, bar: 1.0, stretch: 0.7 },
 ];
 
-/** @param {import('../run.mjs').RunOptions} options */
-export const estimateSeconds = (options) => alternateSeconds(options, peerNames.length);
-
-/** @param {import('../run.mjs').Bench} bench @returns {Promise<import('../run.mjs').Findings>} */
-export async function run(bench) {
-  const { connections } = bench.options;
-  const main = fundedKeys(loadSeconds(bench.options, connections.length));
-  const peers = await bench.peers(peerNames, { keySets: { main } });
-  const contestants = peers.map((peer) => ({ peer, load: {} }));
-  const samples = await alternate(bench, { contestants, connections });
-  return { columns: callColumns, rows: toRows(samples), bars: evaluate(samples, bars), samples, notes: [] };
-}
+export const { estimateSeconds, run } = comparison(peerNames, bars);

@@ -1,8 +1,6 @@
 // @ts-check
-import { alternate, alternateSeconds, loadSeconds } from '../measure/rounds.mjs';
-import { evaluate } from '../report/bars.mjs';
-import { callColumns, proxyCpu, toRows } from '../report/summary.mjs';
-import { fundedKeys } from '../stage/keys.mjs';
+import { proxyCpu } from '../report/summary.mjs';
+import { comparison } from './small-calls.mjs';
 
 export const question =
   'What do two workers on one port gain over one, and what does it cost to have the writer in the same process?';
@@ -33,19 +31,10 @@ export const bars = [
   },
 ];
 
-/** @param {import('../run.mjs').RunOptions} options */
-export const estimateSeconds = (options) => alternateSeconds(options, peerNames.length);
-
 // With fewer processors, two workers have to share them with the service, Redis, the load generator, the writer and Postgres.
 const busyProcesses = 6;
 
-/** @param {import('../run.mjs').Bench} bench @returns {Promise<import('../run.mjs').Findings>} */
-export async function run(bench) {
-  const { options, processors } = bench;
-  const main = fundedKeys(loadSeconds(options, options.connections.length));
-  const peers = await bench.peers(peerNames, { keySets: { main } });
-  const contestants = peers.map((peer) => ({ peer, load: {} }));
-  const samples = await alternate(bench, { contestants, connections: options.connections });
+export const { estimateSeconds, run } = comparison(peerNames, bars, ({ processors }) => {
   const notes = ['CPU and memory of two workers are those of both workers and their supervisor'];
   if (processors < busyProcesses) {
     notes.push(
@@ -53,5 +42,5 @@ export async function run(bench) {
         'of two workers cannot grow here; CPU per call shows what running two costs',
     );
   }
-  return { columns: callColumns, rows: toRows(samples), bars: evaluate(samples, bars), samples, notes };
-}
+  return notes;
+});
