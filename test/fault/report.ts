@@ -1,5 +1,5 @@
+import type { Outcome } from './course.ts';
 import { isOfWrongClock } from './losses.ts';
-import type { Outcome } from './schedule.ts';
 
 /** What the schedules have met. Without failed calls they prove nothing. */
 export function report(outcomes: readonly Outcome[]): void {

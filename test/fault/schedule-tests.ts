@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { Outcome } from './course.ts';
 import { Market } from './market.ts';
 import { describePlan, type Plan } from './plan.ts';
 import { report } from './report.ts';
-import type { Outcome } from './schedule.ts';
 import type { Stack } from './stack.ts';
 
 /** The seeds that `npm run test:fault` has asked for. @param suite those that run as a part of the suite */

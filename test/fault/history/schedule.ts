@@ -4,20 +4,28 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Drift } from '../../../src/ledger/reconcile/report.ts';
 import { untilAnswered } from '../answered.ts';
-import { checkLedger, checkRecords, compare, type Row, readRecords, readRepairs, readSeen, takeOut } from '../books.ts';
-import { Caller, type Told } from '../callers.ts';
+import { checkRecords, compare, type Row, readRecords, readRepairs, readSeen } from '../books.ts';
+import type { Told } from '../callers.ts';
 import { suffer } from '../cluster/faults.ts';
-import type { Masters } from '../cluster/masters.ts';
-import { inflict } from '../faults.ts';
+import {
+  callersOf,
+  type Evidence,
+  inflictAll,
+  type Outcome,
+  openScene,
+  runCourse,
+  type Scene,
+  shardOf,
+  spanOf,
+  unrecorded,
+} from '../course.ts';
 import { sweepAll } from '../leases.ts';
 import { Losses } from '../losses.ts';
 import type { Buyer, Market } from '../market.ts';
 import { losesGateway } from '../plan.ts';
 import { checkPromises } from '../promises.ts';
 import { becomeQuiet } from '../quiet.ts';
-import { isExcused, lookAtMasters, type Outcome, readGroups, spanOf, unrecorded } from '../schedule.ts';
 import type { Stack } from '../stack.ts';
-import { Witness } from '../witness.ts';
 import { checkBalances } from './balances.ts';
 import { sufferClocks } from './clock-faults.ts';
 import { GivenUp } from './given-up.ts';
@@ -28,16 +36,8 @@ import { needsReplica, sufferRedis } from './redis-faults.ts';
 import { checkWallet } from './wallets.ts';
 import { sufferWriters } from './writer-faults.ts';
 
-type Scene = {
-  readonly stack: Stack;
-  readonly market: Market;
-  readonly plan: HistoryPlan;
-  readonly buyers: readonly Buyer[];
-  readonly groups: readonly ReadonlySet<number>[];
+type HistoryScene = Scene<HistoryPlan> & {
   readonly moves: Move[];
-  /** What Redis may have lost. */
-  readonly losses: Losses;
-  readonly masters: Masters | null;
   readonly flushed: Set<string>;
   /** What was lost with a Postgres. */
   readonly givenUp: GivenUp;
@@ -51,58 +51,32 @@ export async function runHistory(stack: Stack, market: Market, plan: HistoryPlan
   if (stack.cluster === null && plan.history.stores.some((fault) => isOfRedis(fault) && needsReplica(fault)))
     await stack.redisPair.follow();
   if (firstOfPostgres !== undefined) await preparePostgres(stack.postgresPair, firstOfPostgres);
-  const groups = await readGroups(stack);
-  const groupOf = (id: string): number => groups.findIndex((shards) => shards.has(stack.stores.keys.shardOf(id)));
-  const buyers = await market.buyers(plan, stack.cluster === null ? undefined : (id, buyer) => groupOf(id) === buyer);
-  const firsts = buyers.map(({ key, creditedMicros: micros }, i): Move => {
+  const losses = new Losses(true);
+  const opened = await openScene(stack, market, plan, losses);
+  const moves = opened.buyers.map(({ key, creditedMicros: micros }, i): Move => {
     const reference = `first ${key.key_id} ${i}`;
     return { accountId: key.account_id, reference, micros, atMs: 0, endMs: 0, isDone: true };
   });
-  const [losses, flushed, givenUp] = [new Losses(true), new Set<string>(), new GivenUp()];
-  const masters = await lookAtMasters(stack, groups, losses);
-  const scene = { stack, market, plan, buyers, groups, moves: firsts, losses, masters, flushed, givenUp };
-  const before = {
-    seen: readSeen(stack),
-    lastRepair: (await readRepairs(stack, 0)).at(-1)?.id ?? 0,
-  };
-  const witness = new Witness(stack, buyers, market.listings, true);
-  const told = await load(scene);
-  const healedAt = performance.now();
-  await endHistory(scene);
-  const recoveryMs = performance.now() - healedAt;
-  await witness.stop();
-  await stack.cluster?.whole();
-  await masters?.end();
-  // An older Redis has holds of earlier schedules, too. Their accounts are compared.
-  const ids = new Set(buyers.map(({ key }) => key.account_id));
-  const held = new Map([...witness.held].filter(([, accountId]) => ids.has(accountId)));
-  const { faults, rows, exceptions, drifts } = await judge({ ...scene, told, held, before });
-  // What is reported stays until an operator ends it.
-  await takeOut(stack, drifts);
-  faults.push(...witness.faults(), ...(await checkLedger(stack)));
-  if (faults.length > 0) faults.push(...losses.describe(), ...givenUp.diary);
-  const driftMicros = drifts.reduce((sum, drift) => sum + Math.abs(drift.driftMicros), 0);
-  return {
-    faults,
-    told,
-    rows,
-    exceptions,
-    looks: witness.looks,
-    recoveryMs,
-    driftMicros,
-    unplanned: masters?.unplanned ?? 0,
-  };
+  const givenUp = new GivenUp();
+  const scene = { ...opened, moves, flushed: new Set<string>(), givenUp };
+  const outcome = await runCourse(scene, {
+    mayOverspend: true,
+    load: () => load(scene),
+    end: () => endHistory(scene),
+    judge: (evidence) => judge(scene, evidence),
+  });
+  const { faults } = outcome;
+  return { ...outcome, faults: faults.length === 0 ? [] : [...faults, ...losses.describe(), ...givenUp.diary] };
 }
 
 /** Runs callers, credits, debits and faults. The callers go on until the last fault is over. */
-async function load(scene: Scene): Promise<Told[]> {
+async function load(scene: HistoryScene): Promise<Told[]> {
   const { stack, market, plan, buyers, moves } = scene;
   const { history } = plan;
   const startedAt = performance.now();
   let isHealed = false;
   const isOver = (): boolean => isHealed && performance.now() - startedAt >= plan.loadMs;
-  const url = stack.link('caller-gateway').through(stack.gatewayUrl).replace(/\/$/, '');
-  const callers = plan.callers.map(({ buyer, seed }) => new Caller(url, buyers[buyer] as Buyer, market.listings, seed));
+  const callers = callersOf(scene);
   const move = async (at: number, buyer: number, micros: number, reference: string): Promise<void> => {
     await sleep(at);
     const of = buyers[buyer] as Buyer;
@@ -118,12 +92,7 @@ async function load(scene: Scene): Promise<Told[]> {
     sufferStores(scene),
     sufferWriters(stack, history.writers),
     sufferClocks(stack, history.clocks),
-    ...plan.faults.map(async (fault) => {
-      await sleep(fault.atMs);
-      const heal = await inflict(stack, fault);
-      await sleep(fault.forMs);
-      await heal();
-    }),
+    inflictAll(scene),
   ]).finally(() => {
     isHealed = true;
   });
@@ -136,7 +105,7 @@ async function load(scene: Scene): Promise<Told[]> {
   return callers.flatMap(({ told }) => told);
 }
 
-async function sufferStores(scene: Scene): Promise<void> {
+async function sufferStores(scene: HistoryScene): Promise<void> {
   const { stack, plan, losses, masters, flushed, groups, buyers, givenUp } = scene;
   const { stores } = plan.history;
   const accountIds = buyers.map(({ key }) => key.account_id);
@@ -174,7 +143,7 @@ async function endDebits({ stores }: Stack): Promise<void> {
     await sleep(50);
 }
 
-async function endHistory({ stack, market, buyers }: Scene): Promise<void> {
+async function endHistory({ stack, market, buyers }: HistoryScene): Promise<void> {
   let hasFreshConnections = false;
   await becomeQuiet(stack, market, {
     buyers,
@@ -189,19 +158,18 @@ async function endHistory({ stack, market, buyers }: Scene): Promise<void> {
   await endDebits(stack);
 }
 
-type Aftermath = Scene & {
-  readonly told: readonly Told[];
-  readonly held: ReadonlyMap<string, string>;
-  readonly before: { readonly seen: ReadonlySet<string>; readonly lastRepair: number };
-};
-
 /** Compares what callers, operators, the service, Redis and Postgres know. */
-async function judge({ stack, market, plan, buyers, told, held, before, ...scene }: Aftermath) {
-  const { losses, flushed, givenUp, moves } = scene;
-  const shardOf = (accountId: string): number => stack.stores.keys.shardOf(accountId);
+async function judge(scene: HistoryScene, evidence: Evidence) {
+  const { stack, market, plan, buyers, losses, flushed, givenUp, moves } = scene;
+  const { told, before } = evidence;
+  // An older Redis has holds of earlier schedules, too. Their accounts are compared.
+  const ids = new Set(buyers.map(({ key }) => key.account_id));
+  const held = new Map([...evidence.held].filter(([, accountId]) => ids.has(accountId)));
   /** Whether a store lost it for good. */
   const mayBeLost = (accountId: string, fromMs: number, toMs: number, usageId: string): boolean =>
-    givenUp.calls.has(usageId) || flushed.has(usageId) || losses.allow({ shard: shardOf(accountId), fromMs, toMs });
+    givenUp.calls.has(usageId) ||
+    flushed.has(usageId) ||
+    losses.allow({ shard: shardOf(scene, accountId), fromMs, toMs });
   const [rows, seen] = [await readRecords(stack, buyers), readSeen(stack)];
   const drifts = await compareAtRest(stack);
   const promises = checkPromises({
@@ -220,8 +188,8 @@ async function judge({ stack, market, plan, buyers, told, held, before, ...scene
   /** A credit reaches a wallet some time after it was confirmed, when Redis is away. The first ones are in Postgres before it is. */
   const wasMoveAbsent = ({ reference, accountId, micros, atMs, endMs }: Move): boolean =>
     givenUp.absentMoves.has(reference) ||
-    (micros > 0 && atMs > 0 && losses.concern(shardOf(accountId))) ||
-    losses.allow({ shard: shardOf(accountId), fromMs: atMs, toMs: endMs });
+    (micros > 0 && atMs > 0 && losses.concern(shardOf(scene, accountId))) ||
+    losses.allow({ shard: shardOf(scene, accountId), fromMs: atMs, toMs: endMs });
   const posted = await readPosted(stack, buyers);
   const byId = new Map(rows.map((row) => [row.usageId, row]));
   const ofBuyer = async ({ key: { account_id: id } }: Buyer): Promise<string[]> => {
@@ -254,7 +222,7 @@ async function judge({ stack, market, plan, buyers, told, held, before, ...scene
     return [...(await checkWallet(stack, id, evidence)), ...balances, ...unexplained];
   };
   const repairs = (await readRepairs(stack, before.lastRepair)).filter(({ accountId }) => !mayBeRepaired(accountId));
-  const gone = (await unrecorded(stack, seen, before.seen)).filter((id) => !isExcused(id, told, held, mayBeLost));
+  const gone = await unrecorded(stack, seen, { told, held, before }, mayBeLost);
   const faults = [
     ...promises.faults,
     ...checkRecords(rows, market.listings, told),
@@ -273,6 +241,6 @@ async function judge({ stack, market, plan, buyers, told, held, before, ...scene
 
   /** Only what Redis may have changed is repaired; and with a Postgres that was accepted, everything. */
   function mayBeRepaired(accountId: string): boolean {
-    return losses.concern(shardOf(accountId)) || plan.history.stores.some(isOfPostgres);
+    return losses.concern(shardOf(scene, accountId)) || plan.history.stores.some(isOfPostgres);
   }
 }
