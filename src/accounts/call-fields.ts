@@ -50,6 +50,12 @@ export const CALL = {
   response_bytes: { column: 'c.response_bytes', audience: 'anyone', ...plain<number>(COUNT), example: 52 },
   created_at: { column: 'c.created_at', audience: 'anyone', ...time(), example: EXAMPLE.time },
   key_id: { column: 'c.key_id', audience: 'owner', ...text('The key that paid'), example: EXAMPLE.keyId },
+  key_label: {
+    column: '(SELECT k.label FROM api_keys k WHERE k.key_id = c.key_id)',
+    audience: 'owner',
+    ...optional(text('Its label')),
+    example: 'research',
+  },
   authorized: {
     column: 'c.authorized',
     audience: 'anyone',
@@ -78,10 +84,9 @@ export const CALL = {
 export type CallRow = Row<typeof CALL>;
 export const CALL_SELECT = selectList(CALL);
 
-/** All records of a buyer's list are of one key, and all of a provider's list of one service. */
 export const BOUGHT = view(CALL, 'owner');
-export const BOUGHT_LIST = view(CALL, 'owner', ['key_id']);
 export const SOLD = view(CALL, 'counterpart', ['buyer']);
+/** All records of a provider's list are of one service. */
 export const SOLD_LIST = view(CALL, 'counterpart', ['service_id', 'service_name']);
 export const ANY_CALL = view(CALL, 'admin', ['buyer']);
 

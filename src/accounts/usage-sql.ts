@@ -1,14 +1,15 @@
 import { dayOfId, timeOfId } from '../platform/ids.ts';
 import type { Sql, Tx } from '../platform/postgres.ts';
 import { CALL_SELECT, type CallRow } from './call-fields.ts';
+import { isOfKeys, type KeyScope, keysOf } from './key-scope.ts';
 import { clampTime, MAX_TIME_MS, type TimeRange, utcDay } from './time-range.ts';
 
 /** What a list of calls may be asked for. `refunded`: for any reason, calls whose gateway died included. */
 export const OUTCOMES = ['completed', 'refunded'] as const;
 
-/** Which calls of one key are meant. */
+/** Which calls are meant. */
 export type UsageFilter = TimeRange & {
-  readonly keyId: string;
+  readonly scope: KeyScope;
   readonly serviceId: string | null;
   /** Of the list only: sums are of all outcomes. */
   readonly outcome: (typeof OUTCOMES)[number] | null;
@@ -31,13 +32,16 @@ export function isUsageTime(usageId: string): boolean {
   return timeOfId(usageId) <= MAX_TIME_MS;
 }
 
-/** The condition on `calls c` that selects the calls of the filter, of any outcome; not null `before`: only those before this call. */
-export function matches(sql: Sql | Tx, filter: UsageFilter, before: string | null) {
-  const { keyId, fromMs, toMs, serviceId } = filter;
+/** The condition on `calls c` that selects the calls of the filter, of any outcome. */
+export const matches = (sql: Sql | Tx, filter: UsageFilter) =>
+  sql`${isOfKeys(sql, filter.scope)} ${restricted(sql, filter, null)}`;
+
+/** All of that but the keys; not null `before`: only calls before this one. */
+function restricted(sql: Sql | Tx, filter: UsageFilter, before: string | null) {
+  const { fromMs, toMs, serviceId } = filter;
   const from = fromMs === null ? null : fromMs - CLOCK_SLACK_MS;
   const to = toMs === null ? null : toMs + CLOCK_SLACK_MS;
   return sql`
-    c.key_id = ${keyId}
     ${from === null ? sql`` : sql`AND c.day >= ${utcDay(from)} AND c.usage_id >= ${lowestId(from)}`}
     ${to === null ? sql`` : sql`AND c.day <= ${utcDay(to)} AND c.usage_id < ${lowestId(to)}`}
     ${fromMs === null ? sql`` : sql`AND c.created_at >= ${new Date(fromMs)}`}
@@ -54,6 +58,8 @@ const DAY_MS = 86_400_000;
  */
 const FIRST_REACHES_DAYS = [2, 16, 64];
 const WINDOW_DAYS = 64;
+/** Of several keys a page is found within minutes if they call all the time, and then few calls of each are read. */
+const REACHES_OF_KEYS_DAYS = [1 / 288, ...FIRST_REACHES_DAYS];
 
 const ofOutcome = (tx: Tx, outcome: UsageFilter['outcome']) =>
   outcome === null
@@ -75,27 +81,56 @@ export async function selectCalls(
   limit: number,
 ): Promise<CallRow[]> {
   const newestMs = Math.min(filter.toMs ?? MAX_TIME_MS, before === null ? MAX_TIME_MS : timeOfId(before), Date.now());
+  const reaches = filter.scope.kind === 'key' ? FIRST_REACHES_DAYS : REACHES_OF_KEYS_DAYS;
   const found: CallRow[] = [];
-  let end = null as string | null;
+  let endMs = null as number | null;
   let firstDay = null as string | null;
   for (let query = 0; ; query++) {
-    if (query === FIRST_REACHES_DAYS.length) firstDay = await selectFirstDay(await timed());
-    const days = FIRST_REACHES_DAYS[query] ?? WINDOW_DAYS * (query - FIRST_REACHES_DAYS.length + 2);
+    if (query === reaches.length) firstDay = await selectFirstDay(await timed());
+    const days = reaches[query] ?? WINDOW_DAYS * (query - reaches.length + 2);
     // Behind the first partition there are at most calls in the default partition.
-    const isBehindAll = firstDay !== null && end !== null && end <= firstDay;
+    const isBehindAll = firstDay !== null && endMs !== null && utcDay(endMs) <= firstDay;
     const isLast = isBehindAll || days * DAY_MS > newestMs - (filter.fromMs ?? 0);
-    const begin = isLast ? null : utcDay(newestMs - days * DAY_MS);
-    const tx = await timed();
-    const calls: CallRow[] = await tx.anew<CallRow[]>`
-      SELECT ${tx.text(CALL_SELECT)}
-      FROM calls c LEFT JOIN services s ON s.id = c.service_id
-      WHERE ${matches(tx, filter, before)} ${ofOutcome(tx, filter.outcome)}
-        ${begin === null ? tx`` : tx`AND c.day >= ${begin}`} ${end === null ? tx`` : tx`AND c.day < ${end}`}
-      ORDER BY c.usage_id DESC LIMIT ${limit - found.length}`;
+    const beginMs = isLast ? null : beginOf(newestMs, days);
+    const calls = await selectWindow(
+      await timed(),
+      filter,
+      before,
+      { fromMs: beginMs, toMs: endMs },
+      limit - found.length,
+    );
     found.push(...calls);
     if (found.length === limit || isLast) return found;
-    end = begin;
+    endMs = beginMs;
   }
+}
+
+/** Windows of days begin with a day: each partition is in one of them. */
+function beginOf(newestMs: number, days: number): number {
+  const ms = newestMs - days * DAY_MS;
+  return days < 1 ? ms : Math.floor(ms / DAY_MS) * DAY_MS;
+}
+
+/**
+ * Matching calls whose ids are of the window, newest first. Those of several keys are found key by key: each key gives as many as the
+ * page can take of it, in the order of the index.
+ */
+function selectWindow(tx: Tx, filter: UsageFilter, before: string | null, window: TimeRange, limit: number) {
+  const { scope, outcome } = filter;
+  const { fromMs, toMs } = window;
+  const calls = (ofKey: ReturnType<Tx>) => tx`
+    SELECT * FROM calls c
+    WHERE ${ofKey} ${restricted(tx, filter, before)} ${ofOutcome(tx, outcome)}
+      ${fromMs === null ? tx`` : tx`AND c.day >= ${utcDay(fromMs)} AND c.usage_id >= ${lowestId(fromMs)}`}
+      ${toMs === null ? tx`` : tx`AND c.day <= ${utcDay(toMs - 1)} AND c.usage_id < ${lowestId(toMs)}`}
+    ORDER BY c.usage_id DESC LIMIT ${limit}`;
+  const found =
+    scope.kind === 'key'
+      ? tx`(${calls(tx`c.key_id = ${scope.keyId}`)}) AS c`
+      : tx`(${keysOf(tx, scope)}) AS keys CROSS JOIN LATERAL (${calls(tx`c.key_id = keys.key_id`)}) AS c`;
+  return tx.anew<CallRow[]>`
+    SELECT ${tx.text(CALL_SELECT)} FROM ${found} LEFT JOIN services s ON s.id = c.service_id
+    ORDER BY c.usage_id DESC LIMIT ${limit}`;
 }
 
 /**

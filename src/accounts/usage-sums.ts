@@ -2,14 +2,21 @@ import { readHorizonMs } from '../ledger/retention/horizon.ts';
 import { COUNTED_SQL } from '../ledger/usage-event.ts';
 import type { Sql, Tx } from '../platform/postgres.ts';
 import type { CallRow } from './call-fields.ts';
+import { divideRange, refusePartsOfDropped } from './divided-range.ts';
+import { isOfSums, onlyKey } from './key-scope.ts';
 import { readWithDeadline } from './lists/deadline.ts';
+import { type TimeRange, utcDay } from './time-range.ts';
 import { matches, selectCalls, type UsageFilter } from './usage-sql.ts';
-import { divideByHours, refusePartsOfDropped } from './whole-hours.ts';
 
-/** Sums over the matching calls of one service that count (`isCounted` of src/ledger/usage-event.ts). */
-export type ServiceUsage = {
-  readonly serviceId: string;
-  readonly serviceName: string;
+/** Maximum days of a page: the newest with calls. */
+export const MAX_DAYS = 366;
+/** Maximum keys of a page: those that spent the most. As many as an account may have at a time. */
+export const MAX_KEYS = 1_000;
+/** How many keys each day names: those that spent the most in the whole range. */
+export const MAX_KEYS_OF_DAY = 8;
+
+/** Sums over matching calls that count (`isCounted` of src/ledger/usage-event.ts). */
+export type Sums = {
   readonly calls: number;
   /** Free calls used. A call that was refunded gave its free call back, and does not count. */
   readonly freeCalls: number;
@@ -19,16 +26,26 @@ export type ServiceUsage = {
   readonly latencyCount: number;
 };
 
-/** The same sums over the calls of one day. */
-type DayUsage = Pick<ServiceUsage, 'calls' | 'freeCalls' | 'spentMicros'> & {
+type ServiceUsage = Sums & { readonly serviceId: string; readonly serviceName: string };
+type KeyUsage = Sums & {
+  readonly keyId: string;
+  readonly label: string | null;
+  /** Null: it has none. */
+  readonly parentKeyId: string | null;
+};
+type DayUsage = Sums & {
   /** YYYY-MM-DD, UTC. */
   readonly day: string;
+  /** Of the keys that spent the most in the whole range: `MAX_KEYS_OF_DAY` of them at most. */
+  readonly byKey: readonly (Sums & { readonly keyId: string })[];
 };
 
 type UsageSums = {
   /** In descending order of money spent. */
   readonly byService: readonly ServiceUsage[];
-  /** Days with calls, newest first: all of them. */
+  /** In descending order of money spent, `MAX_KEYS` at most. */
+  readonly byKey: readonly KeyUsage[];
+  /** Days with calls, newest first, `MAX_DAYS` at most. */
   readonly byDay: readonly DayUsage[];
   /** The first day whose calls have records, in ms; null: all have. The sums are of all calls. */
   readonly horizonMs: number | null;
@@ -43,90 +60,133 @@ export type KeyActivity = {
 /** As `sql.begin` takes it: all queries of the transaction see the same calls and sums. */
 const ONE_SNAPSHOT = 'ISOLATION LEVEL REPEATABLE READ READ ONLY';
 
+const SUMS = 'calls, free_calls, spent, latency_sum_us, latency_count';
+
 /** The sums of begun hours, from their calls, in the form of `storedSums`. */
 const sumsOfCalls = (tx: Tx, filter: UsageFilter) => tx`
-  SELECT service_id, date_trunc('hour', created_at, 'UTC') AS hour, count(*) AS calls,
+  SELECT service_id, key_id, (created_at AT TIME ZONE 'UTC')::date AS day, count(*) AS calls,
          count(*) FILTER (WHERE outcome = 'completed' AND free_tier) AS free_calls, sum(amount) AS spent,
          sum(latency_us) AS latency_sum_us, count(*) FILTER (WHERE latency_us > 0) AS latency_count
-  FROM calls c WHERE ${matches(tx, filter, null)} AND ${tx.text(COUNTED_SQL)}
-  GROUP BY 1, 2`;
+  FROM calls c WHERE ${matches(tx, filter)} AND ${tx.text(COUNTED_SQL)}
+  GROUP BY 1, 2, 3`;
 
-/** The sums of whole hours. */
-function storedSums(tx: Tx, { keyId, serviceId, fromMs, toMs }: UsageFilter) {
+/** The sums of whole hours, or of whole days. */
+function storedSums(tx: Tx, unit: 'hour' | 'day', { scope, serviceId }: UsageFilter, { fromMs, toMs }: TimeRange) {
+  const isHour = unit === 'hour';
+  const at = (ms: number) => (isHour ? tx`${new Date(ms)}` : tx`${utcDay(ms)}::date`);
   return tx`
-    SELECT service_id, hour, calls, free_calls, spent, latency_sum_us, latency_count
-    FROM key_hours
-    WHERE key_id = ${keyId}
-      ${fromMs === null ? tx`` : tx`AND hour >= ${new Date(fromMs)}`}
-      ${toMs === null ? tx`` : tx`AND hour < ${new Date(toMs)}`}
+    SELECT service_id, key_id, ${tx.text(isHour ? `(hour AT TIME ZONE 'UTC')::date AS day` : 'day')}, ${tx.text(SUMS)}
+    FROM ${tx.text(isHour ? 'key_hours' : 'key_days')}
+    WHERE ${isOfSums(tx, scope)}
+      ${fromMs === null ? tx`` : tx`AND ${tx.text(unit)} >= ${at(fromMs)}`}
+      ${toMs === null ? tx`` : tx`AND ${tx.text(unit)} < ${at(toMs)}`}
       ${serviceId === null ? tx`` : tx`AND service_id = ${serviceId}`}`;
 }
 
+const ADDED_UP = `sum(calls)::bigint AS calls, sum(free_calls)::bigint AS free_calls, sum(spent)::bigint AS spent,
+  sum(latency_sum_us)::bigint AS latency_sum_us, sum(latency_count)::bigint AS latency_count`;
+
+/** A row has the sums of a service, of a key, of a day, or of a key on a day. */
+type SumsRow = Sums & {
+  readonly serviceId: string | null;
+  readonly keyId: string | null;
+  readonly day: string | null;
+} & {
+  readonly serviceName: string | null;
+  readonly label: string | null;
+  readonly parentKeyId: string | null;
+};
+
+const isOfKey = (row: SumsRow): row is SumsRow & { keyId: string } => row.keyId !== null;
+
 /**
- * Sums of the matching calls that count, by service and by day, from one reading of the hours. A key with a million calls has as few
- * rows of hours as one that called once in each of those hours.
+ * Sums of the matching calls that count, by service, by key and by day, from one reading of the stored sums. A key with a million
+ * calls has as few rows of days as one that called once on each of those days.
  */
 async function selectSums(tx: Tx, filter: UsageFilter): Promise<UsageSums> {
   const horizonMs = await readHorizonMs(tx);
   refusePartsOfDropped(filter, horizonMs);
-  const { hours, rest } = divideByHours(filter);
-  const parts = rest.map((range) => sumsOfCalls(tx, { ...filter, ...range }));
-  if (hours !== null) parts.push(storedSums(tx, { ...filter, ...hours }));
-  type Row = Omit<ServiceUsage, 'serviceId'> & { readonly serviceId: string | null; readonly day: string };
+  const { days, hours, rest } = divideRange(filter);
+  const parts = [
+    ...rest.map((range) => sumsOfCalls(tx, { ...filter, ...range })),
+    ...hours.map((range) => storedSums(tx, 'hour', filter, range)),
+    ...(days === null ? [] : [storedSums(tx, 'day', filter, days)]),
+  ];
   const ask = rest.length > 0 ? tx.anew : tx;
-  const rows = await ask<Row[]>`
+  // Days and keys are made of the sums by key and day: these are few where there are many services.
+  const rows = await ask<SumsRow[]>`
     WITH sums AS (${parts.map((part, i) => (i === 0 ? part : tx`UNION ALL ${part}`))}
-    ), totals AS (
-      SELECT service_id, day, sum(calls)::bigint AS calls, sum(free_calls)::bigint AS free_calls,
-             sum(spent)::bigint AS spent, sum(latency_sum_us)::bigint AS latency_sum,
-             sum(latency_count)::bigint AS latency_count
-      FROM (SELECT *, (hour AT TIME ZONE 'UTC')::date AS day FROM sums) AS dated
-      GROUP BY GROUPING SETS ((service_id), (day))
+    ), by_service_or_key_day AS MATERIALIZED (
+      SELECT service_id, key_id, day, ${tx.text(ADDED_UP)} FROM sums GROUP BY GROUPING SETS ((service_id), (key_id, day))
+    ), by_key_day AS (SELECT * FROM by_service_or_key_day WHERE key_id IS NOT NULL
+    ), by_key AS (
+      SELECT key_id, ${tx.text(ADDED_UP)} FROM by_key_day GROUP BY key_id ORDER BY spent DESC, calls DESC, key_id LIMIT ${MAX_KEYS}
+    ), by_day AS (SELECT day, ${tx.text(ADDED_UP)} FROM by_key_day GROUP BY day ORDER BY day DESC LIMIT ${MAX_DAYS}
+    ), most AS (SELECT key_id FROM by_key ORDER BY spent DESC, calls DESC, key_id LIMIT ${MAX_KEYS_OF_DAY}
+    ), all_sums AS (
+      SELECT * FROM by_service_or_key_day WHERE service_id IS NOT NULL
+      UNION ALL SELECT NULL, key_id, NULL, ${tx.text(SUMS)} FROM by_key
+      UNION ALL SELECT NULL, NULL, day, ${tx.text(SUMS)} FROM by_day
+      UNION ALL SELECT * FROM by_key_day WHERE key_id IN (SELECT key_id FROM most) AND day >= (SELECT min(day) FROM by_day)
     )
-    SELECT t.service_id AS "serviceId", coalesce(s.name, '') AS "serviceName", to_char(t.day, 'YYYY-MM-DD') AS day,
-           t.calls, t.free_calls AS "freeCalls", t.spent AS "spentMicros", t.latency_sum AS "latencySumUs",
+    SELECT t.service_id AS "serviceId", coalesce(s.name, '') AS "serviceName", t.key_id AS "keyId", k.label,
+           k.ancestors[cardinality(k.ancestors)] AS "parentKeyId", to_char(t.day, 'YYYY-MM-DD') AS day,
+           t.calls, t.free_calls AS "freeCalls", t.spent AS "spentMicros", t.latency_sum_us AS "latencySumUs",
            t.latency_count AS "latencyCount"
-    FROM totals t LEFT JOIN services s ON s.id = t.service_id
-    ORDER BY t.day DESC, t.spent DESC, t.calls DESC, t.service_id`;
+    FROM all_sums t LEFT JOIN services s ON s.id = t.service_id LEFT JOIN api_keys k ON k.key_id = t.key_id
+    ORDER BY t.day DESC, t.spent DESC, t.calls DESC, t.service_id, t.key_id`;
+  const keysByDay = new Map<string, (SumsRow & { keyId: string })[]>();
+  for (const row of rows) {
+    if (row.day === null) continue;
+    const keys = keysByDay.get(row.day) ?? [];
+    if (isOfKey(row)) keys.push(row);
+    keysByDay.set(row.day, keys);
+  }
   return {
-    byService: rows.filter((row): row is ServiceUsage & Row => row.serviceId !== null),
-    byDay: rows.filter(({ serviceId }) => serviceId === null),
+    byService: rows.filter((row): row is SumsRow & ServiceUsage => row.serviceId !== null),
+    byKey: rows.filter((row) => row.day === null).filter(isOfKey),
+    byDay: rows
+      .filter((row): row is SumsRow & { day: string } => row.keyId === null && row.day !== null)
+      .map((row) => ({ ...row, byKey: keysByDay.get(row.day) ?? [] })),
     horizonMs,
   };
 }
 
-/** Sums and one page of calls, both from one snapshot unless the calls are those of one outcome. */
-export async function selectUsage(
+/** Sums and one page of calls, both from one snapshot. */
+export function selectUsage(
   sql: Sql,
   filter: UsageFilter,
   before: string | null,
   limit: number,
 ): Promise<UsageSums & { readonly calls: readonly CallRow[] }> {
-  if (filter.outcome !== null) {
-    const sums = await sql.begin((tx) => selectSums(tx, filter), ONE_SNAPSHOT);
-    return { ...sums, calls: await selectCallPage(sql, filter, before, limit) };
-  }
-  return sql.begin(
-    async (tx) => ({
-      ...(await selectSums(tx, filter)),
-      calls: await selectCalls(async () => tx, filter, before, limit),
-    }),
-    ONE_SNAPSHOT,
-  );
+  return readSnapshot(sql, filter, async (timed) => ({
+    ...(await selectSums(await timed(), filter)),
+    calls: await selectCalls(timed, filter, before, limit),
+  }));
 }
 
-/**
- * One page of calls without sums. No index knows outcomes: where few of very many calls are of the one that is asked for, it ends at
- * a deadline.
- */
+/** One page of calls without sums. */
 export function selectCallPage(
   sql: Sql,
   filter: UsageFilter,
   before: string | null,
   limit: number,
 ): Promise<CallRow[]> {
-  const read = (timed: () => Promise<Tx>) => selectCalls(timed, filter, before, limit);
-  return filter.outcome === null ? sql.begin((tx) => read(async () => tx), ONE_SNAPSHOT) : readWithDeadline(sql, read);
+  return readSnapshot(sql, filter, (timed) => selectCalls(timed, filter, before, limit));
+}
+
+/**
+ * No index knows outcomes, and an account may have very many keys: where few of very many calls are looked for, the reading ends at a
+ * deadline.
+ */
+function readSnapshot<T>(
+  sql: Sql,
+  { scope, outcome }: UsageFilter,
+  read: (timed: () => Promise<Tx>) => Promise<T>,
+): Promise<T> {
+  return scope.kind === 'key' && outcome === null
+    ? sql.begin((tx) => read(async () => tx), ONE_SNAPSHOT)
+    : readWithDeadline(sql, read, ONE_SNAPSHOT);
 }
 
 /** When the last call of the key began that the sums know: its record may have been dropped. */
@@ -138,7 +198,7 @@ async function selectLastCounted(tx: Tx, keyId: string): Promise<Date | null> {
 
 /** When the key was last used, and what it has spent in all. */
 export function selectKeyActivity(sql: Sql, keyId: string): Promise<KeyActivity> {
-  const filter = { keyId, serviceId: null, fromMs: null, toMs: null, outcome: null };
+  const filter = { scope: onlyKey(keyId), serviceId: null, fromMs: null, toMs: null, outcome: null };
   return sql.begin(async (tx) => {
     const { byService } = await selectSums(tx, filter);
     const [last] = await selectCalls(async () => tx, filter, null, 1);

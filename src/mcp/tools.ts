@@ -303,7 +303,7 @@ export const TOOLS: readonly Tool[] = [
     name: 'get_usage',
     title: 'What calls cost',
     description:
-      'Returns the calls of this API key, newest first, with what each cost and how it ended, and the sums over all that match. Use it to find out what became of a call whose result you did not get: it shows up within a second of its end. Needs an API key; costs nothing.',
+      'Returns the calls of this API key (not of other keys of its account), newest first, with what each cost and how it ended, and the sums over all that match. Use it to find out what became of a call whose result you did not get: it shows up within a second of its end. Needs an API key; costs nothing.',
     inputSchema: {
       type: 'object',
       additionalProperties: false,

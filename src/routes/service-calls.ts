@@ -10,7 +10,7 @@ import type { Sql } from '../platform/postgres.ts';
 import { wrongCursor } from './admin/lists.ts';
 import { CsvList, type CsvListQuery } from './csv-list.ts';
 import { idOf, mayManage, refusal } from './named-service.ts';
-import { RECORDS_SINCE } from './usage.ts';
+import { RECORDS_SINCE } from './usage-page.ts';
 
 type ServiceCallsDeps = {
   readonly sql: Sql;

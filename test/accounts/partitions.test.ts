@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { onlyKey } from '../../src/accounts/key-scope.ts';
 import { selectAllCalls } from '../../src/accounts/lists/calls-sql.ts';
 import { selectServiceCalls } from '../../src/accounts/service-calls-sql.ts';
 import { selectStatement } from '../../src/accounts/statement-sql.ts';
@@ -75,7 +76,15 @@ async function queriesOf(session: PostgresSession, work: (sql: Sql) => Promise<u
   return asked;
 }
 
-const filter = { usageId: null, keyId, serviceId: null, fromMs: null, toMs: null, outcome: null };
+const filter = {
+  scope: onlyKey(keyId),
+  usageId: null,
+  keyId,
+  serviceId: null,
+  fromMs: null,
+  toMs: null,
+  outcome: null,
+};
 const hour = 3_600_000;
 const PAGES: Record<string, (sql: Sql) => Promise<unknown>> = {
   'GET /usage/me': (sql) => selectUsage(sql, filter, null, 101),
@@ -87,7 +96,7 @@ const PAGES: Record<string, (sql: Sql) => Promise<unknown>> = {
     selectUsage(sql, { ...filter, toMs: todayMs - 700 * DAY_MS }, uuidv7(todayMs - 750 * DAY_MS), 101),
   '… refunded': (sql) => selectUsage(sql, { ...filter, outcome: 'refunded' }, null, 101),
   '… as CSV': (sql) => selectCallPage(sql, filter, null, 10_001),
-  '… of a key without calls': (sql) => selectUsage(sql, { ...filter, keyId: 'acf_none' }, null, 101),
+  '… of a key without calls': (sql) => selectUsage(sql, { ...filter, scope: onlyKey('acf_none') }, null, 101),
   'GET /keys/me': (sql) => selectKeyActivity(sql, keyId),
   'GET /usage/{id}': (sql) => selectCall(sql, uuidv7(todayMs - 500 * DAY_MS)),
   'GET /services/{id}/calls': (sql) => selectServiceCalls(sql, { ...filter, serviceId }, null, 100),

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { onlyKey } from '../../src/accounts/key-scope.ts';
 import { parseTimeRange } from '../../src/accounts/time-range.ts';
 import { selectCall, selectCalls } from '../../src/accounts/usage-sql.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
@@ -34,7 +35,7 @@ async function daysRead(query: (sql: Sql) => Promise<unknown>): Promise<string[]
 describe('usage queries read only the partitions they need', () => {
   const filter = (query: { from?: string; to?: string }) => ({
     ...parseTimeRange(query),
-    keyId: 'acf_0000000000000000000000',
+    scope: onlyKey('acf_0000000000000000000000'),
     serviceId: null,
     outcome: null,
   });

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { onlyKey } from '../../src/accounts/key-scope.ts';
 import { selectKeyActivity, selectUsage } from '../../src/accounts/usage-sums.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
@@ -24,10 +25,10 @@ type Call = { readonly atMs: number; readonly amount: number; readonly service: 
 const add = (call: Call, by = buyer) =>
   addCall(sql, { ...call, buyer: by, serviceId: services[call.service] as string, latencyUs: call.amount + 1 });
 
-/** Moments that are as often on a whole hour as between two. */
+/** Moments of a few days that are as often on a whole hour as between two, and often at midnight. */
 const moment = fc
-  .tuple(fc.integer({ min: 0, max: 5 }), fc.constantFrom(0, 1, 59_000, 1_800_000, 3_599_999))
-  .map(([hour, ms]) => START + hour * HOUR_MS + ms);
+  .tuple(fc.nat(2), fc.constantFrom(0, 1, 2, 2, 3, 5), fc.constantFrom(0, 0, 1, 59_000, 1_800_000, 3_599_999))
+  .map(([day, hour, ms]) => START + (day * 24 + hour) * HOUR_MS + ms);
 const call = fc
   .record({ atMs: moment, amount: fc.integer({ min: 0, max: 5_000 }), service: fc.constantFrom(0, 1) })
   .chain((paid) =>
@@ -74,7 +75,7 @@ const byId = <T extends { serviceId: string }>(rows: readonly T[]) =>
   [...rows].sort((a, b) => (a.serviceId < b.serviceId ? -1 : 1));
 
 describe('the sums of a key', () => {
-  it('of any range are those of its counted calls, from hours and the calls of begun hours', async () => {
+  it('of any range are those of its counted calls, from days, hours and the calls of begun hours', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(call, { maxLength: 12 }),
@@ -86,7 +87,7 @@ describe('the sums of a key', () => {
           for (const [a, b, service] of ranges) {
             const [fromMs, toMs] = a !== null && b !== null && a > b ? [b, a] : [a, b];
             const serviceId = service === null ? null : (services[service] as string);
-            const filter = { keyId: buyer.keyId, fromMs, toMs, serviceId, outcome: null };
+            const filter = { scope: onlyKey(buyer.keyId), fromMs, toMs, serviceId, outcome: null };
             const { byService, byDay } = await selectUsage(sql, filter, null, 1);
             const found = byService.map(({ serviceId: id, calls: n, spentMicros, latencySumUs }) => {
               return { serviceId: id, calls: n, spentMicros, latencySumUs };
@@ -119,7 +120,7 @@ it('a page of calls of one outcome has those alone, whatever the reason of a ref
     ids.push(await addCall(sql, { ...of, atMs: START - day * 24 * HOUR_MS }));
   }
   const read = async (outcome: 'completed' | 'refunded', before: string | null, limit: number) => {
-    const filter = { keyId: buyer.keyId, fromMs: null, toMs: null, serviceId: null, outcome };
+    const filter = { scope: onlyKey(buyer.keyId), fromMs: null, toMs: null, serviceId: null, outcome };
     const usage = await selectUsage(sql, filter, before, limit);
     expect(usage.byService).toMatchObject([{ calls: 5, spentMicros: 10 }]);
     return usage.calls.map(({ usage_id }) => ids.indexOf(usage_id));
@@ -133,7 +134,7 @@ it('a page of calls goes on over gaps of days and months', async () => {
   const days = [0, 1, 20, 150, 200, 1_000];
   const ids = [];
   for (const day of days) ids.push(await add({ atMs: START - day * 24 * HOUR_MS, amount: 1, service: 0, path: '/x' }));
-  const filter = { keyId: buyer.keyId, fromMs: null, toMs: null, serviceId: null, outcome: null };
+  const filter = { scope: onlyKey(buyer.keyId), fromMs: null, toMs: null, serviceId: null, outcome: null };
   const read = async (before: string | null, limit: number) =>
     (await selectUsage(sql, filter, before, limit)).calls.map(({ usage_id }) => usage_id);
   expect(await read(null, 10)).toEqual(ids);

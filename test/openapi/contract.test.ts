@@ -181,10 +181,14 @@ const SPECIAL: Readonly<Record<string, () => Promise<Sent>>> = {
   },
   // Once the gateway knows it too, the account may read its own money.
   ...Object.fromEntries(
-    ['getKeysMe', 'getUsageMe', 'getStatementMe'].map((operation) => [`${operation} forbidden`, suspendedInRedis]),
+    ['getKeysMe', 'getUsageMe', 'getUsage', 'getStatementMe'].map((operation) => [
+      `${operation} forbidden`,
+      suspendedInRedis,
+    ]),
   ),
   'getBalanceMe forbidden': async () => ({ key: market.provider }),
   'getEarningsMe forbidden': async () => ({ key: buyer }),
+  'getUsage not_found': async () => ({ key: buyer, query: `key_id=${UNKNOWN_KEY}` }),
   'postKeysByKeyIdRotate rate_limited': outOfControl,
   'deleteKeysByKeyId rate_limited': outOfControl,
   'postKeysByKeyIdRotate conflict': async () => {
@@ -391,6 +395,12 @@ describe('each success of each operation is as the OpenAPI document says', () =>
     expect(records.map(({ status }) => status)).toEqual([500, 404, 200]);
     await driver.expect('getUsageMe', 200, { key: spender });
     await driver.expect('getUsageMe', 200, { key: spender, headers: { Accept: 'text/csv' }, query: 'limit=1' });
+    const ofKey = { key: spender, query: `key_id=${spender.key_id}` };
+    expect(await driver.expect('getUsage', 200, ofKey)).toMatchObject({
+      key_id: spender.key_id,
+      by_key: [{ label: null, calls: 3 }],
+    });
+    await driver.expect('getUsage', 200, { ...ofKey, headers: { Accept: 'text/csv' } });
     const params = { usage_id: records[1]?.usage_id as string };
     for (const key of [spender, market.provider, anAdmin()])
       await driver.expect('getUsageByUsageId', 200, { key, params });

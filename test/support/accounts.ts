@@ -31,19 +31,27 @@ export async function addAccount(sql: Sql, role: Role = 'buyer', ownerId = 'owne
   return addKeyTo(sql, accountId, role, ownerId);
 }
 
-export async function addKeyTo(sql: Sql, accountId: string, role: Role, ownerId = 'owner'): Promise<KeyRecord> {
+/** @param of.under  the key's parent */
+export async function addKeyTo(
+  sql: Sql,
+  accountId: string,
+  role: Role,
+  ownerId = 'owner',
+  of: { readonly under?: KeyRecord; readonly label?: string } = {},
+): Promise<KeyRecord> {
+  const ancestors = of.under === undefined ? [] : [...of.under.ancestors, of.under.keyId];
   const keyId = newKeyId();
   const secretHash = hashSecret(newSecret());
   await sql`
-    INSERT INTO api_keys (key_id, account_id, role, secret_hash)
-    VALUES (${keyId}, ${accountId}, ${role}, ${secretHash})`;
+    INSERT INTO api_keys (key_id, account_id, role, secret_hash, ancestors, label)
+    VALUES (${keyId}, ${accountId}, ${role}, ${secretHash}, ${ancestors}, ${of.label ?? null})`;
   const never = { previousSecretDigest: null, previousExpiresAtMs: 0 };
   return {
     keyId,
     accountId,
     ownerId,
     role,
-    ancestors: [],
+    ancestors,
     secretDigest: digestOfHash(secretHash),
     ...never,
     rateLimit: 60,

@@ -13,9 +13,14 @@ const QUERY_CANCELED = '57014';
  * Runs the reading of one page of an operators' list. A filter that no index serves may make Postgres read very many rows: at the
  * deadline it stops, and so does the page.
  *
+ * @param mode  of the transaction
  * @throws ApiError `unavailable` at the deadline
  */
-export async function readWithDeadline<T>(sql: Sql, read: (timed: () => Promise<Tx>) => Promise<T>): Promise<T> {
+export async function readWithDeadline<T>(
+  sql: Sql,
+  read: (timed: () => Promise<Tx>) => Promise<T>,
+  mode = 'READ ONLY',
+): Promise<T> {
   const endsAt = performance.now() + DEADLINE_MS;
   try {
     return await sql.begin(
@@ -26,7 +31,7 @@ export async function readWithDeadline<T>(sql: Sql, read: (timed: () => Promise<
           await tx`SELECT set_config('statement_timeout', ${String(leftMs)}, true)`;
           return tx;
         }),
-      'READ ONLY',
+      mode,
     );
   } catch (error) {
     throw sqlState(error) === QUERY_CANCELED ? tooLong() : error;

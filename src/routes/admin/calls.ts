@@ -10,7 +10,8 @@ import { readHorizonMs } from '../../ledger/retention/horizon.ts';
 import { json, list, orNull, record, TEXT } from '../../openapi/schemas.ts';
 import { isUuid } from '../../platform/ids.ts';
 import type { Sql } from '../../platform/postgres.ts';
-import { adminCallJson, RECORDS_SINCE } from '../usage.ts';
+import { adminCallJson } from '../usage.ts';
+import { RECORDS_SINCE } from '../usage-page.ts';
 import { KEY_FILTER, listQuery, oneOf, readPage, TIME_FILTERS, UUID_FILTER, wrongCursor } from './lists.ts';
 
 const DAY_MS = 86_400_000;

@@ -324,6 +324,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Calls of all keys of the account; of a key with a parent, its own and those of the keys below it. As `/usage/me`, with sums by key
+         * @description Needs a key with the role buyer, provider or admin. Its token comes from a bucket for reads, which calls do not touch.
+         */
+        get: operations["getUsage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/usage/{usage_id}": {
         parameters: {
             query?: never;
@@ -855,6 +875,20 @@ export interface components {
             suspended: number;
             closed: number;
         };
+        /** AccountDayUsage */
+        AccountDayUsage: {
+            /**
+             * Format: date
+             * @description In UTC
+             */
+            day: string;
+            calls: number;
+            free_calls: number;
+            /** @description What they have cost, in US dollars with at most six decimals */
+            spent: number;
+            /** @description Of the keys that spent the most in the whole range, 8 at most: what they spent on this day */
+            by_key: components["schemas"]["KeyDayUsage"][];
+        };
         /** AccountDetails */
         AccountDetails: {
             /** Format: uuid */
@@ -920,6 +954,33 @@ export interface components {
              * @description When its last call began; null if it never called
              */
             last_used_at: string | null;
+        };
+        /** AccountUsage */
+        AccountUsage: {
+            /** Format: uuid */
+            account_id: string;
+            owner_id: string;
+            /** @description The key that was asked for; null: all that the caller sees */
+            key_id: string | null;
+            total_calls: number;
+            free_calls: number;
+            /** @description What all calls that match have cost, in US dollars with at most six decimals */
+            total_spent: number;
+            /** @description Milliseconds */
+            avg_latency_ms: number;
+            by_service: components["schemas"]["ServiceUsage"][];
+            /** @description Keys with calls, those that spent the most first; at most 1000 */
+            by_key: components["schemas"]["KeyUsage"][];
+            /** @description Days with calls, newest first; at most 366 */
+            by_day: components["schemas"]["AccountDayUsage"][];
+            /** @description Newest first */
+            records: components["schemas"]["UsageRecord"][];
+            next_cursor: string | null;
+            /**
+             * Format: date
+             * @description The first day (UTC) whose calls have records. Calls of earlier days were dropped. Absent while none were
+             */
+            records_since?: string;
         };
         /** Accounts */
         Accounts: {
@@ -990,6 +1051,8 @@ export interface components {
             created_at: string;
             /** @description The key that paid */
             key_id: string;
+            /** @description Its label */
+            key_label?: string;
             /** @description Of a call priced by use: what its service could charge at most, in US dollars with at most six decimals */
             authorized?: number;
             /** @description Of a call priced by use: its service reported more than that */
@@ -1069,7 +1132,7 @@ export interface components {
         };
         /**
          * Call
-         * @description Its buyer sees key_id, its provider fee and earned, an admin all of it
+         * @description Its buyer sees key_id and key_label, its provider fee and earned, an admin all of it
          */
         Call: {
             /** Format: uuid */
@@ -1102,6 +1165,8 @@ export interface components {
             created_at: string;
             /** @description The key that paid */
             key_id?: string;
+            /** @description Its label */
+            key_label?: string;
             /** @description Of a call priced by use: what its service could charge at most, in US dollars with at most six decimals */
             authorized?: number;
             /** @description Of a call priced by use: its service reported more than that */
@@ -1606,10 +1671,31 @@ export interface components {
             active: number;
             revoked: number;
         };
+        /** KeyDayUsage */
+        KeyDayUsage: {
+            key_id: string;
+            calls: number;
+            free_calls: number;
+            /** @description What they have cost, in US dollars with at most six decimals */
+            spent: number;
+        };
         /** KeyRotation */
         KeyRotation: {
             /** @description How long the present secret stays good; 3600 if absent */
             overlap_seconds?: number;
+        };
+        /** KeyUsage */
+        KeyUsage: {
+            key_id: string;
+            label: string | null;
+            /** @description The key above it; null: there is none */
+            parent_key_id: string | null;
+            calls: number;
+            free_calls: number;
+            /** @description What they have cost, in US dollars with at most six decimals */
+            spent: number;
+            /** @description Milliseconds */
+            avg_latency_ms: number;
         };
         /** Keys */
         Keys: {
@@ -3025,6 +3111,10 @@ export interface components {
              * @description RFC 3339, in UTC
              */
             created_at: string;
+            /** @description The key that paid */
+            key_id: string;
+            /** @description Its label */
+            key_label?: string;
             /** @description Of a call priced by use: what its service could charge at most, in US dollars with at most six decimals */
             authorized?: number;
             /** @description Of a call priced by use: its service reported more than that */
@@ -6673,6 +6763,8 @@ export interface operations {
                      *           "request_bytes": 41,
                      *           "response_bytes": 52,
                      *           "created_at": "2026-11-22T07:51:00.486Z",
+                     *           "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
+                     *           "key_label": "research",
                      *           "authorized": 0.05,
                      *           "clamped": false
                      *         }
@@ -6682,8 +6774,8 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["Usage"];
                     /**
-                     * @example usage_id,service_id,service_name,method,path,status,amount,free_tier,outcome,latency_ms,request_bytes,response_bytes,created_at,authorized,clamped
-                     *     019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10,019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,POST,/translate,200,0.002,false,completed,17.322,41,52,2026-11-22T07:51:00.486Z,0.05,false
+                     * @example usage_id,service_id,service_name,method,path,status,amount,free_tier,outcome,latency_ms,request_bytes,response_bytes,created_at,key_id,key_label,authorized,clamped
+                     *     019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10,019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,POST,/translate,200,0.002,false,completed,17.322,41,52,2026-11-22T07:51:00.486Z,acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd,research,0.05,false
                      */
                     "text/csv": string;
                 };
@@ -6691,6 +6783,144 @@ export interface operations {
             400: components["responses"]["InvalidRequestOrUnsupportedFraming"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getUsage: {
+        parameters: {
+            query?: {
+                /** @description First moment: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
+                from?: string;
+                /** @description End, not included: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
+                to?: string;
+                /** @description Only calls of this key, without those below it */
+                key_id?: string;
+                /** @description Only calls of this service */
+                service_id?: string;
+                /** @description Only records of this outcome, `refunded` for any reason; the sums are of all outcomes */
+                outcome?: "completed" | "refunded";
+                /** @description Maximum records on a page; 100 if absent, in a CSV file 10000 */
+                limit?: number;
+                /** @description next_cursor of the previous page */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The usage of the account */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                    "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                    /**
+                     * @description The request headers on which this response depends
+                     * @example Accept
+                     */
+                    Vary: string;
+                    /**
+                     * @description Of a CSV file: the cursor of the next one. Absent on the last
+                     * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
+                     */
+                    "X-ACF-Next-Cursor"?: string;
+                    /**
+                     * @description Of a CSV file: its name
+                     * @example attachment; filename="usage.csv"
+                     */
+                    "Content-Disposition"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
+                     *       "owner_id": "acme-bot",
+                     *       "key_id": null,
+                     *       "total_calls": 1,
+                     *       "free_calls": 0,
+                     *       "total_spent": 0.002,
+                     *       "avg_latency_ms": 17.322,
+                     *       "by_service": [
+                     *         {
+                     *           "service_id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
+                     *           "service_name": "Translate",
+                     *           "calls": 1,
+                     *           "free_calls": 0,
+                     *           "spent": 0.002,
+                     *           "avg_latency_ms": 17.322
+                     *         }
+                     *       ],
+                     *       "by_key": [
+                     *         {
+                     *           "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
+                     *           "label": "research",
+                     *           "parent_key_id": null,
+                     *           "calls": 1,
+                     *           "free_calls": 0,
+                     *           "spent": 0.002,
+                     *           "avg_latency_ms": 17.322
+                     *         }
+                     *       ],
+                     *       "by_day": [
+                     *         {
+                     *           "day": "2026-11-22",
+                     *           "calls": 1,
+                     *           "free_calls": 0,
+                     *           "spent": 0.002,
+                     *           "by_key": [
+                     *             {
+                     *               "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
+                     *               "calls": 1,
+                     *               "free_calls": 0,
+                     *               "spent": 0.002
+                     *             }
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "records": [
+                     *         {
+                     *           "usage_id": "019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10",
+                     *           "service_id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
+                     *           "service_name": "Translate",
+                     *           "method": "POST",
+                     *           "path": "/translate",
+                     *           "status": 200,
+                     *           "amount": 0.002,
+                     *           "free_tier": false,
+                     *           "outcome": "completed",
+                     *           "latency_ms": 17.322,
+                     *           "request_bytes": 41,
+                     *           "response_bytes": 52,
+                     *           "created_at": "2026-11-22T07:51:00.486Z",
+                     *           "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
+                     *           "key_label": "research",
+                     *           "authorized": 0.05,
+                     *           "clamped": false
+                     *         }
+                     *       ],
+                     *       "next_cursor": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["AccountUsage"];
+                    /**
+                     * @example usage_id,service_id,service_name,method,path,status,amount,free_tier,outcome,latency_ms,request_bytes,response_bytes,created_at,key_id,key_label,authorized,clamped
+                     *     019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10,019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,POST,/translate,200,0.002,false,completed,17.322,41,52,2026-11-22T07:51:00.486Z,acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd,research,0.05,false
+                     */
+                    "text/csv": string;
+                };
+            };
+            400: components["responses"]["InvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
@@ -6739,6 +6969,7 @@ export interface operations {
                      *       "response_bytes": 52,
                      *       "created_at": "2026-11-22T07:51:00.486Z",
                      *       "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
+                     *       "key_label": "research",
                      *       "authorized": 0.05,
                      *       "clamped": false
                      *     }
@@ -7594,6 +7825,7 @@ export interface operations {
                      *           "response_bytes": 52,
                      *           "created_at": "2026-11-22T07:51:00.486Z",
                      *           "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
+                     *           "key_label": "research",
                      *           "authorized": 0.05,
                      *           "clamped": false,
                      *           "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",

@@ -1,0 +1,51 @@
+import { ApiError } from '../errors.ts';
+import { LAST_MS, type TimeRange } from './time-range.ts';
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+/**
+ * Refuses a range that begins or ends within an hour whose calls may have been dropped: its sum is known, but not that of a part. The
+ * first hour that is kept counts as such an hour, too: some of its calls may have an id of the day before.
+ *
+ * @param horizonMs the first day that is kept (`readHorizonMs`)
+ * @throws ApiError `invalid_request` naming the parameter
+ */
+export function refusePartsOfDropped(range: TimeRange, horizonMs: number | null): void {
+  if (horizonMs === null) return;
+  const firstMs = horizonMs + HOUR_MS;
+  for (const [name, ms] of [['from', range.fromMs] as const, ['to', range.toMs] as const]) {
+    if (ms === null || ms >= firstMs || ms % HOUR_MS === 0) continue;
+    const message = `${name}: must be a whole hour (UTC) before ${new Date(firstMs).toISOString()}: single calls are kept from there on only.`;
+    throw new ApiError('invalid_request', message);
+  }
+}
+
+/** A time range in parts: whole days and whole hours, whose sums are stored, and the rest, whose calls have to be read. */
+type DividedRange = {
+  readonly days: TimeRange | null;
+  /** Before the first whole day, and after the last one. */
+  readonly hours: readonly TimeRange[];
+  /** At most the begun hour at each end: with the highest rate limit, 18 000 calls of a key in each. */
+  readonly rest: readonly TimeRange[];
+};
+
+/** Tested by test/accounts/usage-sums.test.ts. */
+export function divideRange(range: TimeRange): DividedRange {
+  const { whole: days, ends } = divide(range, DAY_MS);
+  const divided = ends.map((end) => divide(end, HOUR_MS));
+  return { days, hours: divided.flatMap(({ whole }) => whole ?? []), rest: divided.flatMap(({ ends: rest }) => rest) };
+}
+
+/** What of the range are whole units, if any, and what is left at its ends. */
+function divide(range: TimeRange, unitMs: number): { whole: TimeRange | null; ends: readonly TimeRange[] } {
+  const fromMs = range.fromMs === null ? null : Math.ceil(range.fromMs / unitMs) * unitMs;
+  const toMs = range.toMs === null ? null : Math.floor(range.toMs / unitMs) * unitMs;
+  // What follows `LAST_MS` cannot be sent to Postgres.
+  if (fromMs !== null && fromMs >= (toMs ?? LAST_MS)) return { whole: null, ends: [range] };
+  const ends = [
+    { fromMs: range.fromMs, toMs: fromMs },
+    { fromMs: toMs, toMs: range.toMs },
+  ];
+  return { whole: { fromMs, toMs }, ends: ends.filter((end) => end.fromMs !== end.toMs) };
+}

@@ -1,0 +1,198 @@
+import { BOUGHT, type CallRow } from '../accounts/call-fields.ts';
+import { recordsSince } from '../accounts/time-range.ts';
+import { OUTCOMES } from '../accounts/usage-sql.ts';
+import { MAX_DAYS, MAX_KEYS, MAX_KEYS_OF_DAY, type Sums, type selectUsage } from '../accounts/usage-sums.ts';
+import type { JsonSchema } from '../http/route.ts';
+import type { KeyRecord } from '../keys/caller.ts';
+import { COUNT, EXAMPLE, json, list, orNull, record, TEXT, UUID, usd } from '../openapi/schemas.ts';
+import { microsToUsd } from '../platform/money.ts';
+import { KEY_FILTER } from './admin/lists.ts';
+import { CsvList } from './csv-list.ts';
+
+// What `GET /usage/me` and `GET /usage` answer: sums over calls, and their records.
+
+const MS: JsonSchema = { type: 'number', minimum: 0, description: 'Milliseconds' };
+const DAY: JsonSchema = { type: 'string', format: 'date', description: 'In UTC' };
+const SPENT = usd('What they have cost');
+const RECORD = record('UsageRecord', BOUGHT.schemas, { optional: BOUGHT.optional });
+export const RECORDS_SINCE: JsonSchema = {
+  type: 'string',
+  format: 'date',
+  description:
+    'The first day (UTC) whose calls have records. Calls of earlier days were dropped. Absent while none were',
+};
+const COUNTS = { calls: COUNT, free_calls: COUNT, spent: SPENT };
+const SUMS = { ...COUNTS, avg_latency_ms: MS };
+const DAYS = `Days with calls, newest first; at most ${MAX_DAYS}`;
+
+const TOTALS = {
+  total_calls: COUNT,
+  free_calls: COUNT,
+  total_spent: usd('What all calls that match have cost'),
+  avg_latency_ms: MS,
+  by_service: list(record('ServiceUsage', { service_id: UUID, service_name: TEXT, ...SUMS })),
+};
+const RECORDS = { records: list(RECORD, 'Newest first'), next_cursor: orNull(TEXT), records_since: RECORDS_SINCE };
+const OPTIONAL = { optional: ['records_since'] } as const;
+
+const OF_KEY = record(
+  'Usage',
+  {
+    key_id: TEXT,
+    owner_id: TEXT,
+    ...TOTALS,
+    by_day: list(record('DayUsage', { day: DAY, ...COUNTS }), DAYS),
+    ...RECORDS,
+  },
+  OPTIONAL,
+);
+const KEY = record('KeyUsage', {
+  key_id: TEXT,
+  label: orNull(TEXT),
+  parent_key_id: { ...orNull(TEXT), description: 'The key above it; null: there is none' },
+  ...SUMS,
+});
+const KEYS_OF_DAY = `Of the keys that spent the most in the whole range, ${MAX_KEYS_OF_DAY} at most: what they spent on this day`;
+const OF_ACCOUNT = record(
+  'AccountUsage',
+  {
+    account_id: UUID,
+    owner_id: TEXT,
+    key_id: { ...orNull(TEXT), description: 'The key that was asked for; null: all that the caller sees' },
+    ...TOTALS,
+    by_key: list(KEY, `Keys with calls, those that spent the most first; at most ${MAX_KEYS}`),
+    by_day: list(
+      record('AccountDayUsage', {
+        day: DAY,
+        ...COUNTS,
+        by_key: list(record('KeyDayUsage', { key_id: TEXT, ...COUNTS }), KEYS_OF_DAY),
+      }),
+      DAYS,
+    ),
+    ...RECORDS,
+  },
+  OPTIONAL,
+);
+
+const COUNTS_EXAMPLE = { calls: 1, free_calls: 0, spent: 0.002 };
+const SUMS_EXAMPLE = { ...COUNTS_EXAMPLE, avg_latency_ms: 17.322 };
+const DAY_EXAMPLE = { day: EXAMPLE.time.slice(0, 10), ...COUNTS_EXAMPLE };
+const TOTALS_EXAMPLE = {
+  total_calls: 1,
+  free_calls: 0,
+  total_spent: 0.002,
+  avg_latency_ms: 17.322,
+  by_service: [{ service_id: EXAMPLE.serviceId, service_name: 'Translate', ...SUMS_EXAMPLE }],
+};
+const RECORDS_EXAMPLE = { records: [BOUGHT.example], next_cursor: null };
+const OF_KEY_EXAMPLE = {
+  key_id: EXAMPLE.keyId,
+  owner_id: 'acme-bot',
+  ...TOTALS_EXAMPLE,
+  by_day: [DAY_EXAMPLE],
+  ...RECORDS_EXAMPLE,
+};
+const OF_ACCOUNT_EXAMPLE = {
+  account_id: EXAMPLE.accountId,
+  owner_id: 'acme-bot',
+  key_id: null,
+  ...TOTALS_EXAMPLE,
+  by_key: [{ key_id: EXAMPLE.keyId, label: 'research', parent_key_id: null, ...SUMS_EXAMPLE }],
+  by_day: [{ ...DAY_EXAMPLE, by_key: [{ key_id: EXAMPLE.keyId, ...COUNTS_EXAMPLE }] }],
+  ...RECORDS_EXAMPLE,
+};
+
+const FILTERS = {
+  service_id: { type: 'string', maxLength: 36, description: 'Only calls of this service' },
+  outcome: {
+    type: 'string',
+    enum: [...OUTCOMES],
+    description: 'Only records of this outcome, `refunded` for any reason; the sums are of all outcomes',
+  },
+} as const;
+const LISTED = {
+  fileName: 'usage.csv',
+  entries: 'records',
+  columns: BOUGHT.names,
+  cursor: { maxLength: 36, example: EXAMPLE.usageId },
+  exampleRow: BOUGHT.example,
+} as const;
+export const KEY_LIST = new CsvList({
+  ...LISTED,
+  filters: FILTERS,
+  page: json('The usage of this key', OF_KEY, OF_KEY_EXAMPLE),
+});
+export const ACCOUNT_LIST = new CsvList({
+  ...LISTED,
+  filters: { key_id: { ...KEY_FILTER, description: 'Only calls of this key, without those below it' }, ...FILTERS },
+  page: json('The usage of the account', OF_ACCOUNT, OF_ACCOUNT_EXAMPLE),
+});
+
+type Usage = Awaited<ReturnType<typeof selectUsage>>;
+/** A page of calls, and the cursor of the next one. */
+export type CallPage = { readonly calls: readonly CallRow[]; readonly next: string | null };
+
+export const keyUsageJson = (key: KeyRecord, usage: Usage, page: CallPage): object => ({
+  key_id: key.keyId,
+  owner_id: key.ownerId,
+  ...totalsJson(usage),
+  by_day: usage.byDay.map((sums) => ({ day: sums.day, ...countsJson(sums) })),
+  ...recordsJson(usage, page),
+});
+
+/** @param keyId  the key that was asked for, or null */
+export const accountUsageJson = (by: KeyRecord, keyId: string | null, usage: Usage, page: CallPage): object => ({
+  account_id: by.accountId,
+  owner_id: by.ownerId,
+  key_id: keyId,
+  ...totalsJson(usage),
+  by_key: usage.byKey.map((sums) => ({
+    key_id: sums.keyId,
+    label: sums.label,
+    parent_key_id: sums.parentKeyId,
+    ...sumsJson(sums),
+  })),
+  by_day: usage.byDay.map((sums) => ({
+    day: sums.day,
+    ...countsJson(sums),
+    by_key: sums.byKey.map((ofKey) => ({ key_id: ofKey.keyId, ...countsJson(ofKey) })),
+  })),
+  ...recordsJson(usage, page),
+});
+
+function totalsJson({ byService }: Usage): object {
+  const total = (name: keyof Sums): number => byService.reduce((sum, service) => sum + service[name], 0);
+  return {
+    total_calls: total('calls'),
+    free_calls: total('freeCalls'),
+    total_spent: microsToUsd(total('spentMicros')),
+    avg_latency_ms: averageMs(total('latencySumUs'), total('latencyCount')),
+    by_service: byService.map((sums) => ({
+      service_id: sums.serviceId,
+      service_name: sums.serviceName,
+      ...sumsJson(sums),
+    })),
+  };
+}
+
+const recordsJson = ({ horizonMs }: Usage, { calls, next }: CallPage): object => ({
+  records: calls.map(BOUGHT.json),
+  next_cursor: next,
+  ...recordsSince(horizonMs),
+});
+
+const countsJson = ({ calls, freeCalls, spentMicros }: Sums) => ({
+  calls,
+  free_calls: freeCalls,
+  spent: microsToUsd(spentMicros),
+});
+
+const sumsJson = (sums: Sums) => ({
+  ...countsJson(sums),
+  avg_latency_ms: averageMs(sums.latencySumUs, sums.latencyCount),
+});
+
+/** Milliseconds with 3 decimals; 0 if there is nothing to average. */
+function averageMs(sumUs: number, count: number): number {
+  return count === 0 ? 0 : Math.round(sumUs / count) / 1_000;
+}

@@ -1,0 +1,248 @@
+import fc from 'fast-check';
+import { beforeAll, beforeEach, expect, it } from 'vitest';
+import type { Route } from '../../src/http/route.ts';
+import type { KeyRecord } from '../../src/keys/caller.ts';
+import { uuidv7 } from '../../src/platform/ids.ts';
+import { usageRoutes } from '../../src/routes/usage.ts';
+import { accepts, addAccount, addCall, addKeyTo, findRoute, json, send } from '../support/accounts.ts';
+import { sql, useDatabase } from '../support/use-database.ts';
+
+const MIDNIGHT = Date.UTC(2026, 0, 15);
+const HOUR_MS = 3_600_000;
+const services = [uuidv7(), uuidv7(), uuidv7()];
+
+let routes: Route[];
+/** root → (agent → (helper → leaf), sibling), and a second root. */
+let keys: Record<'root' | 'agent' | 'helper' | 'leaf' | 'sibling' | 'second', KeyRecord>;
+let stranger: KeyRecord;
+type Name = keyof typeof keys;
+
+/** Whose calls each key sees. */
+const SEEN: Readonly<Record<Name, readonly Name[]>> = {
+  root: ['root', 'agent', 'helper', 'leaf', 'sibling', 'second'],
+  second: ['root', 'agent', 'helper', 'leaf', 'sibling', 'second'],
+  agent: ['agent', 'helper', 'leaf'],
+  helper: ['helper', 'leaf'],
+  leaf: ['leaf'],
+  sibling: ['sibling'],
+};
+const NAMES = Object.keys(SEEN) as Name[];
+
+useDatabase();
+beforeAll(async () => {
+  routes = usageRoutes({ sql });
+  const root = await addAccount(sql, 'buyer', 'alice');
+  const under = (parent: KeyRecord, label?: string) =>
+    addKeyTo(sql, root.accountId, 'buyer', 'alice', { under: parent, ...(label === undefined ? {} : { label }) });
+  const agent = await under(root, 'research');
+  const helper = await under(agent, 'research: pages');
+  const leaf = await under(helper);
+  const second = await addKeyTo(sql, root.accountId, 'buyer', 'alice', { label: 'laptop' });
+  keys = { root, agent, helper, leaf, sibling: await under(root, 'billing'), second };
+  stranger = await addAccount(sql, 'buyer', 'alice');
+});
+beforeEach(() => sql`TRUNCATE calls, key_hours, key_days, service_hours`);
+
+const usage = async (by: KeyRecord, query: object = {}) =>
+  json(await send(routes, 'GET /usage', { by, query: query as Record<string, unknown> }));
+const call = (by: KeyRecord, fields: Partial<Parameters<typeof addCall>[1]> = {}) =>
+  addCall(sql, { buyer: by, serviceId: services[0] as string, atMs: MIDNIGHT, ...fields });
+const idsOf = (page: { records: { usage_id: string }[] }) => page.records.map(({ usage_id }) => usage_id);
+
+type Call = {
+  readonly id: string;
+  readonly by: Name;
+  readonly service: string;
+  readonly atMs: number;
+  readonly amount: number;
+  readonly isCounted: boolean;
+};
+
+const moment = fc
+  .tuple(fc.nat(3), fc.constantFrom(0, 0, 1, 23), fc.constantFrom(0, 0, 1, 1_800_000, 3_599_999))
+  .map(([day, hour, ms]) => MIDNIGHT + (day * 24 + hour) * HOUR_MS + ms);
+const anyCall = fc
+  .record({
+    by: fc.constantFrom(...NAMES),
+    service: fc.constantFrom(...services),
+    atMs: moment,
+    amount: fc.nat(5_000),
+    isCounted: fc.constantFrom(true, true, true, false),
+  })
+  .map((made) => (made.isCounted ? made : { ...made, amount: 0 }));
+const anyQuery = fc.record({
+  by: fc.constantFrom(...NAMES),
+  of: fc.option(fc.constantFrom(...NAMES), { freq: 2 }),
+  service: fc.option(fc.constantFrom(...services)),
+  bounds: fc.tuple(fc.option(moment), fc.option(moment)),
+  limit: fc.constantFrom(1, 3, 100),
+});
+
+/** Sums of calls under each name, those that spent the most first. */
+function sumsBy(calls: readonly Call[], nameOf: (call: Call) => string) {
+  const names = [...new Set(calls.map(nameOf))];
+  return names
+    .map((name) => {
+      const of = calls.filter((one) => nameOf(one) === name);
+      const micros = of.reduce((sum, { amount }) => sum + amount, 0);
+      return { name, calls: of.length, spent: micros / 1e6, free_calls: 0 };
+    })
+    .sort((a, b) => b.spent - a.spent || b.calls - a.calls || (a.name < b.name ? -1 : 1));
+}
+
+const dayOf = (atMs: number): string => new Date(atMs).toISOString().slice(0, 10);
+
+it('sums and records are those of the calls that the key sees and the filters leave, whatever was called', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(anyCall, { maxLength: 14 }),
+      fc.array(anyQuery, { minLength: 3, maxLength: 8 }),
+      async (made, queries) => {
+        await sql`TRUNCATE calls, key_hours, key_days, service_hours`;
+        await call(stranger, { amount: 77 });
+        const calls: Call[] = [];
+        for (const one of made) {
+          const path = one.isCounted ? '/x' : '/mcp#ping';
+          calls.push({ ...one, id: await call(keys[one.by], { ...one, serviceId: one.service, path }) });
+        }
+        for (const { by, of, service, bounds, limit } of queries) {
+          const [fromMs, toMs] = [...bounds].sort((a, b) => (a ?? 0) - (b ?? Number.MAX_VALUE)) as typeof bounds;
+          if (fromMs !== null && fromMs === toMs) continue;
+          const query = {
+            ...(of === null ? {} : { key_id: keys[of].keyId }),
+            ...(service === null ? {} : { service_id: service }),
+            ...(fromMs === null ? {} : { from: new Date(fromMs).toISOString() }),
+            ...(toMs === null ? {} : { to: new Date(toMs).toISOString() }),
+          };
+          if (of !== null && !SEEN[by].includes(of)) {
+            await expect(usage(keys[by], query)).rejects.toMatchObject({ code: 'not_found' });
+            continue;
+          }
+          const seen = calls.filter(
+            (one) =>
+              (of === null ? SEEN[by].includes(one.by) : one.by === of) &&
+              (service === null || one.service === service) &&
+              one.atMs >= (fromMs ?? 0) &&
+              one.atMs < (toMs ?? Number.MAX_VALUE),
+          );
+          const page = await expectSums(by, { ...query, limit }, seen);
+          const found = [...idsOf(page)];
+          for (let next = page.next_cursor; next !== null; ) {
+            const more = await usage(keys[by], { ...query, limit, cursor: next });
+            found.push(...idsOf(more));
+            next = more.next_cursor;
+          }
+          expect(found).toEqual(
+            seen
+              .map(({ id }) => id)
+              .sort()
+              .reverse(),
+          );
+        }
+      },
+    ),
+    { numRuns: 15 },
+  );
+}, 60_000);
+
+async function expectSums(by: Name, query: object, seen: readonly Call[]) {
+  const page = await usage(keys[by], query);
+  const counted = seen.filter(({ isCounted }) => isCounted);
+  const spent = counted.reduce((sum, { amount }) => sum + amount, 0) / 1e6;
+  expect([page.total_calls, page.total_spent]).toEqual([counted.length, spent]);
+  const keyIdOf = ({ by: name }: Call): string => keys[name].keyId;
+  const byKey = sumsBy(counted, keyIdOf);
+  const named = ({ key_id: name, calls, spent: usd, free_calls }: Record<string, unknown>) => ({
+    name,
+    calls,
+    spent: usd,
+    free_calls,
+  });
+  expect(page.by_key.map(named)).toEqual(byKey);
+  const services = sumsBy(counted, ({ service }) => service);
+  expect(page.by_service.map((its: { service_id: string }) => ({ service_id: its.service_id }))).toEqual(
+    services.map(({ name }) => ({ service_id: name })),
+  );
+  const days = sumsBy(counted, ({ atMs }) => dayOf(atMs)).sort((a, b) => (a.name < b.name ? 1 : -1));
+  expect(
+    page.by_day.map(({ day, calls, spent: usd, free_calls }: Record<string, unknown>) => ({
+      name: day,
+      calls,
+      spent: usd,
+      free_calls,
+    })),
+  ).toEqual(days);
+  for (const { day, by_key } of page.by_day) {
+    const ofDay = sumsBy(
+      counted.filter(({ atMs }) => dayOf(atMs) === day),
+      keyIdOf,
+    );
+    expect(by_key.map(named)).toEqual(ofDay);
+  }
+  return page;
+}
+
+it('names keys with their labels and parents, in sums, records and files', async () => {
+  await call(keys.helper, { amount: 3_000 });
+  await call(keys.root, { amount: 2_000, atMs: MIDNIGHT - 1 });
+  const page = await usage(keys.second);
+  expect(page).toMatchObject({ account_id: keys.root.accountId, owner_id: 'alice', key_id: null, total_spent: 0.005 });
+  expect(page.by_key).toMatchObject([
+    { key_id: keys.helper.keyId, label: 'research: pages', parent_key_id: keys.agent.keyId, avg_latency_ms: 1.5 },
+    { key_id: keys.root.keyId, label: null, parent_key_id: null },
+  ]);
+  const [ofHelper, ofRoot] = page.records;
+  expect(ofHelper).toMatchObject({ key_id: keys.helper.keyId, key_label: 'research: pages' });
+  expect(ofRoot.key_id).toBe(keys.root.keyId);
+  expect(ofRoot).not.toHaveProperty('key_label');
+  const file = await send(routes, 'GET /usage', { by: keys.second, query: {}, headers: { accept: 'text/csv' } });
+  const lines = String(file.body)
+    .trimEnd()
+    .split('\r\n')
+    .map((line) => line.split(','));
+  const column = lines[0]?.indexOf('key_label') as number;
+  expect(lines.map((cells) => cells[column])).toEqual(['key_label', 'research: pages', '']);
+});
+
+it('each day names the eight keys that spent the most in the whole range, and its own sums are of all', async () => {
+  const owner = await addAccount(sql, 'buyer');
+  const many = [owner];
+  for (let i = 0; i < 9; i++) many.push(await addKeyTo(sql, owner.accountId, 'buyer', 'owner', { under: owner }));
+  for (const [i, by] of many.entries()) {
+    await call(by, { amount: 100 + 3 * i });
+    // On the second day the order is another: it does not matter.
+    await call(by, { amount: 20 - i, atMs: MIDNIGHT + 24 * HOUR_MS });
+  }
+  const { by_key, by_day } = await usage(owner);
+  expect(by_key).toHaveLength(10);
+  const most = many.slice(2).map(({ keyId }) => keyId);
+  for (const [at, spent] of [155, 1_135].entries()) {
+    expect([by_day[at].calls, by_day[at].spent]).toEqual([10, spent / 1e6]);
+    expect(by_day[at].by_key.map(({ key_id }: { key_id: string }) => key_id).sort()).toEqual([...most].sort());
+  }
+});
+
+it('a key with a parent sees single calls of its own and of the keys below it, and no others, whoever sold', async () => {
+  const ids = new Map<Name, string>();
+  for (const name of NAMES) ids.set(name, await call(keys[name], { amount: 5, providerId: keys.root.accountId }));
+  for (const by of NAMES) {
+    for (const name of NAMES) {
+      const read = send(routes, 'GET /usage/:usage_id', {
+        by: keys[by],
+        params: { usage_id: ids.get(name) as string },
+      });
+      if (!SEEN[by].includes(name))
+        await expect(read, `${by} reads ${name}`).rejects.toMatchObject({ code: 'not_found' });
+      else expect(json(await read)).toMatchObject({ usage_id: ids.get(name), key_id: keys[name].keyId });
+    }
+  }
+});
+
+it('a key of another account is none, and one that is no key is refused', async () => {
+  await expect(usage(keys.root, { key_id: stranger.keyId })).rejects.toMatchObject({ code: 'not_found' });
+  expect(await usage(stranger)).toMatchObject({ total_calls: 0, by_key: [], records: [] });
+  const { query } = findRoute(routes, 'GET /usage');
+  expect(accepts(query, { key_id: keys.root.keyId })).toBe(true);
+  expect(accepts(query, { key_id: 'mine' })).toBe(false);
+  expect(accepts(query, { keyid: keys.root.keyId })).toBe(false);
+});
