@@ -46,7 +46,10 @@ const FOUND: JsonSchema = {
     id: { type: 'string' },
     name: { type: 'string' },
     description: { type: 'string', description: 'May be cut; get_service has it whole' },
-    price: { type: 'number', description: 'USD per call; 0 without a max_price: free' },
+    price: {
+      type: 'number',
+      description: 'USD per call, unless its operation has a price of its own; 0 without a max_price: free',
+    },
     max_price: {
       type: 'number',
       description: 'USD: the most that a call can cost, as its service reports. Absent when each call costs the price',
