@@ -163,12 +163,14 @@ async function start({ role, config, log, fields, link, worker }: Job): Promise<
     await stores.close();
     process.exit(0);
   }
-  const uws = loadUws(process.env);
-  log.info({ variant: uws.variant, reason: uws.reason }, 'uWebSockets.js loaded');
+  // Under a supervisor, only the supervisor serves metrics. So its writer serves nothing, and does without the addon, which would wake
+  // it five times in four seconds.
+  const uws = link === null || role !== 'writer' ? loadUws(process.env) : null;
+  if (uws !== null) log.info({ variant: uws.variant, reason: uws.reason }, 'uWebSockets.js loaded');
   const metrics = new Metrics();
-  // Opened before any call is taken: if the metrics port is in use, this process ends here. Under a supervisor, only the
-  // supervisor serves metrics.
-  const closeMetrics = link === null ? await serveMetrics(uws, config.host, config.metricsPort, metrics) : () => {};
+  // Opened before any call is taken: if the metrics port is in use, this process ends here.
+  const closeMetrics =
+    link === null && uws !== null ? await serveMetrics(uws, config.host, config.metricsPort, metrics) : () => {};
   let writer: Writer | null = null;
   if (role !== 'gateway') {
     const { startWriter } = await import('./roles/writer.ts');
@@ -176,7 +178,7 @@ async function start({ role, config, log, fields, link, worker }: Job): Promise<
   }
   let gateway: Gateway | null = null;
   let accessLog: AccessLog | null = null;
-  if (role !== 'writer') {
+  if (role !== 'writer' && uws !== null) {
     const { startGateway } = await import('./roles/gateway.ts');
     accessLog = config.accessLog ? await startAccessLog(fields, log) : null;
     const sharesPort = link !== null;

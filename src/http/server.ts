@@ -65,7 +65,7 @@ export class HttpServer implements StreamOwner {
   /** A request that the first route passes on to the last one. The addon invokes the last route immediately afterwards. */
   #passedOn: { readonly head: RequestHead; readonly connection: HttpResponse } | null = null;
   #ticks = 0;
-  /** When a response last ended, in ticks. After TAIL_TICKS the addon has no last bytes of it left to send. */
+  /** When a response last ended, in ticks. */
   #finishedTick = -TAIL_TICKS;
   #awaitsConnections = false;
   #listenSocket: us_listen_socket | null = null;
@@ -102,8 +102,6 @@ export class HttpServer implements StreamOwner {
         }
         this.#listenSocket = socket;
         this.port = uws.uws.us_socket_local_port(socket);
-        this.#ticker = setInterval(() => this.#tick(), this.#tickMs);
-        this.#ticker.unref();
         resolve(this.port);
       });
     });
@@ -132,7 +130,7 @@ export class HttpServer implements StreamOwner {
     this.#listenSocket = null;
     const deadline = performance.now() + deadlineMs;
     await this.#drained(deadline);
-    if (!handOver && this.#ticks - this.#finishedTick < TAIL_TICKS) {
+    if (!handOver && this.#hasTail) {
       // When a caller has read the last bytes of a response that says `connection: close`, it closes the connection. Idle
       // connections stay open, so TAIL_MS bounds this wait.
       this.#awaitsConnections = true;
@@ -145,9 +143,14 @@ export class HttpServer implements StreamOwner {
 
   /** Closes all connections at once. */
   close(): void {
-    if (this.#ticker !== null) clearInterval(this.#ticker);
     this.closing = true;
     this.#app.close();
+    this.#rest();
+  }
+
+  /** Whether the addon may have last bytes of a response that has ended. */
+  get #hasTail(): boolean {
+    return this.#ticks - this.#finishedTick < TAIL_TICKS;
   }
 
   onFinished(stream: UwsCallerStream): void {
@@ -163,8 +166,15 @@ export class HttpServer implements StreamOwner {
 
   readonly #onConnection = (_response: HttpResponse, change: number): void => {
     this.#connections += change;
+    if (this.#ticker === null && change > 0) this.#ticker = setInterval(() => this.#tick(), this.#tickMs).unref();
     this.#checkDrained();
   };
+
+  /** Until the next connection: it would wake an idle process. */
+  #rest(): void {
+    if (this.#ticker !== null) clearInterval(this.#ticker);
+    this.#ticker = null;
+  }
 
   /** @param deadline  on the clock of `performance.now()` */
   #drained(deadline: number): Promise<void> {
@@ -228,5 +238,6 @@ export class HttpServer implements StreamOwner {
     // Backwards: when a tick ends a stream, the last stream in the list takes its place, and that stream has had its tick
     // already.
     for (let i = this.#open.length - 1; i >= 0; i--) this.#open[i]?.tick(maxIdleTicks);
+    if (this.#connections === 0 && this.#open.length === 0 && !this.#hasTail) this.#rest();
   }
 }

@@ -1,6 +1,7 @@
 import { loadScript } from '../platform/script.ts';
 
 /** The ledger's scripts, read once at start. Each file's header documents its KEYS, ARGV and reply. */
+export const lookForHoldsScript = loadScript(import.meta.url, 'look-for-holds');
 export const sweepScript = loadScript(import.meta.url, 'sweep');
 export const hydrateWalletScript = loadScript(import.meta.url, 'hydrate-wallet');
 export const applyCreditScript = loadScript(import.meta.url, 'apply-credit');

@@ -35,7 +35,7 @@ const MAX_PAUSE_TICKS = 60;
  * back. It must not open the breaker: a buyer who knows an input that makes a service answer 5xx could otherwise have calls to that
  * service refused to everybody else.
  *
- * While the breaker is closed, it costs a call three comparisons, a division and an addition.
+ * While the breaker is closed, it costs a call four comparisons, a division and an addition.
  */
 export class Breaker {
   readonly #ticks: Ticks;

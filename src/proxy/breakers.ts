@@ -5,6 +5,58 @@ import { Breaker, TICK_MS } from './breaker.ts';
  * keeps using it (`Offers` has it) until its listing changes, and then gets a new, closed one.
  */
 const MAX_SERVICES = 10_000;
+/** After so many ticks in which no call asked for the time (2 s) the timer rests until one does: it would wake an idle process. */
+const REST_AFTER_TICKS = 4;
+
+/**
+ * The clock of the breakers, by a timer: however long the process was blocked counts as one tick, so no service is blamed for it.
+ * While the timer rests nothing is judged, so the time until then counts in full.
+ */
+class Ticks {
+  #ticks = 0;
+  #timer: NodeJS.Timeout | null = null;
+  #isStarted = false;
+  #isAsked = false;
+  #unasked = 0;
+  #restsSinceMs = 0;
+
+  get now(): number {
+    this.#isAsked = true;
+    if (this.#timer === null && this.#isStarted) this.#wake();
+    return this.#ticks;
+  }
+
+  start(): void {
+    this.#isStarted = true;
+    this.#restsSinceMs = performance.now();
+  }
+
+  stop(): void {
+    this.#isStarted = false;
+    this.#rest();
+  }
+
+  tick(): void {
+    this.#ticks++;
+    this.#unasked = this.#isAsked ? 0 : this.#unasked + 1;
+    this.#isAsked = false;
+    if (this.#unasked >= REST_AFTER_TICKS) this.#rest();
+  }
+
+  #wake(): void {
+    this.#ticks += Math.floor((performance.now() - this.#restsSinceMs) / TICK_MS);
+    this.#unasked = 0;
+    this.#timer = setInterval(() => this.tick(), TICK_MS);
+    this.#timer.unref();
+  }
+
+  #rest(): void {
+    if (this.#timer === null) return;
+    clearInterval(this.#timer);
+    this.#timer = null;
+    this.#restsSinceMs = performance.now();
+  }
+}
 
 /**
  * The breakers of all services, in this process's memory. Each process judges a service by its own calls only.
@@ -14,27 +66,24 @@ const MAX_SERVICES = 10_000;
  */
 export class Breakers {
   readonly #byService = new Map<string, { readonly endpoint: string; readonly breaker: Breaker }>();
-  readonly #ticks = { now: 0 };
+  readonly #ticks = new Ticks();
   readonly #maxServices: number;
-  #timer: NodeJS.Timeout | null = null;
 
   constructor({ maxServices = MAX_SERVICES }: { readonly maxServices?: number } = {}) {
     this.#maxServices = maxServices;
   }
 
   start(): void {
-    this.#timer ??= setInterval(() => this.tick(), TICK_MS);
-    this.#timer.unref();
+    this.#ticks.start();
   }
 
   stop(): void {
-    if (this.#timer !== null) clearInterval(this.#timer);
-    this.#timer = null;
+    this.#ticks.stop();
   }
 
-  /** Advances the clock by one tick. However long the process was blocked counts as one tick, so no service is blamed for it. */
+  /** Advances the clock by one tick, as its timer does. */
   tick(): void {
-    this.#ticks.now++;
+    this.#ticks.tick();
   }
 
   /** The breaker of a service. It stays the same when the listing changes, but a new endpoint gets a new breaker. */

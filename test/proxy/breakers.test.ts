@@ -1,5 +1,5 @@
-import { expect, it } from 'vitest';
-import type { Breaker } from '../../src/proxy/breaker.ts';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { type Breaker, TICK_MS } from '../../src/proxy/breaker.ts';
 import { Breakers } from '../../src/proxy/breakers.ts';
 
 function open(breaker: Breaker): Breaker {
@@ -33,4 +33,28 @@ it('no more breakers are kept than the bound allows', () => {
   breakers.of('3', 'x');
   expect(breakers.size).toBe(3);
   expect(breakers.of('0', 'x').isClosed).toBe(true);
+});
+
+describe('the clock of started breakers', () => {
+  const breakers = new Breakers();
+  afterEach(() => {
+    breakers.stop();
+    vi.useRealTimers();
+  });
+
+  it('rests while there are no calls, and that time counts when there is one', () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] });
+    breakers.start();
+    expect(vi.getTimerCount()).toBe(0);
+    const breaker = open(breakers.of('a', 'x'));
+    expect([breaker.takeProbe(), vi.getTimerCount()]).toEqual([false, 1]);
+    vi.advanceTimersByTime(2 * TICK_MS);
+    expect([breaker.takeProbe(), breaker.takeProbe()]).toEqual([true, false]);
+    vi.advanceTimersByTime(60 * TICK_MS);
+    expect(vi.getTimerCount()).toBe(0);
+    // The sixty ticks of the longest pause between probes are over, although the timer rested for most of them.
+    expect([breaker.takeProbe(), vi.getTimerCount()]).toEqual([true, 1]);
+    breakers.stop();
+    expect(vi.getTimerCount()).toBe(0);
+  });
 });

@@ -5,7 +5,7 @@
 export const LONGEST_GAP = 2 / 3;
 
 /** What the sweeper learns from Redis in a round: which Redis answers (`dataId` of `RedisRun`), and its time. */
-type RedisReport = { readonly runId: string; readonly nowMs: number };
+type RedisReport = { readonly dataId: string; readonly nowMs: number };
 
 /**
  * Decides whether an expired lease proves that its gateway is dead. Just after Redis was away (a partition, a file being loaded, a
@@ -17,7 +17,7 @@ type RedisReport = { readonly runId: string; readonly nowMs: number };
  */
 export class Steadiness {
   readonly #leaseMs: number;
-  #run: { readonly runId: string; readonly sinceMs: number; lastMs: number } | null = null;
+  #run: { readonly dataId: string; readonly sinceMs: number; lastMs: number } | null = null;
 
   constructor(leaseSeconds: number) {
     this.#leaseMs = leaseSeconds * 1000;
@@ -28,19 +28,14 @@ export class Steadiness {
     this.#run = null;
   }
 
-  /** The first answer of a round. */
-  reported({ runId, nowMs }: RedisReport): void {
-    // A different Redis answers, and its leases may be old: a replica, or a restarted Redis with the leases of its file.
-    if (this.#run?.runId !== runId) this.#run = { runId, sinceMs: nowMs, lastMs: nowMs };
-    this.answered(nowMs);
-  }
-
-  /** A later answer of the same round. */
-  answered(nowMs: number): void {
+  /** What Redis said at the beginning of a round. */
+  reported({ dataId, nowMs }: RedisReport): void {
     const run = this.#run;
-    if (run === null) return;
-    const gapMs = nowMs - run.lastMs;
-    if (gapMs < 0 || gapMs > this.#leaseMs * LONGEST_GAP) this.#run = { ...run, sinceMs: nowMs, lastMs: nowMs };
+    const gapMs = nowMs - (run?.lastMs ?? nowMs);
+    // A different Redis answers, and its leases may be old: a replica, or a restarted Redis with the leases of its file.
+    const isOther = run?.dataId !== dataId;
+    if (run === null || isOther || gapMs < 0 || gapMs > this.#leaseMs * LONGEST_GAP)
+      this.#run = { dataId, sinceMs: nowMs, lastMs: nowMs };
     else run.lastMs = nowMs;
   }
 

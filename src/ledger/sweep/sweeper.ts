@@ -2,8 +2,7 @@ import { Job, type JobOptions } from '../../platform/job.ts';
 import { isWrongType, type RedisStore } from '../../platform/redis.ts';
 import type { RedisKeys } from '../../platform/redis-keys.ts';
 import { type Damage, DamageLog } from '../damage-log.ts';
-import { readRedisRun, readRedisTime } from '../redis-run.ts';
-import { sweepScript } from '../scripts.ts';
+import { lookForHoldsScript, sweepScript } from '../scripts.ts';
 import { ABANDONED } from '../usage-event.ts';
 import { Steadiness } from './steadiness.ts';
 
@@ -20,7 +19,7 @@ const FORGET_AFTER_BOUNDS = 10;
 type SweeperOptions = {
   readonly redis: RedisStore;
   readonly keys: RedisKeys;
-  /** The shards to sweep. Default: all. `redis` is asked for its time and its process, so all must be in one Redis. */
+  /** The shards to sweep. Default: all. `redis` is asked about all of them by one script, so all must be in one Redis. */
   readonly shards?: readonly number[];
   /** A gateway that has not renewed its lease for this long counts as dead. */
   readonly leaseSeconds: number;
@@ -45,6 +44,7 @@ type SweeperOptions = {
  */
 export class Sweeper extends Job {
   readonly #options: SweeperOptions;
+  readonly #shards: readonly number[];
   readonly #steadiness: Steadiness;
   #swept = 0;
   #leftAlone = 0;
@@ -58,6 +58,7 @@ export class Sweeper extends Job {
       log,
     });
     this.#options = options;
+    this.#shards = options.shards ?? Array.from(options.keys.open.keys());
     this.#steadiness = new Steadiness(leaseSeconds);
     this.#damage = new DamageLog(log);
   }
@@ -84,27 +85,24 @@ export class Sweeper extends Job {
    * @throws when Redis is away; or when a shard's own keys are damaged, after all other shards were swept
    */
   async sweepOnce(): Promise<number> {
-    const { swept, damaged } = await this.#sweepAll(BLIND_TRUST);
+    const { swept, damaged } = await this.#sweepAll(await this.#look(), BLIND_TRUST);
     if (damaged.length > 0) throw damaged[0];
     return swept;
   }
 
   /**
-   * Sweeps `SHARDS_AT_ONCE` shards concurrently. When shards were swept one after another, each answer of Redis woke the process:
-   * fifty times a round, most of the work of an idle writer.
+   * Sweeps the shards in which the look has found something, `SHARDS_AT_ONCE` concurrently. The time is of the look, before the leases
+   * are read, so a lease renewed between these two readings only looks younger.
    *
    * @returns number of holds swept, and the errors of shards whose own keys are damaged
    */
-  async #sweepAll(trust: Trust): Promise<{ swept: number; damaged: unknown[] }> {
+  async #sweepAll({ nowMs, found }: Look, trust: Trust): Promise<{ swept: number; damaged: unknown[] }> {
     let [swept, leftAlone] = [0, 0];
     const failures: unknown[] = [];
     const damaged: unknown[] = [];
-    const all = this.#options.shards ?? Array.from(this.#options.keys.open.keys());
-    for (let first = 0; first < all.length; first += SHARDS_AT_ONCE) {
-      const shards = all.slice(first, first + SHARDS_AT_ONCE);
-      // The time is read before the leases, so a lease renewed between these two readings only looks younger.
-      const nowMs = await readRedisTime(this.#options.redis);
-      this.#steadiness.answered(nowMs);
+    for (const shard of this.#shards) if (!found.includes(shard)) this.#damage.shardWorks(shard);
+    for (let first = 0; first < found.length; first += SHARDS_AT_ONCE) {
+      const shards = found.slice(first, first + SHARDS_AT_ONCE);
       const results = await Promise.allSettled(shards.map((shard) => this.#sweepShard(shard, nowMs, trust)));
       for (const [i, result] of results.entries()) {
         if (result.status === 'fulfilled') {
@@ -212,28 +210,37 @@ export class Sweeper extends Job {
     holders: ReadonlySet<string>,
     nowMs: number,
   ): Promise<void> {
-    const { redis, keys, leaseSeconds } = this.#options;
-    const forgetMs = leaseSeconds * 1000 * FORGET_AFTER_BOUNDS;
-    const dead = Array.from(leases).filter(([instance, at]) => nowMs - at > forgetMs && !holders.has(instance));
+    const { redis, keys } = this.#options;
+    const dead = Array.from(leases).filter(([instance, at]) => nowMs - at > this.#forgetMs && !holders.has(instance));
     if (dead.length > 0) {
       await redis.command('hdel', [keys.lease[shard] as string, ...dead.map(([instance]) => instance)]);
     }
   }
 
-  async #look(): Promise<Trust> {
-    const { redis, isReconciled } = this.#options;
-    const [run, nowMs] = await Promise.all([readRedisRun(redis), readRedisTime(redis)]);
-    this.#steadiness.reported({ runId: run.dataId, nowMs });
-    return {
-      dataId: run.dataId,
-      in: (shard) => !this.stopping.aborted && this.#steadiness.lasting && isReconciled(shard, run.dataId),
-    };
+  get #forgetMs(): number {
+    return this.#options.leaseSeconds * 1000 * FORGET_AFTER_BOUNDS;
+  }
+
+  /** One command. When shards were asked one by one, with two commands each, that was most of the work of an idle writer. */
+  async #look(): Promise<Look> {
+    const { redis, keys } = this.#options;
+    const names = this.#shards.flatMap((shard) => [keys.open[shard] as string, keys.lease[shard] as string]);
+    const args = [String(TOMBSTONE_MS), String(this.#forgetMs)];
+    const [nowMs, dataId, ...places] = (await redis.script(lookForHoldsScript, names.length, [...names, ...args])) as [
+      number,
+      string,
+      ...number[],
+    ];
+    return { nowMs, dataId, found: places.map((place) => this.#shards[place] as number) };
   }
 
   protected override async round(): Promise<void> {
     try {
-      const trust = await this.#look();
-      if (this.#steadiness.lasting) await this.#sweepAll(trust);
+      const look = await this.#look();
+      this.#steadiness.reported(look);
+      const { dataId } = look;
+      const isTrusted = (shard: number): boolean => !this.stopping.aborted && this.#options.isReconciled(shard, dataId);
+      if (this.#steadiness.lasting) await this.#sweepAll(look, { dataId, in: isTrusted });
     } catch (error) {
       // The same failure (a Redis that refuses all writes, for example) may keep living gateways from renewing their leases.
       this.#steadiness.lost();
@@ -245,6 +252,16 @@ export class Sweeper extends Job {
 /** Whether an error means that the keys of one shard are damaged, while Redis and all other shards work. */
 const isDamage = (error: unknown): boolean =>
   isWrongType(error) || (error instanceof Error && error.message.includes('exhausted the last possible ID'));
+
+/** What `look-for-holds.lua` says. */
+type Look = {
+  /** Redis's time. */
+  readonly nowMs: number;
+  /** Which Redis answers (`RedisRun`). */
+  readonly dataId: string;
+  /** The shards in which there may be something to do. */
+  readonly found: readonly number[];
+};
 
 /** What the sweeper may rely on during a round. */
 type Trust = {

@@ -17,7 +17,7 @@ it('expired leases count after a full lease of answers, and again only that long
   let nowMs = 0;
   const answer = (afterMs: number): boolean => {
     nowMs += afterMs;
-    steadiness.reported({ runId: 'run', nowMs });
+    steadiness.reported({ dataId: 'run', nowMs });
     return steadiness.lasting;
   };
   expect([answer(0), answer(5_000), answer(5_000), answer(5_000)]).toEqual([false, false, false, true]);
@@ -27,10 +27,10 @@ it('expired leases count after a full lease of answers, and again only that long
 
 it('another Redis process does not prove that a gateway is dead', () => {
   const steadiness = new Steadiness(15);
-  for (const nowMs of [0, 5_000, 10_000, 15_000]) steadiness.reported({ runId: 'a', nowMs });
+  for (const nowMs of [0, 5_000, 10_000, 15_000]) steadiness.reported({ dataId: 'a', nowMs });
   expect(steadiness.lasting).toBe(true);
-  steadiness.reported({ runId: 'b', nowMs: 16_000 });
+  steadiness.reported({ dataId: 'b', nowMs: 16_000 });
   expect(steadiness.lasting).toBe(false);
-  for (const nowMs of [20_000, 25_000, 30_999]) steadiness.reported({ runId: 'b', nowMs });
+  for (const nowMs of [20_000, 25_000, 30_999]) steadiness.reported({ dataId: 'b', nowMs });
   expect(steadiness.lasting).toBe(false);
 });
