@@ -96,7 +96,7 @@ async function callDemo(): Promise<number[]> {
   return answers.map(({ status }) => status);
 }
 
-it('/readyz is 200 only once the printed commands work, with one worker and with two, also when the demo service gets another port', {
+it('/readyz is 200 only once the printed commands work in each of two workers, also when the demo service gets another port', {
   timeout: 180_000,
 }, async () => {
   await launch({ WORKERS: '2' });
@@ -106,14 +106,12 @@ it('/readyz is 200 only once the printed commands work, with one worker and with
   expect(readFileSync(logFile, 'utf8')).toContain(`Tollgate serves http://127.0.0.1:${port}`);
   expect(await stop()).toBe(0);
 
-  for (const workers of ['2', '1']) {
-    const squatter = createServer().listen(readJson(path.join(dataDir, 'stores.json')).demo.port, '127.0.0.1');
-    await launch({ WORKERS: workers });
-    expect(await firstReady()).toContain('503 starting');
-    expect(await callDemo()).toEqual([200, 200, 200]);
-    squatter.close();
-    expect(await stop()).toBe(0);
-  }
+  const squatter = createServer().listen(readJson(path.join(dataDir, 'stores.json')).demo.port, '127.0.0.1');
+  await launch({ WORKERS: '2' });
+  expect(await firstReady()).toContain('503 starting');
+  expect(await callDemo()).toEqual([200, 200, 200]);
+  squatter.close();
+  expect(await stop()).toBe(0);
 });
 
 it('/readyz becomes 200 too when there is no demo, and when the demo cannot be made', {
