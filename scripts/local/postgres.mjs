@@ -73,9 +73,20 @@ export async function startPostgres(options) {
 }
 
 /**
+ * Initialises the data folder if there is none, as `startPostgres` does: for a folder that is copied before its first start.
+ * @param {PostgresOptions} options
+ * @returns {Promise<string>} the superuser's password
+ */
+export async function initialisePostgres(options) {
+  const dataDir = path.resolve(options.dataDir);
+  const programs = await findPrograms();
+  return preparePassword(options.password, { dataDir }, programs, chooseServerUser(dataDir, programs), options);
+}
+
+/**
  * Initialises the data folder if there is none, and returns the superuser's password.
  * @param {string | undefined} known
- * @param {Place} place
+ * @param {Pick<Place, 'dataDir'>} place
  * @param {import('./postgres-programs.mjs').Programs} programs
  * @param {import('./postgres-programs.mjs').ServerUser} user
  * @param {PostgresOptions} options

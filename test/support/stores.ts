@@ -143,8 +143,11 @@ export async function startTestRedis(options: TestRedisOptions = {}): Promise<Te
 export async function startTestPostgres(
   options: Pick<PostgresOptions, 'durable' | 'settings' | 'env'> = {},
 ): Promise<TestPostgres> {
-  const name = uniqueName('postgres');
-  return startPostgresIn(path.join(scratchDir(), name), { durable: false, ...options });
+  const dataDir = path.join(scratchDir(), uniqueName('postgres'));
+  if (options.durable === true) return startPostgresIn(dataDir, options);
+  const { dir, password } = inject('postgresTemplate');
+  await copyFolder(dir, dataDir);
+  return startPostgresIn(dataDir, { ...options, durable: false, password });
 }
 
 async function startPostgresIn(dataDir: string, options: Partial<PostgresOptions>): Promise<TestPostgres> {
@@ -163,9 +166,13 @@ export const SYNCHRONOUS = { synchronous_standby_names: 'standby' };
 /** Copies the data folder of a Postgres that is stopped. Fault proxies of this process go on meanwhile. @returns the copy */
 export async function copyData({ dir }: TestPostgres): Promise<string> {
   const copy = path.join(scratchDir(), uniqueName('postgres_copy'));
-  // It must belong to the user who runs the server, which may not be ours.
-  await promisify(execFile)('cp', ['-a', dir, copy]);
+  await copyFolder(dir, copy);
   return copy;
+}
+
+/** The copy belongs to the user who runs the server, who may not be us. */
+async function copyFolder(from: string, to: string): Promise<void> {
+  await promisify(execFile)('cp', ['-a', from, to]);
 }
 
 /**
