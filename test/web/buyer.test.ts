@@ -160,6 +160,57 @@ describe('the console of a buyer', () => {
     await visit.close();
   });
 
+  it('shows the same spending with every key of the account, and by key, each leading to its calls', async () => {
+    const one = await web.market.buyer(1);
+    const more = async (label: string): Promise<Key> => {
+      const body = { owner_id: 'buyer', role: 'buyer' };
+      const key = await web.market.json<Key>('/api/v1/keys', { key: one, method: 'POST', body });
+      await web.market.stores.sql`UPDATE api_keys SET label = ${label} WHERE key_id = ${key.key_id}`;
+      return key;
+    };
+    const [laptop, server] = [await more('laptop'), await more('server')];
+    for (const [key, calls] of [
+      [one, 1],
+      [laptop, 3],
+      [server, 2],
+    ] as const) {
+      for (let i = 0; i < calls; i++) await call(key, `/${i}`);
+    }
+    await web.market.settled(one.account_id);
+    for (const key of [one, server, laptop]) {
+      const visit = await web.visit('/console', { key: textOf(key) });
+      const stat = visit.page.locator('.stat', { hasText: 'Spent today' });
+      await stat.getByText('$0.05').waitFor();
+      await visit.page.getByText('$0.05 for 6 calls').waitFor();
+      if (key === laptop) await goThrough(visit);
+      expect(visit.complaints).toEqual([]);
+      await visit.close();
+    }
+
+    async function goThrough(visit: Visit): Promise<void> {
+      const { page } = visit;
+      await page.locator('.chart canvas').waitFor();
+      await visit.shot('buyer-keys-overview');
+      expect(await visit.findings()).toEqual([]);
+      await page
+        .getByRole('row', { name: /server/ })
+        .getByText('$0.02')
+        .waitFor();
+      await page.getByLabel('Key', { exact: true }).selectOption({ label: 'server' });
+      await page.getByText('$0.02 for 2 calls').waitFor();
+      await page.getByLabel('Key', { exact: true }).selectOption({ label: 'All keys' });
+      await page.locator('.chart-names').getByRole('link', { name: 'laptop' }).click();
+      await page.waitForURL(new RegExp(`/console/calls\\?key_id=${laptop.key_id}&from=`));
+      await page.getByText('3 calls for $0.03').waitFor();
+      expect(await page.getByRole('row').count()).toBe(4);
+      await page.getByLabel('Key', { exact: true }).selectOption({ label: 'All keys' });
+      await page.getByText('6 calls for $0.05').waitFor();
+      await page.getByRole('row').getByText('server').first().waitFor();
+      await visit.shot('buyer-keys-calls');
+      expect(await visit.findings()).toEqual([]);
+    }
+  });
+
   it('makes keys, rotates them and revokes them', async () => {
     const key = await web.market.buyer(1);
     const visit = await web.visit('/console/keys', { key: textOf(key) });
@@ -253,7 +304,7 @@ describe('the console of a buyer', () => {
 
     // A file has 10 000 rows at most: whoever exports more is told, and gets the next part.
     const files: string[] = [];
-    await page.route('**/api/v1/usage/me**', async (route) => {
+    await page.route('**/api/v1/usage?**', async (route) => {
       if (route.request().headers().accept !== 'text/csv') return route.continue();
       files.push(new URL(route.request().url()).search);
       const more = { 'X-ACF-Next-Cursor': '019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10' };

@@ -6,6 +6,7 @@ export { Card } from './card.tsx';
 export { Code, CopyButton } from './code.tsx';
 export { ConfirmDialog, Dialog } from './dialog.tsx';
 export { Check, Field, Select, TextArea, TextInput } from './field.tsx';
+export type { Series } from './series.ts';
 export { Empty, FailureNote, Note, Skeleton } from './states.tsx';
 export { Stat, Stats } from './stats.tsx';
 export { type Column, Table } from './table.tsx';

@@ -5,6 +5,8 @@ export type Series = {
   readonly values: readonly (number | null)[];
   /** Bars for sums of a period, lines for states. Default: line. */
   readonly kind?: 'line' | 'bar';
+  /** Where its name above the chart leads. */
+  readonly href?: string;
   /** A name of tokens.css, where the meaning has a colour: `--bad`. Default: the next of the series' colours. */
   readonly colour?: `--${string}`;
 };

@@ -95,10 +95,12 @@ export function TimeChart({
   return (
     <figure class="chart">
       {series.length > 1 && (
-        <ul class="chart-names" aria-hidden="true">
+        // Names without links say nothing that the table below does not.
+        <ul class="chart-names" aria-hidden={series.every(({ href }) => href === undefined)}>
           {series.map((its, at) => (
             <li key={its.name}>
-              <span class={`swatch swatch${colourOf(its, at)}`} /> {its.name}
+              <span class={`swatch swatch${colourOf(its, at)}`} />{' '}
+              {its.href === undefined ? its.name : <a href={its.href}>{its.name}</a>}
             </li>
           ))}
         </ul>

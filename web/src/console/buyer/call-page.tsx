@@ -7,6 +7,7 @@ import { api } from '../../session.ts';
 import { OutcomeBadge } from '../shared/cells.tsx';
 import { outcomeOf, statusText } from '../shared/outcome.ts';
 import { PageHead } from '../shared/page-head.tsx';
+import { callsOfKey } from './usage.ts';
 
 /** One call: what it was, what became of it, and what it cost. */
 export function CallPage({ id }: { readonly id: string }) {
@@ -25,7 +26,10 @@ export function CallPage({ id }: { readonly id: string }) {
       />
       {call.failure !== null && <FailureNote failure={call.failure} retry={call.reload} />}
       {call.failure instanceof ApiFailure && call.failure.status === 404 && (
-        <p class="soft">A call stands here a second after its end. A key sees its own calls only.</p>
+        <p class="soft">
+          A call stands here a second after its end. A key for an agent sees its own calls and those of the keys below
+          it.
+        </p>
       )}
       {call.data === null && call.failure === null && <Skeleton lines={8} />}
       {call.data !== null && <Facts call={call.data} />}
@@ -96,7 +100,10 @@ function Facts({ call }: { readonly call: Schemas['Call'] }) {
             <>
               <dt>Key</dt>
               <dd>
-                <code>{call.key_id}</code>
+                {call.key_label !== undefined && `${call.key_label} `}
+                <a href={callsOfKey(call.key_id)}>
+                  <code>{call.key_id}</code>
+                </a>
               </dd>
             </>
           )}

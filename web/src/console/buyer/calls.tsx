@@ -1,16 +1,16 @@
 import './buyer.css';
 import { useState } from 'preact/hooks';
-import { Empty, LinkButton } from '../../design/index.ts';
+import { type Column, Empty, LinkButton } from '../../design/index.ts';
 import { count, duration, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
-import { usePlace } from '../../place.tsx';
+import { type Place, usePlace } from '../../place.tsx';
 import { useResource } from '../../resource.ts';
-import { ByUse, OutcomeBadge, When } from '../shared/cells.tsx';
+import { ByUse, OutcomeBadge, shortId, When } from '../shared/cells.tsx';
 import { RANGE_FILTERS } from '../shared/days.ts';
 import { type Filter, ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
 import { CallPage } from './call-page.tsx';
-import { type Call, type Usage, usageFile, usageOf } from './usage.ts';
+import { type Call, callsOfKey, keyNames, type Usage, usageFile, usageOf } from './usage.ts';
 
 const PAGE_SIZE = 50;
 
@@ -21,26 +21,49 @@ export default function Calls() {
   return id === '' ? <CallList /> : <CallPage id={id} />;
 }
 
+const KEY_COLUMN: Column<Call> = {
+  title: 'Key',
+  minor: true,
+  cell: ({ key_id, key_label }) => (
+    <a class="name" href={callsOfKey(key_id)} title={key_id}>
+      {key_label ?? shortId(key_id)}
+    </a>
+  ),
+};
+
+/** A filter of those that are known. A shared address may name another one. */
+function choice(
+  place: Place,
+  name: string,
+  label: string,
+  all: string,
+  known: readonly (readonly [value: string, text: string])[],
+): Filter {
+  const chosen = place.query.get(name) ?? '';
+  const isKnown = chosen === '' || known.some(([value]) => value === chosen);
+  return {
+    name,
+    label,
+    options: [['', all], ...known, ...(isKnown ? [] : [[chosen, `The chosen ${label.toLowerCase()}`] as const])],
+  };
+}
+
 function CallList() {
   const { language } = useI18n();
   const place = usePlace();
   const [sums, setSums] = useState<Usage | null>(null);
-  const services = useResource('services', async (signal) => (await usageOf({ limit: 1 }, signal)).by_service);
-  const chosen = place.query.get('service_id') ?? '';
-  const known = services.data ?? [];
+  const all = useResource('all', (signal) => usageOf({ limit: 1 }, signal));
+  const names = keyNames(all.data?.by_key ?? []);
   const filters: Filter[] = [
     ...RANGE_FILTERS,
-    {
-      name: 'service_id',
-      label: 'Service',
-      options: [
-        ['', 'All services'],
-        ...known.map(({ service_id, service_name }) => [service_id, service_name] as const),
-        ...(chosen === '' || known.some(({ service_id }) => service_id === chosen)
-          ? []
-          : [[chosen, 'The chosen service'] as const]),
-      ],
-    },
+    choice(place, 'key_id', 'Key', 'All keys', [...names]),
+    choice(
+      place,
+      'service_id',
+      'Service',
+      'All services',
+      (all.data?.by_service ?? []).map(({ service_id, service_name }) => [service_id, service_name]),
+    ),
     {
       name: 'outcome',
       label: 'Outcome',
@@ -53,7 +76,7 @@ function CallList() {
   ];
   return (
     <>
-      <PageHead title="Calls" lead="Calls of this key, newest first. A call stands here a second after its end." />
+      <PageHead title="Calls" lead="Calls of the account, newest first. A call stands here a second after its end." />
       {/* The sums are of all outcomes. */}
       {sums !== null && !place.query.get('outcome') && (
         <p class="small soft number">
@@ -80,7 +103,7 @@ function CallList() {
               </LinkButton>
             }
           >
-            Calls that are made with this key stand here, with what they cost and what became of them.
+            Calls stand here with what they cost and what became of them.
           </Empty>
         }
         file={{ name: 'calls', ask: usageFile }}
@@ -94,6 +117,7 @@ function CallList() {
             ),
           },
           { title: 'Service', cell: ({ service_name }) => <span class="name">{service_name}</span> },
+          ...(names.size > 1 ? [KEY_COLUMN] : []),
           {
             title: 'Request',
             minor: true,

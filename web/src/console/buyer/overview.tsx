@@ -10,7 +10,7 @@ import { PageHead } from '../shared/page-head.tsx';
 import { LastCalls } from './last-calls.tsx';
 import { SpendingChart } from './spending-chart.tsx';
 import { StartHere } from './start-here.tsx';
-import { TopServices } from './top-services.tsx';
+import { TopKeys, TopServices } from './top-spending.tsx';
 import { type Usage, usageOf } from './usage.ts';
 
 const LAST_CALLS = 6;
@@ -31,7 +31,7 @@ export default function Overview() {
     <>
       <PageHead
         title="Overview"
-        lead="The balance is that of the account; calls and spending are those of this key."
+        lead="Balance, calls and spending of the account."
         actions={
           <>
             <LinkButton href="/console/money">Add money</LinkButton>
@@ -59,7 +59,10 @@ export default function Overview() {
           {usage.data === null && failure === null && <Skeleton lines={6} />}
           {usage.data !== null && (
             <div class="overview-pair">
-              <TopServices usage={usage.data} />
+              <div class="overview-column">
+                <TopServices usage={usage.data} />
+                {usage.data.by_key.length > 1 && <TopKeys usage={usage.data} from={from} />}
+              </div>
               <Card
                 title="Last calls"
                 flush

@@ -1,10 +1,10 @@
-import { Card, Empty, FailureNote, Select, TimeChart } from '../../design/index.ts';
+import { Card, Empty, FailureNote, Select, type Series, TimeChart } from '../../design/index.ts';
 import { count, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { usePlace, withQuery } from '../../place.tsx';
 import { useResource } from '../../resource.ts';
 import { lastDays, secondsOf } from '../shared/days.ts';
-import { type Usage, usageOf } from './usage.ts';
+import { callsOfKey, keyNames, type Usage, usageOf } from './usage.ts';
 
 const PERIODS = [
   ['', '30 days'],
@@ -13,21 +13,35 @@ const PERIODS = [
   ['365', 'a year'],
 ] as const;
 
-/** Spending by day. The choice of service and period stands in the address. @param usage  of 30 days and all services */
+/** How many keys have a colour of their own; the others share one. */
+const KEYS_SHOWN = 4;
+
+/** Spending by day and key. What is chosen stands in the address. @param usage  of 30 days, and of all services and keys */
 export function SpendingChart({ usage }: { readonly usage: Usage | null }) {
   const { language } = useI18n();
   const place = usePlace();
   const service = place.query.get('service') ?? '';
+  const keyId = place.query.get('key') ?? '';
   const period = PERIODS.find(([value]) => value === place.query.get('days'))?.[0] ?? '';
   const days = lastDays(period === '' ? 30 : Number(period), Date.now());
   const from = days[0] ?? '';
-  const isAll = service === '' && period === '';
-  const chosen = useResource<Usage | null>(`${from} ${service}`, async (signal) =>
-    isAll ? null : usageOf({ from, limit: 1, ...(service === '' ? {} : { service_id: service }) }, signal),
+  const isAll = service === '' && keyId === '' && period === '';
+  const chosen = useResource<Usage | null>(`${from} ${service} ${keyId}`, async (signal) =>
+    isAll
+      ? null
+      : usageOf(
+          {
+            from,
+            limit: 1,
+            ...(service === '' ? {} : { service_id: service }),
+            ...(keyId === '' ? {} : { key_id: keyId }),
+          },
+          signal,
+        ),
   );
   const shown = isAll ? usage : chosen.data;
-  const byDay = new Map(shown?.by_day.map((day) => [day.day, day]));
   const services = usage?.by_service ?? [];
+  const names = keyNames(usage?.by_key ?? []);
   const choose = (name: string, value: string): void => place.go(withQuery(place, { [name]: value }), true);
   return (
     <Card
@@ -47,6 +61,20 @@ export function SpendingChart({ usage }: { readonly usage: Usage | null }) {
                 : [[service, shown?.by_service[0]?.service_name ?? 'Another service'] as const]),
             ]}
           />
+          {(names.size > 1 || keyId !== '') && (
+            <Select
+              label="Key"
+              value={keyId}
+              onChange={(event) => choose('key', event.currentTarget.value)}
+              options={[
+                ['', 'All keys'],
+                ...names,
+                ...(keyId === '' || names.has(keyId)
+                  ? []
+                  : [[keyId, keyNames(shown?.by_key ?? []).get(keyId) ?? 'Another key'] as const]),
+              ]}
+            />
+          )}
           <Select
             label="Time"
             value={period}
@@ -68,7 +96,8 @@ export function SpendingChart({ usage }: { readonly usage: Usage | null }) {
           <TimeChart
             label="Spending by day"
             times={days.map(secondsOf)}
-            series={[{ name: 'Spent', kind: 'bar', values: days.map((day) => byDay.get(day)?.spent ?? 0) }]}
+            stacked
+            series={seriesOf(days, shown)}
             format={(value) => money(value, language)}
             language={language}
             height={220}
@@ -85,3 +114,31 @@ export function SpendingChart({ usage }: { readonly usage: Usage | null }) {
     </Card>
   );
 }
+
+/** One for each of the keys that spent the most, each leading to its calls, and one for all others. */
+function seriesOf(days: readonly string[], usage: Usage | null): Series[] {
+  const byDay = new Map(usage?.by_day.map((day) => [day.day, day]));
+  const all = days.map((day) => micros(byDay.get(day)?.spent));
+  const keys = usage?.by_key.filter(({ spent }) => spent > 0) ?? [];
+  if (keys.length < 2) return [{ name: 'Spent', kind: 'bar', values: all.map(usd) }];
+  const names = keyNames(keys);
+  const shown = keys.slice(0, KEYS_SHOWN).map(({ key_id: id }) => ({
+    id,
+    name: names.get(id) ?? id,
+    values: days.map((day) => micros(byDay.get(day)?.by_key.find(({ key_id }) => key_id === id)?.spent)),
+  }));
+  const others = all.map((spent, at) => shown.reduce((left, { values }) => left - (values[at] ?? 0), spent));
+  return [
+    ...shown.map(({ id, name, values }) => ({
+      name,
+      kind: 'bar' as const,
+      href: callsOfKey(id, days[0]),
+      values: values.map(usd),
+    })),
+    ...(keys.length > KEYS_SHOWN ? [{ name: 'Other keys', kind: 'bar' as const, values: others.map(usd) }] : []),
+  ];
+}
+
+/** Micro-USD are whole numbers, so what is left for the other keys is exact. */
+const micros = (amount = 0): number => Math.round(amount * 1e6);
+const usd = (amount: number): number => amount / 1e6;

@@ -1,22 +1,41 @@
 import { dataOf, type Schemas } from '../../api/client.ts';
 import { api } from '../../session.ts';
+import { shortId } from '../shared/cells.tsx';
 
-export type Usage = Schemas['Usage'];
+export type Usage = Schemas['AccountUsage'];
 export type Call = Schemas['UsageRecord'];
 type UsageQuery = {
   readonly from?: string;
   readonly to?: string;
+  readonly key_id?: string;
   readonly service_id?: string;
   readonly outcome?: 'completed' | 'refunded';
   readonly cursor?: string;
   readonly limit?: number;
 };
 
-/** Calls of this key and their sums. */
+/** Calls of all keys of the account and their sums; of a key with a parent, its own and those of the keys below it. */
 export const usageOf = (query: UsageQuery, signal: AbortSignal): Promise<Usage> =>
   // The same address also answers in CSV, but not to this question.
-  dataOf(api.value.GET('/api/v1/usage/me', { params: { query }, signal })) as Promise<Usage>;
+  dataOf(api.value.GET('/api/v1/usage', { params: { query }, signal })) as Promise<Usage>;
 
 /** The same calls as a file. */
 export const usageFile = (query: UsageQuery) =>
-  api.value.GET('/api/v1/usage/me', { params: { query }, headers: { Accept: 'text/csv' }, parseAs: 'blob' });
+  api.value.GET('/api/v1/usage', { params: { query }, headers: { Accept: 'text/csv' }, parseAs: 'blob' });
+
+type NamedKey = { readonly key_id: string; readonly label: string | null };
+
+/** How each key is called: by its label, and by its id where that is not enough. */
+export function keyNames(keys: readonly NamedKey[]): ReadonlyMap<string, string> {
+  const isShared = (label: string): boolean => keys.filter((key) => key.label === label).length > 1;
+  return new Map(
+    keys.map(({ key_id: id, label }) => [
+      id,
+      label === null ? shortId(id) : isShared(label) ? `${label} ${shortId(id)}` : label,
+    ]),
+  );
+}
+
+/** @param from  the first day (UTC) */
+export const callsOfKey = (keyId: string, from?: string): string =>
+  `/console/calls?key_id=${keyId}${from === undefined ? '' : `&from=${from}`}`;
