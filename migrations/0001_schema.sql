@@ -551,9 +551,11 @@ CREATE TABLE corrections (
   believe       text NOT NULL CHECK (believe IN ('postgres', 'redis')),
   reason        text NOT NULL,
   made_by       text NOT NULL,
-  -- What was wrong: how much the wallet had more than the books, its counters of free calls, and the holds of stored calls.
+  -- What was wrong: how much the wallet had more than the books, its counters of free calls and of
+  -- budgets, and the holds of stored calls.
   drift         bigint NOT NULL,
   free_calls    json NOT NULL,
+  budgets       json NOT NULL,
   stored_holds  int NOT NULL,
   -- The journal row that changed the books, or the row of `repairs` for the change of the wallet. A correction whose repair is 'left'
   -- has changed nothing, and may be tried again.

@@ -15,6 +15,8 @@ import { isUuid } from '../platform/ids.ts';
  *
  *   hold         cap      the highest price of its listing or operation; makes it a call priced by use
  *                ceiling  what the caller would pay at most, if that is less
+ *                budgets  of a call of a child key: the budgets that its amount counts in, each as <key>.<period>, separated by
+ *                         commas (src/keys/budget-period.ts)
  *   settlement   captured what the service reported, or the price if it reported nothing. It may be above the hold, whose amount is
  *                         then charged. Absent: the whole hold
  *
@@ -45,6 +47,9 @@ export type Settlement = {
   readonly responseBytes: number;
 };
 
+/** A budget, and the period of it in which a call counts. */
+export type BudgetPart = { readonly keyId: string; readonly period: number };
+
 /** One settled call as the writer stores it. Amounts in micro-USD. */
 export type UsageEvent = Settlement & {
   readonly usageId: string;
@@ -56,6 +61,8 @@ export type UsageEvent = Settlement & {
   readonly capMicros: number | null;
   /** What its caller would pay at most, if that is less. */
   readonly ceilingMicros: number | null;
+  /** The budgets that what it is charged counts in. */
+  readonly budgets: readonly BudgetPart[];
   readonly freeTier: boolean;
   readonly admittedAtMs: number;
   readonly accountId: string;
@@ -181,6 +188,7 @@ export function decodeUsageEvent(text: string): UsageEvent {
     capturedMicros: named.captured ?? null,
     capMicros: named.cap ?? null,
     ceilingMicros: named.ceiling ?? null,
+    budgets: named.budgets ?? NO_BUDGETS,
     freeTier: f[3] === '1',
     admittedAtMs: integer(f[4], 'admitted at'),
     accountId: uuid(f[6], 'account'),
@@ -197,14 +205,14 @@ export function decodeUsageEvent(text: string): UsageEvent {
   };
 }
 
-type Named = { readonly [Name in 'cap' | 'ceiling' | 'captured']?: number };
+type Named = { [Name in 'cap' | 'ceiling' | 'captured']?: number } & { budgets?: readonly BudgetPart[] };
 const NONE: Named = {};
-const HOLD_NAMES: readonly string[] = ['cap', 'ceiling'];
+const HOLD_NAMES: readonly string[] = ['cap', 'ceiling', 'budgets'];
 const SETTLEMENT_NAMES: readonly string[] = ['captured'];
 
 /** Takes the fields with names out of an event's fields. */
 function takeNamed(fields: string[]): Named {
-  const named = {};
+  const named: Named = {};
   let end = HOLD_ENDS;
   while (fields[end]?.includes('=')) end++;
   readNamed(fields.splice(HOLD_ENDS, end - HOLD_ENDS), HOLD_NAMES, named);
@@ -212,15 +220,34 @@ function takeNamed(fields: string[]): Named {
   return named;
 }
 
-function readNamed(fields: readonly string[], names: readonly string[], into: Record<string, number>): void {
+function readNamed(fields: readonly string[], names: readonly string[], into: Named): void {
   for (const field of fields) {
     const [, name, value] = /^([a-z_]{1,20})=(.*)$/s.exec(field) ?? [];
     if (name === undefined) throw new Error(`usage event: neither a name nor a value: ${field}`);
     if (!names.includes(name)) throw NEWER_EVENT;
     if (name in into) throw new Error(`usage event: ${name} is there twice`);
-    into[name] = integer(value, name);
+    if (name === 'budgets') into.budgets = storable(value, name).split(',').map(budgetPart);
+    else into[name as 'cap'] = integer(value, name);
   }
 }
+
+const NO_BUDGETS: readonly BudgetPart[] = [];
+
+function budgetPart(text: string): BudgetPart {
+  const [keyId = '', period, ...rest] = text.split('.');
+  if (keyId === '' || rest.length > 0) throw new Error(`usage event: not a budget: ${text}`);
+  return { keyId, period: integer(period, 'period') };
+}
+
+/** The budgets that a hold names, as ledger/scripts/includes/give-back.lua reads them. */
+export function budgetsOfHold(hold: string): readonly BudgetPart[] {
+  const at = hold.indexOf(BUDGETS);
+  if (at < 0) return NO_BUDGETS;
+  const parts = hold.slice(at + BUDGETS.length).matchAll(/([^.,]+)\.(\d+)/g);
+  return Array.from(parts, ([, keyId, period]) => ({ keyId: keyId as string, period: Number(period) }));
+}
+
+const BUDGETS = '\tbudgets=';
 
 /** What the buyer pays for the call, in micro-USD. The script has given back the rest of the hold (batch.lua, 'K'). */
 export function chargedMicros({ outcome, freeTier, heldMicros, capturedMicros }: UsageEvent): number {

@@ -38,7 +38,7 @@ export class RedisKeys {
     return `key:{${this.#tags[shard]}}:${keyId}`;
   }
 
-  /** Hash: `balance`, `credit_seq`, `free:<service_id>` (free calls used); `ticket` and `repair` are for the reconciliation. */
+  /** Hash: `balance`, `credit_seq`, `free:<service_id>` (free calls used), `spent:<key_id>`, `period:<key_id>`; `ticket` and `repair` are for the reconciliation. */
   wallet(shard: number, accountId: string): string {
     return `wallet:{${this.#tags[shard]}}:${accountId}`;
   }
@@ -64,4 +64,7 @@ export class RedisKeys {
   }
 }
 
+/** Fields of a wallet: what a key with a budget, and those below it, have spent, and in which period (src/keys/budget-period.ts). */
+export const spentField = (keyId: string): string => `spent:${keyId}`;
+export const periodField = (keyId: string): string => `period:${keyId}`;
 export const freeField = (serviceId: string): string => `free:${serviceId}`;

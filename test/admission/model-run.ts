@@ -340,7 +340,7 @@ export class Run {
     const credits = this.#credits.get(account) as number[];
     const balance = credits.reduce((sum, amount) => sum + amount, 0);
     const inTime = (await this.#store.now()) + 60_000;
-    const content = { balance, creditSeq: credits.length, debitSeq: 0, debited: 0, free: null };
+    const content = { balance, creditSeq: credits.length, debitSeq: 0, debited: 0, free: null, budgets: null };
     const filled = await fillWallet(this.#store, account, content, { untilMs: inTime, seen: '', lastFlush: '' });
     expect(filled).toBe(this.model.wallets.has(account) ? 'was there' : 'filled');
     this.model.hydrate(account, balance, credits.length, new Map());

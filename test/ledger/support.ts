@@ -4,7 +4,14 @@ import { keepLayout, layoutOf } from '../../src/ledger/layout.ts';
 import { PLATFORM_ACCOUNT_ID } from '../../src/ledger/posting.ts';
 import { Reconciler } from '../../src/ledger/reconcile/reconciler.ts';
 import { readRedisRun } from '../../src/ledger/redis-run.ts';
-import { chargedMicros, encodeSettlement, feeMicros, type UsageEvent, useOf } from '../../src/ledger/usage-event.ts';
+import {
+  type BudgetPart,
+  chargedMicros,
+  encodeSettlement,
+  feeMicros,
+  type UsageEvent,
+  useOf,
+} from '../../src/ledger/usage-event.ts';
 import { UsageWriter, type UsageWriterOptions } from '../../src/ledger/writing/writer.ts';
 import { dayOfId, uuidv7 } from '../../src/platform/ids.ts';
 import type { Sql } from '../../src/platform/postgres.ts';
@@ -190,6 +197,8 @@ export class Ledger {
     const balances = await sql`
       SELECT account_id || ' ' || ledger AS key, balance AS value FROM balances WHERE ledger <> 'cash' ORDER BY 1`;
     const free = await sql`SELECT account_id || ' ' || service_id AS key, used AS value FROM free_usage ORDER BY 1`;
+    const budgets = await sql`
+      SELECT account_id || ' ' || key_id || '.' || period AS key, spent AS value FROM budget_usage ORDER BY 1`;
     expect(await compareSums(sql), 'the sums are those of the calls').toEqual([]);
     const days = await sql`
       SELECT service_id || ' ' || to_char(hour AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS key,
@@ -198,7 +207,13 @@ export class Ledger {
       GROUP BY service_id, to_char(hour AT TIME ZONE 'UTC', 'YYYY-MM-DD') ORDER BY 1`;
     const toObject = (rows: readonly object[]) =>
       Object.fromEntries((rows as { key: string; value: unknown }[]).map(({ key, value }) => [key, value]));
-    return { calls: [...calls], balances: toObject(balances), free: toObject(free), days: toObject(days) };
+    return {
+      calls: [...calls],
+      balances: toObject(balances),
+      free: toObject(free),
+      budgets: toObject(budgets),
+      days: toObject(days),
+    };
   }
 }
 
@@ -206,6 +221,7 @@ type Books = {
   readonly calls: readonly object[];
   readonly balances: Record<string, unknown>;
   readonly free: Record<string, unknown>;
+  readonly budgets: Record<string, unknown>;
   readonly days: Record<string, unknown>;
 };
 
@@ -216,6 +232,7 @@ export function newEvent(given: Partial<UsageEvent> = {}): UsageEvent {
     capturedMicros: null,
     capMicros: null,
     ceilingMicros: null,
+    budgets: [],
     freeTier: false,
     admittedAtMs: Date.now(),
     accountId: uuidv7(),
@@ -232,6 +249,13 @@ export function newEvent(given: Partial<UsageEvent> = {}): UsageEvent {
     ...given,
   };
 }
+
+const PARENT = { keyId: 'acf_1111111111111111111111', period: 3_020_000 };
+const CHILD = { keyId: 'acf_2222222222222222222222', period: 0 };
+/** The budgets that a call may count in. */
+export const anyBudgets = fc.constantFrom(
+  ...[[], [], [PARENT], [{ ...PARENT, period: 3_020_001 }], [PARENT, CHILD]].map((budgets) => ({ budgets })),
+);
 
 /** What a property test may add to any event to make it one of a call priced by use: its cap, ceiling and report. */
 export const anyUse = fc.oneof(
@@ -254,11 +278,14 @@ export function newEventOf(shard: number, { keys }: Store): UsageEvent {
   }
 }
 
+const nameOf = ({ keyId, period }: BudgetPart): string => `${keyId}.${period}`;
+
 export function holdOf(event: UsageEvent): string {
   const { heldMicros, freeTier, admittedAtMs, accountId, keyId, serviceId, providerId, method, path } = event;
   const tail = [accountId, keyId, serviceId, providerId, method, path];
   if (event.capMicros !== null) tail.push(`cap=${event.capMicros}`);
   if (event.ceilingMicros !== null) tail.push(`ceiling=${event.ceilingMicros}`);
+  if (event.budgets.length > 0) tail.push(`budgets=${event.budgets.map(nameOf).join(',')}`);
   return ['v1', heldMicros, freeTier ? 1 : 0, admittedAtMs, 'gateway-1', ...tail].join('\t');
 }
 
@@ -271,6 +298,7 @@ export function expectedBooks(events: readonly UsageEvent[]): Books {
   for (const event of events) if (!first.has(event.usageId)) first.set(event.usageId, event);
   const balances: Record<string, number> = {};
   const free: Record<string, number> = {};
+  const budgets: Record<string, number> = {};
   const days: Record<string, [number, number, number, number]> = {};
   const add = (to: Record<string, number>, key: string, n: number) => {
     to[key] = (to[key] ?? 0) + n;
@@ -282,6 +310,7 @@ export function expectedBooks(events: readonly UsageEvent[]): Books {
       add(balances, `${event.accountId} wallet`, -amount);
       if (amount > fee) add(balances, `${event.providerId} earnings`, amount - fee);
       if (fee > 0) add(balances, `${PLATFORM_ACCOUNT_ID} fees`, fee);
+      for (const budget of event.budgets) add(budgets, `${event.accountId} ${nameOf(budget)}`, amount);
     }
     if (event.outcome !== 'completed') continue;
     if (event.freeTier) add(free, `${event.accountId} ${event.serviceId}`, 1);
@@ -314,5 +343,5 @@ export function expectedBooks(events: readonly UsageEvent[]): Books {
       clamped: useOf(event)?.isClamped ?? null,
       at_cap: useOf(event)?.isAtCap ?? null,
     }));
-  return { calls, balances, free, days };
+  return { calls, balances, free, budgets, days };
 }

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
+  budgetsOfHold,
   chargedMicros,
   decodeUsageEvent,
   feeMicros,
@@ -56,6 +57,31 @@ describe('a usage event', () => {
     expect(chargedMicros(newEvent({ heldMicros: 700, outcome: 'refunded:caller_gone' }))).toBe(0);
     expect(chargedMicros(newEvent({ heldMicros: 0, freeTier: true }))).toBe(0);
   });
+});
+
+describe('a usage event of a call of a child key', () => {
+  const budgets = [
+    { keyId: 'acf_1111111111111111111111', period: 3_020_000 },
+    { keyId: 'acf_2222222222222222222222', period: 0 },
+  ];
+
+  it('is decoded to what was encoded, alone and with the fields of a price by use', () => {
+    for (const given of [{}, { capMicros: 9, ceilingMicros: 8, capturedMicros: 3 }, { path: '/budgets=a.1' }]) {
+      const event = newEvent({ budgets, ...given });
+      expect(decode(event)).toEqual(event);
+      expect(budgetsOfHold(holdOf(event))).toEqual(budgets);
+    }
+    expect(budgetsOfHold(holdOf(newEvent({ path: '/budgets=a.1' })))).toEqual([]);
+  });
+
+  it.each(['', 'a', 'a.', 'a.b', '.1', 'a.1,', 'a.1.2', 'a.-1', 'a.99999999999999999'])(
+    'with the budgets %j is refused',
+    (text) => {
+      const event = newEvent({ path: '/x' });
+      const tail = `${event.usageId}\t${holdOf(event)}\tbudgets=${text}\t${tailOf(event)}`;
+      expect(() => decodeUsageEvent(tail)).toThrow(/usage event/);
+    },
+  );
 });
 
 describe('a usage event of a call priced by use', () => {

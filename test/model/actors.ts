@@ -2,7 +2,18 @@
 
 import { isInDoubt } from '../../src/ledger/history/judge.ts';
 import type { Rules } from './checks.ts';
-import { callsOf, chargeOf, compareAt, creditOf, dataIdOf, entryOf, historyOf, isFree, verdictOn } from './judging.ts';
+import {
+  callsOf,
+  chargeOf,
+  compareAt,
+  counted,
+  creditOf,
+  dataIdOf,
+  entryOf,
+  historyOf,
+  isFree,
+  verdictOn,
+} from './judging.ts';
 import {
   AMOUNTS,
   CALL,
@@ -68,9 +79,16 @@ export function gateway(state: State, rules: Rules): Step[] {
   for (const [call, how] of state.calls.entries()) {
     const price = chargeOf(call, rules);
     const name = `call ${call + 1}`;
-    if (how === CALL.new && data.wallet !== null && data.wallet.balance >= price) {
+    // The first call is made before the period ends in which it counts.
+    const isLate = rules.budget && call === 0 && state.calls[1] !== CALL.new;
+    if (how === CALL.new && !isLate && data.wallet !== null && data.wallet.balance >= price) {
       const used = isFree(call, rules) ? 1 : 0;
-      const wallet = { ...data.wallet, balance: data.wallet.balance - price, freeUsed: data.wallet.freeUsed + used };
+      const wallet = {
+        ...data.wallet,
+        ...counted(data.wallet, call, price, rules),
+        balance: data.wallet.balance - price,
+        freeUsed: data.wallet.freeUsed + used,
+      };
       const next = withData(checkNotTooMuch(state, ON.gateway, rules), ON.gateway, {
         ...data,
         wallet,
@@ -128,9 +146,11 @@ function giveBack(data: Data, call: number, event: Event, costs: number, rules: 
   const stream = [...data.stream, event];
   if (data.wallet === null) return { ...data, stream };
   const { balance, freeUsed } = data.wallet;
+  const back = chargeOf(call, rules) - costs;
   const wallet = {
     ...data.wallet,
-    balance: balance + chargeOf(call, rules) - costs,
+    ...counted(data.wallet, call, -back, rules),
+    balance: balance + back,
     freeUsed: freeUsed - (isFree(call, rules) ? 1 : 0),
   };
   return { ...data, stream, wallet };

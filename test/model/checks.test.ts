@@ -28,6 +28,7 @@ const SHOWN_BY: Record<Check, keyof typeof SCENARIOS | null> = {
   began: null,
   ticket: 'wiped',
   repairMark: 'twice',
+  repairPeriod: 'budget',
   repairDeadline: null,
   storedHolds: 'wiped',
   sweepWaits: 'wiped',

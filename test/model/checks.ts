@@ -21,6 +21,7 @@ export const CHECKS = {
   leaveOutPosted: 'no comparison is left out after something was posted',
   began: 'a clean comparison verifies the doubt with which it began',
   ticket: 'a repair needs the ticket of its reading',
+  repairPeriod: 'a repair leaves a budget that a call has opened a later period of',
   repairMark: 'a repair needs the mark of its reading, or that of the last flush',
   repairDeadline: 'a repair that arrives after its deadline is refused',
   storedHolds: 'holds of stored calls are removed',
@@ -40,6 +41,8 @@ export type Scenario = {
   readonly calls: number;
   /** The second call is free: it uses up a free call instead of money. */
   readonly free?: boolean;
+  /** Both calls count in a budget, the first in its first period and the second in its second. */
+  readonly budget?: boolean;
   /** The second call is priced by use: it may be charged a part of what it holds. */
   readonly byUse?: boolean;
   readonly credit?: boolean;

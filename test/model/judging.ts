@@ -8,7 +8,8 @@ import {
   type ShardHistory,
   type Verdict,
 } from '../../src/ledger/history/judge.ts';
-import { agrees, compare, knowsItsDebits } from '../../src/ledger/reconcile/identity.ts';
+import { type AccountState, agrees, compare, knowsItsDebits } from '../../src/ledger/reconcile/identity.ts';
+import type { BudgetPart } from '../../src/ledger/usage-event.ts';
 import type { Rules } from './checks.ts';
 import {
   AMOUNTS,
@@ -79,6 +80,17 @@ function amountOf(event: Event, rules: Rules): number {
 
 export const isFree = (call: number, { free }: Rules): boolean => call === 1 && free === true;
 
+/** The period of the budget in which a call counts; 0: in none. */
+export const periodOf = (call: number, rules: Rules): number => (rules.budget ? call + 1 : 0);
+
+/** The wallet after a hold has taken this from it; or, negative, after a part has come back. */
+export function counted(wallet: Wallet, call: number, amount: number, rules: Rules): Pick<Wallet, 'period' | 'spent'> {
+  const period = periodOf(call, rules);
+  const { spent } = wallet;
+  if (period > wallet.period && amount > 0) return { period, spent: amount };
+  return { period: wallet.period, spent: period === wallet.period && period > 0 ? spent + amount : spent };
+}
+
 export const creditOf = ({ credits }: Pg): number => [0, AMOUNTS.credit, AMOUNTS.otherCredit][credits] as number;
 
 /** What a wallet is loaded with. */
@@ -88,11 +100,15 @@ export function settledWallet(pg: Pg, rules: Rules): Wallet {
   const credits = creditOf(pg);
   const balance = AMOUNTS.initial + credits - (taken ? AMOUNTS.debit : 0) - calls;
   const refused = pg.debit === PG_DEBIT.refused;
+  const inPeriods = pg.stored.map((how, call) => [periodOf(call, rules), storedAmount(how, call, rules)] as const);
+  const [period, spent] = inPeriods.findLast(([its, amount]) => its > 0 && amount > 0) ?? [0, 0];
   return {
     balance,
     creditSeq: Math.min(pg.credits, 1),
     debit: taken ? WALLET_DEBIT.taken : refused ? WALLET_DEBIT.refused : WALLET_DEBIT.none,
     freeUsed: pg.stored.filter((how, call) => how === STORED.charged && isFree(call, rules)).length,
+    period,
+    spent,
     tampered: 0,
     ticket: 0,
   };
@@ -102,19 +118,30 @@ export type Found = {
   readonly agrees: boolean;
   readonly drift: number;
   readonly freeDrift: number;
+  readonly periodDrift: number;
+  readonly spentDrift: number;
   readonly lostDebits: number;
   readonly storedHolds: number;
   /** The wallet has a credit or a debit that Postgres does not know. */
   readonly isAhead: boolean;
 };
 
-const NOTHING: Found = { agrees: true, drift: 0, freeDrift: 0, lostDebits: 0, storedHolds: 0, isAhead: false };
+const NOTHING: Found = {
+  agrees: true,
+  drift: 0,
+  freeDrift: 0,
+  periodDrift: 0,
+  spentDrift: 0,
+  lostDebits: 0,
+  storedHolds: 0,
+  isAhead: false,
+};
 const found = new Map<string, Map<number, Found>>();
 
 /** Compares a Redis with Postgres by the product's `compare`. */
 export function compareAt(data: Data, pg: Pg, rules: Rules): Found {
   if (data.wallet === null) return NOTHING;
-  const kind = rules.free ? 'free' : 'paid';
+  const kind = rules.free ? 'free' : rules.budget ? 'budget' : 'paid';
   const of = found.get(kind) ?? new Map<number, Found>();
   found.set(kind, of);
   const key = numberOf(data) * 4_194_304 + numberOf(pg);
@@ -129,12 +156,17 @@ function compareAnew(data: Data, wallet: Wallet, pg: Pg, rules: Rules): Found {
   const settled = settledWallet(pg, rules);
   const common = { accountId: 'account', serviceId: 'service' };
   const freeMap = (used: number): ReadonlyMap<string, number> => new Map(used === 0 ? [] : [['service', used]]);
+  const spending = ({ period, spent }: Wallet): AccountState['wallet']['budgets'] =>
+    new Map(period === 0 ? [] : [['key', { period, spentMicros: spent }]]);
+  const budgetsOf = (call: number): BudgetPart[] =>
+    rules.budget ? [{ keyId: 'key', period: periodOf(call, rules) }] : [];
   const theWallet = {
     balanceMicros: wallet.balance,
     creditSeq: wallet.creditSeq,
     debitSeq: wallet.debit === WALLET_DEBIT.none ? 0 : 1,
     debitedMicros: wallet.debit === WALLET_DEBIT.taken ? AMOUNTS.debit : 0,
     freeUsed: freeMap(wallet.freeUsed),
+    budgets: spending(wallet),
     repairId: 0,
     damagedFields: [],
   };
@@ -148,6 +180,7 @@ function compareAnew(data: Data, wallet: Wallet, pg: Pg, rules: Rules): Found {
     debitedMicros: settled.debit === WALLET_DEBIT.taken ? AMOUNTS.debit : 0,
     begunDebitSeq: pg.debit === PG_DEBIT.begun ? 1 : null,
     freeUsed: freeMap(settled.freeUsed),
+    budgets: spending(settled),
   };
   const stored = new Map(
     pg.stored.flatMap((how, call) =>
@@ -174,6 +207,7 @@ function compareAnew(data: Data, wallet: Wallet, pg: Pg, rules: Rules): Found {
       text: '',
       amountMicros: chargeOf(call, rules),
       freeTier: isFree(call, rules),
+      budgets: budgetsOf(call),
     })),
     streamed: data.stream.map((event) => ({
       ...common,
@@ -181,6 +215,7 @@ function compareAnew(data: Data, wallet: Wallet, pg: Pg, rules: Rules): Found {
       usageId: String(callOf(event)),
       chargedMicros: amountOf(event, rules),
       freeCall: isCharged(event) && isFree(callOf(event), rules),
+      budgets: budgetsOf(callOf(event)),
     })),
     stored,
     isIncomplete: false,
@@ -189,6 +224,8 @@ function compareAnew(data: Data, wallet: Wallet, pg: Pg, rules: Rules): Found {
     agrees: agrees(comparison),
     drift: comparison.driftMicros,
     freeDrift: comparison.freeDrifts.reduce((sum, { used, expected }) => sum + used - expected, 0),
+    periodDrift: comparison.budgetDrifts.reduce((sum, its) => sum + its.period - its.expectedPeriod, 0),
+    spentDrift: comparison.budgetDrifts.reduce((sum, its) => sum + its.spentMicros - its.expectedMicros, 0),
     lostDebits: comparison.lostDebitsMicros,
     storedHolds: comparison.storedHolds.reduce((bits, { usageId }) => bits | (1 << Number(usageId)), 0),
     isAhead: wallet.creditSeq > settled.creditSeq || !knowsItsDebits(theWallet, theSettled),

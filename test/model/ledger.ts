@@ -240,11 +240,14 @@ function repair(state: State, its: NonNullable<Comparison>, isLate: boolean, rul
 
 function repaired(state: State, its: NonNullable<Comparison>, data: Data, wallet: Wallet, rules: Rules): State {
   const holds = rules.without.has('storedHolds') ? data.holds : data.holds & ~its.storedHolds;
-  const isMoneyMoved = its.drift !== 0 || its.freeDrift !== 0;
+  const isMoneyMoved = its.drift !== 0 || its.freeDrift !== 0 || its.periodDrift !== 0 || its.spentDrift !== 0;
+  const isSamePeriod = wallet.period === its.period || rules.without.has('repairPeriod');
   const corrected = {
     ...wallet,
     balance: wallet.balance - its.drift - its.lostDebits - (isMoneyMoved && rules.repairsTooMuch ? 1 : 0),
     freeUsed: wallet.freeUsed - its.freeDrift,
+    period: wallet.period - (isSamePeriod ? its.periodDrift : 0),
+    spent: wallet.spent - (isSamePeriod ? its.spentDrift : 0),
     debit: its.lostDebits === 0 ? wallet.debit : its.debit,
     tampered: isMoneyMoved ? wallet.tampered - its.tampered : wallet.tampered,
     ticket: 0,
@@ -255,8 +258,9 @@ function repaired(state: State, its: NonNullable<Comparison>, data: Data, wallet
     return broken(next, 'a wallet was repaired by an older Postgres');
   if (!state.ghost.changed) return broken(next, 'a drift was repaired that cannot be Redis’s');
   if (state.pg.stored.includes(STORED.aside)) return broken(next, 'a drift of a rejected event was repaired');
-  const { drift, freeDrift } = compareAt(serverOf(next, ON.others).data, next.pg, rules);
-  if (drift !== corrected.tampered || freeDrift !== 0) return broken(next, 'a wallet was repaired wrongly');
+  const left = compareAt(serverOf(next, ON.others).data, next.pg, rules);
+  const isCounted = left.freeDrift === 0 && (!isSamePeriod || (left.periodDrift === 0 && left.spentDrift === 0));
+  if (left.drift !== corrected.tampered || !isCounted) return broken(next, 'a wallet was repaired wrongly');
   const isHere = serverOf(state, ON.others) === state.redis;
   return isHere && its.strikes === state.ghost.strikes ? withGhost(next, { exact: true }) : next;
 }
@@ -291,7 +295,7 @@ function begin(state: State, rules: Rules): Step[] {
   const history = accountHistoryOf(pg);
   const found = compareAt(data, pg, rules);
   const storedHolds = rules.without.has('storedHolds') ? 0 : found.storedHolds;
-  const isDrift = found.drift !== 0 || found.freeDrift !== 0;
+  const isDrift = found.drift !== 0 || found.freeDrift !== 0 || found.periodDrift !== 0 || found.spentDrift !== 0;
   const obstacles = {
     hasRejectedEvent: pg.stored.includes(STORED.aside) && !rules.without.has('rejected'),
     isAheadOfPostgres: found.isAhead && !rules.without.has('ahead'),
@@ -332,6 +336,9 @@ function begin(state: State, rules: Rules): Step[] {
     isQuiet,
     drift: may ? found.drift : 0,
     freeDrift: may ? found.freeDrift : 0,
+    period: data.wallet?.period ?? 0,
+    periodDrift: may ? found.periodDrift : 0,
+    spentDrift: may ? found.spentDrift : 0,
     lostDebits: found.lostDebits,
     debit: settledWallet(pg, rules).debit,
     storedHolds,

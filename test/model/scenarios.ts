@@ -22,6 +22,7 @@ export const SCENARIOS = {
   tampered: { name: 'a bug or tampering', calls: 1, faults: of('cut', 'tamper', 'writer', 'flushall'), maxFaults: 2 },
   late: { name: 'a late trim, and tampering', calls: 2, faults: of('tamper', 'writer'), maxFaults: 2 },
   rejected: { name: 'a rejected event', calls: 2, rejects: true, leavesOut: true, faults: of('cut'), maxFaults: 1 },
+  budget: { name: 'a budget with two periods', calls: 2, budget: true, faults: of('cut'), maxFaults: 1 },
   free: { name: 'a free call', calls: 2, free: true, faults: of('cut'), maxFaults: 1 },
   byUse: { name: 'a call priced by use', calls: 2, byUse: true, faults: of('cut', 'flushall'), maxFaults: 1 },
   money: {

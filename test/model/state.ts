@@ -35,6 +35,9 @@ export type Wallet = {
   readonly creditSeq: number;
   readonly debit: number;
   readonly freeUsed: number;
+  /** Of the budget: the period that it counts in, and what was spent in it. */
+  readonly period: number;
+  readonly spent: number;
   /** Ghost: what a bug or somebody put into the wallet. */
   readonly tampered: number;
   readonly ticket: number;
@@ -108,6 +111,10 @@ export type Comparison = {
   readonly isQuiet: boolean;
   readonly drift: number;
   readonly freeDrift: number;
+  /** The period that the reading found the wallet to count in. */
+  readonly period: number;
+  readonly periodDrift: number;
+  readonly spentDrift: number;
   readonly lostDebits: number;
   /** The debit that the wallet shall have. */
   readonly debit: number;

@@ -2,7 +2,7 @@
 import type { Sql, Tx } from '../../platform/postgres.ts';
 import type { MoneyTx } from '../history/fence.ts';
 import { insertJournal, PLATFORM_ACCOUNT_ID, postEntries } from '../posting.ts';
-import type { FreeDrift } from './identity.ts';
+import type { BudgetDrift, FreeDrift } from './identity.ts';
 
 /** What an operator decides about an account whose wallet does not agree with the books. */
 export type NewCorrection = {
@@ -19,6 +19,7 @@ export type Correction = NewCorrection & {
   /** How much more the wallet had than the books said. */
   readonly driftMicros: number;
   readonly freeDrifts: readonly FreeDrift[];
+  readonly budgetDrifts: readonly BudgetDrift[];
   /** Number of holds of stored calls that were removed. */
   readonly storedHolds: number;
   readonly createdAt: Date;
@@ -29,7 +30,7 @@ export type Change = { readonly journalId: number } | { readonly repairId: numbe
 
 const columns = (sql: Sql | Tx) => sql`
   c.account_id AS "accountId", c.believe, c.reason, c.reference, c.made_by AS "madeBy", c.drift AS "driftMicros",
-  c.free_calls AS "freeDrifts", c.stored_holds AS "storedHolds", c.created_at AS "createdAt"`;
+  c.free_calls AS "freeDrifts", c.budgets AS "budgetDrifts", c.stored_holds AS "storedHolds", c.created_at AS "createdAt"`;
 const IS_MADE = `(c.journal_id IS NOT NULL OR EXISTS (SELECT FROM repairs r WHERE r.id = c.repair_id AND r.state = 'done'))`;
 
 /** The correction with this reference. `isMade`: false if its repair was left, or may have been. Null: there is none. */
@@ -64,11 +65,11 @@ export async function storeCorrection(
   const [journalId, repairId] = 'journalId' in change ? [change.journalId, null] : [null, change.repairId];
   // A row that was updated has the number of the transaction that did it in `xmax`.
   const [row] = await tx<{ createdAt: Date; isNew: boolean }[]>`
-    INSERT INTO corrections AS c (reference, account_id, believe, reason, made_by, drift, free_calls, stored_holds, journal_id, repair_id)
+    INSERT INTO corrections AS c (reference, account_id, believe, reason, made_by, drift, free_calls, budgets, stored_holds, journal_id, repair_id)
     VALUES (${made.reference}, ${made.accountId}, ${made.believe}, ${made.reason}, ${made.madeBy}, ${made.driftMicros},
-            ${JSON.stringify(made.freeDrifts)}::text::json, ${made.storedHolds}, ${journalId}, ${repairId})
+            ${JSON.stringify(made.freeDrifts)}::text::json, ${JSON.stringify(made.budgetDrifts)}::text::json, ${made.storedHolds}, ${journalId}, ${repairId})
     ON CONFLICT (reference) DO UPDATE
-      SET made_by = excluded.made_by, drift = excluded.drift, free_calls = excluded.free_calls,
+      SET made_by = excluded.made_by, drift = excluded.drift, free_calls = excluded.free_calls, budgets = excluded.budgets,
           stored_holds = excluded.stored_holds, repair_id = excluded.repair_id, created_at = now()
       WHERE c.account_id = excluded.account_id AND c.believe = excluded.believe AND c.reason = excluded.reason
         AND c.repair_id IN (SELECT id FROM repairs WHERE state = 'left')
@@ -77,14 +78,14 @@ export async function storeCorrection(
 }
 
 /**
- * Lets the books follow the wallet: one journal row moves the drift from the platform's cash, and the free calls used are counted as
- * the wallet counts them. The row has no number that wallets count, so no wallet applies it.
+ * Lets the books follow the wallet: one journal row moves the drift from the platform's cash, and free calls
+ * and budgets are counted as the wallet counts them. The row has no number that wallets count, so no wallet applies it.
  *
  * @returns the journal row
  */
 export async function correctBooks(
   tx: MoneyTx,
-  { accountId, reference, driftMicros, freeDrifts }: Omit<Correction, 'createdAt'>,
+  { accountId, reference, driftMicros, freeDrifts, budgetDrifts }: Omit<Correction, 'createdAt'>,
 ): Promise<number> {
   const journalId = await insertJournal(tx, 'correction', reference);
   if (driftMicros !== 0) {
@@ -99,6 +100,13 @@ export async function correctBooks(
     SELECT ${accountId}, service_id, change
     FROM unnest(${freeDrifts.map(({ serviceId }) => serviceId)}::uuid[], ${changes}::int[]) AS t (service_id, change)
     ON CONFLICT (account_id, service_id) DO UPDATE SET used = f.used + excluded.used`;
+  const spent = budgetDrifts.map(({ spentMicros, expectedMicros }) => spentMicros - expectedMicros);
+  await tx`
+    INSERT INTO budget_usage AS b (account_id, key_id, period, spent)
+    SELECT ${accountId}, key_id, period, change
+    FROM unnest(${budgetDrifts.map(({ keyId }) => keyId)}::text[], ${budgetDrifts.map(({ period }) => period)}::bigint[],
+                ${spent}::bigint[]) AS t (key_id, period, change)
+    ON CONFLICT (account_id, key_id, period) DO UPDATE SET spent = b.spent + excluded.spent`;
   return journalId;
 }
 

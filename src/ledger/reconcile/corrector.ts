@@ -188,10 +188,14 @@ async function changeBooks(tx: MoneyTx, attempt: Attempt, { comparison }: Read):
   return { correction: await store(tx, attempt, comparison, { journalId }), created: true };
 }
 
-const found = ({ operator: { madeBy } }: Attempt, { driftMicros, freeDrifts, storedHolds }: Comparison) => ({
+const found = (
+  { operator: { madeBy } }: Attempt,
+  { driftMicros, freeDrifts, budgetDrifts, storedHolds }: Comparison,
+) => ({
   madeBy,
   driftMicros,
   freeDrifts,
+  budgetDrifts,
   storedHolds: storedHolds.length,
 });
 

@@ -1,6 +1,6 @@
 import { isInDoubt, type ShardHistory } from '../history/judge.ts';
 import { mayRepair } from '../history/may-repair.ts';
-import { type AccountState, type Comparison, knowsItsDebits } from './identity.ts';
+import { type AccountState, type BudgetDrift, type Comparison, knowsItsDebits, type Wallet } from './identity.ts';
 
 /** Maximum length of a reason; the rest is cut off. A damaged wallet may have any number of damaged fields. */
 const MAX_REASON = 300;
@@ -32,7 +32,7 @@ export function decide(
   if (obstacle === null && mayRepair(history, { hasRejectedEvent, isAheadOfPostgres })) {
     return { part: comparison, reason: reasonOf(comparison) };
   }
-  const holds = holdsOnly(comparison);
+  const holds = holdsOnly(comparison, state.wallet);
   if (holds !== null) return { part: holds, reason: reasonOf(holds) };
   return { part: null, notRepaired: obstacle ?? whyNot(history, isAheadOfPostgres), isObstacle: obstacle !== null };
 }
@@ -53,19 +53,31 @@ function whyNot(history: ShardHistory, isAheadOfPostgres: boolean): string {
   return 'Redis has not changed since the account was last found right: a fault, or somebody, changed its wallet or its books';
 }
 
-function reasonOf({ driftMicros, freeDrifts, storedHolds }: Comparison): string {
+function reasonOf({ driftMicros, freeDrifts, budgetDrifts, storedHolds }: Comparison): string {
   const parts = [
     storedHolds.length > 0 ? `${storedHolds.length} holds belonged to calls that Postgres has stored` : '',
     driftMicros !== 0 ? 'the balance was not that of Postgres' : '',
     freeDrifts.length > 0 ? 'free calls used were not those of Postgres' : '',
+    budgetDrifts.length > 0 ? 'what was spent of budgets was not that of Postgres' : '',
   ];
   return `Redis came back with other data than Postgres: ${parts.filter((part) => part !== '').join('; ')}`;
 }
 
 /** Only the holds of stored calls, and what these calls cost less than was held for them; null: there are none. */
-function holdsOnly(comparison: Comparison): Comparison | null {
+function holdsOnly(comparison: Comparison, wallet: Wallet): Comparison | null {
   const { storedHolds, walletMicros } = comparison;
   if (storedHolds.length === 0) return null;
   const tooMuchHeld = storedHolds.reduce((sum, hold) => sum + hold.amountMicros - hold.stored.amountMicros, 0);
-  return { ...comparison, driftMicros: -tooMuchHeld, expectedMicros: walletMicros + tooMuchHeld, freeDrifts: [] };
+  const expectedMicros = walletMicros + tooMuchHeld;
+  const budgetDrifts = heldOfBudgets(storedHolds, wallet);
+  return { ...comparison, driftMicros: -tooMuchHeld, expectedMicros, freeDrifts: [], budgetDrifts };
+}
+
+/** What these holds have taken from budgets beyond what their calls cost, in the periods that the wallet counts in. */
+function heldOfBudgets(holds: Comparison['storedHolds'], wallet: Wallet): readonly BudgetDrift[] {
+  return Array.from(wallet.budgets, ([keyId, { period, spentMicros }]) => {
+    const its = holds.filter(({ budgets }) => budgets.some((of) => of.keyId === keyId && of.period === period));
+    const tooMuch = its.reduce((sum, hold) => sum + hold.amountMicros - hold.stored.amountMicros, 0);
+    return { keyId, period, spentMicros, expectedPeriod: period, expectedMicros: spentMicros - tooMuch };
+  }).filter((drift) => drift.expectedMicros !== drift.spentMicros);
 }

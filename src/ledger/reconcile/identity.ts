@@ -8,7 +8,14 @@
  * under way. The free calls used of each service obey a like identity:
  *
  *   used in the wallet = used in Postgres + events in the stream that are not stored + open holds
+ *
+ * So does what a key has spent of its budget in the wallet's period of it, which is the latest that any of these knows.
  */
+
+import type { BudgetPart } from '../usage-event.ts';
+
+/** What a key has spent of its budget in a period. */
+type Spending = { readonly period: number; readonly spentMicros: number };
 
 export type Wallet = {
   /** 0 when the balance is damaged. */
@@ -20,6 +27,8 @@ export type Wallet = {
   readonly debitedMicros: number;
   /** Number of free calls used, by service. */
   readonly freeUsed: ReadonlyMap<string, number>;
+  /** By key. */
+  readonly budgets: ReadonlyMap<string, Spending>;
   /** Number of the last repair made in this wallet; 0: none. */
   readonly repairId: number;
   /** Names of the fields that are missing, or whose value is not an integer within 2^53. The scripts refuse such wallets, too. */
@@ -41,6 +50,8 @@ export type Settled = {
   /** Number of the debit that is begun; null: none. */
   readonly begunDebitSeq: number | null;
   readonly freeUsed: ReadonlyMap<string, number>;
+  /** The latest period of each key. */
+  readonly budgets: ReadonlyMap<string, Spending>;
 };
 
 export type Hold = {
@@ -51,6 +62,7 @@ export type Hold = {
   readonly serviceId: string;
   readonly amountMicros: number;
   readonly freeTier: boolean;
+  readonly budgets: readonly BudgetPart[];
 };
 
 export type StreamedCall = {
@@ -61,6 +73,7 @@ export type StreamedCall = {
   readonly chargedMicros: number;
   /** Whether the call used up a free call. */
   readonly freeCall: boolean;
+  readonly budgets: readonly BudgetPart[];
 };
 
 /** A call that Postgres has stored. */
@@ -80,6 +93,15 @@ export type AccountState = {
 
 export type FreeDrift = { readonly serviceId: string; readonly used: number; readonly expected: number };
 
+/** A budget whose spending in the wallet is not what it should be, or is that of another period. */
+export type BudgetDrift = {
+  readonly keyId: string;
+  readonly period: number;
+  readonly spentMicros: number;
+  readonly expectedPeriod: number;
+  readonly expectedMicros: number;
+};
+
 /** An open hold of a call that Postgres has stored. Its settlement had removed the hold, so Redis came back with an older state. */
 type StoredHold = Hold & { readonly stored: StoredCall };
 
@@ -96,6 +118,7 @@ export type Comparison = {
   /** What Postgres has taken by debits beyond the wallet, because Redis came back without them. It is no drift. */
   readonly lostDebitsMicros: number;
   readonly freeDrifts: readonly FreeDrift[];
+  readonly budgetDrifts: readonly BudgetDrift[];
   readonly storedHolds: readonly StoredHold[];
   readonly damagedFields: readonly string[];
   readonly isIncomplete: boolean;
@@ -122,6 +145,7 @@ export function compare(state: AccountState): Comparison {
     driftMicros: wallet.balanceMicros - expectedMicros,
     lostDebitsMicros: lostDebits(wallet, settled),
     freeDrifts: freeDrifts(wallet.freeUsed, freeExpected),
+    budgetDrifts: budgetDrifts(wallet.budgets, expectedBudgets(wallet, settled, [...waiting.map(charged), ...live])),
     damagedFields: wallet.damagedFields,
     isIncomplete,
     storedHolds: holds.flatMap((hold) => {
@@ -131,8 +155,44 @@ export function compare(state: AccountState): Comparison {
   };
 }
 
-export function agrees({ driftMicros, freeDrifts, storedHolds, damagedFields }: Comparison): boolean {
-  return driftMicros === 0 && freeDrifts.length === 0 && storedHolds.length === 0 && damagedFields.length === 0;
+export function agrees({ driftMicros, freeDrifts, budgetDrifts, storedHolds, damagedFields }: Comparison): boolean {
+  const wrong = [freeDrifts, budgetDrifts, storedHolds, damagedFields];
+  return driftMicros === 0 && wrong.every(({ length }) => length === 0);
+}
+
+const NEVER: Spending = { period: 0, spentMicros: 0 };
+const charged = ({ chargedMicros, budgets }: StreamedCall) => ({ amountMicros: chargedMicros, budgets });
+
+/** @param underWay  what is not in Postgres yet */
+function expectedBudgets(
+  wallet: Wallet,
+  settled: Settled,
+  underWay: readonly Pick<Hold, 'amountMicros' | 'budgets'>[],
+): ReadonlyMap<string, Spending> {
+  const expected = new Map<string, Spending>();
+  const add = (keyId: string, period: number, spentMicros: number): void => {
+    const known = expected.get(keyId) ?? NEVER;
+    if (period > known.period) expected.set(keyId, { period, spentMicros });
+    else if (period === known.period) expected.set(keyId, { period, spentMicros: known.spentMicros + spentMicros });
+  };
+  for (const [keyId, { period }] of wallet.budgets) add(keyId, period, 0);
+  for (const [keyId, { period, spentMicros }] of settled.budgets) add(keyId, period, spentMicros);
+  for (const { amountMicros, budgets } of underWay) {
+    // A call that cost nothing in the end opens no period.
+    if (amountMicros > 0) for (const { keyId, period } of budgets) add(keyId, period, amountMicros);
+  }
+  return expected;
+}
+
+function budgetDrifts(
+  found: ReadonlyMap<string, Spending>,
+  expected: ReadonlyMap<string, Spending>,
+): readonly BudgetDrift[] {
+  const drifts = Array.from(expected, ([keyId, should]) => {
+    const { period, spentMicros } = found.get(keyId) ?? NEVER;
+    return { keyId, period, spentMicros, expectedPeriod: should.period, expectedMicros: should.spentMicros };
+  });
+  return drifts.filter((its) => its.period !== its.expectedPeriod || its.spentMicros !== its.expectedMicros);
 }
 
 /** What Postgres has taken by debits beyond the wallet; negative: the wallet has taken it, and Postgres has not stored that yet. */

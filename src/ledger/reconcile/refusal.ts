@@ -25,7 +25,7 @@ export function refusalOf(
 /** The same of a correction that changes the books. */
 function refusalOfBooks(
   state: AccountState,
-  { driftMicros, freeDrifts, storedHolds }: Comparison,
+  { driftMicros, freeDrifts, budgetDrifts, storedHolds }: Comparison,
   history: ShardHistory,
 ): string | null {
   // First, because comparing does not end this doubt.
@@ -40,6 +40,10 @@ function refusalOfBooks(
   }
   if (Math.abs(state.settled.balanceMicros + driftMicros) > MAX_BALANCE_MICROS) {
     return `believe: the balance would be beyond ${formatUsd(MAX_BALANCE_MICROS)} USD. Believe postgres.`;
+  }
+  const lost = budgetDrifts.find(({ period, expectedPeriod }) => period !== expectedPeriod);
+  if (lost !== undefined) {
+    return `believe: Redis has not the last period of the budget of ${lost.keyId}. Believe postgres.`;
   }
   const cannotBeCounted = freeDrifts.find(({ serviceId, used, expected }) => {
     const count = (state.settled.freeUsed.get(serviceId) ?? 0) + used - expected;

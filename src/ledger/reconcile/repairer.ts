@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { freeField } from '../../platform/redis-keys.ts';
 import { repairWalletScript } from '../scripts.ts';
 import { decide } from './decision.ts';
-import { type AccountState, agrees, type Comparison, compare, type Wallet } from './identity.ts';
+import { type AccountState, agrees, type BudgetDrift, type Comparison, compare, type Wallet } from './identity.ts';
 import { beginRepair, endRepair, unmarkCredits } from './reconcile-sql.ts';
 import type { Permit, Reading, ReconcileStores, ShardView } from './shard-view.ts';
 
@@ -100,7 +100,7 @@ export class Repairer {
           changeMicros: -lostDebitsMicros,
         });
         const changes = ['debit_seq', String(seq - seqBefore), 'debited', String(lostDebitsMicros)];
-        const args = [...permitArgs(ticket, permit), String(id), String(-lostDebitsMicros), '0', ...changes];
+        const args = [...permitArgs(ticket, permit), String(id), String(-lostDebitsMicros), '0', '0', ...changes];
         await this.change(shard, accountId, id, args);
       },
       ticket,
@@ -165,9 +165,13 @@ export class Repairer {
 
 /** The arguments of `repair-wallet.lua`. */
 export function repairArgs({ comparison, permit }: Plan, ticket: string, id: number): string[] {
-  const { storedHolds, freeDrifts, driftMicros } = comparison;
-  const args = [...permitArgs(ticket, permit), String(id), String(-driftMicros), String(storedHolds.length)];
+  const { storedHolds, freeDrifts, budgetDrifts, driftMicros } = comparison;
+  const args = [...permitArgs(ticket, permit), String(id), String(-driftMicros)];
+  args.push(String(storedHolds.length), String(budgetDrifts.length));
   for (const { usageId, text } of storedHolds) args.push(usageId, text);
+  for (const { keyId, period, spentMicros, expectedPeriod, expectedMicros } of budgetDrifts) {
+    args.push(keyId, String(period), String(expectedPeriod - period), String(expectedMicros - spentMicros));
+  }
   for (const { serviceId, used, expected } of freeDrifts) args.push(freeField(serviceId), String(expected - used));
   return args;
 }
@@ -180,13 +184,22 @@ const permitArgs = (ticket: string, { validUntilMs, marks }: Permit): string[] =
 ];
 
 /** What the record of a repair contains, enough to undo it by hand: the values as they were read, and the change. */
-export function describe({ walletMicros, expectedMicros, freeDrifts, storedHolds }: Comparison) {
+export function describe({ walletMicros, expectedMicros, freeDrifts, budgetDrifts, storedHolds }: Comparison) {
   const free = (pick: 'used' | 'expected') =>
     Object.fromEntries(freeDrifts.map((drift) => [drift.serviceId, drift[pick]]));
+  // Most repairs concern no budget: their records do not mention any.
+  const budgets = (of: (drift: BudgetDrift) => object) =>
+    budgetDrifts.length === 0
+      ? {}
+      : { budgets: Object.fromEntries(budgetDrifts.map((drift) => [drift.keyId, of(drift)])) };
   const holds = Object.fromEntries(storedHolds.map(({ usageId, text }) => [usageId, text]));
+  const spending = {
+    before: budgets(({ period, spentMicros }) => ({ period, spent_micros: spentMicros })),
+    after: budgets(({ expectedPeriod, expectedMicros: spent }) => ({ period: expectedPeriod, spent_micros: spent })),
+  };
   return {
-    before: { balance_micros: walletMicros, free_used: free('used'), holds },
-    after: { balance_micros: expectedMicros, free_used: free('expected'), holds: {} },
+    before: { balance_micros: walletMicros, free_used: free('used'), ...spending.before, holds },
+    after: { balance_micros: expectedMicros, free_used: free('expected'), ...spending.after, holds: {} },
     changeMicros: expectedMicros - walletMicros,
   };
 }

@@ -1,4 +1,4 @@
-import type { Comparison, FreeDrift } from './identity.ts';
+import type { BudgetDrift, Comparison, FreeDrift } from './identity.ts';
 
 /** Maximum number of accounts listed in a report; further accounts are only counted. */
 const MAX_LISTED = 100;
@@ -17,6 +17,7 @@ export type Drift = {
   readonly driftMicros: number;
   readonly damagedFields: readonly string[];
   readonly freeDrifts: readonly FreeDrift[];
+  readonly budgetDrifts: readonly BudgetDrift[];
   /** Number of holds of calls that Postgres has stored. */
   readonly storedHolds: number;
   /** When a comparison first found the drift. */

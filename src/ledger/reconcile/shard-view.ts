@@ -1,6 +1,6 @@
 import { olderPostgres, type Sql, type Tx } from '../../platform/postgres.ts';
 import type { RedisStore } from '../../platform/redis.ts';
-import { freeField, type RedisKeys } from '../../platform/redis-keys.ts';
+import { freeField, periodField, type RedisKeys, spentField } from '../../platform/redis-keys.ts';
 import { type Judged, judgeShards, selectLeftInDoubt, storeDoubt } from '../history/histories-sql.ts';
 import { historyOfAccount, isInDoubt, type ShardHistory } from '../history/judge.ts';
 import { markText, readMark, seeShards } from '../history/marks.ts';
@@ -8,7 +8,8 @@ import { FLUSH_LOCK } from '../locks.ts';
 import { readRedisRun } from '../redis-run.ts';
 import { isBeforeHorizon, readHorizonMs } from '../retention/horizon.ts';
 import { compareWalletsScript } from '../scripts.ts';
-import { chargedMicros } from '../usage-event.ts';
+import { budgetsOfHold, chargedMicros } from '../usage-event.ts';
+import { type LatestBudgets, latestBudgetsSql } from '../wallets/budgets-sql.ts';
 import { LAST_ENDED_DEBIT_SQL } from '../wallets/debits-sql.ts';
 import { readEntries, type StreamEntry } from '../writing/stream.ts';
 import type { AccountState, Hold, Settled, StreamedCall, Wallet } from './identity.ts';
@@ -240,7 +241,16 @@ export class ShardView {
       if (event === null) continue;
       const { usageId, accountId, serviceId } = event;
       const freeCall = event.freeTier && event.outcome === 'completed';
-      const call = { streamId: id, usageId, accountId, serviceId, chargedMicros: chargedMicros(event), freeCall };
+      const { budgets } = event;
+      const call = {
+        streamId: id,
+        usageId,
+        accountId,
+        serviceId,
+        chargedMicros: chargedMicros(event),
+        freeCall,
+        budgets,
+      };
       const calls = this.#calls.get(accountId);
       if (calls === undefined) this.#calls.set(accountId, [call]);
       else calls.push(call);
@@ -285,20 +295,26 @@ function isYounger(id: string, than: string | null): boolean {
   return ms !== thanMs ? ms > thanMs : seq > thanSeq;
 }
 
-const FREE_PREFIX = freeField('');
+/** The fields of a wallet whose names end in an id. */
+const PREFIXES = [freeField(''), spentField(''), periodField('')] as const;
+
+type Counts = Map<string, number>;
 
 function readWallet(fields: readonly string[]): Wallet | null {
   const numbers = new Map<string, number>();
-  const freeUsed = new Map<string, number>();
+  const [freeUsed, spent, periods] = [0, 1, 2].map(() => new Map<string, number>()) as [Counts, Counts, Counts];
   const damagedFields: string[] = [];
   for (let i = 0; i + 1 < fields.length; i += 2) {
     const [name, value] = [fields[i] as string, fields[i + 1] as string];
-    const isFree = name.startsWith(FREE_PREFIX);
-    if (!isFree && !NUMBERS.has(name)) continue;
+    const prefix = PREFIXES.findIndex((its) => name.startsWith(its));
+    if (prefix < 0 && !NUMBERS.has(name)) continue;
     const isDamaged = !INTEGER.test(value) || !Number.isSafeInteger(Number(value));
     if (isDamaged) damagedFields.push(name);
-    if (!isFree) numbers.set(name, isDamaged ? 0 : Number(value));
-    else if (!isDamaged) freeUsed.set(name.slice(FREE_PREFIX.length), Number(value));
+    if (prefix < 0) numbers.set(name, isDamaged ? 0 : Number(value));
+    else if (!isDamaged) {
+      const of = [freeUsed, spent, periods][prefix] as Counts;
+      of.set(name.slice((PREFIXES[prefix] as string).length), Number(value));
+    }
   }
   const balanceMicros = numbers.get('balance');
   if (balanceMicros === undefined) return null;
@@ -309,6 +325,12 @@ function readWallet(fields: readonly string[]): Wallet | null {
     debitSeq: numbers.get('debit_seq') ?? 0,
     debitedMicros: numbers.get('debited') ?? 0,
     freeUsed,
+    budgets: new Map(
+      Array.from(new Set([...spent.keys(), ...periods.keys()]), (keyId) => [
+        keyId,
+        { period: periods.get(keyId) ?? 0, spentMicros: spent.get(keyId) ?? 0 },
+      ]),
+    ),
     repairId: numbers.get('repair') ?? 0,
     damagedFields,
   };
@@ -329,7 +351,8 @@ function readHolds(pairs: readonly string[]): Map<string, Hold[]> {
   for (let i = 0; i + 1 < pairs.length; i += 2) {
     const [usageId, text] = [pairs[i] as string, pairs[i + 1] as string];
     const [, amount, free, , , accountId = '', , serviceId = ''] = text.split('\t', 8);
-    const hold = { usageId, text, accountId, serviceId, amountMicros: Number(amount), freeTier: free === '1' };
+    const amounts = { amountMicros: Number(amount), freeTier: free === '1', budgets: budgetsOfHold(text) };
+    const hold = { usageId, text, accountId, serviceId, ...amounts };
     const others = holds.get(accountId);
     if (others === undefined) holds.set(accountId, [hold]);
     else others.push(hold);
@@ -340,7 +363,11 @@ function readHolds(pairs: readonly string[]): Map<string, Hold[]> {
 async function selectSettled(tx: Tx, wallets: ReadonlyMap<string, Wallet>): Promise<Map<string, Settled>> {
   const ids = Array.from(wallets.keys());
   const seqs = Array.from(wallets.values(), ({ creditSeq }) => creditSeq);
-  type Row = Omit<Settled, 'freeUsed'> & { readonly id: string; readonly free: Record<string, number> | null };
+  type Row = Omit<Settled, 'freeUsed' | 'budgets'> & {
+    readonly id: string;
+    readonly free: Record<string, number> | null;
+    readonly budgets: LatestBudgets;
+  };
   // One statement, and so one snapshot: the balance includes exactly the credits and debits counted here. `now()` is the start of the
   // transaction, before the wallets were read. A credit marked as applied before it had reached its wallet by then; if the wallet
   // lacks it, Redis lost it. So it did where the mark lies hours ahead: the clock was wrong then, and nobody waits until that time comes.
@@ -354,12 +381,20 @@ async function selectSettled(tx: Tx, wallets: ReadonlyMap<string, Wallet>): Prom
            m.missing AS "missingCreditsMicros", m.lost AS "lostCreditsMicros",
            coalesce(debit.seq, 0) AS "debitSeq", coalesce(debit.total, 0) AS "debitedMicros",
            (SELECT d.seq FROM debits d WHERE d.account_id = asked.id AND d.state = 'begun') AS "begunDebitSeq",
-           (SELECT json_object_agg(f.service_id, f.used) FROM free_usage f WHERE f.account_id = asked.id) AS free
+           (SELECT json_object_agg(f.service_id, f.used) FROM free_usage f WHERE f.account_id = asked.id) AS free,
+           ${tx.text(latestBudgetsSql('asked.id'))} AS budgets
     FROM unnest(${ids}::uuid[], ${seqs}::bigint[]) AS asked (id, seq)
     CROSS JOIN LATERAL (
       SELECT coalesce(sum(c.amount), 0)::bigint AS missing,
              coalesce(sum(c.amount) FILTER (WHERE c.applied_at < now() OR c.applied_at > now() + interval '1 hour'), 0)::bigint AS lost
       FROM credits c WHERE c.account_id = asked.id AND c.seq > asked.seq) m
     LEFT JOIN LATERAL (${tx.text(LAST_ENDED_DEBIT_SQL)}) debit ON true`;
-  return new Map(rows.map(({ id, free, ...row }) => [id, { ...row, freeUsed: new Map(Object.entries(free ?? {})) }]));
+  return new Map(
+    rows.map(({ id, free, budgets, ...row }) => {
+      const spending = Object.entries(budgets ?? {}).map(
+        ([keyId, [period, spentMicros]]) => [keyId, { period, spentMicros }] as const,
+      );
+      return [id, { ...row, freeUsed: new Map(Object.entries(free ?? {})), budgets: new Map(spending) }];
+    }),
+  );
 }

@@ -7,7 +7,7 @@
          read, and calls may be stored that they lack
          [2] the mark that was seen before Postgres was read, [3] that of the last flush that Postgres had ('' for none)
          [4] balance (micro-USD), [5] number of the last credit in it, [6] number of the last debit in it, [7] what all debits
-         have taken (micro-USD), then the free calls used, in pairs: field, number
+         have taken (micro-USD), then in pairs, field and number: the free calls used, and what keys have spent of budgets, in which period
   Reply  1 loaded now; 0 it was loaded already, and Redis's values stay; 2 too late, or Redis has another mark: nothing changed
 ]]
 if redis.call('HEXISTS', KEYS[1], 'balance') == 1 then return 0 end

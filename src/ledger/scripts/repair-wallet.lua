@@ -13,8 +13,14 @@
   ARGV   [1] the ticket, [2] latest time for the repair (ms, Redis's clock): after it the shard's flush lock may be lost
          [3] the mark that the reading saw, [4] that of the last flush that Postgres had ('' for none)
          [5] number of the repair, kept in the wallet, so that a lost reply leaves no doubt whether the repair was made
-         [6] change of the balance (micro-USD), [7] number of holds to delete, then for each: usage_id, hold as read
+         [6] change of the balance (micro-USD), [7] number of holds to delete, [8] number of budgets to change
+         then for each of the holds: usage_id, hold as read
+         then for each of the budgets: key, its period as read, change of the period, change of what was spent (micro-USD)
          then for each other field to change (free calls used, debits): field, change
+
+  A budget of which a call has opened a later period since the reading stays as it is: the changes are those of another period. The
+  next reading shows whether it is right.
+
   Reply  1 done; 0 not done: no balance, free field or hold has changed. In both cases the ticket is used up
 ]]
 local call, format = redis.call, string.format
@@ -27,8 +33,9 @@ if time[1] * 1000 + math.floor(time[2] / 1000) > tonumber(ARGV[2]) then return 0
 local mark = call('GET', KEYS[3]) or ''
 if mark ~= ARGV[3] and mark ~= ARGV[4] then return 0 end
 
-local first_field = 8 + 2 * tonumber(ARGV[7])
-for i = 8, first_field - 1, 2 do
+local first_budget = 9 + 2 * tonumber(ARGV[7])
+local first_field = first_budget + 4 * tonumber(ARGV[8])
+for i = 9, first_budget - 1, 2 do
   if call('HGET', open, ARGV[i]) ~= ARGV[i + 1] then return 0 end
 end
 
@@ -45,8 +52,14 @@ local function change_all(changes)
 end
 
 local changes = { 'balance', ARGV[6] }
+for i = first_budget, first_field - 1, 4 do
+  local period, n = 'period:' .. ARGV[i], #changes
+  if (call('HGET', wallet, period) or '0') == ARGV[i + 1] then
+    changes[n + 1], changes[n + 2], changes[n + 3], changes[n + 4] = period, ARGV[i + 2], 'spent:' .. ARGV[i], ARGV[i + 3]
+  end
+end
 for i = first_field, #ARGV do changes[#changes + 1] = ARGV[i] end
 if not change_all(changes) then return 0 end
-for i = 8, first_field - 1, 2 do call('HDEL', open, ARGV[i]) end
+for i = 9, first_budget - 1, 2 do call('HDEL', open, ARGV[i]) end
 call('HSET', wallet, 'repair', ARGV[5])
 return 1

@@ -1,6 +1,7 @@
 import type { RedisStore } from '../../platform/redis.ts';
-import { freeField, type RedisKeys } from '../../platform/redis-keys.ts';
+import { freeField, periodField, type RedisKeys, spentField } from '../../platform/redis-keys.ts';
 import { hydrateWalletScript } from '../scripts.ts';
+import type { LatestBudgets } from './budgets-sql.ts';
 
 /** What a wallet is filled with. Amounts in micro-USD. */
 export type WalletContent = {
@@ -10,6 +11,7 @@ export type WalletContent = {
   readonly debited: number;
   /** Free calls used, by service. */
   readonly free: Readonly<Record<string, number>> | null;
+  readonly budgets: LatestBudgets;
 };
 
 /** Until when (ms, Redis's clock), and under which marks Redis takes a wallet: what was seen before Postgres was read, and the last flush. */
@@ -22,12 +24,15 @@ const FILLS = ['was there', 'filled', 'refused'] as const;
 export async function fillWallet(
   { redis, keys }: { readonly redis: RedisStore; readonly keys: RedisKeys },
   accountId: string,
-  { balance, creditSeq, debitSeq, debited, free }: WalletContent,
+  { balance, creditSeq, debitSeq, debited, free, budgets }: WalletContent,
   { untilMs, seen, lastFlush }: Permit,
 ): Promise<(typeof FILLS)[number]> {
   const shard = keys.shardOf(accountId);
   const args = [keys.wallet(shard, accountId), keys.mark[shard] as string, String(untilMs), seen, lastFlush];
   args.push(...[balance, creditSeq, debitSeq, debited].map(String));
   for (const [serviceId, used] of Object.entries(free ?? {})) args.push(freeField(serviceId), String(used));
+  for (const [keyId, [period, spent]] of Object.entries(budgets ?? {})) {
+    args.push(spentField(keyId), String(spent), periodField(keyId), String(period));
+  }
   return FILLS[(await redis.script(hydrateWalletScript, 2, args)) as 0 | 1 | 2];
 }

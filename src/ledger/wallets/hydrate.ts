@@ -9,6 +9,7 @@ import { markText, type Sight, seeShards } from '../history/marks.ts';
 import { hasLayoutSql, layoutOf, WrongLayout } from '../layout.ts';
 import { FLUSH_LOCK } from '../locks.ts';
 import { loadKeyScript } from '../scripts.ts';
+import { latestBudgetsSql } from './budgets-sql.ts';
 import { LAST_ENDED_DEBIT_SQL } from './debits-sql.ts';
 import { fillWallet, type Permit, type WalletContent } from './fill-wallet.ts';
 
@@ -314,6 +315,7 @@ SELECT asked.id,
        coalesce((SELECT b.balance FROM balances b WHERE b.account_id = asked.id AND b.ledger = 'wallet'), 0) AS balance,
        coalesce(debit.seq, 0) AS "debitSeq", coalesce(debit.total, 0) AS debited,
        (SELECT json_object_agg(f.service_id, f.used) FROM free_usage f WHERE f.account_id = asked.id) AS free,
+       ${latestBudgetsSql('asked.id')} AS budgets,
        ${hasLayoutSql('$2', '$3')} AS "hasLayout"
 FROM unnest($1::uuid[]) AS asked (id) LEFT JOIN LATERAL (${LAST_ENDED_DEBIT_SQL}) debit ON true`;
 

@@ -2,7 +2,7 @@ import { MOVE_BALANCES_SQL, PLATFORM_ACCOUNT_ID } from '../posting.ts';
 import { addSumsFrom, sumsColumns } from '../rollups/all-sums.ts';
 import { HourSums, type KeyHour, type ServiceHour } from '../rollups/hour-sums.ts';
 import { chargedMicros, feeMicros, isCounted, type UsageEvent, useOf } from '../usage-event.ts';
-import { arrayLiterals } from './array-literal.ts';
+import { arrayLiterals, quoted } from './array-literal.ts';
 import { PackedEntries } from './entry-rows.ts';
 
 const FREE_COLUMNS = 3;
@@ -30,6 +30,16 @@ WITH journal_row AS (
   ON CONFLICT (account_id, service_id) DO UPDATE SET used = f.used + excluded.used
 ), ${addSumsFrom(FIRST_SUMS_PARAMETER)}
 SELECT count(*)::int AS entries, coalesce(sum(amount), 0)::bigint AS sum FROM posted`;
+
+/** Stores what the calls of a batch have spent of budgets. A statement of its own, so that batches without budgets do not pay for it. */
+export const POST_BUDGETS_SQL = `
+INSERT INTO budget_usage AS b (account_id, key_id, period, spent)
+SELECT account_id, key_id, period, sum(spent)::bigint
+FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::bigint[]) AS t (account_id, key_id, period, spent)
+GROUP BY account_id, key_id, period ORDER BY account_id, key_id, period
+ON CONFLICT (account_id, key_id, period) DO UPDATE SET spent = b.spent + excluded.spent`;
+const BUDGET_COLUMNS = 4;
+
 /** What `POST_SUMS_SQL` returns: how many entries the journal row has, and their sum. */
 export type Posted = { readonly entries: number; readonly sum: number };
 
@@ -39,6 +49,8 @@ export type Posted = { readonly entries: number; readonly sum: number };
  */
 export class CallSums {
   readonly #freeUsed = new Map<string, Map<string, number>>();
+  /** By account, key and period, with dots between them. */
+  readonly #budgets = new Map<string, number>();
   readonly #hours = new HourSums();
 
   constructor(events: readonly UsageEvent[], feeBasisPoints: number) {
@@ -49,6 +61,9 @@ export class CallSums {
     const amount = chargedMicros(event);
     if (event.freeTier && event.outcome === 'completed')
       add(inner(this.#freeUsed, event.accountId), event.serviceId, 1);
+    for (const { keyId, period } of event.budgets) {
+      if (amount > 0) add(this.#budgets, `${event.accountId}.${keyId}.${period}`, amount);
+    }
     if (!isCounted(event, amount)) return;
     this.#hours.add(event, amount, feeMicros(amount, feeBasisPoints), useOf(event)?.isAtCap ?? null);
   }
@@ -59,8 +74,27 @@ export class CallSums {
     const free = Array.from(this.#freeUsed, ([accountId, used]) =>
       Array.from(used, ([serviceId, calls]) => ({ accountId, serviceId, calls })),
     );
-    return { entries: entriesOf(keys, services), free: free.flat(), keys, services, largestSum: largestOf(keys) };
+    return {
+      entries: entriesOf(keys, services),
+      free: free.flat(),
+      budgets: Array.from(this.#budgets, budgetUse),
+      keys,
+      services,
+      largestSum: largestOf(keys),
+    };
   }
+}
+
+type BudgetUse = {
+  readonly accountId: string;
+  readonly keyId: string;
+  readonly period: string;
+  readonly spent: number;
+};
+
+function budgetUse([name, spent]: readonly [string, number]): BudgetUse {
+  const [accountId, keyId, period] = name.split('.') as [string, string, string];
+  return { accountId, keyId, period, spent };
 }
 
 type FreeUse = { readonly accountId: string; readonly serviceId: string; readonly calls: number };
@@ -68,6 +102,7 @@ type FreeUse = { readonly accountId: string; readonly serviceId: string; readonl
 export type PageSums = {
   readonly entries: PackedEntries;
   readonly free: readonly FreeUse[];
+  readonly budgets: readonly BudgetUse[];
   readonly keys: readonly KeyHour[];
   readonly services: readonly ServiceHour[];
   /** No sum over these calls is larger. */
@@ -117,6 +152,18 @@ export function sumsParameters(journalId: number, pages: readonly PageSums[]): s
     add(2, calls);
   });
   return [String(journalId), ...freeColumns, ...sumsColumns(pages)];
+}
+
+/** The parameters of `POST_BUDGETS_SQL` for all pages of a batch; null: there is nothing to store. */
+export function budgetParameters(pages: readonly Pick<PageSums, 'budgets'>[]): string[] | null {
+  const uses = pages.flatMap(({ budgets }) => budgets);
+  if (uses.length === 0) return null;
+  return arrayLiterals(uses, BUDGET_COLUMNS, ({ accountId, keyId, period, spent }, into) => {
+    into(0, accountId);
+    into(1, quoted(keyId));
+    into(2, period);
+    into(3, spent);
+  });
 }
 
 function add(sums: Map<string, number>, key: string, amount: number): void {

@@ -3,7 +3,15 @@ import { isBeforeHorizon, readHorizonMs } from '../retention/horizon.ts';
 import { exactParts } from '../rollups/exact-parts.ts';
 import type { UsageEvent } from '../usage-event.ts';
 import { COPY_CALLS_SQL, copyData } from './call-rows.ts';
-import { CallSums, type PageSums, POST_SUMS_SQL, type Posted, sumsParameters } from './call-sums.ts';
+import {
+  budgetParameters,
+  CallSums,
+  type PageSums,
+  POST_BUDGETS_SQL,
+  POST_SUMS_SQL,
+  type Posted,
+  sumsParameters,
+} from './call-sums.ts';
 import { COPY_ENTRIES_SQL, entryData, entrySums } from './entry-rows.ts';
 import { callColumns, INSERT_CALLS_SQL } from './insert-calls.ts';
 import { DAY_DROPPED, isRefusedData, putAside } from './rejected-events.ts';
@@ -69,6 +77,8 @@ async function postSums(session: PostgresSession, journalId: number, pages: read
   const entries = entrySums(pages);
   if (entries.size > 0) await session.copyIn(COPY_ENTRIES_SQL, entryData(entries, journalId));
   const [posted] = await session.query<Posted>(POST_SUMS_SQL, sumsParameters(journalId, pages));
+  const budgets = budgetParameters(pages);
+  if (budgets !== null) await session.query(POST_BUDGETS_SQL, budgets);
   if (posted?.entries !== entries.size) throw new Error(`${posted?.entries} entries were stored, not ${entries.size}`);
   if (posted.sum !== 0) throw new Error(`the entries of journal row ${journalId} do not sum to zero`);
 }

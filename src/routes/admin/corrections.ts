@@ -4,7 +4,7 @@ import type { ApiRequest, FromSchema, Route } from '../../http/route.ts';
 import { keyOf } from '../../keys/caller.ts';
 import type { Correction, NewCorrection } from '../../ledger/reconcile/corrections-sql.ts';
 import type { Corrector, Operator } from '../../ledger/reconcile/corrector.ts';
-import type { FreeDrift } from '../../ledger/reconcile/identity.ts';
+import type { BudgetDrift, FreeDrift } from '../../ledger/reconcile/identity.ts';
 import { COUNT, EXAMPLE, json, list, record, TEXT, TIME, UUID, usd } from '../../openapi/schemas.ts';
 import { isUuid } from '../../platform/ids.ts';
 import { microsToUsd } from '../../platform/money.ts';
@@ -35,11 +35,18 @@ export const FREE_CALLS_DRIFT = record('FreeCallsDrift', {
   used: { type: 'integer' },
   expected: { type: 'integer' },
 });
+/** What a key has spent of its budget, where that does not agree. */
+export const BUDGET_DRIFT = record('BudgetDrift', {
+  key_id: TEXT,
+  spent: usd('In the period that the wallet counts in'),
+  expected: usd('What it should be, in the latest period'),
+});
 export const CORRECTION_FIELDS = {
   account_id: UUID,
   believe: BODY.properties.believe,
   drift: usd('What the wallet had more than it should have had; negative: less'),
   free_calls: list(FREE_CALLS_DRIFT, 'Free calls used: in the wallet, and as they should have been'),
+  budgets: list(BUDGET_DRIFT, 'What keys have spent of their budgets: in the wallet, and as it should have been'),
   holds_of_stored_calls: { ...COUNT, description: 'Holds of stored calls that were removed' },
   reason: TEXT,
   reference: TEXT,
@@ -52,6 +59,7 @@ const EXAMPLE_CORRECTION = {
   believe: 'postgres',
   drift: 0.0531,
   free_calls: [],
+  budgets: [],
   holds_of_stored_calls: 0,
   reason: 'Redis came back older twice',
   reference: 'incident 12',
@@ -102,7 +110,7 @@ export function correctionsRoutes({ corrector, log }: CorrectionsRoutesDeps): Ro
 function operatorOf(request: ApiRequest, { accountId, believe, reason, reference }: NewCorrection): Operator {
   return {
     madeBy: `admin ${keyOf(request.caller).keyId}`,
-    record: (tx, { driftMicros, freeDrifts, storedHolds }) =>
+    record: (tx, { driftMicros, freeDrifts, budgetDrifts, storedHolds }) =>
       recordAct(tx, {
         ...actorOfRequest(request),
         action: 'account.correct',
@@ -111,6 +119,7 @@ function operatorOf(request: ApiRequest, { accountId, believe, reason, reference
         before: {
           drift: microsToUsd(driftMicros),
           ...(freeDrifts.length === 0 ? {} : { free_calls: freeCallsJson(freeDrifts) }),
+          ...(budgetDrifts.length === 0 ? {} : { budgets: budgetsJson(budgetDrifts) }),
           ...(storedHolds === 0 ? {} : { holds_of_stored_calls: storedHolds }),
         },
         after: { drift: 0, believe, reason, reference },
@@ -121,11 +130,19 @@ function operatorOf(request: ApiRequest, { accountId, believe, reason, reference
 export const freeCallsJson = (drifts: readonly FreeDrift[]) =>
   drifts.map(({ serviceId, used, expected }) => ({ service_id: serviceId, used, expected }));
 
+export const budgetsJson = (drifts: readonly BudgetDrift[]) =>
+  drifts.map(({ keyId, spentMicros, expectedMicros }) => ({
+    key_id: keyId,
+    spent: microsToUsd(spentMicros),
+    expected: microsToUsd(expectedMicros),
+  }));
+
 export const correctionJson = (correction: Correction) => ({
   account_id: correction.accountId,
   believe: correction.believe,
   drift: microsToUsd(correction.driftMicros),
   free_calls: freeCallsJson(correction.freeDrifts),
+  budgets: budgetsJson(correction.budgetDrifts),
   holds_of_stored_calls: correction.storedHolds,
   reason: correction.reason,
   reference: correction.reference,

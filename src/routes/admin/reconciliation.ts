@@ -8,7 +8,14 @@ import type { Drift, ShardReport } from '../../ledger/reconcile/report.ts';
 import { COUNT, CURRENCY, EXAMPLE, json, list, orNull, record, TEXT, TIME, UUID, usd } from '../../openapi/schemas.ts';
 import { microsToUsd } from '../../platform/money.ts';
 import type { Sql } from '../../platform/postgres.ts';
-import { CORRECTION_FIELDS, correctionJson, FREE_CALLS_DRIFT, freeCallsJson } from './corrections.ts';
+import {
+  BUDGET_DRIFT,
+  budgetsJson,
+  CORRECTION_FIELDS,
+  correctionJson,
+  FREE_CALLS_DRIFT,
+  freeCallsJson,
+} from './corrections.ts';
 
 type ReconciliationRoutesDeps = {
   readonly sql: Sql;
@@ -47,6 +54,7 @@ const DRIFT = record('Drift', {
   streamed: SUMS.streamed,
   held: SUMS.held,
   free_calls: list(FREE_CALLS_DRIFT),
+  budgets: list(BUDGET_DRIFT),
   holds_of_stored_calls: { type: 'integer', description: 'Holds of calls that Postgres has already' },
   since: TIME,
   not_repaired: { type: 'string', description: 'Why it was not repaired' },
@@ -222,6 +230,7 @@ function driftJson(drift: Drift, labels: Labels): Record<string, unknown> {
     streamed: microsToUsd(drift.streamedMicros),
     held: microsToUsd(drift.heldMicros),
     free_calls: freeCallsJson(drift.freeDrifts),
+    budgets: budgetsJson(drift.budgetDrifts),
     holds_of_stored_calls: drift.storedHolds,
     since: time(drift.sinceMs),
     not_repaired: drift.notRepaired,

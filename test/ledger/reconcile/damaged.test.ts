@@ -129,8 +129,8 @@ describe('a damaged wallet', () => {
     await set(scene, 'ticket', 't');
     await set(scene, 'free:b', '1.5');
     const hold = (await ledger.store.open(scene.accountId))[call.usageId] as string;
-    const args = ['t', String((await ledger.store.now()) + 60_000), '', '', '7', '-3', '1', call.usageId, hold];
-    const changes = ['free:a', '2', 'free:b', '1'];
+    const args = ['t', String((await ledger.store.now()) + 60_000), '', '', '7', '-3', '1', '1', call.usageId, hold];
+    const changes = ['key', '0', '5', '12', 'free:a', '2', 'free:b', '1'];
     const names = [
       walletOf(scene),
       openOf(scene),
@@ -138,7 +138,10 @@ describe('a damaged wallet', () => {
     ];
     expect(await ledger.store.redis.script(repairWalletScript, 3, [...names, ...args, ...changes])).toBe(0);
     expect(await ledger.store.balance(scene.accountId)).toBe(9_000);
-    expect(await ledger.store.hash(walletOf(scene))).not.toHaveProperty('repair');
+    const wallet = await ledger.store.hash(walletOf(scene));
+    expect(wallet).not.toHaveProperty('repair');
+    // What was counted and taken back again, where nothing was before.
+    expect(wallet).toMatchObject({ 'period:key': '0', 'spent:key': '0' });
     expect(await ledger.store.open(scene.accountId)).toHaveProperty(call.usageId);
   });
 });

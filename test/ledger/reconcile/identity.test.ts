@@ -10,6 +10,7 @@ import {
 } from '../../../src/ledger/reconcile/identity.ts';
 
 const SERVICE = 'service';
+const KEY = 'key';
 const hold = (usageId: string, amountMicros: number, freeTier = false): Hold => ({
   usageId,
   text: `${amountMicros}\t…`,
@@ -17,6 +18,7 @@ const hold = (usageId: string, amountMicros: number, freeTier = false): Hold => 
   serviceId: SERVICE,
   amountMicros,
   freeTier,
+  budgets: amountMicros === 0 ? [] : [{ keyId: KEY, period: 7 }],
 });
 const streamed = (usageId: string, chargedMicros: number, freeCall = false): StreamedCall => ({
   streamId: `1-${usageId}`,
@@ -25,6 +27,7 @@ const streamed = (usageId: string, chargedMicros: number, freeCall = false): Str
   serviceId: SERVICE,
   chargedMicros,
   freeCall,
+  budgets: [{ keyId: KEY, period: 7 }],
 });
 const settled = {
   balanceMicros: 2_000,
@@ -35,6 +38,7 @@ const settled = {
   debitedMicros: 50,
   begunDebitSeq: null,
   freeUsed: new Map([[SERVICE, 2]]),
+  budgets: new Map([[KEY, { period: 7, spentMicros: 100 }]]),
 };
 const state: AccountState = {
   accountId: 'a',
@@ -42,6 +46,7 @@ const state: AccountState = {
     balanceMicros: 1_000,
     creditSeq: 2,
     freeUsed: new Map([[SERVICE, 4]]),
+    budgets: new Map([[KEY, { period: 7, spentMicros: 1_000 }]]),
     repairId: 0,
     damagedFields: [],
     debitSeq: 4,
@@ -97,6 +102,25 @@ describe('the money identity', () => {
   it('is false when the wallet has taken a debit that Postgres does not know', () => {
     const wallet = { ...state.wallet, debitSeq: 5, debitedMicros: 57, balanceMicros: 993 };
     expect(compare({ ...state, wallet })).toMatchObject({ driftMicros: -7, lostDebitsMicros: 0 });
+  });
+
+  const drifts = (budgets: Wallet['budgets'], change: Partial<AccountState> = {}) =>
+    compare({ ...state, wallet: { ...state.wallet, budgets }, ...change }).budgetDrifts;
+  const spending = (period: number, spentMicros: number) => new Map([[KEY, { period, spentMicros }]]);
+
+  it('is false when what was spent of a budget does not add up, or is that of an earlier period', () => {
+    expect(drifts(state.wallet.budgets)).toEqual([]);
+    const drift = { keyId: KEY, expectedPeriod: 7, expectedMicros: 1_000 };
+    expect(drifts(spending(7, 999))).toEqual([{ ...drift, period: 7, spentMicros: 999 }]);
+    expect(drifts(spending(6, 1_000))).toEqual([{ ...drift, period: 6, spentMicros: 1_000 }]);
+    expect(drifts(new Map())).toEqual([{ ...drift, period: 0, spentMicros: 0 }]);
+    expect(agrees(compare({ ...state, wallet: { ...state.wallet, budgets: new Map() } }))).toBe(false);
+  });
+
+  it('is true when the wallet counts in a later period, in which nothing was spent or what is under way was', () => {
+    expect(drifts(spending(8, 0))).toEqual([]);
+    const later = { ...streamed('s4', 5), budgets: [{ keyId: KEY, period: 8 }] };
+    expect(drifts(spending(8, 5), { streamed: [...state.streamed, later] })).toEqual([]);
   });
 
   it('is false when the free calls do not add up, or when a hold belongs to a stored call', () => {

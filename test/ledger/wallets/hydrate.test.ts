@@ -7,7 +7,7 @@ import { Hydrator } from '../../../src/ledger/wallets/hydrate.ts';
 import { uuidv7 } from '../../../src/platform/ids.ts';
 import { isPostgresUnavailable, openPostgres, PostgresSession } from '../../../src/platform/postgres.ts';
 import { RedisNotSent, type RedisStore } from '../../../src/platform/redis.ts';
-import { freeField } from '../../../src/platform/redis-keys.ts';
+import { freeField, periodField, spentField } from '../../../src/platform/redis-keys.ts';
 import { QUIET } from '../../support/store.ts';
 import { TcpProxy } from '../../support/tcp-proxy.ts';
 import { timed } from '../../support/timed.ts';
@@ -47,6 +47,27 @@ describe('loading a wallet', () => {
       debit_seq: '0',
       debited: '0',
       [freeField(serviceId)]: '3',
+    });
+  });
+
+  it('brings what its keys have spent in the latest period of their budgets, of any number of periods', async () => {
+    const [accountId, other] = [await ledger.account(5_000), await ledger.account(1)];
+    const used = (key: string, period: number, spent: number, of = accountId) =>
+      ledger.sql`INSERT INTO budget_usage VALUES (${of}, ${key}, ${period}, ${spent})`;
+    for (let day = 0; day < 5; day++) await used('b', 3_020_000 + day, 10 + day);
+    await used('a', 0, 7);
+    await used('c', 1_000_000, 9_007_199_254_740_991);
+    await used('d', 8, 1, other);
+    await hydrator.loadWallet(accountId);
+    expect(await wallet(accountId)).toMatchObject({ balance: '5000' });
+    const { balance: _, credit_seq: __, debit_seq: ___, debited: ____, ...budgets } = await wallet(accountId);
+    expect(budgets).toEqual({
+      [spentField('a')]: '7',
+      [periodField('a')]: '0',
+      [spentField('b')]: '14',
+      [periodField('b')]: '3020004',
+      [spentField('c')]: '9007199254740991',
+      [periodField('c')]: '1000000',
     });
   });
 

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { feeMicros, type Outcome, type UsageEvent } from '../../../src/ledger/usage-event.ts';
 import { isExact } from '../../../src/ledger/writing/call-sums.ts';
 import { uuidv7 } from '../../../src/platform/ids.ts';
-import { anyUse, FEE_BASIS_POINTS, newEvent } from '../support.ts';
+import { anyBudgets, anyUse, FEE_BASIS_POINTS, newEvent } from '../support.ts';
 import { ledger, readAll, session, storeFast, storeWithCare, useFlush } from './flush-support.ts';
 
 useFlush();
@@ -15,6 +15,7 @@ const TABLES = [
   'entries',
   'balances',
   'free_usage',
+  'budget_usage',
   'service_hours',
   'key_hours',
   'key_days',
@@ -68,8 +69,9 @@ const anyEvent = fc
     // Two hours, at their very beginnings and ends.
     admittedAtMs: fc.constantFrom(0, 1, 3_599_999, 3_600_000).map((ms) => Date.UTC(2026, 10, 22) + ms),
     use: anyUse,
+    budgets: anyBudgets,
   })
-  .map(({ buyer, provider, service, freeTier, heldMicros, use, ...rest }) =>
+  .map(({ buyer, provider, service, freeTier, heldMicros, use, budgets, ...rest }) =>
     newEvent({
       accountId: accounts[buyer] as string,
       providerId: accounts[provider] as string,
@@ -78,6 +80,7 @@ const anyEvent = fc
       freeTier,
       ...rest,
       ...use,
+      ...budgets,
     }),
   );
 

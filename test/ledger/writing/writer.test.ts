@@ -6,7 +6,7 @@ import { uuidv7 } from '../../../src/platform/ids.ts';
 import { QUIET } from '../../support/store.ts';
 import { timed } from '../../support/timed.ts';
 import { until } from '../../support/wait.ts';
-import { anyUse, expectedBooks, holdOf, newEvent, tailOf } from '../support.ts';
+import { anyBudgets, anyUse, expectedBooks, holdOf, newEvent, tailOf } from '../support.ts';
 import { ledger, useLedger } from '../use-ledger.ts';
 
 useLedger();
@@ -33,11 +33,13 @@ const anyEvent: fc.Arbitrary<UsageEvent> = fc
     keyId: fc.constantFrom('acf_a', 'acf_b"\\'),
     admittedAtMs: fc.integer({ min: 1_600_000_000_000, max: 1_900_000_000_000 }),
     use: anyUse,
+    budgets: anyBudgets,
   })
-  .map(({ id, service, free, heldMicros, path, use, ...rest }) =>
+  .map(({ id, service, free, heldMicros, path, use, budgets, ...rest }) =>
     newEvent({
       ...rest,
       ...use,
+      ...budgets,
       usageId: ids[id] as string,
       accountId: accounts[id % 3] as string,
       serviceId: services[service] as string,

@@ -1,0 +1,161 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { Corrector } from '../../../src/ledger/reconcile/corrector.ts';
+import { periodField, spentField } from '../../../src/platform/redis-keys.ts';
+import { admit, newKeyId, request, type Scene, settle } from '../../admission/calls.ts';
+import { comeBackOlder, keepState } from './older-redis.ts';
+import { ComparedLedger } from './scene.ts';
+
+let compared: ComparedLedger;
+beforeAll(async () => {
+  compared = await ComparedLedger.open();
+});
+afterAll(() => compared.close());
+beforeEach(() => compared.clear());
+
+/** A child key with a budget of 5 000 in all, whose number tells its period: 1 000 000 times it. */
+async function newChild(balanceMicros: number): Promise<Scene> {
+  const scene = await compared.newScene(balanceMicros);
+  const child = { ...scene, keyId: newKeyId(), ancestors: [scene.keyId] };
+  await giveBudget(child, 1);
+  return child;
+}
+
+async function giveBudget({ accountId, keyId, ancestors = [] }: Scene, number: number): Promise<void> {
+  const { store } = compared.ledger;
+  const root = store.keys.key(store.keys.shardOf(accountId), ancestors[0] as string);
+  await store.command('hset', root, `terms:${keyId}`, `300 active 0 5000 total ${number}`);
+}
+
+const wallet = ({ accountId }: Scene) => compared.ledger.store.hash(compared.ledger.store.walletName(accountId));
+const spent = async (scene: Scene): Promise<[spent: number, period: number]> => {
+  const its = await wallet(scene);
+  return [Number(its[spentField(scene.keyId)]), Number(its[periodField(scene.keyId)])];
+};
+const stored = async ({ accountId, keyId }: Scene): Promise<number[][]> => {
+  const rows = await compared.ledger.sql<{ period: number; spent: number }[]>`
+    SELECT period, spent FROM budget_usage WHERE account_id = ${accountId} AND key_id = ${keyId} ORDER BY period`;
+  return rows.map(({ period, spent: its }) => [period, its]);
+};
+const change = (scene: Scene, field: string, by: number) =>
+  compared.ledger.store.command('hincrby', compared.ledger.store.walletName(scene.accountId), field, by);
+
+const FIRST = 1_000_000;
+const SECOND = 2_000_000;
+
+describe('what a key has spent of its budget', () => {
+  it('agrees at any stage of its calls, and also after a new budget was given and the wallet loaded again', async () => {
+    const child = await newChild(10_000);
+    const [open, refunded] = [request(child, 400), request(child, 70)];
+    for (const one of [open, refunded]) await admit(compared.ledger.store, one);
+    await compared.call(child, 1_000);
+    expect(await compared.drifts()).toEqual([]);
+    await settle(compared.ledger.store, refunded, true);
+    await compared.storeAll();
+    await compared.call(child, 30);
+    expect(await compared.drifts()).toEqual([]);
+    expect(await spent(child)).toEqual([1_430, FIRST]);
+    expect(await stored(child)).toEqual([[FIRST, 1_000]]);
+    await giveBudget(child, 2);
+    await compared.call(child, 5);
+    await settle(compared.ledger.store, open, false);
+    expect(await compared.drifts()).toEqual([]);
+    await compared.storeAll();
+    expect(await stored(child)).toEqual([
+      [FIRST, 1_430],
+      [SECOND, 5],
+    ]);
+    await compared.ledger.store.command('del', compared.ledger.store.walletName(child.accountId));
+    await compared.hydrator.loadWallet(child.accountId);
+    expect(await spent(child)).toEqual([5, SECOND]);
+    expect(await compared.drifts()).toEqual([]);
+  });
+
+  it('is repaired after Redis came back older: also the period, and beside holds of stored calls', async () => {
+    const child = await newChild(10_000);
+    await compared.call(child, 1_000);
+    const held = request(child, 300);
+    await admit(compared.ledger.store, held);
+    await compared.keepBusy(child);
+    await keepState(compared.ledger);
+    await settle(compared.ledger.store, held, false);
+    await compared.call(child, 20);
+    await giveBudget(child, 2);
+    await compared.call(child, 7);
+    await compared.storeAll();
+    await comeBackOlder(compared.ledger);
+    expect(await spent(child)).toEqual([1_300, FIRST]);
+    expect(await compared.drifts()).toEqual([]);
+    expect(await spent(child)).toEqual([7, SECOND]);
+    expect(await compared.repairs()).toMatchObject([
+      {
+        state: 'done',
+        before: { budgets: { [child.keyId]: { period: FIRST, spent_micros: 1_300 } } },
+        after: { budgets: { [child.keyId]: { period: SECOND, spent_micros: 7 } } },
+      },
+    ]);
+  });
+
+  it('that nobody can explain is reported, and what a hold of a stored call had taken goes back all the same', async () => {
+    const child = await newChild(10_000);
+    const captured = request(child, 300);
+    await admit(compared.ledger.store, captured);
+    const { [captured.usageId]: hold = '' } = await compared.ledger.store.open(child.accountId);
+    await settle(compared.ledger.store, captured, true);
+    await compared.storeAll();
+    const { keys } = compared.ledger.store;
+    const open = keys.open[keys.shardOf(child.accountId)] as string;
+    await compared.ledger.store.command('hset', open, captured.usageId, hold);
+    for (const [field, by] of [
+      ['balance', -300],
+      [spentField(child.keyId), 340],
+    ] as const)
+      await change(child, field, by);
+    const [drift] = await compared.drifts();
+    expect(drift?.budgetDrifts).toMatchObject([{ keyId: child.keyId, spentMicros: 40, expectedMicros: 0 }]);
+    expect(await spent(child)).toEqual([40, FIRST]);
+    expect(await compared.ledger.store.balance(child.accountId)).toBe(10_000);
+  });
+});
+
+describe('an operator', () => {
+  const operator = { madeBy: 'admin acf_1', record: async () => {} };
+  const correct = ({ accountId }: Scene, believe: 'postgres' | 'redis') => {
+    const { sql, store } = compared.ledger;
+    const corrector = new Corrector({ sql, redis: store.redis, keys: store.keys });
+    return corrector.correct({ accountId, believe, reason: 'a test', reference: `incident ${believe}` }, operator);
+  };
+
+  it.each(['postgres', 'redis'] as const)('who believes %s ends the drift of a budget', async (believe) => {
+    const child = await newChild(10_000);
+    await compared.call(child, 1_000);
+    await compared.storeAll();
+    await compared.keepBusy(child);
+    await change(child, spentField(child.keyId), 40);
+    const { correction } = await correct(child, believe);
+    const drift = {
+      keyId: child.keyId,
+      period: FIRST,
+      spentMicros: 1_040,
+      expectedPeriod: FIRST,
+      expectedMicros: 1_000,
+    };
+    expect(correction).toMatchObject({ driftMicros: 0, budgetDrifts: [drift] });
+    const should = believe === 'redis' ? 1_040 : 1_000;
+    expect([await spent(child), await stored(child)]).toEqual([[should, FIRST], [[FIRST, should]]]);
+    expect(await compared.drifts()).toEqual([]);
+  });
+
+  it('cannot believe a wallet that counts in an earlier period', async () => {
+    const child = await newChild(10_000);
+    await compared.call(child, 1_000);
+    await compared.storeAll();
+    await compared.keepBusy(child);
+    await change(child, periodField(child.keyId), -1);
+    await expect(correct(child, 'redis')).rejects.toMatchObject({
+      code: 'conflict',
+      message: expect.stringContaining('period'),
+    });
+    await correct(child, 'postgres');
+    expect(await spent(child)).toEqual([1_000, FIRST]);
+  });
+});
