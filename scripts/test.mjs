@@ -16,7 +16,7 @@ import { readJson } from './local/files.mjs';
 import { signalProcess, spawnOwned } from './local/processes.mjs';
 import { ensurePromtool } from './local/promtool-install.mjs';
 import { ensureRedisServer } from './local/redis-install.mjs';
-import { createScratch } from './local/scratch.mjs';
+import { createScratch, folderOfTests } from './local/scratch.mjs';
 import { countTests, summaryLine } from './local/test-counts.mjs';
 import { planTests } from './local/test-plan.mjs';
 
@@ -99,7 +99,7 @@ async function main() {
   if (plan.browser) ensureChromium(say);
   if (plan.promtool) ensurePromtool(say);
   const rails = plan.checks ? runGuardRails() : noCounts;
-  const scratch = createScratch();
+  const scratch = createScratch(folderOfTests());
   let tests;
   try {
     tests = await runTests(scratch, plan);

@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import path from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { initialisePostgres, startPostgres } from '../scripts/local/postgres.mjs';
-import { createScratch, runDirOf } from '../scripts/local/scratch.mjs';
+import { createScratch, folderOfTests, runDirOf } from '../scripts/local/scratch.mjs';
 import { makeMigrated } from './support/migrated.ts';
 
 declare module 'vitest' {
@@ -19,7 +19,7 @@ declare module 'vitest' {
 export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
   // `npm test` made one and clears it; a bare `vitest` has to make its own.
   const given = process.env.TOLLGATE_SCRATCH_DIR;
-  const scratch = given === undefined ? createScratch() : undefined;
+  const scratch = given === undefined ? createScratch(folderOfTests()) : undefined;
   const dir = given ?? (scratch?.dir as string);
   const dataDir = path.join(dir, 'postgres');
   const password = await initialisePostgres({ dataDir, durable: false });
