@@ -35,7 +35,7 @@ export type Left = {
  * A call that is priced by use, and whose caller left before the service had reported what it cost. The gateway reads on and drops
  * what comes, so that leaving early saves nothing:
  *
- *   onHead with a report, or with a length, onEnd ─────────► the report is captured, or the price if there is none
+ *   onHead with a report, or not chunked; onEnd ───────────► the report is captured, or the price if there is none
  *   onHead with a 5xx, onError before any head ────────────► refunded, as for a caller that stays
  *   onError after that, `maxMs` or MAX_BYTES reached, or
  *   given up for others (UnheardCalls) ────────────────────► all that is held is captured
