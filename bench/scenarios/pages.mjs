@@ -86,7 +86,7 @@ async function providerKey(base) {
   const admin = await request('POST', `${base}/keys`, { body: { owner_id: 'bench', role: 'admin' } });
   const made = await request('POST', `${base}/keys`, {
     key: admin.body,
-    body: { owner_id: 'bench', role: 'provider', account_id: providerId(1) },
+    body: { role: 'provider', account_id: providerId(1) },
   });
   if (made.status !== 201) throw new Error(`POST /keys answered ${made.status}: ${JSON.stringify(made.body)}`);
   return made.body;

@@ -9,7 +9,7 @@ import { adminAct, recordAct } from './audit.ts';
  */
 export function createAdmin(sql: Sql, label: string): Promise<CreatedKey> {
   return sql.begin(async (tx) => {
-    const created = await openAccount(tx, label, 'admin');
+    const created = await openAccount(tx, { ownerId: label, role: 'admin', label: null });
     await recordAct(tx, adminAct({ actor: 'create-admin', actorAccountId: null, requestId: null }, created.account_id));
     return created;
   });

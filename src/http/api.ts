@@ -295,6 +295,9 @@ function checkAccess(route: Route, key: KeyRecord | null, authorization: string 
       const roles = route.access.join(' or ');
       throw new ApiError('forbidden', `This takes an API key with the role ${roles}. Yours has the role ${key.role}.`);
     }
+    if (key.ancestors.length > 0 && !route.forChildren) {
+      throw new ApiError('forbidden', 'This takes an API key without a parent: it shows or changes the whole account.');
+    }
   }
   if (key !== null && isSuspended(key) && !route.forSuspended) throw suspendedError(key.suspensionReason);
 }

@@ -81,6 +81,8 @@ export type Route = {
   readonly unmetered?: true;
   /** The token bucket that a request with a valid key draws on; absent: `own`. */
   readonly bucket?: Exclude<KeyBucket, 'own'>;
+  /** A child key may use it too. It then shows and changes nothing that belongs to the keys above or beside that one. */
+  readonly forChildren?: true;
   /** A suspended account may use it too. Such a request draws on the bucket of its address. */
   readonly forSuspended?: true;
   /** The handler asks no store, so it must not wait for the places of those that do (`PagePlaces`). */

@@ -23,6 +23,10 @@ export type KeyRecord = {
   readonly previousExpiresAtMs: number;
   /** The keys above this one: that without a parent first. None: the key has no parent. */
   readonly ancestors: readonly string[];
+  /** The most that a call with a child key may cost: the lowest of its own and of those above it. Null: no maximum. Micro-USD. */
+  readonly maxPriceMicros: number | null;
+  /** The services that a child key and all keys above it may call. Null: all. */
+  readonly services: ReadonlySet<string> | null;
   /** Requests per minute. */
   readonly rateLimit: number;
   readonly status: 'active' | 'revoked';

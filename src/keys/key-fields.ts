@@ -1,6 +1,7 @@
 import {
   type Fields,
   money,
+  optional,
   plain,
   type Row,
   selectList,
@@ -9,8 +10,10 @@ import {
   type Values,
   view,
 } from '../platform/fields.ts';
-import { EXAMPLE, type JsonSchema, orNull, TEXT, UUID } from '../platform/schemas.ts';
+import { EXAMPLE, type JsonSchema, list, orNull, TEXT, TIME, UUID, usd } from '../platform/schemas.ts';
+import { BUDGET_PERIODS } from './budget-period.ts';
 import { ROLES, type Role } from './caller.ts';
+import type { BudgetNow, StoredBudget } from './children/budgets-sql.ts';
 
 export const KEY_ID: JsonSchema = { type: 'string', pattern: '^acf_[0-9A-Za-z]{22}$' };
 const SECRET = { type: 'string', pattern: '^sk_[0-9A-Za-z]{49}$', description: 'Shown here and never again' };
@@ -21,6 +24,25 @@ const BY_OPERATOR = { type: 'boolean', description: 'Whether an operator issued 
 // Closing an account revokes its keys, so nobody reads of a closed one.
 const ACCOUNT_STATUS = { type: 'string', enum: ['active', 'suspended'] };
 const REASON = { ...orNull(TEXT), description: 'What the operator tells a suspended account' };
+const LABEL: JsonSchema = { ...TEXT, description: 'What its owner calls the key' };
+const PARENT = 'k.ancestors[cardinality(k.ancestors)]';
+const PARENT_KEY: JsonSchema = { ...KEY_ID, description: 'The key above a child key' };
+const BUDGET = `CASE WHEN k.budget_amount IS NOT NULL
+  THEN json_build_object('amount', k.budget_amount, 'period', k.budget_period, 'number', k.budget_number) END`;
+const BUDGET_NOW: JsonSchema = {
+  title: 'Budget',
+  type: 'object',
+  description: 'What a child key and those below it may spend',
+  required: ['amount', 'period', 'spent', 'remaining', 'resets_at'],
+  properties: {
+    amount: usd('What may be spent in a period'),
+    period: { type: 'string', enum: [...BUDGET_PERIODS], description: 'In UTC; weeks begin on Monday' },
+    spent: usd('What calls of this period have cost that ended up to a second ago'),
+    remaining: usd('What is left of the amount'),
+    resets_at: { ...orNull(TIME), description: 'When the next period begins; null: never' },
+  },
+};
+const SERVICES: JsonSchema = list(UUID, 'The only services that a child key may call');
 const PREVIOUS = 'CASE WHEN k.previous_expires_at > now() THEN k.previous_expires_at END';
 
 /** An API key, from `api_keys k JOIN accounts a`. Its owner is its account. */
@@ -31,6 +53,12 @@ export const KEY = {
   owner_id: { column: 'a.owner_id', audience: 'owner', ...plain<string>(TEXT), example: 'acme-bot' },
   rate_limit: { column: 'k.rate_limit', audience: 'owner', ...plain<number>(RATE_LIMIT), example: 60 },
   account_id: { column: 'k.account_id', audience: 'owner', ...plain<string>(UUID), example: EXAMPLE.accountId },
+  label: { column: 'k.label', audience: 'owner', ...optional(plain<string>(LABEL)), example: 'research agent' },
+  parent_key_id: { column: PARENT, audience: 'owner', ...optional(plain<string>(PARENT_KEY)) },
+  budget: { audience: 'owner', ...optional(plain<BudgetNow>(BUDGET_NOW)) },
+  max_price: { column: 'k.max_price', audience: 'owner', ...optional(money('The most that a call may cost')) },
+  services: { column: 'k.services', audience: 'owner', ...optional(plain<readonly string[]>(SERVICES)) },
+  expires_at: { column: 'k.expires_at', audience: 'owner', ...optional(time()) },
   status: { column: 'k.status', audience: 'owner', ...plain<'active' | 'revoked'>(STATUS), example: 'active' },
   created_at: { column: 'k.created_at', audience: 'owner', ...time(), example: EXAMPLE.time },
   /** When the secret that the last rotation replaced ceases to be valid; null when it is not valid now, or there is none. */
@@ -47,8 +75,14 @@ export const KEY = {
   total_spent: { audience: 'owner', ...money('What calls with this key have cost'), example: 0.002 },
 } as const satisfies Fields;
 
-export type KeyRow = Row<typeof KEY>;
-export const KEY_SELECT = selectList(KEY);
+/** A key as Postgres has it. Its ancestors are the keys above it: the one without a parent first. */
+export type KeyRow = Row<typeof KEY> & {
+  readonly ancestors: readonly string[];
+  readonly stored_budget: StoredBudget | null;
+};
+export const KEY_SELECT = `${selectList(KEY)}, k.ancestors, ${BUDGET} AS stored_budget`;
+/** A key with what its budget has left. */
+export type ShownKey = KeyRow & { readonly budget: BudgetNow | null };
 
 /** A key that was just made. This is the only copy of its secret in clear. */
 export const NEW_KEY = view(KEY, 'owner', [

@@ -1,5 +1,6 @@
 import type { Sql, Tx } from '../platform/postgres.ts';
 import type { KeyRecord, Role } from './caller.ts';
+import { servicesInAll } from './children/limits.ts';
 import { digestOfHash } from './credentials.ts';
 import { KEY_SELECT, type KeyRow, type OperatorKey } from './key-fields.ts';
 
@@ -19,9 +20,15 @@ type NewKey = {
   readonly secretHash: string;
   readonly rateLimit: number;
   readonly byOperator: boolean;
+  readonly label: string | null;
 };
 
-type RecordRow = Omit<KeyRecord, 'secretDigest' | 'previousSecretDigest' | 'previousExpiresAtMs' | 'buyer'> & {
+type RecordRow = Omit<
+  KeyRecord,
+  'secretDigest' | 'previousSecretDigest' | 'previousExpiresAtMs' | 'services' | 'buyer'
+> & {
+  /** The lists of a child key and of those above it. */
+  readonly services: readonly (readonly string[])[] | null;
   readonly secretHash: string;
   readonly previousSecretHash: string | null;
   readonly previousExpiresAt: Date | null;
@@ -37,8 +44,13 @@ export async function selectKeyRecords(
     SELECT k.key_id AS "keyId", k.account_id AS "accountId", a.owner_id AS "ownerId", k.role,
            k.secret_hash AS "secretHash", k.previous_secret_hash AS "previousSecretHash",
            k.previous_expires_at AS "previousExpiresAt", k.ancestors, k.rate_limit AS "rateLimit", ${keyStatus(sql)} AS "status",
-           a.status AS "accountStatus", a.suspension_reason AS "suspensionReason"
+           a.status AS "accountStatus", a.suspension_reason AS "suspensionReason",
+           above."maxPriceMicros", above.services
     FROM api_keys k JOIN accounts a ON a.id = k.account_id
+    LEFT JOIN LATERAL (
+      SELECT min(max_price) AS "maxPriceMicros", json_agg(services) FILTER (WHERE services IS NOT NULL) AS services
+      FROM api_keys WHERE key_id = ANY(k.ancestors || k.key_id)
+    ) AS above ON k.ancestors <> '{}'
     WHERE k.key_id = ANY(${keyIds}::text[])`;
   // Copied field by field: a spread row keeps the Postgres client's dictionary of columns, and reading that cost 1.6 µs a call.
   return rows.map((row) => ({
@@ -50,6 +62,8 @@ export async function selectKeyRecords(
     previousSecretDigest: row.previousSecretHash === null ? null : digestOfHash(row.previousSecretHash),
     previousExpiresAtMs: row.previousExpiresAt?.getTime() ?? 0,
     ancestors: row.ancestors.length === 0 ? NONE : row.ancestors,
+    maxPriceMicros: row.maxPriceMicros,
+    services: servicesInAll(row.services),
     rateLimit: Math.min(row.rateLimit, maxRateLimit),
     status: shared(row.status),
     accountStatus: shared(row.accountStatus),
@@ -74,7 +88,7 @@ function shared<T extends string>(word: T): T {
  */
 const keyStatus = (sql: Tx) => sql`CASE WHEN a.status = 'closed' THEN 'revoked' ELSE k.status END`;
 
-export async function selectKey(sql: Sql, keyId: string): Promise<KeyRow | null> {
+export async function selectKey(sql: Sql | Tx, keyId: string): Promise<KeyRow | null> {
   const rows = await sql<KeyRow[]>`
     SELECT ${sql.text(KEY_SELECT)} FROM api_keys k JOIN accounts a ON a.id = k.account_id WHERE k.key_id = ${keyId}`;
   return rows[0] ?? null;
@@ -83,11 +97,13 @@ export async function selectKey(sql: Sql, keyId: string): Promise<KeyRow | null>
 /**
  * Keys of an account, newest first.
  *
+ * @param below only keys below this one; null: all
  * @param after the last key of the previous page (keys are never deleted, so it still exists); null for the first page
  */
 export async function selectKeysOfAccount(
   sql: Sql,
   accountId: string,
+  below: string | null,
   after: string | null,
   limit: number,
 ): Promise<KeyRow[]> {
@@ -98,7 +114,7 @@ export async function selectKeysOfAccount(
       : sql`AND (k.created_at, k.key_id) < (SELECT created_at, key_id FROM api_keys WHERE key_id = ${after})`;
   return sql<KeyRow[]>`
     SELECT ${sql.text(KEY_SELECT)} FROM api_keys k JOIN accounts a ON a.id = k.account_id
-    WHERE k.account_id = ${accountId} ${older}
+    WHERE k.account_id = ${accountId} ${below === null ? sql`` : sql`AND k.ancestors @> ARRAY[${below}::text]`} ${older}
     ORDER BY k.created_at DESC, k.key_id DESC LIMIT ${limit}`;
 }
 
@@ -115,8 +131,8 @@ export async function insertAccount(tx: Tx, accountId: string, ownerId: string):
 
 export async function insertKey(tx: Tx, key: NewKey): Promise<void> {
   await tx`
-    INSERT INTO api_keys (key_id, account_id, role, secret_hash, rate_limit, by_operator)
-    VALUES (${key.keyId}, ${key.accountId}, ${key.role}, ${key.secretHash}, ${key.rateLimit}, ${key.byOperator})`;
+    INSERT INTO api_keys (key_id, account_id, role, secret_hash, rate_limit, by_operator, label)
+    VALUES (${key.keyId}, ${key.accountId}, ${key.role}, ${key.secretHash}, ${key.rateLimit}, ${key.byOperator}, ${key.label})`;
 }
 
 /**
@@ -156,6 +172,13 @@ async function announceKey(tx: Tx, keyId: string): Promise<void> {
   await tx`SELECT pg_notify(${KEY_CHANGES}, ${keyId})`;
 }
 
+/** As `announceKey`, with the keys below it, whose records have its limits. */
+export async function announceTree(tx: Tx, keyId: string): Promise<void> {
+  await tx`
+    SELECT pg_notify(${KEY_CHANGES}, k.key_id) FROM api_keys top JOIN api_keys k ON k.account_id = top.account_id
+    WHERE top.key_id = ${keyId} AND (k.key_id = ${keyId} OR k.ancestors @> ARRAY[${keyId}::text])`;
+}
+
 /**
  * Gives an active key a new secret. The secret it replaces stays valid for the overlap (0: it ends now); an older one, left from
  * an earlier rotation, ends now.
@@ -179,10 +202,19 @@ export async function updateSecret(
   return rows[0] ?? null;
 }
 
-/** Revokes the key. Does no harm when it is revoked already. @returns whether it was active until now */
+/**
+ * Revokes the key and those below it. Does no harm when it is revoked already.
+ *
+ * @returns whether it was active until now
+ */
 export async function updateToRevoked(tx: Tx, keyId: string): Promise<boolean> {
   const { count } = await tx`UPDATE api_keys SET status = 'revoked' WHERE key_id = ${keyId} AND status <> 'revoked'`;
-  await announceKey(tx, keyId);
+  // A statement of its own: it sees the keys that were made while the first one waited for their makers (`lockKeys`).
+  await tx`
+    UPDATE api_keys k SET status = 'revoked' FROM api_keys top
+    WHERE top.key_id = ${keyId} AND k.account_id = top.account_id AND k.ancestors @> ARRAY[${keyId}::text]
+      AND k.status <> 'revoked'`;
+  await announceTree(tx, keyId);
   return count > 0;
 }
 
@@ -191,17 +223,6 @@ export function updateAllToRevoked(tx: Tx, accountId: string): Promise<KeyState[
   return tx<KeyState[]>`
     UPDATE api_keys SET status = 'revoked' WHERE account_id = ${accountId} AND status <> 'revoked'
     RETURNING key_id AS "keyId", account_id AS "accountId", rate_limit AS "limit", status`;
-}
-
-/** @param rateLimit requests per minute @returns the limit that it replaces; undefined when there is no such key */
-export async function updateRateLimit(tx: Tx, keyId: string, rateLimit: number): Promise<number | undefined> {
-  const rows = await tx<{ before: number }[]>`
-    UPDATE api_keys k SET rate_limit = ${rateLimit}
-    FROM (SELECT key_id, rate_limit FROM api_keys WHERE key_id = ${keyId} FOR NO KEY UPDATE) old
-    WHERE k.key_id = old.key_id
-    RETURNING old.rate_limit AS "before"`;
-  await announceKey(tx, keyId);
-  return rows[0]?.before;
 }
 
 /** The state of a key that Redis must have. As stored, `limit` may be above MAX_RATE_LIMIT: KeyStates and Hydrator cut it. */

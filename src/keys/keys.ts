@@ -1,10 +1,15 @@
-import { ApiError, unavailableError } from '../errors.ts';
+import { assert } from '../assert.ts';
+import { ApiError, unauthorizedError, unavailableError } from '../errors.ts';
 import { uuidv7 } from '../platform/ids.ts';
 import type { Sql, Tx } from '../platform/postgres.ts';
 import { countOpening, type Opener } from './account-openings.ts';
 import type { Role } from './caller.ts';
+import { selectBudgets } from './children/budgets-sql.ts';
+import { changed, checkLimits, type KeyChange } from './children/change.ts';
+import { insertChild, lockChain, type StoredKey, updateKey } from './children/children-sql.ts';
+import { type Limits, MAX_LEVELS } from './children/limits.ts';
 import { hashSecret, newKeyId, newSecret } from './credentials.ts';
-import type { CreatedKey, KeyRow, OperatorKey } from './key-fields.ts';
+import type { CreatedKey, KeyRow, OperatorKey, ShownKey } from './key-fields.ts';
 import {
   insertAccount,
   insertKey,
@@ -15,7 +20,6 @@ import {
   selectKey,
   selectKeysOfAccount,
   selectOperatorKeys,
-  updateRateLimit,
   updateSecret,
   updateToRevoked,
 } from './keys-sql.ts';
@@ -56,6 +60,13 @@ type KeysOptions = {
  */
 export type Alongside<Subject> = (tx: Tx, subject: Subject) => Promise<void>;
 
+/** A child key to be made. Without a rate limit it gets that of its parent. */
+export type NewChildKey = Omit<Limits, 'rateLimit'> & {
+  readonly label: string | null;
+  readonly rateLimit: number | null;
+};
+export type ChangedKey = { readonly before: StoredKey; readonly after: StoredKey };
+
 /** Runs the work in a transaction. */
 type Begin = (work: (tx: Tx) => Promise<void>) => Promise<unknown>;
 
@@ -84,58 +95,60 @@ export class Keys {
   }
 
   /**
-   * Opens a new account with `ownerId` as its label, and creates its first key.
+   * Opens a new account, and creates its first key.
    *
    * @param opener  null if the account counts against nobody's limit
    * @throws ApiError `rate_limited` if the opener has opened as many as it may
    */
-  createAccountWithKey(
-    ownerId: string,
-    role: Role,
-    opener: Opener | null,
-    also?: Alongside<CreatedKey>,
-  ): Promise<CreatedKey> {
+  createAccountWithKey(account: NewAccount, opener: Opener | null, also?: Alongside<CreatedKey>): Promise<CreatedKey> {
     return this.#sql.begin(async (tx) => {
       if (opener !== null) await countOpening(tx, opener);
-      const created = await openAccount(tx, ownerId, role);
+      const created = await openAccount(tx, account);
       await also?.(tx, created);
       return created;
     });
   }
 
   /** Opens an account with an admin key. Null when there is, or ever was, an admin key. */
-  createFirstAdmin(ownerId: string, also?: Alongside<CreatedKey>): Promise<CreatedKey | null> {
+  createFirstAdmin(account: NewAccount, also?: Alongside<CreatedKey>): Promise<CreatedKey | null> {
     return this.#sql.begin(async (tx) => {
       const { adminExists } = await lockFirstAdmin(tx);
       if (adminExists) return null;
-      const created = await openAccount(tx, ownerId, 'admin');
+      const created = await openAccount(tx, account);
       await also?.(tx, created);
       return created;
     });
   }
 
-  /** Adds a key to an existing account; null when there is no such account. */
+  /**
+   * Adds a key without a parent to an existing account; null when there is no such account.
+   *
+   * @param key  with the label of the account, if its maker states it
+   */
   addKey(
-    { accountId, role, byOperator }: { accountId: string; role: Role; byOperator: boolean },
+    { ownerId, ...key }: AccountKey & { readonly ownerId: string | null },
     also?: Alongside<CreatedKey>,
   ): Promise<CreatedKey | null> {
     return this.#sql.begin(async (tx) => {
-      const account = await lockAccount(tx, accountId);
+      const account = await lockAccountForKey(tx, key.accountId);
       if (account === null) return null;
-      if (account.status === 'closed') throw new ApiError('conflict', 'This account is closed.');
-      if (account.keys >= MAX_KEYS_PER_ACCOUNT) {
-        const message = `An account may have ${MAX_KEYS_PER_ACCOUNT} keys. Revoke one first; it counts until a day after it was made.`;
-        throw new ApiError('conflict', message);
+      if (ownerId !== null && ownerId !== account.ownerId) {
+        throw otherOwnerError();
       }
-      const created = await giveKey(tx, accountId, account.ownerId, role, byOperator);
+      const created = await giveKey(tx, key, account.ownerId);
       await also?.(tx, created);
       return created;
     });
   }
 
-  /** Keys of an account, newest first, including revoked ones. `after` is the last key id of the previous page, or null. */
-  async list(accountId: string, after: string | null, limit: number): Promise<KeyRow[]> {
-    return (await selectKeysOfAccount(this.#sql, accountId, after, limit)).map((key) => this.capped(key));
+  /**
+   * Keys of an account, newest first, including revoked ones.
+   *
+   * @param below  only keys below this one; null: all
+   * @param after  the last key id of the previous page, or null
+   */
+  async list(accountId: string, below: string | null, after: string | null, limit: number): Promise<ShownKey[]> {
+    return this.shown(await selectKeysOfAccount(this.#sql, accountId, below, after, limit));
   }
 
   /** The active keys of the account that an operator issued, newest first. */
@@ -143,14 +156,23 @@ export class Keys {
     return selectOperatorKeys(this.#sql, accountId, limit);
   }
 
-  async find(keyId: string): Promise<KeyRow | null> {
+  async find(keyId: string): Promise<ShownKey | null> {
     const key = await selectKey(this.#sql, keyId);
-    return key === null ? null : this.capped(key);
+    return key === null ? null : ((await this.shown([key]))[0] ?? null);
   }
 
-  /** The key with the limit that counts for it: no stored one counts beyond `maxRateLimit`. */
-  capped(key: KeyRow): KeyRow {
-    return { ...key, rate_limit: Math.min(key.rate_limit, this.#maxRateLimit) };
+  /** The keys with what their budgets have left, and with the limits that count: no stored one counts beyond `maxRateLimit`. */
+  async shown(keys: readonly KeyRow[]): Promise<ShownKey[]> {
+    return this.#shownIn(this.#sql, keys);
+  }
+
+  async #shownIn(sql: Sql | Tx, keys: readonly KeyRow[]): Promise<ShownKey[]> {
+    const budgets = await selectBudgets(sql, keys);
+    return keys.map((key) => ({
+      ...key,
+      rate_limit: Math.min(key.rate_limit, this.#maxRateLimit),
+      budget: budgets.get(key.key_id) ?? null,
+    }));
   }
 
   /**
@@ -185,14 +207,45 @@ export class Keys {
   }
 
   /**
-   * @param rateLimit requests per minute, 1 to `maxRateLimit`
-   * @param also is told the limit that this one replaces
-   * @throws as `revoke` does
+   * Makes a child key, below a key of the account.
+   *
+   * @throws ApiError `invalid_request` if a limit exceeds one above it, `conflict` if there are too many keys or levels
    */
-  async setRateLimit(keyId: string, rateLimit: number, also?: Alongside<number>): Promise<void> {
+  createChild(parentId: string, { label, ...limits }: NewChildKey): Promise<CreatedKey> {
+    return this.#sql.begin(async (tx) => {
+      const above = await lockChain(tx, parentId);
+      const parent = above.at(-1);
+      if (parent === undefined || above.some(({ status }) => status !== 'active')) throw unauthorizedError();
+      if (above.length >= MAX_LEVELS) {
+        throw new ApiError('conflict', `A key may have at most ${MAX_LEVELS - 1} keys above it.`);
+      }
+      const ownLimits = { ...limits, rateLimit: limits.rateLimit ?? parent.rateLimit };
+      await checkLimits(tx, ownLimits, above);
+      const { accountId } = parent;
+      await lockAccountForKey(tx, accountId);
+      const keyId = newKeyId();
+      const secret = newSecret();
+      const ancestors = above.map((key) => key.keyId);
+      await insertChild(tx, { keyId, accountId, secretHash: hashSecret(secret), ancestors, label, limits: ownLimits });
+      const row = await selectKey(tx, keyId);
+      assert(row !== null, 'the key was just inserted');
+      const [key] = await this.#shownIn(tx, [row]);
+      return { ...(key as ShownKey), secret };
+    });
+  }
+
+  /**
+   * @param also is told what was changed
+   * @throws as `createChild` and `revoke` do
+   */
+  async change(keyId: string, change: KeyChange, also?: Alongside<ChangedKey>): Promise<void> {
     await this.#sql.begin(async (tx) => {
-      const before = await updateRateLimit(tx, keyId, rateLimit);
-      if (before !== undefined && before !== rateLimit) await also?.(tx, before);
+      const chain = await lockChain(tx, keyId);
+      const before = chain.at(-1);
+      if (before === undefined) return;
+      const after = await changed(tx, before, change, chain.slice(0, -1));
+      await updateKey(tx, after);
+      await also?.(tx, { before, after });
     });
     await this.#publishState(keyId);
   }
@@ -230,26 +283,51 @@ export class Keys {
   }
 }
 
+export const otherOwnerError = (): ApiError =>
+  new ApiError('invalid_request', 'owner_id: is not the label of this account. Leave it out.');
+
 export function notPublishedError(cause: unknown): ApiError {
   return unavailableError(cause, 'The change is stored, but has not reached every gateway yet. Please send it again.');
 }
 
-export async function openAccount(tx: Tx, ownerId: string, role: Role): Promise<CreatedKey> {
+/** `ownerId` is the label of the account; `role` and `label` are of its first key. */
+export type NewAccount = { readonly ownerId: string; readonly role: Role; readonly label: string | null };
+
+export async function openAccount(tx: Tx, { ownerId, role, label }: NewAccount): Promise<CreatedKey> {
   const accountId = uuidv7();
   await insertAccount(tx, accountId, ownerId);
-  return giveKey(tx, accountId, ownerId, role);
+  return giveKey(tx, { accountId, role, byOperator: false, label }, ownerId);
 }
+
+type AccountKey = {
+  readonly accountId: string;
+  readonly role: Role;
+  readonly byOperator: boolean;
+  readonly label: string | null;
+};
 
 async function giveKey(
   tx: Tx,
-  accountId: string,
+  { accountId, role, byOperator, label }: AccountKey,
   ownerId: string,
-  role: Role,
-  byOperator = false,
 ): Promise<CreatedKey> {
   const keyId = newKeyId();
   const secret = newSecret();
   const rateLimit = DEFAULT_RATE_LIMIT;
-  await insertKey(tx, { keyId, accountId, role, secretHash: hashSecret(secret), rateLimit, byOperator });
-  return { key_id: keyId, secret, role, owner_id: ownerId, rate_limit: rateLimit, account_id: accountId };
+  await insertKey(tx, { keyId, accountId, role, secretHash: hashSecret(secret), rateLimit, byOperator, label });
+  return {
+    ...{ key_id: keyId, secret, role, owner_id: ownerId, rate_limit: rateLimit, account_id: accountId, label },
+    ...{ parent_key_id: null, budget: null, max_price: null, services: null, expires_at: null },
+  };
+}
+
+/** The account, locked; null if there is none. Throws `conflict` if it may have no other key. */
+async function lockAccountForKey(tx: Tx, accountId: string): Promise<{ readonly ownerId: string } | null> {
+  const account = await lockAccount(tx, accountId);
+  if (account?.status === 'closed') throw new ApiError('conflict', 'This account is closed.');
+  if (account !== null && account.keys >= MAX_KEYS_PER_ACCOUNT) {
+    const message = `An account may have ${MAX_KEYS_PER_ACCOUNT} keys. Revoke one first; it counts until a day after it was made.`;
+    throw new ApiError('conflict', message);
+  }
+  return account;
 }

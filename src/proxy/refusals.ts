@@ -21,26 +21,34 @@ const FAULT_HEADERS: { readonly [code in HeadFault['code']]?: Readonly<Record<st
 };
 
 /**
- * `X-ACF-Max-Amount: <usd>` is the most that the caller pays for this call. Throws if the price is higher, or if the value is not an
- * amount.
+ * The most that the caller pays for this call: what `X-ACF-Max-Amount: <usd>` says, or the maximum of a child key, whichever is lower.
+ * Throws if the price is higher, or if the value of the header is not an amount.
  *
- * @returns micro-USD; without the header, more than any price
+ * @returns micro-USD; without either, more than any price
  */
-export function ceilingIn(headers: readonly string[], priceMicros: number): number {
-  let ceilingMicros = Number.MAX_SAFE_INTEGER;
+export function ceilingIn(headers: readonly string[], priceMicros: number, ofKey: number | null): number {
+  let ceilingMicros = ofKey ?? Number.MAX_SAFE_INTEGER;
+  if (priceMicros > ceilingMicros) {
+    const message = `The price of this service is above the maximum of your API key, ${formatUsd(ceilingMicros)} USD.`;
+    throw priceExceedsMaximum(priceMicros, message);
+  }
   for (let i = 0; i < headers.length; i += 2) {
     if (headers[i] !== 'x-acf-max-amount') continue;
     const bound = parseUsd(headers[i + 1] as string);
     if (bound === null)
       throw new ApiError('invalid_request', 'X-ACF-Max-Amount must be an amount in USD with at most 6 decimals.');
-    if (priceMicros > bound) {
-      const price = microsToUsd(priceMicros);
-      throw new ApiError('price_exceeds_maximum', undefined, { fields: { price } });
-    }
+    if (priceMicros > bound) throw priceExceedsMaximum(priceMicros);
     ceilingMicros = Math.min(ceilingMicros, bound);
   }
   return ceilingMicros;
 }
+
+const priceExceedsMaximum = (priceMicros: number, message?: string): ApiError =>
+  new ApiError('price_exceeds_maximum', message, { fields: { price: microsToUsd(priceMicros) } });
+
+/** The error for a child key whose services do not include this one. */
+export const notPermittedError = (): ApiError =>
+  new ApiError('forbidden', 'Your API key may not call this service. Whoever holds the key above it can permit that.');
 
 /** The error for a provider key that calls a listing of another account. */
 export const notOwnError = (): ApiError =>

@@ -8,6 +8,7 @@ import type { OpenApiImporter } from '../catalog/openapi-import/importer.ts';
 import { OperationsReader } from '../catalog/operations/operations-reader.ts';
 import type { Config } from '../config/config.ts';
 import type { Route } from '../http/route.ts';
+import { readAllowance } from '../keys/children/allowance.ts';
 import type { KeyCache } from '../keys/key-cache.ts';
 import type { Keys } from '../keys/keys.ts';
 import { CalledServices } from '../ledger/called-services.ts';
@@ -116,7 +117,7 @@ export function gatewayRoutes(parts: RouteParts): Route[] {
     ...serviceStatsRoutes({ catalog, reader: stats }),
     ...serviceCallsRoutes({ sql, pseudonymOf }),
     ...usageRoutes({ sql }),
-    ...balanceRoutes({ wallets, operator: config.operator }),
+    ...balanceRoutes({ read: (key) => readAllowance({ sql, wallets }, key), operator: config.operator }),
     ...earningsRoutes({ sql, feeBasisPoints: config.platformFeeBasisPoints }),
     ...accountsRoutes({
       suspension: new Suspension({ sql, state: keyStates, cache: keyCache }),

@@ -1,27 +1,17 @@
 import type { Route } from '../http/route.ts';
-import { keyOf } from '../keys/caller.ts';
+import { type KeyRecord, keyOf } from '../keys/caller.ts';
+import type { Wallet } from '../ledger/wallets/wallets.ts';
 import { TOP_UP, TOP_UP_EXAMPLE } from '../openapi/operator.ts';
 import { CURRENCY, EXAMPLE, json, record, TEXT, UUID, usd } from '../openapi/schemas.ts';
 import { microsToUsd } from '../platform/money.ts';
 import type { Operator } from '../platform/operator.ts';
-
-/** An account's money as it is now, in micro-USD. */
-export type Wallet = {
-  /** What the account can spend. */
-  readonly balanceMicros: number;
-  /** What the open holds of calls in flight have taken from the balance; a refunded call returns its hold. */
-  readonly heldMicros: number;
-};
-
-/** Reads the live wallet. If Redis does not have it, loads it first. Rejects with `unavailable` when either fails. */
-export type WalletReader = { read(accountId: string): Promise<Wallet> };
 
 const BALANCE = record(
   'Balance',
   {
     account_id: UUID,
     owner_id: TEXT,
-    balance: usd('What the account can spend now'),
+    balance: usd('What the account, or a child key, can spend now'),
     held: usd('What open calls hold; what they do not cost comes back'),
     currency: CURRENCY,
     top_up: TOP_UP,
@@ -37,24 +27,30 @@ const BALANCE_EXAMPLE = {
   top_up: TOP_UP_EXAMPLE,
 };
 
-/**
- * `GET /balance/me`: what the account of this key can spend now, and what its calls in flight hold, in USD.
- */
-export function balanceRoutes(deps: { readonly wallets: WalletReader; readonly operator: Operator }): Route[] {
+type BalanceDeps = {
+  /** `readAllowance`: rejects with `unavailable` if the wallet can be neither read nor loaded. */
+  readonly read: (key: KeyRecord) => Promise<Wallet>;
+  readonly operator: Operator;
+};
+
+/** `GET /balance/me`: what this key can spend now, and what calls in flight hold, in USD. */
+export function balanceRoutes(deps: BalanceDeps): Route[] {
   return [
     {
       method: 'GET',
       path: '/api/v1/balance/me',
-      summary: "The live balance of the caller's account",
+      summary: "The live balance of the caller's account, or what it and the budgets leave a child key",
       access: ['buyer'],
+      forChildren: true,
       bucket: 'reads',
       forSuspended: true,
       responses: {
         200: json('The balance', BALANCE, BALANCE_EXAMPLE),
       },
       handle: async ({ caller }) => {
-        const { accountId, ownerId } = keyOf(caller);
-        const wallet = await deps.wallets.read(accountId);
+        const key = keyOf(caller);
+        const { accountId, ownerId } = key;
+        const wallet = await deps.read(key);
         const topUp = deps.operator.topUpOf(accountId);
         return {
           status: 200,

@@ -4,23 +4,23 @@ import { ApiError, unauthorizedError } from '../errors.ts';
 import { refuseForeignPage } from '../http/own-origin.ts';
 import type { ApiRequest, ApiResponse, FromSchema, Route } from '../http/route.ts';
 import type { Opener } from '../keys/account-openings.ts';
-import { type KeyRecord, keyOf, ROLES, roleCovers } from '../keys/caller.ts';
+import { type KeyRecord, keyOf, ROLES, type Role, roleCovers } from '../keys/caller.ts';
 import { equalConstantTime, hashSecret, isKeyId } from '../keys/credentials.ts';
+import { type CreatedKey, KEY, KEY_ID, LISTED_KEY, NEW_KEY, OPERATOR_KEY, OWN_KEY } from '../keys/key-fields.ts';
 import {
-  type CreatedKey,
-  KEY,
-  KEY_ID,
-  type KeyRow,
-  LISTED_KEY,
-  NEW_KEY,
-  OPERATOR_KEY,
-  OWN_KEY,
-} from '../keys/key-fields.ts';
-import { type Alongside, DEFAULT_OVERLAP_SECONDS, type Keys, MAX_OVERLAP_SECONDS } from '../keys/keys.ts';
+  type Alongside,
+  type ChangedKey,
+  DEFAULT_OVERLAP_SECONDS,
+  type Keys,
+  MAX_OVERLAP_SECONDS,
+  otherOwnerError,
+} from '../keys/keys.ts';
 import { CACHE_CONTROL } from '../openapi/headers.ts';
 import { EXAMPLE, json, list, ONE_LINE, orNull, record, TEXT } from '../openapi/schemas.ts';
 import { AddressPolicy } from '../upstream/index.ts';
-import { ifAct, keyAct } from './admin/key-acts.ts';
+import { ifAct, keyAct, keyChanges } from './admin/key-acts.ts';
+import { CHANGED_LIMITS, changeOf, LABEL, NEW_LIMITS, newChildOf } from './key-limits.ts';
+import { checkChange, isChild, manageableKey } from './key-rights.ts';
 
 type KeysRoutesDeps = {
   readonly keys: Keys;
@@ -44,30 +44,35 @@ const MAX_OPERATOR_KEYS = 20;
 // No cache between gateway and caller may store the response: it contains the only copy of the secret.
 const NO_STORE = { 'Cache-Control': 'no-store' };
 
-const CREATE_BODY = {
-  title: 'NewKey',
-  examples: [{ owner_id: 'acme-bot', role: 'buyer' }],
-  type: 'object',
-  additionalProperties: false,
-  required: ['owner_id', 'role'],
-  properties: {
-    // A label, stored as it was written. Control characters are refused, because it ends up in terminals, logs and CSV files.
-    owner_id: {
-      type: 'string',
-      minLength: 1,
-      maxLength: 200,
-      pattern: ONE_LINE,
-      description: 'Your label for the account; not an identity',
+const createBody = (maxRateLimit: number) =>
+  ({
+    title: 'NewKey',
+    examples: [
+      { owner_id: 'acme-bot', role: 'buyer' },
+      { label: 'research agent', budget: { amount: 0.5, period: 'day' } },
+    ],
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      // A label, stored as it was written. Control characters are refused, because it ends up in terminals, logs and CSV files.
+      owner_id: {
+        type: 'string',
+        minLength: 1,
+        maxLength: 200,
+        pattern: ONE_LINE,
+        description: 'Your label for the account; not an identity. Needed without a key',
+      },
+      role: { type: 'string', enum: [...ROLES], description: 'With a key: absent for a child key' },
+      account_id: {
+        type: 'string',
+        pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$',
+        description: 'The account that gets the key; for admins only',
+      },
+      label: LABEL,
+      ...NEW_LIMITS(maxRateLimit),
     },
-    role: { type: 'string', enum: [...ROLES] },
-    account_id: {
-      type: 'string',
-      pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$',
-      description: 'The account that gets the key; for admins only',
-    },
-  },
-} as const;
-type CreateBody = FromSchema<typeof CREATE_BODY>;
+  }) as const;
+type CreateBody = FromSchema<ReturnType<typeof createBody>>;
 
 const LIST_QUERY = {
   type: 'object',
@@ -97,19 +102,18 @@ const ROTATE_BODY = {
 const patchBody = (maxRateLimit: number) =>
   ({
     title: 'KeyChange',
-    examples: [{ rate_limit: 120 }],
+    examples: [{ label: 'research agent', budget: { amount: 2 } }],
     type: 'object',
     additionalProperties: false,
-    required: ['rate_limit'],
-    properties: {
-      rate_limit: { type: 'integer', minimum: 1, maximum: maxRateLimit, description: 'Requests per minute' },
-    },
+    minProperties: 1,
+    properties: CHANGED_LIMITS(maxRateLimit),
   }) as const;
 type PatchBody = FromSchema<ReturnType<typeof patchBody>>;
 
+const KEY_RECORD = record('Key', LISTED_KEY.schemas, LISTED_KEY);
 export const KEYS = json(
   'One page of keys',
-  record('Keys', { keys: list(record('Key', LISTED_KEY.schemas), 'Newest first'), next_cursor: orNull(TEXT) }),
+  record('Keys', { keys: list(KEY_RECORD, 'Newest first'), next_cursor: orNull(TEXT) }),
   { keys: [LISTED_KEY.example], next_cursor: null },
 );
 const ROTATED = record('RotatedKey', {
@@ -129,9 +133,10 @@ export function keysRoutes(deps: KeysRoutesDeps): Route[] {
     {
       method: 'POST',
       path: '/api/v1/keys',
-      summary: 'Without a key: open an account with its first key. With a key: add another key to its account',
+      summary:
+        'Without a key: open an account with its first key. With a key: make a child key, or with a role another key of the account',
       access: 'optional',
-      body: CREATE_BODY,
+      body: createBody(deps.maxRateLimit),
       requestHeaders: {
         'X-Admin-Bootstrap': {
           description: 'ADMIN_BOOTSTRAP_TOKEN of the operator, to open an admin account where it is set',
@@ -139,7 +144,7 @@ export function keysRoutes(deps: KeysRoutesDeps): Route[] {
         },
       },
       responses: {
-        201: json('The key', record('CreatedKey', NEW_KEY.schemas), NEW_KEY.example, NOT_STORED),
+        201: json('The key', record('CreatedKey', NEW_KEY.schemas, NEW_KEY), NEW_KEY.example, NOT_STORED),
       },
       errors: ['not_found', 'conflict'],
       handle: async (request: ApiRequest<CreateBody>) => {
@@ -152,8 +157,9 @@ export function keysRoutes(deps: KeysRoutesDeps): Route[] {
     {
       method: 'GET',
       path: '/api/v1/keys',
-      summary: "The keys of the caller's account, newest first; never their secrets",
+      summary: "The keys of the caller's account, newest first, or those below a child key; never their secrets",
       access: ROLES,
+      forChildren: true,
       bucket: 'reads',
       query: LIST_QUERY,
       responses: { 200: KEYS },
@@ -164,18 +170,23 @@ export function keysRoutes(deps: KeysRoutesDeps): Route[] {
       path: '/api/v1/keys/me',
       summary: 'The key that sends this request',
       access: ROLES,
+      forChildren: true,
       bucket: 'reads',
       forSuspended: true,
       responses: {
         200: json(
           'The key',
-          record('OwnKey', {
-            ...OWN_KEY.schemas,
-            operator_keys: list(
-              record('OperatorKey', OPERATOR_KEY.schemas),
-              `Active keys of the account that an operator issued, newest first; at most ${MAX_OPERATOR_KEYS}`,
-            ),
-          }),
+          record(
+            'OwnKey',
+            {
+              ...OWN_KEY.schemas,
+              operator_keys: list(
+                record('OperatorKey', OPERATOR_KEY.schemas),
+                `Active keys of the account that an operator issued, newest first; at most ${MAX_OPERATOR_KEYS}; none for a child key`,
+              ),
+            },
+            OWN_KEY,
+          ),
           { ...OWN_KEY.example, operator_keys: [OPERATOR_KEY.example] },
         ),
       },
@@ -186,6 +197,7 @@ export function keysRoutes(deps: KeysRoutesDeps): Route[] {
       path: '/api/v1/keys/:key_id/rotate',
       summary: 'Give a key a new secret under the same id; the old secret stays valid for overlap_seconds',
       access: ROLES,
+      forChildren: true,
       bucket: 'control',
       body: ROTATE_BODY,
       params: KEY_PARAM,
@@ -217,6 +229,7 @@ export function keysRoutes(deps: KeysRoutesDeps): Route[] {
       path: '/api/v1/keys/:key_id',
       summary: 'Revoke a key: the very next request with it is refused',
       access: ROLES,
+      forChildren: true,
       bucket: 'control',
       params: KEY_PARAM,
       responses: {
@@ -235,46 +248,82 @@ export function keysRoutes(deps: KeysRoutesDeps): Route[] {
     {
       method: 'PATCH',
       path: '/api/v1/keys/:key_id',
-      summary: 'Set the rate limit of any key, in requests per minute',
-      access: ['admin'],
+      summary: 'Change the label or the limits of a key; null takes a limit away',
+      access: ROLES,
+      forChildren: true,
+      bucket: 'control',
       body: patchBody(deps.maxRateLimit),
       params: KEY_PARAM,
       responses: {
-        200: json('The key as it is now', record('Key', LISTED_KEY.schemas), {
-          ...LISTED_KEY.example,
-          rate_limit: 120,
-        }),
+        200: json('The key as it is now', KEY_RECORD, { ...LISTED_KEY.example, rate_limit: 120 }),
       },
-      errors: ['not_found'],
+      errors: ['not_found', 'conflict'],
       handle: async (request: ApiRequest<PatchBody>) => {
         const key = await manageableKey(keys, request);
-        const rateLimit = request.body.rate_limit;
-        await keys.setRateLimit(key.key_id, rateLimit, (tx, before) =>
-          recordAct(tx, keyAct(request, 'key.limit', key, { rate_limit: before }, { rate_limit: rateLimit })),
+        const change = changeOf(request.body);
+        checkChange(keyOf(request.caller), key, change);
+        const record = ifAct(request, key, (tx, { before, after }: ChangedKey) =>
+          recordAct(tx, keyAct(request, 'key.change', key, keyChanges(before, after), keyChanges(after, before))),
         );
-        return { status: 200, body: LISTED_KEY.json({ ...key, rate_limit: rateLimit }) };
+        await keys.change(key.key_id, change, record);
+        const now = await keys.find(key.key_id);
+        if (now === null) throw unauthorizedError();
+        return { status: 200, body: LISTED_KEY.json(now) };
       },
     },
   ];
 }
 
-/** Adds a key to the caller's account or, for an admin, to any account. The account keeps its label: `owner_id` is ignored. */
-async function addKey(deps: KeysRoutesDeps, by: KeyRecord, request: ApiRequest<CreateBody>): Promise<CreatedKey> {
+function addKey(deps: KeysRoutesDeps, by: KeyRecord, request: ApiRequest<CreateBody>): Promise<CreatedKey> {
+  return request.body.role === undefined
+    ? addChild(deps, by, request.body)
+    : addRoot(deps, by, request, request.body.role);
+}
+
+async function addChild({ keys }: KeysRoutesDeps, by: KeyRecord, body: CreateBody): Promise<CreatedKey> {
+  const { owner_id: ownerId, account_id: accountId } = body;
+  if (accountId !== undefined && accountId !== by.accountId) {
+    throw new ApiError('invalid_request', 'account_id: a child key belongs to the account of the key that makes it.');
+  }
+  if (ownerId !== undefined && ownerId !== by.ownerId) throw otherOwnerError();
+  return keys.createChild(by.keyId, newChildOf(body));
+}
+
+/** Adds a key without a parent to the caller's account or, for an admin, to any account. */
+async function addRoot(
+  deps: KeysRoutesDeps,
+  by: KeyRecord,
+  request: ApiRequest<CreateBody>,
+  role: Role,
+): Promise<CreatedKey> {
   const { body } = request;
-  if (!roleCovers(by.role, body.role)) {
-    throw new ApiError('forbidden', `A ${by.role} key cannot create a key with the role ${body.role}.`);
+  if (isChild(by)) throw new ApiError('forbidden', 'A child key makes child keys only: leave the role out.');
+  refuseLimits(body);
+  if (!roleCovers(by.role, role)) {
+    throw new ApiError('forbidden', `A ${by.role} key cannot create a key with the role ${role}.`);
   }
   const accountId = body.account_id ?? by.accountId;
   if (accountId !== by.accountId && by.role !== 'admin') {
     throw new ApiError('forbidden', 'account_id: only an admin key may name another account.');
   }
-  const record = ifAct(request, { account_id: accountId, role: body.role }, (tx, key: CreatedKey) =>
+  const record = ifAct(request, { account_id: accountId, role }, (tx, key: CreatedKey) =>
     recordAct(tx, keyAct(request, 'key.create', key, null, { role: key.role })),
   );
   const byOperator = accountId !== by.accountId;
-  const created = await deps.keys.addKey({ accountId, role: body.role, byOperator }, record);
+  const key = { accountId, role, byOperator, label: body.label ?? null, ownerId: body.owner_id ?? null };
+  const created = await deps.keys.addKey(key, record);
   if (created === null) throw new ApiError('not_found', 'account_id: there is no such account.');
   return created;
+}
+
+/** Only child keys have limits that their makers state. */
+function refuseLimits(body: CreateBody): void {
+  const limit = Object.keys(NEW_LIMITS(1)).find((name) => name in body);
+  if (limit === undefined) return;
+  throw new ApiError(
+    'invalid_request',
+    `${limit}: only child keys have it. A child key is made with a key, and without role.`,
+  );
 }
 
 async function openAccount(deps: KeysRoutesDeps, request: ApiRequest<CreateBody>): Promise<CreatedKey> {
@@ -284,13 +333,17 @@ async function openAccount(deps: KeysRoutesDeps, request: ApiRequest<CreateBody>
       tx,
       adminAct(actorOf({ keyId: key.key_id, accountId: key.account_id }, request.requestId), key.account_id),
     );
-  const { owner_id: ownerId, role, account_id: accountId } = request.body;
+  const { owner_id: ownerId, role, account_id: accountId, label = null } = request.body;
+  if (ownerId === undefined) throw new ApiError('invalid_request', 'owner_id: is needed without a key.');
+  if (role === undefined) throw new ApiError('invalid_request', 'role: is needed without a key.');
+  refuseLimits(request.body);
+  const account = { ownerId, role, label };
   if (accountId !== undefined) throw new ApiError('forbidden', 'account_id: only an admin key may name an account.');
-  if (role !== 'admin') return deps.keys.createAccountWithKey(ownerId, role, openerOf(deps, request));
+  if (role !== 'admin') return deps.keys.createAccountWithKey(account, openerOf(deps, request));
   if (deps.adminBootstrapToken === null) {
     // The first to reach a new gateway is its admin. That must not be a page that somebody near the gateway happens to visit.
     refuseForeignPage(request, 'A web page of another origin cannot create the first admin.');
-    const created = await deps.keys.createFirstAdmin(ownerId, recordAdmin);
+    const created = await deps.keys.createFirstAdmin(account, recordAdmin);
     if (created !== null) return created;
     throw new ApiError('forbidden', 'An admin exists already: creating another requires an admin key.');
   }
@@ -300,7 +353,7 @@ async function openAccount(deps: KeysRoutesDeps, request: ApiRequest<CreateBody>
   if (token === undefined || !equalConstantTime(hashSecret(token), hashSecret(deps.adminBootstrapToken))) {
     throw new ApiError('forbidden', 'Creating an admin requires a valid X-Admin-Bootstrap header.');
   }
-  return deps.keys.createAccountWithKey(ownerId, role, null, recordAdmin);
+  return deps.keys.createAccountWithKey(account, null, recordAdmin);
 }
 
 const publicInternet = new AddressPolicy([]);
@@ -317,10 +370,12 @@ function openerOf({ maxAccountsPerAddress }: KeysRoutesDeps, { address }: ApiReq
 async function listKeys(keys: Keys, by: KeyRecord, query: ListQuery): Promise<ApiResponse> {
   const limit = query.limit ?? DEFAULT_LIMIT;
   const after = query.cursor ?? null;
-  if (after !== null && (!isKeyId(after) || (await keys.find(after))?.account_id !== by.accountId)) {
+  const below = isChild(by) ? by.keyId : null;
+  const last = after !== null && isKeyId(after) ? await keys.find(after) : null;
+  if (after !== null && (last?.account_id !== by.accountId || (below !== null && !last.ancestors.includes(below)))) {
     throw new ApiError('invalid_request', 'cursor: not issued by this list.');
   }
-  const found = await keys.list(by.accountId, after, limit + 1);
+  const found = await keys.list(by.accountId, below, after, limit + 1);
   const page = found.slice(0, limit);
   const nextCursor = found.length > limit ? (page.at(-1)?.key_id ?? null) : null;
   return { status: 200, body: { keys: page.map(LISTED_KEY.json), next_cursor: nextCursor } };
@@ -330,27 +385,9 @@ async function describeCaller(deps: KeysRoutesDeps, by: KeyRecord): Promise<ApiR
   const [key, activity, operatorKeys] = await Promise.all([
     deps.keys.find(by.keyId),
     deps.readActivity(by.keyId),
-    deps.keys.listOfOperator(by.accountId, MAX_OPERATOR_KEYS),
+    isChild(by) ? [] : deps.keys.listOfOperator(by.accountId, MAX_OPERATOR_KEYS),
   ]);
   if (key === null) throw unauthorizedError();
   const own = OWN_KEY.json({ ...key, last_used_at: activity.lastUsedAt, total_spent: activity.totalSpentMicros });
   return { status: 200, body: { ...own, operator_keys: operatorKeys.map(OPERATOR_KEY.json) } };
-}
-
-/**
- * The key named in the path, if the caller may change it: a key of its own account or, for an admin, any key. A key of another
- * account is answered as if it did not exist. Within an account, no key may change a key with a higher role: otherwise anyone
- * with a buyer key could rotate the admin key of the same account, and would have its secret.
- */
-async function manageableKey(keys: Keys, request: ApiRequest<unknown>): Promise<KeyRow> {
-  const by = keyOf(request.caller);
-  const keyId = request.params.key_id ?? '';
-  const key = isKeyId(keyId) ? await keys.find(keyId) : null;
-  if (key === null || (key.account_id !== by.accountId && by.role !== 'admin')) {
-    throw new ApiError('not_found', 'There is no such key.');
-  }
-  if (!roleCovers(by.role, key.role)) {
-    throw new ApiError('forbidden', `Your key cannot change a key with the role ${key.role}.`);
-  }
-  return key;
 }

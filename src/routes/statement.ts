@@ -5,11 +5,11 @@ import { parseTimeRange, type TimeRange } from '../accounts/time-range.ts';
 import { ApiError } from '../errors.ts';
 import type { ApiRequest, ApiResponse, Route } from '../http/route.ts';
 import { keyOf, ROLES } from '../keys/caller.ts';
+import type { Wallet, WalletReader } from '../ledger/wallets/wallets.ts';
 import { CURRENCY, EXAMPLE, json, list, orNull, record, TEXT, TIME, UUID, usd } from '../openapi/schemas.ts';
 import { isUuid } from '../platform/ids.ts';
 import { microsToUsd } from '../platform/money.ts';
 import type { Sql } from '../platform/postgres.ts';
-import type { Wallet, WalletReader } from './balance.ts';
 import { CsvList, type CsvListQuery } from './csv-list.ts';
 
 const HOUR_MS = 3_600_000;

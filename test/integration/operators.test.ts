@@ -38,7 +38,7 @@ beforeAll(async () => {
   service = await startService(echo);
   // Compiling may take longer than a test may.
   buildSources();
-  const body = { owner_id: 'x', role: 'admin' };
+  const body = { role: 'admin' };
   readers = await Promise.all(
     [1, 2, 3].map(async () => {
       const key = await market.json<Key>('/api/v1/keys', { key: market.admin, method: 'POST', body });
@@ -107,7 +107,7 @@ const waiting = (sql: Tx) => sql`
 describe('every act of an admin is recorded', () => {
   it('with the key, the account and the request that it came from, and with what changed', async () => {
     const buyer = await market.buyer(3);
-    const body = { owner_id: 'x', account_id: buyer.account_id, role: 'buyer' };
+    const body = { account_id: buyer.account_id, role: 'buyer' };
     const key = await market.json<Key>('/api/v1/keys', { key: market.admin, method: 'POST', body });
     const rotation = await market.request(`/api/v1/keys/${key.key_id}/rotate`, { key: market.admin, method: 'POST' });
     await market.request(`/api/v1/keys/${key.key_id}`, { key: market.admin, method: 'DELETE' });
@@ -146,7 +146,7 @@ describe('every act of an admin is recorded', () => {
 
   it('also on an admin key of their own account, but not on their other keys', async () => {
     const make = (role: string) =>
-      market.json<Key>('/api/v1/keys', { key: market.admin, method: 'POST', body: { owner_id: 'x', role } });
+      market.json<Key>('/api/v1/keys', { key: market.admin, method: 'POST', body: { role } });
     const [admin, buyer] = await Promise.all([make('admin'), make('buyer')]);
     for (const { key_id } of [admin, buyer]) {
       await market.request(`/api/v1/keys/${key_id}/rotate`, { key: market.admin, method: 'POST' });
@@ -263,7 +263,7 @@ describe('closing an account', () => {
     const second = await market.json<Key>('/api/v1/keys', {
       key: seller,
       method: 'POST',
-      body: { owner_id: 'x', role: 'provider' },
+      body: { role: 'provider' },
     });
     const { id, path } = await listing(seller);
     await market.json(`/api/v1/services/${id}`, { key: market.admin, method: 'PATCH', body: { name: 'Jane again' } });
@@ -376,7 +376,7 @@ describe('closing an account', () => {
       (await market.request(path, { key: market.admin, method, body })).status;
     const { account_id } = buyer;
     expect(await ask(`/api/v1/admin/accounts/${account_id}`, 'PATCH', { status: 'active' })).toBe(409);
-    expect(await ask('/api/v1/keys', 'POST', { owner_id: 'x', role: 'buyer', account_id })).toBe(409);
+    expect(await ask('/api/v1/keys', 'POST', { role: 'buyer', account_id })).toBe(409);
     expect(await ask('/api/v1/admin/credits', 'POST', { account_id, amount: 1, reference: 'too late' })).toBe(409);
   });
 
@@ -464,7 +464,7 @@ describe("an operator's lists", () => {
     const spare = await market.json<Key>('/api/v1/keys', {
       key: buyer,
       method: 'POST',
-      body: { owner_id: 'x', role: 'buyer' },
+      body: { role: 'buyer' },
     });
     await market.request(`/api/v1/keys/${spare.key_id}`, { key: buyer, method: 'DELETE' });
     for (const filter of [`account_id=${account_id}`, `key_id=${buyer.key_id}`, `key_id=${spare.key_id}`]) {

@@ -15,6 +15,8 @@ const record: KeyRecord = {
   ownerId: 'owner',
   role: 'buyer',
   ancestors: [],
+  maxPriceMicros: null,
+  services: null,
   secretDigest: digestOf(before),
   previousSecretDigest: null,
   previousExpiresAtMs: 0,

@@ -25,6 +25,8 @@ function record(fields: Partial<KeyRecord>): KeyRecord {
     ownerId: 'owner',
     role: 'buyer',
     ancestors: [],
+    maxPriceMicros: null,
+    services: null,
     secretDigest: digestOf(newSecret()),
     previousSecretDigest: null,
     previousExpiresAtMs: 0,

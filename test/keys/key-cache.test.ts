@@ -16,6 +16,8 @@ class Source {
     const secretDigest = 'a'.repeat(32);
     const rest = {
       ancestors: [],
+      maxPriceMicros: null,
+      services: null,
       previousSecretDigest: null,
       previousExpiresAtMs: 0,
       status: 'active',

@@ -45,7 +45,7 @@ describe('a gateway', () => {
   it('sees every kind of change made on another one', async () => {
     const { keyId } = await addAccount(sql);
     const changes: [() => Promise<unknown>, (record: Awaited<ReturnType<KeyCache['load']>>) => boolean][] = [
-      [() => elsewhere.setRateLimit(keyId, 7), (record) => record?.rateLimit === 7],
+      [() => elsewhere.change(keyId, { rateLimit: 7 }), (record) => record?.rateLimit === 7],
       [() => elsewhere.rotate(keyId, 60), (record) => (record?.previousExpiresAtMs ?? 0) > Date.now()],
       [() => elsewhere.revoke(keyId), (record) => record?.status === 'revoked'],
     ];
@@ -79,7 +79,7 @@ describe('a gateway', () => {
     expect(ended.length).toBeGreaterThan(0);
     await vi.waitFor(() => expect(cache.get(keyId)?.rateLimit).toBe(11), SEEN_MS);
     // The cache also listens again.
-    await elsewhere.setRateLimit(keyId, 12);
+    await elsewhere.change(keyId, { rateLimit: 12 });
     await vi.waitFor(async () => expect((await cache.load(keyId))?.rateLimit).toBe(12), SEEN_MS);
   });
 
@@ -116,7 +116,7 @@ it('while Postgres is stopped, known keys work and unknown ones are unavailable;
       const rows = await sql.unsafe(`SELECT 1 FROM pg_stat_activity WHERE ${LISTENERS}`);
       expect(rows.length).toBe(1);
     }, SEEN_MS);
-    await elsewhere.setRateLimit(known.keyId, 14);
+    await elsewhere.change(known.keyId, { rateLimit: 14 });
     await vi.waitFor(async () => expect((await cache.load(known.keyId))?.rateLimit).toBe(14), SEEN_MS);
     await stop();
   } finally {

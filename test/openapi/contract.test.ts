@@ -70,7 +70,7 @@ afterAll(async () => {
 
 async function adminKey(limit: number, account_id = market.admin.account_id): Promise<Key> {
   const { admin } = market;
-  const body = { owner_id: 'operator', role: 'admin', account_id };
+  const body = { role: 'admin', account_id };
   const key = await market.json<Key>('/api/v1/keys', { key: admin, method: 'POST', body });
   await market.json(`/api/v1/keys/${key.key_id}`, { key: admin, method: 'PATCH', body: { rate_limit: limit } });
   return key;
@@ -162,14 +162,14 @@ const SPECIAL: Readonly<Record<string, () => Promise<Sent>>> = {
   },
   'postKeys not_found': async () => ({
     key: anAdmin(),
-    body: { owner_id: 'x', role: 'buyer', account_id: UNKNOWN_ID },
+    body: { role: 'buyer', account_id: UNKNOWN_ID },
   }),
   'postKeys conflict': async () => {
     const key = await market.buyer(0);
     await market.stores.sql`
       INSERT INTO api_keys (key_id, account_id, role, secret_hash)
       SELECT 'acf_' || lpad(n::text, 22, '0'), ${key.account_id}, 'buyer', repeat('0', 64) FROM generate_series(1, 1000) n`;
-    return { key, body: { owner_id: 'x', role: 'buyer' } };
+    return { key, body: { role: 'buyer' } };
   },
   'postServices conflict': async () => {
     const key = await adminKey(300);

@@ -18,6 +18,8 @@ const record: KeyRecord = {
   ownerId: 'owner',
   role: 'buyer',
   ancestors: [],
+  maxPriceMicros: null,
+  services: null,
   secretDigest: digestOf(secret),
   previousSecretDigest: null,
   previousExpiresAtMs: 0,

@@ -11,6 +11,8 @@ const buyer: KeyRecord = {
   ownerId: 'alice',
   role: 'buyer',
   ancestors: [],
+  maxPriceMicros: null,
+  services: null,
   secretDigest: '',
   previousSecretDigest: null,
   previousExpiresAtMs: 0,
@@ -26,7 +28,7 @@ const buyer: KeyRecord = {
 it("GET /balance/me shows the live wallet of the key's own account, in USD", async () => {
   const wallets = { [buyer.accountId]: { balanceMicros: 12_345_678, heldMicros: 2_000 } };
   const routes = balanceRoutes({
-    wallets: { read: async (accountId) => wallets[accountId] ?? { balanceMicros: 0, heldMicros: 0 } },
+    read: async ({ accountId }) => wallets[accountId] ?? { balanceMicros: 0, heldMicros: 0 },
     operator: new Operator({}, null),
   });
   const response = await send(routes, 'GET /balance/me', { by: buyer });
@@ -38,8 +40,8 @@ it("GET /balance/me shows the live wallet of the key's own account, in USD", asy
 });
 
 it('GET /balance/me answers unavailable, not a wrong balance, if the wallet cannot be read', async () => {
-  const wallets = { read: () => Promise.reject(new ApiError('unavailable')) };
-  const routes = balanceRoutes({ wallets, operator: new Operator({}, null) });
+  const read = () => Promise.reject(new ApiError('unavailable'));
+  const routes = balanceRoutes({ read, operator: new Operator({}, null) });
   await expect(send(routes, 'GET /balance/me', { by: buyer })).rejects.toMatchObject({ code: 'unavailable' });
 });
 
@@ -50,8 +52,8 @@ it('GET /balance/me says where money can be added, if the operator has such a pa
     ['https://pay.example.com/top-up?from=tollgate', `https://pay.example.com/top-up?from=tollgate&${id}`],
     ['https://pay.example.com/?a=b#/top-up', `https://pay.example.com/?a=b&${id}#/top-up`],
   ] as const) {
-    const wallets = { read: async () => ({ balanceMicros: 0, heldMicros: 0 }) };
-    const routes = balanceRoutes({ wallets, operator: new Operator({}, url) });
+    const read = async () => ({ balanceMicros: 0, heldMicros: 0 });
+    const routes = balanceRoutes({ read, operator: new Operator({}, url) });
     expect(json(await send(routes, 'GET /balance/me', { by: buyer }))).toMatchObject({ top_up: told });
   }
 });

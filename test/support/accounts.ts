@@ -52,6 +52,8 @@ export async function addKeyTo(
     ownerId,
     role,
     ancestors,
+    maxPriceMicros: null,
+    services: null,
     secretDigest: digestOfHash(secretHash),
     ...never,
     rateLimit: 60,

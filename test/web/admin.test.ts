@@ -21,7 +21,7 @@ beforeAll(async () => {
   admin = await market.json<Key>('/api/v1/keys', {
     key: market.admin,
     method: 'POST',
-    body: { owner_id: 'Jo', role: 'admin' },
+    body: { role: 'admin' },
   });
   const change = { key: market.admin, method: 'PATCH', body: { rate_limit: 300 } };
   await market.json(`/api/v1/keys/${admin.key_id}`, change);

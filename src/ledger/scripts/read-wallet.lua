@@ -1,9 +1,12 @@
 --[[
-  read-wallet.lua: reads a wallet and what its open holds have taken from it, at one instant.
+  read-wallet.lua: reads a wallet, what its open holds have taken from it, and what budgets have spent, at one instant.
 
   KEYS   [1] wallet, [2] open
-  ARGV   [1] account id, [2] maximum number of holds to read
-  Reply  {balance, held} in micro-USD; {balance} when the shard has more open holds than ARGV[2] (see sum-holds.lua);
+  ARGV   [1] account id, [2] maximum number of holds to read, [3] ids of the keys whose holds count, separated by spaces; '': all,
+         then the ids of keys with a budget
+  Reply  {balance, held, now (ms), and for each key with a budget what it has spent (text) and the number of its period (text)}:
+         micro-USD, '' for what the wallet does not have. `held` is -1 when the shard has more open holds than ARGV[2] (see
+         sum-holds.lua);
          {} when the wallet is not loaded;
          {'damaged'} when its balance is not an integer within 2^53. Holds that cannot be read are not counted
 ]]
@@ -13,10 +16,21 @@ local balance = redis.pcall('HGET', KEYS[1], 'balance')
 if not balance then return {} end
 local number = integer(balance)
 if not number then return { 'damaged' } end
-if redis.call('HLEN', KEYS[2]) > tonumber(ARGV[2]) then return { number } end
+local counted = {}
+for key in string.gmatch(ARGV[3], '[^ ]+') do counted[key] = true end
 local held = 0
-for _, hold in ipairs(redis.call('HVALS', KEYS[2])) do
-  local amount, _, _, account = read_hold(hold)
-  if account == ARGV[1] then held = held + tonumber(amount) end
+if redis.call('HLEN', KEYS[2]) > tonumber(ARGV[2]) then
+  held = -1
+else
+  for _, hold in ipairs(redis.call('HVALS', KEYS[2])) do
+    local amount, _, _, account, _, key = read_hold(hold)
+    if account == ARGV[1] and (ARGV[3] == '' or counted[key]) then held = held + tonumber(amount) end
+  end
 end
-return { number, held }
+local time = redis.call('TIME')
+local reply = { number, held, time[1] * 1000 + math.floor(time[2] / 1000) }
+for i = 4, #ARGV do
+  local spent = redis.call('HMGET', KEYS[1], 'spent:' .. ARGV[i], 'period:' .. ARGV[i])
+  reply[#reply + 1], reply[#reply + 2] = spent[1] or '', spent[2] or ''
+end
+return reply

@@ -13,13 +13,14 @@ const FRESH_MS = 1_000;
 type Stores = { readonly redis: RedisStore; readonly keys: RedisKeys };
 
 type Sums = {
-  readonly byAccount: Promise<ReadonlyMap<string, number>>;
+  /** By the id of the account, and by that of the key. */
+  readonly byOwner: Promise<ReadonlyMap<string, number>>;
   /** Null while they are being read: those who ask meanwhile wait for the same sums. */
   readAtMs: number | null;
 };
 
 /**
- * What the open holds of each account have taken, for shards with many of them. One reading serves every account of the shard.
+ * What the open holds of each account, and of each key, have taken, for shards with many of them. One reading serves every account of the shard.
  *
  * Keeping the sum in the wallet instead would give every call one or two more writes in Redis, for a number that few ask for
  * (docs/decisions/0044).
@@ -32,42 +33,46 @@ export class HoldSums {
     this.#stores = stores;
   }
 
-  /** @returns micro-USD. A hold that was opened or ended within the last second may be missing or still counted */
-  async read(shard: number, accountId: string): Promise<number> {
+  /**
+   * @param owners  the account, or keys of it
+   * @returns micro-USD. A hold that was opened or ended within the last second may be missing or still counted
+   */
+  async read(shard: number, owners: readonly string[]): Promise<number> {
     const kept = this.#shards.get(shard);
     const isFresh = kept !== undefined && (kept.readAtMs === null || performance.now() - kept.readAtMs < FRESH_MS);
-    return (await (isFresh ? kept.byAccount : this.#begin(shard))).get(accountId) ?? 0;
+    const byOwner = await (isFresh ? kept.byOwner : this.#begin(shard));
+    return owners.reduce((sum, owner) => sum + (byOwner.get(owner) ?? 0), 0);
   }
 
-  #begin(shard: number): Sums['byAccount'] {
-    const sums: Sums = { byAccount: this.#readAll(shard), readAtMs: null };
+  #begin(shard: number): Sums['byOwner'] {
+    const sums: Sums = { byOwner: this.#readAll(shard), readAtMs: null };
     this.#shards.set(shard, sums);
-    sums.byAccount.then(
+    sums.byOwner.then(
       () => {
         sums.readAtMs = performance.now();
       },
       // Those who asked get the failure. The next must not get it again.
       () => this.#shards.delete(shard),
     );
-    return sums.byAccount;
+    return sums.byOwner;
   }
 
   async #readAll(shard: number): Promise<ReadonlyMap<string, number>> {
     const { redis, keys } = this.#stores;
-    const byAccount = new Map<string, number>();
+    const byOwner = new Map<string, number>();
     const seen = new Set<string>();
     let cursor = '0';
     do {
       const args = [keys.open[shard] as string, cursor, String(PAGE)];
       const [next, ...holds] = (await redis.script(sumHoldsScript, 1, args)) as [string, ...string[]];
-      for (let i = 0; i + 2 < holds.length; i += 3) {
-        const [usageId, account, amount] = holds.slice(i, i + 3) as [string, string, string];
+      for (let i = 0; i + 3 < holds.length; i += 4) {
+        const [usageId, account, key, amount] = holds.slice(i, i + 4) as [string, string, string, string];
         if (seen.has(usageId)) continue;
         seen.add(usageId);
-        byAccount.set(account, (byAccount.get(account) ?? 0) + Number(amount));
+        for (const owner of [account, key]) byOwner.set(owner, (byOwner.get(owner) ?? 0) + Number(amount));
       }
       cursor = next;
     } while (cursor !== '0');
-    return byAccount;
+    return byOwner;
   }
 }

@@ -26,6 +26,25 @@ export class WalletDamaged extends Error {
  */
 const MAX_HOLDS = 500;
 
+type Reply = [balance?: number | 'damaged', held?: number, now?: number, ...spent: string[]];
+
+/** An account's money as it is now, in micro-USD. */
+export type Wallet = {
+  /** What the account can spend. */
+  readonly balanceMicros: number;
+  /** What the open holds of calls in flight have taken from the balance; a refunded call returns its hold. */
+  readonly heldMicros: number;
+};
+/** Rejects with `unavailable` when the wallet can be neither read nor loaded. */
+export type WalletReader = { read(accountId: string): Promise<Wallet> };
+type SpentInPeriod = { readonly spentMicros: number; readonly period: number };
+export type WalletParts = Wallet & {
+  /** The time of Redis. */
+  readonly nowMs: number;
+  /** In the order in which they were asked for. */
+  readonly budgets: readonly SpentInPeriod[];
+};
+
 /** Reads balances from the wallets in Redis. Unlike Postgres, a wallet already lacks what open and unflushed calls cost. */
 export class Wallets {
   readonly #stores: WalletStores;
@@ -43,20 +62,30 @@ export class Wallets {
    *   shard has more than `MAX_HOLDS` open holds; then the second is up to a second older
    * @throws ApiError `unavailable` when Redis is away, when the wallet is damaged or when it cannot be loaded
    */
-  async read(accountId: string): Promise<{ balanceMicros: number; heldMicros: number }> {
+  read(accountId: string): Promise<Wallet> {
+    return this.readParts(accountId, [], []);
+  }
+
+  /**
+   * As `read`, with what budgets have spent.
+   *
+   * @param holderIds  the keys whose holds are summed up; none: all of the account
+   * @param budgetIds  the keys whose budgets are asked for
+   */
+  async readParts(accountId: string, holderIds: readonly string[], budgetIds: readonly string[]): Promise<WalletParts> {
     const { redis, keys } = this.#stores;
     const shard = keys.shardOf(accountId);
-    const args = [keys.wallet(shard, accountId), keys.open[shard] as string, accountId, String(MAX_HOLDS)];
+    const names = [keys.wallet(shard, accountId), keys.open[shard] as string];
+    const args = [...names, accountId, String(MAX_HOLDS), holderIds.join(' '), ...budgetIds];
     try {
       for (let loads = 0; loads <= MAX_LOADS; loads++) {
         if (loads > 0) await this.#loader.loadWallet(accountId);
-        const [balanceMicros, heldMicros] = (await redis.script(readWalletScript, 2, args)) as [
-          (number | 'damaged')?,
-          number?,
-        ];
+        const [balanceMicros, held = 0, nowMs = 0, ...spent] = (await redis.script(readWalletScript, 2, args)) as Reply;
         if (balanceMicros === 'damaged') throw new WalletDamaged(accountId);
         if (balanceMicros === undefined) continue;
-        return { balanceMicros, heldMicros: heldMicros ?? (await this.#holdSums.read(shard, accountId)) };
+        const owners = holderIds.length === 0 ? [accountId] : holderIds;
+        const heldMicros = held < 0 ? await this.#holdSums.read(shard, owners) : held;
+        return { balanceMicros, heldMicros, nowMs, budgets: budgetIds.map((_, i) => spentOf(spent, 2 * i)) };
       }
     } catch (cause) {
       throw unavailableError(cause);
@@ -64,3 +93,9 @@ export class Wallets {
     throw unavailableError();
   }
 }
+
+/** What a budget has spent in a period (src/keys/budget-period.ts). A wallet without it has spent nothing in any. */
+const spentOf = (fields: readonly string[], at: number): SpentInPeriod => ({
+  spentMicros: Number(fields[at] || 0),
+  period: Number(fields[at + 1] || 0),
+});

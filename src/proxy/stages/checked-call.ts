@@ -40,7 +40,7 @@ export class CheckedCall implements AdmitRequest, AdmissionListener, Decided {
     const { call, key, target, offer, isOwn } = identified;
     const { head, options } = call;
     this.usageId = call.usageId;
-    const ceilingMicros = ceilingIn(head.headers, isOwn ? 0 : terms.priceMicros);
+    const ceilingMicros = ceilingIn(head.headers, isOwn ? 0 : terms.priceMicros, key.maxPriceMicros);
     const bounded = terms.upTo(ceilingMicros);
     this.terms = isOwn ? offer.forOwner : bounded;
     this.authorizedMicros = bounded.maxPriceMicros === null ? null : bounded.heldMicros;

@@ -4,7 +4,7 @@ import type { KeyRecord } from '../../keys/caller.ts';
 import { type Places, responseHeaderLines } from '../header-rules.ts';
 import type { Offer } from '../offers.ts';
 import { locationForCaller } from '../redirects.ts';
-import { blockedError, faultError, notOwnError } from '../refusals.ts';
+import { blockedError, faultError, notOwnError, notPermittedError } from '../refusals.ts';
 import { parseTarget, type Target } from '../target.ts';
 import type { ArrivedCall } from './arrived-call.ts';
 
@@ -30,6 +30,7 @@ export class IdentifiedCall implements Places {
     const target = parseTarget(head.path);
     const listing = options.catalog.get(target.serviceId);
     if (listing === undefined) throw options.catalog.ready() ? new ApiError('service_not_found') : unavailableError();
+    if (key.services !== null && !key.services.has(listing.id)) throw notPermittedError();
     const isOwn = key.accountId === listing.providerId;
     if (!isOwn) {
       if (listing.status !== 'active') throw new ApiError('service_not_found');

@@ -17,11 +17,11 @@ import { selectProfiles } from '../../catalog/providers/profiles-sql.ts';
 import { ApiError } from '../../errors.ts';
 import type { ApiRequest, ApiResponse, FromSchema, Route } from '../../http/route.ts';
 import { keyOf, ROLES } from '../../keys/caller.ts';
+import type { WalletReader } from '../../ledger/wallets/wallets.ts';
 import { COUNT, EXAMPLE, json, list, ONE_LINE, orNull, record, TEXT, TIME, UUID, usd } from '../../openapi/schemas.ts';
 import { isUuid } from '../../platform/ids.ts';
 import { microsToUsd, usdToMicros } from '../../platform/money.ts';
 import type { Sql } from '../../platform/postgres.ts';
-import type { WalletReader } from '../balance.ts';
 import { KEY_FILTER, listQuery, oneOf, readPage, TEXT_FILTER, UUID_FILTER, wrongCursor } from './lists.ts';
 
 const PATCH_BODY = {

@@ -5,7 +5,7 @@ import { ApiError } from '../../errors.ts';
 import type { ApiRequest, FromSchema, Route } from '../../http/route.ts';
 import { keyOf } from '../../keys/caller.ts';
 import { isKeyId } from '../../keys/credentials.ts';
-import type { Keys } from '../../keys/keys.ts';
+import type { KeyRow } from '../../keys/key-fields.ts';
 import type { MoneyTransactions } from '../../ledger/history/fence.ts';
 import { COUNT, EXAMPLE, json, record, TEXT, TIME, UUID, usd } from '../../openapi/schemas.ts';
 import { microsToUsd } from '../../platform/money.ts';
@@ -25,7 +25,7 @@ import {
 type CreditsRoutesDeps = {
   readonly sql: Sql;
   readonly money: MoneyTransactions;
-  readonly keys: Pick<Keys, 'find'>;
+  readonly keys: { find(keyId: string): Promise<KeyRow | null> };
   readonly applier: CreditApplier;
   readonly log: { warn(fields: Record<string, unknown>, message: string): void };
 };

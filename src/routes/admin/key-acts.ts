@@ -1,8 +1,10 @@
 import { type Act, actorOf } from '../../accounts/audit.ts';
 import type { ApiRequest } from '../../http/route.ts';
 import { keyOf } from '../../keys/caller.ts';
+import type { StoredKey } from '../../keys/children/children-sql.ts';
 import type { KeyRow } from '../../keys/key-fields.ts';
 import type { Alongside } from '../../keys/keys.ts';
+import { microsToUsd } from '../../platform/money.ts';
 
 /**
  * What records a change to an admin key, or to any key of another account than the caller's: only an admin can make these. Undefined
@@ -26,3 +28,27 @@ export function keyAct(
   const by = actorOf(keyOf(caller), requestId);
   return { ...by, action, subjectType: 'key', subjectId: keyId, before, after: { account_id: accountId, ...after } };
 }
+
+/** What `key` has and the other one has not, in the form of the API. */
+export function keyChanges(key: StoredKey, other: StoredKey): Readonly<Record<string, unknown>> {
+  const fields = inApi(other);
+  return Object.fromEntries(
+    Object.entries(inApi(key)).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(fields[name])),
+  );
+}
+
+const inApi = ({
+  label,
+  rateLimit,
+  budget,
+  maxPriceMicros,
+  services,
+  expiresAt,
+}: StoredKey): Record<string, unknown> => ({
+  label,
+  rate_limit: rateLimit,
+  budget: budget && { amount: microsToUsd(budget.amountMicros), period: budget.period },
+  max_price: maxPriceMicros === null ? null : microsToUsd(maxPriceMicros),
+  services,
+  expires_at: expiresAt,
+});

@@ -16,7 +16,7 @@ const QUERY = listQuery({
 });
 type Query = FromSchema<typeof QUERY>;
 
-type AdminKeysDeps = { readonly sql: Sql; readonly keys: Pick<Keys, 'find' | 'capped'> };
+type AdminKeysDeps = { readonly sql: Sql; readonly keys: Pick<Keys, 'find' | 'shown'> };
 
 /** `GET /admin/keys`: keys of all accounts. */
 export function adminKeysRoutes(deps: AdminKeysDeps): Route[] {
@@ -42,5 +42,6 @@ async function listKeys({ sql, keys }: AdminKeysDeps, query: Query): Promise<Api
     (limit) => readWithDeadline(sql, async (timed) => selectKeys(await timed(), filter, cursor, limit)),
     (key) => key.key_id,
   );
-  return { status: 200, body: { keys: entries.map((key) => LISTED_KEY.json(keys.capped(key))), next_cursor: next } };
+  const shown = await keys.shown(entries);
+  return { status: 200, body: { keys: shown.map(LISTED_KEY.json), next_cursor: next } };
 }

@@ -6,11 +6,11 @@
   budgets=, in give-back.lua.
   A tombstone's text: 'x', '', ms, instance.
 
-  @return amount (text, micro-USD), free ('0' or '1'), instance, account, service; nil for a tombstone, and for a hold that is
-          damaged or of another version
+  @return amount (text, micro-USD), free ('0' or '1'), instance, account, service, key; nil for a tombstone, and for a hold that
+          is damaged or of another version
 ]]
 local function read_hold(hold)
-  local amount, free, instance, account, service =
-    string.match(hold, '^v1\t(%d+)\t([01])\t%d+\t([^\t]*)\t([^\t]*)\t[^\t]*\t([^\t]*)\t')
-  if amount and #amount <= 16 then return amount, free, instance, account, service end
+  local amount, free, instance, account, key, service =
+    string.match(hold, '^v1\t(%d+)\t([01])\t%d+\t([^\t]*)\t([^\t]*)\t([^\t]*)\t([^\t]*)\t')
+  if amount and #amount <= 16 then return amount, free, instance, account, service, key end
 end

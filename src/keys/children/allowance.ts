@@ -1,0 +1,53 @@
+import type { Wallet, Wallets } from '../../ledger/wallets/wallets.ts';
+import type { Sql } from '../../platform/postgres.ts';
+import { type BudgetPeriod, periodAt } from '../budget-period.ts';
+import type { KeyRecord } from '../caller.ts';
+
+type Stores = {
+  readonly sql: Sql;
+  readonly wallets: Pick<Wallets, 'read' | 'readParts'>;
+};
+
+type KeyRow = {
+  readonly keyId: string;
+  readonly isBelow: boolean;
+  readonly amount: number | null;
+  readonly period: BudgetPeriod | null;
+  readonly number: number;
+};
+
+/**
+ * What a key can spend, and what its open calls hold. Of a child key: what the wallet and all budgets of its chain leave it, and the
+ * calls of itself and of the keys below it.
+ *
+ * @throws as `Wallets.read`
+ */
+export async function readAllowance(
+  { sql, wallets }: Stores,
+  { keyId, accountId, ancestors }: Pick<KeyRecord, 'keyId' | 'accountId' | 'ancestors'>,
+): Promise<Wallet> {
+  if (ancestors.length === 0) return wallets.read(accountId);
+  const rows = await sql<KeyRow[]>`
+    SELECT key_id AS "keyId", key_id = ${keyId} OR ancestors @> ARRAY[${keyId}::text] AS "isBelow",
+           budget_amount AS amount, budget_period AS period, budget_number AS number
+    FROM api_keys
+    WHERE account_id = ${accountId}
+      AND (key_id = ANY(${[...ancestors, keyId]}::text[]) OR ancestors @> ARRAY[${keyId}::text])`;
+  const budgets = rows.flatMap(({ keyId: id, amount, period, number }) =>
+    amount === null || period === null || !(id === keyId || ancestors.includes(id))
+      ? []
+      : [{ id, amount, period, number }],
+  );
+  const holders = rows.filter(({ isBelow }) => isBelow).map((row) => row.keyId);
+  const { nowMs, balanceMicros, ...parts } = await wallets.readParts(
+    accountId,
+    holders,
+    budgets.map(({ id }) => id),
+  );
+  const left = budgets.map(({ amount, period, number }, i) => {
+    const used = parts.budgets[i];
+    const isPresent = used !== undefined && used.period >= periodAt(period, number, nowMs);
+    return Math.max(0, amount - (isPresent ? used.spentMicros : 0));
+  });
+  return { balanceMicros: Math.min(balanceMicros, ...left), heldMicros: parts.heldMicros };
+}

@@ -1,0 +1,51 @@
+import { microsToUsd } from '../../platform/money.ts';
+import type { Sql, Tx } from '../../platform/postgres.ts';
+import { type BudgetPeriod, nextPeriodMs, periodAt } from '../budget-period.ts';
+
+/** A key's budget as it is stored. Micro-USD. */
+export type StoredBudget = { readonly amount: number; readonly period: BudgetPeriod; readonly number: number };
+
+/** A budget in its present period, in the form of the API. */
+export type BudgetNow = {
+  readonly amount: number;
+  readonly period: BudgetPeriod;
+  readonly spent: number;
+  readonly remaining: number;
+  readonly resets_at: string | null;
+};
+
+type Key = { readonly key_id: string; readonly account_id: string; readonly stored_budget: StoredBudget | null };
+
+/** @returns what the budgets of these keys have left, by key: of calls that have ended, up to a second ago */
+export async function selectBudgets(sql: Sql | Tx, keys: readonly Key[]): Promise<ReadonlyMap<string, BudgetNow>> {
+  const nowMs = Date.now();
+  const asked = keys.flatMap(({ key_id: keyId, account_id: accountId, stored_budget: budget }) =>
+    budget === null ? [] : [{ keyId, accountId, budget, period: periodAt(budget.period, budget.number, nowMs) }],
+  );
+  if (asked.length === 0) return new Map();
+  const rows = await sql<{ keyId: string; period: number; spent: number }[]>`
+    SELECT DISTINCT ON (u.key_id) u.key_id AS "keyId", u.period, u.spent
+    FROM unnest(${asked.map(({ accountId }) => accountId)}::uuid[], ${asked.map(({ keyId }) => keyId)}::text[],
+                ${asked.map(({ period }) => period)}::bigint[]) AS k(account_id, key_id, period)
+    JOIN budget_usage u ON u.account_id = k.account_id AND u.key_id = k.key_id AND u.period >= k.period
+    ORDER BY u.key_id, u.period DESC`;
+  const used = new Map(rows.map((row) => [row.keyId, row]));
+  return new Map(
+    asked.map(({ keyId, budget, period: present }) => {
+      // Of Redis's clock, which may be ahead of this one.
+      const { period, spent } = used.get(keyId) ?? { period: present, spent: 0 };
+      return [keyId, budgetNow(budget, period, spent)];
+    }),
+  );
+}
+
+function budgetNow({ amount, period: kind }: StoredBudget, period: number, spent: number): BudgetNow {
+  const next = nextPeriodMs(kind, period);
+  return {
+    amount: microsToUsd(amount),
+    period: kind,
+    spent: microsToUsd(spent),
+    remaining: microsToUsd(Math.max(0, amount - spent)),
+    resets_at: next === null ? null : new Date(next).toISOString(),
+  };
+}
