@@ -119,7 +119,8 @@ type Locked = { readonly ownerId: string; readonly status: AccountStatus; readon
  */
 async function lock(tx: Tx, accountId: string): Promise<Locked | null> {
   await tx`
-    SELECT FROM api_keys WHERE account_id = ${accountId} AND status = 'active' ORDER BY key_id FOR NO KEY UPDATE`;
+    SELECT FROM api_keys WHERE account_id = ${accountId} AND status = 'active'
+    ORDER BY cardinality(ancestors), key_id FOR NO KEY UPDATE`;
   const rows = await tx<Locked[]>`
     SELECT owner_id AS "ownerId", status, closed_at AS "closedAt" FROM accounts WHERE id = ${accountId} FOR UPDATE`;
   return rows[0] ?? null;
@@ -135,6 +136,10 @@ async function setClosed(tx: Tx, accountId: string): Promise<Locked> {
 }
 
 async function eraseNames(tx: Tx, accountId: string): Promise<void> {
+  await tx`UPDATE api_keys SET label = NULL WHERE account_id = ${accountId}`;
+  await tx`
+    UPDATE audit SET before = (before::jsonb - 'label')::json, after = (after::jsonb - 'label')::json
+    WHERE subject_type = 'key' AND subject_id IN (SELECT key_id FROM api_keys WHERE account_id = ${accountId})`;
   const kept = (state: 'before' | 'after') => tx`
     (SELECT json_object_agg(key, value) FROM json_each(${state === 'before' ? tx`before` : tx`after`})
      WHERE key = ANY(${KEPT_OF_LISTINGS}::text[]))`;

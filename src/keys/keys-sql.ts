@@ -210,10 +210,14 @@ export async function updateSecret(
 export async function updateToRevoked(tx: Tx, keyId: string): Promise<boolean> {
   const { count } = await tx`UPDATE api_keys SET status = 'revoked' WHERE key_id = ${keyId} AND status <> 'revoked'`;
   // A statement of its own: it sees the keys that were made while the first one waited for their makers (`lockKeys`).
+  // It locks from the top down, as all who lock several keys do: none of them waits for another that waits for it.
   await tx`
-    UPDATE api_keys k SET status = 'revoked' FROM api_keys top
-    WHERE top.key_id = ${keyId} AND k.account_id = top.account_id AND k.ancestors @> ARRAY[${keyId}::text]
-      AND k.status <> 'revoked'`;
+    WITH below AS (
+      SELECT k.key_id FROM api_keys top JOIN api_keys k ON k.account_id = top.account_id
+      WHERE top.key_id = ${keyId} AND k.ancestors @> ARRAY[${keyId}::text] AND k.status <> 'revoked'
+      ORDER BY cardinality(k.ancestors), k.key_id FOR NO KEY UPDATE OF k
+    )
+    UPDATE api_keys SET status = 'revoked' FROM below WHERE api_keys.key_id = below.key_id`;
   await announceTree(tx, keyId);
   return count > 0;
 }

@@ -60,7 +60,7 @@ type KeysOptions = {
  */
 export type Alongside<Subject> = (tx: Tx, subject: Subject) => Promise<void>;
 
-/** A child key to be made. Without a rate limit it gets that of its parent. */
+/** A child key to be made. Without a rate limit it gets the lowest of those above it. */
 export type NewChildKey = Omit<Limits, 'rateLimit'> & {
   readonly label: string | null;
   readonly rateLimit: number | null;
@@ -219,7 +219,7 @@ export class Keys {
       if (above.length >= MAX_LEVELS) {
         throw new ApiError('conflict', `A key may have at most ${MAX_LEVELS - 1} keys above it.`);
       }
-      const ownLimits = { ...limits, rateLimit: limits.rateLimit ?? parent.rateLimit };
+      const ownLimits = { ...limits, rateLimit: limits.rateLimit ?? Math.min(...above.map((key) => key.rateLimit)) };
       await checkLimits(tx, ownLimits, above);
       const { accountId } = parent;
       await lockAccountForKey(tx, accountId);
@@ -291,7 +291,7 @@ export function notPublishedError(cause: unknown): ApiError {
 }
 
 /** `ownerId` is the label of the account; `role` and `label` are of its first key. */
-export type NewAccount = { readonly ownerId: string; readonly role: Role; readonly label: string | null };
+type NewAccount = { readonly ownerId: string; readonly role: Role; readonly label: string | null };
 
 export async function openAccount(tx: Tx, { ownerId, role, label }: NewAccount): Promise<CreatedKey> {
   const accountId = uuidv7();

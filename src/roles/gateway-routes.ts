@@ -1,3 +1,4 @@
+import { readAllowance } from '../accounts/allowance.ts';
 import { Closing } from '../accounts/closing.ts';
 import { Suspension } from '../accounts/suspension.ts';
 import { selectKeyActivity } from '../accounts/usage-sums.ts';
@@ -8,7 +9,6 @@ import type { OpenApiImporter } from '../catalog/openapi-import/importer.ts';
 import { OperationsReader } from '../catalog/operations/operations-reader.ts';
 import type { Config } from '../config/config.ts';
 import type { Route } from '../http/route.ts';
-import { readAllowance } from '../keys/children/allowance.ts';
 import type { KeyCache } from '../keys/key-cache.ts';
 import type { Keys } from '../keys/keys.ts';
 import { CalledServices } from '../ledger/called-services.ts';

@@ -40,7 +40,7 @@ export const NEW_LIMITS = (maxRateLimit: number) =>
       properties: { amount: AMOUNT, period: PERIOD },
       description: BUDGET,
     },
-    rate_limit: rateLimit(maxRateLimit, "Requests per minute; its parent's if absent"),
+    rate_limit: rateLimit(maxRateLimit, 'Requests per minute; the lowest of those above it if absent'),
     max_price: { type: 'number', ...MAX_PRICE },
     services: { type: 'array', ...SERVICES },
     expires_at: { type: 'string', ...EXPIRES_AT },

@@ -251,7 +251,6 @@ export function keysRoutes(deps: KeysRoutesDeps): Route[] {
       summary: 'Change the label or the limits of a key; null takes a limit away',
       access: ROLES,
       forChildren: true,
-      bucket: 'control',
       body: patchBody(deps.maxRateLimit),
       params: KEY_PARAM,
       responses: {

@@ -28,7 +28,9 @@ export const notFound = (): ApiError => new ApiError('service_not_found', 'There
 export const writerOf = ({ caller, requestId }: ApiRequest): ListingWriter => ({ key: keyOf(caller), requestId });
 
 export function mayManage(caller: Caller, listing: Listing): boolean {
-  return caller.kind === 'key' && (caller.key.role === 'admin' || caller.key.accountId === listing.providerId);
+  if (caller.kind !== 'key') return false;
+  const { role, accountId, ancestors } = caller.key;
+  return role === 'admin' || (accountId === listing.providerId && ancestors.length === 0);
 }
 
 /** The id in the path. Only a lower-case UUID names a service, as in the path of a call; Postgres might refuse other text. */

@@ -171,6 +171,16 @@ const SPECIAL: Readonly<Record<string, () => Promise<Sent>>> = {
       SELECT 'acf_' || lpad(n::text, 22, '0'), ${key.account_id}, 'buyer', repeat('0', 64) FROM generate_series(1, 1000) n`;
     return { key, body: { role: 'buyer' } };
   },
+  'patchKeysByKeyId forbidden': async () => ({
+    key: buyer,
+    params: { key_id: buyer.key_id },
+    body: { rate_limit: 100 },
+  }),
+  'patchKeysByKeyId conflict': async () => {
+    const body = { label: 'of an agent', budget: { amount: 1, period: 'day' }, max_price: 1, expires_at: '2099-01-01' };
+    const { key_id } = await driver.expect<Key>('postKeys', 201, { key: buyer, body });
+    return { key: buyer, params: { key_id }, body: { budget: { amount: 1, period: 'week' } } };
+  },
   'postServices conflict': async () => {
     const key = await adminKey(300);
     const fields = { name: 'x', description: '', endpoint: service.url, price: 0, category: 'x' };

@@ -184,13 +184,17 @@ describe('revoking', () => {
     for (let i = 0; i < 10; i++) {
       const child = await makeChild(root);
       const below = await makeChild(child);
-      await Promise.allSettled([
+      const ended = await Promise.allSettled([
         create(below),
         create(child),
         send(routes, 'DELETE /keys/:key_id', { by: root, params: { key_id: child.keyId } }),
         create(below),
         patch(root, below, { label: 'x' }),
       ]);
+      // None waits for another that waits for it: they are refused because the key is revoked, or not at all.
+      for (const { reason } of ended.filter((end) => end.status === 'rejected')) {
+        expect(reason).toMatchObject({ code: 'unauthorized' });
+      }
     }
     const active = await sql`SELECT key_id FROM api_keys WHERE status = 'active' AND cardinality(ancestors) > 0`;
     expect(active).toEqual([]);

@@ -38,7 +38,7 @@ export type Wallet = {
 /** Rejects with `unavailable` when the wallet can be neither read nor loaded. */
 export type WalletReader = { read(accountId: string): Promise<Wallet> };
 type SpentInPeriod = { readonly spentMicros: number; readonly period: number };
-export type WalletParts = Wallet & {
+type WalletParts = Wallet & {
   /** The time of Redis. */
   readonly nowMs: number;
   /** In the order in which they were asked for. */

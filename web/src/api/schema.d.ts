@@ -12,13 +12,13 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The keys of the caller's account, newest first; never their secrets
+         * The keys of the caller's account, newest first, or those below a child key; never their secrets
          * @description Needs a key with the role buyer, provider or admin. Its token comes from a bucket for reads, which calls do not touch.
          */
         get: operations["getKeys"];
         put?: never;
         /**
-         * Without a key: open an account with its first key. With a key: add another key to its account
+         * Without a key: open an account with its first key. With a key: make a child key, or with a role another key of the account
          * @description Works with or without a key. A key that is sent must be valid.
          */
         post: operations["postKeys"];
@@ -86,8 +86,8 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Set the rate limit of any key, in requests per minute
-         * @description Needs a key with the role admin.
+         * Change the label or the limits of a key; null takes a limit away
+         * @description Needs a key with the role buyer, provider or admin. Its token comes from a bucket of the account for revoking and rotating keys, which calls do not touch.
          */
         patch: operations["patchKeysByKeyId"];
         trace?: never;
@@ -372,7 +372,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The live balance of the caller's account
+         * The live balance of the caller's account, or what it and the budgets leave a child key
          * @description Needs a key with the role buyer or admin. Its token comes from a bucket for reads, which calls do not touch.
          */
         get: operations["getBalanceMe"];
@@ -1100,7 +1100,7 @@ export interface components {
             /** Format: uuid */
             account_id: string;
             owner_id: string;
-            /** @description What the account can spend now, in US dollars with at most six decimals */
+            /** @description What the account, or a child key, can spend now, in US dollars with at most six decimals */
             balance: number;
             /** @description What open calls hold; what they do not cost comes back, in US dollars with at most six decimals */
             held: number;
@@ -1116,13 +1116,27 @@ export interface components {
             /** @constant */
             status: 408;
         };
-        /** BudgetDrift */
-        BudgetDrift: {
-            key_id: string;
-            /** @description In the period that the wallet counts in, in US dollars with at most six decimals */
+        /**
+         * Budget
+         * @description What a child key and those below it may spend
+         */
+        Budget: {
+            /** @description What may be spent in a period, in US dollars with at most six decimals */
+            amount: number;
+            /**
+             * @description In UTC; weeks begin on Monday
+             * @enum {string}
+             */
+            period: "total" | "day" | "week" | "month";
+            /** @description What calls of this period have cost that ended up to a second ago, in US dollars with at most six decimals */
             spent: number;
-            /** @description What it should be, in the latest period, in US dollars with at most six decimals */
-            expected: number;
+            /** @description What is left of the amount, in US dollars with at most six decimals */
+            remaining: number;
+            /**
+             * Format: date-time
+             * @description When the next period begins; null: never
+             */
+            resets_at: string | null;
         };
         /** BuyerStatus */
         BuyerStatus: {
@@ -1330,8 +1344,6 @@ export interface components {
             drift: number;
             /** @description Free calls used: in the wallet, and as they should have been */
             free_calls: components["schemas"]["FreeCallsDrift"][];
-            /** @description What keys have spent of their budgets: in the wallet, and as it should have been */
-            budgets: components["schemas"]["BudgetDrift"][];
             /** @description Holds of stored calls that were removed */
             holds_of_stored_calls: number;
             reason: string;
@@ -1355,6 +1367,20 @@ export interface components {
             rate_limit: number;
             /** Format: uuid */
             account_id: string;
+            /** @description What its owner calls the key */
+            label?: string;
+            /** @description The key above a child key */
+            parent_key_id?: string;
+            budget?: components["schemas"]["Budget"];
+            /** @description The most that a call may cost, in US dollars with at most six decimals */
+            max_price?: number;
+            /** @description The only services that a child key may call */
+            services?: string[];
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            expires_at?: string;
         };
         /** Credit */
         Credit: {
@@ -1467,7 +1493,6 @@ export interface components {
             /** @description What open calls hold, in US dollars with at most six decimals */
             held: number;
             free_calls: components["schemas"]["FreeCallsDrift"][];
-            budgets: components["schemas"]["BudgetDrift"][];
             /** @description Holds of calls that Postgres has already */
             holds_of_stored_calls: number;
             /**
@@ -1657,6 +1682,20 @@ export interface components {
             rate_limit: number;
             /** Format: uuid */
             account_id: string;
+            /** @description What its owner calls the key */
+            label?: string;
+            /** @description The key above a child key */
+            parent_key_id?: string;
+            budget?: components["schemas"]["Budget"];
+            /** @description The most that a call may cost, in US dollars with at most six decimals */
+            max_price?: number;
+            /** @description The only services that a child key may call */
+            services?: string[];
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            expires_at?: string;
             /** @enum {string} */
             status: "active" | "revoked";
             /**
@@ -1674,8 +1713,26 @@ export interface components {
         };
         /** KeyChange */
         KeyChange: {
+            /** @description What you call the key */
+            label?: string | null;
+            /** @description What the key and those below it may spend; null stops it, and a period is needed only for a new one */
+            budget?: {
+                /** @description USD that may be spent in a period */
+                amount: number;
+                /**
+                 * @description In UTC; weeks begin on Monday
+                 * @enum {string}
+                 */
+                period?: "total" | "day" | "week" | "month";
+            } | null;
             /** @description Requests per minute */
-            rate_limit: number;
+            rate_limit?: number;
+            /** @description USD that a call may cost at most */
+            max_price?: number | null;
+            /** @description The only services that it may call */
+            services?: string[] | null;
+            /** @description RFC 3339: from then on the key is refused */
+            expires_at?: string | null;
         };
         /** KeyCounts */
         KeyCounts: {
@@ -1751,8 +1808,6 @@ export interface components {
             drift: number;
             /** @description Free calls used: in the wallet, and as they should have been */
             free_calls: components["schemas"]["FreeCallsDrift"][];
-            /** @description What keys have spent of their budgets: in the wallet, and as it should have been */
-            budgets: components["schemas"]["BudgetDrift"][];
             /** @description Holds of stored calls that were removed */
             holds_of_stored_calls: number;
             reason: string;
@@ -1974,12 +2029,35 @@ export interface components {
         };
         /** NewKey */
         NewKey: {
-            /** @description Your label for the account; not an identity */
-            owner_id: string;
-            /** @enum {string} */
-            role: "buyer" | "provider" | "admin";
+            /** @description Your label for the account; not an identity. Needed without a key */
+            owner_id?: string;
+            /**
+             * @description With a key: absent for a child key
+             * @enum {string}
+             */
+            role?: "buyer" | "provider" | "admin";
             /** @description The account that gets the key; for admins only */
             account_id?: string;
+            /** @description What you call the key */
+            label?: string;
+            /** @description What the key and those below it may spend */
+            budget?: {
+                /** @description USD that may be spent in a period */
+                amount: number;
+                /**
+                 * @description In UTC; weeks begin on Monday
+                 * @enum {string}
+                 */
+                period: "total" | "day" | "week" | "month";
+            };
+            /** @description Requests per minute; the lowest of those above it if absent */
+            rate_limit?: number;
+            /** @description USD that a call may cost at most */
+            max_price?: number;
+            /** @description The only services that it may call */
+            services?: string[];
+            /** @description RFC 3339: from then on the key is refused */
+            expires_at?: string;
         };
         /** NewPayout */
         NewPayout: {
@@ -2203,6 +2281,20 @@ export interface components {
             rate_limit: number;
             /** Format: uuid */
             account_id: string;
+            /** @description What its owner calls the key */
+            label?: string;
+            /** @description The key above a child key */
+            parent_key_id?: string;
+            budget?: components["schemas"]["Budget"];
+            /** @description The most that a call may cost, in US dollars with at most six decimals */
+            max_price?: number;
+            /** @description The only services that a child key may call */
+            services?: string[];
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            expires_at?: string;
             /** @enum {string} */
             status: "active" | "revoked";
             /**
@@ -2228,7 +2320,7 @@ export interface components {
             last_used_at: string | null;
             /** @description What calls with this key have cost, in US dollars with at most six decimals */
             total_spent: number;
-            /** @description Active keys of the account that an operator issued, newest first; at most 20 */
+            /** @description Active keys of the account that an operator issued, newest first; at most 20; none for a child key */
             operator_keys: components["schemas"]["OperatorKey"][];
         };
         /** OwnServices */
@@ -4738,6 +4830,7 @@ export interface operations {
                      *           "owner_id": "acme-bot",
                      *           "rate_limit": 60,
                      *           "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
+                     *           "label": "research agent",
                      *           "status": "active",
                      *           "created_at": "2026-11-22T07:51:00.486Z",
                      *           "previous_secret_expires_at": null,
@@ -4768,7 +4861,7 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        requestBody: {
+        requestBody?: {
             content: {
                 /**
                  * @example {
@@ -4804,7 +4897,8 @@ export interface operations {
                      *       "role": "buyer",
                      *       "owner_id": "acme-bot",
                      *       "rate_limit": 60,
-                     *       "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e"
+                     *       "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
+                     *       "label": "research agent"
                      *     }
                      */
                     "application/json": components["schemas"]["CreatedKey"];
@@ -4850,6 +4944,7 @@ export interface operations {
                      *       "owner_id": "acme-bot",
                      *       "rate_limit": 60,
                      *       "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
+                     *       "label": "research agent",
                      *       "status": "active",
                      *       "created_at": "2026-11-22T07:51:00.486Z",
                      *       "previous_secret_expires_at": null,
@@ -5005,7 +5100,10 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "rate_limit": 120
+                 *       "label": "research agent",
+                 *       "budget": {
+                 *         "amount": 2
+                 *       }
                  *     }
                  */
                 "application/json": components["schemas"]["KeyChange"];
@@ -5031,6 +5129,7 @@ export interface operations {
                      *       "owner_id": "acme-bot",
                      *       "rate_limit": 120,
                      *       "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
+                     *       "label": "research agent",
                      *       "status": "active",
                      *       "created_at": "2026-11-22T07:51:00.486Z",
                      *       "previous_secret_expires_at": null,
@@ -5045,6 +5144,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["BodyTooSlow"];
+            409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["Internal"];
@@ -7530,6 +7630,7 @@ export interface operations {
                      *           "owner_id": "acme-bot",
                      *           "rate_limit": 60,
                      *           "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
+                     *           "label": "research agent",
                      *           "status": "active",
                      *           "created_at": "2026-11-22T07:51:00.486Z",
                      *           "previous_secret_expires_at": null,
@@ -8790,7 +8891,6 @@ export interface operations {
                      *       "believe": "postgres",
                      *       "drift": 0.0531,
                      *       "free_calls": [],
-                     *       "budgets": [],
                      *       "holds_of_stored_calls": 0,
                      *       "reason": "Redis came back older twice",
                      *       "reference": "incident 12",
@@ -8817,7 +8917,6 @@ export interface operations {
                      *       "believe": "postgres",
                      *       "drift": 0.0531,
                      *       "free_calls": [],
-                     *       "budgets": [],
                      *       "holds_of_stored_calls": 0,
                      *       "reason": "Redis came back older twice",
                      *       "reference": "incident 12",

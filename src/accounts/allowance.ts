@@ -1,7 +1,7 @@
-import type { Wallet, Wallets } from '../../ledger/wallets/wallets.ts';
-import type { Sql } from '../../platform/postgres.ts';
-import { type BudgetPeriod, periodAt } from '../budget-period.ts';
-import type { KeyRecord } from '../caller.ts';
+import { type BudgetPeriod, periodAt } from '../keys/budget-period.ts';
+import type { KeyRecord } from '../keys/caller.ts';
+import type { Wallet, Wallets } from '../ledger/wallets/wallets.ts';
+import type { Sql } from '../platform/postgres.ts';
 
 type Stores = {
   readonly sql: Sql;
