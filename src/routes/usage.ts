@@ -28,7 +28,7 @@ const CALL_RECORD = record('Call', ANY_CALL.schemas, {
 /** The pages that show recorded calls; a call is recorded within a second of its end. Amounts in USD, latencies in ms. */
 export function usageRoutes(deps: { readonly sql: Sql }): Route[] {
   const { sql } = deps;
-  const page = { access: ROLES, bucket: 'reads', forSuspended: true } as const;
+  const page = { access: ROLES, forChildren: true, bucket: 'reads', forSuspended: true } as const;
   return [
     {
       ...page,
@@ -64,6 +64,7 @@ export function usageRoutes(deps: { readonly sql: Sql }): Route[] {
       path: '/api/v1/usage/:usage_id',
       summary: 'One call, for its buyer, its provider and admins',
       access: ROLES,
+      forChildren: true,
       bucket: 'reads',
       params: { usage_id: { description: 'The call', schema: UUID, example: EXAMPLE.usageId } },
       responses: { 200: json('The call', CALL_RECORD, BOUGHT.example) },

@@ -87,7 +87,7 @@ export interface paths {
         head?: never;
         /**
          * Change the label or the limits of a key; null takes a limit away
-         * @description Needs a key with the role buyer, provider or admin. Its token comes from a bucket of the account for revoking and rotating keys, which calls do not touch.
+         * @description Needs a key with the role buyer, provider or admin.
          */
         patch: operations["patchKeysByKeyId"];
         trace?: never;
