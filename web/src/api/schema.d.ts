@@ -1138,6 +1138,14 @@ export interface components {
              */
             resets_at: string | null;
         };
+        /** BudgetDrift */
+        BudgetDrift: {
+            key_id: string;
+            /** @description In the period that the wallet counts in, in US dollars with at most six decimals */
+            spent: number;
+            /** @description What it should be, in the latest period, in US dollars with at most six decimals */
+            expected: number;
+        };
         /** BuyerStatus */
         BuyerStatus: {
             buyer: string;
@@ -1344,6 +1352,8 @@ export interface components {
             drift: number;
             /** @description Free calls used: in the wallet, and as they should have been */
             free_calls: components["schemas"]["FreeCallsDrift"][];
+            /** @description What keys have spent of their budgets: in the wallet, and as it should have been */
+            budgets: components["schemas"]["BudgetDrift"][];
             /** @description Holds of stored calls that were removed */
             holds_of_stored_calls: number;
             reason: string;
@@ -1493,6 +1503,7 @@ export interface components {
             /** @description What open calls hold, in US dollars with at most six decimals */
             held: number;
             free_calls: components["schemas"]["FreeCallsDrift"][];
+            budgets: components["schemas"]["BudgetDrift"][];
             /** @description Holds of calls that Postgres has already */
             holds_of_stored_calls: number;
             /**
@@ -1808,6 +1819,8 @@ export interface components {
             drift: number;
             /** @description Free calls used: in the wallet, and as they should have been */
             free_calls: components["schemas"]["FreeCallsDrift"][];
+            /** @description What keys have spent of their budgets: in the wallet, and as it should have been */
+            budgets: components["schemas"]["BudgetDrift"][];
             /** @description Holds of stored calls that were removed */
             holds_of_stored_calls: number;
             reason: string;
@@ -8891,6 +8904,7 @@ export interface operations {
                      *       "believe": "postgres",
                      *       "drift": 0.0531,
                      *       "free_calls": [],
+                     *       "budgets": [],
                      *       "holds_of_stored_calls": 0,
                      *       "reason": "Redis came back older twice",
                      *       "reference": "incident 12",
@@ -8917,6 +8931,7 @@ export interface operations {
                      *       "believe": "postgres",
                      *       "drift": 0.0531,
                      *       "free_calls": [],
+                     *       "budgets": [],
                      *       "holds_of_stored_calls": 0,
                      *       "reason": "Redis came back older twice",
                      *       "reference": "incident 12",
