@@ -51,7 +51,7 @@ import { killProcess, lastLines, spawnOwned } from '../../scripts/local/processe
  * @property {number} unsent
  * @property {number} latenessP99Micros
  * @property {{ calls: number, tolerated: number }} inTime calls that were answered before the last call was due
- * @property {{ due: number, answered: number, tolerated: number, p50Ms: number | null }[]} bySecond the calls that were due in
+ * @property {{ due: number, answered: number, tolerated: number, p50Ms: number | null, p99Ms: number | null }[]} bySecond the calls that were due in
  *   each second, if the job asked for them. `p50Ms` is null if more than half of them got no answer
  */
 

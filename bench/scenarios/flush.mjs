@@ -11,8 +11,8 @@ export const question = 'After Redis has lost everything: how long until the med
 
 export const defaults = { connections: [2048], seconds: 20, rounds: 1 };
 
-const manyKeys = 100_000;
-const ratePerSecond = 1_000;
+export const manyKeys = 100_000;
+export const ratePerSecond = 1_000;
 const goodMs = 10;
 const known = 'keys that the gateway knows';
 const unknown = 'keys that the gateway has never seen';
@@ -29,7 +29,7 @@ const promised = [bar];
 
 export { promised as bars };
 
-const seedSeconds = 60;
+export const seedSeconds = 60;
 
 /** @param {import('../run.mjs').RunOptions} options */
 export const estimateSeconds = ({ seconds, events }) =>
@@ -56,6 +56,16 @@ function secondsToRecover(seconds) {
     return p50Ms === null || p50Ms >= goodMs || tolerated > answered / 2;
   });
   return lastBad === seconds.length - 1 ? null : lastBad + 1;
+}
+
+/** The gateway with its wallets loaded, as `seed` leaves them. @param {import('../run.mjs').Bench} bench */
+export async function startLoaded({ options, peers }) {
+  const count = options.events ?? manyKeys;
+  const [peer] = await peers(['tollgate'], { keySets: { main: { count, rateLimit, balanceUsd: 1 } } });
+  const redisUrl = peer?.redisUrls?.[0];
+  if (peer === undefined || redisUrl === undefined)
+    throw new Error('this scenario measures only the gateway: the peer tollgate has to take part');
+  return { peer, redisUrl, count };
 }
 
 const sum = (/** @type {number[]} */ numbers) => numbers.reduce((total, number) => total + number, 0);
@@ -86,12 +96,7 @@ const inWords = (seconds) =>
 export async function run(bench) {
   const { stage, options, processors, progress } = bench;
   const connections = options.connections[0] ?? 0;
-  const count = options.events ?? manyKeys;
-  const main = { count, rateLimit, balanceUsd: 1 };
-  const [peer] = await bench.peers(['tollgate'], { keySets: { main } });
-  const redisUrl = peer?.redisUrls?.[0];
-  if (peer === undefined || redisUrl === undefined)
-    throw new Error('this scenario measures only the gateway: the peer tollgate has to take part');
+  const { peer, redisUrl, count } = await startLoaded(bench);
   // The second load repeats the keys of the first, which the gateway knows by then.
   const load = { ratePerSecond, tolerateStatus: 503, bySecond: true, firstAuth: 0 };
   const how = { connections, seconds: options.seconds, processors };
