@@ -5,7 +5,7 @@ import type { Row } from '../books.ts';
 import type { Told } from '../callers.ts';
 import { checkBalances } from './balances.ts';
 import { GivenUp } from './given-up.ts';
-import { checkMoves, type Move, type Posted } from './money.ts';
+import { checkMoves, isDriftOfMoves, type Move, type Posted } from './money.ts';
 import { makeClusterHistoryPlan, makeHistoryPlan, withClocks } from './plan.ts';
 
 const accountId = 'account';
@@ -35,6 +35,7 @@ describe('a call that Postgres had once', () => {
   const had = (...calls: readonly [string, number][]) => ({
     calls: new Map(calls.map(([id, micros]) => [id, { accountId, micros }])),
     moves: new Set<string>(),
+    otherDebits: new Set<string>(),
   });
   const amounts = ({ calls }: ReturnType<typeof had>) =>
     new Map(Array.from(calls, ([id, { micros }]) => [id, micros] as const));
@@ -55,6 +56,26 @@ describe('a call that Postgres had once', () => {
     expect(givenUp.missing(amounts(older))).toEqual([]);
     expect(givenUp.missing(new Map())).toEqual(['a was stored with 7, and is now gone']);
   });
+});
+
+describe('a drift of credits and debits that went with a Postgres', () => {
+  const drift = { accountId, driftMicros: -7, freeDrifts: [], notRepaired: 'the wallet has … Postgres does not know' };
+  const known = { calls: new Map([['a', { accountId, micros: 7 }]]), moves: new Set<string>() };
+  const nothing = { calls: new Map(), moves: new Set<string>(), otherDebits: new Set<string>() };
+  const refused: Move = { ...debit, isDone: false };
+
+  it.each(['replaced', 'giveUp'] as const)(
+    'may be one that its wallet refused, or that had only begun (%s)',
+    (what) => {
+      const givenUp = new GivenUp();
+      givenUp.saw({ ...known, otherDebits: new Set() });
+      givenUp[what]({ ...known, otherDebits: new Set(['debit']) }, nothing);
+      givenUp.giveUp({ ...known, otherDebits: new Set() }, nothing);
+      expect(isDriftOfMoves(drift, [refused], givenUp, [])).toBe(true);
+      expect(isDriftOfMoves({ ...drift, driftMicros: -6 }, [refused], givenUp, [])).toBe(false);
+      expect(isDriftOfMoves(drift, [{ ...refused, reference: 'another' }], givenUp, [])).toBe(false);
+    },
+  );
 });
 
 describe('a balance that a caller was told', () => {

@@ -10,6 +10,8 @@ type Known = {
   readonly calls: ReadonlyMap<string, Call>;
   /** References of credits, and of debits that were taken. */
   readonly moves: ReadonlySet<string>;
+  /** References of debits that were refused, or had only begun: the wallet may have decided them all the same. */
+  readonly otherDebits: ReadonlySet<string>;
 };
 
 export function readKnown({ primary }: Pick<PostgresPair, 'primary'>, accountIds: readonly string[]): Promise<Known> {
@@ -19,7 +21,10 @@ export function readKnown({ primary }: Pick<PostgresPair, 'primary'>, accountIds
     const moves = await sql<{ reference: string }[]>`
       SELECT reference FROM credits WHERE account_id = ANY(${accountIds}::uuid[])
       UNION ALL SELECT reference FROM debits WHERE account_id = ANY(${accountIds}::uuid[]) AND state = 'taken'`;
+    const others = await sql<{ reference: string }[]>`
+      SELECT reference FROM debits WHERE account_id = ANY(${accountIds}::uuid[]) AND state <> 'taken'`;
     return {
+      otherDebits: new Set(others.map(({ reference }) => reference)),
       calls: new Map(calls.map(({ id, accountId, micros }) => [id, { accountId, micros: Number(micros) }])),
       moves: new Set(moves.map(({ reference }) => reference)),
     };
@@ -32,6 +37,8 @@ export class GivenUp {
   /** What a Postgres lacked for a while, so that wallets that were loaded then were wrong. */
   readonly absentCalls = new Set<string>();
   readonly absentMoves = new Set<string>();
+  /** Debits that a Postgres knew and another does not. A wallet that has decided one of them is ahead of that other one. */
+  readonly unknownDebits = new Set<string>();
   /** Every call that a Postgres was seen to have. */
   readonly #seen = new Map<string, Call>();
 
@@ -50,6 +57,7 @@ export class GivenUp {
     this.#note(`another postgres is asked: it has not ${calls.length} calls and ${moves.length} credits and debits`);
     for (const id of calls) this.absentCalls.add(id);
     for (const reference of moves) this.absentMoves.add(reference);
+    this.#forget(former, present);
   }
 
   /** Nothing of `former` will ever count but what `present` has too. */
@@ -58,6 +66,15 @@ export class GivenUp {
     this.#note(`a postgres is given up: ${calls.length} calls and ${moves.length} credits and debits were only there`);
     for (const id of calls) this.calls.add(id);
     for (const reference of moves) this.moves.add(reference);
+    this.#forget(former, present);
+  }
+
+  #forget({ otherDebits }: Known, present: Known): void {
+    for (const reference of otherDebits) {
+      if (present.otherDebits.has(reference) || present.moves.has(reference)) continue;
+      this.unknownDebits.add(reference);
+      this.#note(`it has not the debit ${reference}, which was refused or had begun`);
+    }
   }
 
   #note(words: string): void {

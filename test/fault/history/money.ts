@@ -63,7 +63,8 @@ export function isDriftOfMoves(
   givenUp: GivenUp,
   forgottenMicros: readonly number[],
 ): boolean {
-  const isLost = ({ reference }: Move): boolean => givenUp.moves.has(reference) || givenUp.absentMoves.has(reference);
+  const isLost = ({ reference }: Move): boolean =>
+    [givenUp.moves, givenUp.absentMoves, givenUp.unknownDebits].some((lost) => lost.has(reference));
   if (!moves.some(isLost)) return false;
   const lostCalls = givenUp.lostMicros(accountId);
   if (freeDrifts.some(({ used, expected }) => used < expected || used - expected > lostCalls.length)) return false;
