@@ -86,6 +86,8 @@ export class ShardView {
   /** The entries read and not yet forgotten, in the order of the stream: those of `#calls`, and entries without a call (null). */
   readonly #kept: { readonly id: string; readonly accountId: string | null }[] = [];
   #last: string | null = null;
+  /** False when no account had been left in doubt at the beginning. One that another comparison leaves since is seen by the next. */
+  #mayHaveLeft = true;
   #hasNewerEvents = false;
 
   /**
@@ -130,7 +132,8 @@ export class ShardView {
       const judged = await judgeShards(tx.unsafe, seen);
       const { history } = this.#accept(judged);
       await storeDoubt(tx.unsafe, judged);
-      return { history, hasLeftInDoubt: (await selectLeftInDoubt(tx.unsafe, this.#shard)).size > 0 };
+      this.#mayHaveLeft = (await selectLeftInDoubt(tx.unsafe, this.#shard)).size > 0;
+      return { history, hasLeftInDoubt: this.#mayHaveLeft };
     });
   }
 
@@ -211,7 +214,7 @@ export class ShardView {
       isIncomplete: unreadHolds > 0 || this.#hasNewerEvents,
     }));
     const permit = { validUntilMs: nowMs + LOCK_LIFE_MS - 1_000, marks: [mark, markText(lastFlush)] as const };
-    const left = await selectLeftInDoubt(tx.unsafe, this.#shard);
+    const left = this.#mayHaveLeft ? await selectLeftInDoubt(tx.unsafe, this.#shard) : new Set<string>();
     const historyOf = (accountId: string): ShardHistory => historyOfAccount(history, left.has(accountId));
     const isAnyInDoubt = isInDoubt(history) || left.size > 0;
     const rejected = isAnyInDoubt ? await selectRejectedIds(tx, this.#shard) : new Set<string>();
