@@ -1,6 +1,7 @@
 // @ts-check
 // Redis gets another replication id and keeps its data, as after a replica took over and was replaced. So the writer doubts it, and drops
-// the wallets that have nothing under way, while calls go on. Each call has another key, so calls also load wallets that were dropped.
+// the wallets that have nothing under way, while a few of the accounts go on calling. `flush` measures calls whose wallets all have to be
+// loaded.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import postgres from 'postgres';
@@ -8,6 +9,7 @@ import { withRedis } from '../measure/redis.mjs';
 import { measure } from '../measure/sample.mjs';
 import { found } from '../report/bars.mjs';
 import { median } from '../report/summary.mjs';
+import { rateLimit } from '../stage/keys.mjs';
 import { manyKeys, ratePerSecond, seedSeconds, startLoaded } from './flush.mjs';
 
 export const question = 'When Redis may have changed: how long until all loaded wallets were dropped or compared?';
@@ -29,6 +31,7 @@ export { promised as bars };
 /** @param {import('../run.mjs').RunOptions} options */
 export const estimateSeconds = ({ seconds, events }) => seconds + 10 + (seedSeconds * (events ?? manyKeys)) / manyKeys;
 
+const callers = 2_000;
 /** Seconds of load before, to compare with. */
 const beforeSeconds = 8;
 
@@ -69,10 +72,10 @@ const p99s = (seconds) => seconds.map(({ p99Ms }) => p99Ms ?? Number.POSITIVE_IN
 /** @param {import('../run.mjs').Bench} bench @returns {Promise<import('../run.mjs').Findings>} */
 export async function run(bench) {
   const { stage, options, processors } = bench;
-  const { peer, redisUrl, count } = await startLoaded(bench);
+  const { peer, redisUrl, count } = await startLoaded(bench, { callers: { count: callers, rateLimit, balanceUsd: 1 } });
   const { url } = await stage.database('bench_tollgate');
   const sql = postgres(url, { max: 1, onnotice: () => {} });
-  const load = { ratePerSecond, tolerateStatus: 503, bySecond: true };
+  const load = { keySet: 'callers', ratePerSecond, tolerateStatus: 503, bySecond: true };
   const how = { connections: options.connections[0] ?? 0, seconds: options.seconds, processors };
   try {
     const [sample, { seconds, dropped }] = await Promise.all([
@@ -90,7 +93,7 @@ export async function run(bench) {
       p99After: median(p99s(bySecond.slice(endsAt))),
       refused: sample.tolerated,
     };
-    const label = `${count} wallets, ${ratePerSecond} calls/s`;
+    const label = `${count} wallets, ${ratePerSecond} calls/s of ${callers} other accounts`;
     const notes = [
       `p99 (ms) of the calls due in each second: ${p99s(bySecond)
         .map((ms) => ms.toFixed(1))

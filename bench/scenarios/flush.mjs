@@ -58,10 +58,13 @@ function secondsToRecover(seconds) {
   return lastBad === seconds.length - 1 ? null : lastBad + 1;
 }
 
-/** The gateway with its wallets loaded, as `seed` leaves them. @param {import('../run.mjs').Bench} bench */
-export async function startLoaded({ options, peers }) {
+/**
+ * The gateway with its wallets loaded, as `seed` leaves them.
+ * @param {import('../run.mjs').Bench} bench @param {import('../stage/keys.mjs').KeySets} [more] further keys
+ */
+export async function startLoaded({ options, peers }, more = {}) {
   const count = options.events ?? manyKeys;
-  const [peer] = await peers(['tollgate'], { keySets: { main: { count, rateLimit, balanceUsd: 1 } } });
+  const [peer] = await peers(['tollgate'], { keySets: { main: { count, rateLimit, balanceUsd: 1 }, ...more } });
   const redisUrl = peer?.redisUrls?.[0];
   if (peer === undefined || redisUrl === undefined)
     throw new Error('this scenario measures only the gateway: the peer tollgate has to take part');
