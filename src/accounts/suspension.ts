@@ -64,7 +64,7 @@ export class Suspension {
       const keys = await lockKeyStates(tx, accountId);
       try {
         // At most MAX_ACTIVE_KEYS_PER_ACCOUNT keys, so they are written all at once.
-        await Promise.all(keys.map(({ keyId, limit, status }) => state.put(keyId, accountId, { limit, status })));
+        await Promise.all(keys.map((key) => state.put(key.keyId, accountId, key)));
       } catch (cause) {
         throw notPublishedError(cause);
       }

@@ -225,8 +225,8 @@ export async function updateToRevoked(tx: Tx, keyId: string): Promise<boolean> {
 /** Revokes all keys of an account that the transaction has locked. @returns those that were active until now */
 export function updateAllToRevoked(tx: Tx, accountId: string): Promise<KeyState[]> {
   return tx<KeyState[]>`
-    UPDATE api_keys SET status = 'revoked' WHERE account_id = ${accountId} AND status <> 'revoked'
-    RETURNING key_id AS "keyId", account_id AS "accountId", rate_limit AS "limit", status`;
+    UPDATE api_keys k SET status = 'revoked' WHERE k.account_id = ${accountId} AND k.status <> 'revoked'
+    RETURNING ${tx.text(TERMS)}, k.status`;
 }
 
 /** The state of a key that Redis must have. As stored, `limit` may be above MAX_RATE_LIMIT: KeyStates and Hydrator cut it. */
@@ -235,11 +235,27 @@ export type KeyState = {
   readonly accountId: string;
   readonly limit: number;
   readonly status: 'active' | 'suspended' | 'revoked';
+  readonly ancestors: readonly string[];
+  readonly expiresAt: Date | null;
+  readonly budgetMicros: number | null;
+  readonly budgetPeriod: string | null;
+  readonly budgetNumber: number;
 };
 
+const TERMS = `k.key_id AS "keyId", k.account_id AS "accountId", k.rate_limit AS "limit", k.ancestors, k.expires_at AS "expiresAt",
+  k.budget_amount AS "budgetMicros", k.budget_period AS "budgetPeriod", k.budget_number AS "budgetNumber"`;
+
 const state = (tx: Tx) => tx`
-  k.key_id AS "keyId", k.account_id AS "accountId", k.rate_limit AS "limit",
+  ${tx.text(TERMS)},
   CASE WHEN ${keyStatus(tx)} = 'active' THEN a.status ELSE 'revoked' END AS "status"`;
+
+/** The key and those above it, root first; empty when there is no such key. They never change. */
+export async function selectChain(sql: Sql, keyId: string): Promise<readonly string[]> {
+  const rows = await sql<
+    { chain: string[] }[]
+  >`SELECT ancestors || key_id AS chain FROM api_keys WHERE key_id = ${keyId}`;
+  return rows[0]?.chain ?? [];
+}
 
 /** The key's state. Until the transaction ends, nobody else can change it, or publish it alone or with all its account's keys. */
 export async function lockKeyState(tx: Tx, keyId: string): Promise<KeyState | null> {

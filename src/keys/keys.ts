@@ -17,6 +17,7 @@ import {
   lockAccount,
   lockFirstAdmin,
   lockKeyState,
+  selectChain,
   selectKey,
   selectKeysOfAccount,
   selectOperatorKeys,
@@ -40,7 +41,7 @@ export const MAX_KEYS_PER_ACCOUNT = 1_000;
  * key sees them on every gateway. `put` rejects when Redis is unavailable.
  */
 export type KeyStateStore = {
-  put(keyId: string, accountId: string, state: Pick<KeyState, 'limit' | 'status'>): Promise<void>;
+  put(keyId: string, accountId: string, state: KeyState): Promise<void>;
 };
 
 type KeysOptions = {
@@ -257,7 +258,8 @@ export class Keys {
    * @param begin opens a transaction, or refuses: a Postgres that went back in time would bring a revoked key back
    */
   async restoreState(keyId: string, begin: Begin): Promise<void> {
-    await this.#copyState(keyId, begin);
+    // It may be the state of a key above it that Redis has lost. One after the other, because each is locked until Redis has it.
+    for (const id of await selectChain(this.#sql, keyId)) await this.#copyState(id, begin);
     this.#cache.invalidate(keyId);
   }
 
@@ -275,7 +277,7 @@ export class Keys {
       const key = await lockKeyState(tx, keyId);
       if (key === null) return;
       try {
-        await this.#state.put(keyId, key.accountId, { limit: key.limit, status: key.status });
+        await this.#state.put(keyId, key.accountId, key);
       } catch (cause) {
         throw notPublishedError(cause);
       }

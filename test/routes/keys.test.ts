@@ -11,9 +11,13 @@ import { keysRoutes } from '../../src/routes/keys.ts';
 import { accepts, addAccount, addCall, addKeyTo, findRoute, json, send } from '../support/accounts.ts';
 import { sql, useDatabase } from '../support/use-database.ts';
 
-type State = Parameters<KeyStateStore['put']>[2];
+type State = Pick<Parameters<KeyStateStore['put']>[2], 'limit' | 'status'>;
 
-let redis: { puts: [string, string, State][]; away: boolean; delayed: (() => void)[] | null };
+let redis: {
+  puts: [string, string, State][];
+  away: boolean;
+  delayed: (() => void)[] | null;
+};
 let invalidated: string[];
 let keys: Keys;
 

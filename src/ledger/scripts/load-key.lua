@@ -1,10 +1,9 @@
 --[[
-  load-key.lua: fills a key's limit and status with values from Postgres, each only if it is absent.
+  load-key.lua: fills in what decides the requests of a key and of those above it, with values from Postgres, each only if it is absent.
 
-  KEYS   [1] key
-  ARGV   [1] limit (requests a minute), [2] status
+  KEYS   [1] hash of the key, or of the root of its tree
+  ARGV   its fields, and their values, by turns (wallets/key-terms.ts)
   Reply  1
 ]]
-redis.call('HSETNX', KEYS[1], 'limit', ARGV[1])
-redis.call('HSETNX', KEYS[1], 'status', ARGV[2])
+for i = 1, #ARGV, 2 do redis.call('HSETNX', KEYS[1], ARGV[i], ARGV[i + 1]) end
 return 1

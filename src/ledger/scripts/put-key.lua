@@ -1,9 +1,9 @@
 --[[
-  put-key.lua: sets a key's limit and status, whatever they were before.
+  put-key.lua: sets what decides the requests of a key, whatever it was before.
 
-  KEYS   [1] key
-  ARGV   [1] limit (requests a minute), [2] status
+  KEYS   [1] hash of the key, or of the root of its tree
+  ARGV   its fields, and their values, by turns (wallets/key-terms.ts)
   Reply  1
 ]]
-redis.call('HSET', KEYS[1], 'limit', ARGV[1], 'status', ARGV[2])
+redis.call('HSET', KEYS[1], unpack(ARGV))
 return 1

@@ -12,6 +12,7 @@ import { loadKeyScript } from '../scripts.ts';
 import { latestBudgetsSql } from './budgets-sql.ts';
 import { LAST_ENDED_DEBIT_SQL } from './debits-sql.ts';
 import { fillWallet, type Permit, type WalletContent } from './fill-wallet.ts';
+import { fieldsOf, type KeyTerms } from './key-terms.ts';
 
 /**
  * Maximum number of wallets, or of keys, in one batch; others wait for the next. The limit matters after Redis lost
@@ -80,7 +81,8 @@ type Looks = ReadonlyMap<number, Promise<Look>>;
 type Finish<Result> = (key: string, end: End<Result>) => void;
 const LOADED = { result: true };
 type WalletRow = WalletContent & { id: string; hasLayout: boolean };
-type KeyRow = { keyId: string; limit: number; status: 'active' | 'suspended' | 'revoked' };
+/** A key that was asked for, or one above it. */
+type KeyRow = KeyTerms & { askedId: string; keyId: string };
 
 /**
  * Copies from Postgres to Redis the keys and wallets that Redis does not have. What callers ask for while a batch is loading is
@@ -122,7 +124,7 @@ export class Hydrator {
     this.#options = options;
   }
 
-  /** Loads the limit and status of a key unless Redis has them. A key that Postgres does not know is loaded as revoked. */
+  /** Loads the state of a key, and of those above it, unless Redis has it. A key that Postgres does not know is loaded as revoked. */
   async loadKey(keyId: string, accountId: string): Promise<void> {
     await this.#states.ask(keyId, accountId);
   }
@@ -150,25 +152,37 @@ export class Hydrator {
     const { sql } = this.#options;
     const ids = Array.from(accountOfKey.keys());
     const query = sql<KeyRow[]>`
-      SELECT k.key_id AS "keyId", k.rate_limit AS "limit",
-             CASE WHEN k.status = 'active' AND a.status <> 'closed' THEN a.status ELSE 'revoked' END AS "status"
-      FROM api_keys k JOIN accounts a ON a.id = k.account_id
-      WHERE k.key_id = ANY(${ids}::text[])
+      SELECT asked.key_id AS "askedId", k.key_id AS "keyId", k.rate_limit AS "limit",
+             CASE WHEN k.status = 'active' AND a.status <> 'closed' THEN a.status ELSE 'revoked' END AS "status",
+             k.ancestors, k.expires_at AS "expiresAt", k.budget_amount AS "budgetMicros", k.budget_period AS "budgetPeriod",
+             k.budget_number AS "budgetNumber"
+      FROM api_keys asked JOIN api_keys k ON k.key_id = ANY(asked.ancestors || asked.key_id)
+      JOIN accounts a ON a.id = k.account_id
+      WHERE asked.key_id = ANY(${ids}::text[])
       -- One more row if this is a standby, to which a pooler may have moved the connection.
-      UNION ALL SELECT '', 0, 'revoked' WHERE pg_is_in_recovery()`;
-    const rows = new Map((await withDeadline(query, () => {})).map((row) => [row.keyId, row]));
-    if (rows.has('')) throw standby();
+      UNION ALL SELECT '', '', 0, 'revoked', '{}', NULL, NULL, NULL, 0 WHERE pg_is_in_recovery()`;
+    const chains = new Map<string, KeyRow[]>();
+    for (const row of await withDeadline(query, () => {})) {
+      const chain = chains.get(row.askedId);
+      if (chain === undefined) chains.set(row.askedId, [row]);
+      else chain.push(row);
+    }
+    if (chains.has('')) throw standby();
     await eachAlone(accountOfKey, finish, async ([keyId, accountId]) => {
-      await this.#putKey(rows.get(keyId) ?? { keyId, limit: NO_LIMIT, status: 'revoked' }, accountId);
+      await this.#putKeys(keyId, chains.get(keyId) ?? [], accountId);
     });
     return () => true;
   }
 
-  async #putKey({ keyId, limit, status }: KeyRow, accountId: string): Promise<void> {
-    const { redis, keys, maxRateLimit = limit } = this.#options;
-    const name = keys.key(keys.shardOf(accountId), keyId);
+  /** @param chain  the key and those above it; none: Postgres does not know the key */
+  async #putKeys(keyId: string, chain: readonly KeyRow[], accountId: string): Promise<void> {
+    const { redis, keys, maxRateLimit = Number.MAX_SAFE_INTEGER } = this.#options;
+    const rootId = chain.find((row) => row.keyId === keyId)?.ancestors[0] ?? keyId;
+    const fields = chain.flatMap((row) => fieldsOf(row.keyId, row, maxRateLimit));
+    const unknown = ['limit', String(NO_LIMIT), 'status', 'revoked'];
+    const name = keys.key(keys.shardOf(accountId), rootId);
     // The script sets only absent fields: if Redis got a change after the SELECT, that is newer than what was read here.
-    await redis.script(loadKeyScript, 1, [name, String(Math.min(limit, maxRateLimit)), status]);
+    await redis.script(loadKeyScript, 1, [name, ...(chain.length === 0 ? unknown : fields)]);
   }
 
   /** Loads the wallets of all shards that no writer has locked for a flush now. @returns which were loaded */

@@ -1,6 +1,7 @@
 import type { RedisStore } from '../../platform/redis.ts';
 import type { RedisKeys } from '../../platform/redis-keys.ts';
 import { putKeyScript } from '../scripts.ts';
+import { fieldsOf, type KeyTerms } from './key-terms.ts';
 
 type KeyStatesOptions = {
   readonly redis: RedisStore;
@@ -9,7 +10,7 @@ type KeyStatesOptions = {
   readonly maxRateLimit: number;
 };
 
-/** Writes a key's limit and status to Redis, where batch.lua reads them for each call. So a change applies to the next call. */
+/** Writes a key's limit, status and the like to Redis, where batch.lua reads them for each call. So a change applies to the next call. */
 export class KeyStates {
   readonly #options: KeyStatesOptions;
 
@@ -17,14 +18,10 @@ export class KeyStates {
     this.#options = options;
   }
 
-  /** Sets limit and status in one step. Rejects when Redis cannot be reached. */
-  async put(
-    keyId: string,
-    accountId: string,
-    state: { limit: number; status: 'active' | 'suspended' | 'revoked' },
-  ): Promise<void> {
+  /** Sets all of it in one step. A key that is revoked thereby revokes those below it. Rejects when Redis cannot be reached. */
+  async put(keyId: string, accountId: string, terms: KeyTerms): Promise<void> {
     const { redis, keys, maxRateLimit } = this.#options;
-    const name = keys.key(keys.shardOf(accountId), keyId);
-    await redis.script(putKeyScript, 1, [name, String(Math.min(state.limit, maxRateLimit)), state.status]);
+    const name = keys.key(keys.shardOf(accountId), terms.ancestors[0] ?? keyId);
+    await redis.script(putKeyScript, 1, [name, ...fieldsOf(keyId, terms, maxRateLimit)]);
   }
 }

@@ -4,7 +4,7 @@ import { Hydrator } from '../../../src/ledger/wallets/hydrate.ts';
 import { KeyStates } from '../../../src/ledger/wallets/key-states.ts';
 import { Wallets } from '../../../src/ledger/wallets/wallets.ts';
 import { RedisClient } from '../../../src/platform/redis.ts';
-import { admit, INSTANCE, openScene, request, settle, take } from '../../admission/calls.ts';
+import { admit, INSTANCE, newKeyId, openScene, request, settle, take } from '../../admission/calls.ts';
 import { QUIET } from '../../support/store.ts';
 import { timed } from '../../support/timed.ts';
 import { until } from '../../support/wait.ts';
@@ -41,10 +41,28 @@ describe('a key state', () => {
     const { store } = ledger;
     const scene = await openScene(store, 5_000, 60);
     const states = new KeyStates({ redis: store.redis, keys: store.keys, maxRateLimit: 300 });
-    await states.put(scene.keyId, scene.accountId, { limit: 7, status: 'active' });
+    const terms = { limit: 7, ancestors: [], expiresAt: null, budgetMicros: null, budgetPeriod: null, budgetNumber: 0 };
+    await states.put(scene.keyId, scene.accountId, { ...terms, status: 'active' });
     expect(await take(store, scene)).toMatchObject({ outcome: 'taken', rate: { limit: 7 } });
-    await states.put(scene.keyId, scene.accountId, { limit: 7, status: 'revoked' });
-    expect((await take(store, scene)).outcome).toBe('revoked');
+    const child = { ...scene, keyId: newKeyId(), ancestors: [scene.keyId] };
+    const budget = { budgetMicros: 1_000, budgetPeriod: 'total', budgetNumber: 2 };
+    await states.put(child.keyId, child.accountId, {
+      ...terms,
+      ...budget,
+      status: 'active',
+      ancestors: child.ancestors,
+    });
+    expect(await admit(store, request(child, 1_000))).toMatchObject({ outcome: 'admitted', balanceMicros: 0 });
+    const expiresAt = new Date((await store.now()) - 1);
+    await states.put(child.keyId, child.accountId, {
+      ...terms,
+      status: 'active',
+      ancestors: child.ancestors,
+      expiresAt,
+    });
+    expect((await admit(store, request(child, 1))).outcome).toBe('expired');
+    await states.put(scene.keyId, scene.accountId, { ...terms, status: 'revoked' });
+    for (const one of [scene, child]) expect((await take(store, one)).outcome).toBe('revoked');
   });
 });
 

@@ -505,6 +505,30 @@ describe('loading a key', () => {
     expect(await keyState('acf_nobody', accountId)).toMatchObject({ status: 'revoked' });
   });
 
+  it('of a child brings every key above it, each only if it is absent', async () => {
+    const accountId = await ledger.account(1);
+    const [root, parent, child] = [
+      await addKey(accountId),
+      await addKey(accountId),
+      await addKey(accountId, 'revoked'),
+    ];
+    await ledger.sql`
+      UPDATE api_keys SET ancestors = ARRAY[${root}], budget_amount = 5000000, budget_period = 'week', budget_number = 3
+      WHERE key_id = ${parent}`;
+    await ledger.sql`
+      UPDATE api_keys SET ancestors = ARRAY[${root}, ${parent}], expires_at = '2027-01-01T00:00:00Z' WHERE key_id = ${child}`;
+    await ledger.sql`UPDATE accounts SET status = 'suspended' WHERE id = ${accountId}`;
+    await ledger.store.command('hset', ledger.store.keys.key(ledger.store.keys.shardOf(accountId), root), 'limit', 7);
+    await hydrator.loadKey(child, accountId);
+    expect(await keyState(root, accountId)).toEqual({
+      limit: '7',
+      status: 'suspended',
+      [`terms:${parent}`]: '120 active 0 5000000 week 3',
+      [`terms:${child}`]: `120 revoked ${Date.UTC(2027, 0)} - - 0`,
+    });
+    expect(await keyState(child, accountId)).toEqual({});
+  });
+
   it('does not overwrite a change that reached Redis first', async () => {
     const accountId = await ledger.account(1);
     const keyId = await addKey(accountId);
