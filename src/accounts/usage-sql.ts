@@ -58,8 +58,8 @@ const DAY_MS = 86_400_000;
  */
 const FIRST_REACHES_DAYS = [2, 16, 64];
 const WINDOW_DAYS = 64;
-/** Of several keys a page is found within minutes if they call all the time, and then few calls of each are read. */
-const REACHES_OF_KEYS_DAYS = [1 / 288, ...FIRST_REACHES_DAYS];
+/** Of several keys a page is found within minutes if they call all the time. Then few calls are read, and not a page of each key. */
+const REACHES_OF_KEYS_DAYS = [1 / 1_440, 1 / 96, 1 / 6, ...FIRST_REACHES_DAYS];
 
 const ofOutcome = (tx: Tx, outcome: UsageFilter['outcome']) =>
   outcome === null

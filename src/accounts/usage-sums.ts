@@ -113,21 +113,21 @@ async function selectSums(tx: Tx, filter: UsageFilter): Promise<UsageSums> {
     ...(days === null ? [] : [storedSums(tx, 'day', filter, days)]),
   ];
   const ask = rest.length > 0 ? tx.anew : tx;
-  // Days and keys are made of the sums by key and day: these are few where there are many services.
+  // Days and keys are made of the sums by key and day: these are few where there are many services. Grouping sets would sort all rows
+  // by the text of their keys, which takes three times as long.
   const rows = await ask<SumsRow[]>`
-    WITH sums AS (${parts.map((part, i) => (i === 0 ? part : tx`UNION ALL ${part}`))}
-    ), by_service_or_key_day AS MATERIALIZED (
-      SELECT service_id, key_id, day, ${tx.text(ADDED_UP)} FROM sums GROUP BY GROUPING SETS ((service_id), (key_id, day))
-    ), by_key_day AS (SELECT * FROM by_service_or_key_day WHERE key_id IS NOT NULL
+    WITH sums AS MATERIALIZED (${parts.map((part, i) => (i === 0 ? part : tx`UNION ALL ${part}`))}
+    ), by_key_day AS MATERIALIZED (SELECT key_id, day, ${tx.text(ADDED_UP)} FROM sums GROUP BY key_id, day
     ), by_key AS (
       SELECT key_id, ${tx.text(ADDED_UP)} FROM by_key_day GROUP BY key_id ORDER BY spent DESC, calls DESC, key_id LIMIT ${MAX_KEYS}
     ), by_day AS (SELECT day, ${tx.text(ADDED_UP)} FROM by_key_day GROUP BY day ORDER BY day DESC LIMIT ${MAX_DAYS}
     ), most AS (SELECT key_id FROM by_key ORDER BY spent DESC, calls DESC, key_id LIMIT ${MAX_KEYS_OF_DAY}
     ), all_sums AS (
-      SELECT * FROM by_service_or_key_day WHERE service_id IS NOT NULL
+      SELECT service_id, NULL AS key_id, NULL::date AS day, ${tx.text(ADDED_UP)} FROM sums GROUP BY service_id
       UNION ALL SELECT NULL, key_id, NULL, ${tx.text(SUMS)} FROM by_key
       UNION ALL SELECT NULL, NULL, day, ${tx.text(SUMS)} FROM by_day
-      UNION ALL SELECT * FROM by_key_day WHERE key_id IN (SELECT key_id FROM most) AND day >= (SELECT min(day) FROM by_day)
+      UNION ALL SELECT NULL, key_id, day, ${tx.text(SUMS)} FROM by_key_day
+        WHERE key_id IN (SELECT key_id FROM most) AND day >= (SELECT min(day) FROM by_day)
     )
     SELECT t.service_id AS "serviceId", coalesce(s.name, '') AS "serviceName", t.key_id AS "keyId", k.label,
            k.ancestors[cardinality(k.ancestors)] AS "parentKeyId", to_char(t.day, 'YYYY-MM-DD') AS day,
