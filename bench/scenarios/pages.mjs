@@ -48,6 +48,7 @@ export async function run({ stage, options, progress }) {
   const pages = [
     ['/usage/me, a tenth of all calls', '/usage/me', busy],
     ['/usage/me, ten calls', '/usage/me', few],
+    ['/usage, a tenth of all calls', '/usage', busy],
     ['/keys/me, a tenth of all calls', '/keys/me', busy],
     ['/keys/me, ten calls', '/keys/me', few],
     ['/statement/me, a tenth of all calls', '/statement/me', busy],
