@@ -160,15 +160,12 @@ describe('the console of a buyer', () => {
     await visit.close();
   });
 
-  it('shows the same spending with every key of the account, and by key, each leading to its calls', async () => {
+  it('shows the spending of the account with every key without a parent, and by key, each leading to its calls', async () => {
     const one = await web.market.buyer(1);
-    const more = async (label: string): Promise<Key> => {
-      const body = { owner_id: 'buyer', role: 'buyer' };
-      const key = await web.market.json<Key>('/api/v1/keys', { key: one, method: 'POST', body });
-      await web.market.stores.sql`UPDATE api_keys SET label = ${label} WHERE key_id = ${key.key_id}`;
-      return key;
-    };
-    const [laptop, server] = [await more('laptop'), await more('server')];
+    const more = (body: object): Promise<Key> =>
+      web.market.json<Key>('/api/v1/keys', { key: one, method: 'POST', body });
+    const laptop = await more({ role: 'buyer', label: 'laptop' });
+    const server = await more({ label: 'server', budget: { amount: 0.5, period: 'day' } });
     for (const [key, calls] of [
       [one, 1],
       [laptop, 3],
@@ -179,9 +176,11 @@ describe('the console of a buyer', () => {
     await web.market.settled(one.account_id);
     for (const key of [one, server, laptop]) {
       const visit = await web.visit('/console', { key: textOf(key) });
-      const stat = visit.page.locator('.stat', { hasText: 'Spent today' });
-      await stat.getByText('$0.05').waitFor();
-      await visit.page.getByText('$0.05 for 6 calls').waitFor();
+      const [spent, calls, of] =
+        key === server ? ['$0.02', 2, 'this key and the keys below it'] : ['$0.05', 6, 'the account'];
+      await visit.page.getByText(`Balance, calls and spending of ${of}.`).waitFor();
+      await visit.page.locator('.stat', { hasText: 'Spent today' }).getByText(spent).waitFor();
+      await visit.page.getByText(`${spent} for ${calls} calls`).waitFor();
       if (key === laptop) await goThrough(visit);
       expect(visit.complaints).toEqual([]);
       await visit.close();

@@ -10,7 +10,7 @@ import { RANGE_FILTERS } from '../shared/days.ts';
 import { type Filter, ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
 import { CallPage } from './call-page.tsx';
-import { type Call, callsOfKey, keyNames, type Usage, usageFile, usageOf } from './usage.ts';
+import { type Call, callsOfKey, keyNames, type Usage, usageFile, usageOf, whose } from './usage.ts';
 
 const PAGE_SIZE = 50;
 
@@ -76,7 +76,7 @@ function CallList() {
   ];
   return (
     <>
-      <PageHead title="Calls" lead="Calls of the account, newest first. A call stands here a second after its end." />
+      <PageHead title="Calls" lead={`Calls of ${whose()}, newest first. A call stands here a second after its end.`} />
       {/* The sums are of all outcomes. */}
       {sums !== null && !place.query.get('outcome') && (
         <p class="small soft number">

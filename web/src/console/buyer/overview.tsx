@@ -11,7 +11,7 @@ import { LastCalls } from './last-calls.tsx';
 import { SpendingChart } from './spending-chart.tsx';
 import { StartHere } from './start-here.tsx';
 import { TopKeys, TopServices } from './top-spending.tsx';
-import { type Usage, usageOf } from './usage.ts';
+import { type Usage, usageOf, whose } from './usage.ts';
 
 const LAST_CALLS = 6;
 
@@ -31,7 +31,7 @@ export default function Overview() {
     <>
       <PageHead
         title="Overview"
-        lead="Balance, calls and spending of the account."
+        lead={`Balance, calls and spending of ${whose()}.`}
         actions={
           <>
             <LinkButton href="/console/money">Add money</LinkButton>

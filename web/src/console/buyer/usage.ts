@@ -1,5 +1,5 @@
 import { dataOf, type Schemas } from '../../api/client.ts';
-import { api } from '../../session.ts';
+import { api, session } from '../../session.ts';
 import { shortId } from '../shared/cells.tsx';
 
 export type Usage = Schemas['AccountUsage'];
@@ -22,6 +22,10 @@ export const usageOf = (query: UsageQuery, signal: AbortSignal): Promise<Usage> 
 /** The same calls as a file. */
 export const usageFile = (query: UsageQuery) =>
   api.value.GET('/api/v1/usage', { params: { query }, headers: { Accept: 'text/csv' }, parseAs: 'blob' });
+
+/** Of what `usageOf` tells the holder of this tab's key. */
+export const whose = (): string =>
+  session.value?.me.parent_key_id === undefined ? 'the account' : 'this key and the keys below it';
 
 type NamedKey = { readonly key_id: string; readonly label: string | null };
 
