@@ -168,7 +168,8 @@ beforeAll(async () => {
     fields: { owner_id: KEY.owner_id, suspension_reason: KEY.suspension_reason },
     unmarked: ['status', 'closed_at'],
   };
-  const key = { fields: KEY, unmarked: ['role', 'rate_limit', 'status', 'by_operator'] };
+  const ofChild = ['ancestors', 'budget_amount', 'budget_period', 'budget_number', 'services', 'expires_at'];
+  const key = { fields: KEY, unmarked: ['role', 'rate_limit', 'status', 'by_operator', ...ofChild] };
   const of = (table: string, owner: 'buyer' | 'provider', column: string, value: string) => ({
     table,
     owner,
