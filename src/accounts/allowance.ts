@@ -1,3 +1,4 @@
+import { unauthorizedError } from '../errors.ts';
 import { type BudgetPeriod, periodAt } from '../keys/budget-period.ts';
 import type { KeyRecord } from '../keys/caller.ts';
 import type { Wallet, Wallets } from '../ledger/wallets/wallets.ts';
@@ -20,7 +21,7 @@ type KeyRow = {
  * What a key can spend, and what its open calls hold. Of a child key: what the wallet and all budgets of its chain leave it, and the
  * calls of itself and of the keys below it.
  *
- * @throws as `Wallets.read`
+ * @throws as `Wallets.read`; ApiError `unauthorized` if Postgres has no such key
  */
 export async function readAllowance(
   { sql, wallets }: Stores,
@@ -33,6 +34,8 @@ export async function readAllowance(
     FROM api_keys
     WHERE account_id = ${accountId}
       AND (key_id = ANY(${[...ancestors, keyId]}::text[]) OR ancestors @> ARRAY[${keyId}::text])`;
+  // Without its row, as in an older Postgres, its budgets are unknown, and all holds of the account would count as its own.
+  if (!rows.some((row) => row.keyId === keyId)) throw unauthorizedError();
   const budgets = rows.flatMap(({ keyId: id, amount, period, number }) =>
     amount === null || period === null || !(id === keyId || ancestors.includes(id))
       ? []

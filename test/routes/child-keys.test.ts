@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import { readAllowance } from '../../src/accounts/allowance.ts';
 import { selectKeyActivity } from '../../src/accounts/usage-sums.ts';
 import { periodAt } from '../../src/keys/budget-period.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
@@ -137,6 +138,23 @@ describe('what a child key sees and changes', () => {
     );
     const admin = await addAccount(sql, 'admin');
     await expect(patch(admin, root, { budget: null })).rejects.toMatchObject({ code: 'invalid_request' });
+  });
+});
+
+describe('what a child key can spend', () => {
+  it('is not told if Postgres does not have the key: it would be what the whole account has', async () => {
+    const child = await makeChild(root, { budget: { amount: 1, period: 'total' } });
+    const parts = { balanceMicros: 5_000_000, heldMicros: 0, nowMs: Date.now() };
+    const wallets = {
+      read: () => Promise.reject(new Error('the whole account')),
+      readParts: async (_: string, holders: readonly string[], budgets: readonly string[]) => {
+        expect([holders, budgets]).toEqual([[child.keyId], [child.keyId]]);
+        return { ...parts, budgets: [{ spentMicros: 300_000, period: 0 }] };
+      },
+    };
+    expect(await readAllowance({ sql, wallets }, child)).toEqual({ balanceMicros: 700_000, heldMicros: 0 });
+    await sql`DELETE FROM api_keys WHERE key_id = ${child.keyId}`;
+    await expect(readAllowance({ sql, wallets }, child)).rejects.toMatchObject({ code: 'unauthorized' });
   });
 });
 

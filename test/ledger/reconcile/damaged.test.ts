@@ -122,6 +122,21 @@ describe('a damaged wallet', () => {
     },
   );
 
+  it.each([
+    ['spent', '1e3'],
+    ['spent', '-1'],
+    ['period', 'x'],
+  ])('(%s %s) does not tell what a child key has left', async (field, value) => {
+    const scene = await compared.newScene(10_000);
+    const wallets = new Wallets({ ...ledger.store, hydrator: compared.hydrator });
+    await set(scene, `spent:${scene.keyId}`, '7');
+    const read = () => wallets.readParts(scene.accountId, [scene.keyId], [scene.keyId]);
+    expect(await read()).toMatchObject({ balanceMicros: 10_000, budgets: [{ spentMicros: 7, period: 0 }] });
+    await set(scene, `${field}:${scene.keyId}`, value);
+    await expect(read()).rejects.toMatchObject({ code: 'unavailable', cause: expect.any(WalletDamaged) });
+    expect(await wallets.read(scene.accountId)).toMatchObject({ balanceMicros: 10_000 });
+  });
+
   it('is not half repaired: if one number cannot be changed, the other changes are undone and the holds stay', async () => {
     const scene = await compared.newScene(10_000);
     const call = request(scene, 1_000);
