@@ -103,7 +103,7 @@ export class Closing {
   async #bar(keys: readonly KeyState[]): Promise<void> {
     const { state } = this.#options;
     try {
-      // At most MAX_ACTIVE_KEYS_PER_ACCOUNT keys, so they are written all at once.
+      // At most MAX_KEYS_PER_ACCOUNT keys, so they are written all at once.
       await Promise.all(keys.map((key) => state.put(key.keyId, key.accountId, key)));
     } catch (cause) {
       throw unavailableError(cause);

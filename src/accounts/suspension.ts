@@ -63,7 +63,7 @@ export class Suspension {
     await sql.begin(async (tx) => {
       const keys = await lockKeyStates(tx, accountId);
       try {
-        // At most MAX_ACTIVE_KEYS_PER_ACCOUNT keys, so they are written all at once.
+        // At most MAX_KEYS_PER_ACCOUNT keys, so they are written all at once.
         await Promise.all(keys.map((key) => state.put(key.keyId, accountId, key)));
       } catch (cause) {
         throw notPublishedError(cause);

@@ -43,7 +43,6 @@ const STREAMED_CHUNK = 65_536;
 const MAX_SENDING_MS = 600_000;
 /** Maximum time a route's handler may take; after that the caller gets 503. */
 const ANSWER_MS = 5_000;
-/** For operators: only what moves money and corrects drifts asks for the right Postgres. */
 /** A request whose caller was identified. */
 type Asked = {
   readonly head: RequestHead;

@@ -209,7 +209,7 @@ export async function updateSecret(
  */
 export async function updateToRevoked(tx: Tx, keyId: string): Promise<boolean> {
   const { count } = await tx`UPDATE api_keys SET status = 'revoked' WHERE key_id = ${keyId} AND status <> 'revoked'`;
-  // A statement of its own: it sees the keys that were made while the first one waited for their makers (`lockKeys`).
+  // A statement of its own: it sees the keys that were made while the first one waited for their makers (`lockChain`).
   // It locks from the top down, as all who lock several keys do: none of them waits for another that waits for it.
   await tx`
     WITH below AS (
