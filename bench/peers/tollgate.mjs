@@ -15,6 +15,7 @@ import { commandOf, treeOf } from '../measure/proc.mjs';
 import { insertServices } from '../stage/catalog.mjs';
 import { readKeys, writeAuthFile } from '../stage/keys.mjs';
 import { answers } from '../stage/stage.mjs';
+import { plantTrees } from '../stage/trees.mjs';
 import { listing } from './peer.mjs';
 
 /**
@@ -148,14 +149,16 @@ async function listService(baseUrl, upstreamPort, more = {}) {
 }
 
 /** @param {Stage} stage @param {string} name @param {Place} place @param {KeySets} keySets */
-export function seed(stage, name, place, keySets) {
+export async function seed(stage, name, place, keySets) {
   /** @type {Record<string, string>} */
   const authFiles = {};
-  for (const [setName, { count, rateLimit, balanceUsd }] of Object.entries(keySets)) {
+  for (const [setName, { count, rateLimit, balanceUsd, levels = 0 }] of Object.entries(keySets)) {
     const out = stage.file(`${name}-${setName}.ndjson`);
     const numbers = ['--buyers', count, '--balance', balanceUsd, '--rate-limit', rateLimit].map(String);
     runToEnd('seed', [seedProgram, ...numbers, '--out', out], place);
-    authFiles[setName] = writeAuthFile(stage.file(`${name}-${setName}.auth`), readKeys(out));
+    const tree = { levels, rateLimit, balanceUsd };
+    const keys = levels === 0 ? readKeys(out) : await plantTrees(place.database.url, readKeys(out), tree);
+    authFiles[setName] = writeAuthFile(stage.file(`${name}-${setName}.auth`), keys);
   }
   return authFiles;
 }
@@ -253,7 +256,7 @@ const startAs =
     const prefix = await listService(baseUrl, upstream.port);
     const max = { max_price: 4 * listing.price };
     const second = byUse ? { byUsePrefix: await listService(baseUrl, upstream.port, max) } : {};
-    const authFiles = seed(stage, name, place, keySets);
+    const authFiles = await seed(stage, name, place, keySets);
     const { masterUrls, masters, replicas } = place.redis;
     const streams = await usageStreams(how);
     const redis = clientOf(place.redis);

@@ -35,7 +35,7 @@ export async function run({ stage, options, progress }) {
   const calls = options.events ?? defaultCalls;
   const place = await environment(stage, 'pages');
   runMigrations(place);
-  seed(stage, 'pages', place, { main: { count: keys, rateLimit, balanceUsd: 10 } });
+  await seed(stage, 'pages', place, { main: { count: keys, rateLimit, balanceUsd: 10 } });
   const buyers = readKeys(stage.file('pages-main.ndjson'));
   await insertCalls(place.database.url, buyers, calls, progress, () => rebuildSums(place));
   const startedAt = performance.now();

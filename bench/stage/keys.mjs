@@ -16,6 +16,7 @@ import { withRedis } from '../measure/redis.mjs';
  * @property {number} count
  * @property {number} rateLimit requests a minute
  * @property {number} balanceUsd
+ * @property {number} [levels] how many keys with a budget hang below each, of which the lowest calls; default 0
  *
  * @typedef {Record<string, KeySet>} KeySets by name. Scenarios use `main` unless they say otherwise
  */

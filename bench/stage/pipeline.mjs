@@ -31,7 +31,7 @@ const fromDist = (module) => import(pathToFileURL(path.join(projectDir, 'dist', 
 export async function preparePipeline(stage, events, progress, { name = 'pipeline', isHidden = false } = {}) {
   const place = await environment(stage, name);
   runMigrations(place);
-  seed(stage, name, place, { main: { ...fundedKeys(1), count: buyers } });
+  await seed(stage, name, place, { main: { ...fundedKeys(1), count: buyers } });
   const redis = new Redis(place.redis.url, { retryStrategy: () => null });
   redis.on('error', () => {});
   const emptyBytes = await usedBytes(redis);
