@@ -149,9 +149,12 @@ export async function lockAccount(
   if (account === undefined) return null;
   const counts = await tx<{ keys: number }[]>`
     SELECT count(*)::int AS keys FROM api_keys
-    WHERE account_id = ${accountId} AND (status = 'active' OR created_at > now() - interval '1 day')`;
+    WHERE account_id = ${accountId} AND ${countsAsKey(tx)}`;
   return { ownerId: account.ownerId, status: account.status, keys: counts[0]?.keys ?? 0 };
 }
+
+/** Whether a key counts against the bounds on numbers of keys: it is active, or was made in the last day. */
+export const countsAsKey = (tx: Tx) => tx`(status = 'active' OR created_at > now() - interval '1 day')`;
 
 /** An arbitrary number. A transaction that opens the first admin account holds this advisory lock until it commits. */
 const FIRST_ADMIN_LOCK = 7_014_655_002;

@@ -6,7 +6,7 @@ import { countOpening, type Opener } from './account-openings.ts';
 import type { Role } from './caller.ts';
 import { selectBudgets } from './children/budgets-sql.ts';
 import { changed, checkLimits, type KeyChange } from './children/change.ts';
-import { insertChild, lockChain, type StoredKey, updateKey } from './children/children-sql.ts';
+import { countBelow, insertChild, lockChain, type StoredKey, updateKey } from './children/children-sql.ts';
 import { type Limits, MAX_LEVELS } from './children/limits.ts';
 import { hashSecret, newKeyId, newSecret } from './credentials.ts';
 import type { CreatedKey, KeyRow, OperatorKey, ShownKey } from './key-fields.ts';
@@ -35,6 +35,8 @@ export const MAX_OVERLAP_SECONDS = 86_400;
  * counts until a day after it was made, because its row stays: otherwise an account could make and revoke keys without end.
  */
 export const MAX_KEYS_PER_ACCOUNT = 1_000;
+/** Keys below a child key are counted alike. Without this bound, an agent could use up all keys of its account. */
+const MAX_KEYS_BELOW_CHILD = 100;
 
 /**
  * Writes the limit and status of a key to where the admission script finds them. Once `put` has resolved, the next call with the
@@ -224,6 +226,11 @@ export class Keys {
       await checkLimits(tx, ownLimits, above);
       const { accountId } = parent;
       await lockAccountForKey(tx, accountId);
+      const [, topChild] = above;
+      if (topChild !== undefined && (await countBelow(tx, topChild)) >= MAX_KEYS_BELOW_CHILD) {
+        const message = `A child key may have ${MAX_KEYS_BELOW_CHILD} keys below it; one that is revoked counts until a day after it was made.`;
+        throw new ApiError('conflict', message);
+      }
       const keyId = newKeyId();
       const secret = newSecret();
       const ancestors = above.map((key) => key.keyId);

@@ -76,6 +76,20 @@ describe('POST /keys with a key and without a role', () => {
     await expect(create(key)).rejects.toMatchObject({ code: 'conflict' });
   });
 
+  it('makes at most 100 keys below a child key, so that an agent cannot use up those of its account', async () => {
+    const child = await makeChild(root);
+    await sql`
+      INSERT INTO api_keys (key_id, account_id, role, secret_hash, ancestors)
+      SELECT 'acf_' || lpad(n::text, 22, '0'), ${root.accountId}, 'buyer', repeat('0', 64), ${[root.keyId, child.keyId]}::text[]
+      FROM generate_series(1, 99) n`;
+    const last = await makeChild(child);
+    await expect(create(child)).rejects.toMatchObject({ code: 'conflict' });
+    await send(routes, 'DELETE /keys/:key_id', { by: child, params: { key_id: last.keyId } });
+    await expect(create(last)).rejects.toMatchObject({ code: 'unauthorized' });
+    await expect(create(child)).rejects.toMatchObject({ code: 'conflict' });
+    expect((await create(await makeChild(root))).status).toBe(201);
+  });
+
   it.each([
     ['rate_limit', { rate_limit: 61 }],
     ['budget', { budget: { amount: 2, period: 'week' } }],

@@ -1,6 +1,6 @@
 import type { Tx } from '../../platform/postgres.ts';
 import type { BudgetPeriod } from '../budget-period.ts';
-import { announceTree } from '../keys-sql.ts';
+import { announceTree, countsAsKey } from '../keys-sql.ts';
 import type { Limits } from './limits.ts';
 
 // The SQL of child keys. Tested by test/routes/child-keys.test.ts.
@@ -36,6 +36,14 @@ export async function lockChain(tx: Tx, keyId: string): Promise<StoredKey[]> {
     WHERE key_id = ANY((SELECT ancestors || key_id FROM api_keys WHERE key_id = ${keyId})::text[])
     ORDER BY cardinality(ancestors) FOR NO KEY UPDATE`;
   return rows.map(stored);
+}
+
+/** How many keys below this one are active or were made in the last day. The caller has locked the account. */
+export async function countBelow(tx: Tx, { accountId, keyId }: StoredKey): Promise<number> {
+  const rows = await tx<{ keys: number }[]>`
+    SELECT count(*)::int AS keys FROM api_keys
+    WHERE account_id = ${accountId} AND ancestors @> ARRAY[${keyId}::text] AND ${countsAsKey(tx)}`;
+  return rows[0]?.keys ?? 0;
 }
 
 /** Those of the ids that no service has. */
