@@ -5,6 +5,7 @@ import { type Key, startService, type TestService } from '../integration/marketp
 import { type Visit, WebMarket } from './web-market.ts';
 
 const EVIL = '<img src=x onerror=alert(1)>"><script>alert(2)</script>';
+const BUDGET = { amount: 1, period: 'total' };
 const TOP_UP = 'https://pay.example.com/top-up';
 
 let web: WebMarket;
@@ -41,6 +42,9 @@ async function shownKey(visit: Visit): Promise<string> {
   await dialog.waitFor();
   return ((await dialog.locator('pre').textContent()) ?? '').trim();
 }
+
+/** What the page of keys says of a key. @param text  its label or its id */
+const rowOf = ({ page }: Visit, text: string) => page.locator('.key-row', { hasText: text });
 
 async function openAccount(visit: Visit, name: string, wish = 'buyer'): Promise<{ text: string; key: Key }> {
   const { page } = visit;
@@ -240,10 +244,8 @@ describe('the console of a buyer', () => {
     await expect.poll(() => visit.focused()).toBe('button Revoke');
     await page.keyboard.press('Enter');
     await page.getByRole('button', { name: 'Revoke key', exact: true }).click();
-    await page
-      .getByRole('row', { name: new RegExp(keyId) })
-      .getByText('Revoked')
-      .waitFor();
+    await page.getByText('One revoked key').click();
+    await rowOf(visit, keyId).getByText('Revoked').waitFor();
     expect((await call(rotated, '/')).status).toBe(401);
     expect(await visit.findings()).toEqual([]);
 
@@ -264,6 +266,95 @@ describe('the console of a buyer', () => {
     expect(await stored(visit)).toBe('[[],[]]');
     expect(visit.complaints).toEqual([]);
     expectNoSecret(visit, text, own, textOf(key), textOf(rotated));
+    await visit.close();
+  });
+
+  it('shows keys as a tree with what their budgets have left, and makes, changes and revokes those of agents', async () => {
+    const root = await web.market.buyer(1);
+    const visit = await web.visit('/console/keys', { key: textOf(root) });
+    const { page } = visit;
+    await page.getByRole('button', { name: 'New key for an agent' }).click();
+    const form = page.getByRole('dialog', { name: 'New key for an agent' });
+    await form.getByLabel('Label').fill('research agent');
+    await form.getByLabel('Budget in US dollars').fill('0,5');
+    await form.getByText('a point in place of the comma').waitFor();
+    await form.getByLabel('Budget in US dollars').fill('0.05');
+    await form.getByText('More limits').click();
+    await form.getByLabel('Most that one call').fill('0.02');
+    await form.getByLabel('Only these services').fill(`${web.market.baseUrl}/services/${weather.split('/')[4]}`);
+    await visit.shot('keys-agent-form');
+    expect(await visit.findings()).toEqual([]);
+    // Enter in a field sends the form.
+    await form.getByLabel('Label').press('Enter');
+    const text = await shownKey(visit);
+    await page.getByText('within the limits of the key').waitFor();
+    await page.getByRole('button', { name: 'I have kept it' }).click();
+    const [keyId = '', secret = ''] = text.split(':');
+    const agent = { key_id: keyId, secret, account_id: root.account_id };
+    const row = rowOf(visit, 'research agent');
+    await row.getByText('at most $0.02 a call').waitFor();
+    await row.getByText('1 service only').waitFor();
+    await row.getByText('Starts again').waitFor();
+
+    for (let i = 0; i < 4; i++) expect((await call(agent, `/${i}`)).status).toBe(200);
+    const below = { label: 'sub-agent', expires_at: new Date(Date.now() + 86_400_000 * 3).toISOString() };
+    const sub = await web.market.json<Key>('/api/v1/keys', { key: agent, method: 'POST', body: below });
+    await web.market.json('/api/v1/keys', { key: sub, method: 'POST', body: { label: 'helper', budget: BUDGET } });
+    await web.market.settled(root.account_id);
+    await page.getByRole('button', { name: 'Refresh' }).click();
+    await row.getByText('$0.03 spent of $0.05').waitFor();
+    await row.getByText('$0.02 left').waitFor();
+    await rowOf(visit, 'sub-agent').getByText('no budget of its own').waitFor();
+    // Lists in lists are what tells a screen reader what is below what.
+    const ofAgent = page.getByRole('list', { name: 'Keys below research agent', exact: true });
+    expect(await ofAgent.getByRole('list', { name: 'Keys below sub-agent' }).locator('.key-row').count()).toBe(1);
+    await visit.shot('keys-tree');
+    expect(await visit.findings()).toEqual([]);
+
+    await page.getByRole('button', { name: 'Change research agent' }).click();
+    const change = page.getByRole('dialog', { name: 'Change a key' });
+    expect(await change.getByLabel('Period').isDisabled()).toBe(true);
+    await change.getByLabel('Label').fill('reader');
+    await change.getByLabel('Budget in US dollars').fill('0.03');
+    await visit.shot('keys-change');
+    expect(await visit.findings()).toEqual([]);
+    await change.getByRole('button', { name: 'Save changes' }).click();
+    await rowOf(visit, 'reader').getByText('$0.00 left').waitFor();
+    expect((await call(agent, '/refused')).status).toBe(402);
+
+    // The page of a child key: itself, which it cannot change, and those below it.
+    const own = await web.visit('/console/keys', { phone: true, key: textOf(agent) });
+    await rowOf(own, 'helper').waitFor();
+    expect(await own.page.locator('.key-row').count()).toBe(3);
+    await rowOf(own, 'reader').getByText('The keys above it change it').waitFor();
+    expect(await own.page.getByRole('button', { name: 'Create a key' }).count()).toBe(0);
+    await own.shot('keys-child-phone');
+    expect(await own.findings()).toEqual([]);
+    expect(await own.page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
+    await own.page.getByRole('button', { name: 'New key for an agent' }).click();
+    await own.page.getByText('More limits').click();
+    await own.shot('keys-agent-phone');
+    expect(await own.page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
+    expect(own.complaints).toEqual([]);
+    await own.close();
+
+    await page.getByRole('link', { name: 'Calls of reader' }).click();
+    await page.getByText('4 calls for $0.03').waitFor();
+    await page.goBack();
+    await page.getByRole('link', { name: 'Spending of reader' }).click();
+    await page.getByText('$0.03 for 4 calls').waitFor();
+    await page.goBack();
+
+    await page.getByRole('button', { name: 'Revoke reader' }).click();
+    await page.getByRole('heading', { name: 'Revoke this key and the 2 below it?' }).waitFor();
+    await visit.shot('keys-revoke-tree');
+    await page.getByRole('button', { name: 'Revoke 3 keys' }).click();
+    await page.getByText('3 revoked keys').click();
+    await rowOf(visit, 'helper').getByText('Revoked').waitFor();
+    expect([(await call(agent, '/')).status, (await call(sub, '/')).status]).toEqual([401, 401]);
+    await visit.shot('keys-tree-revoked');
+    expect(visit.complaints).toEqual([]);
+    expectNoSecret(visit, text, textOf(root));
     await visit.close();
   });
 
@@ -412,15 +503,12 @@ describe('the sign-in page', () => {
       const keyId = (await shownKey(visit)).split(':')[0] ?? '';
       await page.getByRole('button', { name: 'I have kept it' }).click();
       await page.getByRole('link', { name: 'Keys' }).click();
-      await page.getByRole('button', { name: `Limit of ${keyId}` }).click();
+      await page.getByRole('button', { name: `Change ${keyId}` }).click();
       await page.getByLabel('Requests a minute').fill('0');
       await page.getByText('A whole number of at least 1.').waitFor();
       await page.getByLabel('Requests a minute').fill('120');
-      await page.getByRole('button', { name: 'Set limit' }).click();
-      await page
-        .getByRole('row', { name: new RegExp(keyId) })
-        .getByText('120 / min')
-        .waitFor();
+      await page.getByRole('button', { name: 'Save changes' }).click();
+      await rowOf(visit, keyId).getByText('120 requests a minute').waitFor();
       await visit.shot('keys-admin');
       expect(await visit.findings()).toEqual([]);
       await page.getByRole('button', { name: 'Sign out' }).click();

@@ -1,6 +1,7 @@
 // The design system of the pages: what is here is used by all rooms. Styles: tokens.css, base.css, components.css.
 
 export { Badge, type Tone } from './badge.tsx';
+export { Bar } from './bar.tsx';
 export { Button, LinkButton } from './button.tsx';
 export { Card } from './card.tsx';
 export { Code, CopyButton } from './code.tsx';

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { Card, Empty, LinkButton, Table } from '../../design/index.ts';
+import { Bar, Card, Empty, LinkButton, Table } from '../../design/index.ts';
 import { count, percent } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { callsOfKey, keyNames, type Usage } from './usage.ts';
@@ -105,10 +105,7 @@ function TopSpending({
 function Share({ share, language }: { readonly share: number; readonly language: string }) {
   return (
     <span class="share-line" title={`${percent(share, language)} of all spending`}>
-      <svg viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">
-        <rect width="100" height="4" rx="2" class="share-all" />
-        <rect width={Math.max(share * 100, share > 0 ? 1 : 0)} height="4" rx="2" class="share-part" />
-      </svg>
+      <Bar share={share} />
       <span class="visually-hidden">{percent(share, language)} of all spending</span>
     </span>
   );

@@ -2,6 +2,8 @@ import { useState } from 'preact/hooks';
 import { dataOf, type Schemas } from '../../api/client.ts';
 import { Button, Dialog, FailureNote, Select } from '../../design/index.ts';
 import { api } from '../../session.ts';
+import { EMPTY_DRAFT } from './draft.ts';
+import { LabelField } from './key-fields.tsx';
 
 type Role = Schemas['CreatedKey']['role'];
 
@@ -11,26 +13,26 @@ const MAY: Readonly<Record<Role, string>> = {
   admin: 'admin: also runs the marketplace',
 };
 
-/** Makes another key of this account. @param roles  which it may have, the lowest first */
+/** Makes another key without a parent. @param roles  which it may have, the lowest first */
 export function CreateDialog({
   roles,
-  owner,
   onClose,
   onMade,
 }: {
   readonly roles: readonly Role[];
-  readonly owner: string;
   readonly onClose: () => void;
   readonly onMade: (made: Schemas['CreatedKey']) => void;
 }) {
   const [role, setRole] = useState<Role>(roles[0] ?? 'buyer');
+  const [draft, setDraft] = useState(EMPTY_DRAFT);
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState<unknown>(null);
   const create = async (): Promise<void> => {
     setBusy(true);
     setFailure(null);
+    const label = draft.label.trim();
     try {
-      onMade(await dataOf(api.value.POST('/api/v1/keys', { body: { owner_id: owner, role } })));
+      onMade(await dataOf(api.value.POST('/api/v1/keys', { body: { role, ...(label === '' ? {} : { label }) } })));
     } catch (error) {
       setFailure(error);
       setBusy(false);
@@ -51,9 +53,9 @@ export function CreateDialog({
     >
       <p class="soft">
         The key belongs to this account, and only the balance of the account bounds what it can spend. A program that
-        may spend less needs an account of its own, with little money in it.
+        may spend less needs a <em>new key for an agent</em>.
       </p>
-      <p class="soft">Its calls are its own: to see them, use the key in this console.</p>
+      <LabelField draft={draft} set={(change) => setDraft((before) => ({ ...before, ...change }))} />
       <Select
         label="Role"
         hint="Choose the lowest role that is enough. A program that only calls services needs a buyer key."

@@ -1,15 +1,23 @@
-import { dataOf, type Schemas } from '../../api/client.ts';
+import { dataOf } from '../../api/client.ts';
 import { ConfirmDialog, Note } from '../../design/index.ts';
 import { api, forget, others } from '../../session.ts';
+import type { Key } from './tree.ts';
 
-/** Revokes a key. @param isOwn  it is the key of this tab: the tab loses it */
+/**
+ * Revokes a key and those below it.
+ *
+ * @param below  the active keys below it
+ * @param isOwn  it is the key of this tab: the tab loses it
+ */
 export function RevokeDialog({
   of,
+  below,
   isOwn,
   onClose,
   onDone,
 }: {
-  readonly of: Schemas['Key'];
+  readonly of: Key;
+  readonly below: readonly Key[];
   readonly isOwn: boolean;
   readonly onClose: () => void;
   readonly onDone: () => void;
@@ -17,22 +25,29 @@ export function RevokeDialog({
   const revoke = async (): Promise<void> => {
     await dataOf(api.value.DELETE('/api/v1/keys/{key_id}', { params: { path: { key_id: of.key_id } } }));
     onDone();
-    forget(of.key_id);
+    for (const key of [...below, of]) forget(key.key_id);
   };
+  const lost = new Set(below.map(({ key_id: id }) => id));
+  const goesOn = others.value.some(({ me }) => !lost.has(me.key_id));
+  const what = below.length === 0 ? 'key' : `${below.length + 1} keys`;
+  const also =
+    below.length === 0 ? '' : below.length === 1 ? ' and the key below it' : ` and the ${below.length} below it`;
   return (
     <ConfirmDialog
-      title={isOwn ? 'Revoke the key of this tab?' : 'Revoke this key?'}
-      confirm={isOwn ? 'Revoke key and sign out' : 'Revoke key'}
+      title={`${isOwn ? 'Revoke the key of this tab' : 'Revoke this key'}${also}?`}
+      confirm={isOwn ? `Revoke ${what} and sign out` : `Revoke ${what}`}
       act={revoke}
       onClose={onClose}
     >
       <p>
-        The very next request with <code class="break">{of.key_id}</code> is refused. Calls under way go on. The key
-        cannot be taken back into use.
+        The very next request with {of.label !== undefined && `${of.label}, `}
+        <code class="break">{of.key_id}</code>
+        {below.length > 0 && ', or with a key below it,'} is refused. Calls under way go on.{' '}
+        {below.length > 0 ? 'The keys' : 'The key'} cannot be taken back into use.
       </p>
       {isOwn && (
         <Note tone="warn">
-          {others.value.length > 0
+          {goesOn
             ? 'You are signed in with this key. The console goes on with the other key of this tab.'
             : 'You are signed in with this key: revoking it signs you out. If you have no other key of this account, nobody can reach its money any more.'}
         </Note>

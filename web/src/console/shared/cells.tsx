@@ -64,6 +64,7 @@ const TONES: Readonly<Record<string, Tone>> = {
   active: 'good',
   suspended: 'warn',
   paused: 'warn',
+  expired: 'warn',
   revoked: 'bad',
   begun: 'info',
   done: 'good',

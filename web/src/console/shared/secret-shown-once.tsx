@@ -55,12 +55,14 @@ function ShownOnce({
   );
 }
 
-/** A new key, or a new secret of one. */
+/** A new key, or a new secret of one. @param isChild  of one whose limits bound what it can do */
 export const KeyShownOnce = ({
   made,
+  isChild = false,
   onClose,
 }: {
   readonly made: Pick<Schemas['CreatedKey'], 'key_id' | 'secret'>;
+  readonly isChild?: boolean;
   readonly onClose: () => unknown;
 }) => (
   <ShownOnce
@@ -74,8 +76,11 @@ export const KeyShownOnce = ({
       </>
     }
   >
-    This is the only time that the secret is shown. Whoever has it acts as this account and can spend its money. Put it
-    into a password manager, or where your program reads its secrets.
+    This is the only time that the secret is shown. Whoever has it{' '}
+    {isChild
+      ? 'can spend money of this account, within the limits of the key.'
+      : 'acts as this account and can spend its money.'}{' '}
+    Put it into a password manager, or where your program reads its secrets.
   </ShownOnce>
 );
 

@@ -5,6 +5,7 @@ import { useResource } from '../../../resource.ts';
 import { api, session } from '../../../session.ts';
 import { LimitDialog } from '../../keys/limit-dialog.tsx';
 import { RevokeDialog } from '../../keys/revoke-dialog.tsx';
+import { activeBelow } from '../../keys/tree.ts';
 import { State, When } from '../../shared/cells.tsx';
 import { Short, type TabProps } from './short.tsx';
 
@@ -72,6 +73,7 @@ export function KeysOf({ account, onChanged }: TabProps) {
       {open?.act === 'revoke' && (
         <RevokeDialog
           of={open.key}
+          below={activeBelow(list.data ?? [], open.key.key_id)}
           isOwn={open.key.key_id === session.value?.me.key_id}
           onClose={close}
           onDone={() => {

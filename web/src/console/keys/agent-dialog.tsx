@@ -1,0 +1,75 @@
+import { useId, useState } from 'preact/hooks';
+import { dataOf, type Schemas } from '../../api/client.ts';
+import { Button, Dialog, FailureNote } from '../../design/index.ts';
+import { api } from '../../session.ts';
+import { EMPTY_DRAFT, faultsOf, newKeyOf } from './draft.ts';
+import { BudgetFields, LabelField, MoreLimits } from './key-fields.tsx';
+
+/** Makes a key below the one of this tab. */
+export function AgentDialog({
+  onClose,
+  onMade,
+}: {
+  readonly onClose: () => void;
+  readonly onMade: (made: Schemas['CreatedKey']) => void;
+}) {
+  const [draft, setDraft] = useState(EMPTY_DRAFT);
+  const [busy, setBusy] = useState(false);
+  const [failure, setFailure] = useState<unknown>(null);
+  const form = useId();
+  const faults = faultsOf(draft);
+  const isGood = Object.keys(faults).length === 0;
+  const fields = {
+    ifEmpty: 'as the key above',
+    draft,
+    faults,
+    set: (change: object) => setDraft((before) => ({ ...before, ...change })),
+  };
+  const create = async (): Promise<void> => {
+    setBusy(true);
+    setFailure(null);
+    try {
+      onMade(await dataOf(api.value.POST('/api/v1/keys', { body: newKeyOf(draft) })));
+    } catch (error) {
+      setFailure(error);
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog
+      title="New key for an agent"
+      onClose={onClose}
+      actions={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button kind="primary" type="submit" form={form} busy={busy} disabled={!isGood}>
+            Make the key
+          </Button>
+        </>
+      }
+    >
+      <p class="soft">
+        It spends from the same money as the key of this tab, within its limits and those of the keys above it. It sees
+        its own calls, and can make keys below it.
+      </p>
+      <form
+        id={form}
+        class="stack"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (isGood && !busy) void create();
+        }}
+      >
+        <LabelField {...fields} />
+        <BudgetFields {...fields} />
+        <details class="key-more">
+          <summary>More limits</summary>
+          <div class="stack">
+            <MoreLimits {...fields} />
+          </div>
+        </details>
+      </form>
+      {failure !== null && <FailureNote failure={failure} />}
+    </Dialog>
+  );
+}

@@ -1,0 +1,106 @@
+import { Select, TextArea, TextInput } from '../../design/index.ts';
+import { type Faults, type KeyDraft, PERIODS } from './draft.ts';
+
+type Props = {
+  readonly draft: KeyDraft;
+  readonly faults: Faults;
+  readonly set: (change: Partial<KeyDraft>) => void;
+  /** What an empty field of a number that each key has means. */
+  readonly ifEmpty: string;
+};
+
+export const LabelField = ({ draft, set }: Pick<Props, 'draft' | 'set'>) => (
+  <TextInput
+    label="Label"
+    placeholder="research agent"
+    maxLength={100}
+    autocomplete="off"
+    value={draft.label}
+    onInput={(event) => set({ label: event.currentTarget.value })}
+  />
+);
+
+/** @param isGiven  the key has a budget: the period of that stays */
+export const BudgetFields = ({
+  draft,
+  faults,
+  set,
+  isGiven = false,
+}: Omit<Props, 'ifEmpty'> & { readonly isGiven?: boolean }) => (
+  <div class="stack-tight">
+    <div class="key-budget-fields">
+      <TextInput
+        label="Budget in US dollars"
+        placeholder="none"
+        inputMode="decimal"
+        autocomplete="off"
+        value={draft.amount}
+        error={faults.amount}
+        onInput={(event) => set({ amount: event.currentTarget.value })}
+      />
+      <Select
+        label="Period"
+        value={draft.period}
+        disabled={isGiven}
+        options={PERIODS}
+        onChange={(event) => {
+          const period = PERIODS.find(([value]) => value === event.currentTarget.value)?.[0];
+          if (period !== undefined) set({ period });
+        }}
+      />
+    </div>
+    <p class="field-hint">
+      {isGiven
+        ? 'An empty amount ends the budget. For another period, end it and then give a new one, which counts from 0.'
+        : 'It bounds what the key and all keys below it spend together. Periods begin at 00:00 UTC, weeks on Monday.'}
+    </p>
+  </div>
+);
+
+export const RateField = ({ draft, faults, set, ifEmpty }: Props) => (
+  <TextInput
+    label="Requests a minute"
+    inputMode="numeric"
+    autocomplete="off"
+    placeholder={ifEmpty}
+    value={draft.rateLimit}
+    error={faults.rateLimit}
+    onInput={(event) => set({ rateLimit: event.currentTarget.value })}
+  />
+);
+
+/** What most keys do without. */
+export const MoreLimits = (props: Props) => {
+  const { draft, faults, set } = props;
+  return (
+    <>
+      <RateField {...props} />
+      <TextInput
+        label="Most that one call may cost, in US dollars"
+        inputMode="decimal"
+        autocomplete="off"
+        placeholder="any price"
+        value={draft.maxPrice}
+        error={faults.maxPrice}
+        onInput={(event) => set({ maxPrice: event.currentTarget.value })}
+      />
+      <TextInput
+        label="Expires"
+        type="datetime-local"
+        hint="In your time zone. Empty: never."
+        value={draft.expires}
+        onInput={(event) => set({ expires: event.currentTarget.value })}
+      />
+      <TextArea
+        label="Only these services"
+        hint="The address or the id of each, one a line. Empty: all services."
+        mono
+        rows={3}
+        spellcheck={false}
+        value={draft.services}
+        error={faults.services}
+        onInput={(event) => set({ services: event.currentTarget.value })}
+      />
+    </>
+  );
+};

@@ -1,0 +1,95 @@
+import { Badge, Button } from '../../design/index.ts';
+import { ago, count, moment, money } from '../../i18n/format.ts';
+import { useI18n } from '../../i18n/i18n.tsx';
+import { session } from '../../session.ts';
+import { callsOfKey } from '../buyer/usage.ts';
+import { shortId } from '../shared/cells.tsx';
+import { BudgetLine } from './budget-line.tsx';
+import { KeyStatus, KeyTimes } from './key-status.tsx';
+import type { Key, KeyNode } from './tree.ts';
+
+/** What can be done to a key. */
+export type ActKind = 'rotate' | 'revoke' | 'change';
+export type OnAct = (kind: ActKind, node: KeyNode) => void;
+
+const ROLES = ['buyer', 'provider', 'admin'] as const;
+
+/** A key: what it is, what it may spend, and what can be done to it. */
+export function KeyRow({ of: node, onAct }: { readonly of: KeyNode; readonly onAct: OnAct }) {
+  const { language } = useI18n();
+  const now = Date.now();
+  const { key } = node;
+  return (
+    <div class="key-row">
+      <div class="key-about">
+        <p class="key-id">
+          {key.label !== undefined && <strong class="break">{key.label}</strong>}
+          <code class={key.label === undefined ? 'break' : 'break faint'}>{key.key_id}</code>
+          <KeyStatus of={node} now={now} />
+          {key.role !== 'buyer' && <Badge>{key.role}</Badge>}
+          {key.key_id === session.value?.me.key_id && <Badge tone="accent">This key</Badge>}
+          {key.by_operator && <Badge>By the operator</Badge>}
+        </p>
+        {key.budget !== undefined && <BudgetLine budget={key.budget} language={language} now={now} />}
+        <ul class="key-facts small soft">
+          {key.parent_key_id !== undefined && key.budget === undefined && <li>no budget of its own</li>}
+          <li>{count(key.rate_limit, language)} requests a minute</li>
+          {key.max_price !== undefined && <li>at most {money(key.max_price, language)} a call</li>}
+          {key.services !== undefined && (
+            <li>
+              {count(key.services.length, language)} {key.services.length === 1 ? 'service' : 'services'} only
+            </li>
+          )}
+          <KeyTimes of={node} language={language} now={now} />
+          <li title={moment(key.created_at, language)}>made {ago(key.created_at, language, now)}</li>
+        </ul>
+        <Links of={key} />
+      </div>
+      <Acts of={node} onAct={onAct} />
+    </div>
+  );
+}
+
+const spokenName = ({ key_id: id, label }: Key): string => (label === undefined ? id : `${label} ${shortId(id)}`);
+
+/** To its calls and its spending, where the console of this key has pages of them. */
+function Links({ of: key }: { readonly of: Key }) {
+  const role = session.value?.me.role;
+  if (role === undefined || role === 'provider') return null;
+  return (
+    <p class="key-links small">
+      <a href={callsOfKey(key.key_id)} aria-label={`Calls of ${spokenName(key)}`}>
+        Calls
+      </a>
+      {role === 'buyer' && (
+        <a href={`/console?key=${key.key_id}`} aria-label={`Spending of ${spokenName(key)}`}>
+          Spending
+        </a>
+      )}
+    </p>
+  );
+}
+
+function Acts({ of: node, onAct }: { readonly of: KeyNode; readonly onAct: OnAct }) {
+  const { key } = node;
+  const me = session.value?.me;
+  if (me === undefined || key.status === 'revoked') return null;
+  if (ROLES.indexOf(key.role) > ROLES.indexOf(me.role)) return <p class="small faint">Needs a {key.role} key</p>;
+  if (key.key_id === me.key_id && me.parent_key_id !== undefined) {
+    return <p class="small faint">The keys above it change it</p>;
+  }
+  const name = spokenName(key);
+  return (
+    <div class="key-acts">
+      <Button small aria-label={`Change ${name}`} onClick={() => onAct('change', node)}>
+        Change
+      </Button>
+      <Button small aria-label={`Rotate ${name}`} onClick={() => onAct('rotate', node)}>
+        Rotate
+      </Button>
+      <Button small kind="danger" aria-label={`Revoke ${name}`} onClick={() => onAct('revoke', node)}>
+        Revoke
+      </Button>
+    </div>
+  );
+}
