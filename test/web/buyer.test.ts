@@ -294,7 +294,7 @@ describe('the console of a buyer', () => {
     const row = rowOf(visit, 'research agent');
     await row.getByText('at most $0.02 a call').waitFor();
     await row.getByText('1 service only').waitFor();
-    await row.getByText('Starts again').waitFor();
+    await row.getByText('starts again').waitFor();
 
     for (let i = 0; i < 4; i++) expect((await call(agent, `/${i}`)).status).toBe(200);
     const below = { label: 'sub-agent', expires_at: new Date(Date.now() + 86_400_000 * 3).toISOString() };

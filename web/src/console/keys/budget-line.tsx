@@ -16,21 +16,16 @@ export function BudgetLine({
   const per = PERIODS.find(([value]) => value === period)?.[1] ?? period;
   return (
     <div class="key-budget">
-      <p class="row-between small">
-        <span>
-          <strong class="number">{money(spent, language)}</strong> spent of{' '}
-          <span class="number">{money(amount, language)}</span> {per}
+      <p class="key-budget-text small">
+        <span class="number">
+          <strong>{money(spent, language)}</strong> spent of {money(amount, language)} {per}
         </span>
-        <span class="number">{money(remaining, language)} left</span>
+        <span class="soft number" title={resetsAt === null ? undefined : moment(resetsAt, language)}>
+          {money(remaining, language)} left
+          {resetsAt !== null && `, starts again ${ago(resetsAt, language, now)}`}
+        </span>
       </p>
       <Bar share={amount > 0 ? spent / amount : 1} isFull={remaining === 0} />
-      <p class="small soft">
-        {resetsAt === null ? (
-          'Does not start again'
-        ) : (
-          <span title={moment(resetsAt, language)}>Starts again {ago(resetsAt, language, now)}</span>
-        )}
-      </p>
     </div>
   );
 }

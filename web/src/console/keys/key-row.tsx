@@ -19,6 +19,7 @@ export function KeyRow({ of: node, onAct }: { readonly of: KeyNode; readonly onA
   const { language } = useI18n();
   const now = Date.now();
   const { key } = node;
+  const isActive = key.status === 'active';
   return (
     <div class="key-row">
       <div class="key-about">
@@ -30,23 +31,40 @@ export function KeyRow({ of: node, onAct }: { readonly of: KeyNode; readonly onA
           {key.key_id === session.value?.me.key_id && <Badge tone="accent">This key</Badge>}
           {key.by_operator && <Badge>By the operator</Badge>}
         </p>
-        {key.budget !== undefined && <BudgetLine budget={key.budget} language={language} now={now} />}
+        {isActive && key.budget !== undefined && <BudgetLine budget={key.budget} language={language} now={now} />}
         <ul class="key-facts small soft">
-          {key.parent_key_id !== undefined && key.budget === undefined && <li>no budget of its own</li>}
-          <li>{count(key.rate_limit, language)} requests a minute</li>
-          {key.max_price !== undefined && <li>at most {money(key.max_price, language)} a call</li>}
-          {key.services !== undefined && (
-            <li>
-              {count(key.services.length, language)} {key.services.length === 1 ? 'service' : 'services'} only
-            </li>
-          )}
-          <KeyTimes of={node} language={language} now={now} />
+          {isActive && <Limits of={node} language={language} now={now} />}
           <li title={moment(key.created_at, language)}>made {ago(key.created_at, language, now)}</li>
+          <Links of={key} />
         </ul>
-        <Links of={key} />
       </div>
       <Acts of={node} onAct={onAct} />
     </div>
+  );
+}
+
+function Limits({
+  of: node,
+  language,
+  now,
+}: {
+  readonly of: KeyNode;
+  readonly language: string;
+  readonly now: number;
+}) {
+  const { key } = node;
+  return (
+    <>
+      {key.parent_key_id !== undefined && key.budget === undefined && <li>no budget of its own</li>}
+      <li>{count(key.rate_limit, language)} requests a minute</li>
+      {key.max_price !== undefined && <li>at most {money(key.max_price, language)} a call</li>}
+      {key.services !== undefined && (
+        <li>
+          {count(key.services.length, language)} {key.services.length === 1 ? 'service' : 'services'} only
+        </li>
+      )}
+      <KeyTimes of={node} language={language} now={now} />
+    </>
   );
 }
 
@@ -57,16 +75,20 @@ function Links({ of: key }: { readonly of: Key }) {
   const role = session.value?.me.role;
   if (role === undefined || role === 'provider') return null;
   return (
-    <p class="key-links small">
-      <a href={callsOfKey(key.key_id)} aria-label={`Calls of ${spokenName(key)}`}>
-        Calls
-      </a>
-      {role === 'buyer' && (
-        <a href={`/console?key=${key.key_id}`} aria-label={`Spending of ${spokenName(key)}`}>
-          Spending
+    <>
+      <li>
+        <a href={callsOfKey(key.key_id)} aria-label={`Calls of ${spokenName(key)}`}>
+          Calls
         </a>
+      </li>
+      {role === 'buyer' && (
+        <li>
+          <a href={`/console?key=${key.key_id}`} aria-label={`Spending of ${spokenName(key)}`}>
+            Spending
+          </a>
+        </li>
       )}
-    </p>
+    </>
   );
 }
 
