@@ -140,7 +140,7 @@ describe("an operator's day in the console", () => {
     expect(await visit.findings()).toEqual([]);
     await visit.shot('admin-account-audit');
     await page.getByRole('link', { name: 'Audit', exact: true }).click();
-    await page.getByRole('cell', { name: 'key.limit' }).first().waitFor();
+    await page.getByRole('cell', { name: 'key.change' }).first().waitFor();
     await page.getByLabel('Action', { exact: true }).selectOption('account.suspend');
     await page.waitForURL(/action=account\.suspend/);
     await until(async () => (await page.getByRole('row').count()) === 2);

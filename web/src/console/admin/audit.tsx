@@ -23,7 +23,7 @@ const ACTIONS = [
   'account.close',
   'key.create',
   'key.rotate',
-  'key.limit',
+  'key.change',
   'key.revoke',
   'service.change',
   'service.remove',
