@@ -8,6 +8,7 @@ import { staysInDoubt } from '../history/may-repair.ts';
 import { readRedisRun, readRedisTime } from '../redis-run.ts';
 import { type Decision, decide, isAhead } from './decision.ts';
 import { dropIdle } from './drop-idle.ts';
+import { forgetTrees } from './forget-trees.ts';
 import { type AccountState, agrees, type Comparison, compare } from './identity.ts';
 import { loadedAccounts } from './loaded-accounts.ts';
 import { lookAtStores, type StoresLook } from './look-at-stores.ts';
@@ -75,7 +76,7 @@ type Shard = {
   readonly isAnyInDoubt: boolean;
   /** The accounts that stay in doubt when the shard is verified. */
   readonly left: Set<string>;
-  /** Whether idle wallets are dropped: when this process compares these data with this doubt for the first time. */
+  /** Whether idle wallets and trees of keys are dropped: when this process compares these data with this doubt for the first time. */
   readonly drops: boolean;
   /** Set when an account cannot be judged until somebody removes an obstacle: the shard stays in doubt. */
   hasObstacle: boolean;
@@ -280,7 +281,9 @@ export class Reconciler {
       this.#checkStopping();
       const beganAt = performance.now();
       const ticket = its.drops ? randomUUID() : '';
-      const reading = await view.read(accounts.slice(from, from + page), async (read) => read, ticket);
+      const ids = accounts.slice(from, from + page);
+      if (its.drops) await forgetTrees(this.#stores, shard, ids);
+      const reading = await view.read(ids, async (read) => read, ticket);
       const dropped = its.drops ? await dropIdle(this.#stores, { ...its, reading, ticket }) : new Set<string>();
       this.#dropped += dropped.size;
       for (const state of reading.states) {

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { hashSecret } from '../../../src/keys/credentials.ts';
 import { Corrector } from '../../../src/ledger/reconcile/corrector.ts';
 import { periodField, spentField } from '../../../src/platform/redis-keys.ts';
 import { admit, newKeyId, request, type Scene, settle } from '../../admission/calls.ts';
@@ -114,6 +115,27 @@ describe('what a key has spent of its budget', () => {
     expect(drift?.budgetDrifts).toMatchObject([{ keyId: child.keyId, spentMicros: 40, expectedMicros: 0 }]);
     expect(await spent(child)).toEqual([40, FIRST]);
     expect(await compared.ledger.store.balance(child.accountId)).toBe(10_000);
+  });
+});
+
+describe('what Redis must know of child keys', () => {
+  it('is what Postgres has after Redis came back older, also if the wallet is in use', async () => {
+    const [busy, idle] = [await newChild(10_000), await newChild(10_000)];
+    const { sql, store } = compared.ledger;
+    for (const { accountId, keyId, ancestors = [] } of [busy, idle]) {
+      await sql`
+        INSERT INTO api_keys (key_id, account_id, role, secret_hash, rate_limit, ancestors, budget_amount, budget_period, budget_number)
+        VALUES (${keyId}, ${accountId}, 'buyer', ${hashSecret(keyId)}, 300, ${ancestors}::text[], 1000, 'total', 1)`;
+    }
+    await compared.keepBusy(busy);
+    await keepState(compared.ledger);
+    await comeBackOlder(compared.ledger);
+    await compared.run();
+    for (const child of [busy, idle]) {
+      await compared.hydrator.loadKey(child.keyId, child.accountId);
+      await compared.hydrator.loadWallet(child.accountId);
+      expect(await admit(store, request(child, 1_001))).toMatchObject({ outcome: 'budget_exceeded', budget: { leftMicros: 1_000 } });
+    }
   });
 });
 
