@@ -134,7 +134,10 @@ describe('what Redis must know of child keys', () => {
     for (const child of [busy, idle]) {
       await compared.hydrator.loadKey(child.keyId, child.accountId);
       await compared.hydrator.loadWallet(child.accountId);
-      expect(await admit(store, request(child, 1_001))).toMatchObject({ outcome: 'budget_exceeded', budget: { leftMicros: 1_000 } });
+      expect(await admit(store, request(child, 1_001))).toMatchObject({
+        outcome: 'budget_exceeded',
+        budget: { leftMicros: 1_000 },
+      });
     }
   });
 });
