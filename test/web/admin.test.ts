@@ -110,12 +110,12 @@ describe("an operator's day in the console", () => {
     await page.getByRole('button', { name: 'Suspend' }).waitFor();
     expect(await call()).toBe(200);
 
-    await page.getByRole('button', { name: /^Change limit of/ }).click();
+    await page.getByRole('button', { name: /^Change acf_/ }).click();
     await page.getByLabel('Requests a minute').fill('301');
-    await page.getByRole('dialog').getByRole('button', { name: 'Set limit' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Save changes' }).click();
     await page.getByText('rate_limit: must be <= 300').waitFor();
     await page.getByLabel('Requests a minute').fill('120');
-    await page.getByRole('dialog').getByRole('button', { name: 'Set limit' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Save changes' }).click();
     await page.getByRole('cell', { name: '120', exact: true }).waitFor();
 
     // More than there is: nothing is taken, and the dialog says how much could be.

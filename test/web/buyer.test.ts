@@ -323,7 +323,7 @@ describe('the console of a buyer', () => {
     expect((await call(agent, '/refused')).status).toBe(402);
 
     // The page of a child key: itself, which it cannot change, and those below it.
-    const own = await web.visit('/console/keys', { phone: true, key: textOf(agent) });
+    const own = await web.visit('/console/keys', { dark: true, phone: true, key: textOf(agent) });
     await rowOf(own, 'helper').waitFor();
     expect(await own.page.locator('.key-row').count()).toBe(3);
     await rowOf(own, 'reader').getByText('The keys above it change it').waitFor();
@@ -344,6 +344,13 @@ describe('the console of a buyer', () => {
     await page.getByRole('link', { name: 'Spending of reader' }).click();
     await page.getByText('$0.03 for 4 calls').waitFor();
     await page.goBack();
+
+    await web.market.stores.sql`
+      UPDATE api_keys SET expires_at = now() - interval '2 hours' WHERE key_id = ${sub.key_id}`;
+    await page.getByRole('button', { name: 'Refresh' }).click();
+    await rowOf(visit, 'sub-agent').getByText('expired 2 hours ago').waitFor();
+    await rowOf(visit, 'helper').getByText('Expired', { exact: true }).waitFor();
+    await rowOf(visit, 'helper').getByText('with a key above it').waitFor();
 
     await page.getByRole('button', { name: 'Revoke reader' }).click();
     await page.getByRole('heading', { name: 'Revoke this key and the 2 below it?' }).waitFor();

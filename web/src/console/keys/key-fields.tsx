@@ -1,3 +1,4 @@
+import './key-form.css';
 import { Select, TextArea, TextInput } from '../../design/index.ts';
 import { type Faults, type KeyDraft, PERIODS } from './draft.ts';
 

@@ -75,20 +75,19 @@ function Links({ of: key }: { readonly of: Key }) {
   const role = session.value?.me.role;
   if (role === undefined || role === 'provider') return null;
   return (
-    <>
-      <li>
-        <a href={callsOfKey(key.key_id)} aria-label={`Calls of ${spokenName(key)}`}>
-          Calls
-        </a>
-      </li>
+    <li class="row-tight nowrap">
+      <a href={callsOfKey(key.key_id)} aria-label={`Calls of ${spokenName(key)}`}>
+        Calls
+      </a>
       {role === 'buyer' && (
-        <li>
+        <>
+          <span aria-hidden="true">·</span>
           <a href={`/console?key=${key.key_id}`} aria-label={`Spending of ${spokenName(key)}`}>
             Spending
           </a>
-        </li>
+        </>
       )}
-    </>
+    </li>
   );
 }
 

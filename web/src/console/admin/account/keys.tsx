@@ -3,7 +3,7 @@ import { dataOf, type Schemas } from '../../../api/client.ts';
 import { Button, Empty, say } from '../../../design/index.ts';
 import { useResource } from '../../../resource.ts';
 import { api, session } from '../../../session.ts';
-import { LimitDialog } from '../../keys/limit-dialog.tsx';
+import { ChangeDialog } from '../../keys/change-dialog.tsx';
 import { RevokeDialog } from '../../keys/revoke-dialog.tsx';
 import { activeBelow } from '../../keys/tree.ts';
 import { State, When } from '../../shared/cells.tsx';
@@ -13,7 +13,7 @@ type Key = Schemas['Key'];
 
 export function KeysOf({ account, onChanged }: TabProps) {
   const id = account.account_id;
-  const [open, setOpen] = useState<{ readonly act: 'limit' | 'revoke'; readonly key: Key } | null>(null);
+  const [open, setOpen] = useState<{ readonly act: 'change' | 'revoke'; readonly key: Key } | null>(null);
   const list = useResource(`keys of ${id}`, async (signal) => {
     const query = { account_id: id, limit: 100 };
     return (await dataOf(api.value.GET('/api/v1/admin/keys', { params: { query }, signal }))).keys;
@@ -26,7 +26,15 @@ export function KeysOf({ account, onChanged }: TabProps) {
         list={list}
         keyOf={(key) => key.key_id}
         columns={[
-          { title: 'Key', cell: (key) => <code>{key.key_id}</code> },
+          {
+            title: 'Key',
+            cell: (key) => (
+              <>
+                {key.label !== undefined && <span class="break">{key.label} </span>}
+                <code>{key.key_id}</code>
+              </>
+            ),
+          },
           { title: 'Role', cell: (key) => key.role },
           { title: 'Status', cell: (key) => <State value={key.status} /> },
           { title: 'Requests a minute', right: true, cell: (key) => key.rate_limit },
@@ -38,12 +46,8 @@ export function KeysOf({ account, onChanged }: TabProps) {
             cell: (key) =>
               key.status === 'active' && (
                 <span class="row-acts">
-                  <Button
-                    small
-                    onClick={() => setOpen({ act: 'limit', key })}
-                    aria-label={`Change limit of ${key.key_id}`}
-                  >
-                    Change limit
+                  <Button small onClick={() => setOpen({ act: 'change', key })} aria-label={`Change ${key.key_id}`}>
+                    Change
                   </Button>
                   <Button
                     small
@@ -60,12 +64,13 @@ export function KeysOf({ account, onChanged }: TabProps) {
         empty={<Empty title="No keys">Nobody can use this account.</Empty>}
         more={<a href={`/console/calls?account_id=${id}`}>Calls of these keys</a>}
       />
-      {open?.act === 'limit' && (
-        <LimitDialog
+      {open?.act === 'change' && (
+        <ChangeDialog
           of={open.key}
+          may={open.key.parent_key_id === undefined ? 'rate' : 'limits'}
           onClose={close}
           onDone={() => {
-            say('The limit is changed.');
+            say('The key is changed.');
             list.reload();
           }}
         />
