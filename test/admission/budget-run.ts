@@ -133,7 +133,7 @@ function plant(planted: Tree): Key[] {
       limit: its,
       status: 'active',
       expiresAtMs: 0,
-      budget: given === null ? null : { ...given, number: 1 },
+      budget: given === null ? null : { ...given, number: 0 },
       bucket: null,
     });
   }
@@ -254,7 +254,7 @@ export class BudgetRun {
     key.status = isRevoked ? 'revoked' : 'active';
     key.expiresAtMs = expiresInMs === null ? 0 : this.model.now + expiresInMs;
     if (given !== undefined) {
-      const number = (key.budget?.number ?? 1) + (given?.kind === key.budget?.kind ? 0 : 1);
+      const number = (key.budget?.number ?? 0) + (given?.kind === key.budget?.kind ? 0 : 1);
       key.budget = given === null ? null : { ...given, number };
     }
     await this.#store.command('hset', this.#fields.root, ...stateOf([key]));

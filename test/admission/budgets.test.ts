@@ -145,9 +145,19 @@ describe('a budget', () => {
     expect(await spent()).toEqual([993, 7, 7]);
   });
 
+  it('counts a negative spending as none, and goes on from it: no call changes a drift', async () => {
+    const scene = await childScene(1_000, '300 active 0 900 total 0');
+    await store.command('hset', store.walletName(scene.accountId), `spent:${scene.keyId}`, -50);
+    expect(await admit(store, request(scene, 901))).toMatchObject({
+      outcome: 'budget_exceeded',
+      budget: { leftMicros: 900 },
+    });
+    expect(await admit(store, request(scene, 900))).toMatchObject({ outcome: 'admitted', balanceMicros: 0 });
+    expect(await walletOf(scene)).toMatchObject({ [`spent:${scene.keyId}`]: '850', [`period:${scene.keyId}`]: '0' });
+  });
+
   it.each([
     ['spent', '1.5'],
-    ['spent', '-1'],
     ['period', 'nan'],
   ])('whose %s is %s makes its wallet count as damaged, and takes a token', async (field, value) => {
     const scene = await childScene(1_000, '300 active 0 900 total 1');

@@ -178,15 +178,16 @@ local function look_at_budgets(funds)
       local used, period = funds[2 * i + 1], funds[2 * i + 2]
       local present, present_text = present_period(its)
       used = used and integer(used) or (not used and 0)
-      if not used or used < 0 then return nil end
+      if not used then return nil end
       if period ~= present_text then
         local known = period and integer(period) or (not period and 0)
         if not known then return nil end
-        if known < present then used, period = 0, present_text end
+        if known < present then used, period = 0, present_text elseif not period then period = present_text end
       end
       spent[i], periods[i] = used, period
       local left = its.budget - used
-      if left < 0 then left = 0 end
+      -- A negative number is a drift, which no call changes: it counts as 0, and goes on from where it is.
+      if used < 0 then left = its.budget elseif left < 0 then left = 0 end
       if not least or left < least then least = left end
     end
   end
@@ -198,7 +199,7 @@ end
 local function exceeded(least_amount)
   local level, left, last
   for i = 1, n do
-    local rest = spent[i] and max(0, terms[i].budget - spent[i])
+    local rest = spent[i] and max(0, terms[i].budget - max(0, spent[i]))
     if rest and rest < least_amount then
       local again = starts_again(terms[i].kind, tonumber(periods[i]))
       if not last or (last > 0 and (again == 0 or again > last)) then level, left, last = i, rest, again end
