@@ -1,6 +1,13 @@
 import { isInDoubt, type ShardHistory } from '../history/judge.ts';
 import { mayRepair } from '../history/may-repair.ts';
-import { type AccountState, type BudgetDrift, type Comparison, knowsItsDebits, type Wallet } from './identity.ts';
+import {
+  type AccountState,
+  type BudgetDrift,
+  type Comparison,
+  knowsItsDebits,
+  type Numbers,
+  type Wallet,
+} from './identity.ts';
 
 /** Maximum length of a reason; the rest is cut off. A damaged wallet may have any number of damaged fields. */
 const MAX_REASON = 300;
@@ -38,7 +45,7 @@ export function decide(
 }
 
 /** Whether the wallet has a credit or a debit that Postgres does not know. */
-export const isAhead = ({ wallet, settled }: Pick<AccountState, 'wallet' | 'settled'>): boolean =>
+export const isAhead = ({ wallet, settled }: { readonly wallet: Wallet; readonly settled: Numbers }): boolean =>
   wallet.creditSeq > settled.creditSeq || !knowsItsDebits(wallet, settled);
 
 /** The damage or the unreadable data that keep the account from being judged, as text for the report; null: none. */

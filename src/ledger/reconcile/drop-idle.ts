@@ -1,29 +1,29 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { mayDrop } from '../history/may-drop.ts';
 import { dropWalletsScript } from '../scripts.ts';
 import { isAhead } from './decision.ts';
-import type { AccountState } from './identity.ts';
+import type { Numbers, Wallet } from './identity.ts';
 import type { Reading, ReconcileStores, ShardView } from './shard-view.ts';
 
 type Drop = {
   readonly view: ShardView;
   readonly shard: number;
-  /** Read with the ticket. */
-  readonly reading: Reading;
-  readonly ticket: string;
+  readonly accountIds: readonly string[];
 };
 
 /**
- * In doubt, drops the wallets of a reading that have nothing under way: they are loaded again exactly as Postgres has them when their
+ * In doubt, drops those of the loaded wallets that have nothing under way: they are loaded again exactly as Postgres has them when their
  * account calls. So an account can spend what its wallet has too much only until this has passed over it.
  *
- * @returns the accounts whose wallets were dropped
+ * @returns the wallets that were dropped, by account
  */
 export async function dropIdle(
   { redis, keys }: Pick<ReconcileStores, 'redis' | 'keys'>,
-  { view, shard, reading, ticket }: Drop,
-): Promise<ReadonlySet<string>> {
-  const isIdle = ({ accountId, wallet, settled, holds, isIncomplete }: AccountState): boolean =>
+  { view, shard, accountIds }: Drop,
+): Promise<ReadonlyMap<string, Wallet>> {
+  const ticket = randomUUID();
+  const reading = await view.readNumbers(accountIds, ticket);
+  const isIdle = ({ accountId, wallet, settled, holds, isIncomplete }: Reading<Numbers>['states'][number]): boolean =>
     wallet.damagedFields.length === 0 &&
     !isIncomplete &&
     !reading.rejected.has(accountId) &&
@@ -33,19 +33,20 @@ export async function dropIdle(
       streamed: view.hasEvents(accountId) ? 1 : 0,
       hasBegunDebit: settled.begunDebitSeq !== null,
     });
-  const ids = reading.states.filter(isIdle).map(({ accountId }) => accountId);
-  if (ids.length === 0) return new Set();
-  const names = ids.map((id) => keys.wallet(shard, id));
-  const digests = ids.map((id) => digestOf(reading.fields.get(id) as readonly string[]));
+  const idle = reading.states.filter(isIdle);
+  if (idle.length === 0) return new Map();
+  const names = idle.map(({ accountId }) => keys.wallet(shard, accountId));
+  const digests = idle.map(({ accountId }) => digestOf(reading.fields.get(accountId) as readonly string[]));
   const reply = (await redis.script(dropWalletsScript, names.length, [...names, ticket, ...digests])) as number[];
-  return new Set(ids.filter((_, i) => reply[i] === 1));
+  const dropped = idle.filter((_, i) => reply[i] === 1);
+  return new Map(dropped.map(({ accountId, wallet }) => [accountId, wallet]));
 }
 
 /** As drop-wallets.lua makes it. */
 function digestOf(fields: readonly string[]): string {
-  const hash = createHash('sha1');
+  let text = '';
   for (let i = 0; i + 1 < fields.length; i += 2) {
-    if (fields[i] !== 'ticket') hash.update(`${fields[i]}\0${fields[i + 1]}\0`);
+    if (fields[i] !== 'ticket') text += `${fields[i]}\0${fields[i + 1]}\0`;
   }
-  return hash.digest('hex');
+  return createHash('sha1').update(text).digest('hex');
 }

@@ -36,19 +36,23 @@ export type Wallet = {
 };
 
 /** What Postgres knows of the account. */
-export type Settled = {
+/** The last credits and debits of an account that Postgres knows. */
+export type Numbers = {
+  readonly creditSeq: number;
+  /** Number of the last debit that has ended; 0: none. */
+  readonly debitSeq: number;
+  /** Number of the debit that is begun; null: none. */
+  readonly begunDebitSeq: number | null;
+};
+
+export type Settled = Numbers & {
   readonly balanceMicros: number;
   /** The part of `balanceMicros` from credits that the wallet does not have yet. */
   readonly missingCreditsMicros: number;
   /** The part of `missingCreditsMicros` that the wallet once had: these credits were marked as applied before it was read. */
   readonly lostCreditsMicros: number;
-  readonly creditSeq: number;
-  /** Number of the last debit that has ended; 0: none. */
-  readonly debitSeq: number;
   /** What the debits up to `debitSeq` have taken: exactly these are in `balanceMicros`. */
   readonly debitedMicros: number;
-  /** Number of the debit that is begun; null: none. */
-  readonly begunDebitSeq: number | null;
   readonly freeUsed: ReadonlyMap<string, number>;
   /** The latest period of each key. */
   readonly budgets: ReadonlyMap<string, Spending>;
@@ -201,7 +205,7 @@ function debitsApart(wallet: Wallet, settled: Settled): number {
 }
 
 /** Whether Postgres has every debit that the wallet has decided. If not, Postgres has lost data, and the difference is a drift. */
-export function knowsItsDebits({ debitSeq }: Wallet, settled: Settled): boolean {
+export function knowsItsDebits({ debitSeq }: Wallet, settled: Numbers): boolean {
   return debitSeq <= settled.debitSeq || debitSeq === settled.begunDebitSeq;
 }
 

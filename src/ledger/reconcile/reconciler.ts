@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { isWrongType } from '../../platform/redis.ts';
 import { Sleeper } from '../../platform/timing.ts';
 import { olderShards, refuseOlder, storeVerified } from '../history/histories-sql.ts';
@@ -280,20 +279,26 @@ export class Reconciler {
     for (let from = 0; from < accounts.length; from += page) {
       this.#checkStopping();
       const beganAt = performance.now();
-      const ticket = its.drops ? randomUUID() : '';
-      const ids = accounts.slice(from, from + page);
-      if (its.drops) await forgetTrees(this.#stores, shard, ids);
-      const reading = await view.read(ids, async (read) => read, ticket);
-      const dropped = its.drops ? await dropIdle(this.#stores, { ...its, reading, ticket }) : new Set<string>();
-      this.#dropped += dropped.size;
-      for (const state of reading.states) {
-        const { accountId, wallet } = state;
-        if (dropped.has(accountId)) await this.#repairer.resolve(scene.begunRepairs.get(accountId) ?? [], wallet);
-        else found.push(...(await this.#compareAccount(its, state, reading)));
+      const accountIds = accounts.slice(from, from + page);
+      const left = its.drops ? await this.#dropIdle(its, accountIds) : accountIds;
+      if (left.length > 0) {
+        const reading = await view.read(left, async (read) => read);
+        for (const state of reading.states) found.push(...(await this.#compareAccount(its, state, reading)));
       }
       if (isGentle) await this.#pauseAfter(performance.now() - beganAt);
     }
     return found;
+  }
+
+  /** @returns those of the accounts whose wallets are still to be compared */
+  async #dropIdle({ shard, view, scene }: Shard, accountIds: readonly string[]): Promise<readonly string[]> {
+    await forgetTrees(this.#stores, shard, accountIds);
+    const dropped = await dropIdle(this.#stores, { view, shard, accountIds });
+    this.#dropped += dropped.size;
+    for (const [accountId, wallet] of dropped) {
+      await this.#repairer.resolve(scene.begunRepairs.get(accountId) ?? [], wallet);
+    }
+    return accountIds.filter((id) => !dropped.has(id));
   }
 
   async #compareAccount(its: Shard, state: AccountState, { historyOf, rejected }: Reading): Promise<Found[]> {
