@@ -279,6 +279,7 @@ describe('the console of a buyer', () => {
     await form.getByLabel('Budget in US dollars').fill('0,5');
     await form.getByText('a point in place of the comma').waitFor();
     await form.getByLabel('Budget in US dollars').fill('0.05');
+    await form.getByLabel('Period').selectOption('month');
     await form.getByText('More limits').click();
     await form.getByLabel('Most that one call').fill('0.02');
     await form.getByLabel('Only these services').fill(`${web.market.baseUrl}/services/${weather.split('/')[4]}`);
@@ -302,8 +303,10 @@ describe('the console of a buyer', () => {
     await web.market.json('/api/v1/keys', { key: sub, method: 'POST', body: { label: 'helper', budget: BUDGET } });
     await web.market.settled(root.account_id);
     await page.getByRole('button', { name: 'Refresh' }).click();
-    await row.getByText('$0.03 spent of $0.05').waitFor();
+    await row.getByText('$0.03 spent of $0.05 a month').waitFor();
     await row.getByText('$0.02 left').waitFor();
+    await row.getByText('4 calls for $0.03 in 30 days').waitFor();
+    await rowOf(visit, 'sub-agent').getByText('no calls in 30 days').waitFor();
     await rowOf(visit, 'sub-agent').getByText('no budget of its own').waitFor();
     // Lists in lists are what tells a screen reader what is below what.
     const ofAgent = page.getByRole('list', { name: 'Keys below research agent', exact: true });

@@ -1,15 +1,18 @@
 import { KeyRow, type OnAct } from './key-row.tsx';
 import { countOf, type KeyNode } from './tree.ts';
+import type { UsageOf } from './use-usage.ts';
 
 /** Keys with those below them. Revoked ones are folded away: nothing can be done with them. */
 export function KeyList({
   nodes,
   label,
+  usageOf,
   onAct,
 }: {
   readonly nodes: readonly KeyNode[];
   /** What it lists, for screen readers. */
   readonly label: string;
+  readonly usageOf: UsageOf;
   readonly onAct: OnAct;
 }) {
   const active = nodes.filter(({ key }) => key.status === 'active');
@@ -17,11 +20,11 @@ export function KeyList({
   const folded = countOf(revoked);
   return (
     <>
-      {active.length > 0 && <Branch nodes={active} label={label} onAct={onAct} />}
+      {active.length > 0 && <Branch nodes={active} label={label} usageOf={usageOf} onAct={onAct} />}
       {folded > 0 && (
         <details class="key-revoked">
           <summary>{folded === 1 ? 'One revoked key' : `${folded} revoked keys`}</summary>
-          <Branch nodes={revoked} label={`${label}, revoked`} onAct={onAct} isFlat />
+          <Branch nodes={revoked} label={`${label}, revoked`} usageOf={usageOf} onAct={onAct} isFlat />
         </details>
       )}
     </>
@@ -32,6 +35,7 @@ export function KeyList({
 function Branch({
   nodes,
   label,
+  usageOf,
   onAct,
   isFlat = false,
 }: Parameters<typeof KeyList>[0] & { readonly isFlat?: boolean }) {
@@ -40,12 +44,13 @@ function Branch({
     <ul class="key-list" aria-label={label}>
       {nodes.map((node) => (
         <li key={node.key.key_id}>
-          <KeyRow of={node} onAct={onAct} />
+          <KeyRow of={node} usage={usageOf(node.key)} onAct={onAct} />
           {node.below.length > 0 && (
             <div class="key-below">
               <List
                 nodes={node.below}
                 label={`Keys below ${node.key.label ?? node.key.key_id}`}
+                usageOf={usageOf}
                 onAct={onAct}
                 {...(isFlat ? { isFlat } : {})}
               />

@@ -7,6 +7,7 @@ import { shortId } from '../shared/cells.tsx';
 import { BudgetLine } from './budget-line.tsx';
 import { KeyStatus, KeyTimes } from './key-status.tsx';
 import type { Key, KeyNode } from './tree.ts';
+import type { UsageOf } from './use-usage.ts';
 
 /** What can be done to a key. */
 export type ActKind = 'rotate' | 'revoke' | 'change';
@@ -15,7 +16,15 @@ export type OnAct = (kind: ActKind, node: KeyNode) => void;
 const ROLES = ['buyer', 'provider', 'admin'] as const;
 
 /** A key: what it is, what it may spend, and what can be done to it. */
-export function KeyRow({ of: node, onAct }: { readonly of: KeyNode; readonly onAct: OnAct }) {
+export function KeyRow({
+  of: node,
+  usage,
+  onAct,
+}: {
+  readonly of: KeyNode;
+  readonly usage: ReturnType<UsageOf>;
+  readonly onAct: OnAct;
+}) {
   const { language } = useI18n();
   const now = Date.now();
   const { key } = node;
@@ -35,6 +44,13 @@ export function KeyRow({ of: node, onAct }: { readonly of: KeyNode; readonly onA
         <ul class="key-facts small soft">
           {isActive && <Limits of={node} language={language} now={now} />}
           <li title={moment(key.created_at, language)}>made {ago(key.created_at, language, now)}</li>
+          {usage !== null && (
+            <li>
+              {usage.calls === 0
+                ? 'no calls in 30 days'
+                : `${count(usage.calls, language)} ${usage.calls === 1 ? 'call' : 'calls'} for ${money(usage.spent, language)} in 30 days`}
+            </li>
+          )}
           <Links of={key} />
         </ul>
       </div>

@@ -10,6 +10,7 @@ import { PageHead } from '../shared/page-head.tsx';
 import { KeyDialogs, type Open } from './dialogs.tsx';
 import { KeyList } from './key-list.tsx';
 import { keyTree } from './tree.ts';
+import { useUsage } from './use-usage.ts';
 
 /** The longest page of the API: the newest keys, and with each all keys below it, because those are newer. */
 const MAX_KEYS = 1_000;
@@ -24,7 +25,9 @@ export default function Keys() {
   const list = useResource(`keys ${version}`, (signal) =>
     dataOf(api.value.GET('/api/v1/keys', { params: { query: { limit: MAX_KEYS } }, signal })),
   );
+  const usage = useUsage(version);
   if (me === undefined) return null;
+  const failure = list.failure ?? usage.failure;
   const isChild = me.parent_key_id !== undefined;
   // A child key is told of those below it. Above them stands the key itself.
   const keys = [...(list.data?.keys ?? []), ...(isChild ? [own.data ?? me] : [])];
@@ -62,9 +65,9 @@ export default function Keys() {
           </Button>
         }
       >
-        {list.failure !== null && (
+        {failure !== null && (
           <div class="card-note">
-            <FailureNote failure={list.failure} retry={list.reload} />
+            <FailureNote failure={failure} retry={reload} />
           </div>
         )}
         {list.data === null && list.failure === null && (
@@ -74,7 +77,12 @@ export default function Keys() {
         )}
         {list.data !== null && (
           <div aria-busy={list.loading}>
-            <KeyList nodes={keyTree(keys)} label="Keys" onAct={(kind, node) => setOpen({ kind, node })} />
+            <KeyList
+              nodes={keyTree(keys)}
+              label="Keys"
+              usageOf={usage.data ?? (() => null)}
+              onAct={(kind, node) => setOpen({ kind, node })}
+            />
           </div>
         )}
         {list.data !== null && keys.length === 0 && (

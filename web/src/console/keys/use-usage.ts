@@ -1,0 +1,24 @@
+import { type Resource, useResource } from '../../resource.ts';
+import { usageOf } from '../buyer/usage.ts';
+import { lastDays } from '../shared/days.ts';
+import type { Key } from './tree.ts';
+
+type Used = { readonly calls: number; readonly spent: number };
+/** What a key was used for in the last 30 days; null: that is not known. */
+export type UsageOf = (key: Key) => Used | null;
+
+/** As many keys as the API tells the usage of. */
+const MAX_USED = 1_000;
+const NONE: Used = { calls: 0, spent: 0 };
+
+/** @param version  another number asks again */
+export function useUsage(version: number): Resource<UsageOf> {
+  const from = lastDays(30)[0] ?? '';
+  return useResource(`${from} ${version}`, async (signal) => {
+    const { by_key: rows } = await usageOf({ from, limit: 1 }, signal);
+    const byKey = new Map(rows.map((row) => [row.key_id, row]));
+    // A key that was not used has no row.
+    const missing = rows.length < MAX_USED ? NONE : null;
+    return (key: Key) => byKey.get(key.key_id) ?? missing;
+  });
+}
