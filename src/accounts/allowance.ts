@@ -50,7 +50,8 @@ export async function readAllowance(
   const left = budgets.map(({ amount, period, number }, i) => {
     const used = parts.budgets[i];
     const isPresent = used !== undefined && used.period >= periodAt(period, number, nowMs);
-    return Math.max(0, amount - (isPresent ? used.spentMicros : 0));
+    // As batch.lua: a negative number is a drift, and counts as 0.
+    return Math.max(0, amount - (isPresent ? Math.max(0, used.spentMicros) : 0));
   });
   return { balanceMicros: Math.min(balanceMicros, ...left), heldMicros: parts.heldMicros };
 }

@@ -159,14 +159,17 @@ describe('what a child key can spend', () => {
   it('is not told if Postgres does not have the key: it would be what the whole account has', async () => {
     const child = await makeChild(root, { budget: { amount: 1, period: 'total' } });
     const parts = { balanceMicros: 5_000_000, heldMicros: 0, nowMs: Date.now() };
+    let spentMicros = 300_000;
     const wallets = {
       read: () => Promise.reject(new Error('the whole account')),
       readParts: async (_: string, holders: readonly string[], budgets: readonly string[]) => {
         expect([holders, budgets]).toEqual([[child.keyId], [child.keyId]]);
-        return { ...parts, budgets: [{ spentMicros: 300_000, period: 0 }] };
+        return { ...parts, budgets: [{ spentMicros, period: 0 }] };
       },
     };
     expect(await readAllowance({ sql, wallets }, child)).toEqual({ balanceMicros: 700_000, heldMicros: 0 });
+    spentMicros = -50;
+    expect(await readAllowance({ sql, wallets }, child)).toEqual({ balanceMicros: 1_000_000, heldMicros: 0 });
     await sql`DELETE FROM api_keys WHERE key_id = ${child.keyId}`;
     await expect(readAllowance({ sql, wallets }, child)).rejects.toMatchObject({ code: 'unauthorized' });
   });

@@ -8,8 +8,8 @@
          micro-USD, '' for what the wallet does not have. `held` is -1 when the shard has more open holds than ARGV[2] (see
          sum-holds.lua);
          {} when the wallet is not loaded;
-         {'damaged'} when its balance, or a number of these budgets, is none that batch.lua takes calls with. Holds that cannot be
-         read are not counted
+         {'damaged'} when its balance, or a number of these budgets, is not an integer within 2^53. Holds that cannot be read are
+         not counted
 ]]
 --- @include "includes/read-hold.lua"
 --- @include "includes/integer.lua"
@@ -33,8 +33,7 @@ local reply = { number, held, time[1] * 1000 + math.floor(time[2] / 1000) }
 for i = 4, #ARGV do
   local spent = redis.call('HMGET', KEYS[1], 'spent:' .. ARGV[i], 'period:' .. ARGV[i])
   for n = 1, 2 do
-    local of = integer(spent[n] or '0')
-    if not of or of < 0 then return { 'damaged' } end
+    if not integer(spent[n] or '0') then return { 'damaged' } end
     reply[#reply + 1] = spent[n] or ''
   end
 end
