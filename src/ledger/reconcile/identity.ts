@@ -35,7 +35,6 @@ export type Wallet = {
   readonly damagedFields: readonly string[];
 };
 
-/** What Postgres knows of the account. */
 /** The last credits and debits of an account that Postgres knows. */
 export type Numbers = {
   readonly creditSeq: number;
@@ -45,6 +44,7 @@ export type Numbers = {
   readonly begunDebitSeq: number | null;
 };
 
+/** What Postgres knows of the account. */
 export type Settled = Numbers & {
   readonly balanceMicros: number;
   /** The part of `balanceMicros` from credits that the wallet does not have yet. */
