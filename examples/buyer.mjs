@@ -59,7 +59,8 @@ if (response.ok) {
   process.exitCode = 1;
   // A service may answer 402 too, in its own words. Without X-ACF-Amount the answer is the gateway's.
   if (response.status === 402 && amount === null) {
-    const { required, balance } = JSON.parse(text);
-    console.error(`the call costs $${required} and the account has $${balance}: ask for a credit`);
+    const { error, message, required, balance } = JSON.parse(text);
+    const isPoor = error === 'insufficient_balance';
+    console.error(isPoor ? `the call costs $${required} and the account has $${balance}: ask for a credit` : message);
   } else console.error(`${response.status} ${text}`);
 }

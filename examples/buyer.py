@@ -63,5 +63,7 @@ except HTTPError as error:
     text = error.read().decode(errors="replace")
     if error.code == 402 and "X-ACF-Amount" not in error.headers:
         refusal = json.loads(text)
+        if refusal["error"] != "insufficient_balance":
+            sys.exit(refusal["message"])
         sys.exit(f"the call costs ${refusal['required']} and the account has ${refusal['balance']}: ask for a credit")
     sys.exit(f"{error.code} {text}")

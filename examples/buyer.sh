@@ -49,7 +49,7 @@ fi
 echo
 # A service may answer 402 too, in its own words. Without X-ACF-Amount the answer is the gateway's.
 case "$status/$(header x-acf-amount)" in
-402/) echo 'The account needs a credit: "required" is the price of this call, "balance" what the account has.' >&2 ;;
+402/) echo 'The account needs a credit: "required" is the price of this call, "balance" what the account has. Or the key'"'"'s budget is spent: then "error" is "budget_exceeded".' >&2 ;;
 *) echo "The call failed with $status." >&2 ;;
 esac
 exit 1

@@ -73,7 +73,8 @@ const ADVICE: { readonly [code in ErrorCode]?: string } = {
   forbidden: 'Repeating the call with this API key is useless.',
   service_not_found: 'Find the ids of active services with discover_services.',
   operation_not_found: 'Read the operations of this service with get_service.',
-  price_exceeds_maximum: 'The call costs `price`: raise max_amount if that is acceptable, or choose another service.',
+  price_exceeds_maximum:
+    'The call costs `price`: raise max_amount if that is acceptable and your API key permits it, or choose another service.',
   payload_too_large: 'Send less.',
   rate_limited: 'Wait retry_after_seconds before any other request with this API key.',
   upstream_error: PERHAPS_DONE,

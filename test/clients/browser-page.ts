@@ -54,7 +54,7 @@ export function browserPageTests(demo: () => DemoMarket, startBrowser: () => Pro
   it('opened as a file, shows why a call was refused, and that it was not paid', async () => {
     const poor = await demo().market.buyer(0);
     const price = await callAs(textOf(poor), pathToFileURL('examples/browser.html').href, 'Parrot');
-    expect(price).toBe('Not paid: the account needs a credit.');
+    expect(price).toBe('Not paid: the account needs a credit, or the budget of the key is spent.');
     await opened.page.locator('#answer', { hasText: 'insufficient_balance' }).waitFor();
   });
 

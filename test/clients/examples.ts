@@ -74,6 +74,29 @@ export function exampleTests(demo: () => DemoMarket): void {
     expect(await demo().market.records(key)).toEqual([]);
   });
 
+  it.each([
+    ['mjs', process.execPath],
+    ['py', 'python3'],
+  ])('examples/orchestrator.%s gives each sub-agent a key with fifty cents, and revokes it', async (type, command) => {
+    const { market } = demo();
+    const [key, poor] = [await market.buyer(1), await market.buyer(0)];
+    const start = (by: Key): Promise<Ended> =>
+      run(command, [`examples/orchestrator.${type}`], { env: { TOLLGATE_URL: demo().url, TOLLGATE_KEY: textOf(by) } });
+    const [ended, refused] = await Promise.all([start(key), start(poor)]);
+    expect([ended.code, ended.errors]).toEqual([0, '']);
+    expect(ended.output.match(/paid .*/g)).toEqual(Array(2).fill('paid $0.003, $0.497 left'));
+    expect([refused.code, refused.output]).toEqual([1, '']);
+    expect(refused.errors).toContain('insufficient_balance');
+    await market.settled();
+    const { by_key } = await market.json<{ by_key: object[] }>('/api/v1/usage', { key });
+    const spent = ['researcher', 'writer'].map((label) =>
+      expect.objectContaining({ label, calls: 1, spent: 0.003, parent_key_id: key.key_id }),
+    );
+    expect(by_key).toEqual(expect.arrayContaining(spent));
+    const { keys } = await market.json<{ keys: { status: string }[] }>('/api/v1/keys', { key });
+    expect(keys.map(({ status }) => status)).toEqual(['revoked', 'revoked', 'active']);
+  });
+
   it('the buyers wait as long as a 429 says, and then pay once', async () => {
     for (const { key, ended } of await limited) {
       expect([ended.code, ended.errors]).toEqual([0, '']);

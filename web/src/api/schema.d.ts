@@ -3555,7 +3555,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description The account's balance after this call: decimal US dollars
+                 * @description What the account, or a child key, can spend after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -3616,7 +3616,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description The account's balance after this call: decimal US dollars
+                 * @description What the account, or a child key, can spend after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -3677,7 +3677,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description The account's balance after this call: decimal US dollars
+                 * @description What the account, or a child key, can spend after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -3738,7 +3738,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description The account's balance after this call: decimal US dollars
+                 * @description What the account, or a child key, can spend after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -3805,7 +3805,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description The account's balance after this call: decimal US dollars
+                 * @description What the account, or a child key, can spend after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -3870,7 +3870,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description The account's balance after this call: decimal US dollars
+                 * @description What the account, or a child key, can spend after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -3931,7 +3931,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description The account's balance after this call: decimal US dollars
+                 * @description What the account, or a child key, can spend after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -4001,7 +4001,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description The account's balance after this call: decimal US dollars
+                 * @description What the account, or a child key, can spend after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -4062,7 +4062,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description The account's balance after this call: decimal US dollars
+                 * @description What the account, or a child key, can spend after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -4123,7 +4123,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description The account's balance after this call: decimal US dollars
+                 * @description What the account, or a child key, can spend after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -4184,7 +4184,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description The account's balance after this call: decimal US dollars
+                 * @description What the account, or a child key, can spend after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -4250,7 +4250,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description The account's balance after this call: decimal US dollars
+                 * @description What the account, or a child key, can spend after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -4320,7 +4320,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description The account's balance after this call: decimal US dollars
+                 * @description What the account, or a child key, can spend after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -4386,7 +4386,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description The account's balance after this call: decimal US dollars
+                 * @description What the account, or a child key, can spend after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -4452,7 +4452,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description The account's balance after this call: decimal US dollars
+                 * @description What the account, or a child key, can spend after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -4513,7 +4513,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description The account's balance after this call: decimal US dollars
+                 * @description What the account, or a child key, can spend after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -4789,7 +4789,7 @@ export interface components {
          */
         "X-ACF-Usage-Id": string;
         /**
-         * @description The account's balance after this call: decimal US dollars
+         * @description What the account, or a child key, can spend after this call: decimal US dollars
          * @example 9.998
          */
         "X-ACF-Balance": string;
