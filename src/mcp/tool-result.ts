@@ -70,6 +70,8 @@ const ADVICE: { readonly [code in ErrorCode]?: string } = {
   insufficient_balance:
     'Repeating the call is useless until the balance covers `required`: ask the account holder to top it up, ' +
     'set a lower max_amount if the service has a max_price, or look for a cheaper one with discover_services (max_price, or free).',
+  budget_exceeded:
+    'Repeating the call is useless until `resets_at` (null: for good), or until whoever holds the key above `limit_key` raises its budget.',
   forbidden: 'Repeating the call with this API key is useless.',
   service_not_found: 'Find the ids of active services with discover_services.',
   operation_not_found: 'Read the operations of this service with get_service.',

@@ -3,7 +3,7 @@ import type { JsonSchema, ResponseDescription, Route } from '../http/route.ts';
 import type { Components } from './components.ts';
 import { isForPages, RETRY_AFTER, responseHeaders } from './headers.ts';
 import { OPERATOR, OPERATOR_EXAMPLE, TOP_UP, TOP_UP_EXAMPLE } from './operator.ts';
-import { record, usd } from './schemas.ts';
+import { EXAMPLE, orNull, record, TEXT, TIME, usd } from './schemas.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 type Headers = NonNullable<ResponseDescription['headers']>;
@@ -31,6 +31,17 @@ const FIELDS: { readonly [code in ErrorCode]?: { readonly schema: JsonSchema; re
       },
     },
     example: { required: 0.002, balance: 0.0005, top_up: TOP_UP_EXAMPLE, operator: OPERATOR_EXAMPLE },
+  },
+  budget_exceeded: {
+    schema: {
+      required: ['limit_key', 'remaining', 'resets_at'],
+      properties: {
+        limit_key: { ...TEXT, description: 'The key whose budget it is' },
+        remaining: usd('What that budget has left'),
+        resets_at: { ...orNull(TIME), description: 'When it starts again; null: never' },
+      },
+    },
+    example: { limit_key: EXAMPLE.keyId, remaining: 0.0005, resets_at: EXAMPLE.time },
   },
   conflict: {
     schema: {

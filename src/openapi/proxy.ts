@@ -56,7 +56,14 @@ const SERVICE_CONTENT = (components: Components): Json => ({
 
 /** The errors of src/proxy/. */
 const CODES: readonly ErrorCode[] = [
-  ...(['invalid_request', 'unsupported_framing', 'unauthorized', 'insufficient_balance', 'forbidden'] as const),
+  ...([
+    'invalid_request',
+    'unsupported_framing',
+    'unauthorized',
+    'insufficient_balance',
+    'budget_exceeded',
+    'forbidden',
+  ] as const),
   ...([
     'service_not_found',
     'operation_not_found',

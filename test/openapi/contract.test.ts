@@ -272,6 +272,8 @@ describe('each error of each operation is as the OpenAPI document says', () => {
     const away = await startService(() => {});
     await away.close();
     const dead = await idOf({ endpoint: away.url });
+    const budget = { amount: 1, period: 'day' };
+    const thrifty = await driver.expect<Key>('postKeys', 201, { key: buyer, body: { budget } });
     const to = (service_id: string, path = ''): Pick<Sent, 'params'> => ({ params: { service_id, path } });
     const sent: Readonly<Record<string, Sent>> = {
       invalid_request: { key: buyer, ...to(free), headers: { 'X-ACF-Max-Amount': '$1' } },
@@ -279,6 +281,7 @@ describe('each error of each operation is as the OpenAPI document says', () => {
       unauthorized: to(free),
       forbidden: { key: await market.anotherProvider(), ...to(free) },
       insufficient_balance: { key: buyer, ...to(dear) },
+      budget_exceeded: { key: thrifty, ...to(dear) },
       service_not_found: { key: buyer, ...to(UNKNOWN_ID) },
       invalid_json: { key: buyer, ...to(tools), body: '{', headers: { 'Content-Type': 'application/json' } },
       method_not_allowed: { key: buyer, ...to(tools) },

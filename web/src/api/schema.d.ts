@@ -1146,6 +1146,22 @@ export interface components {
             /** @description What it should be, in the latest period, in US dollars with at most six decimals */
             expected: number;
         };
+        /** BudgetExceededError */
+        BudgetExceededError: components["schemas"]["Error"] & {
+            /** @constant */
+            error: "budget_exceeded";
+            /** @constant */
+            status: 402;
+            /** @description Whose budget it is */
+            limit_key: string;
+            /** @description What that budget has left, in US dollars with at most six decimals */
+            remaining: number;
+            /**
+             * Format: date-time
+             * @description When it starts again; null: never
+             */
+            resets_at: string | null;
+        };
         /** BuyerStatus */
         BuyerStatus: {
             buyer: string;
@@ -3555,7 +3571,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description What the account, or a child key, can spend after this call: decimal US dollars
+                 * @description The account's balance after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -3578,6 +3594,71 @@ export interface components {
             };
             content: {
                 "application/json": components["schemas"]["BodyTooSlowError"] | components["schemas"]["ServiceAnswer"];
+                /**
+                 * @example {
+                 *       "text": "bonjour"
+                 *     }
+                 */
+                "*/*": components["schemas"]["ServiceAnswer"];
+            };
+        };
+        /**
+         * @description `budget_exceeded`: The budget of this key, or of a key above it, does not cover this call.
+         *
+         *     `insufficient_balance`: The balance does not cover the price of this call.
+         */
+        CallBudgetExceededOrInsufficientBalance: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                /**
+                 * @description What this call cost: decimal US dollars; 0 when free or not billed
+                 * @example 0.002
+                 */
+                "X-ACF-Amount"?: string;
+                /**
+                 * @description The call is priced by use, and its service had not reported what it cost: `X-ACF-Amount` is what is held, and the record of the call has the final amount
+                 * @example true
+                 */
+                "X-ACF-Held"?: "true";
+                /**
+                 * @description Whether this call took one of the free calls
+                 * @example false
+                 */
+                "X-ACF-Free-Tier"?: "true" | "false";
+                /**
+                 * @description The record of this call: GET /api/v1/usage/{usage_id}
+                 * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
+                 */
+                "X-ACF-Usage-Id"?: string;
+                /**
+                 * @description The account's balance after this call: decimal US dollars
+                 * @example 9.998
+                 */
+                "X-ACF-Balance"?: string;
+                /**
+                 * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
+                 * @example admission;dur=0.8, service;dur=12.3
+                 */
+                "Server-Timing"?: string;
+                /**
+                 * @description A web page of any origin finds Server-Timing in its Performance Timeline, too
+                 * @example *
+                 */
+                "Timing-Allow-Origin"?: string;
+                /**
+                 * @description A browser does not run what the service sent as a page of the gateway
+                 * @example sandbox
+                 */
+                "Content-Security-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": (components["schemas"]["BudgetExceededError"] | components["schemas"]["InsufficientBalanceError"]) | components["schemas"]["ServiceAnswer"];
                 /**
                  * @example {
                  *       "text": "bonjour"
@@ -3616,7 +3697,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description What the account, or a child key, can spend after this call: decimal US dollars
+                 * @description The account's balance after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -3639,67 +3720,6 @@ export interface components {
             };
             content: {
                 "application/json": components["schemas"]["ForbiddenError"] | components["schemas"]["ServiceAnswer"];
-                /**
-                 * @example {
-                 *       "text": "bonjour"
-                 *     }
-                 */
-                "*/*": components["schemas"]["ServiceAnswer"];
-            };
-        };
-        /** @description `insufficient_balance`: The balance does not cover the price of this call. */
-        CallInsufficientBalance: {
-            headers: {
-                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
-                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
-                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
-                "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
-                /**
-                 * @description What this call cost: decimal US dollars; 0 when free or not billed
-                 * @example 0.002
-                 */
-                "X-ACF-Amount"?: string;
-                /**
-                 * @description The call is priced by use, and its service had not reported what it cost: `X-ACF-Amount` is what is held, and the record of the call has the final amount
-                 * @example true
-                 */
-                "X-ACF-Held"?: "true";
-                /**
-                 * @description Whether this call took one of the free calls
-                 * @example false
-                 */
-                "X-ACF-Free-Tier"?: "true" | "false";
-                /**
-                 * @description The record of this call: GET /api/v1/usage/{usage_id}
-                 * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
-                 */
-                "X-ACF-Usage-Id"?: string;
-                /**
-                 * @description What the account, or a child key, can spend after this call: decimal US dollars
-                 * @example 9.998
-                 */
-                "X-ACF-Balance"?: string;
-                /**
-                 * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
-                 * @example admission;dur=0.8, service;dur=12.3
-                 */
-                "Server-Timing"?: string;
-                /**
-                 * @description A web page of any origin finds Server-Timing in its Performance Timeline, too
-                 * @example *
-                 */
-                "Timing-Allow-Origin"?: string;
-                /**
-                 * @description A browser does not run what the service sent as a page of the gateway
-                 * @example sandbox
-                 */
-                "Content-Security-Policy"?: string;
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["InsufficientBalanceError"] | components["schemas"]["ServiceAnswer"];
                 /**
                  * @example {
                  *       "text": "bonjour"
@@ -3738,7 +3758,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description What the account, or a child key, can spend after this call: decimal US dollars
+                 * @description The account's balance after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -3805,7 +3825,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description What the account, or a child key, can spend after this call: decimal US dollars
+                 * @description The account's balance after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -3870,7 +3890,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description What the account, or a child key, can spend after this call: decimal US dollars
+                 * @description The account's balance after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -3931,7 +3951,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description What the account, or a child key, can spend after this call: decimal US dollars
+                 * @description The account's balance after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -4001,7 +4021,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description What the account, or a child key, can spend after this call: decimal US dollars
+                 * @description The account's balance after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -4062,7 +4082,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description What the account, or a child key, can spend after this call: decimal US dollars
+                 * @description The account's balance after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -4123,7 +4143,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description What the account, or a child key, can spend after this call: decimal US dollars
+                 * @description The account's balance after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -4184,7 +4204,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description What the account, or a child key, can spend after this call: decimal US dollars
+                 * @description The account's balance after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -4250,7 +4270,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description What the account, or a child key, can spend after this call: decimal US dollars
+                 * @description The account's balance after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -4320,7 +4340,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description What the account, or a child key, can spend after this call: decimal US dollars
+                 * @description The account's balance after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -4386,7 +4406,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description What the account, or a child key, can spend after this call: decimal US dollars
+                 * @description The account's balance after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -4452,7 +4472,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description What the account, or a child key, can spend after this call: decimal US dollars
+                 * @description The account's balance after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -4513,7 +4533,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description What the account, or a child key, can spend after this call: decimal US dollars
+                 * @description The account's balance after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -4789,7 +4809,7 @@ export interface components {
          */
         "X-ACF-Usage-Id": string;
         /**
-         * @description What the account, or a child key, can spend after this call: decimal US dollars
+         * @description The account's balance after this call: decimal US dollars
          * @example 9.998
          */
         "X-ACF-Balance": string;
