@@ -1152,7 +1152,7 @@ export interface components {
             error: "budget_exceeded";
             /** @constant */
             status: 402;
-            /** @description Whose budget it is */
+            /** @description The key whose budget it is */
             limit_key: string;
             /** @description What that budget has left, in US dollars with at most six decimals */
             remaining: number;
@@ -3571,7 +3571,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description The account's balance after this call: decimal US dollars
+                 * @description What the account, or a child key, can spend after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -3636,7 +3636,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description The account's balance after this call: decimal US dollars
+                 * @description What the account, or a child key, can spend after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -3697,7 +3697,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description The account's balance after this call: decimal US dollars
+                 * @description What the account, or a child key, can spend after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -3758,7 +3758,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description The account's balance after this call: decimal US dollars
+                 * @description What the account, or a child key, can spend after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -3825,7 +3825,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description The account's balance after this call: decimal US dollars
+                 * @description What the account, or a child key, can spend after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -3890,7 +3890,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description The account's balance after this call: decimal US dollars
+                 * @description What the account, or a child key, can spend after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -3951,7 +3951,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description The account's balance after this call: decimal US dollars
+                 * @description What the account, or a child key, can spend after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -4021,7 +4021,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description The account's balance after this call: decimal US dollars
+                 * @description What the account, or a child key, can spend after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -4082,7 +4082,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description The account's balance after this call: decimal US dollars
+                 * @description What the account, or a child key, can spend after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -4143,7 +4143,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description The account's balance after this call: decimal US dollars
+                 * @description What the account, or a child key, can spend after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -4204,7 +4204,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description The account's balance after this call: decimal US dollars
+                 * @description What the account, or a child key, can spend after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -4270,7 +4270,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description The account's balance after this call: decimal US dollars
+                 * @description What the account, or a child key, can spend after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -4340,7 +4340,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description The account's balance after this call: decimal US dollars
+                 * @description What the account, or a child key, can spend after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -4406,7 +4406,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description The account's balance after this call: decimal US dollars
+                 * @description What the account, or a child key, can spend after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -4472,7 +4472,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description The account's balance after this call: decimal US dollars
+                 * @description What the account, or a child key, can spend after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -4533,7 +4533,7 @@ export interface components {
                  */
                 "X-ACF-Usage-Id"?: string;
                 /**
-                 * @description The account's balance after this call: decimal US dollars
+                 * @description What the account, or a child key, can spend after this call: decimal US dollars
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
@@ -4809,7 +4809,7 @@ export interface components {
          */
         "X-ACF-Usage-Id": string;
         /**
-         * @description The account's balance after this call: decimal US dollars
+         * @description What the account, or a child key, can spend after this call: decimal US dollars
          * @example 9.998
          */
         "X-ACF-Balance": string;
