@@ -1,8 +1,14 @@
 import { unauthorizedError } from '../errors.ts';
-import { type BudgetPeriod, periodAt } from '../keys/budget-period.ts';
+import { type BudgetPeriod, nextPeriodMs, periodAt } from '../keys/budget-period.ts';
 import type { KeyRecord } from '../keys/caller.ts';
 import type { Wallet, Wallets } from '../ledger/wallets/wallets.ts';
 import type { Sql } from '../platform/postgres.ts';
+
+/** What a key can spend, and what its open calls hold. */
+export type Allowance = Wallet & {
+  /** The budget that leaves it the least, and when that starts again (null: never). Null: the wallet leaves less than any budget. */
+  readonly budget: { readonly keyId: string; readonly resetsAtMs: number | null } | null;
+};
 
 type Stores = {
   readonly sql: Sql;
@@ -26,8 +32,8 @@ type KeyRow = {
 export async function readAllowance(
   { sql, wallets }: Stores,
   { keyId, accountId, ancestors }: Pick<KeyRecord, 'keyId' | 'accountId' | 'ancestors'>,
-): Promise<Wallet> {
-  if (ancestors.length === 0) return wallets.read(accountId);
+): Promise<Allowance> {
+  if (ancestors.length === 0) return { ...(await wallets.read(accountId)), budget: null };
   const rows = await sql<KeyRow[]>`
     SELECT key_id AS "keyId", key_id = ${keyId} OR ancestors @> ARRAY[${keyId}::text] AS "isBelow",
            budget_amount AS amount, budget_period AS period, budget_number AS number
@@ -47,11 +53,16 @@ export async function readAllowance(
     holders,
     budgets.map(({ id }) => id),
   );
-  const left = budgets.map(({ amount, period, number }, i) => {
+  let allowance: Allowance = { balanceMicros, heldMicros: parts.heldMicros, budget: null };
+  budgets.forEach(({ id, amount, period: kind, number }, i) => {
+    const present = periodAt(kind, number, nowMs);
     const used = parts.budgets[i];
-    const isPresent = used !== undefined && used.period >= periodAt(period, number, nowMs);
+    const isPresent = used !== undefined && used.period >= present;
     // As batch.lua: a negative number is a drift, and counts as 0.
-    return Math.max(0, amount - (isPresent ? Math.max(0, used.spentMicros) : 0));
+    const left = Math.max(0, amount - (isPresent ? Math.max(0, used.spentMicros) : 0));
+    if (left >= allowance.balanceMicros) return;
+    const resetsAtMs = nextPeriodMs(kind, isPresent ? used.period : present);
+    allowance = { ...allowance, balanceMicros: left, budget: { keyId: id, resetsAtMs } };
   });
-  return { balanceMicros: Math.min(balanceMicros, ...left), heldMicros: parts.heldMicros };
+  return allowance;
 }

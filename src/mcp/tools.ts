@@ -334,7 +334,7 @@ export const TOOLS: readonly Tool[] = [
     name: 'get_balance',
     title: 'Money left',
     description:
-      'Returns what the account of this API key can spend now (`balance`) and what its calls under way hold (`held`), in USD. Needs an API key; costs nothing.',
+      'Returns what this API key can spend now (`balance`: what its account has, or what is left of a budget) and what its calls under way hold (`held`), in USD. Needs an API key; costs nothing.',
     inputSchema: { type: 'object', additionalProperties: false, properties: {} },
     outputSchema: {
       type: 'object',
@@ -344,6 +344,12 @@ export const TOOLS: readonly Tool[] = [
         balance: { type: 'number' },
         held: { type: 'number' },
         currency: { type: 'string' },
+        limit_key: {
+          type: 'string',
+          description:
+            'Whose budget leaves no more; whoever holds the key above it can raise it. Absent: the account has no more',
+        },
+        resets_at: { type: ['string', 'null'], description: 'When that budget starts again; null: never' },
         top_up: { type: 'string', description: 'Where money can be added to this account, if there is such a page' },
       },
       required: ['account_id', 'balance', 'held', 'currency'],

@@ -1,8 +1,9 @@
+import type { Allowance } from '../accounts/allowance.ts';
 import type { Route } from '../http/route.ts';
 import { type KeyRecord, keyOf } from '../keys/caller.ts';
-import type { Wallet } from '../ledger/wallets/wallets.ts';
+import { KEY_ID } from '../keys/key-fields.ts';
 import { TOP_UP, TOP_UP_EXAMPLE } from '../openapi/operator.ts';
-import { CURRENCY, EXAMPLE, json, record, TEXT, UUID, usd } from '../openapi/schemas.ts';
+import { CURRENCY, EXAMPLE, json, orNull, record, TEXT, TIME, UUID, usd } from '../openapi/schemas.ts';
 import { microsToUsd } from '../platform/money.ts';
 import type { Operator } from '../platform/operator.ts';
 
@@ -14,9 +15,14 @@ const BALANCE = record(
     balance: usd('What the account, or a child key, can spend now'),
     held: usd('What open calls hold; what they do not cost comes back'),
     currency: CURRENCY,
+    limit_key: {
+      ...KEY_ID,
+      description: 'Whose budget leaves a child key no more than this; absent: no budget does, but the wallet',
+    },
+    resets_at: { ...orNull(TIME), description: 'When that budget starts again; null: never' },
     top_up: TOP_UP,
   },
-  { optional: ['top_up'] },
+  { optional: ['limit_key', 'resets_at', 'top_up'] },
 );
 const BALANCE_EXAMPLE = {
   account_id: EXAMPLE.accountId,
@@ -29,7 +35,7 @@ const BALANCE_EXAMPLE = {
 
 type BalanceDeps = {
   /** `readAllowance`: rejects with `unavailable` if the wallet can be neither read nor loaded. */
-  readonly read: (key: KeyRecord) => Promise<Wallet>;
+  readonly read: (key: KeyRecord) => Promise<Allowance>;
   readonly operator: Operator;
 };
 
@@ -50,16 +56,17 @@ export function balanceRoutes(deps: BalanceDeps): Route[] {
       handle: async ({ caller }) => {
         const key = keyOf(caller);
         const { accountId, ownerId } = key;
-        const wallet = await deps.read(key);
+        const { balanceMicros, heldMicros, budget } = await deps.read(key);
         const topUp = deps.operator.topUpOf(accountId);
         return {
           status: 200,
           body: {
             account_id: accountId,
             owner_id: ownerId,
-            balance: microsToUsd(wallet.balanceMicros),
-            held: microsToUsd(wallet.heldMicros),
+            balance: microsToUsd(balanceMicros),
+            held: microsToUsd(heldMicros),
             currency: 'USD',
+            ...(budget === null ? {} : limitOf(budget)),
             ...(topUp === null ? {} : { top_up: topUp }),
           },
         };
@@ -67,3 +74,8 @@ export function balanceRoutes(deps: BalanceDeps): Route[] {
     },
   ];
 }
+
+const limitOf = ({ keyId, resetsAtMs }: NonNullable<Allowance['budget']>) => ({
+  limit_key: keyId,
+  resets_at: resetsAtMs === null ? null : new Date(resetsAtMs).toISOString(),
+});

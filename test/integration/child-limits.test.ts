@@ -170,17 +170,22 @@ describe('the balance of a child key', () => {
     const parent = await child(root, { budget: { amount: 0.1, period: 'week' } });
     const [key, sibling] = [await child(parent, { budget: { amount: 0.08, period: 'day' } }), await child(parent)];
     const below = await child(key);
-    expect(await market.balance(key)).toMatchObject({ balance: 0.08, held: 0 });
-    const open = [below, sibling].map((by) => market.request(`${fixed}/wait`, { key: by }));
-    await until(() => waiting.length === 2);
+    const resets_at = expect.stringMatching(/T00:00:00.000Z$/);
+    expect(await market.balance(key)).toMatchObject({ balance: 0.08, held: 0, limit_key: key.key_id, resets_at });
+    expect(await market.balance(sibling)).toMatchObject({ balance: 0.1, limit_key: parent.key_id, resets_at });
+    expect(await market.balance(root)).not.toHaveProperty('limit_key');
+    const open: Promise<Response>[] = [];
+    for (const by of [below, sibling]) {
+      open.push(market.request(`${fixed}/wait`, { key: by }));
+      await until(() => waiting.length === open.length);
+    }
     expect(await market.balance(below)).toMatchObject({ balance: 0.07, held: 0.01 });
     expect(await market.balance(key)).toMatchObject({ balance: 0.07, held: 0.01 });
     expect(await market.balance(sibling)).toMatchObject({ balance: 0.08, held: 0.01 });
     expect(await market.balance(parent)).toMatchObject({ balance: 0.08, held: 0.02 });
     for (const response of waiting.splice(0)) response.end();
-    // 0.01 more is left of the day of `key` than of the week of `parent`.
     const headers = await Promise.all(open.map(async (call) => (await call).headers.get('x-acf-balance')));
-    expect(headers.sort()).toEqual(['0.07', '0.08']);
+    expect(headers).toEqual(['0.07', '0.08']);
     await market.settled(root.account_id);
     const spend = await market.request(fixed, { key: sibling });
     expect([spend.headers.get('x-acf-balance'), await market.balance(key)]).toEqual([

@@ -26,9 +26,9 @@ const buyer: KeyRecord = {
 };
 
 it("GET /balance/me shows the live wallet of the key's own account, in USD", async () => {
-  const wallets = { [buyer.accountId]: { balanceMicros: 12_345_678, heldMicros: 2_000 } };
+  const wallets = { [buyer.accountId]: { balanceMicros: 12_345_678, heldMicros: 2_000, budget: null } };
   const routes = balanceRoutes({
-    read: async ({ accountId }) => wallets[accountId] ?? { balanceMicros: 0, heldMicros: 0 },
+    read: async ({ accountId }) => wallets[accountId] ?? { balanceMicros: 0, heldMicros: 0, budget: null },
     operator: new Operator({}, null),
   });
   const response = await send(routes, 'GET /balance/me', { by: buyer });
@@ -38,6 +38,19 @@ it("GET /balance/me shows the live wallet of the key's own account, in USD", asy
   ]);
   expect(findRoute(routes, 'GET /balance/me').access).toEqual(['buyer']);
 });
+
+it.each([
+  [Date.UTC(2026, 10, 24), '2026-11-24T00:00:00.000Z'],
+  [null, null],
+])(
+  'GET /balance/me says whose budget leaves no more, and that it starts again at %s',
+  async (resetsAtMs, resets_at) => {
+    const read = async () => ({ balanceMicros: 0, heldMicros: 0, budget: { keyId: buyer.keyId, resetsAtMs } });
+    const routes = balanceRoutes({ read, operator: new Operator({}, null) });
+    const shown = json(await send(routes, 'GET /balance/me', { by: buyer }));
+    expect(shown).toMatchObject({ limit_key: buyer.keyId, resets_at });
+  },
+);
 
 it('GET /balance/me answers unavailable, not a wrong balance, if the wallet cannot be read', async () => {
   const read = () => Promise.reject(new ApiError('unavailable'));
@@ -52,7 +65,7 @@ it('GET /balance/me says where money can be added, if the operator has such a pa
     ['https://pay.example.com/top-up?from=tollgate', `https://pay.example.com/top-up?from=tollgate&${id}`],
     ['https://pay.example.com/?a=b#/top-up', `https://pay.example.com/?a=b&${id}#/top-up`],
   ] as const) {
-    const read = async () => ({ balanceMicros: 0, heldMicros: 0 });
+    const read = async () => ({ balanceMicros: 0, heldMicros: 0, budget: null });
     const routes = balanceRoutes({ read, operator: new Operator({}, url) });
     expect(json(await send(routes, 'GET /balance/me', { by: buyer }))).toMatchObject({ top_up: told });
   }

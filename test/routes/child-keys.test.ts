@@ -167,9 +167,9 @@ describe('what a child key can spend', () => {
         return { ...parts, budgets: [{ spentMicros, period: 0 }] };
       },
     };
-    expect(await readAllowance({ sql, wallets }, child)).toEqual({ balanceMicros: 700_000, heldMicros: 0 });
+    expect(await readAllowance({ sql, wallets }, child)).toMatchObject({ balanceMicros: 700_000, heldMicros: 0 });
     spentMicros = -50;
-    expect(await readAllowance({ sql, wallets }, child)).toEqual({ balanceMicros: 1_000_000, heldMicros: 0 });
+    expect(await readAllowance({ sql, wallets }, child)).toMatchObject({ balanceMicros: 1_000_000, heldMicros: 0 });
     await sql`DELETE FROM api_keys WHERE key_id = ${child.keyId}`;
     await expect(readAllowance({ sql, wallets }, child)).rejects.toMatchObject({ code: 'unauthorized' });
   });

@@ -1106,6 +1106,13 @@ export interface components {
             held: number;
             /** @constant */
             currency: "USD";
+            /** @description Whose budget leaves a child key no more than this; absent: no budget does, but the wallet */
+            limit_key?: string;
+            /**
+             * Format: date-time
+             * @description When that budget starts again; null: never
+             */
+            resets_at?: string | null;
             /** @description Where money can be added to this account, if the operator names such a page */
             top_up?: string;
         };
