@@ -143,8 +143,9 @@ it('a key that has expired is 401, and so are those below it', async () => {
   const parent = await child(root, { expires_at: '2099-01-01T00:00:00Z' });
   const key = await child(parent);
   expect((await market.request(fixed, { key })).status).toBe(200);
-  await change(root, parent, { expires_at: new Date(Date.now() + 1_500).toISOString() });
-  await until(async () => (await market.request('/api/v1/keys/me', { key })).status === 401);
+  // Its time has come, as if the test had waited for it. Any change publishes what Postgres has.
+  await market.stores.sql`UPDATE api_keys SET expires_at = now() - interval '1 second' WHERE key_id = ${parent.key_id}`;
+  await change(root, parent, { label: 'expired' });
   for (const path of [fixed, '/api/v1/balance/me', '/api/v1/keys/me']) {
     expect([path, await refused(path, key)]).toEqual([path, expect.objectContaining(UNAUTHORIZED)]);
   }
