@@ -60,7 +60,15 @@ function startCall(bufferedBytes: BufferedBytes) {
     },
   };
   const buyer = { keyId: 'key', accountId: 'account' } as Buyer;
-  const key = { accountId: 'account', keyId: 'key', role: 'buyer', accountStatus: 'active', buyer: null } as KeyRecord;
+  const key = {
+    accountId: 'account',
+    keyId: 'key',
+    role: 'buyer',
+    accountStatus: 'active',
+    services: null,
+    maxPriceMicros: null,
+    buyer: null,
+  } as KeyRecord;
   const listing = { id: ID, providerId: 'provider', status: 'active', priceMicros: 5, timeoutSeconds: 1 } as Listing;
   const options = {
     gate: { identify: () => key, heard: () => {} },

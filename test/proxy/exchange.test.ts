@@ -22,7 +22,14 @@ it('a call is refused before money is touched when all connections of the servic
   const caller = {
     respond: (status: number, _lines: string, body: string) => answers.push([status, JSON.parse(body).error]),
   } as unknown as CallerStream;
-  const key = { accountId: 'account', keyId: 'key', role: 'buyer', accountStatus: 'active' } as KeyRecord;
+  const key = {
+    accountId: 'account',
+    keyId: 'key',
+    role: 'buyer',
+    accountStatus: 'active',
+    services: null,
+    maxPriceMicros: null,
+  } as KeyRecord;
   const listing = { id: ID, providerId: 'provider', status: 'active', priceMicros: 5, timeoutSeconds: 1 } as Listing;
   const options = {
     gate: {
@@ -60,7 +67,15 @@ it('the message of a call to an MCP server is not kept once the service has it, 
   setFlagsFromString('--expose-gc');
   const collectGarbage = runInNewContext('gc') as () => void;
   const buyer = new Buyer('key', 'account', '', '');
-  const key = { accountId: 'account', keyId: 'key', role: 'buyer', accountStatus: 'active', buyer };
+  const key = {
+    accountId: 'account',
+    keyId: 'key',
+    role: 'buyer',
+    accountStatus: 'active',
+    services: null,
+    maxPriceMicros: null,
+    buyer,
+  };
   const listing = { id: ID, providerId: 'provider', status: 'active', priceMicros: 5, timeoutSeconds: 1 } as Listing;
   const admitted = {
     outcome: 'admitted',

@@ -82,7 +82,7 @@ const moves = {
       const drift = size % 2 === 0 ? -size : size;
       const id = await post(tx, 'correction', buyer.accountId, drift);
       await tx`
-        INSERT INTO corrections VALUES (${`x${id}`}, ${buyer.accountId}, 'redis', 'redis was right', 'admin', ${drift}, '[]', 0,
+        INSERT INTO corrections VALUES (${`x${id}`}, ${buyer.accountId}, 'redis', 'redis was right', 'admin', ${drift}, '[]', '[]', 0,
           ${id}, NULL, ${new Date(atMs)})`;
     }),
   payout: (atMs: number, micros: number) =>

@@ -62,8 +62,9 @@ export class Wallets {
    *   shard has more than `MAX_HOLDS` open holds; then the second is up to a second older
    * @throws ApiError `unavailable` when Redis is away, when the wallet is damaged or when it cannot be loaded
    */
-  read(accountId: string): Promise<Wallet> {
-    return this.readParts(accountId, [], []);
+  async read(accountId: string): Promise<Wallet> {
+    const { balanceMicros, heldMicros } = await this.readParts(accountId, [], []);
+    return { balanceMicros, heldMicros };
   }
 
   /**

@@ -76,7 +76,15 @@ class Scene {
   constructor({ price, more, ceiling }: Sold) {
     const listing = { id: ID, providerId: 'provider', status: 'active', timeoutSeconds: TIMEOUT_SECONDS };
     const buyer = new Buyer('key', 'account', '', '');
-    const key = { accountId: 'account', keyId: 'key', role: 'buyer', accountStatus: 'active', buyer };
+    const key = {
+      accountId: 'account',
+      keyId: 'key',
+      role: 'buyer',
+      accountStatus: 'active',
+      services: null,
+      maxPriceMicros: null,
+      buyer,
+    };
     const sold = { id: ID, providerId: 'provider', priceMicros: price, maxPriceMicros: price + more, freeCalls: 0 };
     let held = 0;
     const options = {
