@@ -103,7 +103,7 @@ export class MarketClient {
   /** Makes another key of the same account, with the same limit. */
   async anotherKey(of: Key): Promise<Key> {
     const url = `${this.baseUrl}/api/v1/keys`;
-    const key = await createKey(url, { owner_id: 'buyer', role: 'buyer' }, { Authorization: authorization(of) });
+    const key = await createKey(url, { role: 'buyer' }, { Authorization: authorization(of) });
     await raiseLimit(url, this.admin, key.key_id);
     return { ...key, account_id: of.account_id };
   }
