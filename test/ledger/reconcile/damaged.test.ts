@@ -225,7 +225,7 @@ describe('data that this version cannot read', () => {
   });
 
   it('damaged keys of one shard do not keep other shards from being swept and compared', async () => {
-    const scenes = await Promise.all(Array.from({ length: 8 }, () => compared.newScene(10_000)));
+    const scenes = await Promise.all(Array.from({ length: 24 }, () => compared.newScene(10_000)));
     const [broken, ...rest] = scenes as [Scene, ...Scene[]];
     const others = rest.filter((scene) => openOf(scene) !== openOf(broken));
     expect(others.length).toBeGreaterThan(0);

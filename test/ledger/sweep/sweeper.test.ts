@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { readRedisRun } from '../../../src/ledger/redis-run.ts';
-import { sweepScript } from '../../../src/ledger/scripts.ts';
+import { lookForHoldsScript, sweepScript } from '../../../src/ledger/scripts.ts';
 import { Steadiness } from '../../../src/ledger/sweep/steadiness.ts';
 import { Sweeper } from '../../../src/ledger/sweep/sweeper.ts';
 import { ABANDONED } from '../../../src/ledger/usage-event.ts';
@@ -284,14 +284,13 @@ describe('a started sweeper', () => {
     let looks = 0;
     /** What such a Redis says: it starts in the future, so it has not run yet. */
     const wrong = Object.create(store.redis) as typeof store.redis;
-    wrong.script = (...args) => store.redis.script(...args);
-    wrong.command = async (name, args) => {
-      const reply = await store.redis.command(name, args);
-      if (name === 'info') return String(reply).replace(/(?<=uptime_in_seconds:)\d+/, String(-AHEAD_SECONDS));
-      if (name !== 'time' || looks++ > 5) return reply;
-      const [seconds, micros] = reply as [string, string];
-      return [String(Number(seconds) + AHEAD_SECONDS), micros];
+    wrong.script = async (script, ...args) => {
+      const reply = await store.redis.script(script, ...args);
+      if (script !== lookForHoldsScript || looks++ > 5) return reply;
+      const [nowMs, ...rest] = reply as [number, ...unknown[]];
+      return [nowMs + AHEAD_SECONDS * 1000, ...rest];
     };
+    wrong.command = (...args) => store.redis.command(...args);
     own = new Sweeper({
       redis: wrong,
       keys: store.keys,
