@@ -327,8 +327,8 @@ it('a caller so slow that its service was paused for half a minute pays all that
   scene = await open(async (connected) => {
     await connected.takeRequest();
     peer = connected;
-    // More than the kernel and the gateway buffer.
-    connected.send(`${CHUNKED}\r\n2000000\r\n${'x'.repeat(0x2000000)}`);
+    // More than the gateway and the kernel buffer, which may take 32 MiB of a connection (net.ipv4.tcp_rmem).
+    connected.send(`${CHUNKED}\r\n4000000\r\n${'x'.repeat(0x4000000)}`);
   });
   slow.services.length = 0;
   const caller = await scene.call();

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { EventStreams } from '../../src/traffic/event-streams.ts';
 import { Looks } from '../../src/traffic/looks.ts';
@@ -147,8 +148,10 @@ describe('the live traffic', () => {
 
 describe('the instances', () => {
   it('are the gateways and the writer, with version and shards', async () => {
+    // Each says every few seconds that it is there.
+    const roles = async () => (await instances()).instances.map(({ role }) => role);
+    await until(async () => isDeepStrictEqual(await roles(), ['gateway', 'gateway', 'writer']));
     const { instances: found, shards } = await instances();
-    expect(found.map(({ role }) => role)).toEqual(['gateway', 'gateway', 'writer']);
     expect(found.every(({ pid, version }) => pid === process.pid && /^\d/.test(version))).toBe(true);
     expect(found.find(({ role }) => role === 'writer')?.shards).toBe(shards);
   });
