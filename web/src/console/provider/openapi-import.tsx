@@ -119,7 +119,10 @@ export function OpenApiImport({
                 accept=".json,.yaml,.yml,application/json,application/yaml"
                 onChange={(event) => {
                   const [file] = event.currentTarget.files ?? [];
-                  if (file !== undefined) void file.text().then(setText);
+                  if (file === undefined) return;
+                  // No preview of what stood here before, while the file is read.
+                  setText('');
+                  void file.text().then(setText);
                 }}
               />
             )}
