@@ -1,22 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { PausedService } from '../../src/proxy/by-use/paused-service.ts';
+import { PausedService } from '../../src/proxy/by-use/paused-service.ts';
 import { until } from '../support/wait.ts';
 import type { Peer } from '../upstream/helpers.ts';
 import { Marketplace } from './marketplace.ts';
 import { PRICE, Scene } from './scene.ts';
-
-/** How far the clock by which the gateway judges slow callers is ahead, and what it has judged. */
-const slow = vi.hoisted(() => ({ aheadMs: 0, services: [] as PausedService[] }));
-vi.mock('../../src/proxy/by-use/paused-service.ts', async (load) => {
-  const real = await load<typeof import('../../src/proxy/by-use/paused-service.ts')>();
-  class Watched extends real.PausedService {
-    constructor(upstream: ConstructorParameters<typeof real.PausedService>[0]) {
-      super(upstream, () => performance.now() + slow.aheadMs);
-      slow.services.push(this);
-    }
-  }
-  return { PausedService: Watched };
-});
 
 const MAX = 0.5;
 let market: Marketplace;
@@ -25,7 +12,10 @@ let scene: Scene;
 beforeAll(async () => {
   market = await Marketplace.start({});
 });
-afterEach(() => scene.close());
+afterEach(() => {
+  vi.restoreAllMocks();
+  return scene.close();
+});
 afterAll(() => market.stop());
 
 const open = (script: (peer: Peer) => unknown, options: object = {}): Promise<Scene> =>
@@ -330,11 +320,13 @@ it('a caller so slow that its service was paused for half a minute pays all that
     // More than the gateway and the kernel buffer, which may take 32 MiB of a connection (net.ipv4.tcp_rmem).
     connected.send(`${CHUNKED}\r\n4000000\r\n${'x'.repeat(0x4000000)}`);
   });
-  slow.services.length = 0;
+  let aheadMs = 0;
+  vi.spyOn(PausedService, 'clock').mockImplementation(() => performance.now() + aheadMs);
+  const paused = vi.spyOn(PausedService.prototype, 'pause');
   const caller = await scene.call();
   caller.socket.pause();
-  await until(() => slow.services[0]?.isPaused);
-  slow.aheadMs += 30_000;
+  await until(() => (paused.mock.contexts.at(-1) as PausedService | undefined)?.isPaused);
+  aheadMs = 30_000;
   peer?.socket.resetAndDestroy();
   caller.socket.resume();
   await until(() => caller.gone);

@@ -12,17 +12,19 @@ export type Flow = Pick<UpstreamCall, 'pause' | 'resume' | 'isPaused'>;
  * The flow of a response that is priced by use. It remembers whether the caller's slowness has held the service up for long: if the
  * service then cuts the response, the caller has brought that about.
  *
- * Tested by test/proxy/by-use/use.test.ts.
+ * Tested by test/proxy/by-use/use.test.ts and test/integration/priced-by-use.test.ts.
  */
 export class PausedService implements Flow {
+  /** Milliseconds that only grow. A test of whole calls, which cannot wait for half a minute, puts it ahead. */
+  static clock = (): number => performance.now();
+
   readonly #upstream: Flow;
   readonly #clock: () => number;
   #pausedAtMs = 0;
   /** When the last long pause ended. */
   #longPauseEndMs = Number.NEGATIVE_INFINITY;
 
-  /** @param clock  milliseconds that only grow */
-  constructor(upstream: Flow, clock: () => number = () => performance.now()) {
+  constructor(upstream: Flow, clock: () => number = PausedService.clock) {
     this.#upstream = upstream;
     this.#clock = clock;
   }
