@@ -41,18 +41,20 @@ async function owner(market: MarketClient): Promise<Key> {
   return key;
 }
 
-/** Sends this many calls at once, over all connections. */
-async function callAll(callers: readonly RawCaller[], path: (n: number) => string, key: Key, count: number) {
-  const each = callers.map(async (caller, i) => {
+/** Sends this many calls, over 64 connections at once. They are new ones: the gateway ends those that idle. */
+async function callAll(market: MarketClient, path: (n: number) => string, key: Key, count: number) {
+  const each = Array.from({ length: Math.min(CONNECTIONS, count) }, async (_, i) => {
     const responses: RawResponse[] = [];
-    for (let n = i; n < count; n += callers.length) responses.push(await caller.exchange(`GET ${path(n)}`, { key }));
-    return responses;
+    const caller = await RawCaller.connect(market.baseUrl);
+    try {
+      for (let n = i; n < count; n += CONNECTIONS) responses.push(await caller.exchange(`GET ${path(n)}`, { key }));
+      return responses;
+    } finally {
+      caller.destroy();
+    }
   });
   return (await Promise.all(each)).flat();
 }
-
-const connect = (market: MarketClient): Promise<RawCaller[]> =>
-  Promise.all(Array.from({ length: CONNECTIONS }, () => RawCaller.connect(market.baseUrl)));
 
 async function spentOf(market: MarketClient, { account_id, key_id }: Key): Promise<number> {
   const { redis, keys } = market.stores;
@@ -69,11 +71,11 @@ async function storedOf(market: MarketClient, { account_id, key_id }: Key): Prom
 
 const by = (responses: readonly RawResponse[], status: number) => responses.filter((its) => its.status === status);
 
-async function thousandCalls(market: MarketClient, path: string, callers: readonly RawCaller[]): Promise<void> {
+async function thousandCalls(market: MarketClient, path: string): Promise<void> {
   const root = await owner(market);
   const team = await childOf(market, root, 10);
   const agent = await childOf(market, team, 500);
-  const responses = await callAll(callers, () => path, agent, 1_000);
+  const responses = await callAll(market, () => path, agent, 1_000);
   expect([by(responses, 200).length, by(responses, 402).length]).toEqual([10, 990]);
   const refused = JSON.parse(String(by(responses, 402)[0]?.body));
   expect(refused).toMatchObject({ error: 'budget_exceeded', limit_key: team.key_id, remaining: 0, resets_at: null });
@@ -87,7 +89,7 @@ async function thousandCalls(market: MarketClient, path: string, callers: readon
     expect([await spentOf(market, key), await storedOf(market, key)]).toEqual([10 * PRICE, 10 * PRICE]);
   }
   // The key above has no budget.
-  const [beside] = await callAll(callers.slice(0, 1), () => path, root, 1);
+  const [beside] = await callAll(market, () => path, root, 1);
   expect(beside?.status).toBe(200);
 }
 
@@ -95,11 +97,9 @@ describe('one gateway', () => {
   it('admits 10 of 1 000 calls at once against a budget for 10', { timeout: 60_000 }, async () => {
     const market = await Marketplace.start(SETTINGS);
     const service = await startService(echo);
-    const callers = await connect(market);
     try {
-      await thousandCalls(market, await market.service({ endpoint: service.url, price: PRICE / 1e6 }), callers);
+      await thousandCalls(market, await market.service({ endpoint: service.url, price: PRICE / 1e6 }));
     } finally {
-      for (const caller of callers) caller.destroy();
       await market.stop();
       await service.close();
     }
@@ -108,7 +108,6 @@ describe('one gateway', () => {
 
 describe('four gateways', () => {
   let stack: WorkerStack;
-  let callers: RawCaller[];
   const services: TestService[] = [];
 
   const listed = async (answer: (request: IncomingMessage, response: ServerResponse) => void, terms = {}) => {
@@ -121,16 +120,14 @@ describe('four gateways', () => {
 
   beforeAll(async () => {
     stack = await WorkerStack.start(buildSources(), { ...SETTINGS, WORKERS: '4' });
-    callers = await connect(stack);
   }, 60_000);
   afterAll(async () => {
-    for (const caller of callers) caller.destroy();
     await stack.stop();
     for (const service of services) await service.close();
   });
 
   it('admit 10 of 1 000 calls at once against a budget for 10', async () => {
-    await thousandCalls(stack, await listed(echo), callers);
+    await thousandCalls(stack, await listed(echo));
   });
 
   it('never hold or charge more than the budget, with refunds and captures between', async () => {
@@ -147,9 +144,12 @@ describe('four gateways', () => {
       while (!isOver) most = Math.max(most, await spentOf(stack, agent));
     })();
     const paths = [fails, byUse, fails, byUse, fixed];
-    const responses = await callAll(callers, (n) => paths[n % 5] as string, agent, 1_000);
-    isOver = true;
-    await watching;
+    const [responses] = await Promise.all([
+      callAll(stack, (n) => paths[n % 5] as string, agent, 1_000).finally(() => {
+        isOver = true;
+      }),
+      watching,
+    ]);
     expect(most).toBeGreaterThan(5 * PRICE);
     expect(most).toBeLessThanOrEqual(10 * PRICE);
     expect(by(responses, 500).length).toBeGreaterThan(0);
@@ -167,8 +167,8 @@ describe('four gateways', () => {
     const fixed = await listed(echo);
     const root = await owner(stack);
     const agent = await childOf(stack, root, 10);
-    await callAll(callers, () => fixed, agent, 3);
-    const cut = callers.slice(0, 7).map((caller) => caller.exchange(`GET ${never}`, { key: agent }).catch(() => null));
+    await callAll(stack, () => fixed, agent, 3);
+    const cut = Array.from({ length: 7 }, () => callAll(stack, () => never, agent, 1).catch(() => null));
     await until(async () => (await spentOf(stack, agent)) === 10 * PRICE);
     const workers = ['1', '2', '3', '4'].map((worker) => stack.supervisor.pidOf(worker));
     const { redis, keys } = stack.stores;
@@ -180,9 +180,7 @@ describe('four gateways', () => {
     await redis.command('hset', [lease, ...dying.flatMap((instance) => [instance, '1'])]);
     await until(() => ['1', '2', '3', '4'].every((worker, i) => stack.supervisor.pidOf(worker) !== workers[i]), 30_000);
     await until(async () => (await spentOf(stack, agent)) === 3 * PRICE, 40_000);
-    for (const caller of callers) caller.destroy();
-    callers = await connect(stack);
-    const responses = await callAll(callers, () => fixed, agent, 100);
+    const responses = await callAll(stack, () => fixed, agent, 100);
     expect([by(responses, 200).length, by(responses, 402).length]).toEqual([7, 93]);
     await stack.settled(root.account_id);
     expect(await storedOf(stack, agent)).toBe(10 * PRICE);
