@@ -17,6 +17,10 @@ export const ERRORS = {
   service_not_found: { status: 404, message: 'There is no active service with this id.' },
   operation_not_found: { status: 404, message: 'This service has no operation with this method and path.' },
   method_not_allowed: { status: 405, message: 'This path does not support this method.' },
+  not_acceptable: {
+    status: 406,
+    message: 'Accept: a message for an MCP server must name application/json and text/event-stream.',
+  },
   body_too_slow: { status: 408, message: 'The request body took too long to arrive.' },
   conflict: { status: 409, message: 'The request conflicts with the current state.' },
   price_exceeds_maximum: { status: 412, message: 'The price of this service is above X-ACF-Max-Amount.' },

@@ -132,7 +132,13 @@ const ANNOUNCED =
 const FORGOTTEN = 'Only in the response to a change of the endpoint that removed these headers';
 const FORGOTTEN_QUERY = 'The same of the query';
 
-const proxyPath = (id: string): string => `/api/v1/proxy/${id}/`;
+/**
+ * Where a listing is called. Clients append a path to that of an HTTP service. That of an MCP server is its whole address: many servers
+ * redirect a message whose path has a slash too many, and clients of the protocol do not follow.
+ */
+const proxyPath = ({ id, protocol }: Pick<Listing, 'id' | 'protocol'>): string =>
+  `/api/v1/proxy/${id}${protocol === 'mcp' ? '' : '/'}`;
+const EXAMPLE_PATH = proxyPath({ id: EXAMPLE.serviceId, protocol: 'http' });
 const descriptionOf = ({ listing: { description }, isShort }: Shown) => (isShort ? shorten(description) : description);
 const maxPrice = ({ listing: { maxPriceMicros } }: Shown) =>
   maxPriceMicros === null ? null : microsToUsd(maxPriceMicros);
@@ -184,7 +190,7 @@ export const LISTING = {
     searched(null, is('number', TREND, { minimum: -100, maximum: 100 }), ({ quality }) => quality.trend),
   ),
   rated: searched(null, is('boolean', RATED), ({ quality }) => quality.rated, false),
-  proxy_path: searched(null, is('string', PATH), ({ listing }) => proxyPath(listing.id), proxyPath(EXAMPLE.serviceId)),
+  proxy_path: searched(null, is('string', PATH), ({ listing }) => proxyPath(listing), EXAMPLE_PATH),
   next_price: maybe(searched(NEXT, NEXT_PRICE, next)),
   uptime: maybe(searched(null, UPTIME, ({ uptime }) => uptime)),
   provider: maybe(searched('display_name, contact, url', PROVIDER, providerOf, PROVIDER_EXAMPLE)),

@@ -53,6 +53,9 @@ export function callRequest(
   { authorization, headers: outerHeaders }: Pick<RequestHead, 'authorization' | 'headers'>,
 ): { readonly head: RequestHead; readonly body: Uint8Array } {
   if (path !== '' && !path.startsWith('/')) throw invalid("path: must be empty or begin with '/'.");
+  if (path.startsWith(PROXY_PREFIX)) {
+    throw invalid('path: must be only what follows the proxy_path of the service, which is in the address already.');
+  }
   if (/[?#]/.test(path)) throw invalid("path: must not contain '?' or '#'. Parameters go into `query`.");
   const rawQuery = queryText(query ?? {});
   const fault = targetFault(path, rawQuery);

@@ -75,6 +75,7 @@ const ADVICE: { readonly [code in ErrorCode]?: string } = {
   forbidden: 'Repeating the call with this API key is useless.',
   service_not_found: 'Find the ids of active services with discover_services.',
   operation_not_found: 'Read the operations of this service with get_service.',
+  not_acceptable: 'Name both media types in `headers.accept`, or leave it out.',
   price_exceeds_maximum:
     'The call costs `price`: raise max_amount if that is acceptable and your API key permits it, or choose another service.',
   payload_too_large: 'Send less.',

@@ -77,7 +77,7 @@ const CODES: readonly ErrorCode[] = [
 
 /** What only calls of MCP listings get: their messages come by POST, and GET and DELETE are the protocol's. */
 function mcpCodes(method: Method): readonly ErrorCode[] {
-  if (method === 'POST') return ['invalid_json'];
+  if (method === 'POST') return ['invalid_json', 'not_acceptable'];
   return method === 'GET' || method === 'DELETE' ? [] : ['method_not_allowed'];
 }
 

@@ -7,7 +7,7 @@ import { RawCaller, type RawResponse, requestText } from './raw-caller.ts';
 const PRICE = 0.1;
 const MIB = 1_048_576;
 const OPEN = 'tollgate_responses_open';
-const JSON_TYPE = 'Content-Type: application/json';
+const JSON_TYPE = 'Content-Type: application/json\r\nAccept: application/json, text/event-stream';
 
 let market: Marketplace;
 let service: TestService;

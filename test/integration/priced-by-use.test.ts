@@ -167,7 +167,8 @@ it('a tool of an MCP server is priced by use, and other messages cost nothing', 
   );
   const call = async (message: object): Promise<(string | null)[]> => {
     const body = JSON.stringify({ jsonrpc: '2.0', id: 1, ...message });
-    const response = await (await scene.call('POST', { body, headers: ['Content-Type: application/json'] })).response();
+    const headers = ['Content-Type: application/json', 'Accept: application/json, text/event-stream'];
+    const response = await (await scene.call('POST', { body, headers })).response();
     return [response.get('x-acf-amount'), response.get('x-acf-held')];
   };
   expect(await call({ method: 'tools/list' })).toEqual(['0', null]);

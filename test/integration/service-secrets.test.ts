@@ -318,7 +318,8 @@ describe('a signed call', () => {
     const added = { upstream_headers: { 'x-key': 'providers' }, forward_headers: ['x-auth-token'] };
     const { id } = await list({ ...added, protocol: 'mcp', signed: true });
     const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'echo', arguments: {} } };
-    const headers = { 'X-ACF-Forward': 'x-auth-token', 'X-Auth-Token': 'callers', x_key: 'mine' };
+    const accept = 'application/json, text/event-stream';
+    const headers = { accept, 'X-ACF-Forward': 'x-auth-token', 'X-Auth-Token': 'callers', x_key: 'mine' };
     const received = await market.json<Received>(`/api/v1/proxy/${id}/mcp`, {
       key: buyer,
       method: 'POST',

@@ -140,7 +140,8 @@ async function waitingCall(key: Key): Promise<RawCaller> {
 async function waitingTool(key: Key): Promise<RawCaller> {
   const caller = await RawCaller.connect(stack.baseUrl);
   const body = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait"}}';
-  caller.send(requestText(`POST ${tools}/wait`, { key, headers: ['Content-Type: application/json'], body }));
+  const headers = ['Content-Type: application/json', 'Accept: application/json, text/event-stream'];
+  caller.send(requestText(`POST ${tools}/wait`, { key, headers, body }));
   return caller;
 }
 

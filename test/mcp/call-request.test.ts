@@ -47,6 +47,12 @@ describe('the request of a call_service', () => {
     );
   });
 
+  test('a path that begins with a proxy path is refused: it would be sent to the service below its own address', () => {
+    for (const path of [`${PROXY_PREFIX}${ID}`, `${PROXY_PREFIX}${ID}/translate`]) {
+      expect(() => request({ path })).toThrow('path: must be only what follows the proxy_path');
+    }
+  });
+
   test('a query reads back as the parameters that were given, in their order', () => {
     const text = fc.string({ unit: 'grapheme' });
     const value = fc.oneof(text, fc.integer(), fc.boolean());

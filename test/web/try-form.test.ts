@@ -83,7 +83,8 @@ describe('the form of a call', () => {
   });
 
   it('knows that only calls of tools cost, each its own price', () => {
-    const mcp = { ...service, protocol: 'mcp' as const, operations: [{ tool: 'dear', price: 0.5, price_label: '' }] };
+    const operations = [{ tool: 'dear', price: 0.5, price_label: '' }];
+    const mcp = { ...service, protocol: 'mcp' as const, proxy_path: '/api/v1/proxy/id', operations };
     const form = formOf(mcp, mcp.operations[0] ?? null);
     expect(costOf(mcp, null, form)).toMatchObject({ price: 0.5 });
     expect(costOf(mcp, null, { ...form, body: mcpMessage('other') })).toMatchObject({ price: 0.002 });

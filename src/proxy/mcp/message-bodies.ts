@@ -2,7 +2,7 @@ import { ApiError, tooLargeError, unavailableError } from '../../errors.ts';
 import { BodyBytes } from '../../gate/body-bytes.ts';
 import type { CallerEvents, CallerStream, RequestHead } from '../../gate/caller-io.ts';
 import { refuseOverrides } from '../priced-operations.ts';
-import { refuseEncodedBody, refuseOtherHeaders } from './message-headers.ts';
+import { refuseEncodedBody, refuseOtherHeaders, refuseUnacceptable } from './message-headers.ts';
 
 /** Maximum bytes of a message. A longer one is 413. The message is in memory as a whole, and judging it keeps the event loop busy. */
 const MAX_MESSAGE_BYTES = 1_048_576;
@@ -101,6 +101,7 @@ function checkHead(head: RequestHead, maxBytes: number): void {
     if (bodyLength === 0) throw new ApiError('invalid_json', 'The body is empty.');
     if (bodyLength > maxBytes) throw tooLargeError(maxBytes);
     refuseEncodedBody(headers);
+    refuseUnacceptable(headers);
   } else {
     if (bodyLength !== 0) throw new ApiError('invalid_request', `A ${method} of an MCP server has no body.`);
     // A GET that a framework takes for a POST could call a tool for nothing.

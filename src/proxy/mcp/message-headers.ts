@@ -34,6 +34,19 @@ export function refuseEncodedBody(headers: readonly string[]): void {
   }
 }
 
+/** In which an MCP server may answer a message: it chooses, and `Accept` has to name both (MCP, Streamable HTTP). */
+const ANSWER_TYPES = ['application/json', 'text/event-stream'];
+
+/**
+ * Refuses a message that many servers answer with 406, which would count as their failure (`stages/refund-of-answer.ts`). A wildcard
+ * names neither type: the protocol's own SDKs look for the names.
+ */
+export function refuseUnacceptable(headers: readonly string[]): void {
+  const ranges = valuesOf(headers, 'accept').join(',').toLowerCase().split(',');
+  const named = new Set(ranges.map((range) => (range.split(';', 1)[0] as string).trim()));
+  if (!ANSWER_TYPES.every((type) => named.has(type))) throw new ApiError('not_acceptable');
+}
+
 /**
  * Refuses headers that contradict the message. A service may go by the headers, and carry out another method or tool than the
  * message names. A header that is missing is the service's business: older clients send neither.

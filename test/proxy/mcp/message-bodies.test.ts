@@ -41,10 +41,12 @@ async function send(
   length: number | 'chunked',
   body = '',
   type = 'application/json',
+  accept = 'application/json, text/event-stream',
 ): Promise<RawCaller> {
   const caller = await RawCaller.connect(baseUrl);
   const framing = length === 'chunked' ? 'Transfer-Encoding: chunked' : `Content-Length: ${length}`;
-  caller.send(`${line} HTTP/1.1\r\nHost: gateway.test\r\nContent-Type: ${type}\r\n${framing}\r\n\r\n${body}`);
+  const head = `Host: gateway.test\r\nAccept: ${accept}\r\nContent-Type: ${type}\r\n${framing}`;
+  caller.send(`${line} HTTP/1.1\r\n${head}\r\n\r\n${body}`);
   return caller;
 }
 
@@ -73,6 +75,8 @@ describe('a message for an MCP server', () => {
 
   it('is not waited for when its head is enough to refuse it: its length, its type, its method', async () => {
     expect(await answerOf(await send('POST /', 100, '', 'text/plain'))).toEqual([400, 'invalid_request']);
+    for (const accept of ['application/json', '*/*', 'text/event-stream, application/jsonl', 'application/*, text/*'])
+      expect(await answerOf(await send('POST /', 100, '', undefined, accept))).toEqual([406, 'not_acceptable']);
     expect(await answerOf(await send('POST /', MAX_MESSAGE + 1))).toEqual([413, 'payload_too_large']);
     expect(await answerOf(await send('POST /', 0))).toEqual([400, 'invalid_json']);
     expect(await answerOf(await send('PUT /', 100))).toEqual([405, 'method_not_allowed']);

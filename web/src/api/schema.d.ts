@@ -1566,7 +1566,7 @@ export interface components {
              * @description Stable: decide by this
              * @enum {string}
              */
-            error: "invalid_request" | "invalid_json" | "unsupported_framing" | "unauthorized" | "budget_exceeded" | "insufficient_balance" | "forbidden" | "not_found" | "service_not_found" | "operation_not_found" | "method_not_allowed" | "body_too_slow" | "conflict" | "price_exceeds_maximum" | "payload_too_large" | "upgrade_not_supported" | "rate_limited" | "internal" | "upstream_error" | "unavailable" | "upstream_busy" | "upstream_timeout";
+            error: "invalid_request" | "invalid_json" | "unsupported_framing" | "unauthorized" | "budget_exceeded" | "insufficient_balance" | "forbidden" | "not_found" | "service_not_found" | "operation_not_found" | "method_not_allowed" | "not_acceptable" | "body_too_slow" | "conflict" | "price_exceeds_maximum" | "payload_too_large" | "upgrade_not_supported" | "rate_limited" | "internal" | "upstream_error" | "unavailable" | "upstream_busy" | "upstream_timeout";
             /** @description For people; may change */
             message: string;
             /** @description The status of the response */
@@ -2206,6 +2206,13 @@ export interface components {
             only_operations?: boolean;
             /** @description The operations whose prices change, those that come and those that go; absent in lists */
             operations?: components["schemas"]["OperationPrice"][];
+        };
+        /** NotAcceptableError */
+        NotAcceptableError: components["schemas"]["Error"] & {
+            /** @constant */
+            error: "not_acceptable";
+            /** @constant */
+            status: 406;
         };
         /** NotFoundError */
         NotFoundError: components["schemas"]["Error"] & {
@@ -3986,6 +3993,67 @@ export interface components {
             };
             content: {
                 "application/json": components["schemas"]["MethodNotAllowedError"] | components["schemas"]["ServiceAnswer"];
+                /**
+                 * @example {
+                 *       "text": "bonjour"
+                 *     }
+                 */
+                "*/*": components["schemas"]["ServiceAnswer"];
+            };
+        };
+        /** @description `not_acceptable`: Accept: a message for an MCP server must name application/json and text/event-stream. */
+        CallNotAcceptable: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                /**
+                 * @description What this call cost: decimal US dollars; 0 when free or not billed
+                 * @example 0.002
+                 */
+                "X-ACF-Amount"?: string;
+                /**
+                 * @description The call is priced by use, and its service had not reported what it cost: `X-ACF-Amount` is what is held, and the record of the call has the final amount
+                 * @example true
+                 */
+                "X-ACF-Held"?: "true";
+                /**
+                 * @description Whether this call took one of the free calls
+                 * @example false
+                 */
+                "X-ACF-Free-Tier"?: "true" | "false";
+                /**
+                 * @description The record of this call: GET /api/v1/usage/{usage_id}
+                 * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
+                 */
+                "X-ACF-Usage-Id"?: string;
+                /**
+                 * @description What the account, or a child key, can spend after this call: decimal US dollars
+                 * @example 9.998
+                 */
+                "X-ACF-Balance"?: string;
+                /**
+                 * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
+                 * @example admission;dur=0.8, service;dur=12.3
+                 */
+                "Server-Timing"?: string;
+                /**
+                 * @description A web page of any origin finds Server-Timing in its Performance Timeline, too
+                 * @example *
+                 */
+                "Timing-Allow-Origin"?: string;
+                /**
+                 * @description A browser does not run what the service sent as a page of the gateway
+                 * @example sandbox
+                 */
+                "Content-Security-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["NotAcceptableError"] | components["schemas"]["ServiceAnswer"];
                 /**
                  * @example {
                  *       "text": "bonjour"

@@ -14,7 +14,7 @@ export function ServiceFacts({ service }: { readonly service: Schemas['CallableS
   const seconds = (value: number): string => duration(value * 1_000, language, 'long');
   const docs = webAddress(service.docs_url);
   const isMcp = service.protocol === 'mcp';
-  const address = origin + (isMcp ? service.proxy_path.replace(/\/$/, '') : service.proxy_path);
+  const address = origin + service.proxy_path;
   return (
     <dl class="service-facts small">
       <Fact name={t(isMcp ? 'service.mcpAddress' : 'service.address')}>

@@ -137,8 +137,7 @@ export function requestOf(
 
 /** Path and query as they are sent. */
 export function targetOf(service: Service, form: TryForm): string {
-  // An MCP client gets the path without its last slash, and so do we.
-  if (service.protocol === 'mcp') return service.proxy_path.replace(/\/$/, '');
+  if (service.protocol === 'mcp') return service.proxy_path;
   const [path = '', ...rest] = isTyped(form) ? form.path.split('?') : [form.path];
   const typed = rest.join('?');
   const pairs = form.query.filter(({ name, value, isDeclared, required }) =>
