@@ -9,10 +9,11 @@ import { freeField } from '../../src/platform/redis-keys.ts';
 import { Reconcilers } from '../../src/roles/upkeep.ts';
 import { readBooksQueries } from '../support/books-queries.ts';
 import { untilAnswered } from './answered.ts';
+import { budgetsOf } from './budgets.ts';
 import type { Told } from './callers.ts';
 import { reportOf } from './fixtures/reports.mjs';
 import { isSumOf } from './losses.ts';
-import { type Buyer, CEILING_MICROS, type Listing } from './market.ts';
+import { type Buyer, CEILING_MICROS, type Listing, type Market } from './market.ts';
 import type { Stack } from './stack.ts';
 
 /** The platform's default share of a charge (config/settings.ts). */
@@ -21,7 +22,9 @@ const FEE_BASIS_POINTS = 1_000;
 export type Row = {
   readonly usageId: string;
   readonly accountId: string;
+  readonly keyId: string;
   readonly serviceId: string;
+  readonly admittedAtMs: number;
   readonly outcome: string;
   readonly status: number;
   readonly amountMicros: number;
@@ -35,7 +38,8 @@ export type Row = {
 export async function readRecords({ stores }: Stack, buyers: readonly Buyer[]): Promise<Row[]> {
   const ids = buyers.map(({ key }) => key.account_id);
   return stores.sql<Row[]>`
-    SELECT usage_id AS "usageId", account_id AS "accountId", service_id AS "serviceId", outcome, status::int,
+    SELECT usage_id AS "usageId", account_id AS "accountId", key_id AS "keyId", service_id AS "serviceId",
+           (extract(epoch FROM created_at) * 1000)::bigint AS "admittedAtMs", outcome, status::int,
            amount AS "amountMicros", fee AS "feeMicros", free_tier AS "freeTier",
            authorized AS "authorizedMicros", clamped AS "isClamped"
     FROM calls WHERE account_id = ANY(${ids}::uuid[])`;
@@ -47,7 +51,12 @@ export function readSeen({ seenFile }: Stack): Set<string> {
 }
 
 /** Each call has one record, with the listed price or what its service reported. */
-export function checkRecords(rows: readonly Row[], listings: readonly Listing[], told: readonly Told[]): string[] {
+export function checkRecords(
+  rows: readonly Row[],
+  { listings }: Pick<Market, 'listings'>,
+  buyers: readonly Buyer[],
+  told: readonly Told[],
+): string[] {
   const faults: string[] = [];
   const ids = new Set<string>();
   const complete = new Set(told.flatMap((call) => (call.complete ? [call.requestId] : [])));
@@ -61,7 +70,8 @@ export function checkRecords(rows: readonly Row[], listings: readonly Listing[],
     const mayBeWhole = isPaid && listing.maxMicros !== null && !complete.has(row.usageId);
     if (row.amountMicros !== price && !(mayBeWhole && row.amountMicros === row.authorizedMicros))
       faults.push(`${row.usageId}, ${row.outcome}: ${row.amountMicros}, not ${price}`);
-    faults.push(...faultsOfUse(row, listing));
+    const hasBudget = buyers.some((buyer) => budgetsOf(buyer, row.keyId).length > 0);
+    faults.push(...faultsOfUse(row, listing, hasBudget));
     if (row.feeMicros !== feeMicros(row.amountMicros, FEE_BASIS_POINTS)) faults.push(`fee of ${row.usageId}`);
   }
   return faults;
@@ -73,14 +83,21 @@ function costOf({ usageId, authorizedMicros }: Row, { priceMicros, maxMicros }: 
   return Math.min(reportOf(usageId).micros ?? priceMicros, authorizedMicros ?? 0);
 }
 
-function faultsOfUse({ usageId, outcome, authorizedMicros, isClamped }: Row, { maxMicros }: Listing): string[] {
+/** @param hasBudget  then less may be authorised: what the budget has left, but no less than the price */
+function faultsOfUse(
+  { usageId, outcome, authorizedMicros, isClamped }: Row,
+  { priceMicros, maxMicros }: Listing,
+  hasBudget: boolean,
+): string[] {
   if (maxMicros === null || authorizedMicros === null) {
     const isRight = maxMicros === authorizedMicros && isClamped === null;
     return isRight ? [] : [`${usageId}: ${authorizedMicros} authorized of ${maxMicros}`];
   }
   const isOver = Number(reportOf(usageId).micros) > authorizedMicros;
+  const isLowered = hasBudget && authorizedMicros >= priceMicros && authorizedMicros < maxMicros;
+  const isKnown = isLowered || [maxMicros, CEILING_MICROS].includes(authorizedMicros);
   return [
-    ...([maxMicros, CEILING_MICROS].includes(authorizedMicros) ? [] : [`${usageId}: ${authorizedMicros} authorized`]),
+    ...(isKnown ? [] : [`${usageId}: ${authorizedMicros} authorized`]),
     ...(isClamped && !(isOver && outcome === 'completed') ? [`${usageId} is clamped, but reported no more`] : []),
   ];
 }

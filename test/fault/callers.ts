@@ -2,13 +2,15 @@
 
 import { Agent, type IncomingMessage, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { authorization } from '../integration/market-client.ts';
+import { authorization, type Key } from '../integration/market-client.ts';
 import { type Buyer, CEILING_MICROS, type Listing } from './market.ts';
 import { Random } from './random.ts';
 
 /** One call as its caller saw it. */
 export type Told = {
   readonly accountId: string;
+  /** The buyer's own, or one below it. */
+  readonly keyId: string;
   readonly listing: Listing;
   readonly path: string;
   /** 0: no response head came. */
@@ -29,8 +31,11 @@ export type Told = {
   endMs: number;
   /** The caller left before the end. */
   left: boolean;
-  /** The error code of a 503. */
+  /** The error code of a refusal. */
   code: string | null;
+  /** Whose budget refused it, and what was left in it. */
+  limitKey: string | null;
+  remainingMicros: number | null;
 };
 
 /** A caller gives up when it has had no answer for this long. */
@@ -51,14 +56,14 @@ const WISHES: readonly (readonly [weight: number, path: (random: Random) => stri
 export class Caller {
   readonly told: Told[] = [];
   readonly #url: string;
-  readonly #buyer: Buyer;
+  readonly #keys: readonly Key[];
   readonly #listings: readonly Listing[];
   readonly #random: Random;
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 });
 
   constructor(url: string, buyer: Buyer, listings: readonly Listing[], seed: number) {
     this.#url = url;
-    this.#buyer = buyer;
+    this.#keys = [buyer.key, ...buyer.children.map(({ key }) => key)];
     this.#listings = listings;
     this.#random = new Random(seed);
   }
@@ -75,9 +80,11 @@ export class Caller {
   #call(): Promise<void> {
     const random = this.#random;
     const listing = random.pick(this.#listings);
+    const key = random.pick(this.#keys);
     const path = draw(random);
     const told: Told = {
-      accountId: this.#buyer.key.account_id,
+      accountId: key.account_id,
+      keyId: key.key_id,
       listing,
       path,
       status: 0,
@@ -92,6 +99,8 @@ export class Caller {
       endMs: 0,
       left: false,
       code: null,
+      limitKey: null,
+      remainingMicros: null,
     };
     this.told.push(told);
     const body = random.chance(0.25) ? Buffer.alloc(random.int(1, 60_000), 'b') : null;
@@ -103,17 +112,19 @@ export class Caller {
         {
           agent: this.#agent,
           method: body === null ? 'GET' : 'POST',
-          headers: { Authorization: authorization(this.#buyer.key), 'Content-Length': body?.length ?? 0, ...ceiling },
+          headers: { Authorization: authorization(key), 'Content-Length': body?.length ?? 0, ...ceiling },
         },
         (response) => {
           note(told, response);
           response.on('error', () => {});
+          let error = '';
           response.on('close', () => {
             told.complete = response.complete;
+            if (isOurError(response)) noteError(told, error);
             over();
           });
           response.on('data', (bytes: Buffer) => {
-            if (told.status === 503) told.code = /"error":"(\w+)"/.exec(bytes.toString('latin1'))?.[1] ?? null;
+            if (told.status >= 400) error += bytes.toString('latin1');
           });
         },
       );
@@ -143,6 +154,19 @@ function draw(random: Random): string {
   }
   throw new Error('the weights do not add up');
 }
+
+/** The service answers errors in plain text. */
+const isOurError = ({ complete, statusCode = 0, headers }: IncomingMessage): boolean =>
+  complete && statusCode >= 400 && (headers['content-type'] ?? '').startsWith('application/json');
+
+function noteError(told: Told, body: string): void {
+  const { error, limit_key: limitKey = null, remaining = null } = JSON.parse(body) as ErrorBody;
+  told.code = error;
+  told.limitKey = limitKey;
+  told.remainingMicros = remaining === null ? null : Math.round(remaining * 1e6);
+}
+
+type ErrorBody = { readonly error: string; readonly limit_key?: string; readonly remaining?: number };
 
 function note(told: Told, response: IncomingMessage): void {
   const text = (name: string): string | null => (response.headers[name] as string | undefined) ?? null;

@@ -19,6 +19,8 @@ export type Outcome = {
   readonly faults: readonly string[];
   readonly told: readonly Told[];
   readonly rows: readonly Row[];
+  /** Admitted calls of child keys. */
+  readonly ofChildren: number;
   readonly exceptions: ReadonlyMap<Exception, number>;
   readonly looks: number;
   /** From the end of the last fault until nothing was under way any more. */
@@ -102,6 +104,7 @@ export async function runCourse(scene: Scene, steps: Steps): Promise<Outcome> {
     faults: [...faults, ...seen, ...(await checkLedger(stack))],
     told,
     rows,
+    ofChildren: rows.filter(({ keyId }) => buyers.every(({ key }) => key.key_id !== keyId)).length,
     exceptions,
     looks: witness.looks,
     recoveryMs,

@@ -7,6 +7,7 @@ import { authorization, found, type Key, MarketClient } from '../integration/mar
 import { until } from '../support/wait.ts';
 import type { Plan } from './plan.ts';
 import type { Stack } from './stack.ts';
+import { OWN_RATE_LIMIT, type PlannedKey, type PlannedTree } from './trees.ts';
 
 const REQUEST_MS = 2_000;
 const RETRY_MS = 50;
@@ -23,8 +24,17 @@ export type Listing = {
 /** The most that some callers pay for a call priced by use. */
 export const CEILING_MICROS = 3_000;
 
+/** A key below that of a buyer. */
+export type Child = {
+  readonly key: Key;
+  readonly budget: PlannedKey['budget'];
+  readonly rateLimit: number;
+  /** The keys between the buyer's and this one, from the top down. */
+  readonly above: readonly Child[];
+};
+
 /** A buyer of one schedule, and the credits that came in for it. */
-export type Buyer = { readonly key: Key; creditedMicros: number };
+export type Buyer = { readonly key: Key; readonly children: readonly Child[]; creditedMicros: number };
 
 export class Market extends MarketClient {
   readonly #stack: Stack;
@@ -68,19 +78,36 @@ export class Market extends MarketClient {
         let key: Key;
         do key = await this.#account(`seed ${plan.seed}`);
         while (!isWanted(key.account_id, i));
-        const buyer: Buyer = { key, creditedMicros: 0 };
         // Changed in Postgres before any gateway knows the key. The API would use up the admin's rate limit, needed for credits.
-        await this.stores.sql`UPDATE api_keys SET rate_limit = 300 WHERE key_id = ${buyer.key.key_id}`;
+        await this.stores.sql`UPDATE api_keys SET rate_limit = ${OWN_RATE_LIMIT} WHERE key_id = ${key.key_id}`;
+        const children = await this.#grow(key, plan.trees[i] as PlannedTree);
+        const buyer: Buyer = { key, children, creditedMicros: 0 };
         await this.creditUntilDone(buyer, micros, `first ${buyer.key.key_id} ${i}`);
         return buyer;
       }),
     );
   }
 
-  /** Before the load: a store may have been away for a moment, or silent on a busy machine. An account without an answer stays unused. */
   #account(owner: string): Promise<Key> {
+    return this.#newKey({ body: { owner_id: owner, role: 'buyer' } });
+  }
+
+  async #grow(root: Key, tree: PlannedTree): Promise<Child[]> {
+    const children: Child[] = [];
+    for (const { parent, budget, rateLimit } of tree) {
+      const above = parent === null ? null : (children[parent] as Child);
+      const its = budget === null ? {} : { budget: { amount: budget.micros / 1e6, period: budget.period } };
+      const made = await this.#newKey({ key: above?.key ?? root, body: { ...its, rate_limit: rateLimit } });
+      const key = { ...made, account_id: root.account_id };
+      children.push({ key, budget, rateLimit, above: above === null ? [] : [...above.above, above] });
+    }
+    return children;
+  }
+
+  /** Before the load: a store may have been away for a moment, or silent on a busy machine. A key without an answer stays unused. */
+  #newKey(request: { readonly key?: Key; readonly body: object }): Promise<Key> {
     return until(async () => {
-      const { status, text } = await this.#send('POST', '/api/v1/keys', { body: { owner_id: owner, role: 'buyer' } });
+      const { status, text } = await this.#send('POST', '/api/v1/keys', request);
       if (status === 201) return JSON.parse(text) as Key;
       if (status !== 0 && status !== 503) throw new Error(`POST /keys: ${status} ${text}`);
       await sleep(RETRY_MS);

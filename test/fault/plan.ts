@@ -4,6 +4,7 @@
 import { type ClusterFault, describeClusterFault } from './cluster/plan.ts';
 import type { LinkMode } from './fault-proxy.ts';
 import { Random } from './random.ts';
+import { describeTrees, drawTrees, type PlannedTree } from './trees.ts';
 
 export const LINKS = [
   'gateway-redis',
@@ -41,6 +42,8 @@ export type Plan = {
   readonly loadMs: number;
   /** First credit of each buyer, in micro-USD. Some run out of money. */
   readonly creditsMicros: readonly number[];
+  /** The keys below that of each buyer. Their callers use them, too. */
+  readonly trees: readonly PlannedTree[];
   /** Credits that come in under way. */
   readonly laterCredits: readonly { readonly buyer: number; readonly atMs: number; readonly micros: number }[];
   /** For each caller: the buyer whose key it uses, and the seed of its requests. */
@@ -79,6 +82,7 @@ export function makePlan(seed: number): Plan {
     seed,
     loadMs,
     creditsMicros: Array.from({ length: BUYERS }, () => random.int(20, 400) * 1_000),
+    trees: drawTrees(seed, BUYERS),
     laterCredits: Array.from({ length: random.int(0, 2) }, () => ({
       buyer: random.int(0, BUYERS - 1),
       atMs: random.int(0, loadMs),
@@ -136,12 +140,13 @@ function linkMode(random: Random): LinkMode {
 }
 
 /** Describes a plan in words, for the report of a failure. */
-export function describePlan({ seed, loadMs, faults, cluster }: Plan): string {
+export function describePlan({ seed, loadMs, trees, faults, cluster }: Plan): string {
   const lines = faults.map((fault) => {
     const mode = fault.kind === 'link' ? ` ${JSON.stringify(fault.mode)}` : '';
     return `  ${fault.atMs} ms: ${fault.kind} ${subject(fault)}${mode}, for ${fault.forMs} ms`;
   });
-  return [`seed ${seed}, ${loadMs} ms of load`, ...(cluster ?? []).map(describeClusterFault), ...lines].join('\n');
+  const nodes = (cluster ?? []).map(describeClusterFault);
+  return [`seed ${seed}, ${loadMs} ms of load`, ...describeTrees(trees), ...nodes, ...lines].join('\n');
 }
 
 /** Whether holds of a gateway may have been swept: it died, or slept for longer than its lease. */

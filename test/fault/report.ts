@@ -5,11 +5,12 @@ import { isOfWrongClock } from './losses.ts';
 export function report(outcomes: readonly Outcome[]): void {
   const counts = new Map<string, number>();
   const count = (name: string, by = 1): void => void counts.set(name, (counts.get(name) ?? 0) + by);
-  for (const { told, rows, exceptions, unplanned, driftMicros } of outcomes) {
+  for (const { told, rows, ofChildren, exceptions, unplanned, driftMicros } of outcomes) {
     if (unplanned > 0) count('failovers that nobody planned', unplanned);
     if (driftMicros > 0) count('schedules with a drift');
     if (driftMicros > 0) count('micro-USD of drift', driftMicros);
     count('calls', told.length);
+    if (ofChildren > 0) count('by child keys', ofChildren);
     for (const { status, code } of told) {
       count(status === 0 ? 'without an answer' : `answered ${status}${code === null ? '' : ` (${code})`}`);
     }

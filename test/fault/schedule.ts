@@ -1,7 +1,8 @@
 // One schedule: load, faults, healing, and the books.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { checkBuyer, checkRecords, compare, readRecords, readRepairs, readSeen } from './books.ts';
+import { checkBuyer, checkRecords, compare, type Row, readRecords, readRepairs, readSeen } from './books.ts';
+import { checkBudgets } from './budgets.ts';
 import type { Told } from './callers.ts';
 import { suffer } from './cluster/faults.ts';
 import {
@@ -23,6 +24,7 @@ import type { Buyer, Market } from './market.ts';
 import { losesGateway, type Plan } from './plan.ts';
 import { checkPromises } from './promises.ts';
 import { becomeQuiet } from './quiet.ts';
+import { checkRefusals, checkTokens } from './refusals.ts';
 import type { Stack } from './stack.ts';
 
 /** @param options.mayLose whether a failover may lose what a master has acknowledged */
@@ -88,13 +90,19 @@ async function judge(scene: Scene, evidence: Evidence) {
   const [rows, seen] = [await readRecords(stack, buyers), readSeen(stack)];
   const promises = checkPromises({ told, rows, seen, held, losesGateway: losesGateway(plan), mayBeLost, mayVanish });
   const drifts = await compare(stack);
-  const ofBuyer = (buyer: Buyer): Promise<string[]> =>
-    checkBuyer(stack, buyer, {
-      all: rows,
-      listings: market.listings,
-      mayBeLost: ({ usageId, accountId }) => mayBeLost(accountId, ...spanOf(usageId, told)),
-      reported: drifts.find(({ accountId }) => accountId === buyer.key.account_id),
-    });
+  const mayRowBeLost = ({ usageId, accountId }: Row): boolean => mayBeLost(accountId, ...spanOf(usageId, told));
+  const ofBuyer = async (buyer: Buyer): Promise<string[]> => {
+    const { account_id: id } = buyer.key;
+    const reported = drifts.find(({ accountId }) => accountId === id);
+    const its = { mayBeLost: mayRowBeLost, reported };
+    const ownTold = told.filter(({ accountId }) => accountId === id);
+    return [
+      ...(await checkBuyer(stack, buyer, { ...its, all: rows, listings: market.listings })),
+      ...(await checkBudgets(stack, buyer, { ...its, rows, reported: reported?.budgetDrifts ?? [] })),
+      ...checkRefusals(buyer, ownTold),
+      ...(mayForgetBuckets(plan) ? [] : checkTokens(buyer, ownTold)),
+    ];
+  };
   const ofOthers = drifts.filter(({ accountId }) => buyers.every(({ key }) => key.account_id !== accountId));
   const repairs = (await readRepairs(stack, before.lastRepair)).filter(({ accountId, reason }) => {
     const shard = shardOf(scene, accountId);
@@ -103,7 +111,7 @@ async function judge(scene: Scene, evidence: Evidence) {
   const gone = await unrecorded(stack, seen, evidence, mayBeLost);
   const faults = [
     ...promises.faults,
-    ...checkRecords(rows, market.listings, told),
+    ...checkRecords(rows, market, buyers, told),
     ...(await Promise.all(buyers.map(ofBuyer))).flat(),
     ...ofOthers.map((drift) => `drift of an account of an earlier schedule: ${JSON.stringify(drift)}`),
     ...repairs.map((repair) => `repaired: ${JSON.stringify(repair)}`),
@@ -112,6 +120,10 @@ async function judge(scene: Scene, evidence: Evidence) {
   ];
   return { faults, rows, exceptions: promises.exceptions, drifts };
 }
+
+/** Another Redis, or one that has started again, loads the trees of keys again, with full buckets. */
+const mayForgetBuckets = ({ faults, cluster }: Plan): boolean =>
+  cluster !== null || faults.some((fault) => fault.kind === 'kill' && fault.who === 'redis');
 
 /** Why a wallet is repaired after a failover, even if nothing may be lost. */
 const PROVEN_IN_A_CLUSTER = /holds belonged to calls that Postgres has stored|came back without credits/;

@@ -3,6 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isRedisUnavailable } from '../../src/platform/redis.ts';
 import { freeField } from '../../src/platform/redis-keys.ts';
+import { readSpent } from './budgets.ts';
 import type { Buyer, Listing } from './market.ts';
 import type { Stack } from './stack.ts';
 
@@ -61,7 +62,9 @@ export class Witness {
       if (!hold.startsWith('x')) this.held.set(usageId, hold.split('\t', 6)[5] as string);
     }
     if (this.#mayLose) return;
-    await Promise.all(this.#buyers.map((buyer) => this.#lookAt(buyer.key.account_id)));
+    await Promise.all(
+      this.#buyers.flatMap((buyer) => [this.#lookAt(buyer.key.account_id), this.#lookAtBudgets(buyer)]),
+    );
   }
 
   async #lookAt(accountId: string): Promise<void> {
@@ -75,5 +78,16 @@ export class Witness {
       if (calls < 0 || calls > freeCalls)
         this.#faults.set(`${accountId} had used ${calls} of ${freeCalls} free calls of ${id}`, accountId);
     });
+  }
+
+  async #lookAtBudgets({ key, children }: Buyer): Promise<void> {
+    if (children.length === 0) return;
+    const spending = await readSpent(this.#stack, key.account_id);
+    for (const { key: its, budget } of children) {
+      const { spentMicros = 0 } = spending?.get(its.key_id) ?? {};
+      const most = budget?.micros ?? 0;
+      if (spentMicros >= 0 && spentMicros <= most) continue;
+      this.#faults.set(`the budget of ${its.key_id} had spent ${spentMicros} of ${most}`, key.account_id);
+    }
   }
 }

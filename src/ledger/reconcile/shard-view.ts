@@ -312,7 +312,8 @@ const PREFIXES = [freeField(''), spentField(''), periodField('')] as const;
 
 type Counts = Map<string, number>;
 
-function readWallet(fields: readonly string[]): Wallet | null {
+/** @param fields  names and values by turns. @returns null: it is not loaded */
+export function readWallet(fields: readonly string[]): Wallet | null {
   const numbers = new Map<string, number>();
   const [freeUsed, spent, periods] = [0, 1, 2].map(() => new Map<string, number>()) as [Counts, Counts, Counts];
   const damagedFields: string[] = [];

@@ -2,6 +2,7 @@
 
 import type { Fault, Plan } from '../plan.ts';
 import { Random } from '../random.ts';
+import { drawTrees } from '../trees.ts';
 import { GROUPS } from './nodes.ts';
 
 type ClusterDeed =
@@ -95,6 +96,7 @@ export function makeClusterPlan(seed: number): Plan {
     loadMs: failover.atMs + 300,
     // More than in a plan for one Redis, because the load goes on until the failover is over.
     creditsMicros: Array.from({ length: GROUPS }, () => random.int(100, 900) * 1_000),
+    trees: drawTrees(seed, GROUPS),
     laterCredits: Array.from({ length: random.int(0, 2) }, () => ({
       buyer: random.int(0, GROUPS - 1),
       atMs: random.int(0, 2_000),

@@ -3,12 +3,15 @@
 
 import type { Row } from '../books.ts';
 import type { Told } from '../callers.ts';
+import type { Buyer } from '../market.ts';
+import { leastOfBudgets } from '../refusals.ts';
 import type { Move } from './money.ts';
 
 /** From a response to the end of its hold: Redis may be away for a while, and then a settlement is sent again. */
 const SETTLED_WITHIN_MS = 5_000;
 
 type BalanceEvidence = {
+  readonly buyer: Buyer;
   readonly told: readonly Told[];
   readonly rows: ReadonlyMap<string, Row>;
   readonly moves: readonly Move[];
@@ -18,7 +21,14 @@ type BalanceEvidence = {
 };
 
 /** @returns what is wrong with the balances that callers of one account were told */
-export function checkBalances({ told, rows, moves, mayBeForgotten, isMoveForgotten }: BalanceEvidence): string[] {
+export function checkBalances({
+  buyer,
+  told,
+  rows,
+  moves,
+  mayBeForgotten,
+  isMoveForgotten,
+}: BalanceEvidence): string[] {
   return told.flatMap((call): string[] => {
     const { balanceMicros, atMs, endMs } = call;
     if (balanceMicros === null) return [];
@@ -38,6 +48,8 @@ export function checkBalances({ told, rows, moves, mayBeForgotten, isMoveForgott
       const isOver = other.endMs + SETTLED_WITHIN_MS < atMs;
       if (other.atMs <= endMs) atLeast -= row !== undefined && isOver ? row.amountMicros : (maxMicros ?? priceMicros);
     }
+    // A child key is told what budgets and wallet leave it.
+    atLeast = Math.min(atLeast, leastOfBudgets(call, buyer, told));
     if (balanceMicros >= atLeast && balanceMicros <= atMost) return [];
     return [`told of a balance of ${balanceMicros}, not within ${atLeast} and ${atMost}: ${call.requestId}`];
   });

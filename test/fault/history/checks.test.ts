@@ -85,6 +85,7 @@ describe('a balance that a caller was told', () => {
       atMs,
       endMs: atMs + 5,
       balanceMicros,
+      keyId: 'key',
       complete: true,
       listing: { priceMicros: 100, maxMicros: null },
     }) as Told;
@@ -92,6 +93,7 @@ describe('a balance that a caller was told', () => {
   const rows = new Map(calls.map(({ requestId }) => [requestId as string, { amountMicros: 100 } as Row]));
   const faults = (balanceMicros: number, isForgotten = false): string[] =>
     checkBalances({
+      buyer: { key: { key_id: 'key', secret: '', account_id: accountId }, children: [], creditedMicros: 500 },
       told: [calls[0] as Told, told('b', 200, balanceMicros)],
       rows,
       moves: [credit, debit],

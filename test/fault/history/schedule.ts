@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Drift } from '../../../src/ledger/reconcile/report.ts';
 import { untilAnswered } from '../answered.ts';
 import { checkRecords, compare, type Row, readRecords, readRepairs, readSeen } from '../books.ts';
+import { checkBudgets } from '../budgets.ts';
 import type { Told } from '../callers.ts';
 import { suffer } from '../cluster/faults.ts';
 import {
@@ -25,6 +26,7 @@ import type { Buyer, Market } from '../market.ts';
 import { losesGateway } from '../plan.ts';
 import { checkPromises } from '../promises.ts';
 import { becomeQuiet } from '../quiet.ts';
+import { checkRefusals } from '../refusals.ts';
 import type { Stack } from '../stack.ts';
 import { checkBalances } from './balances.ts';
 import { sufferClocks } from './clock-faults.ts';
@@ -192,7 +194,8 @@ async function judge(scene: HistoryScene, evidence: Evidence) {
     losses.allow({ shard: shardOf(scene, accountId), fromMs: atMs, toMs: endMs });
   const posted = await readPosted(stack, buyers);
   const byId = new Map(rows.map((row) => [row.usageId, row]));
-  const ofBuyer = async ({ key: { account_id: id } }: Buyer): Promise<string[]> => {
+  const ofBuyer = async (buyer: Buyer): Promise<string[]> => {
+    const { account_id: id } = buyer.key;
     const own = rows.filter(({ accountId }) => accountId === id);
     const ownMoves = moves.filter(({ accountId }) => accountId === id);
     const movedMicros = [...posted.values()].reduce((sum, it) => sum + (it.accountId === id ? it.micros : 0), 0);
@@ -211,7 +214,15 @@ async function judge(scene: HistoryScene, evidence: Evidence) {
       mayBeForgotten: wasAbsent,
     };
     const toldOwn = told.filter(({ accountId }) => accountId === id);
+    const budgets = await checkBudgets(stack, buyer, {
+      rows,
+      mayBeLost: wasAbsent,
+      reported: isOfMoves ? drift.budgetDrifts : [],
+      gone: givenUp.lostMicros(id),
+      wasAhead: plan.history.clocks.some(({ whose }) => whose.includes('redis')),
+    });
     const balances = checkBalances({
+      buyer,
       told: toldOwn,
       rows: byId,
       moves: ownMoves,
@@ -219,13 +230,14 @@ async function judge(scene: HistoryScene, evidence: Evidence) {
       mayBeForgotten: (call) => wasAbsent(byId.get(call.requestId ?? '') as Row),
     });
     const unexplained = drift === undefined || isOfMoves ? [] : [`drift: ${JSON.stringify(drift)}`];
-    return [...(await checkWallet(stack, id, evidence)), ...balances, ...unexplained];
+    const ofWallet = await checkWallet(stack, id, evidence);
+    return [...ofWallet, ...budgets, ...checkRefusals(buyer, toldOwn), ...balances, ...unexplained];
   };
   const repairs = (await readRepairs(stack, before.lastRepair)).filter(({ accountId }) => !mayBeRepaired(accountId));
   const gone = await unrecorded(stack, seen, { told, held, before }, mayBeLost);
   const faults = [
     ...promises.faults,
-    ...checkRecords(rows, market.listings, told),
+    ...checkRecords(rows, market, buyers, told),
     ...checkMoves(moves, posted, givenUp.moves),
     ...givenUp.missing(new Map(rows.map(({ usageId, amountMicros }) => [usageId, amountMicros]))),
     ...(await Promise.all(buyers.map(ofBuyer))).flat(),

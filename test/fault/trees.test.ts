@@ -1,0 +1,177 @@
+// What the schedules hold budgets and refusals against, with ends that are wrong; and the trees that they draw.
+
+import { describe, expect, it } from 'vitest';
+import { periodAt } from '../../src/keys/budget-period.ts';
+import { MAX_LEVELS } from '../../src/keys/children/limits.ts';
+import type { Row } from './books.ts';
+import { chainOf, faultsOf } from './budgets.ts';
+import type { Told } from './callers.ts';
+import { makeClusterPlan } from './cluster/plan.ts';
+import { makeHistoryPlan } from './history/plan.ts';
+import type { Buyer, Child } from './market.ts';
+import { makePlan } from './plan.ts';
+import { checkRefusals, checkTokens, leastOfBudgets } from './refusals.ts';
+import { drawTrees, type PlannedTree } from './trees.ts';
+
+const NOW = Date.UTC(2026, 10, 24, 12);
+const DAY = periodAt('day', 0, NOW);
+const child = (key_id: string, micros: number, rateLimit: number, ...above: Child[]): Child => {
+  const budget = { micros, period: 'day' as const };
+  return { key: { key_id, secret: '', account_id: 'account' }, budget, rateLimit, above };
+};
+const team = child('team', 1_000, 5);
+const agent = child('agent', 500, 5, team);
+const buyer: Buyer = {
+  key: { key_id: 'own', secret: '', account_id: 'account' },
+  children: [team, agent],
+  creditedMicros: 0,
+};
+
+const row = (amountMicros: number, admittedAtMs = NOW): Row => ({ amountMicros, admittedAtMs }) as Row;
+
+describe('a budget in the end', () => {
+  const rows = [row(300), row(200), row(40, NOW - 86_400_000)];
+  const stored = new Map([
+    [DAY, 500],
+    [DAY - 1, 40],
+  ]);
+  const found = { period: DAY, spentMicros: 500 };
+  const evidence = { rows, mayBeLost: () => false, reported: [] };
+  const faults = (kept: Partial<Parameters<typeof faultsOf>[1]>, more: Partial<Parameters<typeof faultsOf>[2]> = {}) =>
+    faultsOf(agent as Parameters<typeof faultsOf>[0], { stored, found, ...kept }, { ...evidence, ...more });
+
+  it('is what the calls of each of its periods cost, in both stores', () => {
+    expect(faults({})).toEqual([]);
+    expect(faults({ found: null })).toEqual([]);
+    expect(faults({ stored: new Map([[DAY, 540]]) })).not.toEqual([]);
+    expect(faults({ stored: new Map([[DAY, 500]]) })).not.toEqual([]);
+    expect(faults({ found: { period: DAY, spentMicros: 499 } })).toHaveLength(1);
+    expect(faults({ found: { period: DAY - 1, spentMicros: 40 } })).toHaveLength(1);
+    // A call that was refunded has opened the next period.
+    expect(faults({ found: { period: DAY + 1, spentMicros: 0 } })).toEqual([]);
+    expect(faults({ found: { period: DAY + 1, spentMicros: 7 } })).toHaveLength(1);
+  });
+
+  it('is not exceeded, but by calls that Redis may have lost', () => {
+    const more = { rows: [...rows, row(1)] };
+    const kept = { stored: new Map([...stored, [DAY, 501]]), found: { period: DAY, spentMicros: 501 } };
+    expect(faults(kept, more)).toEqual([expect.stringContaining('of 500')]);
+    expect(faults(kept, { ...more, mayBeLost: ({ amountMicros }) => amountMicros === 1 })).toEqual([]);
+  });
+
+  it('lacks in Redis what it may have lost, if the comparison says so', () => {
+    const lacks = (spentMicros: number, said: number, gone: readonly number[] = []): string[] => {
+      const drift = { keyId: 'agent', period: DAY, spentMicros: said, expectedPeriod: DAY, expectedMicros: 500 };
+      const mayBeLost = ({ amountMicros }: Row): boolean => amountMicros === 200;
+      return faults({ found: { period: DAY, spentMicros } }, { mayBeLost, reported: [drift], gone });
+    };
+    expect(lacks(300, 300)).toEqual([]);
+    expect(lacks(300, 299)).toHaveLength(1);
+    expect(lacks(200, 200)).toHaveLength(1);
+    expect(lacks(507, 507)).toHaveLength(1);
+    expect(lacks(507, 507, [7, 8])).toEqual([]);
+    expect(lacks(307, 307, [7, 8])).toEqual([]);
+  });
+
+  it('may count in a later period while a clock was ahead', () => {
+    const later = { stored: new Map([[DAY + 400, 540]]), found: { period: DAY + 400, spentMicros: 540 } };
+    const bounds = { mayBeLost: () => true };
+    expect(faults(later, bounds)).not.toEqual([]);
+    expect(faults(later, { ...bounds, wasAhead: true })).toEqual([]);
+    const earlier = { stored: new Map([[DAY - 1, 540]]), found: { period: DAY - 1, spentMicros: 540 } };
+    expect(faults(earlier, { ...bounds, wasAhead: true })).not.toEqual([]);
+  });
+});
+
+describe('what a caller was told', () => {
+  const told = (keyId: string, more: Partial<Told> = {}): Told =>
+    ({
+      keyId,
+      atMs: 100,
+      endMs: 105,
+      status: 200,
+      usageId: 'id',
+      complete: true,
+      balanceMicros: null,
+      listing: { priceMicros: 100, maxMicros: null },
+      ...more,
+    }) as Told;
+  const refused = (status: number, code: string, more: Partial<Told> = {}): Told =>
+    told('agent', { status, code, usageId: null, atMs: 200, endMs: 205, ...more });
+  const exceeded = (remainingMicros: number, limitKey = 'agent'): Told =>
+    refused(402, 'budget_exceeded', { limitKey, remainingMicros });
+  const faults = (call: Told, ...before: Told[]): number => checkRefusals(buyer, [...before, call]).length;
+  const four = [told('agent'), told('agent'), told('agent'), told('agent')];
+
+  it('of an exceeded budget is of one above it, with less left than the call costs, and no less than calls can have taken', () => {
+    expect(faults(exceeded(99), ...four, told('agent'))).toBe(0);
+    expect(faults(exceeded(100), ...four, told('agent'))).toBe(1);
+    expect(faults(exceeded(99), ...four)).toBe(1);
+    expect(faults(exceeded(0, 'own'), ...four)).toBe(1);
+    expect(faults(exceeded(99, 'team'), ...four, told('team'))).toBe(1);
+    expect(faults(exceeded(99, 'team'), ...four, ...four, told('team'), told('team'))).toBe(0);
+  });
+
+  it('of tokens is only after as many calls as a bucket has', () => {
+    // Two tokens made the keys.
+    expect(faults(refused(429, 'rate_limited'), told('agent'))).toBe(1);
+    expect(faults(refused(429, 'rate_limited'), told('agent'), told('agent'))).toBe(0);
+    expect(faults(refused(429, 'rate_limited'), told('own'), told('own'), told('own'))).toBe(1);
+  });
+
+  it('else is what the contract has', () => {
+    expect(faults(refused(403, 'forbidden'))).toBe(1);
+    expect(faults(refused(402, 'insufficient_balance'))).toBe(0);
+    expect(faults(refused(503, 'unavailable'))).toBe(0);
+    expect(faults(told('agent', { balanceMicros: 501 }))).toBe(1);
+    expect(faults(told('team', { balanceMicros: 501 }))).toBe(0);
+  });
+
+  it('has no more calls than tokens, with those that came in', () => {
+    const [last] = [told('team', { atMs: 12_000, endMs: 12_200 })];
+    expect(checkTokens(buyer, [...four, told('team')])).toEqual([]);
+    expect(checkTokens(buyer, [...four, told('team'), told('team')])).toHaveLength(1);
+    expect(checkTokens(buyer, [...four, told('team'), last])).toEqual([]);
+  });
+
+  it('of a balance is at least what budgets leave', () => {
+    expect(leastOfBudgets(told('agent'), buyer, [...four])).toBe(100);
+    expect(leastOfBudgets(told('own'), buyer, [...four])).toBe(Number.POSITIVE_INFINITY);
+  });
+});
+
+describe('trees of a plan', () => {
+  it('have up to four levels, no limit above that of a parent, and budgets of each period', () => {
+    const [levels, periods] = [new Set<number>(), new Set<string>()];
+    for (let seed = 0; seed < 40; seed++) {
+      const trees = drawTrees(seed, 3);
+      expect(drawTrees(seed, 3)).toEqual(trees);
+      for (const tree of trees) for (const i of tree.keys()) levels.add(checkKey(tree, i, periods));
+    }
+    expect([...levels].sort()).toEqual([2, 3, MAX_LEVELS]);
+    expect([...periods].sort()).toEqual(['day', 'month', 'total', 'week']);
+  });
+
+  function checkKey(tree: PlannedTree, i: number, periods: Set<string>): number {
+    const { parent, budget, rateLimit } = tree[i] as PlannedTree[number];
+    if (budget !== null) periods.add(budget.period);
+    let level = 2;
+    for (let above = parent; above !== null; above = (tree[above] as PlannedTree[number]).parent) {
+      const its = tree[above] as PlannedTree[number];
+      expect(above).toBeLessThan(i);
+      expect(rateLimit).toBeLessThanOrEqual(its.rateLimit);
+      if (budget !== null && its.budget !== null) expect(budget.micros).toBeLessThanOrEqual(its.budget.micros);
+      level++;
+    }
+    return level;
+  }
+
+  it('are in every kind of plan, and the chain of a key ends with it', () => {
+    for (const make of [makePlan, makeClusterPlan, makeHistoryPlan])
+      expect(Array.from({ length: 20 }, (_, seed) => make(seed)).some(({ trees }) => trees.flat().length > 0)).toBe(
+        true,
+      );
+    expect(chainOf(buyer, 'agent')).toEqual([team, agent]);
+    expect(chainOf(buyer, 'own')).toEqual([]);
+  });
+});
