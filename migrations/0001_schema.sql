@@ -330,6 +330,15 @@ CREATE TABLE budget_usage (
   PRIMARY KEY (account_id, key_id, period)
 ) WITH (fillfactor = 50);
 
+-- How many calls the budget of a key has refused, in the latest period in which it refused one. Counted by gateways every few seconds, as
+-- best they can: no money depends on it.
+CREATE TABLE budget_refusals (
+  key_id     text PRIMARY KEY,
+  -- When the next period begins; infinity: the budget has one period.
+  resets_at  timestamptz NOT NULL,
+  calls      bigint NOT NULL
+) WITH (fillfactor = 50);
+
 CREATE TABLE credits (
   account_id  uuid NOT NULL REFERENCES accounts,
   seq         bigint NOT NULL,

@@ -10,7 +10,7 @@ import {
   type Values,
   view,
 } from '../platform/fields.ts';
-import { EXAMPLE, type JsonSchema, list, orNull, TEXT, TIME, UUID, usd } from '../platform/schemas.ts';
+import { COUNT, EXAMPLE, type JsonSchema, list, orNull, TEXT, TIME, UUID, usd } from '../platform/schemas.ts';
 import { BUDGET_PERIODS } from './budget-period.ts';
 import { ROLES, type Role } from './caller.ts';
 import type { BudgetNow, StoredBudget } from './children/budgets-sql.ts';
@@ -33,13 +33,14 @@ const BUDGET_NOW: JsonSchema = {
   title: 'Budget',
   type: 'object',
   description: 'What a child key and those below it may spend',
-  required: ['amount', 'period', 'spent', 'remaining', 'resets_at'],
+  required: ['amount', 'period', 'spent', 'remaining', 'resets_at', 'refused'],
   properties: {
     amount: usd('What may be spent in a period'),
     period: { type: 'string', enum: [...BUDGET_PERIODS], description: 'In UTC; weeks begin on Monday' },
     spent: usd('What calls of this period have cost that ended up to a second ago'),
     remaining: usd('What is left of the amount'),
     resets_at: { ...orNull(TIME), description: 'When the next period begins; null: never' },
+    refused: { ...COUNT, description: 'Calls of this period that it has refused, up to some seconds ago' },
   },
 };
 const SERVICES: JsonSchema = list(UUID, 'The only services that a child key may call');

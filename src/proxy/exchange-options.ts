@@ -1,6 +1,7 @@
 import type { CallAdmission } from '../admission/sharded-admission.ts';
 import type { Listing } from '../catalog/listing.ts';
 import type { Gate } from '../gate/gate.ts';
+import type { BudgetRefusals } from '../keys/children/refusals.ts';
 import { noLatencies } from '../ledger/rollups/latency-buckets.ts';
 import type { RefundReason } from '../ledger/usage-event.ts';
 import { LatencyHistogram } from '../observability/latency-histogram.ts';
@@ -28,6 +29,7 @@ export type ExchangeOptions = {
   readonly messages: Messages;
   readonly eventStreams: EventStreams;
   readonly unheardCalls: UnheardCalls;
+  readonly budgetRefusals: Pick<BudgetRefusals, 'count'>;
   /** True while too many usage events wait in Redis, or Redis's memory is nearly full. Every new call is refused then. */
   readonly backlogFull: () => boolean;
   readonly counters: ExchangeCounters;

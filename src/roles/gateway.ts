@@ -16,6 +16,7 @@ import { getHead } from '../http/request-head.ts';
 import { HttpServer } from '../http/server.ts';
 import type { LoadedUws } from '../http/uws.ts';
 import { Authenticator } from '../keys/authenticator.ts';
+import { BudgetRefusals } from '../keys/children/refusals.ts';
 import { KeyCache } from '../keys/key-cache.ts';
 import { keepKeyCacheFresh } from '../keys/key-feed.ts';
 import { Keys } from '../keys/keys.ts';
@@ -224,6 +225,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const resealer = (options.worker ?? 1) === 1 ? new Resealer({ sql, secrets, log }) : null;
   // A quarter of the connections, so that three quarters are left for calls that somebody waits for.
   const unheardCalls = new UnheardCalls(Math.ceil(maxConnections / 4));
+  const budgetRefusals = new BudgetRefusals({ sql, log });
   const exchangeOptions = {
     gate,
     catalog,
@@ -237,6 +239,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     messages: new Messages(gate, new MessageBodies({ maxMessageBytes: config.maxRequestBodyBytes })),
     eventStreams: new EventStreams(),
     unheardCalls,
+    budgetRefusals,
     backlogFull: () => backlog.full,
     counters,
     log,
@@ -362,7 +365,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   backlog.start();
   breakers.start();
   shedder.start();
-  const jobs = [qualities, uptimes, profiles, ...(resealer === null ? [] : [resealer])];
+  const jobs = [qualities, uptimes, profiles, budgetRefusals, ...(resealer === null ? [] : [resealer])];
   for (const job of jobs) job.start();
   const port = await server.listen();
 

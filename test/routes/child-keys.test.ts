@@ -3,11 +3,14 @@ import { readAllowance } from '../../src/accounts/allowance.ts';
 import { selectKeyActivity } from '../../src/accounts/usage-sums.ts';
 import { periodAt } from '../../src/keys/budget-period.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
+import { BudgetRefusals } from '../../src/keys/children/refusals.ts';
 import { Keys } from '../../src/keys/keys.ts';
 import { selectKeyRecords } from '../../src/keys/keys-sql.ts';
 import { keysRoutes } from '../../src/routes/keys.ts';
 import { addAccount, json, send } from '../support/accounts.ts';
 import { sql, useDatabase } from '../support/use-database.ts';
+
+const DAY_MS = 86_400_000;
 
 let published: string[];
 let root: KeyRecord;
@@ -16,7 +19,7 @@ let routes: ReturnType<typeof keysRoutes>;
 useDatabase();
 
 beforeEach(async () => {
-  await sql`TRUNCATE accounts, api_keys, key_hours, key_days, budget_usage CASCADE`;
+  await sql`TRUNCATE accounts, api_keys, key_hours, key_days, budget_usage, budget_refusals CASCADE`;
   published = [];
   const state = { put: async (keyId: string) => void published.push(keyId) };
   const keys = new Keys({ sql, state, maxRateLimit: 300, cache: { invalidate: () => {} } });
@@ -196,6 +199,43 @@ describe('budgets', () => {
     const anew = json(await patch(root, child, { budget: { amount: 1, period: 'day' } }));
     expect(anew.budget).toMatchObject({ amount: 1, spent: 0, remaining: 1 });
     expect(published.every((keyId) => keyId === child.keyId)).toBe(true);
+  });
+
+  it('say how many calls they have refused in the present period', async () => {
+    const child = await makeChild(root, { budget: { amount: 1, period: 'day' } });
+    const whole = await makeChild(root, { budget: { amount: 1, period: 'total' } });
+    const tomorrow = Math.ceil((Date.now() + 1) / DAY_MS) * DAY_MS;
+    const warnings: object[] = [];
+    const log = { warn: (fields: object) => void warnings.push(fields), info: () => {} };
+    const store = async (counted: BudgetRefusals): Promise<unknown[]> => {
+      await counted.stop();
+      const keys = await listed(root);
+      return [child, whole].map(({ keyId }) => keys.find(({ key_id }) => key_id === keyId)?.budget);
+    };
+    const gateways = [new BudgetRefusals({ sql, log }), new BudgetRefusals({ sql, log })] as const;
+    for (const gateway of gateways) {
+      gateway.count({ keyId: child.keyId, resetsAtMs: tomorrow - DAY_MS });
+      gateway.count({ keyId: whole.keyId, resetsAtMs: null });
+    }
+    expect(await store(gateways[0])).toMatchObject([{ refused: 0 }, { refused: 1 }]);
+    for (let i = 0; i < 3; i++) gateways[0].count({ keyId: child.keyId, resetsAtMs: tomorrow });
+    expect(await store(gateways[0])).toMatchObject([{ refused: 3 }, { refused: 1 }]);
+    // What another gateway counted of the period before changes nothing.
+    expect(await store(gateways[1])).toMatchObject([{ refused: 3 }, { refused: 2 }]);
+
+    // While Postgres is away they wait.
+    await sql`ALTER TABLE budget_refusals RENAME TO away`;
+    gateways[1].count({ keyId: child.keyId, resetsAtMs: tomorrow });
+    await gateways[1].stop();
+    await sql`ALTER TABLE away RENAME TO budget_refusals`;
+    expect(warnings).toEqual([expect.objectContaining({ budgets: 1 })]);
+    expect(await store(gateways[1])).toMatchObject([{ refused: 4 }, { refused: 2 }]);
+
+    await patch(root, whole, { budget: null });
+    gateways[1].count({ keyId: whole.keyId, resetsAtMs: null });
+    await gateways[1].stop();
+    await patch(root, whole, { budget: { amount: 1, period: 'total' } });
+    expect(await store(gateways[1])).toMatchObject([{ refused: 4 }, { refused: 0 }]);
   });
 });
 

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import '../support/browser.ts';
 import { type Key, startService, type TestService } from '../integration/marketplace.ts';
+import { until } from '../support/wait.ts';
 import { type Visit, WebMarket } from './web-market.ts';
 
 const EVIL = '<img src=x onerror=alert(1)>"><script>alert(2)</script>';
@@ -340,6 +341,16 @@ describe('the console of a buyer', () => {
     expect(await own.page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
     expect(own.complaints).toEqual([]);
     await own.close();
+
+    await until(async () => {
+      const { keys } = await web.market.json<{ keys: (Key & { budget?: { refused: number } })[] }>('/api/v1/keys', {
+        key: root,
+      });
+      return keys.find(({ key_id: id }) => id === keyId)?.budget?.refused === 1;
+    });
+    await page.getByRole('button', { name: 'Refresh' }).click();
+    await rowOf(visit, 'reader').getByText('1 call refused').waitFor();
+    await visit.shot('keys-refused');
 
     await page.getByRole('link', { name: 'Calls of reader' }).click();
     await page.getByText('4 calls for $0.03').waitFor();

@@ -93,7 +93,7 @@ describe('the form of a key', () => {
     max_price: 0.000001,
     services: [SERVICE],
     expires_at: '2026-12-01T10:30:00.000Z',
-    budget: { amount: 0.5, period: 'week', spent: 0, remaining: 0.5, resets_at: null },
+    budget: { amount: 0.5, period: 'week', spent: 0, remaining: 0.5, resets_at: null, refused: 0 },
   } as const;
   const key = keyOf('a', 'b', { ...limits, services: [...limits.services] });
 

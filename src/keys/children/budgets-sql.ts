@@ -12,6 +12,7 @@ export type BudgetNow = {
   readonly spent: number;
   readonly remaining: number;
   readonly resets_at: string | null;
+  readonly refused: number;
 };
 
 type Key = { readonly key_id: string; readonly account_id: string; readonly stored_budget: StoredBudget | null };
@@ -30,22 +31,43 @@ export async function selectBudgets(sql: Sql | Tx, keys: readonly Key[]): Promis
     JOIN budget_usage u ON u.account_id = k.account_id AND u.key_id = k.key_id AND u.period >= k.period
     ORDER BY u.key_id, u.period DESC`;
   const used = new Map(rows.map((row) => [row.keyId, row]));
+  const refusals = await selectRefusals(
+    sql,
+    asked.map(({ keyId }) => keyId),
+  );
   return new Map(
     asked.map(({ keyId, budget, period: present }) => {
       // Of Redis's clock, which may be ahead of this one.
       const { period, spent } = used.get(keyId) ?? { period: present, spent: 0 };
-      return [keyId, budgetNow(budget, period, spent)];
+      return [keyId, budgetNow(budget, period, spent, refusals.get(keyId))];
     }),
   );
 }
 
-function budgetNow({ amount, period: kind }: StoredBudget, period: number, spent: number): BudgetNow {
+type Refusals = { readonly resetsAt: Date | null; readonly calls: number };
+
+/** The calls that these budgets refused in the latest period in which they refused one (refusals.ts), by key. */
+async function selectRefusals(sql: Sql | Tx, keyIds: readonly string[]): Promise<ReadonlyMap<string, Refusals>> {
+  const rows = await sql<(Refusals & { keyId: string })[]>`
+    SELECT key_id AS "keyId", CASE WHEN isfinite(resets_at) THEN resets_at END AS "resetsAt", calls
+    FROM budget_refusals WHERE key_id = ANY(${keyIds}::text[])`;
+  return new Map(rows.map((row) => [row.keyId, row]));
+}
+
+function budgetNow(
+  { amount, period: kind }: StoredBudget,
+  period: number,
+  spent: number,
+  refusals: Refusals | undefined,
+): BudgetNow {
   const next = nextPeriodMs(kind, period);
+  const isPresent = refusals !== undefined && (refusals.resetsAt?.getTime() ?? null) === next;
   return {
     amount: microsToUsd(amount),
     period: kind,
     spent: microsToUsd(spent),
     remaining: microsToUsd(Math.max(0, amount - spent)),
     resets_at: next === null ? null : new Date(next).toISOString(),
+    refused: isPresent ? refusals.calls : 0,
   };
 }

@@ -86,5 +86,6 @@ export async function updateKey(tx: Tx, key: StoredKey): Promise<void> {
       expires_at = ${expiresAt}, budget_amount = ${budget?.amountMicros ?? null}, budget_period = ${budget?.period ?? null},
       budget_number = budget_number + CASE WHEN budget_amount IS NULL AND ${budget !== null} THEN 1 ELSE 0 END
     WHERE key_id = ${key.keyId}`;
+  if (budget === null) await tx`DELETE FROM budget_refusals WHERE key_id = ${key.keyId}`;
   await announceTree(tx, key.keyId);
 }

@@ -71,6 +71,7 @@ export class CheckedCall implements AdmitRequest, AdmissionListener, Decided {
     options.gate.heard(key, result);
     if (this.isProbe && (result.outcome !== 'admitted' || caller.aborted)) offer.breaker.returnProbe();
     if (result.outcome !== 'admitted') {
+      if (result.outcome === 'budget_exceeded') options.budgetRefusals.count(result.budget);
       const { error, rate } = refusalOf(result, key, this.terms, options);
       call.answer(error, rate);
       return;

@@ -1144,6 +1144,8 @@ export interface components {
              * @description When the next period begins; null: never
              */
             resets_at: string | null;
+            /** @description Calls of this period that it has refused, up to some seconds ago */
+            refused: number;
         };
         /** BudgetDrift */
         BudgetDrift: {

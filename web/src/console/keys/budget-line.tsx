@@ -1,11 +1,11 @@
 import type { Schemas } from '../../api/client.ts';
-import { Bar } from '../../design/index.ts';
-import { ago, moment, money } from '../../i18n/format.ts';
+import { Badge, Bar } from '../../design/index.ts';
+import { ago, count, moment, money } from '../../i18n/format.ts';
 import { PERIODS } from './draft.ts';
 
-/** What of a budget is spent, what is left, and when it starts again. */
+/** What of a budget is spent, what is left, and when it starts again; and how many calls it has refused. */
 export function BudgetLine({
-  budget: { amount, period, spent, remaining, resets_at: resetsAt },
+  budget: { amount, period, spent, remaining, resets_at: resetsAt, refused },
   language,
   now,
 }: {
@@ -26,6 +26,14 @@ export function BudgetLine({
         </span>
       </p>
       <Bar share={amount > 0 ? spent / amount : 1} isFull={remaining === 0} />
+      {refused > 0 && (
+        <p class="small">
+          <Badge tone="warn">
+            {count(refused, language)} {refused === 1 ? 'call' : 'calls'} refused
+          </Badge>{' '}
+          <span class="soft">{resetsAt === null ? 'for this budget' : 'in this period'}</span>
+        </p>
+      )}
     </div>
   );
 }
