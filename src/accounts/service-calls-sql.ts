@@ -1,4 +1,4 @@
-import { SERVICE_FAILURES } from '../ledger/rollups/call-class.ts';
+import { FAILED_OUTCOMES } from '../ledger/rollups/call-class.ts';
 import { COUNTED_SQL } from '../ledger/usage-event.ts';
 import { selectList } from '../platform/fields.ts';
 import type { Sql } from '../platform/postgres.ts';
@@ -15,9 +15,6 @@ const CLOCK_SLACK_MS = 600_000;
 /** Maximum hours and days with calls that one page reads; a page may have fewer records than were asked for, and a cursor. */
 const MAX_HOURS = 744;
 const MAX_DAYS = 31;
-
-/** Outcomes of calls that the service failed: those that `failed` of `key_hours` counts. */
-const FAILED = SERVICE_FAILURES.map((why) => `refunded:${why}`);
 
 export const OUTCOMES = ['completed', 'failed'] as const;
 
@@ -137,7 +134,7 @@ const matching = (sql: Sql, { serviceId, fromMs, toMs, outcome }: ServiceCallsFi
   service_id = ${serviceId} AND ${sql.text(COUNTED_SQL)}
   ${fromMs === null ? sql`` : sql`AND created_at >= ${new Date(fromMs)}`}
   ${toMs === null ? sql`` : sql`AND created_at < ${new Date(toMs)}`}
-  ${outcome === 'failed' ? sql`AND outcome = ANY(${FAILED}::text[])` : sql``}
+  ${outcome === 'failed' ? sql`AND outcome = ANY(${FAILED_OUTCOMES}::text[])` : sql``}
   ${outcome === 'completed' ? sql`AND outcome = 'completed'` : sql``}`;
 
 /** @param hours of one day, newest first */

@@ -30,6 +30,7 @@ export type RefundReason =
   | 'upstream_busy'
   | 'upstream_5xx'
   | 'upstream_cut'
+  | 'upstream_denied'
   | 'caller_gone'
   | 'payload_too_large'
   | 'body_too_slow'

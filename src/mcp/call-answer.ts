@@ -47,7 +47,7 @@ function responseResult(
     truncated: cutBy !== null,
     ...cost,
   };
-  const note = noteOnResponse(status, cutBy, cost);
+  const note = noteOnResponse(status, cutBy, cost, settled.isRefunded);
   return toolResult(note === '' ? value : { ...value, note }, status >= 400);
 }
 
@@ -92,7 +92,12 @@ function recordOf(headers: Headers): { readonly usage_id?: string } {
 }
 
 /** The fact first, then what to do: an agent must not repeat a call that it would pay for again. */
-function noteOnResponse(status: number, cutBy: 'size' | 'time' | null, { amount, held }: Cost): string {
+function noteOnResponse(
+  status: number,
+  cutBy: 'size' | 'time' | null,
+  { amount, held }: Cost,
+  isRefunded: boolean,
+): string {
   const notes: string[] = [];
   // A call for nothing may have been one of the free calls, and the next one may not be.
   const again = amount === 0 ? 'may be charged' : 'is charged again';
@@ -109,6 +114,9 @@ function noteOnResponse(status: number, cutBy: 'size' | 'time' | null, { amount,
   if (status >= 500) {
     notes.push('The service failed.');
     notes.push('It may have acted on the request all the same: repeat the call only if doing it twice is harmless.');
+  } else if (status >= 300 && isRefunded) {
+    notes.push('The service, or what its provider has set up for it, is at fault, not your request.');
+    notes.push('Use another service, or try again later.');
   } else if (status >= 400) {
     notes.push(`The service refused the request as it is. Change it before you call again: a repeat ${again}.`);
   } else if (status >= 300 && status !== 304) notes.push('Redirects are not followed.');

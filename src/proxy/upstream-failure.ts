@@ -17,6 +17,25 @@ export function refundOf(error: UpstreamError): RefundReason {
   }
 }
 
+/** What decides, besides the status, whether an answer is paid for. */
+type Asked = {
+  readonly isMcp: boolean;
+  /** Whether the service was shown credentials, and all of them were those that its listing adds. */
+  readonly hasListingCredentialsOnly: boolean;
+};
+
+/** Answers of a service to credentials: it refuses them, or has no quota left for them. */
+const DENIALS: ReadonlySet<number> = new Set([401, 407, 429]);
+
+/** Why a call is refunded whatever follows the head of its answer; null if it is not. */
+export function refundOfAnswer(status: number, asked: Asked): RefundReason | null {
+  if (status < 300) return null;
+  if (status >= 500) return 'upstream_5xx';
+  // Clients of the protocol follow no redirect, and no message without the right `Accept` gets as far as the service.
+  if (asked.isMcp && (status < 400 || status === 406)) return 'upstream_error';
+  return DENIALS.has(status) && asked.hasListingCredentialsOnly ? 'upstream_denied' : null;
+}
+
 /**
  * Whether a failure counts for the service's breaker, provided that no response head has arrived. All do except two: 'busy',
  * because a bound of the gateway was reached or the gateway is stopping; and 'dns_timeout', because the silent nameserver may

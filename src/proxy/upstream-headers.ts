@@ -22,9 +22,13 @@ export class UpstreamHeaders {
   /** Names of headers and parameters, and keyids, whose secrets could not be decrypted. If there are any, nothing may be sent. */
   readonly unreadable: readonly string[];
 
+  /** Whether the listing adds credentials of its own: headers, parameters of the query, or a signature. */
+  readonly #hasCredentials: boolean;
+
   /** @param authority  the value of `Host` towards the service */
-  constructor(listing: Listing, authority: string, { headers, signingKeys, unreadable }: OpenedSecrets) {
+  constructor(listing: Listing, authority: string, { headers, query, signingKeys, unreadable }: OpenedSecrets) {
     this.unreadable = unreadable;
+    this.#hasCredentials = headers.length > 0 || query.length > 0 || listing.signingKeys !== null;
     this.#added = new Set(headers.map(([name]) => folded(name)));
     this.#addedLines = headers.map(([name, value]) => `${name}: ${value}\r\n`).join('');
     this.#asked = new Set(listing.forwardHeaders?.split(','));
@@ -38,6 +42,11 @@ export class UpstreamHeaders {
     if (this.#asked.size > 0) lines += asSent(this.#agreed(headers), isAscii);
     lines += this.#addedLines;
     return this.#signer === null ? lines : lines + this.#signer.lines(request, nowMs);
+  }
+
+  /** Whether a service that refuses the credentials of a call refuses those of its listing, because the caller has sent none. */
+  showsListingCredentialsOnly(headers: readonly string[]): boolean {
+    return this.#hasCredentials && (this.#asked.size === 0 || this.#agreed(headers) === '');
   }
 
   /** The caller's headers without those that the gateway writes itself in calls of this listing. */

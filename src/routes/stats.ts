@@ -33,7 +33,7 @@ const COUNTS = {
   calls: { ...COUNT, description: 'All that count: without free MCP messages and calls of the provider' },
   succeeded: COUNT,
   failed: { ...COUNT, description: 'No connection, no answer in time, a cut answer, or 5xx' },
-  caller_errors: { ...COUNT, description: '4xx: mistakes of callers' },
+  caller_errors: { ...COUNT, description: '4xx that were not refunded: mistakes of callers' },
   caller_left: { ...COUNT, description: 'The caller left before an answer' },
   unavailable: { ...COUNT, description: 'The gateway could not serve the call' },
   success_rate: RATE,

@@ -261,6 +261,21 @@ describe('a call of an MCP server is refused for nothing', () => {
   });
 });
 
+it('a redirect of an MCP server and its 406 cost nothing, a 400 does', async () => {
+  const buyer = await market.buyer(1);
+  const moved = await startService((request, response) => {
+    response.writeHead(Number(request.url?.slice(1)), { Location: '/elsewhere' }).end();
+  });
+  const below = await market.service({ endpoint: moved.url, price: PRICE, protocol: 'mcp' });
+  for (const status of [307, 406, 400]) await exchange(buyer, `POST ${below}/${status}`, [JSON_TYPE], callOf('any'));
+  expect((await market.records(buyer)).map(({ status, outcome, amount }) => [status, outcome, amount])).toEqual([
+    [400, 'completed', PRICE],
+    [406, 'refunded:upstream_error', 0],
+    [307, 'refunded:upstream_error', 0],
+  ]);
+  await moved.close();
+});
+
 it('a listing without operations charges every tool its price', async () => {
   const buyer = await market.buyer(1);
   const plain = await market.service({ endpoint: service.url, price: PRICE, protocol: 'mcp' });

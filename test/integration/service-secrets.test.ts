@@ -411,3 +411,37 @@ it('a gateway that starts reports with which keys the secrets are encrypted', as
   await stop();
   expect(market.log.lines.join()).not.toContain('providers-own');
 });
+
+describe('a service that refuses credentials', () => {
+  it("of its listing is paid nothing, also by use and with free calls; those of its caller are its caller's", async () => {
+    const denying = await startService((_request, response) => {
+      response.writeHead(401, { 'X-ACF-Charge': '0.04' }).end('key expired');
+    });
+    const caller = await market.buyer(1);
+    const own = { 'X-ACF-Forward': 'x-auth-token', 'X-Auth-Token': 'callers' };
+    const forwards = { endpoint: denying.url, forward_headers: ['x-auth-token'], max_price: 0.05 };
+    const added = { ...forwards, upstream_headers: { 'x-key': 'expired' } };
+    const costOf = async (fields: object, headers = {}): Promise<(number | string | null)[]> => {
+      const { id } = await list(fields);
+      const response = await market.request(`/api/v1/proxy/${id}/`, { key: caller, headers });
+      expect(await response.text()).toBe('key expired');
+      return [response.status, response.headers.get('x-acf-amount')];
+    };
+    expect(await costOf(added)).toEqual([401, '0']);
+    expect(await costOf({ ...added, free_calls: 1 })).toEqual([401, '0']);
+    expect(await costOf({ ...forwards, upstream_query: { key: 'expired' } })).toEqual([401, '0']);
+    expect(await costOf(added, own)).toEqual([401, '0.04']);
+    expect(await costOf(forwards)).toEqual([401, '0.04']);
+    const refunded = ['refunded:upstream_denied', 0];
+    const records = await market.records(caller);
+    expect(records.map(({ outcome, amount }) => [outcome, amount])).toEqual([
+      ['completed', 0.04],
+      ['completed', 0.04],
+      refunded,
+      refunded,
+      refunded,
+    ]);
+    expect(await market.balance(caller)).toMatchObject({ balance: 0.92, held: 0 });
+    await denying.close();
+  });
+});

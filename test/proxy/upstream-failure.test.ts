@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isSilence, refundOf, upstreamApiError } from '../../src/proxy/upstream-failure.ts';
+import { isSilence, refundOf, refundOfAnswer, upstreamApiError } from '../../src/proxy/upstream-failure.ts';
 import { UpstreamError, type UpstreamErrorCode } from '../../src/upstream/index.ts';
 
 const failed = (code: UpstreamErrorCode) => new UpstreamError({ code, message: code }, false, false);
@@ -14,4 +14,23 @@ test.each<[UpstreamErrorCode, boolean, string, number]>([
   expect(isSilence(failed(code))).toBe(silence);
   expect(refundOf(failed(code))).toBe(reason);
   expect(upstreamApiError(failed(code)).status).toBe(status);
+});
+
+test('an answer is refunded by its status, by who is an MCP server, and by whose credentials it refuses', () => {
+  const refunds = (isMcp: boolean, hasListingCredentialsOnly: boolean): string[] =>
+    Array.from({ length: 800 }, (_, at) => 200 + at).flatMap((status) => {
+      const refund = refundOfAnswer(status, { isMcp, hasListingCredentialsOnly });
+      return refund === null || refund === 'upstream_5xx' ? [] : [`${status} ${refund}`];
+    });
+  const denied = [401, 407, 429].map((status) => `${status} upstream_denied`);
+  const unusable = [...Array.from({ length: 100 }, (_, at) => 300 + at), 406].map(
+    (status) => `${status} upstream_error`,
+  );
+  expect(refunds(false, false)).toEqual([]);
+  expect(refunds(false, true)).toEqual(denied);
+  expect(refunds(true, false)).toEqual(unusable);
+  expect(refunds(true, true).sort()).toEqual([...unusable, ...denied].sort());
+  expect(
+    [499, 500, 599].map((status) => refundOfAnswer(status, { isMcp: false, hasListingCredentialsOnly: true })),
+  ).toEqual([null, 'upstream_5xx', 'upstream_5xx']);
 });

@@ -113,6 +113,22 @@ describe('a credential header of the caller', () => {
   });
 });
 
+it('a service is shown credentials of its listing only, unless the caller forwards its own', () => {
+  const only = (of: Of, ...headers: string[]): boolean => {
+    const listing = listingOf(of);
+    return new UpstreamHeaders(listing, 'service.example', secrets.open(listing)).showsListingCredentialsOnly(headers);
+  };
+  const added = { 'x-other': '1' };
+  const asked = ['x-api-key'];
+  const own = ['x-acf-forward', 'x-api-key', 'x-api-key', 'sk-a'];
+  expect([only({ added }), only({ signed: true }), only({ added, asked })]).toEqual([true, true, true]);
+  expect([only({ asked }), only({ asked }, ...own), only({ added, asked }, ...own)]).toEqual([false, false, false]);
+  // What is not forwarded is as if it had not been sent.
+  expect(only({ added }, ...own)).toBe(true);
+  expect(only({ added, asked }, 'x-api-key', 'sk-a')).toBe(true);
+  expect(only({ added: { 'x-api-key': 'sk-provider' }, asked }, ...own)).toBe(true);
+});
+
 describe("a caller's own signature", () => {
   const own = [
     'signature',

@@ -27,7 +27,8 @@ describe('what became of a call, in words', () => {
 
   it('blames the service for its own failures only, and tells others of the buyer', () => {
     const blamed = reasons().filter((reason) => call(`refunded:${reason}`).isFailure);
-    expect(blamed.sort()).toEqual(['upstream_5xx', 'upstream_cut', 'upstream_error', 'upstream_timeout']);
+    const failures = ['upstream_5xx', 'upstream_cut', 'upstream_denied', 'upstream_error', 'upstream_timeout'];
+    expect(blamed.sort()).toEqual(failures);
     const told = outcomeOf({ outcome: 'refunded:caller_gone', status: 499, free_tier: false }, 'others');
     expect(told).toMatchObject({ reason: 'caller left', isFailure: false });
     expect(told.text).toContain('The buyer paid nothing');

@@ -31,7 +31,14 @@ const CLASS_OF_OUTCOME: Readonly<Record<string, CallClass>> = {
   'refunded:upstream_timeout': 'upstream_timeout',
   'refunded:upstream_5xx': 'upstream_5xx',
   'refunded:upstream_cut': 'upstream_cut',
+  // The provider's credentials are as much a part of its service as its address is.
+  'refunded:upstream_denied': 'upstream_error',
 };
+
+/** The outcomes of these failures. */
+export const FAILED_OUTCOMES: readonly string[] = Object.entries(CLASS_OF_OUTCOME).flatMap(([outcome, itsClass]) =>
+  SERVICE_FAILURES.includes(itsClass) ? [outcome] : [],
+);
 
 const CALLER_LEFT = 499;
 

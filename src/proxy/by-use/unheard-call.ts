@@ -22,6 +22,8 @@ export type Left = {
   /** The service answers. Called only if it had not answered before the caller left. */
   onAnswer(): void;
   onFailure(error: UpstreamError, isAnswered: boolean): void;
+  /** Why a call whose service answers with this status is refunded; null if it is not. */
+  refundOfAnswer(status: number): RefundReason | null;
   /**
    * Called once.
    *
@@ -36,7 +38,7 @@ export type Left = {
  * what comes, so that leaving early saves nothing:
  *
  *   onHead with a report, or not chunked; onEnd ───────────► the report is captured, or the price if there is none
- *   onHead with a 5xx, onError before any head ────────────► refunded, as for a caller that stays
+ *   onHead that is refunded, onError before any head ──────► refunded, as for a caller that stays
  *   onError after that, `maxMs` or MAX_BYTES reached, or
  *   given up for others (UnheardCalls) ────────────────────► all that is held is captured
  *   the gateway stops ─────────────────────────────────────► refunded
@@ -66,7 +68,8 @@ export class UnheardCall implements UpstreamHandler {
     this.#isAnswered = true;
     this.#left.onAnswer();
     use.readHead(head);
-    if (head.status >= 500) this.#giveUp('upstream_5xx', null);
+    const refund = this.#left.refundOfAnswer(head.status);
+    if (refund !== null) this.#giveUp(refund, null);
     else if (!use.awaitsReport) this.#giveUp(null, use.capturedMicros);
   }
 

@@ -38,7 +38,7 @@ export function refuseEncodedBody(headers: readonly string[]): void {
 const ANSWER_TYPES = ['application/json', 'text/event-stream'];
 
 /**
- * Refuses a message that many servers answer with 406, which would count as their failure (`stages/refund-of-answer.ts`). A wildcard
+ * Refuses a message that many servers answer with 406, which would count as their failure (`refundOfAnswer`). A wildcard
  * names neither type: the protocol's own SDKs look for the names.
  */
 export function refuseUnacceptable(headers: readonly string[]): void {

@@ -3,12 +3,15 @@ import type { ResponseHead } from '../../upstream/index.ts';
 import type { Flow } from '../by-use/paused-service.ts';
 import { usageEvent, wantsUsageEvent } from '../by-use/usage-event.ts';
 import { EventStream, isEventStream, type StreamingCall } from '../event-stream.ts';
+import { refundOfAnswer } from '../upstream-failure.ts';
 import type { AdmittedCall } from './admitted-call.ts';
 import type { IdentifiedCall } from './identified-call.ts';
 
 /** A call whose service has begun to answer: the response on its way to the caller. */
 export class AnsweredCall implements StreamingCall {
   readonly status: number;
+  /** What the head alone decides: why the call is refunded, or null. */
+  readonly refund: RefundReason | null;
   /** Bytes of the body that the service has sent. */
   bytes = 0;
   readonly #identified: IdentifiedCall;
@@ -24,6 +27,7 @@ export class AnsweredCall implements StreamingCall {
 
   constructor(head: ResponseHead, identified: IdentifiedCall, admitted: AdmittedCall, flow: Flow) {
     this.status = head.status;
+    this.refund = refundOfAnswer(head.status, identified);
     this.#identified = identified;
     this.#admitted = admitted;
     this.#flow = flow;
@@ -38,11 +42,6 @@ export class AnsweredCall implements StreamingCall {
   /** Whether the caller has been given the response head. From then on it can get no other response. */
   get hasBegun(): boolean {
     return this.#pendingHead === null;
-  }
-
-  /** What the status alone decides: why the call is refunded, or null. */
-  get refund(): RefundReason | null {
-    return this.status >= 500 ? 'upstream_5xx' : null;
   }
 
   onData(chunk: Buffer): void {

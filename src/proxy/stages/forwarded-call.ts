@@ -11,7 +11,7 @@ import { UnheardCall } from '../by-use/unheard-call.ts';
 import type { Use } from '../by-use/use.ts';
 import { requestHeaderLines } from '../header-rules.ts';
 import { upstreamPath } from '../target.ts';
-import { isSilence, refundOf, upstreamApiError } from '../upstream-failure.ts';
+import { isSilence, refundOf, refundOfAnswer, upstreamApiError } from '../upstream-failure.ts';
 import type { AdmittedCall } from './admitted-call.ts';
 import { AnsweredCall } from './answered-call.ts';
 import type { ArrivedCall } from './arrived-call.ts';
@@ -32,7 +32,7 @@ export type Decided = {
 /**
  * A call that is sent to its service. It passes the request body on, and decides how the call ends, whoever ends it:
  *
- *   forwarded ──onHead──► answered ──onEnd──────────────────────────────► settled: charged, refunded if the service answered 5xx
+ *   forwarded ──onHead──► answered ──onEnd──────────────────────────────► settled: charged, refunded if the answer is a failure
  *       │                    ├──the caller left, or broke a bound───────► the same, but if the call is priced by use, and its
  *       │                    │                                            service may still report, it becomes an UnheardCall, or
  *       │                    │                                            all is captured if the request had not arrived whole
@@ -142,7 +142,7 @@ export class ForwardedCall implements UpstreamHandler, CallerEvents, BufferingCa
 
   /**
    * Gives up the request body. Before the service has answered, the call is refunded. After that it is charged, unless the answer
-   * was a 5xx, as if the caller had left. Otherwise a caller could get any response for nothing: it would leave its request body
+   * is a failure, as if the caller had left. Otherwise a caller could get any response for nothing: it would leave its request body
    * open, and break its bound shortly before the response ends.
    */
   #refuseBody(error: ApiError, reason: RefundReason): void {
@@ -157,8 +157,8 @@ export class ForwardedCall implements UpstreamHandler, CallerEvents, BufferingCa
   }
 
   /**
-   * The caller left. Once the service has the whole request, or has answered, it did the work and is paid, unless it answered
-   * 5xx (failure table in docs/design.md).
+   * The caller left. Once the service has the whole request, or has answered, it did the work and is paid, unless its answer
+   * is a failure (failure table in docs/design.md).
    */
   onCallerGone(): void {
     if (this.#isOver) return;
@@ -210,6 +210,7 @@ export class ForwardedCall implements UpstreamHandler, CallerEvents, BufferingCa
         offer.breaker.answered(this.#isProbe);
       },
       onFailure: (error: UpstreamError, isAnswered: boolean) => this.#noteFailure(error, isAnswered),
+      refundOfAnswer: (status: number) => refundOfAnswer(status, this.#identified),
       settle: (refund: RefundReason | null, capturedMicros: number | null, bytes: number) =>
         this.#admitted.settle(refund, status, this.#requestBytes, bytesBefore + bytes, capturedMicros),
     };

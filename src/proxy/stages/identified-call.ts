@@ -48,6 +48,15 @@ export class IdentifiedCall implements Places {
     this.isOwn = isOwn;
   }
 
+  get isMcp(): boolean {
+    return this.offer.tools !== null;
+  }
+
+  /** Whether the service was shown credentials, and all of them were those that its listing adds. */
+  get hasListingCredentialsOnly(): boolean {
+    return this.offer.headers?.showsListingCredentialsOnly(this.call.head.headers) ?? false;
+  }
+
   /** Header lines for the caller, of the service's response headers. */
   responseLines(headers: readonly string[]): string {
     const { query } = this.offer;

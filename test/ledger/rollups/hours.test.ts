@@ -14,9 +14,10 @@ useFlush();
 const OUTCOMES: readonly string[] = [
   'completed',
   'abandoned',
-  ...['upstream_error', 'upstream_timeout', 'upstream_busy', 'upstream_5xx', 'upstream_cut', 'caller_gone'].map(
+  ...['upstream_error', 'upstream_timeout', 'upstream_busy', 'upstream_5xx', 'upstream_cut', 'upstream_denied'].map(
     refunded,
   ),
+  refunded('caller_gone'),
   ...['payload_too_large', 'invalid_request', 'body_too_slow', 'unavailable', 'of_a_newer_version'].map(refunded),
 ];
 function refunded(reason: string): string {

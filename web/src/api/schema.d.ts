@@ -1466,7 +1466,7 @@ export interface components {
             succeeded: number;
             /** @description No connection, no answer in time, a cut answer, or 5xx */
             failed: number;
-            /** @description 4xx: mistakes of callers */
+            /** @description 4xx that were not refunded: mistakes of callers */
             caller_errors: number;
             /** @description The caller left before an answer */
             caller_left: number;
@@ -3052,7 +3052,7 @@ export interface components {
             succeeded: number;
             /** @description No connection, no answer in time, a cut answer, or 5xx */
             failed: number;
-            /** @description 4xx: mistakes of callers */
+            /** @description 4xx that were not refunded: mistakes of callers */
             caller_errors: number;
             /** @description The caller left before an answer */
             caller_left: number;

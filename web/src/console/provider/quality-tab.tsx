@@ -113,7 +113,7 @@ function Formula() {
           <dt>Success</dt>
           <dd>an answer below 400</dd>
           <dt>Failure</dt>
-          <dd>no connection, no answer in time, an answer that breaks off, 5xx</dd>
+          <dd>no connection, no answer in time, an answer that breaks off, 5xx, your own credentials refused</dd>
           <dt>Neither</dt>
           <dd>4xx, callers who left, faults of the gateway, your own calls</dd>
         </dl>

@@ -22,17 +22,21 @@ type Recorded = {
 
 /** The reasons of docs/api.md, as the failure table of docs/design.md explains them. */
 const REFUNDS: Readonly<Record<string, readonly [reason: string, text: string]>> = {
-  upstream_error: ['service failed', 'The service could not be reached, or did not answer with proper HTTP.'],
+  upstream_error: ['service failed', 'The service could not be reached, or did not answer as its protocol demands.'],
   upstream_timeout: ['service too slow', 'The service did not connect or answer in time.'],
   upstream_busy: ['service busy', 'The service had as many calls as it may have, and none ended within a second.'],
   upstream_5xx: ['service error', 'The service answered with a status of 500 or above, which was passed on.'],
   upstream_cut: ['answer cut', 'The service broke off, or fell silent, within its answer.'],
+  upstream_denied: [
+    'credentials refused',
+    'The service refused the credentials, or the quota was used up, that its provider has with it.',
+  ],
   caller_gone: ['caller left', 'The calling program ended the connection before the service had the whole request.'],
   payload_too_large: ['request too large', 'The body of the request was longer than the gateway allows.'],
   body_too_slow: ['request too slow', 'The body of the request arrived at less than 1 KiB a second.'],
   unavailable: ['gateway stopped', 'The gateway could not carry the call to its end.'],
 };
-const FAILURES = new Set(['upstream_error', 'upstream_timeout', 'upstream_5xx', 'upstream_cut']);
+const FAILURES = new Set(['upstream_error', 'upstream_timeout', 'upstream_5xx', 'upstream_cut', 'upstream_denied']);
 const REFUNDED = {
   buyer: 'You paid nothing: the money, or the free call, came back.',
   others: 'The buyer paid nothing: the money, or the free call, went back.',
