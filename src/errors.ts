@@ -11,6 +11,10 @@ export const ERRORS = {
     message: 'A valid API key is required: Authorization: Bearer {key_id}:{secret}, or X-Api-Key.',
   },
   budget_exceeded: { status: 402, message: 'The budget of this key, or of a key above it, does not cover this call.' },
+  free_calls_used: {
+    status: 402,
+    message: 'No free call of this service is left, and the call was to be a free one only.',
+  },
   insufficient_balance: { status: 402, message: 'The balance does not cover the price of this call.' },
   forbidden: { status: 403, message: 'This API key is not permitted to do that.' },
   not_found: { status: 404, message: 'There is nothing at this path.' },

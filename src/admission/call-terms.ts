@@ -12,6 +12,12 @@ type Listing = {
 };
 
 /**
+ * More than Redis can take from a number, or a wallet can have. So admission refuses such an amount as it refuses any that is not
+ * covered: before anything is taken (docs/decisions/0069-a-free-call-only-is-a-call-that-nobody-can-pay.md).
+ */
+const UNPAYABLE = '9'.repeat(20);
+
+/**
  * What a call of a listing costs, encoded for batch.lua. Make it once per version of the listing: all its calls share it.
  *
  * A call priced by use (`maxPriceMicros` not null) is settled with what its service reports. Its hold takes the most that this may
@@ -31,17 +37,24 @@ export class CallTerms {
   readonly hold: string;
   /** The last part of the hold's text, with a tab before it: '' or `name=value` fields (ledger/usage-event.ts). */
   readonly holdEnd: string;
+  /** Whether one of the listing's free calls may serve the call: it has some, and the call costs something. */
+  readonly hasFreeCalls: boolean;
+  /** Whether nothing but a free call may serve it: no wallet covers what these terms ask for. */
+  readonly isFreeOnly: boolean;
   readonly #listing: Listing;
 
   /** @param ceilingMicros  what the caller pays at most; not below the price. It changes nothing unless the call is priced by use */
-  constructor(listing: Listing, ceilingMicros: number = Number.MAX_SAFE_INTEGER) {
+  constructor(listing: Listing, ceilingMicros: number = Number.MAX_SAFE_INTEGER, isFreeOnly = false) {
     const { id, providerId, priceMicros, freeCalls, maxPriceMicros = null } = listing;
     this.serviceId = id;
     this.providerId = providerId;
     this.priceMicros = priceMicros;
     this.maxPriceMicros = maxPriceMicros;
     this.heldMicros = maxPriceMicros === null ? priceMicros : Math.min(maxPriceMicros, ceilingMicros);
-    this.args = bulk(String(this.heldMicros)) + bulk(String(freeCalls)) + bulk(freeField(id));
+    this.hasFreeCalls = freeCalls > 0 && this.heldMicros > 0;
+    this.isFreeOnly = isFreeOnly;
+    const taken = isFreeOnly ? UNPAYABLE : String(this.heldMicros);
+    this.args = bulk(taken) + bulk(String(freeCalls)) + bulk(freeField(id));
     this.hold = `${id}\t${providerId}`;
     this.holdEnd = holdEndOf(maxPriceMicros, this.heldMicros);
     this.#listing = listing;
@@ -52,6 +65,16 @@ export class CallTerms {
     return ceilingMicros < this.heldMicros && this.maxPriceMicros !== null
       ? new CallTerms(this.#listing, ceilingMicros)
       : this;
+  }
+
+  /** The least that the hold of a child key's call may take, encoded: not below the price, also where its budgets leave less than usual. */
+  get leastArg(): string {
+    return bulk(this.isFreeOnly ? UNPAYABLE : String(Math.min(this.priceMicros, this.heldMicros)));
+  }
+
+  /** The terms of a call that a free call is to serve, or nothing. What its service may charge stays the same. */
+  freeOnly(): CallTerms {
+    return new CallTerms(this.#listing, this.heldMicros, true);
   }
 }
 

@@ -48,6 +48,8 @@ export type Admitted = {
   /** What the service of a call priced by use may charge at most, also of a free call, which costs nothing. Null: a fixed price. */
   readonly authorizedMicros: number | null;
   readonly freeTier: boolean;
+  /** How many free calls the account has left of the listing. Null: the listing has none, or the call costs nothing anyway. */
+  readonly freeLeft: number | null;
   /** What the caller can spend after this call: the wallet's balance, or what is left in a budget, if that is less. */
   readonly balanceMicros: number;
   /** Owner of the call's hold, to be passed to `Admission.settle`. */
@@ -265,9 +267,7 @@ export class AdmitCommand implements Command {
     const args = `${bulk(usageId)}${bulkHead(tail)}${accountId}\t${keyId}\t${hold}\t${method}\t${path}${holdEnd}\r\n`;
     batch.terms(terms);
     if (chain !== null) {
-      // What a call priced by use is authorised may be less than usual, but not less than its price.
-      const leastMicros = Math.min(terms.priceMicros, terms.heldMicros);
-      batch.command('D', buyer.admitKeys, 3, args + chain.arg + bulk(String(leastMicros)), 4, CHILD_REPLIES);
+      batch.command('D', buyer.admitKeys, 3, args + chain.arg + terms.leastArg, 4, CHILD_REPLIES);
     } else batch.command(isByUse ? 'U' : 'A', buyer.admitKeys, 3, args, 2, isByUse ? 6 : 5);
   }
 
@@ -275,17 +275,28 @@ export class AdmitCommand implements Command {
     const code = reply[at] as number;
     const rate = rateState(reply[at + 1] as number, reply[at + 2] as number);
     const balanceMicros = reply[at + 3] as number;
-    const { priceMicros, maxPriceMicros, heldMicros } = this.request.terms;
+    const { priceMicros, maxPriceMicros, heldMicros, hasFreeCalls } = this.request.terms;
     const { chain } = this.request.buyer;
     const isByUse = maxPriceMicros !== null;
     if (code === OK) {
-      const freeTier = reply[at + 4] === 1;
+      const free = reply[at + 4] as number;
+      const freeTier = free > 0;
+      const freeLeft = hasFreeCalls ? Math.max(0, free - 1) : null;
       const priced = freeTier ? 0 : priceMicros;
       const amountMicros = isByUse ? (reply[at + 5] as number) : priced;
       const authorized = freeTier ? heldMicros : amountMicros;
       const authorizedMicros = isByUse ? authorized : null;
       const owner = host.admitted();
-      this.done({ outcome: 'admitted', rate, amountMicros, authorizedMicros, freeTier, balanceMicros, owner });
+      this.done({
+        outcome: 'admitted',
+        rate,
+        amountMicros,
+        authorizedMicros,
+        freeTier,
+        freeLeft,
+        balanceMicros,
+        owner,
+      });
     } else {
       this.#refuse(code, rate, balanceMicros, chain === null ? null : spentBudget(chain, reply, at + 6), host);
     }

@@ -70,6 +70,8 @@ const ADVICE: { readonly [code in ErrorCode]?: string } = {
   insufficient_balance:
     'Repeating the call is useless until the balance covers `required`: ask the account holder to top it up, ' +
     'set a lower max_amount if the service has a max_price, or look for a cheaper one with discover_services (max_price, or free).',
+  free_calls_used:
+    'The call costs `price`: leave free_only out if that is acceptable, or look for another service with discover_services (free).',
   budget_exceeded:
     'Repeating the call is useless until `resets_at` (null: for good), or until whoever holds the key above `limit_key` raises its budget.',
   forbidden: 'Repeating the call with this API key is useless.',

@@ -43,6 +43,10 @@ const FIELDS: { readonly [code in ErrorCode]?: { readonly schema: JsonSchema; re
     },
     example: { limit_key: EXAMPLE.keyId, remaining: 0.0005, resets_at: EXAMPLE.time },
   },
+  free_calls_used: {
+    schema: { required: ['price'], properties: { price: usd('What the call costs without a free call') } },
+    example: { price: 0.002 },
+  },
   conflict: {
     schema: {
       properties: {

@@ -58,6 +58,13 @@ export const CALL_HEADERS: Headers = {
     schema: { type: 'string', enum: ['true', 'false'] },
     example: 'false',
   },
+  'X-ACF-Free-Left': {
+    ...integer(
+      'How many free calls of this service the account has left. Absent if it has none to give, or the call has a price of 0',
+      99,
+    ),
+    optional: true,
+  },
   'X-ACF-Usage-Id': {
     description: 'The record of this call: GET /api/v1/usage/{usage_id}',
     schema: { type: 'string', format: 'uuid' },

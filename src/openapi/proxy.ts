@@ -27,6 +27,12 @@ export const PROXY_REQUEST_HEADERS: Readonly<Record<string, Described>> = {
     schema: { type: 'string', pattern: '^(0|[1-9][0-9]{0,9})(\\.[0-9]{1,6})?$' },
     example: '0.01',
   },
+  'X-ACF-Free-Only': {
+    description:
+      'If `true`, the call costs nothing: if its price is not 0 and no free call covers it, the response is 402 `free_calls_used`',
+    schema: { type: 'string', enum: ['true', 'false'] },
+    example: 'true',
+  },
   'X-ACF-Usage-Event': {
     description:
       'If `true`, an event stream with a 2xx status that is not encoded and has no length ends with an event `acf.usage`, which says what the call cost',
@@ -60,6 +66,7 @@ const CODES: readonly ErrorCode[] = [
     'invalid_request',
     'unsupported_framing',
     'unauthorized',
+    'free_calls_used',
     'insufficient_balance',
     'budget_exceeded',
     'forbidden',

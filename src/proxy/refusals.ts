@@ -20,27 +20,53 @@ const FAULT_HEADERS: { readonly [code in HeadFault['code']]?: Readonly<Record<st
   upgrade_not_supported: { Upgrade: 'HTTP/1.1', Connection: 'Upgrade' },
 };
 
+const MAX_AMOUNT = 'x-acf-max-amount';
+const FREE_ONLY = 'x-acf-free-only';
+
+/** What the caller agrees to pay for a call. */
+type Agreed = {
+  /** Micro-USD; more than any price if nothing says otherwise. */
+  readonly ceilingMicros: number;
+  /** Nothing: the call is to be a free one. */
+  readonly isFreeOnly: boolean;
+};
+
 /**
- * The most that the caller pays for this call: what `X-ACF-Max-Amount: <usd>` says, or the maximum of a child key, whichever is lower.
- * Throws if the price is higher, or if the value of the header is not an amount.
- *
- * @returns micro-USD; without either, more than any price
+ * Reads `X-ACF-Max-Amount: <usd>` and `X-ACF-Free-Only: true`. The ceiling is what the first says, or the maximum of a child key,
+ * whichever is lower. Throws if the price is higher, or if a value is not what it should be.
  */
-export function ceilingIn(headers: readonly string[], priceMicros: number, ofKey: number | null): number {
+export function agreedIn(headers: readonly string[], priceMicros: number, ofKey: number | null): Agreed {
   let ceilingMicros = ofKey ?? Number.MAX_SAFE_INTEGER;
+  let isFreeOnly = false;
   if (priceMicros > ceilingMicros) {
     const message = `The price of this service is above the maximum of your API key, ${formatUsd(ceilingMicros)} USD.`;
     throw priceExceedsMaximum(priceMicros, message);
   }
   for (let i = 0; i < headers.length; i += 2) {
-    if (headers[i] !== 'x-acf-max-amount') continue;
+    const name = headers[i] as string;
+    // The lengths spare most headers the second comparison.
+    if (name.length === FREE_ONLY.length && name === FREE_ONLY)
+      isFreeOnly = isTrue(headers[i + 1] as string) || isFreeOnly;
+    if (name.length !== MAX_AMOUNT.length || name !== MAX_AMOUNT) continue;
     const bound = parseUsd(headers[i + 1] as string);
     if (bound === null)
       throw new ApiError('invalid_request', 'X-ACF-Max-Amount must be an amount in USD with at most 6 decimals.');
     if (priceMicros > bound) throw priceExceedsMaximum(priceMicros);
     ceilingMicros = Math.min(ceilingMicros, bound);
   }
-  return ceilingMicros;
+  return { ceilingMicros, isFreeOnly };
+}
+
+function isTrue(value: string): boolean {
+  if (value !== 'true' && value !== 'false')
+    throw new ApiError('invalid_request', 'X-ACF-Free-Only must be true or false.');
+  return value === 'true';
+}
+
+/** The error for a call that only a free call was to serve, and none does. */
+export function freeCallsUsed({ priceMicros, hasFreeCalls }: CallTerms): ApiError {
+  const message = hasFreeCalls ? undefined : 'This service has no free calls, and the call was to be a free one only.';
+  return new ApiError('free_calls_used', message, { fields: { price: microsToUsd(priceMicros) } });
 }
 
 const priceExceedsMaximum = (priceMicros: number, message?: string): ApiError =>
@@ -70,8 +96,10 @@ export function refusalOf(
 ): { readonly error: ApiError; readonly rate: RateState } {
   switch (result.outcome) {
     case 'insufficient_balance':
+      if (terms.isFreeOnly) return { error: freeCallsUsed(terms), rate: result.rate };
       return { error: insufficientBalance(terms, result.balanceMicros, key, operator), rate: result.rate };
     case 'budget_exceeded':
+      if (terms.isFreeOnly) return { error: freeCallsUsed(terms), rate: result.rate };
       return { error: budgetExceeded(terms, result.budget, key), rate: result.rate };
     case 'damaged':
       return { error: damagedAccount(), rate: result.rate };

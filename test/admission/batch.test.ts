@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { CallTerms } from '../../src/admission/call-terms.ts';
 import {
   AdmitCommand,
   type AdmitRequest,
@@ -22,6 +23,7 @@ import {
   openScene,
   REFUNDED,
   request,
+  requestAt,
   settle,
   take,
 } from './calls.ts';
@@ -107,6 +109,18 @@ describe('the free tier', () => {
     await store.command('hset', store.walletName(scene.accountId), freeField(scene.serviceId), 2);
     expect((await admit(store, request(scene, 1_000, 2))).outcome).toBe('insufficient_balance');
     expect((await store.hash(store.walletName(scene.accountId)))[freeField(scene.serviceId)]).toBe('2');
+  });
+
+  it('serves a call that may be nothing but free until it is used up; then the call is refused, whatever the wallet has', async () => {
+    const scene = await openScene(store, 4_000_000_000_000_000);
+    const terms = new CallTerms({ id: scene.serviceId, providerId: uuidv7(), priceMicros: 1_000, freeCalls: 2 });
+    const ask = () => admit(store, requestAt(scene, terms.freeOnly()));
+    expect(await ask()).toMatchObject({ outcome: 'admitted', freeTier: true, freeLeft: 1, amountMicros: 0 });
+    expect(await ask()).toMatchObject({ outcome: 'admitted', freeTier: true, freeLeft: 0 });
+    const before = await store.hash(store.walletName(scene.accountId));
+    expect(await ask()).toMatchObject({ outcome: 'insufficient_balance', rate: { remaining: 297 } });
+    expect(await store.hash(store.walletName(scene.accountId))).toEqual(before);
+    expect(await admit(store, requestAt(scene, terms))).toMatchObject({ freeTier: false, freeLeft: 0 });
   });
 
   it('and free services stay available to an account with a negative wallet, which a repair may leave', async () => {

@@ -27,6 +27,7 @@ export type Told = {
   readonly amount?: number;
   readonly balance?: number;
   readonly free?: boolean;
+  readonly freeLeft?: number | null;
   readonly budget?: { keyId: string; leftMicros: number; resetsAtMs: number | null };
 };
 
@@ -131,7 +132,8 @@ export class BudgetModel {
     this.balance -= amount;
     if (free) this.freeUsed++;
     const balance = Math.min(this.balance, leastLeft - amount);
-    return { outcome: 'admitted', tokens: tokens - REQUEST, amount, balance, free };
+    const freeLeft = price > 0 && quota > 0 ? Math.max(0, quota - this.freeUsed) : null;
+    return { outcome: 'admitted', tokens: tokens - REQUEST, amount, balance, free, freeLeft };
   }
 
   /** @param reported  null: the whole hold is charged, or nothing if `refund` */

@@ -61,6 +61,7 @@ const call = fc.record({
   /** Of a call priced by use: how much more it may cost. */
   more: fc.option(fc.constantFrom(5, 900), { nil: null }),
   quota: fc.constantFrom(0, 0, 2),
+  isFreeOnly: fc.constantFrom(false, false, true),
 });
 
 export const step = fc.oneof(
@@ -207,7 +208,8 @@ export class BudgetRun {
     const commands = calls.map((asked, i) => {
       const { keyId, ancestors } = this.#sceneOf(this.#child(asked.key));
       const maxPriceMicros = asked.more === null ? null : asked.price + asked.more;
-      const terms = new CallTerms({ ...SERVICE, priceMicros: asked.price, maxPriceMicros, freeCalls: asked.quota });
+      const paid = new CallTerms({ ...SERVICE, priceMicros: asked.price, maxPriceMicros, freeCalls: asked.quota });
+      const terms = asked.isFreeOnly && paid.heldMicros > 0 ? paid.freeOnly() : paid;
       const buyer = encodedKeys.buyer(keyId, this.#accountId, ancestors);
       const request = { usageId: this.#ids[asked.id] as string, buyer, terms, method: 'GET', path: '/x' };
       return new AdmitCommand(
@@ -217,9 +219,12 @@ export class BudgetRun {
     });
     await this.#store.run(commands, hostOf(this.#store.keys, INSTANCE));
     return calls.map((asked, i) => {
-      const price = asked.price + (asked.more ?? 0);
+      const held = asked.price + (asked.more ?? 0);
+      // Of a call that is to be a free one only, nobody can pay the price.
+      const [price, least] =
+        asked.isFreeOnly && held > 0 ? [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY] : [held, asked.price];
       const id = this.#ids[asked.id] as string;
-      const expected = this.model.admit(id, this.#child(asked.key), { ...asked, price, least: asked.price });
+      const expected = this.model.admit(id, this.#child(asked.key), { ...asked, price, least });
       return [toldOf(results[i] as AdmitResult), expected];
     });
   }
@@ -280,8 +285,8 @@ function toldOf(result: AdmitResult): Told {
   if (outcome === 'revoked' || outcome === 'expired' || outcome === 'suspended') return { outcome };
   const told = { outcome, tokens: rate.tokens };
   if (outcome === 'admitted') {
-    const { amountMicros, balanceMicros, freeTier } = result;
-    return { ...told, amount: amountMicros, balance: balanceMicros, free: freeTier };
+    const { amountMicros, balanceMicros, freeTier, freeLeft } = result;
+    return { ...told, amount: amountMicros, balance: balanceMicros, free: freeTier, freeLeft };
   }
   if (outcome === 'insufficient_balance') return { ...told, balance: result.balanceMicros };
   return outcome === 'budget_exceeded' ? { ...told, budget: result.budget } : told;

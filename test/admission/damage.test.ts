@@ -90,6 +90,21 @@ describe('a wallet whose balance is not a number', () => {
     },
   );
 
+  it.each([...NO_BALANCES, '9223372036854775807', '99999999999999999999', '100000000000000000000'])(
+    '(%j) pays for no call that is to be a free one only',
+    async (balance) => {
+      const scene = await openScene(store, 0);
+      const wallet = store.walletName(scene.accountId);
+      await store.command('hset', wallet, 'balance', balance, freeField(scene.serviceId), '1');
+      const before = await store.hash(wallet);
+      const call = request(scene, 1_000, 1);
+      const { outcome } = await ask({ ...call, terms: call.terms.freeOnly() });
+      expect(['damaged', 'insufficient_balance']).toContain(outcome);
+      expect(await store.hash(wallet)).toEqual(before);
+      expect(await store.open(scene.accountId)).toEqual({});
+    },
+  );
+
   it('is logged once, whatever commands meet it, and counted each time', async () => {
     const scene = await openScene(store, 0);
     await store.command('set', store.walletName(scene.accountId), 'x');

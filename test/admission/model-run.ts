@@ -280,35 +280,43 @@ export class Run {
   }
 
   /** The same object for the same terms, because a batch sends equal terms once for calls that follow each other. */
-  #termsOf({ service, price, use }: Part & { op: 'admit' }): CallTerms {
-    const name = `${service} ${price} ${use?.max} ${use?.ceiling}`;
+  #termsOf({ service, price, use, isFreeOnly }: Part & { op: 'admit' }): CallTerms {
+    const name = `${service} ${price} ${use?.max} ${use?.ceiling} ${isFreeOnly}`;
     const known = this.#terms.get(name);
     if (known !== undefined) return known;
     const maxPriceMicros = use?.max ?? null;
     const listing = { id: uuid('cccc', service), providerId: uuid('dddd', 0), priceMicros: price, maxPriceMicros };
     const terms = new CallTerms({ ...listing, freeCalls: this.#freeCalls });
     const ceiled = use?.ceiling == null ? terms : terms.upTo(use.ceiling);
-    this.#terms.set(name, ceiled);
-    return ceiled;
+    const asked = isFreeOnly && ceiled.heldMicros > 0 ? ceiled.freeOnly() : ceiled;
+    this.#terms.set(name, asked);
+    return asked;
   }
 
   #expectAdmission(part: Part & { op: 'admit' }, instance: string, result: unknown, outcome: string | undefined): void {
     const account = accountOf(part.id);
-    const expected = this.model.admit({
+    const call = {
       id: uuid('bbbb', part.id),
       account: uuid('aaaa', account),
       key: keyName(account, part.key),
       service: uuid('cccc', part.service),
       price: heldOf(part),
       quota: this.#freeCalls,
+      isFreeOnly: part.isFreeOnly,
       instance,
-    });
+    };
+    const expected = this.model.admit(call);
     expect(outcome).toBe(expected === 'duplicate' ? 'unavailable' : expected);
     if (expected !== 'admitted') return;
     this.totals.admitted++;
     const { amount, free } = this.model.holds.get(uuid('bbbb', part.id)) as { amount: number; free: boolean };
     const authorizedMicros = part.use === null ? null : free ? heldOf(part) : amount;
-    expect(result).toMatchObject({ amountMicros: amount, freeTier: free, authorizedMicros });
+    expect(result).toMatchObject({
+      amountMicros: amount,
+      freeTier: free,
+      freeLeft: this.model.freeLeft(call),
+      authorizedMicros,
+    });
   }
 
   /** Copies the real contents of the buckets into the model, after they were found to be within bounds. */

@@ -10,6 +10,7 @@ const use = fc.option(
   fc.record({ max: fc.constantFrom(3_000, 3_500), ceiling: fc.option(fc.constantFrom(3_000, 3_200), { nil: null }) }),
   { nil: null },
 );
+const isFreeOnly = fc.constantFrom(false, false, true);
 const end = fc.oneof(
   fc.constantFrom('charged' as const, 'refunded' as const),
   fc.constantFrom(0, 1, 399, 400, 2_999, 3_000, 9_007_199_254_740_991),
@@ -19,7 +20,7 @@ const service = fc.nat(1);
 
 /** The commands of one trip. */
 const inBatch = fc.oneof(
-  { weight: 6, arbitrary: fc.record({ op: fc.constant('admit' as const), id, key, service, price, use }) },
+  { weight: 6, arbitrary: fc.record({ op: fc.constant('admit' as const), id, key, service, price, use, isFreeOnly }) },
   { weight: 3, arbitrary: fc.record({ op: fc.constant('settle' as const), id, end }) },
   { weight: 2, arbitrary: fc.record({ op: fc.constant('cancel' as const), id }) },
   { weight: 1, arbitrary: fc.record({ op: fc.constant('take' as const), account, key }) },

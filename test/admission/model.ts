@@ -22,6 +22,8 @@ type Admission = {
   /** What its hold takes: the price, or what a call priced by use is authorised. */
   readonly price: number;
   readonly quota: number;
+  /** Nothing but a free call may serve it. */
+  readonly isFreeOnly: boolean;
   readonly instance: string;
 };
 
@@ -53,7 +55,7 @@ export class Model {
     const used = wallet.free.get(call.service) ?? 0;
     const free = call.quota > 0 && call.price > 0 && used < call.quota;
     const amount = free ? 0 : call.price;
-    if (amount > 0 && amount > wallet.balance) return 'insufficient_balance';
+    if (amount > 0 && (call.isFreeOnly || amount > wallet.balance)) return 'insufficient_balance';
     if (this.holds.has(call.id) || this.tombstones.has(call.id)) return 'duplicate';
     const { account, service, instance } = call;
     this.holds.set(call.id, { amount, free, account, service, instance });
@@ -61,6 +63,12 @@ export class Model {
     if (free) wallet.free.set(service, used + 1);
     wallet.balance -= amount;
     return 'admitted';
+  }
+
+  /** What is told of the free calls that the account has left. */
+  freeLeft({ account, service, quota, price }: Admission): number | null {
+    if (quota === 0 || price === 0) return null;
+    return Math.max(0, quota - (this.wallets.get(account)?.free.get(service) ?? 0));
   }
 
   /**

@@ -118,6 +118,39 @@ describe('the free tier', () => {
     ]);
   });
 
+  it('can be all that a call may cost: without one left it is 402, and the caller sees before how many are left', async () => {
+    const path = await market.service({ endpoint: service.url, price: 0.01, free_calls: 2 });
+    const without = await market.service({ endpoint: service.url, price: 0.02 });
+    const gratis = await market.service({ endpoint: service.url });
+    const buyer = await market.buyer(1);
+    const child = await market.json<Key>('/api/v1/keys', {
+      key: buyer,
+      method: 'POST',
+      body: { budget: { amount: 1, period: 'total' } },
+    });
+    const ask = async (to: string, key = buyer, value = 'true'): Promise<unknown[]> => {
+      const response = await market.request(to, { key, headers: { 'X-ACF-Free-Only': value } });
+      const text = await response.text();
+      const { error, price } = response.ok ? ({} as { error?: string; price?: number }) : JSON.parse(text);
+      const told = ['x-acf-free-tier', 'x-acf-free-left', 'x-acf-amount'].map((name) => response.headers.get(name));
+      return error === undefined ? [response.status, ...told] : [response.status, error, price];
+    };
+    const refunded = await market.request(`${path}/status/500`, { key: buyer });
+    expect(['x-acf-free-tier', 'x-acf-free-left'].map((name) => refunded.headers.get(name))).toEqual(['true', '2']);
+    await refunded.text();
+    await market.settled();
+    expect(await ask(path, child)).toEqual([200, 'true', '1', '0']);
+    expect(await ask(path)).toEqual([200, 'true', '0', '0']);
+    expect(await ask(path)).toEqual([402, 'free_calls_used', 0.01]);
+    expect(await ask(path, child)).toEqual([402, 'free_calls_used', 0.01]);
+    expect(await ask(without)).toEqual([402, 'free_calls_used', 0.02]);
+    expect(await ask(without, child)).toEqual([402, 'free_calls_used', 0.02]);
+    expect(await ask(gratis)).toEqual([200, 'false', null, '0']);
+    expect(await ask(path, buyer, 'yes')).toEqual([400, 'invalid_request', undefined]);
+    expect(await ask(path, buyer, 'false')).toEqual([200, 'false', '0', '0.01']);
+    expect(await market.balance(buyer)).toMatchObject({ balance: 0.99, held: 0 });
+  });
+
   it('does not lose a slot to a call that the balance could not pay for, nor to a call of another service', async () => {
     const free = await market.service({ endpoint: service.url, price: 0.01, free_calls: 1 });
     const priced = await market.service({ endpoint: service.url, price: 0.01 });

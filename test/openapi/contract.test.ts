@@ -282,6 +282,7 @@ describe('each error of each operation is as the OpenAPI document says', () => {
       forbidden: { key: await market.anotherProvider(), ...to(free) },
       insufficient_balance: { key: buyer, ...to(dear) },
       budget_exceeded: { key: thrifty, ...to(dear) },
+      free_calls_used: { key: buyer, ...to(dear), headers: { 'X-ACF-Free-Only': 'true' } },
       service_not_found: { key: buyer, ...to(UNKNOWN_ID) },
       invalid_json: { key: buyer, ...to(tools), body: '{', headers: MCP },
       not_acceptable: { key: buyer, ...to(tools), body: '{}', headers: { 'Content-Type': 'application/json' } },

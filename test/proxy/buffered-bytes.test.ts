@@ -32,6 +32,7 @@ const admitted: AdmitResult = {
   amountMicros: 5,
   authorizedMicros: null,
   freeTier: false,
+  freeLeft: null,
   balanceMicros: 10,
   owner: NO_OWNER,
 };

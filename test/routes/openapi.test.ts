@@ -139,6 +139,7 @@ describe('the OpenAPI document', () => {
     for (const { operation } of operations.filter(({ template }) => template.startsWith('/api/v1/proxy/'))) {
       expect(operation.parameters.filter((parameter) => parameter.in === 'header')).toMatchObject([
         { name: 'X-ACF-Max-Amount' },
+        { name: 'X-ACF-Free-Only' },
         { name: 'X-ACF-Usage-Event' },
         { name: 'X-ACF-Forward' },
       ]);

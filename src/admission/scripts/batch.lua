@@ -18,7 +18,7 @@
   'A'  admit a call: checks the key, takes a token, takes a free slot or money, opens the hold
          KEYS bucket, wallet, open
          ARGV usage_id, tail of the hold: account, key, service, provider, method, path, name=value fields; tab separated
-         reply code, limit, tokens, balance after the call (micro-USD), served from the free tier (0|1)
+         reply code, limit, tokens, balance after the call (micro-USD), 0 or, if a free call serves it, 1 + the free calls left
   'U'  admit a call priced by use: as 'A', and says what the hold took
          KEYS and ARGV as 'A'
          reply as 'A', amount of the hold (micro-USD; 0 for a free call and for one that is not admitted)
@@ -191,6 +191,7 @@ local function admit()
         if free == '1' then call('HINCRBY', wallet, free_field, '1') end
         opened = try('HSETNX', KEYS[k + 2], ARGV[a], 'v1\t0\t' .. free .. since .. ARGV[a + 1])
         balance = found
+        if free == '1' and opened == 1 then free = format('%d', quota - (tonumber(used) or 0)) end
       end
     end
     if opened ~= 1 and found then

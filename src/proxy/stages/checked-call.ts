@@ -2,7 +2,7 @@ import { Buyer } from '../../admission/buyer.ts';
 import type { CallTerms } from '../../admission/call-terms.ts';
 import type { AdmissionListener, AdmitRequest, AdmitResult } from '../../admission/commands.ts';
 import { tooLargeError, unavailableError } from '../../errors.ts';
-import { ceilingIn, refusalOf, unreadableSecrets } from '../refusals.ts';
+import { agreedIn, freeCallsUsed, refusalOf, unreadableSecrets } from '../refusals.ts';
 import { busyServiceError, silentServiceError } from '../upstream-failure.ts';
 import { AdmittedCall } from './admitted-call.ts';
 import { type Decided, ForwardedCall } from './forwarded-call.ts';
@@ -40,9 +40,10 @@ export class CheckedCall implements AdmitRequest, AdmissionListener, Decided {
     const { call, key, target, offer, isOwn } = identified;
     const { head, options } = call;
     this.usageId = call.usageId;
-    const ceilingMicros = ceilingIn(head.headers, isOwn ? 0 : terms.priceMicros, key.maxPriceMicros);
+    const { ceilingMicros, isFreeOnly } = agreedIn(head.headers, isOwn ? 0 : terms.priceMicros, key.maxPriceMicros);
     const bounded = terms.upTo(ceilingMicros);
-    this.terms = isOwn ? offer.forOwner : bounded;
+    const paid = isOwn ? offer.forOwner : bounded;
+    this.terms = isFreeOnly ? freeTermsOf(paid) : paid;
     this.authorizedMicros = bounded.maxPriceMicros === null ? null : bounded.heldMicros;
     this.method = head.method;
     this.path = target.rest.slice(0, MAX_RECORDED_PATH - mark.length) + mark;
@@ -71,7 +72,7 @@ export class CheckedCall implements AdmitRequest, AdmissionListener, Decided {
     options.gate.heard(key, result);
     if (this.isProbe && (result.outcome !== 'admitted' || caller.aborted)) offer.breaker.returnProbe();
     if (result.outcome !== 'admitted') {
-      if (result.outcome === 'budget_exceeded') options.budgetRefusals.count(result.budget);
+      if (result.outcome === 'budget_exceeded' && !this.terms.isFreeOnly) options.budgetRefusals.count(result.budget);
       const { error, rate } = refusalOf(result, key, this.terms, options);
       call.answer(error, rate);
       return;
@@ -81,4 +82,11 @@ export class CheckedCall implements AdmitRequest, AdmissionListener, Decided {
     if (caller.aborted) admitted.settle('caller_gone', 499, 0, 0);
     else new ForwardedCall(this.#identified, admitted, this).start(this.#message);
   }
+}
+
+/** The terms of a call that is to be a free one. */
+function freeTermsOf(terms: CallTerms): CallTerms {
+  if (terms.heldMicros === 0) return terms;
+  if (!terms.hasFreeCalls) throw freeCallsUsed(terms);
+  return terms.freeOnly();
 }

@@ -111,7 +111,7 @@ class Scene {
         admit: ({ terms }: AdmitRequest, listener: AdmissionListener) => {
           held = terms.heldMicros;
           const balanceMicros = 1_000_000 - held;
-          const taken = { amountMicros: held, authorizedMicros: held, freeTier: false, balanceMicros };
+          const taken = { amountMicros: held, authorizedMicros: held, freeTier: false, freeLeft: null, balanceMicros };
           listener.onAdmission({ outcome: 'admitted', rate, owner: NO_OWNER, ...taken });
         },
         settle: (...[, , isRefund, , , captured]: [string, Buyer, boolean, string, object, number | null]) => {

@@ -15,6 +15,7 @@ const admitted: Admitted = {
   amountMicros: 5,
   authorizedMicros: null,
   freeTier: false,
+  freeLeft: null,
   balanceMicros: 10,
   owner: NO_OWNER,
 };

@@ -1568,7 +1568,7 @@ export interface components {
              * @description Stable: decide by this
              * @enum {string}
              */
-            error: "invalid_request" | "invalid_json" | "unsupported_framing" | "unauthorized" | "budget_exceeded" | "insufficient_balance" | "forbidden" | "not_found" | "service_not_found" | "operation_not_found" | "method_not_allowed" | "not_acceptable" | "body_too_slow" | "conflict" | "price_exceeds_maximum" | "payload_too_large" | "upgrade_not_supported" | "rate_limited" | "internal" | "upstream_error" | "unavailable" | "upstream_busy" | "upstream_timeout";
+            error: "invalid_request" | "invalid_json" | "unsupported_framing" | "unauthorized" | "budget_exceeded" | "free_calls_used" | "insufficient_balance" | "forbidden" | "not_found" | "service_not_found" | "operation_not_found" | "method_not_allowed" | "not_acceptable" | "body_too_slow" | "conflict" | "price_exceeds_maximum" | "payload_too_large" | "upgrade_not_supported" | "rate_limited" | "internal" | "upstream_error" | "unavailable" | "upstream_busy" | "upstream_timeout";
             /** @description For people; may change */
             message: string;
             /** @description The status of the response */
@@ -1597,6 +1597,15 @@ export interface components {
             service_id: string;
             used: number;
             expected: number;
+        };
+        /** FreeCallsUsedError */
+        FreeCallsUsedError: components["schemas"]["Error"] & {
+            /** @constant */
+            error: "free_calls_used";
+            /** @constant */
+            status: 402;
+            /** @description What the call costs without a free call, in US dollars with at most six decimals */
+            price: number;
         };
         /** Health */
         Health: {
@@ -3505,6 +3514,7 @@ export interface components {
                 "X-ACF-Amount": components["headers"]["X-ACF-Amount"];
                 "X-ACF-Held": components["headers"]["X-ACF-Held"];
                 "X-ACF-Free-Tier": components["headers"]["X-ACF-Free-Tier"];
+                "X-ACF-Free-Left": components["headers"]["X-ACF-Free-Left"];
                 "X-ACF-Usage-Id": components["headers"]["X-ACF-Usage-Id"];
                 "X-ACF-Balance": components["headers"]["X-ACF-Balance"];
                 "Server-Timing": components["headers"]["Server-Timing"];
@@ -3537,6 +3547,7 @@ export interface components {
                 "X-ACF-Amount": components["headers"]["X-ACF-Amount"];
                 "X-ACF-Held": components["headers"]["X-ACF-Held"];
                 "X-ACF-Free-Tier": components["headers"]["X-ACF-Free-Tier"];
+                "X-ACF-Free-Left": components["headers"]["X-ACF-Free-Left"];
                 "X-ACF-Usage-Id": components["headers"]["X-ACF-Usage-Id"];
                 "X-ACF-Balance": components["headers"]["X-ACF-Balance"];
                 "Server-Timing": components["headers"]["Server-Timing"];
@@ -3582,6 +3593,11 @@ export interface components {
                  */
                 "X-ACF-Free-Tier"?: "true" | "false";
                 /**
+                 * @description How many free calls of this service the account has left. Absent if it has none to give, or the call has a price of 0
+                 * @example 99
+                 */
+                "X-ACF-Free-Left"?: number;
+                /**
                  * @description The record of this call: GET /api/v1/usage/{usage_id}
                  * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
                  */
@@ -3621,9 +3637,11 @@ export interface components {
         /**
          * @description `budget_exceeded`: The budget of this key, or of a key above it, does not cover this call.
          *
+         *     `free_calls_used`: No free call of this service is left, and the call was to be a free one only.
+         *
          *     `insufficient_balance`: The balance does not cover the price of this call.
          */
-        CallBudgetExceededOrInsufficientBalance: {
+        CallBudgetExceededOrFreeCallsUsedOrInsufficientBalance: {
             headers: {
                 "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                 "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
@@ -3646,6 +3664,11 @@ export interface components {
                  * @example false
                  */
                 "X-ACF-Free-Tier"?: "true" | "false";
+                /**
+                 * @description How many free calls of this service the account has left. Absent if it has none to give, or the call has a price of 0
+                 * @example 99
+                 */
+                "X-ACF-Free-Left"?: number;
                 /**
                  * @description The record of this call: GET /api/v1/usage/{usage_id}
                  * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
@@ -3674,7 +3697,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": (components["schemas"]["BudgetExceededError"] | components["schemas"]["InsufficientBalanceError"]) | components["schemas"]["ServiceAnswer"];
+                "application/json": (components["schemas"]["BudgetExceededError"] | components["schemas"]["FreeCallsUsedError"] | components["schemas"]["InsufficientBalanceError"]) | components["schemas"]["ServiceAnswer"];
                 /**
                  * @example {
                  *       "text": "bonjour"
@@ -3707,6 +3730,11 @@ export interface components {
                  * @example false
                  */
                 "X-ACF-Free-Tier"?: "true" | "false";
+                /**
+                 * @description How many free calls of this service the account has left. Absent if it has none to give, or the call has a price of 0
+                 * @example 99
+                 */
+                "X-ACF-Free-Left"?: number;
                 /**
                  * @description The record of this call: GET /api/v1/usage/{usage_id}
                  * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
@@ -3768,6 +3796,11 @@ export interface components {
                  * @example false
                  */
                 "X-ACF-Free-Tier"?: "true" | "false";
+                /**
+                 * @description How many free calls of this service the account has left. Absent if it has none to give, or the call has a price of 0
+                 * @example 99
+                 */
+                "X-ACF-Free-Left"?: number;
                 /**
                  * @description The record of this call: GET /api/v1/usage/{usage_id}
                  * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
@@ -3836,6 +3869,11 @@ export interface components {
                  */
                 "X-ACF-Free-Tier"?: "true" | "false";
                 /**
+                 * @description How many free calls of this service the account has left. Absent if it has none to give, or the call has a price of 0
+                 * @example 99
+                 */
+                "X-ACF-Free-Left"?: number;
+                /**
                  * @description The record of this call: GET /api/v1/usage/{usage_id}
                  * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
                  */
@@ -3901,6 +3939,11 @@ export interface components {
                  */
                 "X-ACF-Free-Tier"?: "true" | "false";
                 /**
+                 * @description How many free calls of this service the account has left. Absent if it has none to give, or the call has a price of 0
+                 * @example 99
+                 */
+                "X-ACF-Free-Left"?: number;
+                /**
                  * @description The record of this call: GET /api/v1/usage/{usage_id}
                  * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
                  */
@@ -3961,6 +4004,11 @@ export interface components {
                  * @example false
                  */
                 "X-ACF-Free-Tier"?: "true" | "false";
+                /**
+                 * @description How many free calls of this service the account has left. Absent if it has none to give, or the call has a price of 0
+                 * @example 99
+                 */
+                "X-ACF-Free-Left"?: number;
                 /**
                  * @description The record of this call: GET /api/v1/usage/{usage_id}
                  * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
@@ -4028,6 +4076,11 @@ export interface components {
                  */
                 "X-ACF-Free-Tier"?: "true" | "false";
                 /**
+                 * @description How many free calls of this service the account has left. Absent if it has none to give, or the call has a price of 0
+                 * @example 99
+                 */
+                "X-ACF-Free-Left"?: number;
+                /**
                  * @description The record of this call: GET /api/v1/usage/{usage_id}
                  * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
                  */
@@ -4093,6 +4146,11 @@ export interface components {
                  */
                 "X-ACF-Free-Tier"?: "true" | "false";
                 /**
+                 * @description How many free calls of this service the account has left. Absent if it has none to give, or the call has a price of 0
+                 * @example 99
+                 */
+                "X-ACF-Free-Left"?: number;
+                /**
                  * @description The record of this call: GET /api/v1/usage/{usage_id}
                  * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
                  */
@@ -4153,6 +4211,11 @@ export interface components {
                  * @example false
                  */
                 "X-ACF-Free-Tier"?: "true" | "false";
+                /**
+                 * @description How many free calls of this service the account has left. Absent if it has none to give, or the call has a price of 0
+                 * @example 99
+                 */
+                "X-ACF-Free-Left"?: number;
                 /**
                  * @description The record of this call: GET /api/v1/usage/{usage_id}
                  * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
@@ -4215,6 +4278,11 @@ export interface components {
                  */
                 "X-ACF-Free-Tier"?: "true" | "false";
                 /**
+                 * @description How many free calls of this service the account has left. Absent if it has none to give, or the call has a price of 0
+                 * @example 99
+                 */
+                "X-ACF-Free-Left"?: number;
+                /**
                  * @description The record of this call: GET /api/v1/usage/{usage_id}
                  * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
                  */
@@ -4275,6 +4343,11 @@ export interface components {
                  * @example false
                  */
                 "X-ACF-Free-Tier"?: "true" | "false";
+                /**
+                 * @description How many free calls of this service the account has left. Absent if it has none to give, or the call has a price of 0
+                 * @example 99
+                 */
+                "X-ACF-Free-Left"?: number;
                 /**
                  * @description The record of this call: GET /api/v1/usage/{usage_id}
                  * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
@@ -4341,6 +4414,11 @@ export interface components {
                  * @example false
                  */
                 "X-ACF-Free-Tier"?: "true" | "false";
+                /**
+                 * @description How many free calls of this service the account has left. Absent if it has none to give, or the call has a price of 0
+                 * @example 99
+                 */
+                "X-ACF-Free-Left"?: number;
                 /**
                  * @description The record of this call: GET /api/v1/usage/{usage_id}
                  * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
@@ -4412,6 +4490,11 @@ export interface components {
                  */
                 "X-ACF-Free-Tier"?: "true" | "false";
                 /**
+                 * @description How many free calls of this service the account has left. Absent if it has none to give, or the call has a price of 0
+                 * @example 99
+                 */
+                "X-ACF-Free-Left"?: number;
+                /**
                  * @description The record of this call: GET /api/v1/usage/{usage_id}
                  * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
                  */
@@ -4477,6 +4560,11 @@ export interface components {
                  * @example false
                  */
                 "X-ACF-Free-Tier"?: "true" | "false";
+                /**
+                 * @description How many free calls of this service the account has left. Absent if it has none to give, or the call has a price of 0
+                 * @example 99
+                 */
+                "X-ACF-Free-Left"?: number;
                 /**
                  * @description The record of this call: GET /api/v1/usage/{usage_id}
                  * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
@@ -4544,6 +4632,11 @@ export interface components {
                  */
                 "X-ACF-Free-Tier"?: "true" | "false";
                 /**
+                 * @description How many free calls of this service the account has left. Absent if it has none to give, or the call has a price of 0
+                 * @example 99
+                 */
+                "X-ACF-Free-Left"?: number;
+                /**
                  * @description The record of this call: GET /api/v1/usage/{usage_id}
                  * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
                  */
@@ -4604,6 +4697,11 @@ export interface components {
                  * @example false
                  */
                 "X-ACF-Free-Tier"?: "true" | "false";
+                /**
+                 * @description How many free calls of this service the account has left. Absent if it has none to give, or the call has a price of 0
+                 * @example 99
+                 */
+                "X-ACF-Free-Left"?: number;
                 /**
                  * @description The record of this call: GET /api/v1/usage/{usage_id}
                  * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
@@ -4880,6 +4978,11 @@ export interface components {
          * @example false
          */
         "X-ACF-Free-Tier": "true" | "false";
+        /**
+         * @description How many free calls of this service the account has left. Absent if it has none to give, or the call has a price of 0
+         * @example 99
+         */
+        "X-ACF-Free-Left": number;
         /**
          * @description The record of this call: GET /api/v1/usage/{usage_id}
          * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10

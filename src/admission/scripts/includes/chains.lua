@@ -260,6 +260,7 @@ local function charge(wallet, open)
     call('HSET', wallet, 'balance', format('%d', balance - amount), unpack(changes, 1, w))
   elseif free == '1' then
     call('HSET', wallet, free_field, format('%d', used + 1))
+    free = format('%d', quota - used)
   end
   balance = balance - amount
   return '0', left and min(balance, left - amount) or balance, free, amount, NO_BUDGET
