@@ -3,6 +3,7 @@
 import { isInDoubt } from '../../src/ledger/history/judge.ts';
 import type { Rules } from './checks.ts';
 import {
+  bitsOfHold,
   callsOf,
   chargeOf,
   compareAt,
@@ -12,6 +13,8 @@ import {
   entryOf,
   historyOf,
   isFree,
+  newHold,
+  periodOfHold,
   verdictOn,
 } from './judging.ts';
 import {
@@ -23,6 +26,7 @@ import {
   type Ghost,
   type Instance,
   intern,
+  LATE,
   ON,
   PG_DEBIT,
   type Pg,
@@ -79,20 +83,20 @@ export function gateway(state: State, rules: Rules): Step[] {
   for (const [call, how] of state.calls.entries()) {
     const price = chargeOf(call, rules);
     const name = `call ${call + 1}`;
-    // The first call is made before the period ends in which it counts.
-    const isLate = rules.budget && call === 0 && state.calls[1] !== CALL.new;
-    if (how === CALL.new && !isLate && data.wallet !== null && data.wallet.balance >= price) {
+    if (how === CALL.new && data.wallet !== null && data.wallet.balance >= price) {
       const used = isFree(call, rules) ? 1 : 0;
+      const holds = data.holds | newHold(call, data.wallet, rules);
+      const period = periodOfHold(call, { ...data, holds }, rules);
       const wallet = {
         ...data.wallet,
-        ...counted(data.wallet, call, price, rules),
+        ...counted(data.wallet, period, price, rules),
         balance: data.wallet.balance - price,
         freeUsed: data.wallet.freeUsed + used,
       };
       const next = withData(checkNotTooMuch(state, ON.gateway, rules), ON.gateway, {
         ...data,
         wallet,
-        holds: data.holds | (1 << call),
+        holds,
       });
       steps.push({
         words: `the gateway admits ${name}${at}: ${price} is held`,
@@ -101,12 +105,13 @@ export function gateway(state: State, rules: Rules): Step[] {
     }
     if (how !== CALL.open) continue;
     const has = (data.holds & (1 << call)) !== 0;
-    const holds = data.holds & ~(1 << call);
+    const holds = data.holds & ~bitsOfHold(call);
+    const charged = call === 0 && (data.holds & LATE) !== 0 ? END.late : END.charged;
     const settled = has
       ? withData(state, ON.gateway, {
           ...data,
           holds,
-          stream: [...data.stream, entryOf(call, END.charged, server, state.faultsLeft)],
+          stream: [...data.stream, entryOf(call, charged, server, state.faultsLeft)],
         })
       : state;
     const told = has
@@ -149,7 +154,7 @@ function giveBack(data: Data, call: number, event: Event, costs: number, rules: 
   const back = chargeOf(call, rules) - costs;
   const wallet = {
     ...data.wallet,
-    ...counted(data.wallet, call, -back, rules),
+    ...counted(data.wallet, periodOfHold(call, data, rules), -back, rules),
     balance: balance + back,
     freeUsed: freeUsed - (isFree(call, rules) ? 1 : 0),
   };
@@ -170,7 +175,7 @@ export function sweep(state: State, rules: Rules): Step[] {
       words: `the sweep gives back the hold of call ${call + 1}${where(state, ON.others)}`,
       state: withData(state, ON.others, {
         ...giveBack(data, call, entryOf(call, END.refunded, server, state.faultsLeft), 0, rules),
-        holds: data.holds & ~(1 << call),
+        holds: data.holds & ~bitsOfHold(call),
       }),
     }));
 }

@@ -22,6 +22,10 @@ export const CHECKS = {
   began: 'a clean comparison verifies the doubt with which it began',
   ticket: 'a repair needs the ticket of its reading',
   repairPeriod: 'a repair leaves a budget that a call has opened a later period of',
+  repairSpent: 'a repair corrects what a budget has spent, and its period',
+  holdPeriod: 'what comes back leaves a budget only in the period that its hold names',
+  laterPeriod: 'a call opens no period of a budget that is over: a clock may be set back',
+  loadedSpent: 'a wallet is loaded with what budgets have spent',
   repairMark: 'a repair needs the mark of its reading, or that of the last flush',
   repairDeadline: 'a repair that arrives after its deadline is refused',
   storedHolds: 'holds of stored calls are removed',
@@ -41,7 +45,7 @@ export type Scenario = {
   readonly calls: number;
   /** The second call is free: it uses up a free call instead of money. */
   readonly free?: boolean;
-  /** Both calls count in a budget, the first in its first period and the second in its second. */
+  /** Both calls count in a budget: by the clock, which may be set back, the first in its first period and the second in its second. */
   readonly budget?: boolean;
   /** The second call is priced by use: it may be charged a part of what it holds. */
   readonly byUse?: boolean;

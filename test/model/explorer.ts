@@ -62,6 +62,9 @@ export function explore(rules: Rules, maxStates: number): Result {
   return result(true);
 }
 
+const AS_CHARGED: ReadonlySet<number> = new Set([STORED.charged, STORED.late, STORED.aside]);
+const AS_CAPTURED: ReadonlySet<number> = new Set([STORED.captured, STORED.aside]);
+
 /** What must be true when faults have ended and nobody has anything left to do. @returns the broken promise; '': none */
 function brokenAtEnd(state: State, rules: Rules): string {
   const { redis, pg, ghost, calls } = state;
@@ -72,8 +75,7 @@ function brokenAtEnd(state: State, rules: Rules): string {
   const lost = calls.findIndex(
     (told, call) =>
       (told === CALL.charged || told === CALL.captured) &&
-      pg.stored[call] !== (told === CALL.charged ? STORED.charged : STORED.captured) &&
-      pg.stored[call] !== STORED.aside &&
+      !(told === CALL.charged ? AS_CHARGED : AS_CAPTURED).has(pg.stored[call] as number) &&
       !(ghost.lost & (1 << call)),
   );
   if (lost >= 0) return `call ${lost + 1} was charged and is lost, although no store lost it`;

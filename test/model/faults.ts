@@ -6,7 +6,7 @@ import { FAULTS, type Fault, type Rules } from './checks.ts';
 import { verdictOn } from './judging.ts';
 import { nextMark } from './ledger.ts';
 import { isAnyLost, withLosses } from './losses.ts';
-import { IDLE, type Instance, intern, NO_DATA, ON, type State, type Step, type Writer } from './state.ts';
+import { IDLE, type Instance, intern, LATE, NO_DATA, ON, type State, type Step, type Writer } from './state.ts';
 
 const ALL = ON.gateway | ON.writer | ON.others;
 
@@ -74,7 +74,7 @@ function strikes(state: State, rules: Rules): Step[] {
     if (rules.faults.has('failover') && old === null) {
       const next = with_({ data, run: newest, replication: newest }, { old: redis, onOld: ALL });
       // Two masters may both end a call that is open in the newer one. The end that is stored first counts.
-      const both = withGhost(next, { lost: next.ghost.lost | data.holds });
+      const both = withGhost(next, { lost: next.ghost.lost | (data.holds & ~LATE) });
       steps.push({ words: `FAULT ${FAULTS.failover}`, state: both });
     }
   }

@@ -18,6 +18,7 @@ import {
   type End,
   type Event,
   type Instance,
+  LATE,
   numberOf,
   PG_DEBIT,
   type Pg,
@@ -69,7 +70,7 @@ export function chargeOf(call: number, { free }: Rules): number {
 
 function storedAmount(how: number, call: number, rules: Rules): number {
   if (how === STORED.captured) return AMOUNTS.captured;
-  return how === STORED.charged ? chargeOf(call, rules) : 0;
+  return how === STORED.charged || how === STORED.late ? chargeOf(call, rules) : 0;
 }
 
 /** What the call of an event is charged. */
@@ -81,14 +82,36 @@ function amountOf(event: Event, rules: Rules): number {
 export const isFree = (call: number, { free }: Rules): boolean => call === 1 && free === true;
 
 /** The period of the budget in which a call counts; 0: in none. */
-export const periodOf = (call: number, rules: Rules): number => (rules.budget ? call + 1 : 0);
+const periodOf = (call: number, isLate: boolean, { budget }: Rules): number => (budget ? (isLate ? 2 : call + 1) : 0);
+
+/** The period that the hold of a call names. */
+export const periodOfHold = (call: number, { holds }: Data, rules: Rules): number =>
+  periodOf(call, (holds & LATE) !== 0, rules);
+
+/**
+ * The hold of a call. By the clock the first call comes in the first period, and the second in the second: where the first comes later, the
+ * clock was set back, and the wallet goes on in the period that it knows.
+ */
+export function newHold(call: number, wallet: Wallet, { budget, without }: Rules): number {
+  const isLate = budget && call === 0 && wallet.period === 2 && !without.has('laterPeriod');
+  return (1 << call) | (isLate ? LATE : 0);
+}
+
+/** What the hold of a call has in `holds`. */
+export const bitsOfHold = (call: number): number => (call === 0 ? 1 | LATE : 1 << call);
 
 /** The wallet after a hold has taken this from it; or, negative, after a part has come back. */
-export function counted(wallet: Wallet, call: number, amount: number, rules: Rules): Pick<Wallet, 'period' | 'spent'> {
-  const period = periodOf(call, rules);
+export function counted(
+  wallet: Wallet,
+  period: number,
+  amount: number,
+  rules: Rules,
+): Pick<Wallet, 'period' | 'spent'> {
   const { spent } = wallet;
-  if (period > wallet.period && amount > 0) return { period, spent: amount };
-  return { period: wallet.period, spent: period === wallet.period && period > 0 ? spent + amount : spent };
+  const isOther = rules.without.has('laterPeriod') ? period !== wallet.period : period > wallet.period;
+  if (isOther && amount > 0) return { period, spent: amount };
+  const isOpen = period === wallet.period || rules.without.has('holdPeriod');
+  return { period: wallet.period, spent: isOpen && period > 0 ? spent + amount : spent };
 }
 
 export const creditOf = ({ credits }: Pg): number => [0, AMOUNTS.credit, AMOUNTS.otherCredit][credits] as number;
@@ -100,15 +123,19 @@ export function settledWallet(pg: Pg, rules: Rules): Wallet {
   const credits = creditOf(pg);
   const balance = AMOUNTS.initial + credits - (taken ? AMOUNTS.debit : 0) - calls;
   const refused = pg.debit === PG_DEBIT.refused;
-  const inPeriods = pg.stored.map((how, call) => [periodOf(call, rules), storedAmount(how, call, rules)] as const);
-  const [period, spent] = inPeriods.findLast(([its, amount]) => its > 0 && amount > 0) ?? [0, 0];
+  const spentIn = (its: number): number =>
+    pg.stored.reduce((sum, how, call) => {
+      const isIts = periodOf(call, how === STORED.late, rules) === its;
+      return sum + (isIts ? storedAmount(how, call, rules) : 0);
+    }, 0);
+  const period = [2, 1].find((its) => spentIn(its) > 0) ?? 0;
   return {
     balance,
     creditSeq: Math.min(pg.credits, 1),
     debit: taken ? WALLET_DEBIT.taken : refused ? WALLET_DEBIT.refused : WALLET_DEBIT.none,
     freeUsed: pg.stored.filter((how, call) => how === STORED.charged && isFree(call, rules)).length,
     period,
-    spent,
+    spent: period === 0 ? 0 : spentIn(period),
     tampered: 0,
     ticket: 0,
   };
@@ -158,8 +185,7 @@ function compareAnew(data: Data, wallet: Wallet, pg: Pg, rules: Rules): Found {
   const freeMap = (used: number): ReadonlyMap<string, number> => new Map(used === 0 ? [] : [['service', used]]);
   const spending = ({ period, spent }: Wallet): AccountState['wallet']['budgets'] =>
     new Map(period === 0 ? [] : [['key', { period, spentMicros: spent }]]);
-  const budgetsOf = (call: number): BudgetPart[] =>
-    rules.budget ? [{ keyId: 'key', period: periodOf(call, rules) }] : [];
+  const budgetsOf = (period: number): BudgetPart[] => (period > 0 ? [{ keyId: 'key', period }] : []);
   const theWallet = {
     balanceMicros: wallet.balance,
     creditSeq: wallet.creditSeq,
@@ -207,7 +233,7 @@ function compareAnew(data: Data, wallet: Wallet, pg: Pg, rules: Rules): Found {
       text: '',
       amountMicros: chargeOf(call, rules),
       freeTier: isFree(call, rules),
-      budgets: budgetsOf(call),
+      budgets: budgetsOf(periodOfHold(call, data, rules)),
     })),
     streamed: data.stream.map((event) => ({
       ...common,
@@ -215,7 +241,7 @@ function compareAnew(data: Data, wallet: Wallet, pg: Pg, rules: Rules): Found {
       usageId: String(callOf(event)),
       chargedMicros: amountOf(event, rules),
       freeCall: isCharged(event) && isFree(callOf(event), rules),
-      budgets: budgetsOf(callOf(event)),
+      budgets: budgetsOf(periodOf(callOf(event), endOf(event) === END.late, rules)),
     })),
     stored,
     isIncomplete: false,
@@ -227,7 +253,7 @@ function compareAnew(data: Data, wallet: Wallet, pg: Pg, rules: Rules): Found {
     periodDrift: comparison.budgetDrifts.reduce((sum, its) => sum + its.period - its.expectedPeriod, 0),
     spentDrift: comparison.budgetDrifts.reduce((sum, its) => sum + its.spentMicros - its.expectedMicros, 0),
     lostDebits: comparison.lostDebitsMicros,
-    storedHolds: comparison.storedHolds.reduce((bits, { usageId }) => bits | (1 << Number(usageId)), 0),
+    storedHolds: comparison.storedHolds.reduce((bits, { usageId }) => bits | bitsOfHold(Number(usageId)), 0),
     isAhead: wallet.creditSeq > settled.creditSeq || !knowsItsDebits(theWallet, theSettled),
   };
 }

@@ -117,6 +117,7 @@ const STORED_AS = {
   [END.refunded]: STORED.refunded,
   [END.charged]: STORED.charged,
   [END.captured]: STORED.captured,
+  [END.late]: STORED.late,
 } as const;
 
 /** Stores each call once, and puts aside what Postgres refuses. */
@@ -166,7 +167,8 @@ export function hydrate(state: State, rules: Rules): Step[] {
   if (server.data.wallet !== null) return late;
   if (isLocked(state) && !rules.without.has('loadLock')) return late;
   if (verdictOn(server, pg, rules) === 'postgres is older') return late;
-  const wallet = settledWallet(pg, rules);
+  const settled = settledWallet(pg, rules);
+  const wallet = rules.without.has('loadedSpent') ? { ...settled, period: 0, spent: 0 } : settled;
   const read = intern({ fill: wallet, saw: server.data.mark, lastFlush: lastFlushOf(pg) });
   return [
     ...late,
@@ -241,13 +243,14 @@ function repair(state: State, its: NonNullable<Comparison>, isLate: boolean, rul
 function repaired(state: State, its: NonNullable<Comparison>, data: Data, wallet: Wallet, rules: Rules): State {
   const holds = rules.without.has('storedHolds') ? data.holds : data.holds & ~its.storedHolds;
   const isMoneyMoved = its.drift !== 0 || its.freeDrift !== 0 || its.periodDrift !== 0 || its.spentDrift !== 0;
+  const repairs = !rules.without.has('repairSpent');
   const isSamePeriod = wallet.period === its.period || rules.without.has('repairPeriod');
   const corrected = {
     ...wallet,
     balance: wallet.balance - its.drift - its.lostDebits - (isMoneyMoved && rules.repairsTooMuch ? 1 : 0),
     freeUsed: wallet.freeUsed - its.freeDrift,
-    period: wallet.period - (isSamePeriod ? its.periodDrift : 0),
-    spent: wallet.spent - (isSamePeriod ? its.spentDrift : 0),
+    period: wallet.period - (isSamePeriod && repairs ? its.periodDrift : 0),
+    spent: wallet.spent - (isSamePeriod && repairs ? its.spentDrift : 0),
     debit: its.lostDebits === 0 ? wallet.debit : its.debit,
     tampered: isMoneyMoved ? wallet.tampered - its.tampered : wallet.tampered,
     ticket: 0,

@@ -19,12 +19,12 @@ export type MarkNumber = number;
 /** An entry of the stream: see `entryOf`. */
 export type Event = number;
 
-/** How an event ends its call. */
-export const END = { refunded: 0, charged: 1, captured: 2 } as const;
+/** How an event ends its call. `late`: charged, and counted in the later period of the budget. */
+export const END = { refunded: 0, charged: 1, captured: 2, late: 3 } as const;
 export type End = (typeof END)[keyof typeof END];
 
 /** How Postgres has stored a call. */
-export const STORED = { not: 0, charged: 1, refunded: 2, aside: 3, captured: 4 } as const;
+export const STORED = { not: 0, charged: 1, refunded: 2, aside: 3, captured: 4, late: 5 } as const;
 
 /** Decided debits, as numbers of outcomes: of a wallet, and of Postgres. */
 export const WALLET_DEBIT = { none: 0, taken: 1, refused: 2 } as const;
@@ -43,10 +43,13 @@ export type Wallet = {
   readonly ticket: number;
 };
 
+/** In `holds`: the hold of the first call names the later period of the budget, as that of the second does. */
+export const LATE = 4;
+
 /** What a Redis has: its file, its replica and it itself may have different ones. */
 export type Data = {
   readonly wallet: Wallet | null;
-  /** A bit for each call. */
+  /** A bit for each call, and `LATE`. */
   readonly holds: number;
   readonly stream: readonly Event[];
   readonly mark: MarkNumber;
