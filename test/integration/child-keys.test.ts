@@ -35,6 +35,8 @@ const FOR_CHILDREN = [
   'PATCH /api/v1/keys/{key_id}',
   'POST /api/v1/keys/{key_id}/rotate',
 ];
+/** Where the ids of the asker's sibling stand among those of all keys. */
+const SIBLING = 4;
 const PAGES = ['/', '/docs', '/llms.txt', '/console', '/console/buyer', '/services'];
 
 let market: Marketplace;
@@ -67,23 +69,22 @@ function requests(ids: Readonly<Record<string, readonly string[]>>): Asked[] {
   const made = Object.entries(document.paths).flatMap(([template, operations]) =>
     Object.entries(operations).flatMap(([lower, { parameters, security, requestBody, responses }]) => {
       const method = lower.toUpperCase();
-      const body = Object.values(requestBody?.content ?? {})[0]?.example;
-      const [, parameter] = /\{(\w+)\}/.exec(template) ?? [];
-      const values = parameter === undefined ? [''] : ids[/accounts/.test(template) ? 'account_id' : parameter];
-      if (values === undefined) throw new Error(`${template}: no value for ${parameter}`);
+      const bodies = bodiesOf(method, Object.values(requestBody?.content ?? {})[0]?.example);
+      const paths = pathsOf(template, ids);
       // Lists that take the name of a key or a call are asked for those of others, too.
       const queries = ['', ...parameters.flatMap((one) => (one.in === 'query' ? queriesOf(one.name, ids) : []))];
       const accepts = Object.keys(responses['200']?.content ?? { 'application/json': {} });
-      return values.flatMap((value) =>
+      return paths.flatMap((path) =>
         queries.flatMap((query) =>
           accepts
             // A stream does not end by itself. It says the same as the JSON.
             .filter((accept) => accept !== 'text/event-stream')
-            .map((accept) => ({
-              ...{ name: `${method} ${template}`, method, accept, body },
-              path: template.replace(`{${parameter}}`, value).replace('{path}', 'x') + query,
-              isPublic: security.length === 0 || security.some((scheme) => Object.keys(scheme).length === 0),
-            })),
+            .flatMap((accept) =>
+              bodies.map((body) => ({
+                ...{ name: `${method} ${template}`, method, accept, body, path: path + query },
+                isPublic: security.length === 0 || security.some((scheme) => Object.keys(scheme).length === 0),
+              })),
+            ),
         ),
       );
     }),
@@ -93,10 +94,27 @@ function requests(ids: Readonly<Record<string, readonly string[]>>): Asked[] {
   return made.sort((a, b) => turnOf(a) - turnOf(b));
 }
 
+/** A change is asked for whole, and each part of it alone: one that is refused must not stand for the others. */
+function bodiesOf(method: string, example: unknown): unknown[] {
+  if (method !== 'PATCH') return [example];
+  return [example, ...Object.entries(example as object).map(([name, value]) => ({ [name]: value }))];
+}
+
+/** The paths of a template, for each value that its parameters may have. */
+function pathsOf(template: string, ids: Readonly<Record<string, readonly string[]>>): string[] {
+  const [place, parameter = ''] = /\{(\w+)\}/.exec(template) ?? [];
+  if (place === undefined) return [template];
+  const values = ids[template.includes('/accounts/{id}') ? 'account_id' : parameter];
+  if (values === undefined) throw new Error(`${template}: no value for ${parameter}`);
+  return values.flatMap((value) => pathsOf(template.replace(place, value), ids));
+}
+
 function queriesOf(name: string, ids: Readonly<Record<string, readonly string[]>>): string[] {
   if (name === 'mine') return ['?mine=true'];
   if (name === 'key_id') return (ids.key_id ?? []).map((id) => `?key_id=${id}`);
-  return name === 'cursor' ? [...(ids.key_id ?? []), ...(ids.usage_id ?? [])].map((id) => `?cursor=${id}`) : [];
+  if (name !== 'cursor') return [];
+  // That of the key above is no different: every page behind a cursor is made alike.
+  return [ids.key_id, ids.usage_id].map((of) => `?cursor=${of?.[SIBLING]}`);
 }
 
 describe.each(['buyer', 'provider'] as const)('a child key of a %s account', (role) => {
@@ -138,7 +156,8 @@ describe.each(['buyer', 'provider'] as const)('a child key of a %s account', (ro
     // A provider's key calls only its own listings, so a buyer's key stands for it where there are calls.
     // By an operator: `GET /keys/me` tells keys without a parent of it.
     const { account_id } = root;
-    const beside = await child(market.admin, { role: 'buyer', account_id, label: `label-of-${role}-beside` });
+    const other = role === 'buyer' ? 'buyer' : 'admin';
+    const beside = await child(market.admin, { role: other, account_id, label: `label-of-${role}-beside` });
     secrets.set(`label-of-${role}-beside`, 'label of beside');
     const patch = { key: market.admin, method: 'PATCH', body: { rate_limit: 10_000, label: `label-of-${role}-root` } };
     await market.json(`/api/v1/keys/${root.key_id}`, patch);
@@ -161,6 +180,7 @@ describe.each(['buyer', 'provider'] as const)('a child key of a %s account', (ro
     await market.settled();
     const { total_spent } = await market.json<{ total_spent: number }>('/api/v1/usage', { key: root });
     secrets.set(String(total_spent), 'what the account has spent');
+    if (role === 'buyer') secrets.set(String((await market.balance(root)).balance), 'what the account has left');
     const services = [proxyPath.slice(proxyPath.lastIndexOf('/') + 1)];
     const calls = Object.values(keys).map(({ usageId }) => usageId);
     if (role === 'provider') {
@@ -171,7 +191,7 @@ describe.each(['buyer', 'provider'] as const)('a child key of a %s account', (ro
     ids = {
       ...{ id: services, service_id: services, usage_id: calls, file: ['x'], account_id: [root.account_id] },
       key_id: Object.values(keys).map(({ key_id }) => key_id),
-      pseudonym: ['0'.repeat(32)],
+      ...{ buyer: ['0'.repeat(32)], path: ['x'] },
     };
   }, 60_000);
 

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { readAllowance } from '../../src/accounts/allowance.ts';
 import { selectKeyActivity } from '../../src/accounts/usage-sums.ts';
 import { periodAt } from '../../src/keys/budget-period.ts';
-import type { KeyRecord } from '../../src/keys/caller.ts';
+import { type KeyRecord, ROLES } from '../../src/keys/caller.ts';
 import { BudgetRefusals } from '../../src/keys/children/refusals.ts';
 import { Keys } from '../../src/keys/keys.ts';
 import { selectKeyRecords } from '../../src/keys/keys-sql.ts';
@@ -120,7 +120,8 @@ describe('POST /keys with a key and without a role', () => {
 });
 
 describe('what a child key sees and changes', () => {
-  it('is what is below it: it neither lists, changes, rotates nor revokes itself, a sibling, or a key above', async () => {
+  it.each(ROLES)('is what is below it, and nothing of a %s above or a sibling; itself it only reads', async (role) => {
+    root = await addAccount(sql, role);
     const [child, sibling] = [await makeChild(root), await makeChild(root)];
     const below = await makeChild(child, { label: 'below' });
     const other = await addAccount(sql);
