@@ -182,6 +182,8 @@ CREATE TABLE service_watch (
   -- Whether the endpoint gave any HTTP answer when it was asked once. It says nothing about another endpoint than this.
   endpoint       text,
   reachable      boolean,
+  -- Why it gave none (src/upstream/failure-texts.ts).
+  failure        text,
   checked_at     timestamptz,
   -- How the last question by the health path ended: a status, or why there was none. SHA-256 of the endpoint and the path that were
   -- asked: of others it says nothing.
@@ -237,6 +239,8 @@ CREATE TABLE calls (
   authorized      bigint CHECK (authorized >= 0),
   clamped         boolean,
   at_cap          boolean,
+  -- Why the service failed the call, for its provider alone; NULL where it did not, or the status says it.
+  cause           text,
   PRIMARY KEY (day, usage_id)
 ) PARTITION BY RANGE (day);
 CREATE INDEX calls_key ON calls (key_id, usage_id);

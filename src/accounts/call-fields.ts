@@ -70,6 +70,12 @@ export const CALL = {
     ),
     example: false,
   },
+  cause: {
+    column: 'c.cause',
+    audience: 'counterpart',
+    ...optional(text('Why the service failed the call, where the status does not say it')),
+    example: 'tls_expired',
+  },
   account_id: { column: 'c.account_id', audience: 'admin', ...id("The buyer's account"), example: EXAMPLE.accountId },
   owner_id: { audience: 'admin', ...text('Its label'), example: 'acme-bot' },
   provider_id: {

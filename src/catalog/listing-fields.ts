@@ -52,6 +52,8 @@ export type Shown = Beside & {
 type Found = {
   /** Null: the endpoint was not asked yet. */
   readonly reachable: boolean | null;
+  /** Why it gave no answer. */
+  readonly reason: string | undefined;
   readonly checkedAt: Date | null;
   /** By the present health path; absent: not asked yet. */
   readonly health?: {
@@ -126,6 +128,7 @@ const MAX = 'The highest amount that the service may report for a call; absent: 
 const NEXT = 'next_from, next_price, next_max_price, next_free_calls, next_only_operations, next_operation_terms';
 const FORWARD = 'Credential headers that the service asks callers for, if any; see X-ACF-Forward';
 const ASKED = 'Whether a new endpoint answered when it was asked once; shown to the same';
+const UNANSWERED = 'Why it gave no answer, if it did not; shown to the same';
 const NOTICE = 'How long a change is announced after which a call may cost more; shown to the same, absent in lists';
 const ANNOUNCED =
   'The operations of next_price as the provider wrote them, if these change; shown to the same, absent in lists';
@@ -207,6 +210,7 @@ export const LISTING = {
   health_path: owner('health_path', is('string', 'Asked every minute; shown to the same'), 'healthPath'),
   health: owner(null, HEALTH_FOUND, healthOf),
   reachable: owner(null, is('boolean', ASKED), (shown) => shown.found?.reachable),
+  reachable_reason: owner(null, is('string', UNANSWERED), (shown) => shown.found?.reason),
   checked_at: owner(null, { ...TIME, description: CHECKED }, (shown) => shown.found?.checkedAt?.toISOString()),
   upstream_headers: owner('upstream_headers', names(HEADERS), ({ listing }) => namesOf(listing.upstreamHeaders), [
     'x-api-key',

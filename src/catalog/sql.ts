@@ -245,7 +245,7 @@ export async function closeListingsOf(tx: Tx, providerId: string): Promise<numbe
     SELECT pg_notify(${CHANNEL}, id::text) FROM closed WHERE before <> 'removed'`;
   // A statement of its own, because it must see what was found about an endpoint while the first one waited for its locks.
   await tx`
-    UPDATE service_watch w SET endpoint = NULL, reachable = NULL, health_asked = NULL
+    UPDATE service_watch w SET endpoint = NULL, reachable = NULL, failure = NULL, health_asked = NULL
     FROM services s WHERE s.provider_id = ${providerId} AND w.service_id = s.id`;
   return removed.length;
 }

@@ -20,6 +20,10 @@ import { isUuid } from '../platform/ids.ts';
  *   settlement   captured what the service reported, or the price if it reported nothing. It may be above the hold, whose amount is
  *                         then charged. Absent: the whole hold
  *
+ * Of a call that its service failed:
+ *
+ *   settlement   cause    what its provider is told of the failure, a short word (src/proxy/cause-texts.ts). Never for the buyer
+ *
  * Three stream fields, one for each part, cost the writer 2.6 µs more per event: ioredis makes a Buffer and a string of each
  * field.
  */
@@ -46,6 +50,8 @@ export type Settlement = {
   readonly latencyUs: number;
   readonly requestBytes: number;
   readonly responseBytes: number;
+  /** Why its service failed the call, where the status does not say it. */
+  readonly cause?: string | null;
 };
 
 /** A budget, and the period of it in which a call counts. */
@@ -64,6 +70,7 @@ export type UsageEvent = Settlement & {
   readonly ceilingMicros: number | null;
   /** The budgets that what it is charged counts in. */
   readonly budgets: readonly BudgetPart[];
+  readonly cause: string | null;
   readonly freeTier: boolean;
   readonly admittedAtMs: number;
   readonly accountId: string;
@@ -75,7 +82,8 @@ export type UsageEvent = Settlement & {
 };
 
 export function encodeSettlement(s: Settlement): string {
-  return `${s.outcome}\t${s.status}\t${s.latencyUs}\t${s.requestBytes}\t${s.responseBytes}`;
+  const text = `${s.outcome}\t${s.status}\t${s.latencyUs}\t${s.requestBytes}\t${s.responseBytes}`;
+  return s.cause == null ? text : `${text}\tcause=${s.cause}`;
 }
 
 /** The settlement that the sweep records for a call whose gateway died. */
@@ -190,6 +198,7 @@ export function decodeUsageEvent(text: string): UsageEvent {
     capMicros: named.cap ?? null,
     ceilingMicros: named.ceiling ?? null,
     budgets: named.budgets ?? NO_BUDGETS,
+    cause: named.cause ?? null,
     freeTier: f[3] === '1',
     admittedAtMs: integer(f[4], 'admitted at'),
     accountId: uuid(f[6], 'account'),
@@ -206,10 +215,13 @@ export function decodeUsageEvent(text: string): UsageEvent {
   };
 }
 
-type Named = { [Name in 'cap' | 'ceiling' | 'captured']?: number } & { budgets?: readonly BudgetPart[] };
+type Named = { [Name in 'cap' | 'ceiling' | 'captured']?: number } & {
+  budgets?: readonly BudgetPart[];
+  cause?: string;
+};
 const NONE: Named = {};
 const HOLD_NAMES: readonly string[] = ['cap', 'ceiling', 'budgets'];
-const SETTLEMENT_NAMES: readonly string[] = ['captured'];
+const SETTLEMENT_NAMES: readonly string[] = ['captured', 'cause'];
 
 /** Takes the fields with names out of an event's fields. */
 function takeNamed(fields: string[]): Named {
@@ -228,8 +240,14 @@ function readNamed(fields: readonly string[], names: readonly string[], into: Na
     if (!names.includes(name)) throw NEWER_EVENT;
     if (name in into) throw new Error(`usage event: ${name} is there twice`);
     if (name === 'budgets') into.budgets = storable(value, name).split(',').map(budgetPart);
+    else if (name === 'cause') into.cause = word(value, name);
     else into[name as 'cap'] = integer(value, name);
   }
+}
+
+function word(text: string | undefined, name: string): string {
+  if (text === undefined || !/^[a-z_]{1,40}$/.test(text)) throw new Error(`usage event: ${name} is no word: ${text}`);
+  return text;
 }
 
 const NO_BUDGETS: readonly BudgetPart[] = [];

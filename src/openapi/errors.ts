@@ -18,6 +18,10 @@ const ERROR = record(
   { description: 'What every error of the gateway looks like. Some codes have more fields' },
 );
 
+const CAUSE: JsonSchema = {
+  properties: { cause: { ...TEXT, description: 'Why, for whoever owns the service; the message says it in words' } },
+};
+
 /** Fields besides those of every error, by code. */
 const FIELDS: { readonly [code in ErrorCode]?: { readonly schema: JsonSchema; readonly example: Json } } = {
   insufficient_balance: {
@@ -47,6 +51,8 @@ const FIELDS: { readonly [code in ErrorCode]?: { readonly schema: JsonSchema; re
     schema: { required: ['price'], properties: { price: usd('What the call costs without a free call') } },
     example: { price: 0.002 },
   },
+  upstream_error: { schema: CAUSE, example: {} },
+  upstream_timeout: { schema: CAUSE, example: {} },
   conflict: {
     schema: {
       properties: {

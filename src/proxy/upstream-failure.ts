@@ -18,7 +18,7 @@ export function refundOf(error: UpstreamError): RefundReason {
 }
 
 /** What decides, besides the status, whether an answer is paid for. */
-type Asked = {
+export type Asked = {
   readonly isMcp: boolean;
   /** Whether the service was shown credentials, and all of them were those that its listing adds. */
   readonly hasListingCredentialsOnly: boolean;

@@ -5,7 +5,7 @@ import type { CoarseClock } from './coarse-clock.ts';
 import type { Origin } from './endpoint.ts';
 import type { TlsSessions } from './tls-sessions.ts';
 import type { ResolvedAddress } from './types.ts';
-import type { Failure } from './upstream-error.ts';
+import type { Failure, UpstreamErrorCode } from './upstream-error.ts';
 
 export type ConnectorTools = {
   readonly addressBook: AddressBook;
@@ -167,7 +167,7 @@ export class Connector {
     this.#drop();
     if (this.#tcpConnected) {
       this.#tools.sessions.forget(key);
-      this.#fail({ code: 'tls_failed', message: `TLS with ${hostHeader} failed: ${cause.message}`, cause });
+      this.#fail({ code: tlsFault(cause), message: `TLS with ${hostHeader} failed: ${cause.message}`, cause });
     } else if (this.#next < this.#addresses.length) {
       this.#tryNext();
     } else {
@@ -204,3 +204,17 @@ export class Connector {
     socket.off('secureConnect', this.#onSecureConnect);
   }
 }
+
+/** What OpenSSL and Node call the faults of certificates that a provider can mend. */
+const TLS_FAULTS: Readonly<Record<string, UpstreamErrorCode>> = {
+  CERT_HAS_EXPIRED: 'tls_expired',
+  CERT_NOT_YET_VALID: 'tls_expired',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'tls_wrong_name',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'tls_untrusted',
+  SELF_SIGNED_CERT_IN_CHAIN: 'tls_untrusted',
+  UNABLE_TO_GET_ISSUER_CERT: 'tls_untrusted',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'tls_untrusted',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'tls_untrusted',
+};
+
+const tlsFault = (cause: NodeJS.ErrnoException): UpstreamErrorCode => TLS_FAULTS[cause.code ?? ''] ?? 'tls_failed';

@@ -5,7 +5,10 @@ export type UpstreamErrorCode =
   | 'dns_timeout' // no nameserver answered in time; it may be the provider's or the gateway's
   | 'connect_failed'
   | 'connect_timeout' // the name was resolved, but name, TCP and TLS together took too long
-  | 'tls_failed' // certificate refused, or the handshake broke
+  | 'tls_expired' // the certificate is not valid at this time
+  | 'tls_wrong_name' // it is for another name
+  | 'tls_untrusted' // nobody whom the gateway trusts has signed it, or the server does not send who has
+  | 'tls_failed' // the handshake broke for another reason
   | 'reset' // the connection ended before the response did
   | 'head_timeout'
   | 'body_timeout'

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { FAILURE_TEXTS } from '../upstream/failure-texts.ts';
 import type { UpstreamClient, UpstreamErrorCode } from '../upstream/index.ts';
 import { ANSWER_MS, type Answer, ask } from './ask.ts';
 
@@ -24,22 +25,18 @@ export const digestOf = ({ endpoint, healthPath }: Omit<Watched, 'id'>): string 
 export const isUp = ({ status }: Pick<Answer, 'status'>): boolean => status !== null && status >= 200 && status < 400;
 
 const REASONS: Readonly<Record<UpstreamErrorCode, string>> = {
-  address_forbidden: 'The address is not on the public internet.',
-  dns_failed: 'The name of the endpoint has no address.',
-  dns_timeout: 'No nameserver answered in time.',
-  connect_failed: 'Nothing accepts connections at the address.',
-  connect_timeout: 'Connecting took too long.',
-  tls_failed: 'TLS failed: the certificate was refused, or the handshake broke.',
-  reset: 'The connection ended before there was an answer.',
+  ...FAILURE_TEXTS,
   head_timeout: `No answer began within ${ANSWER_MS / 1_000} s.`,
   body_timeout: `No answer began within ${ANSWER_MS / 1_000} s.`,
-  malformed_response: 'The answer was not valid HTTP.',
-  busy: 'The gateway could not ask: too many connections were waiting.',
 };
+
+/** Why there was no answer, for the provider. @param failure  as it was stored, perhaps by another version */
+export const failureReason = (failure: string | null): string =>
+  REASONS[failure as UpstreamErrorCode] ?? 'There was no answer.';
 
 /** Why a service does not count as up, for its provider; undefined if it does. @param failure  as it was stored, perhaps by another version */
 export function reasonOf(status: number | null, failure: string | null): string | undefined {
   if (isUp({ status })) return undefined;
   if (status !== null) return `It answered ${status}. Only 2xx and 3xx mean that the service is up.`;
-  return REASONS[failure as UpstreamErrorCode] ?? 'There was no answer.';
+  return failureReason(failure);
 }

@@ -91,6 +91,6 @@ export class Reachability {
   async #askEndpoint(id: string, endpoint: string): Promise<void> {
     const question = { serviceId: id, endpoint, method: 'HEAD', path: '' } as const;
     const answer = await ask(this.#client, question, this.#stopping.signal);
-    if (answer !== null) await writeReachable(this.#sql, id, endpoint, answer.status !== null);
+    if (answer !== null) await writeReachable(this.#sql, id, endpoint, answer);
   }
 }

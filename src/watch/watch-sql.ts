@@ -1,6 +1,6 @@
 import type { Sql } from '../platform/postgres.ts';
 import type { Answer } from './ask.ts';
-import { digestOf, isUp, reasonOf, type Watched } from './health.ts';
+import { digestOf, failureReason, isUp, reasonOf, type Watched } from './health.ts';
 
 /** How the last question by the health path ended. */
 type FoundHealth = {
@@ -11,23 +11,30 @@ type FoundHealth = {
 };
 
 /** What was found about a listing's present endpoint, and by its present health path. */
-type Found = { readonly reachable: boolean | null; readonly checkedAt: Date | null; readonly health?: FoundHealth };
+type Found = {
+  readonly reachable: boolean | null;
+  /** Why it gave no answer; undefined if it did, or was not asked. */
+  readonly reason: string | undefined;
+  readonly checkedAt: Date | null;
+  readonly health?: FoundHealth;
+};
 
 /**
  * Does nothing if the listing has another endpoint by now. Waits for a transaction that is about to change it (FOR SHARE): closing an
  * account erases endpoints, and this must not bring one back.
  */
-export async function writeReachable(sql: Sql, id: string, endpoint: string, reachable: boolean): Promise<void> {
+export async function writeReachable(sql: Sql, id: string, endpoint: string, { failure }: Answer): Promise<void> {
   await sql`
-    INSERT INTO service_watch (service_id, endpoint, reachable, checked_at)
-    SELECT id, endpoint, ${reachable}::boolean, now() FROM services WHERE id = ${id} AND endpoint = ${endpoint} FOR SHARE
+    INSERT INTO service_watch (service_id, endpoint, reachable, failure, checked_at)
+    SELECT id, endpoint, ${failure === null}::boolean, ${failure}::text, now() FROM services WHERE id = ${id} AND endpoint = ${endpoint} FOR SHARE
     ON CONFLICT (service_id) DO UPDATE
-    SET endpoint = excluded.endpoint, reachable = excluded.reachable, checked_at = excluded.checked_at`;
+    SET endpoint = excluded.endpoint, reachable = excluded.reachable, failure = excluded.failure,
+        checked_at = excluded.checked_at`;
 }
 
 /** By service id, for those that were asked. */
 export async function selectFound(sql: Sql, ids: readonly string[]): Promise<ReadonlyMap<string, Found>> {
-  type Row = Watched & { reachable: boolean | null; checkedAt: Date | null } & {
+  type Row = Watched & { reachable: boolean | null; unanswered: string | null; checkedAt: Date | null } & {
     asked: string | null;
     status: number | null;
     failure: string | null;
@@ -35,15 +42,16 @@ export async function selectFound(sql: Sql, ids: readonly string[]): Promise<Rea
   };
   const rows = await sql<Row[]>`
     SELECT s.id, s.endpoint, s.health_path AS "healthPath",
-           CASE WHEN w.endpoint = s.endpoint THEN w.reachable END AS reachable,
+           CASE WHEN w.endpoint = s.endpoint THEN w.reachable END AS reachable, w.failure AS unanswered,
            CASE WHEN w.endpoint = s.endpoint THEN w.checked_at END AS "checkedAt",
            w.health_asked AS asked, w.health_status AS status, w.health_failure AS failure, w.health_at AS "askedAt"
     FROM services s JOIN service_watch w ON w.service_id = s.id
     WHERE s.id = ANY(${ids}::uuid[])`;
   return new Map(
-    rows.map(({ reachable, checkedAt, asked, status, failure, askedAt, ...watched }) => {
+    rows.map(({ reachable, unanswered, checkedAt, asked, status, failure, askedAt, ...watched }) => {
       const health = { up: isUp({ status }), status, reason: reasonOf(status, failure), askedAt };
-      return [watched.id, { reachable, checkedAt, ...(asked === digestOf(watched) && { health }) }];
+      const reason = reachable === false ? failureReason(unanswered) : undefined;
+      return [watched.id, { reachable, reason, checkedAt, ...(asked === digestOf(watched) && { health }) }];
     }),
   );
 }

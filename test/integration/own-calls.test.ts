@@ -56,6 +56,27 @@ describe("a provider's call of an own listing", () => {
     expect(await market.books()).toMatchObject({ drifting: [], total: '0', negative: 0 });
   });
 
+  it('says why its service failed; buyers are told that it did, and the list of their calls says to the owner why', async () => {
+    const away = await startService(() => {});
+    await away.close();
+    const path = await market.service({ endpoint: away.url });
+    const buyer = await market.buyer(0);
+    const errorOf = async (key: Key) => (await call(path, key)).json();
+    const cause = 'connect_failed';
+    const message = 'Nothing accepts connections at the address.';
+    expect(await errorOf(owner)).toMatchObject({ error: 'upstream_error', message, cause });
+    const told = await errorOf(buyer);
+    expect(told).toMatchObject({ error: 'upstream_error' });
+    expect(JSON.stringify(told)).not.toMatch(/cause|connect/);
+    const [record] = await market.records(buyer);
+    expect(record).not.toHaveProperty('cause');
+    const sold = await market.json<{ records: object[] }>(`/api/v1/services/${path.split('/').at(-1)}/calls`, {
+      key: owner,
+    });
+    expect(sold.records).toMatchObject([{ usage_id: record?.usage_id, cause }]);
+    expect(await market.json(`/api/v1/usage/${record?.usage_id}`, { key: market.admin })).toMatchObject({ cause });
+  });
+
   it('reaches a paused listing, which buyers cannot call', async () => {
     const path = await market.service({ endpoint: service.url, price: 1 });
     await market.json(path.replace('proxy', 'services'), { key: owner, method: 'PATCH', body: { status: 'paused' } });

@@ -418,11 +418,13 @@ describe('a service that refuses credentials', () => {
       response.writeHead(401, { 'X-ACF-Charge': '0.04' }).end('key expired');
     });
     const caller = await market.buyer(1);
+    let first: string | undefined;
     const own = { 'X-ACF-Forward': 'x-auth-token', 'X-Auth-Token': 'callers' };
     const forwards = { endpoint: denying.url, forward_headers: ['x-auth-token'], max_price: 0.05 };
     const added = { ...forwards, upstream_headers: { 'x-key': 'expired' } };
     const costOf = async (fields: object, headers = {}): Promise<(number | string | null)[]> => {
       const { id } = await list(fields);
+      first ??= id;
       const response = await market.request(`/api/v1/proxy/${id}/`, { key: caller, headers });
       expect(await response.text()).toBe('key expired');
       return [response.status, response.headers.get('x-acf-amount')];
@@ -442,6 +444,12 @@ describe('a service that refuses credentials', () => {
       refunded,
     ]);
     expect(await market.balance(caller)).toMatchObject({ balance: 0.92, held: 0 });
+    // The provider is told why, and the buyer is not.
+    const calls = await market.json<{ records: object[] }>(`/api/v1/services/${first}/calls`, { key: market.provider });
+    const { usage_id } = records.at(-1) as { usage_id: string };
+    expect(calls.records).toMatchObject([{ usage_id }]);
+    expect(calls.records[0]).toHaveProperty('cause', 'credentials_refused');
+    expect(records.at(-1)).not.toHaveProperty('cause');
     await denying.close();
   });
 });

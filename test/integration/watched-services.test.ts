@@ -75,13 +75,15 @@ describe('a new endpoint', () => {
     const away = await startService(() => {});
     await away.close();
     const { id } = await list({ endpoint: away.url });
-    expect(await found(id)).toMatchObject({ reachable: false, status: 'active' });
+    const reachable_reason = 'Nothing accepts connections at the address.';
+    expect(await found(id)).toMatchObject({ reachable: false, reachable_reason, status: 'active' });
     const before = asked.length;
     await patch(id, { name: 'Other' });
     expect(await shown(id, market.provider)).toMatchObject({ reachable: false });
     const changed = await patch(id, { endpoint: `${service.url}/again` });
     expect(changed).not.toHaveProperty('reachable');
-    expect(await found(id)).toMatchObject({ reachable: true });
+    const again = await found(id);
+    expect([again.reachable, 'reachable_reason' in again]).toEqual([true, false]);
     expect(asked.slice(before).filter((line) => line.includes('/again'))).toEqual(['HEAD /again']);
   });
 

@@ -233,6 +233,7 @@ export function newEvent(given: Partial<UsageEvent> = {}): UsageEvent {
     capMicros: null,
     ceilingMicros: null,
     budgets: [],
+    cause: null,
     freeTier: false,
     admittedAtMs: Date.now(),
     accountId: uuidv7(),

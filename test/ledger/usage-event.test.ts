@@ -19,6 +19,8 @@ describe('a usage event', () => {
   it('is decoded to what was encoded', () => {
     const event = newEvent({ path: '/a?b="c"\\', outcome: 'refunded:upstream_cut', heldMicros: 0, freeTier: true });
     expect(decode(event)).toEqual(event);
+    const failed = newEvent({ outcome: 'refunded:upstream_error', cause: 'tls_expired' });
+    expect(decode(failed)).toEqual(failed);
   });
 
   it.each<[string, Partial<Record<keyof UsageEvent, unknown>>]>([
@@ -33,6 +35,7 @@ describe('a usage event', () => {
     ['an amount beyond what numbers can say', { heldMicros: '9999999999999999' }],
     ['a status that does not fit', { status: 40_000 }],
     ['an outcome nobody knows', { outcome: 'done' }],
+    ['a cause that is no word', { cause: 'TLS' }],
     ['no time', { admittedAtMs: '' }],
   ])('with %s is refused', (_, change) => {
     expect(() => decode({ ...newEvent(), ...change } as UsageEvent)).toThrow('usage event');

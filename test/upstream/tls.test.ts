@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { createServer, type Server, type TLSSocket, type TlsOptions } from 'node:tls';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import type { UpstreamClient, UpstreamOptions } from '../../src/upstream/index.ts';
+import type { UpstreamClient, UpstreamErrorCode, UpstreamOptions } from '../../src/upstream/index.ts';
 import { Authority, type Identity } from './certificates.ts';
 import { Exchange, eventually, newClient, OK, patternBytes } from './helpers.ts';
 
@@ -73,23 +73,30 @@ test('for an address, the certificate must be for that address, and no SNI is se
 });
 
 describe('the connection is refused, and no request sent, when', () => {
-  test.each<[string, () => TlsOptions, Partial<UpstreamOptions>, string]>([
-    ['the authority is unknown', () => ({ ...identities.good }), { tlsCa: '' }, 'good.example'],
-    ['the certificate is for another name', () => ({ ...identities.other }), {}, 'good.example'],
-    ['the certificate is not for this address', () => ({ ...identities.other }), {}, '127.0.0.1'],
+  test.each<[string, () => TlsOptions, Partial<UpstreamOptions>, string, UpstreamErrorCode]>([
+    ['the authority is unknown', () => ({ ...identities.good }), { tlsCa: '' }, 'good.example', 'tls_untrusted'],
+    ['the certificate is for another name', () => ({ ...identities.other }), {}, 'good.example', 'tls_wrong_name'],
+    ['the certificate is not for this address', () => ({ ...identities.other }), {}, '127.0.0.1', 'tls_wrong_name'],
     [
       'the server speaks only TLS 1.1',
       () => ({ ...identities.good, maxVersion: 'TLSv1.1', minVersion: 'TLSv1' }),
       {},
       'good.example',
+      'tls_failed',
     ],
-    ['the server speaks only h2', () => ({ ...identities.good, ALPNProtocols: ['h2'] }), {}, 'good.example'],
-  ])('%s', async (_name, tls, options, host) => {
+    [
+      'the server speaks only h2',
+      () => ({ ...identities.good, ALPNProtocols: ['h2'] }),
+      {},
+      'good.example',
+      'tls_failed',
+    ],
+  ])('%s', async (_name, tls, options, host, code) => {
     const { port, sockets } = await serve(tls(), () => {
       throw new Error('a request reached the server');
     });
     const exchange = new Exchange(client(options), `https://${host}:${port}`);
-    expect(await exchange.outcome()).toBe('tls_failed');
+    expect(await exchange.outcome()).toBe(code);
     expect(exchange.error).toMatchObject({ requestStarted: false, headReceived: false });
     for (const socket of sockets) await eventually(() => socket.destroyed);
   });
@@ -124,7 +131,7 @@ test('a session is not resumed for another name', async () => {
   );
   const upstream = client();
   expect(await new Exchange(upstream, `https://good.example:${port}`).outcome()).toBe(200);
-  expect(await new Exchange(upstream, `https://other.example:${port}`).outcome()).toBe('tls_failed');
+  expect(await new Exchange(upstream, `https://other.example:${port}`).outcome()).toBe('tls_wrong_name');
   expect(resumed).not.toContain(true);
 });
 

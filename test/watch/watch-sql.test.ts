@@ -19,7 +19,7 @@ it('what was found about an endpoint does not outlive the closing of its account
   let writing: Promise<void> | undefined;
   await sql.begin(async (tx) => {
     await closeListingsOf(tx, provider.accountId);
-    writing = writeReachable(sql, id, 'http://localhost/', true);
+    writing = writeReachable(sql, id, 'http://localhost/', { status: 200, failure: null });
     await until(isSomebodyWaiting);
   });
   await writing;
@@ -29,7 +29,7 @@ it('what was found about an endpoint does not outlive the closing of its account
   const second = await addService(sql, other.accountId);
   let closing: Promise<unknown> | undefined;
   await sql.begin(async (tx) => {
-    await writeReachable(tx as unknown as typeof sql, second, 'http://localhost/', true);
+    await writeReachable(tx as unknown as typeof sql, second, 'http://localhost/', { status: 200, failure: null });
     closing = sql.begin((closer) => closeListingsOf(closer, other.accountId));
     await until(isSomebodyWaiting);
   });

@@ -7,6 +7,9 @@ import { encodeSettlement, type RefundReason } from '../../ledger/usage-event.ts
 import type { Cost } from '../by-use/usage-event.ts';
 import { Use } from '../by-use/use.ts';
 import { callHeaderLines } from '../call-headers.ts';
+import type { FailureCause } from '../cause-texts.ts';
+import { causeOfAnswer } from '../failure-cause.ts';
+import { type Asked, refundOfAnswer } from '../upstream-failure.ts';
 import type { ArrivedCall } from './arrived-call.ts';
 
 /** A call that Redis has admitted: it has a hold, which `settle` ends. */
@@ -15,6 +18,8 @@ export class AdmittedCall {
   isSettled = false;
   /** Null for a call at a fixed price. */
   readonly use: Use | null;
+  /** Why its service failed the call, if it did: for its provider. */
+  cause: FailureCause | null = null;
   readonly #call: ArrivedCall;
   readonly #admitted: Admitted;
 
@@ -41,6 +46,13 @@ export class AdmittedCall {
     const returned = this.use === null ? 0 : this.use.heldMicros - this.use.chargedMicros;
     const { usageId } = this.#call;
     return { usageId, amountMicros: amountMicros - returned, freeTier, balanceMicros: balanceMicros + returned };
+  }
+
+  /** Why the call is refunded whatever follows the head of its answer; null if it is not. */
+  refundOfAnswer(status: number, asked: Asked): RefundReason | null {
+    const refund = refundOfAnswer(status, asked);
+    if (refund !== null) this.cause = causeOfAnswer(refund, status);
+    return refund;
   }
 
   /** The gateway's own header lines of the response. */
@@ -82,6 +94,7 @@ export class AdmittedCall {
       latencyUs,
       requestBytes,
       responseBytes,
+      cause: refund === null ? null : this.cause,
     });
     const captured = refund === null ? capturedMicros : null;
     admission.settle(call.usageId, this.buyer, refund !== null, settlement, this.#admitted.owner, captured);

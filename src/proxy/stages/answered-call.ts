@@ -3,7 +3,6 @@ import type { ResponseHead } from '../../upstream/index.ts';
 import type { Flow } from '../by-use/paused-service.ts';
 import { usageEvent, wantsUsageEvent } from '../by-use/usage-event.ts';
 import { EventStream, isEventStream, type StreamingCall } from '../event-stream.ts';
-import { refundOfAnswer } from '../upstream-failure.ts';
 import type { AdmittedCall } from './admitted-call.ts';
 import type { IdentifiedCall } from './identified-call.ts';
 
@@ -27,7 +26,7 @@ export class AnsweredCall implements StreamingCall {
 
   constructor(head: ResponseHead, identified: IdentifiedCall, admitted: AdmittedCall, flow: Flow) {
     this.status = head.status;
-    this.refund = refundOfAnswer(head.status, identified);
+    this.refund = admitted.refundOfAnswer(head.status, identified);
     this.#identified = identified;
     this.#admitted = admitted;
     this.#flow = flow;

@@ -9,9 +9,11 @@ import { authorizedLine } from '../by-use/authorized.ts';
 import { type Flow, PausedService } from '../by-use/paused-service.ts';
 import { UnheardCall } from '../by-use/unheard-call.ts';
 import type { Use } from '../by-use/use.ts';
+import { CAUSE_TEXTS } from '../cause-texts.ts';
+import { causeOf } from '../failure-cause.ts';
 import { requestHeaderLines } from '../header-rules.ts';
 import { upstreamPath } from '../target.ts';
-import { isSilence, refundOf, refundOfAnswer, upstreamApiError } from '../upstream-failure.ts';
+import { isSilence, refundOf, upstreamApiError } from '../upstream-failure.ts';
 import type { AdmittedCall } from './admitted-call.ts';
 import { AnsweredCall } from './answered-call.ts';
 import type { ArrivedCall } from './arrived-call.ts';
@@ -210,7 +212,7 @@ export class ForwardedCall implements UpstreamHandler, CallerEvents, BufferingCa
         offer.breaker.answered(this.#isProbe);
       },
       onFailure: (error: UpstreamError, isAnswered: boolean) => this.#noteFailure(error, isAnswered),
-      refundOfAnswer: (status: number) => refundOfAnswer(status, this.#identified),
+      refundOfAnswer: (status: number) => this.#admitted.refundOfAnswer(status, this.#identified),
       settle: (refund: RefundReason | null, capturedMicros: number | null, bytes: number) =>
         this.#admitted.settle(refund, status, this.#requestBytes, bytesBefore + bytes, capturedMicros),
     };
@@ -256,10 +258,19 @@ export class ForwardedCall implements UpstreamHandler, CallerEvents, BufferingCa
     // Only a closed connection can be the answer to a slow caller. Silence and malformed responses are the service's own.
     const isCut = error.code === 'reset' && flow instanceof PausedService && flow.wasLong;
     if (isCut && answered?.refund === null) this.#cutByCaller(answered);
-    else this.#fail(upstreamApiError(error), answered?.hasBegun ? 'upstream_cut' : refundOf(error));
+    else this.#fail(this.#errorOf(error), answered?.hasBegun ? 'upstream_cut' : refundOf(error));
+  }
+
+  /** Whose service it is may read what is wrong with it. */
+  #errorOf(failure: UpstreamError): ApiError {
+    const error = upstreamApiError(failure);
+    const cause = this.#identified.isOwn ? causeOf(failure) : null;
+    if (cause === null) return error;
+    return new ApiError(error.code, CAUSE_TEXTS[cause], { headers: error.headers, fields: { cause } });
   }
 
   #noteFailure(error: UpstreamError, isAnswered: boolean): void {
+    this.#admitted.cause = causeOf(error);
     const { clock, usageId, options } = this.#call;
     const { listing, offer } = this.#identified;
     if (!isAnswered) clock.endService();

@@ -1057,6 +1057,8 @@ export interface components {
             authorized?: number;
             /** @description Of a call priced by use: its service reported more than that */
             clamped?: boolean;
+            /** @description Why the service failed the call, where the status does not say it */
+            cause?: string;
             /**
              * Format: uuid
              * @description The buyer's account
@@ -1187,7 +1189,7 @@ export interface components {
         };
         /**
          * Call
-         * @description Its buyer sees key_id and key_label, its provider fee and earned, an admin all of it
+         * @description Its buyer sees key_id and key_label, its provider fee and earned and cause, an admin all of it
          */
         Call: {
             /** Format: uuid */
@@ -1226,6 +1228,8 @@ export interface components {
             authorized?: number;
             /** @description Of a call priced by use: its service reported more than that */
             clamped?: boolean;
+            /** @description Why the service failed the call, where the status does not say it */
+            cause?: string;
             /**
              * Format: uuid
              * @description The buyer's account
@@ -2744,6 +2748,8 @@ export interface components {
             health?: components["schemas"]["HealthCheck"];
             /** @description Whether a new endpoint answered when it was asked once; shown to the same */
             reachable?: boolean;
+            /** @description Why it gave no answer, if it did not; shown to the same */
+            reachable_reason?: string;
             /**
              * Format: date-time
              * @description When it was asked; shown to the same
@@ -2820,6 +2826,8 @@ export interface components {
             authorized?: number;
             /** @description Of a call priced by use: its service reported more than that */
             clamped?: boolean;
+            /** @description Why the service failed the call, where the status does not say it */
+            cause?: string;
         };
         /** ServiceCalls */
         ServiceCalls: {
@@ -2981,6 +2989,8 @@ export interface components {
             health?: components["schemas"]["HealthCheck"];
             /** @description Whether a new endpoint answered when it was asked once; shown to the same */
             reachable?: boolean;
+            /** @description Why it gave no answer, if it did not; shown to the same */
+            reachable_reason?: string;
             /**
              * Format: date-time
              * @description When it was asked; shown to the same
@@ -3206,6 +3216,8 @@ export interface components {
             error: "upstream_error";
             /** @constant */
             status: 502;
+            /** @description Why, for whoever owns the service; the message says it in words */
+            cause?: string;
         };
         /** UpstreamTimeoutError */
         UpstreamTimeoutError: components["schemas"]["Error"] & {
@@ -3213,6 +3225,8 @@ export interface components {
             error: "upstream_timeout";
             /** @constant */
             status: 504;
+            /** @description Why, for whoever owns the service; the message says it in words */
+            cause?: string;
         };
         /**
          * Uptime
@@ -6976,7 +6990,8 @@ export interface operations {
                      *           "response_bytes": 52,
                      *           "created_at": "2026-11-22T07:51:00.486Z",
                      *           "authorized": 0.05,
-                     *           "clamped": false
+                     *           "clamped": false,
+                     *           "cause": "tls_expired"
                      *         }
                      *       ],
                      *       "next_cursor": null
@@ -6984,8 +6999,8 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["ServiceCalls"];
                     /**
-                     * @example usage_id,buyer,method,path,status,amount,fee,earned,free_tier,outcome,latency_ms,request_bytes,response_bytes,created_at,authorized,clamped
-                     *     019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10,5f2c9a1be07d4c3398a6f1d2b4e8c07a,POST,/translate,200,0.002,0.0001,0.0019,false,completed,17.322,41,52,2026-11-22T07:51:00.486Z,0.05,false
+                     * @example usage_id,buyer,method,path,status,amount,fee,earned,free_tier,outcome,latency_ms,request_bytes,response_bytes,created_at,authorized,clamped,cause
+                     *     019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10,5f2c9a1be07d4c3398a6f1d2b4e8c07a,POST,/translate,200,0.002,0.0001,0.0019,false,completed,17.322,41,52,2026-11-22T07:51:00.486Z,0.05,false,tls_expired
                      */
                     "text/csv": string;
                 };
@@ -8155,6 +8170,7 @@ export interface operations {
                      *           "key_label": "research",
                      *           "authorized": 0.05,
                      *           "clamped": false,
+                     *           "cause": "tls_expired",
                      *           "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
                      *           "owner_id": "acme-bot",
                      *           "provider_id": "019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f",

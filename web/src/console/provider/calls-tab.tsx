@@ -6,7 +6,7 @@ import { api } from '../../session.ts';
 import { ByUse, When } from '../shared/cells.tsx';
 import { lastDays, perDay, RANGE_FILTERS, secondsOf } from '../shared/days.ts';
 import { type Filter, ListPage } from '../shared/list-page.tsx';
-import { outcomeOf } from '../shared/outcome.ts';
+import { causeText, outcomeOf } from '../shared/outcome.ts';
 import { BlockButton, BlockedBuyers, shortOf } from './blocked-buyers.tsx';
 import type { TabProps } from './service-frame.tsx';
 import { EN } from './service-words.tsx';
@@ -116,6 +116,7 @@ function Outcome({ call }: { readonly call: Call }) {
         {isFailure ? `Failed ${call.status}` : call.status === 0 ? 'Unknown' : String(call.status)}
       </Badge>
       {reason !== null && <span class="small soft">{reason}, refunded</span>}
+      {call.cause !== undefined && <span class="small">{causeText(call.cause) ?? call.cause}</span>}
     </span>
   );
 }

@@ -100,7 +100,8 @@ export function StateCard({ service, show, onSecret }: TabProps & { readonly onS
         </dl>
         {service.reachable === false && (
           <p class="small soft">
-            Nothing answered at the endpoint. Check its address, and that it is on the public internet.
+            {service.reachable_reason ?? 'Nothing answered at the endpoint.'} Check the address, and that it is on the
+            public internet.
           </p>
         )}
         <div class="row">

@@ -100,7 +100,7 @@ export function TestCall({ service }: { readonly service: Schemas['Service'] }) 
           {isRunning && <Button onClick={() => running.current?.abort()}>Stop</Button>}
         </div>
       </form>
-      {answer !== null && <AnswerShown answer={answer} />}
+      {answer !== null && <AnswerShown answer={answer} service={service} />}
       {service.status === 'active' && (
         <p class="small soft test-more">
           Buyers try it at <a href={`/services/${service.id}`}>its public page</a>.
@@ -145,6 +145,12 @@ function pathFaultOf(id: string, path: string): string | null {
     : 'Must stay below the service.';
 }
 
+/** Statuses by which a service refuses credentials, or has no quota left for them. */
+const DENIALS: readonly number[] = [401, 407, 429];
+
+const addsCredentials = ({ upstream_headers: headers, upstream_query: query, signed }: Schemas['Service']): boolean =>
+  (headers ?? []).length > 0 || (query ?? []).length > 0 || signed === true;
+
 const PHASES = {
   waiting: 'Waiting for the answer…',
   receiving: 'Receiving…',
@@ -153,7 +159,13 @@ const PHASES = {
   broken: 'The answer broke off.',
 } as const;
 
-function AnswerShown({ answer: { phase, ms, response, body } }: { readonly answer: CallState }) {
+function AnswerShown({
+  answer: { phase, ms, response, body },
+  service,
+}: {
+  readonly answer: CallState;
+  readonly service: Schemas['Service'];
+}) {
   const status = response?.status ?? null;
   const said = phase === 'broken' && response === null ? 'No answer came.' : PHASES[phase];
   return (
@@ -176,10 +188,14 @@ function AnswerShown({ answer: { phase, ms, response, body } }: { readonly answe
       {status !== null && status >= 500 && (
         <p class="small soft">For a buyer this would be a failure: free, and counted against your quality.</p>
       )}
-      {(status === 401 || status === 403) && (
-        <p class="small soft">
-          Buyers pay for a 4xx. If your service refused the gateway, check the headers that it adds.
-        </p>
+      {status !== null && DENIALS.includes(status) && addsCredentials(service) && (
+        <Note tone="bad">
+          Your credentials were refused: those that the listing adds. Buyers pay nothing for this, and it counts against
+          your quality.
+        </Note>
+      )}
+      {(status === 401 || status === 403) && !addsCredentials(service) && (
+        <p class="small soft">Buyers pay for a 4xx. If your service expects credentials, let the listing add them.</p>
       )}
       {body?.kind === 'binary' && <p class="small soft">The body is not text: {bytes(body.bytes, EN)}.</p>}
       {body !== null && body.text !== '' && <Code wrap label="Body of the answer" text={body.text} />}

@@ -1,3 +1,5 @@
+import { CAUSE_TEXTS } from '../../../../src/proxy/cause-texts.ts';
+
 /** How a call ended, for people. */
 type Outcome = {
   /** One word: `Charged`. */
@@ -18,6 +20,8 @@ type Recorded = {
   readonly amount?: number;
   /** Of a call priced by use. */
   readonly authorized?: number;
+  /** Why the service failed it: only its provider and operators are told. */
+  readonly cause?: string;
 };
 
 /** The reasons of docs/api.md, as the failure table of docs/design.md explains them. */
@@ -48,7 +52,7 @@ const REFUNDED = {
  * @param side  who reads it: the buyer, or somebody else
  */
 export function outcomeOf(
-  { outcome, status, free_tier: usedFreeCall, amount, authorized }: Recorded,
+  { outcome, status, free_tier: usedFreeCall, amount, authorized, cause }: Recorded,
   side: keyof typeof REFUNDED,
 ): Outcome {
   const none = { reason: null, isFailure: false };
@@ -58,7 +62,8 @@ export function outcomeOf(
   }
   if (outcome.startsWith('refunded:')) {
     const code = outcome.slice('refunded:'.length);
-    const [reason, text] = REFUNDS[code] ?? [code, `The gateway gave the reason "${code}".`];
+    const [reason, general] = REFUNDS[code] ?? [code, `The gateway gave the reason "${code}".`];
+    const text = causeText(cause) ?? general;
     return {
       word: 'Refunded',
       reason,
@@ -80,6 +85,10 @@ export function outcomeOf(
     text: `${answerText(status, side)} ${price}`,
   };
 }
+
+/** @param cause  perhaps one that these pages do not know */
+export const causeText = (cause: string | undefined): string | undefined =>
+  (CAUSE_TEXTS as Readonly<Record<string, string>>)[cause ?? ''];
 
 function answerText(status: number, side: keyof typeof REFUNDED): string {
   if (status < 400) return 'The service answered.';
