@@ -3,7 +3,7 @@ import { type AdmitResult, CONTROL_LIMIT, type KeyBucket, type TakeResult } from
 import type { CallAdmission } from '../admission/sharded-admission.ts';
 import type { ApiError } from '../errors.ts';
 import type { Authenticator } from '../keys/authenticator.ts';
-import type { KeyRecord } from '../keys/caller.ts';
+import { isExpired, type KeyRecord } from '../keys/caller.ts';
 import {
   expiredError,
   rateLimitedError,
@@ -115,10 +115,12 @@ export class Gate {
   heard(key: KeyRecord, result: AdmitResult | TakeResult, bucket: KeyBucket = 'own'): void {
     if (result.outcome === 'unavailable') return;
     const isSuspended = key.accountStatus === 'suspended';
+    const isOut = result.outcome === 'revoked' || result.outcome === 'suspended';
     // A token of `control` says nothing about the key's limit.
     const agrees =
       (result.rate.limit === key.rateLimit || bucket === 'control') &&
       result.outcome !== 'revoked' &&
+      (isOut || (result.outcome === 'expired') === isExpired(key)) &&
       (result.outcome === 'suspended') === isSuspended;
     if (!agrees) this.#options.onContradiction(key.keyId);
   }

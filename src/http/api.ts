@@ -1,4 +1,4 @@
-import { ApiError, olderPostgresError, tooLargeError } from '../errors.ts';
+import { ApiError, expiredError, olderPostgresError, tooLargeError } from '../errors.ts';
 import {
   adminHeaderLines,
   commonHeaderLines,
@@ -12,7 +12,7 @@ import {
 } from '../gate/answer.ts';
 import { ADMIN_PREFIX, type CallerStream, type RequestHead } from '../gate/caller-io.ts';
 import type { Gate, Passage } from '../gate/gate.ts';
-import type { Caller, KeyRecord } from '../keys/caller.ts';
+import { type Caller, isExpired, type KeyRecord } from '../keys/caller.ts';
 import type { Log } from '../observability/log.ts';
 import { uuidv7 } from '../platform/ids.ts';
 import { isOlderPostgres, isPostgresUnavailable } from '../platform/postgres.ts';
@@ -113,6 +113,8 @@ export class Api {
         const passage = await this.#take(who, route?.bucket);
         rate = passage.rate;
         if (passage.refusal !== null) throw passage.refusal;
+        // Redis was not asked about the key of a suspended account.
+        if (who !== key && key !== null && isExpired(key)) throw expiredError();
       }
       // A method that the gateway does not know is refused further down, because a 405 must list the methods of its path in
       // `Allow`.

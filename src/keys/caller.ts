@@ -27,6 +27,8 @@ export type KeyRecord = {
   readonly maxPriceMicros: number | null;
   /** The services that a child key and all keys above it may call. Null: all. */
   readonly services: ReadonlySet<string> | null;
+  /** When a child key expires, or the first of those above it; null: never. Redis decides it too (chains.lua), by its own clock. */
+  readonly expiresAtMs: number | null;
   /** Requests per minute. */
   readonly rateLimit: number;
   readonly status: 'active' | 'revoked';
@@ -43,6 +45,9 @@ export type KeyRecord = {
   /** Until when the key's token bucket is known to be empty, in ms of `performance.now()`; 0 at first. gate/gate.ts keeps it. */
   emptyUntilMs: number;
 };
+
+/** By this process's clock. */
+export const isExpired = ({ expiresAtMs }: KeyRecord): boolean => expiresAtMs !== null && expiresAtMs <= Date.now();
 
 /** Who sends a request: the holder of a valid key, or anybody else, known by address only. */
 export type Caller = { readonly kind: 'key'; readonly key: KeyRecord } | { readonly kind: 'ip' };

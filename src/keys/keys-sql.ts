@@ -25,10 +25,11 @@ type NewKey = {
 
 type RecordRow = Omit<
   KeyRecord,
-  'secretDigest' | 'previousSecretDigest' | 'previousExpiresAtMs' | 'services' | 'buyer'
+  'secretDigest' | 'previousSecretDigest' | 'previousExpiresAtMs' | 'services' | 'expiresAtMs' | 'buyer'
 > & {
   /** The lists of a child key and of those above it. */
   readonly services: readonly (readonly string[])[] | null;
+  readonly expiresAt: Date | null;
   readonly secretHash: string;
   readonly previousSecretHash: string | null;
   readonly previousExpiresAt: Date | null;
@@ -45,10 +46,11 @@ export async function selectKeyRecords(
            k.secret_hash AS "secretHash", k.previous_secret_hash AS "previousSecretHash",
            k.previous_expires_at AS "previousExpiresAt", k.ancestors, k.rate_limit AS "rateLimit", ${keyStatus(sql)} AS "status",
            a.status AS "accountStatus", a.suspension_reason AS "suspensionReason",
-           above."maxPriceMicros", above.services
+           above."maxPriceMicros", above.services, above."expiresAt"
     FROM api_keys k JOIN accounts a ON a.id = k.account_id
     LEFT JOIN LATERAL (
-      SELECT min(max_price) AS "maxPriceMicros", json_agg(services) FILTER (WHERE services IS NOT NULL) AS services
+      SELECT min(max_price) AS "maxPriceMicros", json_agg(services) FILTER (WHERE services IS NOT NULL) AS services,
+             min(expires_at) AS "expiresAt"
       FROM api_keys WHERE key_id = ANY(k.ancestors || k.key_id)
     ) AS above ON k.ancestors <> '{}'
     WHERE k.key_id = ANY(${keyIds}::text[])`;
@@ -64,6 +66,7 @@ export async function selectKeyRecords(
     ancestors: row.ancestors.length === 0 ? NONE : row.ancestors,
     maxPriceMicros: row.maxPriceMicros,
     services: servicesInAll(row.services),
+    expiresAtMs: row.expiresAt?.getTime() ?? null,
     rateLimit: Math.min(row.rateLimit, maxRateLimit),
     status: shared(row.status),
     accountStatus: shared(row.accountStatus),

@@ -59,15 +59,19 @@ it('the gate reports a key about which Redis and the record disagree, and no oth
     places: new RefillPlaces(Date.now),
     onContradiction: (keyId) => noticed.push(keyId),
   });
-  const key = (accountStatus: 'active' | 'suspended') =>
-    ({ keyId: accountStatus, rateLimit: 60, accountStatus }) as KeyRecord;
-  const said = (outcome: 'taken' | 'rate_limited' | 'revoked' | 'suspended', limit = 60): TakeResult => ({
+  const key = (accountStatus: 'active' | 'suspended', expiresAtMs: number | null = null) =>
+    ({ keyId: accountStatus, rateLimit: 60, accountStatus, expiresAtMs }) as KeyRecord;
+  const [past, future] = [Date.now() - 60_000, Date.now() + 600_000];
+  const said = (outcome: 'taken' | 'rate_limited' | 'revoked' | 'suspended' | 'expired', limit = 60): TakeResult => ({
     outcome,
     rate: { ...limited.rate, limit },
   });
   for (const result of [said('taken'), said('rate_limited'), { outcome: 'unavailable' } as const])
     gate.heard(key('active'), result);
   gate.heard(key('suspended'), said('suspended'));
+  gate.heard(key('suspended', past), said('suspended'));
+  gate.heard(key('active', past), said('expired'));
+  gate.heard(key('active', future), said('taken'));
   gate.heard(key('active'), said('taken', 30), 'control');
   expect(noticed).toEqual([]);
   for (const result of [said('taken', 61), said('revoked'), said('suspended')]) gate.heard(key('active'), result);
@@ -75,6 +79,10 @@ it('the gate reports a key about which Redis and the record disagree, and no oth
   gate.heard(key('active'), said('taken', 61), 'reads');
   gate.heard(key('active'), said('revoked'), 'control');
   expect(noticed).toEqual(['active', 'active', 'active', 'suspended', 'active', 'active']);
+  // An expiry that was put off, taken away or brought forward.
+  for (const expiresAtMs of [future, null]) gate.heard(key('active', expiresAtMs), said('expired'));
+  gate.heard(key('active', past), said('taken'));
+  expect(noticed).toHaveLength(9);
 });
 
 describe('the memory of addresses over their limit', () => {

@@ -43,6 +43,12 @@ describe('a change made on one gateway applies on another', () => {
       return ((await response.json()) as { message: string }).message;
     };
     await callThere(path, key);
+    const below = (by: Key): Promise<Key> =>
+      market.json('/api/v1/keys', { key: by, method: 'POST', body: { expires_at: '2099-01-01T00:00:00Z' } });
+    const [child, parent] = [await below(key), await below(key)];
+    const expired = await below(parent);
+    await market.stores
+      .sql`UPDATE api_keys SET expires_at = now() - interval '1 minute' WHERE key_id = ${parent.key_id}`;
     await patch(key, { status: 'suspended', reason: 'Your last invoice is unpaid.' });
     await patch(seller, { status: 'suspended' });
     const reason = 'This account is suspended: Your last invoice is unpaid.';
@@ -56,6 +62,9 @@ describe('a change made on one gateway applies on another', () => {
     }
     expect((await callThere('/api/v1/earnings/me', seller)).status).toBe(200);
     expect((await callThere('/api/v1/balance/me', seller)).status).toBe(403);
+    // Redis is not asked about these keys, but one that has expired is out.
+    expect((await callThere('/api/v1/keys/me', child)).status).toBe(200);
+    expect((await callThere('/api/v1/keys/me', expired)).status).toBe(401);
     const me = { account_status: 'suspended', suspension_reason: 'Your last invoice is unpaid.' };
     expect(await (await callThere('/api/v1/keys/me', key)).json()).toMatchObject(me);
     expect(await market.json('/api/v1/balance/me', { key })).toMatchObject({ account_id: key.account_id });

@@ -17,6 +17,7 @@ const record: KeyRecord = {
   ancestors: [],
   maxPriceMicros: null,
   services: null,
+  expiresAtMs: null,
   secretDigest: digestOf(before),
   previousSecretDigest: null,
   previousExpiresAtMs: 0,

@@ -27,6 +27,7 @@ function record(fields: Partial<KeyRecord>): KeyRecord {
     ancestors: [],
     maxPriceMicros: null,
     services: null,
+    expiresAtMs: null,
     secretDigest: digestOf(newSecret()),
     previousSecretDigest: null,
     previousExpiresAtMs: 0,

@@ -18,6 +18,7 @@ class Source {
       ancestors: [],
       maxPriceMicros: null,
       services: null,
+      expiresAtMs: null,
       previousSecretDigest: null,
       previousExpiresAtMs: 0,
       status: 'active',

@@ -20,6 +20,7 @@ const record: KeyRecord = {
   ancestors: [],
   maxPriceMicros: null,
   services: null,
+  expiresAtMs: null,
   secretDigest: digestOf(secret),
   previousSecretDigest: null,
   previousExpiresAtMs: 0,

@@ -13,6 +13,7 @@ const buyer: KeyRecord = {
   ancestors: [],
   maxPriceMicros: null,
   services: null,
+  expiresAtMs: null,
   secretDigest: '',
   previousSecretDigest: null,
   previousExpiresAtMs: 0,

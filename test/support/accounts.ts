@@ -54,6 +54,7 @@ export async function addKeyTo(
     ancestors,
     maxPriceMicros: null,
     services: null,
+    expiresAtMs: null,
     secretDigest: digestOfHash(secretHash),
     ...never,
     rateLimit: 60,

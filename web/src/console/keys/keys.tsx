@@ -95,7 +95,7 @@ export default function Keys() {
         )}
         <p class="card-foot soft">
           A key spends from its own budget and from every budget above it. Spending counts a second after a call has
-          ended; calls that a budget refused are not recorded.
+          ended. Calls that a budget refused have no record of their own.
         </p>
       </Card>
       <KeyDialogs
