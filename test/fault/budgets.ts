@@ -10,15 +10,18 @@ import { isSumOf } from './losses.ts';
 import type { Buyer, Child } from './market.ts';
 import type { Stack } from './stack.ts';
 
-type Budgeted = Child & { readonly budget: NonNullable<Child['budget']> };
+export type Budgeted = Child & { readonly budget: NonNullable<Child['budget']> };
 
-const hasBudget = (child: Child): child is Budgeted => child.budget !== null;
+export const hasBudget = (child: Child): child is Budgeted => child.budget !== null;
 
 /** The key and those between it and the buyer's, by the id of the key; none for the buyer's own. */
 export const chainOf = ({ children }: Buyer, keyId: string): readonly Child[] => {
   const child = children.find(({ key }) => key.key_id === keyId);
   return child === undefined ? [] : [...child.above, child];
 };
+
+/** Whether it is the key of this child, or one below it. */
+export const isBelow = (buyer: Buyer, keyId: string, child: Child): boolean => chainOf(buyer, keyId).includes(child);
 
 /** The budgets that a call with this key counts in. */
 export const budgetsOf = (buyer: Buyer, keyId: string): readonly Budgeted[] => chainOf(buyer, keyId).filter(hasBudget);

@@ -5,6 +5,7 @@ import { request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { authorization, found, type Key, MarketClient } from '../integration/market-client.ts';
 import { until } from '../support/wait.ts';
+import type { PlannedChange } from './changes.ts';
 import type { Plan } from './plan.ts';
 import type { Stack } from './stack.ts';
 import { OWN_RATE_LIMIT, type PlannedKey, type PlannedTree } from './trees.ts';
@@ -31,7 +32,12 @@ export type Child = {
   readonly rateLimit: number;
   /** The keys between the buyer's and this one, from the top down. */
   readonly above: readonly Child[];
+  /** What was changed of it under way. */
+  change: Change | null;
 };
+
+/** When a change was sent first, and when it was confirmed. */
+export type Change = Pick<PlannedChange, 'micros'> & { readonly sentMs: number; doneMs: number };
 
 /** A buyer of one schedule, and the credits that came in for it. */
 export type Buyer = { readonly key: Key; readonly children: readonly Child[]; creditedMicros: number };
@@ -99,7 +105,7 @@ export class Market extends MarketClient {
       const its = budget === null ? {} : { budget: { amount: budget.micros / 1e6, period: budget.period } };
       const made = await this.#newKey({ key: above?.key ?? root, body: { ...its, rate_limit: rateLimit } });
       const key = { ...made, account_id: root.account_id };
-      children.push({ key, budget, rateLimit, above: above === null ? [] : [...above.above, above] });
+      children.push({ key, budget, rateLimit, above: above === null ? [] : [...above.above, above], change: null });
     }
     return children;
   }
@@ -128,10 +134,25 @@ export class Market extends MarketClient {
     return (await this.#sendUntilDone('/api/v1/admin/debits', body, [409])) !== 409;
   }
 
+  /** Lowers the budget of a child key, or revokes it, until that is confirmed. */
+  async changeUntilDone({ key: root, children }: Buyer, { key, micros }: PlannedChange): Promise<void> {
+    const child = children[key] as Child;
+    const path = `/api/v1/keys/${child.key.key_id}`;
+    child.change = { micros, sentMs: Date.now(), doneMs: Number.POSITIVE_INFINITY };
+    if (micros === null) await this.#sendUntilDone(path, null, [], { method: 'DELETE', key: root });
+    else await this.#sendUntilDone(path, { budget: { amount: micros / 1e6 } }, [], { method: 'PATCH', key: root });
+    child.change.doneMs = Date.now();
+  }
+
   /** @returns the status, a success or one of `final` */
-  #sendUntilDone(path: string, body: object, final: readonly number[]): Promise<number> {
+  #sendUntilDone(
+    path: string,
+    body: object | null,
+    final: readonly number[],
+    { method, key } = { method: 'POST', key: this.admin },
+  ): Promise<number> {
     return until(async () => {
-      const { status, text } = await this.#send('POST', path, { key: this.admin, body });
+      const { status, text } = await this.#send(method, path, body === null ? { key } : { key, body });
       if (status === 200 || status === 201 || final.includes(status)) return status;
       if (status >= 400 && status < 500 && status !== 429) throw new Error(`${path}: ${status} ${text}`);
       // The admin's rate limit has to last for all schedules.

@@ -1,6 +1,7 @@
 // The plan of a seed: who calls what, and what breaks when. Times count from the start of the load. The same seed
 // gives the same plan, but the machine decides how the processes interleave, so a failure may need a few runs of its seed.
 
+import { describeChange, drawChanges, type PlannedChange } from './changes.ts';
 import { type ClusterFault, describeClusterFault } from './cluster/plan.ts';
 import type { LinkMode } from './fault-proxy.ts';
 import { Random } from './random.ts';
@@ -44,6 +45,8 @@ export type Plan = {
   readonly creditsMicros: readonly number[];
   /** The keys below that of each buyer. Their callers use them, too. */
   readonly trees: readonly PlannedTree[];
+  /** What is changed of them under way. Only where no store loses it. */
+  readonly changes: readonly PlannedChange[];
   /** Credits that come in under way. */
   readonly laterCredits: readonly { readonly buyer: number; readonly atMs: number; readonly micros: number }[];
   /** For each caller: the buyer whose key it uses, and the seed of its requests. */
@@ -78,11 +81,13 @@ const DEEDS: readonly (readonly [weight: number, make: (random: Random) => Deed]
 export function makePlan(seed: number): Plan {
   const random = new Random(seed);
   const loadMs = random.int(400, 900);
+  const trees = drawTrees(seed, BUYERS);
   return {
     seed,
     loadMs,
     creditsMicros: Array.from({ length: BUYERS }, () => random.int(20, 400) * 1_000),
-    trees: drawTrees(seed, BUYERS),
+    trees,
+    changes: drawChanges(seed, trees, loadMs),
     laterCredits: Array.from({ length: random.int(0, 2) }, () => ({
       buyer: random.int(0, BUYERS - 1),
       atMs: random.int(0, loadMs),
@@ -140,13 +145,14 @@ function linkMode(random: Random): LinkMode {
 }
 
 /** Describes a plan in words, for the report of a failure. */
-export function describePlan({ seed, loadMs, trees, faults, cluster }: Plan): string {
+export function describePlan({ seed, loadMs, trees, changes, faults, cluster }: Plan): string {
   const lines = faults.map((fault) => {
     const mode = fault.kind === 'link' ? ` ${JSON.stringify(fault.mode)}` : '';
     return `  ${fault.atMs} ms: ${fault.kind} ${subject(fault)}${mode}, for ${fault.forMs} ms`;
   });
+  const keys = [...describeTrees(trees), ...changes.map(describeChange)];
   const nodes = (cluster ?? []).map(describeClusterFault);
-  return [`seed ${seed}, ${loadMs} ms of load`, ...describeTrees(trees), ...nodes, ...lines].join('\n');
+  return [`seed ${seed}, ${loadMs} ms of load`, ...keys, ...nodes, ...lines].join('\n');
 }
 
 /** Whether holds of a gateway may have been swept: it died, or slept for longer than its lease. */

@@ -1,6 +1,6 @@
 // Checks of what callers of child keys were told: no budget refuses what it covers, and no bucket of tokens what it has.
 
-import { budgetsOf, chainOf } from './budgets.ts';
+import { type Budgeted, budgetsOf, chainOf, isBelow } from './budgets.ts';
 import type { Told } from './callers.ts';
 import type { Buyer, Child } from './market.ts';
 import { OWN_RATE_LIMIT } from './trees.ts';
@@ -25,6 +25,7 @@ function faultOf(call: Told, buyer: Buyer, told: readonly Told[]): string | null
   if (call.usageId !== null || call.status === 0 || call.status === 503) return null;
   // A body that was cut says nothing.
   if (!call.complete) return null;
+  if (call.status === 401 && isRevoked(call, buyer)) return null;
   if (!REFUSALS.has(`${call.status} ${call.code}`)) return 'refused, but not as the contract says';
   if (call.code === 'budget_exceeded') return faultOfBudget(call, buyer, told);
   return call.code === 'rate_limited' && !mayBeEmpty(call, buyer, told) ? 'no bucket can have been empty' : null;
@@ -35,26 +36,30 @@ function faultOfBudget(call: Told, buyer: Buyer, told: readonly Told[]): string 
   if (child === undefined) return 'refused by a budget that is not above it';
   const left = Number(call.remainingMicros);
   if (left >= call.listing.priceMicros) return 'refused, but the budget covers it';
-  const atLeast = leastLeft(child.budget.micros, call, callsBelow(child, buyer, told));
+  const atLeast = leastLeft(child, call, callsBelow(child, buyer, told));
   return left < atLeast ? `the budget had at least ${atLeast} left` : null;
 }
 
 const callsBelow = (child: Child, buyer: Buyer, told: readonly Told[]): readonly Told[] =>
-  told.filter(({ keyId }) => chainOf(buyer, keyId).includes(child));
+  told.filter(({ keyId }) => isBelow(buyer, keyId, child));
 
-/** What is left of an amount at a call's time if all calls that began before its end hold the most that they can. */
-function leastLeft(micros: number, { endMs }: Told, calls: readonly Told[]): number {
+/** What is left of a budget at a call's time if all calls that began before its end hold the most that they can. */
+function leastLeft({ budget, change }: Budgeted, { endMs }: Told, calls: readonly Told[]): number {
+  const isLowered = change !== null && change.sentMs <= endMs;
+  const micros = isLowered ? (change.micros ?? budget.micros) : budget.micros;
   const before = calls.filter((other) => other.atMs <= endMs && mayHold(other));
   return before.reduce((sum, { listing }) => sum - (listing.maxMicros ?? listing.priceMicros), micros);
 }
 
-const mayHold = ({ usageId, status }: Told): boolean => usageId !== null || (status !== 402 && status !== 429);
+const mayHold = ({ usageId, status }: Told): boolean => usageId !== null || ![401, 402, 429].includes(status);
+
+/** Whether the key, or one above it, may have been revoked by the end of the call. */
+const isRevoked = ({ keyId, endMs }: Told, buyer: Buyer): boolean =>
+  chainOf(buyer, keyId).some(({ change }) => change?.micros === null && change.sentMs <= endMs);
 
 /** The least that the budgets of a call can have left to its key. */
 export function leastOfBudgets(call: Told, buyer: Buyer, told: readonly Told[]): number {
-  const lefts = budgetsOf(buyer, call.keyId).map((child) =>
-    leastLeft(child.budget.micros, call, callsBelow(child, buyer, told)),
-  );
+  const lefts = budgetsOf(buyer, call.keyId).map((child) => leastLeft(child, call, callsBelow(child, buyer, told)));
   return Math.min(...lefts);
 }
 

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { checkBuyer, checkRecords, compare, type Row, readRecords, readRepairs, readSeen } from './books.ts';
 import { checkBudgets } from './budgets.ts';
 import type { Told } from './callers.ts';
+import { checkChanges } from './changes.ts';
 import { suffer } from './cluster/faults.ts';
 import {
   callersOf,
@@ -63,6 +64,10 @@ async function load(scene: Scene): Promise<Told[]> {
       const { key } = buyers[buyer] as Buyer;
       await market.creditUntilDone(buyers[buyer] as Buyer, micros, `later ${key.key_id} ${i}`);
     }),
+    ...plan.changes.map(async (change) => {
+      await sleep(change.atMs);
+      await market.changeUntilDone(buyers[change.buyer] as Buyer, change);
+    }),
     inflictAll(scene),
     sufferAll(),
   ]);
@@ -100,6 +105,7 @@ async function judge(scene: Scene, evidence: Evidence) {
       ...(await checkBuyer(stack, buyer, { ...its, all: rows, listings: market.listings })),
       ...(await checkBudgets(stack, buyer, { ...its, rows, reported: reported?.budgetDrifts ?? [] })),
       ...checkRefusals(buyer, ownTold),
+      ...checkChanges(buyer, rows, ownTold),
       ...(mayForgetBuckets(plan) ? [] : checkTokens(buyer, ownTold)),
     ];
   };

@@ -6,6 +6,7 @@ import { MAX_LEVELS } from '../../src/keys/children/limits.ts';
 import type { Row } from './books.ts';
 import { chainOf, faultsOf } from './budgets.ts';
 import type { Told } from './callers.ts';
+import { checkChanges, drawChanges } from './changes.ts';
 import { makeClusterPlan } from './cluster/plan.ts';
 import { makeHistoryPlan } from './history/plan.ts';
 import type { Buyer, Child } from './market.ts';
@@ -17,7 +18,7 @@ const NOW = Date.UTC(2026, 10, 24, 12);
 const DAY = periodAt('day', 0, NOW);
 const child = (key_id: string, micros: number, rateLimit: number, ...above: Child[]): Child => {
   const budget = { micros, period: 'day' as const };
-  return { key: { key_id, secret: '', account_id: 'account' }, budget, rateLimit, above };
+  return { key: { key_id, secret: '', account_id: 'account' }, budget, rateLimit, above, change: null };
 };
 const team = child('team', 1_000, 5);
 const agent = child('agent', 500, 5, team);
@@ -140,6 +141,30 @@ describe('what a caller was told', () => {
   });
 });
 
+describe('after a change was confirmed', () => {
+  const faults = (micros: number | null, ...after: [keyId: string, amountMicros: number, atMs: number][]): number => {
+    const changed: Child = { ...agent, change: { micros, sentMs: 100, doneMs: 200 } };
+    const calls = [['agent', 300, 50] as const, ...after].map(([keyId, amountMicros, atMs], i) => ({
+      told: { keyId, requestId: `${i}`, atMs } as Told,
+      row: { keyId, usageId: `${i}`, amountMicros, admittedAtMs: NOW + atMs } as Row,
+    }));
+    const all = [calls.map(({ row }) => row), calls.map(({ told }) => told)] as const;
+    return checkChanges({ ...buyer, children: [team, changed] }, ...all).length;
+  };
+
+  it('no call is admitted of a key that was revoked, or of one below it', () => {
+    expect(faults(null, ['agent', 1, 200], ['team', 1, 201])).toBe(0);
+    expect(faults(null, ['agent', 0, 201])).toBe(1);
+  });
+
+  it('no call is admitted that a lowered budget does not cover', () => {
+    expect(faults(400, ['agent', 100, 201], ['agent', 0, 202], ['team', 9, 203])).toBe(0);
+    expect(faults(399, ['agent', 100, 201])).toBe(1);
+    expect(faults(299, ['agent', 0, 201])).toBe(0);
+    expect(faults(300, ['agent', 100, 199])).toBe(0);
+  });
+});
+
 describe('trees of a plan', () => {
   it('have up to four levels, no limit above that of a parent, and budgets of each period', () => {
     const [levels, periods] = [new Set<number>(), new Set<string>()];
@@ -165,6 +190,16 @@ describe('trees of a plan', () => {
     }
     return level;
   }
+
+  it('are changed in some plans: a budget is lowered, or a key revoked', () => {
+    const plans = Array.from({ length: 30 }, (_, seed) => makePlan(seed));
+    const changes = plans.flatMap((plan) => {
+      expect(drawChanges(plan.seed, plan.trees, plan.loadMs)).toEqual(plan.changes);
+      return plan.changes.map((change) => ({ ...change, planned: plan.trees[change.buyer]?.[change.key] }));
+    });
+    for (const { micros, planned } of changes) expect(micros ?? -1).toBeLessThan(planned?.budget?.micros ?? 0);
+    expect(new Set(changes.map(({ micros }) => micros === null))).toEqual(new Set([true, false]));
+  });
 
   it('are in every kind of plan, and the chain of a key ends with it', () => {
     for (const make of [makePlan, makeClusterPlan, makeHistoryPlan])

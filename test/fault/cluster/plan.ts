@@ -97,6 +97,7 @@ export function makeClusterPlan(seed: number): Plan {
     // More than in a plan for one Redis, because the load goes on until the failover is over.
     creditsMicros: Array.from({ length: GROUPS }, () => random.int(100, 900) * 1_000),
     trees: drawTrees(seed, GROUPS),
+    changes: [],
     laterCredits: Array.from({ length: random.int(0, 2) }, () => ({
       buyer: random.int(0, GROUPS - 1),
       atMs: random.int(0, 2_000),
