@@ -40,6 +40,9 @@ export class Gate {
     control: new WeakMap<KeyRecord, { lastPlace: number }>(),
   };
 
+  /** Keys that Redis has called expired. A change of a key, or of one above it, makes another record. */
+  readonly #expired = new WeakSet<KeyRecord>();
+
   constructor(options: GateOptions) {
     this.#options = options;
   }
@@ -47,7 +50,7 @@ export class Gate {
   /**
    * Finds the record of the key that the header names. Null if the header names no valid key, or if only Postgres could tell
    * and may not be asked for this caller now: its address has used up its rate limit (`ExhaustedAddresses`), or is not known
-   * any more.
+   * any more. An expired key is null, too, once its caller's address has used that up: it has no bucket of its own.
    *
    * @param caller  its address is read only when Postgres would have to be asked, because reading it asks the addon
    */
@@ -55,9 +58,23 @@ export class Gate {
     authorization: string | undefined,
     caller: { readonly address: string | null },
   ): KeyRecord | null | Promise<KeyRecord | null> {
-    return this.#options.authenticator.identify(authorization, () => {
+    const who = this.#options.authenticator.identify(authorization, () => {
       const { address } = caller;
       return address !== null && this.#exhausted.mayLookUp(address);
+    });
+    if (who === null || who instanceof Promise || who.ancestors.length === 0 || !this.#expired.has(who)) return who;
+    return this.#countedByAddress(who, caller.address);
+  }
+
+  /** The key if its caller's address has a token for it. Redis still decides whether the key is expired. */
+  #countedByAddress(key: KeyRecord, address: string | null): Promise<KeyRecord | null> {
+    const { admission, anonymousRateLimit } = this.#options;
+    return new Promise((resolve) => {
+      if (address === null) resolve(null);
+      else
+        admission.takeForAddress(address, anonymousRateLimit, ({ outcome }) =>
+          resolve(outcome === 'taken' ? key : null),
+        );
     });
   }
 
@@ -114,6 +131,7 @@ export class Gate {
    */
   heard(key: KeyRecord, result: AdmitResult | TakeResult, bucket: KeyBucket = 'own'): void {
     if (result.outcome === 'unavailable') return;
+    if (result.outcome === 'expired') this.#expired.add(key);
     const isSuspended = key.accountStatus === 'suspended';
     const isOut = result.outcome === 'revoked' || result.outcome === 'suspended';
     // A token of `control` says nothing about the key's limit.

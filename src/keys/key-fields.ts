@@ -100,7 +100,7 @@ export type CreatedKey = Pick<Values<typeof KEY>, (typeof NEW_KEY.names)[number]
 const NOT_LISTED = ['secret', 'account_status', 'suspension_reason', 'last_used_at', 'total_spent'] as const;
 export const LISTED_KEY = view(KEY, 'owner', NOT_LISTED);
 export const OWN_KEY = view(KEY, 'owner', ['secret']);
-const OPERATOR = { key_id: KEY.key_id, role: KEY.role, created_at: KEY.created_at };
+const OPERATOR = { key_id: KEY.key_id, role: KEY.role, label: KEY.label, created_at: KEY.created_at };
 export type OperatorKey = Row<typeof OPERATOR>;
 /** A key that an operator issued, as all keys of its account are told of it. */
 export const OPERATOR_KEY = view(OPERATOR, 'owner');

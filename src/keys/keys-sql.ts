@@ -124,7 +124,7 @@ export async function selectKeysOfAccount(
 /** The active keys that an operator issued to the account, newest first; `limit` of them at most. */
 export function selectOperatorKeys(sql: Sql, accountId: string, limit: number): Promise<OperatorKey[]> {
   return sql<OperatorKey[]>`
-    SELECT key_id, role, created_at FROM api_keys WHERE account_id = ${accountId} AND by_operator AND status = 'active'
+    SELECT key_id, role, label, created_at FROM api_keys WHERE account_id = ${accountId} AND by_operator AND status = 'active'
     ORDER BY created_at DESC, key_id DESC LIMIT ${limit}`;
 }
 

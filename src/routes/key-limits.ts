@@ -16,16 +16,26 @@ const TEXT_OF_LABEL = {
   pattern: ONE_LINE,
   description: 'What you call the key',
 } as const;
-const AMOUNT = { type: 'number', minimum: 0, description: 'USD that may be spent in a period' } as const;
+/** In micro-USD, more than this is no exact number. */
+const MAX_USD = 1_000_000_000;
+const AMOUNT = {
+  type: 'number',
+  minimum: 0,
+  maximum: MAX_USD,
+  description: 'USD that may be spent in a period',
+} as const;
 const PERIOD = { type: 'string', enum: BUDGET_PERIODS, description: 'In UTC; weeks begin on Monday' } as const;
-const MAX_PRICE = { minimum: 0, description: 'USD that a call may cost at most' } as const;
+const MAX_PRICE = { minimum: 0, maximum: MAX_USD, description: 'USD that a call may cost at most' } as const;
 const SERVICES = {
   maxItems: MAX_SERVICES,
   uniqueItems: true,
   items: { type: 'string', pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' },
   description: 'The only services that it may call',
 } as const;
-const EXPIRES_AT = { maxLength: 40, description: 'RFC 3339: from then on the key is refused' } as const;
+const EXPIRES_AT = {
+  maxLength: 40,
+  description: 'RFC 3339, or a day (00:00 UTC): from then on the key is refused',
+} as const;
 const BUDGET = 'What the key and those below it may spend';
 
 export const LABEL = { type: 'string', ...TEXT_OF_LABEL } as const;

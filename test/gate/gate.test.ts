@@ -85,6 +85,26 @@ it('the gate reports a key about which Redis and the record disagree, and no oth
   expect(noticed).toHaveLength(9);
 });
 
+it('requests with an expired key are counted by the address of their caller', async () => {
+  const key = { keyId: 'child', rateLimit: 60, accountStatus: 'active', ancestors: ['root'] } as unknown as KeyRecord;
+  const { rate } = limited;
+  let tokens = 2;
+  const takeForAddress = (_: string, __: number, done: (result: TakeResult) => void): void =>
+    done(--tokens < 0 ? limited : { outcome: 'taken', rate });
+  const gate = new Gate({
+    authenticator: { identify: () => key } as unknown as Authenticator,
+    admission: { takeForAddress } as unknown as Admission,
+    anonymousRateLimit: 60,
+    places: new RefillPlaces(Date.now),
+    onContradiction: () => {},
+  });
+  const identified = async () => gate.identify('Bearer', { address: '192.0.2.1' });
+  for (let i = 0; i < 3; i++) expect(await identified()).toBe(key);
+  expect(tokens).toBe(2);
+  gate.heard(key, { outcome: 'expired', rate });
+  expect([await identified(), await identified(), await identified()]).toEqual([key, key, null]);
+});
+
 describe('the memory of addresses over their limit', () => {
   it('forgets an address once a request from it would pass again, and is bounded', () => {
     const exhausted = new ExhaustedAddresses();

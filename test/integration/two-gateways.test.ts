@@ -90,9 +90,11 @@ describe('a change made on one gateway applies on another', () => {
     type Told = { by_operator: boolean; operator_keys: unknown[] };
     const me = (by: Key): Promise<Told> => market.json('/api/v1/keys/me', { key: by });
     expect(await me(own)).toMatchObject({ by_operator: false, operator_keys: [] });
-    const body = { owner_id: 'buyer', role: 'buyer', account_id: key.account_id };
+    const body = { owner_id: 'buyer', role: 'buyer', label: 'support', account_id: key.account_id };
     const issued = await market.json<Key>('/api/v1/keys', { key: market.admin, method: 'POST', body });
-    const told = [{ key_id: issued.key_id, role: 'buyer', created_at: expect.stringMatching(/^20.*Z$/) }];
+    const told = [
+      { key_id: issued.key_id, role: 'buyer', label: 'support', created_at: expect.stringMatching(/^20.*Z$/) },
+    ];
     expect(await me(key)).toMatchObject({ by_operator: false, operator_keys: told });
     expect(await me(issued)).toMatchObject({ by_operator: true });
     const { keys } = await market.json<{ keys: { key_id: string; by_operator: boolean }[] }>('/api/v1/keys', { key });

@@ -1780,7 +1780,7 @@ export interface components {
             max_price?: number | null;
             /** @description The only services that it may call */
             services?: string[] | null;
-            /** @description RFC 3339: from then on the key is refused */
+            /** @description RFC 3339, or a day (00:00 UTC): from then on the key is refused */
             expires_at?: string | null;
         };
         /** KeyCounts */
@@ -2107,7 +2107,7 @@ export interface components {
             max_price?: number;
             /** @description The only services that it may call */
             services?: string[];
-            /** @description RFC 3339: from then on the key is refused */
+            /** @description RFC 3339, or a day (00:00 UTC): from then on the key is refused */
             expires_at?: string;
         };
         /** NewPayout */
@@ -2323,6 +2323,8 @@ export interface components {
             key_id: string;
             /** @enum {string} */
             role: "buyer" | "provider" | "admin";
+            /** @description What its owner calls the key */
+            label: string;
             /**
              * Format: date-time
              * @description RFC 3339, in UTC
@@ -5184,6 +5186,7 @@ export interface operations {
                      *         {
                      *           "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
                      *           "role": "buyer",
+                     *           "label": "research agent",
                      *           "created_at": "2026-11-22T07:51:00.486Z"
                      *         }
                      *       ]

@@ -66,7 +66,7 @@ export function ChangeDialog({
         <code class="break">{of.key_id}</code>
         {may === 'label'
           ? '. Only its label can be changed with the key of this tab.'
-          : '. What you change counts from the next call on.'}
+          : '. What you change counts within a second.'}
       </p>
       <form
         id={form}

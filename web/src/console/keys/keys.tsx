@@ -51,7 +51,10 @@ export default function Keys() {
         <Note tone="info">
           The operator of this gateway issued {own.data.operator_keys.length === 1 ? 'a key' : 'keys'} to this account:{' '}
           {own.data.operator_keys
-            .map(({ key_id, created_at }) => `${key_id} (${moment(created_at, language)})`)
+            .map(
+              ({ key_id, label, created_at }) =>
+                `${label === undefined ? '' : `${label} `}${key_id} (${moment(created_at, language)})`,
+            )
             .join(', ')}
           . Whoever has such a key can do what this account may do. Revoke it if you do not want it.
         </Note>

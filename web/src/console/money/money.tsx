@@ -37,6 +37,7 @@ export default function Money() {
   const me = session.value?.me;
   if (me === undefined) return null;
   const isBuyer = me.role === 'buyer';
+  if (me.parent_key_id !== undefined) return <MoneyOfChild account={me.account_id} />;
   const ledger = LEDGERS[me.role];
   const filters: readonly Filter[] = [...RANGE_FILTERS, ...(ledger === undefined ? [] : [ledger])];
   return (
@@ -77,6 +78,19 @@ export default function Money() {
         }}
         columns={movementColumns(kindText)}
       />
+    </>
+  );
+}
+
+/** A child key is told what it can spend. The statement is of the whole account. */
+function MoneyOfChild({ account }: { readonly account: string }) {
+  return (
+    <>
+      <PageHead
+        title="Money"
+        lead="What this key can spend. The statement of the account is for its keys without a parent."
+      />
+      <Wallet account={account} />
     </>
   );
 }
