@@ -88,16 +88,16 @@ describe('the catalog', () => {
     expect(new Set([...catalog.listings()].map(({ priceMicros }) => priceMicros)).size).toBe(1_500);
   });
 
-  it('sees within a second what another gateway changed', async () => {
+  it('sees what another gateway changed, by its message and not by a full reading', async () => {
     const catalog = await startedCatalog(sql);
     const { id } = await add();
-    await until(() => catalog.get(id), 1_000);
+    await until(() => catalog.get(id));
     await updateListing(sql, id, { status: 'paused', priceMicros: 7 }, 'any');
-    await until(() => catalog.get(id)?.status === 'paused' && catalog.get(id)?.priceMicros === 7, 1_000);
+    await until(() => catalog.get(id)?.status === 'paused' && catalog.get(id)?.priceMicros === 7);
     await updateListing(sql, id, { status: 'active' }, 'any');
-    await until(() => catalog.get(id)?.status === 'active', 1_000);
+    await until(() => catalog.get(id)?.status === 'active');
     await removeListing(sql, id, 'any');
-    await until(() => catalog.get(id) === undefined, 1_000);
+    await until(() => catalog.get(id) === undefined);
   });
 
   it('announces a change only when its transaction commits', async () => {
@@ -130,7 +130,7 @@ describe('the catalog', () => {
       ids.flatMap((id) => [1, 2, 3].map((priceMicros) => updateListing(sql, id, { priceMicros }, 'any'))),
     );
     const rows = await sql<{ id: string; price: number }[]>`SELECT id, price FROM services`;
-    await until(() => rows.every(({ id, price }) => catalog.get(id)?.priceMicros === price), 2_000);
+    await until(() => rows.every(({ id, price }) => catalog.get(id)?.priceMicros === price));
   });
 
   it('finds by its periodic reading a change that no message announced', async () => {
@@ -270,7 +270,7 @@ describe('the catalog', () => {
         await until(isSomebodyWaiting);
       });
       await suspending;
-      await until(() => !catalog.get(listed.id) && !catalog.get(added.id), 3_000);
+      await until(() => !catalog.get(listed.id) && !catalog.get(added.id));
     });
 
     it('by hand in the database: the catalog finds it with the next full reading', async () => {
@@ -278,7 +278,7 @@ describe('the catalog', () => {
       const catalog = await startedCatalog(sql, { rereadMs: 20 });
       for (const status of ['suspended', 'active', 'suspended', 'active']) {
         await sql`UPDATE accounts SET status = ${status} WHERE id = ${seller}`;
-        await until(() => (catalog.get(id) === undefined) === (status === 'suspended'), 3_000);
+        await until(() => (catalog.get(id) === undefined) === (status === 'suspended'));
       }
     });
 
@@ -358,7 +358,7 @@ describe('the catalog, while Postgres is away', () => {
       const missed = await insertListing(sql, { ...LISTING_FIELDS, providerId });
       await until(() => catalog.get(missed.id));
       const heard = await insertListing(sql, { ...LISTING_FIELDS, providerId });
-      await until(() => catalog.get(heard.id), 1_000);
+      await until(() => catalog.get(heard.id));
     } finally {
       await Promise.all(open.map((catalog) => catalog.stop()));
       await close();
@@ -380,7 +380,7 @@ describe('the catalog, while Postgres is away', () => {
       await until(() => catalog.ready());
       expect(catalog.get(id)).toBeDefined();
       const heard = await until(() => insertListing(sql, { ...LISTING_FIELDS, providerId }).catch(() => null));
-      await until(() => catalog.get(heard.id), 5_000);
+      await until(() => catalog.get(heard.id));
     } finally {
       await sql.end({ timeout: 1 });
       await postgres.stop();

@@ -229,7 +229,7 @@ describe.skipIf(oneRedis('puts another Redis behind its address; for nodes see r
 
       proxy.leadTo(port);
       proxy.cut();
-      await until(async () => (await strayed.call()) === 200, 5_000);
+      await until(async () => (await strayed.call()) === 200);
       await until(() => strayed.market.stores.redis.ready);
       await strayed.market.settled();
       expect(await strayed.rows()).toEqual({ calls: 7, strangers: 0, charged: 70_000 });
@@ -249,10 +249,10 @@ describe.skipIf(oneRedis('puts another Redis behind its address; for nodes see r
       proxy.cut();
       // Even the first call is refused: its key and wallet cannot be loaded, and nothing is charged before that.
       expect(await loser.call()).toBe(503);
-      await until(async () => (await winner.call()) === 200, 5_000);
+      await until(async () => (await winner.call()) === 200);
       const [lost, served] = await Promise.all([loser.calls(40), winner.calls(100)]);
       expect([lost, served]).toEqual([0, 100]);
-      await until(async () => !(await loser.ready()), 2_000);
+      await until(async () => !(await loser.ready()));
       await winner.market.settled();
       expect(await winner.rows()).toEqual({ calls: 111, strangers: 0, charged: 1_110_000 });
       expect(await loser.rows()).toEqual({ calls: 10, strangers: 0, charged: 100_000 });

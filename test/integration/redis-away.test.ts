@@ -107,7 +107,7 @@ describe('while Redis does not answer', () => {
     } finally {
       market.redis.resume();
     }
-    await until(async () => (await statusOf('/readyz')) === 200, 2_000);
+    await until(async () => (await statusOf('/readyz')) === 200);
   });
 
   it('pages get 503 with Retry-After in bounded time', async () => {
@@ -135,7 +135,7 @@ describe.skipIf(oneRedis('stops it and starts it again'))('when Redis is gone', 
     expect(await refusedCalls(5)).toBeLessThan(COMMAND_TIMEOUT_MS);
     expect(await statusOf('/healthz')).toBe(200);
     await market.redis.restart();
-    await until(async () => (await statusOf('/readyz')) === 200, 2_000);
+    await until(async () => (await statusOf('/readyz')) === 200);
     expect((await (await scene.call()).response()).status).toBe(200);
   });
 });

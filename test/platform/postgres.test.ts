@@ -256,7 +256,7 @@ it('a database of another installation is dialled once a second, whoever asks an
     // Two at once are two connections.
     expect(proxy.accepted).toBeLessThanOrEqual(2 * (1 + Math.floor((performance.now() - startedAt) / 1_000)));
     await killer`UPDATE installation SET id = ${ours}`;
-    await until(async () => (await ask()) === 'answered', 3_000);
+    await until(async () => (await ask()) === 'answered');
   } finally {
     await lost.end();
     await proxy.close();

@@ -72,7 +72,7 @@ describe('a standby', () => {
     expect(performance.now() - startedAgainAt).toBeLessThan(1_000);
     // The name moves to the primary.
     proxy.leadTo(primary.port);
-    await until(async () => (await portOf(sql).catch(() => 0)) === primary.port, 3_000);
+    await until(async () => (await portOf(sql).catch(() => 0)) === primary.port);
     await sql.end();
     await proxy.close();
   });

@@ -202,7 +202,7 @@ describe('two writers', () => {
     await ledger.append(newEvent());
     await ledger.drained();
     await first.stop();
-    await until(() => second.stats().ownedShards === ledger.store.keys.shards, 3_000);
+    await until(() => second.stats().ownedShards === ledger.store.keys.shards, 10_000);
     const before = second.stats().storedCalls;
     await ledger.append(newEvent());
     await ledger.drained();
