@@ -8,15 +8,12 @@ import { WorkerStack } from './worker-stack.ts';
 
 let stack: WorkerStack;
 let service: TestService;
-const callers: RawCaller[] = [];
 
 beforeAll(async () => {
   stack = await WorkerStack.start(buildSources());
   service = await startService(echo);
-  for (let i = 0; i < CONNECTIONS; i++) callers.push(await RawCaller.connect(stack.baseUrl));
 });
 afterAll(async () => {
-  for (const caller of callers) caller.destroy();
   await stack.stop();
   await service.close();
 });
@@ -27,16 +24,25 @@ const CONNECTIONS = 48;
 /** Requests per minute that a key may send. */
 const TOKENS_PER_SECOND = 5;
 
+/** Does this at once over as many connections. They are new ones: the gateway ends those that idle. */
+async function overAll<T>(work: (caller: RawCaller, i: number) => Promise<readonly T[]>): Promise<T[]> {
+  const callers = await Promise.all(Array.from({ length: CONNECTIONS }, () => RawCaller.connect(stack.baseUrl)));
+  try {
+    return (await Promise.all(callers.map(work))).flat();
+  } finally {
+    for (const caller of callers) caller.destroy();
+  }
+}
+
 /** Sends this many calls at once over all connections. */
-async function calls(path: string, key: Key, count: number): Promise<RawResponse[]> {
-  const each = callers.map(async (caller, i) => {
+function calls(path: string, key: Key, count: number): Promise<RawResponse[]> {
+  return overAll(async (caller, i) => {
     const responses: RawResponse[] = [];
     // From its own address, because the address counts where the key does not.
     const headers = [`X-Forwarded-For: 198.19.0.${i}`];
     for (let n = i; n < count; n += CONNECTIONS) responses.push(await caller.exchange(`GET ${path}`, { key, headers }));
     return responses;
   });
-  return (await Promise.all(each)).flat();
 }
 
 const count = <T>(values: readonly T[], value: T): number => values.filter((item) => item === value).length;
@@ -150,11 +156,10 @@ describe('two workers and a writer', () => {
   it('share one bucket for an address without a key', async () => {
     // The next token comes after 3 s.
     const headers = ['X-Forwarded-For: 203.0.113.9'];
-    const asked = callers.map(async (caller) => [
+    const all = await overAll(async (caller) => [
       (await caller.exchange('GET /api/v1/discover', { headers })).status,
       (await caller.exchange('GET /api/v1/discover', { headers })).status,
     ]);
-    const all = (await Promise.all(asked)).flat();
     expect([count(all, 200), count(all, 429)]).toEqual([20, 2 * CONNECTIONS - 20]);
   });
 
@@ -177,7 +182,7 @@ describe('two workers and a writer', () => {
   });
 
   it('each answer on the public port', async () => {
-    const answers = await Promise.all(callers.map((caller) => caller.exchange('GET /readyz')));
+    const answers = await overAll(async (caller) => [await caller.exchange('GET /readyz')]);
     expect(new Set(statuses(answers))).toEqual(new Set([200]));
   });
 });
