@@ -38,7 +38,7 @@ export async function createMigratedDatabase(): Promise<TestDatabase> {
 
 async function copyOf(template: string): Promise<TestDatabase> {
   const name = uniqueName('test');
-  await asAdmin((sql) => sql`CREATE DATABASE ${sql(name)} TEMPLATE ${sql(template)}`);
+  await asAdmin((sql) => sql`CREATE DATABASE ${sql(name)} TEMPLATE ${sql(template)} STRATEGY file_copy`);
   const url = new URL(inject('postgresAdminUrl'));
   url.pathname = `/${name}`;
   return {
