@@ -36,11 +36,11 @@ it('in any sequence of steps, Redis does what the model says, and no money is ma
       admitted += run.totals.admitted;
       swept += run.totals.swept;
     }),
-    { numRuns: 120 },
+    { numRuns: 70 },
   );
   // Makes sure that the sequences reach the cases they are meant to test.
-  expect(admitted).toBeGreaterThan(500);
-  expect(swept).toBeGreaterThan(50);
+  expect(admitted).toBeGreaterThan(300);
+  expect(swept).toBeGreaterThan(30);
 }, 120_000);
 
 it('whatever data of one account are damaged, the others do what the model says, and no command is half done', async () => {
@@ -63,8 +63,8 @@ it('whatever data of one account are damaged, the others do what the model says,
       damaged += run.totals.damaged;
       unchanged += run.totals.unchanged;
     }),
-    { numRuns: 150, seed: 20_261_122 },
+    { numRuns: 80, seed: 20_261_122 },
   );
-  expect(damaged).toBeGreaterThan(100);
-  expect(unchanged).toBeGreaterThan(500);
+  expect(damaged).toBeGreaterThan(60);
+  expect(unchanged).toBeGreaterThan(300);
 }, 120_000);
