@@ -7,8 +7,8 @@ import { runSchedule } from './schedule.ts';
 import { testSchedules, wantedSeeds } from './schedule-tests.ts';
 import { Stack } from './stack.ts';
 
-/** Between them they have 33 of the 43 kinds of fault that a part or a link can have, and the gateway killed; 1 to 24 have 25. */
-const seeds = wantedSeeds([1, 4, 5, 12, 13, 18, 22, 24, 28, 31, 39, 43, 47, 49]);
+/** Between them they have 35 of the 43 kinds of fault that a part or a link can have, and the gateway killed; 1 to 24 have 25. */
+const seeds = wantedSeeds([12, 13, 18, 28, 39, 43, 140, 197, 211, 652]);
 
 describe('money is neither lost nor doubled', () => {
   testSchedules({ seeds, timeoutMs: 60_000, start: () => Stack.start(), makePlan, run: runSchedule });
