@@ -145,7 +145,7 @@ describe('four gateways', () => {
     })();
     const paths = [fails, byUse, fails, byUse, fixed];
     const [responses] = await Promise.all([
-      callAll(stack, (n) => paths[n % 5] as string, agent, 1_000).finally(() => {
+      callAll(stack, (n) => paths[n % 5] as string, agent, 400).finally(() => {
         isOver = true;
       }),
       watching,
