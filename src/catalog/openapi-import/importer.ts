@@ -9,7 +9,7 @@ export const MAX_DOCUMENT_BYTES = 2_097_152;
  * Maximum time of one import. A page must be ready after 5 s, and storing takes some of them. A real document of 1.8 MiB took
  * 1.0 s on a machine with three times the work that it could do.
  */
-const DEADLINE_MS = 3_000;
+const DEADLINE_MS = 4_000;
 /** Maximum heap of the thread. Documents with as many values as are allowed (`MAX_VALUES`) took 160 MB. */
 const MAX_HEAP_MB = 256;
 
