@@ -69,11 +69,19 @@ export class ConfigError extends Error {
   }
 }
 
-const validate = new Ajv({ allErrors: true, coerceTypes: true, useDefaults: true, strictSchema: true }).compile({
-  type: 'object',
-  properties: SETTINGS,
-  required: ['DATABASE_URL', 'REDIS_URL'],
-});
+/** A test checks that it is a valid schema. To do that here would take half of the time of a process that starts no role. */
+export const ENVIRONMENT = { type: 'object', properties: SETTINGS, required: ['DATABASE_URL', 'REDIS_URL'] } as const;
+
+const validate = new Ajv({
+  allErrors: true,
+  coerceTypes: true,
+  useDefaults: true,
+  strictSchema: true,
+  meta: false,
+  validateSchema: false,
+  // It makes the check faster, which runs once, and compiling slower.
+  code: { optimize: false },
+}).compile(ENVIRONMENT);
 
 /** Turns the environment into a validated, frozen configuration. An empty variable counts as unset. Throws `ConfigError`. */
 export function loadConfig(env: Readonly<Record<string, string | undefined>>): Config {

@@ -22,7 +22,7 @@ import { IN_MEMORY, PagePlaces } from './page-places.ts';
 import { headerOf } from './request-head.ts';
 import { type ApiResponse, BodyInPieces, type Method, type Route } from './route.ts';
 import { Router } from './router.ts';
-import { compileValidators, type Validators, validBody, validQuery } from './validation.ts';
+import { validatorsOf, validBody, validQuery } from './validation.ts';
 
 /** Maximum body of a request to a route that states no bound of its own; a longer one gets 413. */
 const MAX_JSON_BODY_BYTES = 65_536;
@@ -66,7 +66,6 @@ export class Api {
     maxBytes: MAX_LONG_BODIES_BYTES,
     maxMs: MAX_ARRIVING_MS,
   });
-  readonly #validators = new Map<Route, Validators>();
   readonly #maxSendingMs: number;
   readonly #errorPage: (error: ApiError, head: RequestHead) => ApiResponse | null;
 
@@ -86,7 +85,6 @@ export class Api {
     this.#places = options.places;
     this.#log = options.log;
     this.#router = new Router(options.routes);
-    for (const route of options.routes) this.#validators.set(route, compileValidators(route));
   }
 
   /** Answers one request, unless the caller has left. Never throws and never rejects. */
@@ -163,7 +161,7 @@ export class Api {
   async #run(route: Route, params: Readonly<Record<string, string>>, asked: Asked): Promise<ApiResponse> {
     const { head, stream, key, address, requestId } = asked;
     checkAccess(route, key, head.authorization);
-    const validators = this.#validators.get(route) as Validators;
+    const validators = validatorsOf(route);
     const query = validQuery(validators.query, head.query);
     const maxBytes = route.maxBodyBytes ?? MAX_JSON_BODY_BYTES;
     if (head.bodyLength > maxBytes) throw tooLargeError(maxBytes);

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
+import { Ajv } from 'ajv';
 import { describe, expect, it } from 'vitest';
 import { helpText, parseCommand } from '../../src/config/commands.ts';
-import { ConfigError, loadConfig } from '../../src/config/config.ts';
+import { ConfigError, ENVIRONMENT, loadConfig } from '../../src/config/config.ts';
 import { SETTINGS } from '../../src/config/settings.ts';
 
 const stores = { DATABASE_URL: 'postgres://u:secret@h/d', REDIS_URL: 'redis://h:1' };
@@ -16,6 +17,12 @@ const faultsOf = (env: Record<string, string>): readonly string[] => {
 };
 
 describe('the configuration', () => {
+  it('has a valid schema, which no process checks at its start', () => {
+    const ajv = new Ajv();
+    expect([ajv.validateSchema(ENVIRONMENT), ajv.errors]).toEqual([true, null]);
+    expect(ajv.validateSchema({ ...ENVIRONMENT, properties: { PORT: { type: 'port' } } })).toBe(false);
+  });
+
   it('reports all faults at once, by name, without repeating values that may be secrets', () => {
     const faults = faultsOf({ DATABASE_URL: 'mysql://u:hunter2@h', PORT: '99999', LOG_LEVEL: 'loud' });
     expect(faults).toHaveLength(4);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { CATEGORY_PATTERN } from '../../src/catalog/listing.ts';
 import { ApiError } from '../../src/errors.ts';
 import { ANY_QUERY, type JsonSchema } from '../../src/http/route.ts';
-import { compileValidators, validBody, validQuery } from '../../src/http/validation.ts';
+import { validatorsOf, validBody, validQuery } from '../../src/http/validation.ts';
 import { ACCOUNT_ID } from '../../src/routes/admin/money-fields.ts';
 
 const query: JsonSchema = {
@@ -19,7 +19,7 @@ const body: JsonSchema = {
     account_id: ACCOUNT_ID,
   },
 };
-const validators = compileValidators({
+const validators = validatorsOf({
   method: 'POST',
   path: '/',
   summary: '',
@@ -68,7 +68,7 @@ describe('a query', () => {
 
 it('a query with more parameters than any route has is refused before it is read', () => {
   const names = (count: number): string => Array.from({ length: count }, (_, i) => `p${i}`).join('&');
-  const any = compileValidators({
+  const any = validatorsOf({
     method: 'GET',
     path: '/',
     summary: '',

@@ -1,3 +1,4 @@
+import { Ajv } from 'ajv';
 import { expect, test } from 'vitest';
 import type { Operation } from '../../src/catalog/operations/operation.ts';
 import { readyCall } from '../../src/catalog/ready-call.ts';
@@ -44,3 +45,11 @@ test.each<[string, Operation[], Parameters<typeof makeListing>[0]]>([
     else expect(headers.get(name.toLowerCase()), name).toBe(value);
   }
 });
+
+test.each(TOOLS)(
+  'the arguments of $name have a valid schema, which no process checks at its start',
+  ({ inputSchema }) => {
+    const ajv = new Ajv();
+    expect([ajv.validateSchema(inputSchema), ajv.errors]).toEqual([true, null]);
+  },
+);

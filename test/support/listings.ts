@@ -2,7 +2,7 @@ import type { Listing } from '../../src/catalog/listing.ts';
 import { ApiError } from '../../src/errors.ts';
 import type { ApiResponse, Method, Route } from '../../src/http/route.ts';
 import { Router } from '../../src/http/router.ts';
-import { compileValidators, validBody, validQuery } from '../../src/http/validation.ts';
+import { validatorsOf, validBody, validQuery } from '../../src/http/validation.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import type { Sql, Tx } from '../../src/platform/postgres.ts';
@@ -89,7 +89,7 @@ export async function ask(routes: readonly Route[], line: string, asked: Asked =
   if (Array.isArray(access) && asked.by?.role !== 'admin' && !access.includes(asked.by?.role)) {
     throw new ApiError(asked.by === undefined ? 'unauthorized' : 'forbidden');
   }
-  const validators = compileValidators(match.route);
+  const validators = validatorsOf(match.route);
   const body = asked.body === undefined ? Buffer.alloc(0) : Buffer.from(JSON.stringify(asked.body));
   return match.route.handle({
     method,

@@ -26,8 +26,6 @@ export async function readDocument(bytes: Uint8Array): Promise<OpenApiDocument> 
   return value as OpenApiDocument;
 }
 
-export const isVersion30 = ({ openapi }: OpenApiDocument): boolean => openapi.startsWith('3.0.');
-
 function refuseOtherVersions(document: JsonObject): void {
   if (document.swagger !== undefined) {
     throw new DocumentFault('swagger: is Swagger 2.0. Convert the document to OpenAPI 3.0 or 3.1 and send that.');
