@@ -15,7 +15,7 @@ WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --no-audit --no-fund --loglevel=error
 COPY tsconfig.json tsconfig.build.json ./
-COPY scripts/copy-assets.mjs scripts/build-web.mjs scripts/
+COPY scripts/bundle.mjs scripts/copy-assets.mjs scripts/build-web.mjs scripts/
 COPY web web
 COPY migrations migrations
 COPY src src

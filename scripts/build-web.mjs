@@ -1,5 +1,5 @@
 // @ts-check
-// The third part of `npm run build`: makes the pages from web/.
+// The last part of `npm run build`: makes the pages from web/.
 //
 //   dist/web/assets/           files for browsers, with a digest in each name, beside them .br and .gz of what compresses
 //   dist/web/manifest.json     which files belong to which page

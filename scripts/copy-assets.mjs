@@ -1,5 +1,5 @@
 // @ts-check
-// The second half of `npm run build`: copies the files that the program reads at run time to the compiled code, so that an
+// The third part of `npm run build`: copies the files that the program reads at run time to the compiled code, so that an
 // image needs only dist/ and the production packages. src/**/*.lua and *.txt → dist/, migrations/*.sql →
 // dist/migrations/, and the files of the API reference → dist/pages/swagger-ui/.
 

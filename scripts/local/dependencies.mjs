@@ -95,6 +95,7 @@ const buildInputs = [
   'package-lock.json',
   'scripts/copy-assets.mjs',
   'scripts/build-web.mjs',
+  'scripts/bundle.mjs',
   'web',
 ];
 

@@ -5,8 +5,8 @@ import { pathToFileURL } from 'node:url';
 import { scratchDir } from './stores.ts';
 
 /**
- * Compiles src/ into the folder of this test run, for tests that start processes of their own: before version 22 Node
- * cannot run TypeScript. Later calls of the same test run return the folder that the first one made.
+ * Compiles src/ into the folder of this test run and bundles its programs, for tests that start processes of their own: before
+ * version 22 Node cannot run TypeScript. Later calls of the same test run return the folder that the first one made.
  *
  * @returns the folder with the compiled modules
  */
@@ -22,6 +22,8 @@ export function buildSources(): string {
     encoding: 'utf8',
   });
   if (!existsSync(path.join(out, 'main.js'))) throw new Error(`tsc failed: ${result.stdout}${result.stderr}`);
+  const bundled = spawnSync(process.execPath, ['scripts/bundle.mjs', out], { encoding: 'utf8' });
+  if (bundled.status !== 0) throw new Error(`the programs cannot be bundled: ${bundled.stdout}${bundled.stderr}`);
   cpSync(path.join(project, 'src'), out, {
     recursive: true,
     filter: (source) => ['', '.lua', '.txt'].includes(path.extname(source)),
