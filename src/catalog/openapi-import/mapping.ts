@@ -6,7 +6,7 @@ import {
   shapeOf,
 } from '../operations/operation.ts';
 import { parsePrice } from '../price.ts';
-// Only the type: the gateway imports this file, and the validator of documents behind that one took 10 MB and 0.1 s in it.
+// Only the type: the gateway imports this file, and the validator of documents behind that one took 10 MB and 0.1 s there.
 import type { OpenApiDocument } from './document.ts';
 import { DocumentFault } from './document-fault.ts';
 import { type Draft, fitOperations } from './fit-operations.ts';
