@@ -237,7 +237,6 @@ function compareAnew(data: Data, wallet: Wallet, pg: Pg, rules: Rules): Found {
     })),
     streamed: data.stream.map((event) => ({
       ...common,
-      streamId: '',
       usageId: String(callOf(event)),
       chargedMicros: amountOf(event, rules),
       freeCall: isCharged(event) && isFree(callOf(event), rules),

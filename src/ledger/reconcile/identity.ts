@@ -70,7 +70,6 @@ export type Hold = {
 };
 
 export type StreamedCall = {
-  readonly streamId: string;
   readonly usageId: string;
   readonly accountId: string;
   readonly serviceId: string;

@@ -21,7 +21,6 @@ const hold = (usageId: string, amountMicros: number, freeTier = false): Hold => 
   budgets: amountMicros === 0 ? [] : [{ keyId: KEY, period: 7 }],
 });
 const streamed = (usageId: string, chargedMicros: number, freeCall = false): StreamedCall => ({
-  streamId: `1-${usageId}`,
   usageId,
   accountId: 'a',
   serviceId: SERVICE,
