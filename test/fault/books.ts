@@ -1,8 +1,10 @@
 // Checks of the books when nothing is under way any more. Each check returns in words what is wrong.
 
 import { readFileSync } from 'node:fs';
+import { ApiError } from '../../src/errors.ts';
 import { Corrector } from '../../src/ledger/reconcile/corrector.ts';
 import type { Drift } from '../../src/ledger/reconcile/report.ts';
+import { RedisReplaced } from '../../src/ledger/reconcile/shard-view.ts';
 import { feeMicros } from '../../src/ledger/usage-event.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { freeField } from '../../src/platform/redis-keys.ts';
@@ -166,8 +168,19 @@ type BuyerEvidence = {
   readonly reported: Drift | undefined;
 };
 
-/** Compares Redis with Postgres, as the writer does. This may repair what can be proven. @throws when a shard was not compared */
-export async function compare({ stores }: Stack): Promise<Drift[]> {
+/**
+ * Compares Redis with Postgres, as the writer does. This may repair what can be proven. A replica that has just begun to follow gives Redis
+ * another replication id: then the comparison begins again.
+ *
+ * @throws when a shard was not compared
+ */
+export const compare = (stack: Stack): Promise<Drift[]> =>
+  untilAnswered(
+    () => compareOnce(stack),
+    (error) => error instanceof RedisReplaced,
+  );
+
+async function compareOnce({ stores }: Stack): Promise<Drift[]> {
   const drifts: Drift[] = [];
   for (const { reconciler } of new Reconcilers(stores).parts) {
     const { reports } = await reconciler.run('books');
@@ -184,7 +197,10 @@ export async function takeOut({ stores }: Stack, drifts: readonly Drift[]): Prom
   for (const { accountId } of drifts) {
     const decision = { accountId, believe: 'postgres', reason: 'a replica took over', reference: uuidv7() } as const;
     // Once per reference, however often it is asked for.
-    await untilAnswered(() => corrector.correct(decision, { madeBy: 'schedule', record: async () => {} }));
+    await untilAnswered(
+      () => corrector.correct(decision, { madeBy: 'schedule', record: async () => {} }),
+      (error) => error instanceof ApiError && error.code === 'unavailable',
+    );
   }
 }
 
@@ -213,7 +229,7 @@ export async function checkLedger(stack: Stack): Promise<string[]> {
   );
   expectNone('events that could not be stored', await sql`SELECT shard, stream_id, error FROM rejected_events`);
   // A drift of money, of free calls, or holds of stored calls.
-  expectNone('drift', await untilAnswered(() => compare(stack)));
+  expectNone('drift', await compare(stack));
   expectNone('charges that are not what the journal took', await sql.unsafe(queries.charges));
   return faults;
 }

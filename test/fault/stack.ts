@@ -287,7 +287,9 @@ export class Stack {
 
   /** What the gateway and the writer logged last, for the report of a failure. */
   lastLines(count: number): string {
-    return [this.gateway, this.writer].map(({ output }) => output.split('\n').slice(-count).join('\n')).join('\n\n');
+    return [this.gateway, this.writer, this.secondWriter]
+      .map(({ output }) => output.split('\n').slice(-count).join('\n'))
+      .join('\n\n');
   }
 
   async stop(): Promise<void> {

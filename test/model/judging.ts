@@ -205,6 +205,7 @@ function compareAnew(data: Data, wallet: Wallet, pg: Pg, rules: Rules): Found {
     debitSeq: settled.debit === WALLET_DEBIT.none ? 0 : 1,
     debitedMicros: settled.debit === WALLET_DEBIT.taken ? AMOUNTS.debit : 0,
     begunDebitSeq: pg.debit === PG_DEBIT.begun ? 1 : null,
+    begunDebitMicros: pg.debit === PG_DEBIT.begun ? AMOUNTS.debit : null,
     freeUsed: freeMap(settled.freeUsed),
     budgets: spending(settled),
   };
@@ -237,7 +238,6 @@ function compareAnew(data: Data, wallet: Wallet, pg: Pg, rules: Rules): Found {
     })),
     streamed: data.stream.map((event) => ({
       ...common,
-      streamId: '',
       usageId: String(callOf(event)),
       chargedMicros: amountOf(event, rules),
       freeCall: isCharged(event) && isFree(callOf(event), rules),

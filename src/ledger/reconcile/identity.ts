@@ -40,19 +40,22 @@ export type Numbers = {
   readonly creditSeq: number;
   /** Number of the last debit that has ended; 0: none. */
   readonly debitSeq: number;
+  /** What the debits up to `debitSeq` have taken. */
+  readonly debitedMicros: number;
   /** Number of the debit that is begun; null: none. */
   readonly begunDebitSeq: number | null;
+  /** Its amount. */
+  readonly begunDebitMicros: number | null;
 };
 
 /** What Postgres knows of the account. */
 export type Settled = Numbers & {
+  /** It includes exactly the debits up to `debitSeq`. */
   readonly balanceMicros: number;
   /** The part of `balanceMicros` from credits that the wallet does not have yet. */
   readonly missingCreditsMicros: number;
   /** The part of `missingCreditsMicros` that the wallet once had: these credits were marked as applied before it was read. */
   readonly lostCreditsMicros: number;
-  /** What the debits up to `debitSeq` have taken: exactly these are in `balanceMicros`. */
-  readonly debitedMicros: number;
   readonly freeUsed: ReadonlyMap<string, number>;
   /** The latest period of each key. */
   readonly budgets: ReadonlyMap<string, Spending>;
@@ -70,7 +73,6 @@ export type Hold = {
 };
 
 export type StreamedCall = {
-  readonly streamId: string;
   readonly usageId: string;
   readonly accountId: string;
   readonly serviceId: string;
@@ -204,9 +206,14 @@ function debitsApart(wallet: Wallet, settled: Settled): number {
   return knowsItsDebits(wallet, settled) ? settled.debitedMicros - wallet.debitedMicros : 0;
 }
 
-/** Whether Postgres has every debit that the wallet has decided. If not, Postgres has lost data, and the difference is a drift. */
-export function knowsItsDebits({ debitSeq }: Wallet, settled: Numbers): boolean {
-  return debitSeq <= settled.debitSeq || debitSeq === settled.begunDebitSeq;
+/**
+ * Whether Postgres has every debit that the wallet has decided. If not, Postgres has lost data, and the difference is a drift. The number
+ * of a begun debit may be that of one which another Postgres had begun before it was given up: then the wallet has taken another amount.
+ */
+export function knowsItsDebits({ debitSeq, debitedMicros }: Wallet, settled: Numbers): boolean {
+  if (debitSeq !== settled.begunDebitSeq) return debitSeq <= settled.debitSeq;
+  const takenMicros = debitedMicros - settled.debitedMicros;
+  return takenMicros === 0 || takenMicros === settled.begunDebitMicros;
 }
 
 /** The next debit that the wallet decides also takes what it lacks (take-debit.lua), so a wallet ahead of Postgres lacks nothing. */

@@ -10,15 +10,18 @@ type Loaded = ReadonlyMap<string, Pick<Wallet, 'creditSeq'>>;
 
 const CREDIT_SEQ = `coalesce((SELECT a.credit_seq FROM accounts a WHERE a.id = asked.id), 0) AS "creditSeq"`;
 const DEBITS = `
-  coalesce(debit.seq, 0) AS "debitSeq",
-  (SELECT d.seq FROM debits d WHERE d.account_id = asked.id AND d.state = 'begun') AS "begunDebitSeq"`;
-const JOIN_DEBIT = `LEFT JOIN LATERAL (${LAST_ENDED_DEBIT_SQL}) debit ON true`;
+  coalesce(debit.seq, 0) AS "debitSeq", coalesce(debit.total, 0) AS "debitedMicros",
+  begun.seq AS "begunDebitSeq", begun.amount AS "begunDebitMicros"`;
+const JOIN_DEBITS = `
+  LEFT JOIN LATERAL (${LAST_ENDED_DEBIT_SQL}) debit ON true
+  LEFT JOIN LATERAL (
+    SELECT d.seq, d.amount FROM debits d WHERE d.account_id = asked.id AND d.state = 'begun') begun ON true`;
 
 /** The numbers of the last credits and debits that Postgres has of each of these accounts, at one instant. */
 export async function selectNumbers(tx: Tx, wallets: Loaded): Promise<Map<string, Numbers>> {
   const rows = await tx<(Numbers & { readonly id: string })[]>`
     SELECT asked.id, ${tx.text(CREDIT_SEQ)}, ${tx.text(DEBITS)}
-    FROM unnest(${Array.from(wallets.keys())}::uuid[]) AS asked (id) ${tx.text(JOIN_DEBIT)}`;
+    FROM unnest(${Array.from(wallets.keys())}::uuid[]) AS asked (id) ${tx.text(JOIN_DEBITS)}`;
   return new Map(rows.map((row) => [row.id, row]));
 }
 
@@ -42,7 +45,7 @@ export async function selectSettled(tx: Tx, wallets: Loaded): Promise<Map<string
            coalesce((SELECT b.balance FROM balances b WHERE b.account_id = asked.id AND b.ledger = 'wallet'), 0)
              AS "balanceMicros",
            m.missing AS "missingCreditsMicros", m.lost AS "lostCreditsMicros",
-           ${tx.text(DEBITS)}, coalesce(debit.total, 0) AS "debitedMicros",
+           ${tx.text(DEBITS)},
            (SELECT json_object_agg(f.service_id, f.used) FROM free_usage f WHERE f.account_id = asked.id) AS free,
            ${tx.text(latestBudgetsSql('asked.id'))} AS budgets
     FROM unnest(${ids}::uuid[], ${seqs}::bigint[]) AS asked (id, seq)
@@ -50,7 +53,7 @@ export async function selectSettled(tx: Tx, wallets: Loaded): Promise<Map<string
       SELECT coalesce(sum(c.amount), 0)::bigint AS missing,
              coalesce(sum(c.amount) FILTER (WHERE c.applied_at < now() OR c.applied_at > now() + interval '1 hour'), 0)::bigint AS lost
       FROM credits c WHERE c.account_id = asked.id AND c.seq > asked.seq) m
-    ${tx.text(JOIN_DEBIT)}`;
+    ${tx.text(JOIN_DEBITS)}`;
   return new Map(
     rows.map(({ id, free, budgets, ...row }) => {
       const spending = Object.entries(budgets ?? {}).map(

@@ -5,17 +5,18 @@ import { type Judged, judgeShards, selectLeftInDoubt, storeDoubt } from '../hist
 import { historyOfAccount, isInDoubt, type ShardHistory } from '../history/judge.ts';
 import { markText, readMark, seeShards } from '../history/marks.ts';
 import { FLUSH_LOCK } from '../locks.ts';
-import { readRedisRun } from '../redis-run.ts';
 import { isBeforeHorizon, readHorizonMs } from '../retention/horizon.ts';
 import { compareWalletsScript } from '../scripts.ts';
-import { budgetsOfHold, chargedMicros } from '../usage-event.ts';
-import { readEntries, type StreamEntry } from '../writing/stream.ts';
+import { budgetsOfHold } from '../usage-event.ts';
+import type { RawEntry } from '../writing/stream.ts';
 import type { AccountState, Hold, Numbers, Settled, StreamedCall, Wallet } from './identity.ts';
 import { selectRejectedIds, selectStored } from './reconcile-sql.ts';
 import { selectNumbers, selectSettled } from './settled-sql.ts';
+import { WaitingCalls } from './waiting-calls.ts';
 
 export type ReconcileStores = { readonly sql: Sql; readonly redis: RedisStore; readonly keys: RedisKeys };
 
+/** Maximum number of stream entries in one reply. A longer one would delay calls in Redis. */
 const STREAM_PAGE = 1_000;
 /**
  * With more events than this in its stream a shard is not compared yet: the writer is behind, as after an outage. To read what waits
@@ -63,12 +64,11 @@ export type Reading<Asked = Settled> = {
 /**
  * Reads accounts of one shard as they are at one instant, in Redis and in Postgres.
  *
- *   read the stream, page by page ──► lock ──► wallets, holds, end of the stream (one script) ──► the stream up to there
- *                                                ──► still the same Redis? ──► Postgres ──► unlock
+ *   read the stream, page by page ──► lock ──► wallets, holds, the rest of the stream (one script) ──► Postgres ──► unlock
  *
  * Events read before Redis restarted prove nothing about its wallets now: the restarted Redis may have lost those events. So
- * the last reading of Redis asks whether it still has the same data (`RedisRun`). If Redis restarts after that, the ticket keeps a
- * repair from being made (repair-wallet.lua).
+ * the script also says whether it still has the same data (`RedisRun`), and what was read of the stream before counts only while it is
+ * still there (`WaitingCalls`). If Redis loses data after the script, the ticket keeps a repair from being made (repair-wallet.lua).
  *
  * The shard's flush lock keeps events from being stored between the script and the reading of Postgres. It is taken for one page
  * of accounts at a time, and it is shared, so that wallets can be loaded at the same time. Events that were read before the lock
@@ -81,13 +81,9 @@ export class ShardView {
   readonly #dataId: string;
   readonly #bounds: StreamBounds;
   readonly #mayBeOlder: boolean;
-  readonly #calls = new Map<string, StreamedCall[]>();
-  /** The entries read and not yet forgotten, in the order of the stream: those of `#calls`, and entries without a call (null). */
-  readonly #kept: { readonly id: string; readonly accountId: string | null }[] = [];
-  #last: string | null = null;
+  readonly #waiting: WaitingCalls;
   /** False when no account had been left in doubt at the beginning. One that another comparison leaves since is seen by the next. */
   #mayHaveLeft = true;
-  #hasNewerEvents = false;
 
   /**
    * @param dataId of the Redis that is compared (`RedisRun`), asked before anything was read
@@ -105,6 +101,7 @@ export class ShardView {
     this.#dataId = dataId;
     this.#bounds = { waiting: MAX_WAITING, kept: MAX_EVENTS, ...bounds };
     this.#mayBeOlder = mayBeOlder;
+    this.#waiting = new WaitingCalls(shard);
   }
 
   /** Reads the stream up to its present end. @throws StreamTooLong */
@@ -112,11 +109,7 @@ export class ShardView {
     const { redis, keys } = this.#stores;
     const waiting = Number(await redis.command('xlen', [keys.usage[this.#shard] as string]));
     if (waiting > this.#bounds.waiting) throw new StreamTooLong();
-    for (;;) {
-      const entries = await readEntries(this.#stores, this.#shard, this.#last, STREAM_PAGE);
-      this.#take(entries);
-      if (entries.length < STREAM_PAGE) return;
-    }
+    await this.#readRedis([], '');
   }
 
   /**
@@ -185,14 +178,7 @@ export class ShardView {
     ticket: string,
     select: (tx: Tx, wallets: ReadonlyMap<string, Wallet>) => Promise<ReadonlyMap<string, Asked>>,
   ): Promise<Reading<Asked>> {
-    const { redis, keys } = this.#stores;
-    const names = [keys.open, keys.usage, keys.mark].map((of) => of[this.#shard] as string);
-    for (const id of accountIds) names.push(keys.wallet(this.#shard, id));
-    const reply = await redis.script(compareWalletsScript, names.length, [...names, ticket, ...accountIds]);
-    const [nowMs, oldest, youngest, holdPairs, walletFields, unreadHolds, mark] = reply as WalletsReply;
-    this.#forgetBefore(oldest);
-    await this.#readUpTo(youngest);
-    const { dataId } = await readRedisRun(redis);
+    const { nowMs, dataId, mark, holdPairs, walletFields, unreadHolds } = await this.#readRedis(accountIds, ticket);
     const seen = new Map([[this.#shard, { mark: readMark(mark), dataId }]]);
     const { history, lastFlush } = this.#accept(await judgeShards(tx.unsafe, seen));
     const fields = new Map(accountIds.map((id, i) => [id, walletFields[i] as string[]]));
@@ -206,7 +192,7 @@ export class ShardView {
     const horizonMs = await readHorizonMs(tx);
     // An event of a day that was dropped will never be stored. So it is not money that Postgres is about to take.
     const streamedOf = (accountId: string): StreamedCall[] =>
-      (this.#calls.get(accountId) ?? []).filter(({ usageId }) => !isBeforeHorizon(usageId, horizonMs));
+      this.#waiting.of(accountId).filter(({ usageId }) => !isBeforeHorizon(usageId, horizonMs));
     const streamed = Array.from(wallets.keys()).flatMap(streamedOf);
     const settled = await select(tx, wallets);
     const stored = await selectStored(
@@ -220,7 +206,7 @@ export class ShardView {
       holds: holds.get(accountId) ?? [],
       streamed: streamedOf(accountId),
       stored,
-      isIncomplete: unreadHolds > 0 || this.#hasNewerEvents,
+      isIncomplete: unreadHolds > 0 || this.#waiting.hasUnreadable,
     }));
     const permit = { validUntilMs: nowMs + LOCK_LIFE_MS - 1_000, marks: [mark, markText(lastFlush)] as const };
     const left = this.#mayHaveLeft ? await selectLeftInDoubt(tx.unsafe, this.#shard) : new Set<string>();
@@ -232,52 +218,24 @@ export class ShardView {
 
   /** Whether the stream had an event of the account when it was last read, stored or not. */
   hasEvents(accountId: string): boolean {
-    return this.#calls.has(accountId);
+    return this.#waiting.of(accountId).length > 0;
   }
 
-  /** Reads on to `youngest`. Entries deleted before this reads them were stored before the lock was taken: Postgres has them. */
-  async #readUpTo(youngest: string): Promise<void> {
-    while (youngest !== '' && isYounger(youngest, this.#last)) {
-      const entries = await readEntries(this.#stores, this.#shard, this.#last, STREAM_PAGE);
-      const upTo = entries.filter(({ id }) => !isYounger(id, youngest));
-      if (upTo.length === 0) return;
-      this.#take(upTo);
-    }
-  }
-
-  #take(entries: readonly StreamEntry[]): void {
-    for (const { id, event, isNewer } of entries) {
-      this.#last = id;
-      this.#hasNewerEvents ||= isNewer || event === null;
-      this.#kept.push({ id, accountId: event?.accountId ?? null });
-      if (event === null) continue;
-      const { usageId, accountId, serviceId } = event;
-      const freeCall = event.freeTier && event.outcome === 'completed';
-      const { budgets } = event;
-      const call = {
-        streamId: id,
-        usageId,
-        accountId,
-        serviceId,
-        chargedMicros: chargedMicros(event),
-        freeCall,
-        budgets,
-      };
-      const calls = this.#calls.get(accountId);
-      if (calls === undefined) this.#calls.set(accountId, [call]);
-      else calls.push(call);
-    }
-    if (this.#kept.length > this.#bounds.kept) throw new StreamTooLong();
-  }
-
-  /** Forgets entries that left the stream. They were stored before they were deleted, so this transaction finds them in Postgres. */
-  #forgetBefore(oldest: string): void {
-    const first = this.#kept.findIndex(({ id }) => oldest !== '' && !isYounger(oldest, id));
-    for (const { accountId } of this.#kept.splice(0, first < 0 ? this.#kept.length : first)) {
-      if (accountId === null) continue;
-      const calls = this.#calls.get(accountId) as StreamedCall[];
-      calls.shift();
-      if (calls.length === 0) this.#calls.delete(accountId);
+  /**
+   * Reads accounts and the stream at one instant. Where more of the stream is new than one reply has, all is read once more: its last page
+   * must be of the instant at which the accounts were read.
+   */
+  async #readRedis(accountIds: readonly string[], ticket: string): Promise<Sight> {
+    const { redis, keys } = this.#stores;
+    const names = [keys.open, keys.usage, keys.mark].map((of) => of[this.#shard] as string);
+    for (const id of accountIds) names.push(keys.wallet(this.#shard, id));
+    for (;;) {
+      const args = [ticket, ...this.#waiting.lastRead, String(STREAM_PAGE), ...accountIds];
+      const reply = (await redis.script(compareWalletsScript, names.length, [...names, ...args])) as Reply;
+      const [nowMs, dataId, mark, isLastThere, oldest, entries, holdPairs, walletFields, unreadHolds] = reply;
+      this.#waiting.take({ isLastThere: isLastThere === 1, oldest, entries });
+      if (this.#waiting.size > this.#bounds.kept) throw new StreamTooLong();
+      if (entries.length < STREAM_PAGE) return { nowMs, dataId, mark, holdPairs, walletFields, unreadHolds };
     }
   }
 }
@@ -289,23 +247,27 @@ const setBounds = (tx: Tx) =>
   );
 
 /** The reply of compare-wallets.lua. */
-type WalletsReply = [
+type Reply = [
   nowMs: number,
+  dataId: string,
+  mark: string,
+  isLastThere: number,
   oldest: string,
-  youngest: string,
+  entries: RawEntry[],
   holdPairs: string[],
   walletFields: string[][],
   unreadHolds: number,
-  mark: string,
 ];
 
-/** Compares ids of stream entries: milliseconds and a number, joined by a dash. Every id is younger than null. */
-function isYounger(id: string, than: string | null): boolean {
-  if (than === null) return true;
-  const [ms = 0, seq = 0] = id.split('-').map(Number);
-  const [thanMs = 0, thanSeq = 0] = than.split('-').map(Number);
-  return ms !== thanMs ? ms > thanMs : seq > thanSeq;
-}
+/** The same without the stream. */
+type Sight = {
+  readonly nowMs: number;
+  readonly dataId: string;
+  readonly mark: string;
+  readonly holdPairs: readonly string[];
+  readonly walletFields: readonly string[][];
+  readonly unreadHolds: number;
+};
 
 /** The fields of a wallet whose names end in an id. */
 const PREFIXES = [freeField(''), spentField(''), periodField('')] as const;

@@ -1,25 +1,32 @@
 #!lua flags=allow-oom
 --[[
-  compare-wallets.lua: reads some wallets of a shard, their open holds, where the stream of events begins and ends, and the shard's
-  mark, all at one instant.
+  compare-wallets.lua: reads some wallets of a shard, their open holds, the stream of events after what was read of it before, which
+  Redis answers and the shard's mark, all at one instant.
 
   KEYS   [1] open, [2] usage, [3] mark, then the wallets
   ARGV   [1] a ticket to write into each loaded wallet, for repair-wallet.lua and drop-wallets.lua; '' writes none
+         [2] id of the last entry that was read ('': none yet), [3] its fields, tab separated ('': not compared)
+         [4] maximum number of entries in the reply
          then the account of each wallet
-  Reply  {now (ms), ids of the oldest and the youngest stream entry ('' and '' if there is none),
+  Reply  {now (ms), data id, mark ('' if there is none),
+          1 if the entry in [2] is there as it was read, else 0, id of the oldest entry ('' if there is none),
+          {entry, …}: those after [2]; if that is not there, those from the oldest on,
           {usage_id, hold, usage_id, hold, …} of these accounts,
           {field, value, …} of each wallet: empty when it is not loaded, {'balance', ''} when its key is not a hash,
-          number of holds that are damaged or of another version, whose accounts cannot be known,
-          mark ('' if there is none)}
+          number of holds that are damaged or of another version, whose accounts cannot be known}
+
+  Ids of entries do not tell what was read. A stream that begins anew, after FLUSHALL, may have smaller ones: Redis's clock was ahead before.
 ]]
+--- @include "includes/data-id.lua"
 --- @include "includes/read-hold.lua"
 local call = redis.call
-local ticket = ARGV[1]
-local asked = {}
-for i = 2, #ARGV do asked[ARGV[i]] = true end
+local usage = KEYS[2]
+local ticket, last, last_fields, most = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local asked, is_any_asked = {}, #ARGV > 4
+for i = 5, #ARGV do asked[ARGV[i]] = true end
 
 local holds, n, unread = {}, 0, 0
-local open = call('HGETALL', KEYS[1])
+local open = is_any_asked and call('HGETALL', KEYS[1]) or {}
 for i = 1, #open, 2 do
   local hold = open[i + 1]
   local amount, _, _, account = read_hold(hold)
@@ -39,8 +46,14 @@ for i = 4, #KEYS do
   elseif ticket ~= '' and #fields > 0 then call('HSET', KEYS[i], 'ticket', ticket) end
   wallets[i - 3] = fields
 end
-local oldest = call('XRANGE', KEYS[2], '-', '+', 'COUNT', 1)[1]
-local youngest = call('XREVRANGE', KEYS[2], '+', '-', 'COUNT', 1)[1]
+
+local is_there = 0
+if last ~= '' then
+  local entry = call('XRANGE', usage, last, last)[1]
+  if entry and (last_fields == '' or table.concat(entry[2], '\t') == last_fields) then is_there = 1 end
+end
+local oldest = call('XRANGE', usage, '-', '+', 'COUNT', 1)[1]
+local entries = call('XRANGE', usage, is_there == 1 and '(' .. last or '-', '+', 'COUNT', most)
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-return { now, oldest and oldest[1] or '', youngest and youngest[1] or '', holds, wallets, unread, call('GET', KEYS[3]) or '' }
+return { now, data_id(), call('GET', KEYS[3]) or '', is_there, oldest and oldest[1] or '', entries, holds, wallets, unread }

@@ -1,3 +1,4 @@
+import { unavailableError } from '../../errors.ts';
 import { Job, type JobOptions } from '../../platform/job.ts';
 import type { Sql } from '../../platform/postgres.ts';
 import { DamageLog } from '../damage-log.ts';
@@ -120,12 +121,18 @@ export class DebitWallets extends Job {
   }
 }
 
-/** The wallet has decided a later debit, which could not begin before this one had ended. So Postgres must know the outcome. */
+/**
+ * The wallet has decided a later debit, which could not begin before this one had ended; or another one with this number. So Postgres must
+ * know the outcome. If it does not, another Postgres had begun that debit, and was given up: a comparison reports a drift.
+ *
+ * @throws ApiError `unavailable`: until an operator has ended the drift
+ */
 async function storedOutcome(sql: Sql, { accountId, seq }: Debit): Promise<'taken' | 'refused'> {
   const [row] = await sql<Pick<Debit, 'state'>[]>`
     SELECT state FROM debits WHERE account_id = ${accountId} AND seq = ${seq}`;
   if (row !== undefined && row.state !== 'begun') return row.state;
-  throw new Error(
-    `the wallet of ${accountId} has decided a debit that Postgres does not know: Postgres is older than Redis`,
+  throw unavailableError(
+    undefined,
+    `The wallet of ${accountId} has a debit that Postgres does not know: compare, and end its drift. Then send the same request again: the amount is taken once at most.`,
   );
 }

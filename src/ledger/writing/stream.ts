@@ -18,7 +18,10 @@ export type StreamEntry = {
   readonly isNewer: boolean;
 };
 
-function decode(shard: number, id: string, fields: readonly string[]): StreamEntry {
+/** An entry as Redis has it. */
+export type RawEntry = readonly [id: string, fields: readonly string[]];
+
+export function decodeEntry(shard: number, id: string, fields: readonly string[]): StreamEntry {
   // Events of a newer version throw no exception, because one look at a stream may meet 20 000 of them (`MAX_READ_OVER`).
   if (isNewerEvent(fields[0])) return { shard, id, fields, event: null, error: 'of a newer version', isNewer: true };
   try {
@@ -272,8 +275,8 @@ export async function readEntries(
 ): Promise<StreamEntry[]> {
   const from = after === null ? '-' : `(${after}`;
   const args = [keys.usage[shard] as string, from, '+', 'COUNT', String(count)];
-  const entries = (await redis.command('xrange', args)) as [string, string[]][];
-  return entries.map(([id, fields]) => decode(shard, id, fields));
+  const entries = (await redis.command('xrange', args)) as RawEntry[];
+  return entries.map(([id, fields]) => decodeEntry(shard, id, fields));
 }
 
 /** The part of a batch that belongs to `shards`. The entries left out count as not read: they are added to `behind`. */
@@ -289,8 +292,8 @@ export function ofShards(batch: Batch, shards: ReadonlySet<number>): Batch {
 export async function readAgain({ redis, keys }: StreamStores, batch: Batch): Promise<StreamEntry[]> {
   const entries = batch.pages.map(async ({ shard, ids }) => {
     const args = [keys.usage[shard] as string, ids[0] as string, ids[ids.length - 1] as string];
-    const found = (await redis.command('xrange', args)) as [string, string[]][];
-    return found.map(([id, fields]) => decode(shard, id, fields)).filter(({ isNewer }) => !isNewer);
+    const found = (await redis.command('xrange', args)) as RawEntry[];
+    return found.map(([id, fields]) => decodeEntry(shard, id, fields)).filter(({ isNewer }) => !isNewer);
   });
   return (await Promise.all(entries)).flat();
 }

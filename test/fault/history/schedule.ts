@@ -2,9 +2,7 @@
 // took from the last store that had it.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Drift } from '../../../src/ledger/reconcile/report.ts';
-import { untilAnswered } from '../answered.ts';
-import { checkRecords, compare, type Row, readRecords, readRepairs, readSeen } from '../books.ts';
+import { checkRecords, compare, type Row, readRecords, readRepairs, readSeen, takeOut } from '../books.ts';
 import { checkBudgets } from '../budgets.ts';
 import type { Told } from '../callers.ts';
 import { suffer } from '../cluster/faults.ts';
@@ -79,15 +77,22 @@ async function load(scene: HistoryScene): Promise<Told[]> {
   let isHealed = false;
   const isOver = (): boolean => isHealed && performance.now() - startedAt >= plan.loadMs;
   const callers = callersOf(scene);
+  const moving = new Map<string, number>();
   const move = async (at: number, buyer: number, micros: number, reference: string): Promise<void> => {
-    await sleep(at);
     const of = buyers[buyer] as Buyer;
-    const began = { accountId: of.key.account_id, reference, micros, atMs: Date.now() };
-    const isDone =
-      micros > 0
-        ? await market.creditUntilDone(of, micros, reference).then(() => true)
-        : await market.debitUntilDone(of, -micros, reference);
-    moves.push({ ...began, endMs: Date.now(), isDone });
+    const id = of.key.account_id;
+    moving.set(id, (moving.get(id) ?? 0) + 1);
+    await sleep(at);
+    const began = { accountId: id, reference, micros, atMs: Date.now() };
+    try {
+      const isDone =
+        micros > 0
+          ? await market.creditUntilDone(of, micros, reference).then(() => true)
+          : await market.debitUntilDone(of, -micros, reference);
+      moves.push({ ...began, endMs: Date.now(), isDone });
+    } finally {
+      moving.set(id, (moving.get(id) as number) - 1);
+    }
   };
   const id = buyers[0]?.key.key_id;
   const faults = Promise.all([
@@ -99,12 +104,30 @@ async function load(scene: HistoryScene): Promise<Told[]> {
     isHealed = true;
   });
   await Promise.all([
-    faults,
+    faults.then(() => endDrifts(stack, moving)),
     ...callers.map((caller) => caller.run(isOver)),
     ...plan.laterCredits.map(({ buyer, atMs, micros }, i) => move(atMs, buyer, micros, `later ${id} ${i}`)),
     ...history.debits.map(({ buyer, atMs, micros }, i) => move(atMs, buyer, -micros, `debit ${id} ${i}`)),
   ]);
   return callers.flatMap(({ told }) => told);
+}
+
+const LOOKS_EVERY_MS = 500;
+
+/**
+ * What an operator does who is told that a debit has to wait for it: ends the drift of a wallet that is ahead of Postgres. Only once the
+ * right Postgres is back, or another one was accepted.
+ *
+ * @param moving  how many credits and debits of each account are not confirmed yet
+ */
+async function endDrifts(stack: Stack, moving: ReadonlyMap<string, number>): Promise<void> {
+  const isMoving = ({ accountId }: { readonly accountId: string }): boolean => (moving.get(accountId) ?? 0) > 0;
+  for (;;) {
+    await sleep(LOOKS_EVERY_MS);
+    if (![...moving.keys()].some((accountId) => isMoving({ accountId }))) return;
+    const ahead = (await compare(stack)).filter(({ notRepaired }) => notRepaired.includes('does not know'));
+    await takeOut(stack, ahead.filter(isMoving));
+  }
 }
 
 async function sufferStores(scene: HistoryScene): Promise<void> {
@@ -125,12 +148,28 @@ async function sufferStores(scene: HistoryScene): Promise<void> {
   }
 }
 
-/** A replica that has just begun to follow gives Redis another replication id: then a comparison begins again. */
-const compareAtRest = (stack: Stack): Promise<Drift[]> =>
-  untilAnswered(
-    () => compare(stack),
-    (error) => String(error).includes('redis restarted or was replaced'),
-  );
+/** What is known of an account, for the report of a failure. */
+async function storyOf({ stores }: Stack, rows: readonly Row[], moves: readonly Move[]): Promise<string> {
+  const [id = moves[0]?.accountId ?? ''] = rows.map(({ accountId }) => accountId);
+  const repairs = await stores.sql`
+    SELECT id, state, reason, change, before, after, created_at, ended_at FROM repairs WHERE account_id = ${id} ORDER BY id`;
+  const debits =
+    await stores.sql`SELECT seq, amount, total_before, reference, state FROM debits WHERE account_id = ${id}`;
+  const calls = rows
+    .map(
+      ({ usageId, outcome, amountMicros, authorizedMicros, admittedAtMs }) =>
+        `${new Date(admittedAtMs).toISOString().slice(14, 23)} ${usageId} ${outcome} ${amountMicros} of ${authorizedMicros}`,
+    )
+    .sort();
+  const wallet = await stores.redis.command('hgetall', [stores.keys.wallet(stores.keys.shardOf(id), id)]);
+  return [
+    `repairs ${JSON.stringify(repairs)}`,
+    `moves ${JSON.stringify(moves)}`,
+    `debits ${JSON.stringify(debits)}`,
+    `wallet ${JSON.stringify(wallet)}`,
+    ...calls,
+  ].join('\n');
+}
 
 /** Longer than the writer leaves a begun debit alone (`LEFT_ALONE_SECONDS`), and its next round. */
 const DEBITS_MS = 9_000;
@@ -153,7 +192,7 @@ async function endHistory({ stack, market, buyers }: HistoryScene): Promise<void
       // An older Redis has holds of connections that no gateway knows any more; of those that it knows it renews the leases.
       if (!hasFreshConnections) await stack.reconnectGateway();
       hasFreshConnections = true;
-      await compareAtRest(stack);
+      await compare(stack);
       await sweepAll(stack);
     },
   });
@@ -173,7 +212,7 @@ async function judge(scene: HistoryScene, evidence: Evidence) {
     flushed.has(usageId) ||
     losses.allow({ shard: shardOf(scene, accountId), fromMs, toMs });
   const [rows, seen] = [await readRecords(stack, buyers), readSeen(stack)];
-  const drifts = await compareAtRest(stack);
+  const drifts = await compare(stack);
   const promises = checkPromises({
     told,
     rows,
@@ -229,7 +268,8 @@ async function judge(scene: HistoryScene, evidence: Evidence) {
       isMoveForgotten: wasMoveAbsent,
       mayBeForgotten: (call) => wasAbsent(byId.get(call.requestId ?? '') as Row),
     });
-    const unexplained = drift === undefined || isOfMoves ? [] : [`drift: ${JSON.stringify(drift)}`];
+    const unexplained =
+      drift === undefined || isOfMoves ? [] : [`drift: ${JSON.stringify(drift)}`, await storyOf(stack, own, ownMoves)];
     const ofWallet = await checkWallet(stack, id, evidence);
     return [...ofWallet, ...budgets, ...checkRefusals(buyer, toldOwn), ...balances, ...unexplained];
   };

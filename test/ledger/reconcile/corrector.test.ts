@@ -157,6 +157,27 @@ describe('an operator who believes postgres', () => {
     expect(await compared.balances(scene)).toEqual([14_930, 14_930]);
     expect(await compared.drifts()).toEqual([]);
   });
+
+  it('ends a debit that waits because the wallet has given its number to one that Postgres lost', async () => {
+    const { ledger, hydrator } = compared;
+    const stores = { sql: ledger.sql, redis: ledger.store.redis, keys: ledger.store.keys, hydrator, log: QUIET };
+    const scene = await compared.newScene(10_000);
+    await compared.changeBalance(scene, -50);
+    await change(scene, 'debit_seq', 1);
+    await change(scene, 'debited', 50);
+    const debit = { accountId: scene.accountId, amountMicros: 70, reference: 'another', reason: 'a test' };
+    const make = () => makeDebit(new Fence(stores), new DebitWallets(stores), debit, OPERATOR);
+    await expect(make()).rejects.toMatchObject({
+      code: 'unavailable',
+      message: expect.stringContaining('end its drift'),
+    });
+    const notRepaired = 'the wallet has a credit or a debit that Postgres does not know';
+    expect(await compared.drifts()).toMatchObject([{ driftMicros: -50, notRepaired }]);
+    await correct(scene, 'postgres');
+    expect(await make()).toMatchObject({ created: true });
+    expect(await compared.balances(scene)).toEqual([9_930, 9_930]);
+    expect(await compared.drifts()).toEqual([]);
+  });
 });
 
 describe('an operator who believes redis', () => {

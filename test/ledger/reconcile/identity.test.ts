@@ -21,7 +21,6 @@ const hold = (usageId: string, amountMicros: number, freeTier = false): Hold => 
   budgets: amountMicros === 0 ? [] : [{ keyId: KEY, period: 7 }],
 });
 const streamed = (usageId: string, chargedMicros: number, freeCall = false): StreamedCall => ({
-  streamId: `1-${usageId}`,
   usageId,
   accountId: 'a',
   serviceId: SERVICE,
@@ -37,6 +36,7 @@ const settled = {
   debitSeq: 4,
   debitedMicros: 50,
   begunDebitSeq: null,
+  begunDebitMicros: null,
   freeUsed: new Map([[SERVICE, 2]]),
   budgets: new Map([[KEY, { period: 7, spentMicros: 100 }]]),
 };
@@ -85,10 +85,10 @@ describe('the money identity', () => {
     [
       'the wallet has taken a debit that is begun',
       { debitSeq: 5, debitedMicros: 57, balanceMicros: 993 },
-      { begunDebitSeq: 5 },
+      { begunDebitSeq: 5, begunDebitMicros: 7 },
       0,
     ],
-    ['the wallet has refused a debit that is begun', { debitSeq: 5 }, { begunDebitSeq: 5 }, 0],
+    ['the wallet has refused a debit that is begun', { debitSeq: 5 }, { begunDebitSeq: 5, begunDebitMicros: 7 }, 0],
   ])('is true when %s', (_, wallet, change, lostDebitsMicros) => {
     const comparison = compare({
       ...state,
@@ -101,7 +101,11 @@ describe('the money identity', () => {
 
   it('is false when the wallet has taken a debit that Postgres does not know', () => {
     const wallet = { ...state.wallet, debitSeq: 5, debitedMicros: 57, balanceMicros: 993 };
-    expect(compare({ ...state, wallet })).toMatchObject({ driftMicros: -7, lostDebitsMicros: 0 });
+    const drift = { driftMicros: -7, lostDebitsMicros: 0 };
+    expect(compare({ ...state, wallet })).toMatchObject(drift);
+    // One of a Postgres that was given up, whose number another one has got since.
+    const begun = { ...settled, begunDebitSeq: 5, begunDebitMicros: 8 };
+    expect(compare({ ...state, wallet, settled: begun })).toMatchObject(drift);
   });
 
   const drifts = (budgets: Wallet['budgets'], change: Partial<AccountState> = {}) =>

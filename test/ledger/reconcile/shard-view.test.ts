@@ -2,6 +2,8 @@ import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { compare } from '../../../src/ledger/reconcile/identity.ts';
 import { ShardView, StreamTooLong } from '../../../src/ledger/reconcile/shard-view.ts';
 import { readRedisRun } from '../../../src/ledger/redis-run.ts';
+import type { Scene } from '../../admission/calls.ts';
+import { holdOf, newEvent, tailOf } from '../support.ts';
 import { ComparedLedger } from './scene.ts';
 
 const MAX_EVENTS = 10;
@@ -28,7 +30,24 @@ async function open(waiting = 1_000) {
   const call = async (times: number) => {
     for (let i = 0; i < times; i++) await compared.call(scene, 100);
   };
-  return { view, look, call };
+  return { view, look, call, scene };
+}
+
+/** Charges as a call does whose event gets this id in the stream. */
+async function chargeAt(scene: Scene, id: string, micros: number): Promise<void> {
+  const { store } = compared.ledger;
+  const { accountId } = scene;
+  const event = newEvent({ ...scene, heldMicros: micros });
+  const text = [event.usageId, holdOf(event), tailOf(event)].join('\t');
+  await compared.changeBalance(scene, -micros);
+  await store.command('xadd', store.keys.usage[store.keys.shardOf(accountId)] as string, id, 'e1', text);
+}
+
+/** FLUSHALL, as far as it concerns the account; then its wallet is loaded again. */
+async function loseAll({ accountId }: Scene): Promise<void> {
+  const { store } = compared.ledger;
+  await store.command('del', store.keys.usage[store.keys.shardOf(accountId)] as string, store.walletName(accountId));
+  await compared.hydrator.loadWallet(accountId);
 }
 
 it('a long comparison counts the events that wait, not the events stored while it runs', async () => {
@@ -60,4 +79,17 @@ it('a comparison does not begin while the writer is behind', async () => {
   await compared.storeAll();
   await view.readAhead();
   expect(await look()).toMatchObject({ driftMicros: 0, streamedMicros: 0, settledMicros: 9_600 });
+});
+
+it.each([
+  ['smaller ids, because its clock was ahead', ['5-0', '6-0'], ['3-0', '4-0']],
+  ['smaller and greater ids', ['5-0', '6-0'], ['4-0', '5-1', '7-0']],
+  ['the same ids', ['5-0', '6-0'], ['5-0', '6-0', '7-0']],
+])('the events of a Redis that was emptied are those that count, also with %s', async (_, before, after) => {
+  const { look, scene } = await open();
+  for (const id of before) await chargeAt(scene, id, 100);
+  expect(await look()).toMatchObject({ driftMicros: 0, streamedMicros: 200 });
+  await loseAll(scene);
+  for (const id of after) await chargeAt(scene, id, 7);
+  expect(await look()).toMatchObject({ driftMicros: 0, streamedMicros: 7 * after.length });
 });
