@@ -62,7 +62,7 @@ const ONE_SNAPSHOT = 'ISOLATION LEVEL REPEATABLE READ READ ONLY';
 
 const SUMS = 'calls, free_calls, spent, latency_sum_us, latency_count';
 
-/** The sums of begun hours, from their calls, in the form of `storedSums`. */
+/** The sums of begun hours, from their calls, in the form of `hourSums` and `daySums`. */
 const sumsOfCalls = (tx: Tx, filter: UsageFilter) => tx`
   SELECT service_id, key_id, (created_at AT TIME ZONE 'UTC')::date AS day, count(*) AS calls,
          count(*) FILTER (WHERE outcome = 'completed' AND free_tier) AS free_calls, sum(amount) AS spent,
@@ -88,6 +88,8 @@ const daySums = (tx: Tx, { scope, serviceId }: UsageFilter, range: TimeRange) =>
   SELECT service_id, key_id, day, ${tx.text(SUMS)} FROM key_days
   WHERE ${serviceId === null ? isOfKeys(tx, scope) : tx`${isOfSums(tx, scope)} AND service_id = ${serviceId}`} ${within(tx, 'day', range)}`;
 
+const noSums = (tx: Tx) => tx`SELECT service_id, key_id, day, ${tx.text(SUMS)} FROM key_days WHERE false`;
+
 /**
  * The first day, in ms, from which on the sums by account have all that the filter asks for; null: they have not. One service of an
  * account is found in `key_days`.
@@ -107,13 +109,10 @@ function splitAt(days: TimeRange | null, ms: number | null): { before: TimeRange
   return { before: { fromMs: days.fromMs, toMs: ms }, after: { fromMs: ms, toMs: days.toMs } };
 }
 
-/** The sums by account of whole days: by service, or by key. */
-const accountSums = (tx: Tx, by: 'service' | 'key', { scope }: UsageFilter, range: TimeRange) => tx`
-  UNION ALL SELECT ${tx.text(by === 'key' ? 'key_id, day' : 'service_id')}, ${tx.text(SUMS)}
-  FROM ${tx.text(by === 'key' ? 'account_key_days' : 'account_days')} WHERE ${isOfSums(tx, scope)} ${within(tx, 'day', range)}`;
-
 const ADDED_UP = `sum(calls)::bigint AS calls, sum(free_calls)::bigint AS free_calls, sum(spent)::bigint AS spent,
   sum(latency_sum_us)::bigint AS latency_sum_us, sum(latency_count)::bigint AS latency_count`;
+
+const DAYS_OF_MOST = 'AND (day, key_id) IN (SELECT by_day.day, most.key_id FROM by_day CROSS JOIN most)';
 
 /** A row has the sums of a service, of a key, of a day, or of a key on a day. */
 type SumsRow = Sums & {
@@ -135,33 +134,44 @@ const isOfKey = (row: SumsRow): row is SumsRow & { keyId: string } => row.keyId 
 async function selectSums(tx: Tx, filter: UsageFilter): Promise<UsageSums> {
   const horizonMs = await readHorizonMs(tx);
   refusePartsOfDropped(filter, horizonMs);
+  const { scope } = filter;
   const { days, hours, rest } = divideRange(filter);
   const { before, after } = splitAt(days, await selectSummedFrom(tx, filter));
   const parts = [
     ...rest.map((range) => sumsOfCalls(tx, { ...filter, ...range })),
     ...hours.map((range) => hourSums(tx, filter, range)),
-    // One part is needed, and no days are an empty one.
-    daySums(tx, filter, before ?? { fromMs: 0, toMs: 0 }),
+    before === null ? noSums(tx) : daySums(tx, filter, before),
   ];
-  const byAccount = (by: 'service' | 'key') => (after === null ? tx`` : accountSums(tx, by, filter, after));
   const ask = rest.length > 0 ? tx.anew : tx;
+  // The rows that sums by account add to a part: they are few where keys and services are many.
+  const plus = (columns: string, table: 'account_days' | 'account_key_days', condition = '') =>
+    scope.kind !== 'account' || after === null
+      ? tx``
+      : tx`UNION ALL SELECT ${tx.text(columns)}, ${tx.text(SUMS)} FROM ${tx.text(table)}
+           WHERE account_id = ${scope.accountId} ${within(tx, 'day', after)} ${tx.text(condition)}`;
   // Days and keys are made of the sums by key and day: these are few where there are many services. Grouping sets would sort all rows
   // by the text of their keys, which takes three times as long.
   const rows = await ask<SumsRow[]>`
     WITH sums AS MATERIALIZED (${parts.map((part, i) => (i === 0 ? part : tx`UNION ALL ${part}`))}
-    ), by_key_day AS MATERIALIZED (
-      SELECT key_id, day, ${tx.text(ADDED_UP)} FROM sums GROUP BY key_id, day ${byAccount('key')}
+    ), by_key_day AS MATERIALIZED (SELECT key_id, day, ${tx.text(ADDED_UP)} FROM sums GROUP BY key_id, day
     ), by_key AS (
-      SELECT key_id, ${tx.text(ADDED_UP)} FROM by_key_day GROUP BY key_id ORDER BY spent DESC, calls DESC, key_id LIMIT ${MAX_KEYS}
-    ), by_day AS (SELECT day, ${tx.text(ADDED_UP)} FROM by_key_day GROUP BY day ORDER BY day DESC LIMIT ${MAX_DAYS}
+      SELECT key_id, ${tx.text(ADDED_UP)}
+      FROM (SELECT key_id, ${tx.text(SUMS)} FROM by_key_day ${plus('key_id', 'account_key_days')}) AS of_keys
+      GROUP BY key_id ORDER BY spent DESC, calls DESC, key_id LIMIT ${MAX_KEYS}
+    ), by_day AS (
+      SELECT day, ${tx.text(ADDED_UP)}
+      FROM (SELECT day, ${tx.text(SUMS)} FROM by_key_day ${plus('day', 'account_days')}) AS of_days
+      GROUP BY day ORDER BY day DESC LIMIT ${MAX_DAYS}
     ), most AS (SELECT key_id FROM by_key ORDER BY spent DESC, calls DESC, key_id LIMIT ${MAX_KEYS_OF_DAY}
     ), all_sums AS (
       SELECT service_id, NULL AS key_id, NULL::date AS day, ${tx.text(ADDED_UP)}
-      FROM (SELECT service_id, ${tx.text(SUMS)} FROM sums ${byAccount('service')}) AS of_services GROUP BY service_id
+      FROM (SELECT service_id, ${tx.text(SUMS)} FROM sums ${plus('service_id', 'account_days')}) AS of_services
+      GROUP BY service_id
       UNION ALL SELECT NULL, key_id, NULL, ${tx.text(SUMS)} FROM by_key
       UNION ALL SELECT NULL, NULL, day, ${tx.text(SUMS)} FROM by_day
       UNION ALL SELECT NULL, key_id, day, ${tx.text(SUMS)} FROM by_key_day
         WHERE key_id IN (SELECT key_id FROM most) AND day >= (SELECT min(day) FROM by_day)
+      ${plus('NULL, key_id, day', 'account_key_days', DAYS_OF_MOST)}
     )
     SELECT t.service_id AS "serviceId", coalesce(s.name, '') AS "serviceName", t.key_id AS "keyId", k.label,
            k.ancestors[cardinality(k.ancestors)] AS "parentKeyId", to_char(t.day, 'YYYY-MM-DD') AS day,

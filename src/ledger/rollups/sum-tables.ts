@@ -142,7 +142,8 @@ export function addSumsFrom(first: number, prefix = ''): string {
       added.push(`${name}_added AS MATERIALIZED (${sentRows(table, next)})`);
       next += columns.length;
     }
-    const rows = table.of === undefined ? `SELECT ${columns.join(', ')} FROM ${name}_added` : accountRows(table, table.of);
+    const rows =
+      table.of === undefined ? `SELECT ${columns.join(', ')} FROM ${name}_added` : accountRows(table, table.of);
     const insert = `INSERT INTO ${prefix}${name} AS s (${columns.join(', ')}) ${rows} ORDER BY ${key}`;
     return [...added, `${name}_sums AS (${insert} ON CONFLICT (${key}) DO UPDATE SET ${mergedRow(table)})`];
   });

@@ -118,8 +118,7 @@ it('whatever is wrong with the sums, they are those of the calls afterwards, and
     fc.subarray(DAMAGES),
     async (events, damages) => {
       await ledger.clear();
-      await ledger
-        .sql`INSERT INTO accounts (id, owner_id, summed_from) VALUES (${buyer}, 'many keys', '2026-11-21')`;
+      await ledger.sql`INSERT INTO accounts (id, owner_id, summed_from) VALUES (${buyer}, 'many keys', '2026-11-21')`;
       await store(...events);
       expect(await compareSums(ledger.sql)).toEqual([]);
       for (const damage of damages) await ledger.sql.unsafe(damage);

@@ -72,7 +72,8 @@ const keyDaysOf = (from: string): string => `
 /** The sums by day of accounts that have them, by account and one thing more. */
 const accountDaysOf =
   (by: 'service_id' | 'key_id') =>
-  (from: string): string => `
+  (from: string): string =>
+    `
   SELECT account_id, day_begun AS day, ${by}, count(*) AS calls,
     count(*) FILTER (WHERE outcome = 'completed' AND free_tier) AS free_calls,
     sum(amount) AS spent, sum(latency_us) AS latency_sum_us, count(*) FILTER (WHERE latency_us > 0) AS latency_count
