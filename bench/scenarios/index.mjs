@@ -25,6 +25,7 @@ const onRequest = [
   'budgets',
   'overload',
   'pages',
+  'usage-month',
   'page-loads',
   'flush',
   'drop',

@@ -80,10 +80,11 @@ export async function selectCalls(
   before: string | null,
   limit: number,
 ): Promise<CallRow[]> {
-  const newestMs = Math.min(filter.toMs ?? MAX_TIME_MS, before === null ? MAX_TIME_MS : timeOfId(before), Date.now());
+  const nowMs = Date.now();
+  const newestMs = Math.min(filter.toMs ?? MAX_TIME_MS, before === null ? MAX_TIME_MS : timeOfId(before), nowMs);
   const reaches = filter.scope.kind === 'key' ? FIRST_REACHES_DAYS : REACHES_OF_KEYS_DAYS;
   const found: CallRow[] = [];
-  let endMs = null as number | null;
+  let endMs = filter.scope.kind === 'key' || newestMs < nowMs ? null : await selectEnd(await timed(), nowMs);
   let firstDay = null as string | null;
   for (let query = 0; ; query++) {
     if (query === reaches.length) firstDay = await selectFirstDay(await timed());
@@ -103,6 +104,16 @@ export async function selectCalls(
     if (found.length === limit || isLast) return found;
     endMs = beginMs;
   }
+}
+
+/**
+ * The end of a window that ends now: the partitions of the days to come are left out, in each of which each of several keys would be looked
+ * for. Null: there are calls in them, so some gateway's clock is ahead.
+ */
+async function selectEnd(tx: Tx, nowMs: number): Promise<number | null> {
+  const endMs = (Math.floor((nowMs + CLOCK_SLACK_MS) / DAY_MS) + 1) * DAY_MS;
+  const later = await tx.anew`SELECT FROM calls WHERE day >= ${utcDay(endMs)} LIMIT 1`;
+  return later.length === 0 ? endMs : null;
 }
 
 /** Windows of days begin with a day: each partition is in one of them. */
@@ -126,10 +137,12 @@ function selectWindow(tx: Tx, filter: UsageFilter, before: string | null, window
     ORDER BY c.usage_id DESC LIMIT ${limit}`;
   const found =
     scope.kind === 'key'
-      ? tx`(${calls(tx`c.key_id = ${scope.keyId}`)}) AS c`
-      : tx`(${keysOf(tx, scope)}) AS keys CROSS JOIN LATERAL (${calls(tx`c.key_id = keys.key_id`)}) AS c`;
+      ? calls(tx`c.key_id = ${scope.keyId}`)
+      : tx`
+        SELECT c.* FROM (${keysOf(tx, scope)}) AS keys CROSS JOIN LATERAL (${calls(tx`c.key_id = keys.key_id`)}) AS c
+        ORDER BY c.usage_id DESC LIMIT ${limit}`;
   return tx.anew<CallRow[]>`
-    SELECT ${tx.text(CALL_SELECT)} FROM ${found} LEFT JOIN services s ON s.id = c.service_id
+    SELECT ${tx.text(CALL_SELECT)} FROM (${found}) AS c LEFT JOIN services s ON s.id = c.service_id
     ORDER BY c.usage_id DESC LIMIT ${limit}`;
 }
 

@@ -3,7 +3,7 @@ import { COUNTED_SQL } from '../ledger/usage-event.ts';
 import type { Sql, Tx } from '../platform/postgres.ts';
 import type { CallRow } from './call-fields.ts';
 import { divideRange, refusePartsOfDropped } from './divided-range.ts';
-import { isOfSums, onlyKey } from './key-scope.ts';
+import { isOfKeys, isOfSums, onlyKey } from './key-scope.ts';
 import { readWithDeadline } from './lists/deadline.ts';
 import { type TimeRange, utcDay } from './time-range.ts';
 import { matches, selectCalls, type UsageFilter } from './usage-sql.ts';
@@ -62,7 +62,7 @@ const ONE_SNAPSHOT = 'ISOLATION LEVEL REPEATABLE READ READ ONLY';
 
 const SUMS = 'calls, free_calls, spent, latency_sum_us, latency_count';
 
-/** The sums of begun hours, from their calls, in the form of `storedSums`. */
+/** The sums of begun hours, from their calls, in the form of `hourSums` and `daySums`. */
 const sumsOfCalls = (tx: Tx, filter: UsageFilter) => tx`
   SELECT service_id, key_id, (created_at AT TIME ZONE 'UTC')::date AS day, count(*) AS calls,
          count(*) FILTER (WHERE outcome = 'completed' AND free_tier) AS free_calls, sum(amount) AS spent,
@@ -70,21 +70,49 @@ const sumsOfCalls = (tx: Tx, filter: UsageFilter) => tx`
   FROM calls c WHERE ${matches(tx, filter)} AND ${tx.text(COUNTED_SQL)}
   GROUP BY 1, 2, 3`;
 
-/** The sums of whole hours, or of whole days. */
-function storedSums(tx: Tx, unit: 'hour' | 'day', { scope, serviceId }: UsageFilter, { fromMs, toMs }: TimeRange) {
-  const isHour = unit === 'hour';
-  const at = (ms: number) => (isHour ? tx`${new Date(ms)}` : tx`${utcDay(ms)}::date`);
+/** The range as a condition on a column of hours or days. */
+const within = (tx: Tx, unit: 'hour' | 'day', { fromMs, toMs }: TimeRange) => {
+  const at = (ms: number) => (unit === 'hour' ? tx`${new Date(ms)}` : tx`${utcDay(ms)}::date`);
   return tx`
-    SELECT service_id, key_id, ${tx.text(isHour ? `(hour AT TIME ZONE 'UTC')::date AS day` : 'day')}, ${tx.text(SUMS)}
-    FROM ${tx.text(isHour ? 'key_hours' : 'key_days')}
-    WHERE ${isOfSums(tx, scope)}
-      ${fromMs === null ? tx`` : tx`AND ${tx.text(unit)} >= ${at(fromMs)}`}
-      ${toMs === null ? tx`` : tx`AND ${tx.text(unit)} < ${at(toMs)}`}
-      ${serviceId === null ? tx`` : tx`AND service_id = ${serviceId}`}`;
+    ${fromMs === null ? tx`` : tx`AND ${tx.text(unit)} >= ${at(fromMs)}`}
+    ${toMs === null ? tx`` : tx`AND ${tx.text(unit)} < ${at(toMs)}`}`;
+};
+
+/** The sums of whole hours. */
+const hourSums = (tx: Tx, { scope, serviceId }: UsageFilter, range: TimeRange) => tx`
+  SELECT service_id, key_id, (hour AT TIME ZONE 'UTC')::date AS day, ${tx.text(SUMS)} FROM key_hours
+  WHERE ${isOfSums(tx, scope)} ${within(tx, 'hour', range)} ${serviceId === null ? tx`` : tx`AND service_id = ${serviceId}`}`;
+
+/** The sums of whole days by key and service. Of an account with all services they are found by its keys, which are few then. */
+const daySums = (tx: Tx, { scope, serviceId }: UsageFilter, range: TimeRange) => tx`
+  SELECT service_id, key_id, day, ${tx.text(SUMS)} FROM key_days
+  WHERE ${serviceId === null ? isOfKeys(tx, scope) : tx`${isOfSums(tx, scope)} AND service_id = ${serviceId}`} ${within(tx, 'day', range)}`;
+
+const noSums = (tx: Tx) => tx`SELECT service_id, key_id, day, ${tx.text(SUMS)} FROM key_days WHERE false`;
+
+/**
+ * The first day, in ms, from which on the sums by account have all that the filter asks for; null: they have not. One service of an
+ * account is found in `key_days`.
+ */
+async function selectSummedFrom(tx: Tx, { scope, serviceId }: UsageFilter): Promise<number | null> {
+  if (scope.kind !== 'account' || serviceId !== null) return null;
+  const rows = await tx<{ day: string | null }[]>`
+    SELECT summed_from::text AS day FROM accounts WHERE id = ${scope.accountId}`;
+  const day = rows[0]?.day ?? null;
+  return day === null ? null : Date.parse(day);
+}
+
+/** Days in two parts: those before an instant, and those after it. */
+function splitAt(days: TimeRange | null, ms: number | null): { before: TimeRange | null; after: TimeRange | null } {
+  if (days === null || ms === null || (days.toMs !== null && days.toMs <= ms)) return { before: days, after: null };
+  if (days.fromMs !== null && days.fromMs >= ms) return { before: null, after: days };
+  return { before: { fromMs: days.fromMs, toMs: ms }, after: { fromMs: ms, toMs: days.toMs } };
 }
 
 const ADDED_UP = `sum(calls)::bigint AS calls, sum(free_calls)::bigint AS free_calls, sum(spent)::bigint AS spent,
   sum(latency_sum_us)::bigint AS latency_sum_us, sum(latency_count)::bigint AS latency_count`;
+
+const DAYS_OF_MOST = 'AND (day, key_id) IN (SELECT by_day.day, most.key_id FROM by_day CROSS JOIN most)';
 
 /** A row has the sums of a service, of a key, of a day, or of a key on a day. */
 type SumsRow = Sums & {
@@ -106,28 +134,44 @@ const isOfKey = (row: SumsRow): row is SumsRow & { keyId: string } => row.keyId 
 async function selectSums(tx: Tx, filter: UsageFilter): Promise<UsageSums> {
   const horizonMs = await readHorizonMs(tx);
   refusePartsOfDropped(filter, horizonMs);
+  const { scope } = filter;
   const { days, hours, rest } = divideRange(filter);
+  const { before, after } = splitAt(days, await selectSummedFrom(tx, filter));
   const parts = [
     ...rest.map((range) => sumsOfCalls(tx, { ...filter, ...range })),
-    ...hours.map((range) => storedSums(tx, 'hour', filter, range)),
-    ...(days === null ? [] : [storedSums(tx, 'day', filter, days)]),
+    ...hours.map((range) => hourSums(tx, filter, range)),
+    before === null ? noSums(tx) : daySums(tx, filter, before),
   ];
   const ask = rest.length > 0 ? tx.anew : tx;
+  // The rows that sums by account add to a part: they are few where keys and services are many.
+  const plus = (columns: string, table: 'account_days' | 'account_key_days', condition = '') =>
+    scope.kind !== 'account' || after === null
+      ? tx``
+      : tx`UNION ALL SELECT ${tx.text(columns)}, ${tx.text(SUMS)} FROM ${tx.text(table)}
+           WHERE account_id = ${scope.accountId} ${within(tx, 'day', after)} ${tx.text(condition)}`;
   // Days and keys are made of the sums by key and day: these are few where there are many services. Grouping sets would sort all rows
   // by the text of their keys, which takes three times as long.
   const rows = await ask<SumsRow[]>`
     WITH sums AS MATERIALIZED (${parts.map((part, i) => (i === 0 ? part : tx`UNION ALL ${part}`))}
     ), by_key_day AS MATERIALIZED (SELECT key_id, day, ${tx.text(ADDED_UP)} FROM sums GROUP BY key_id, day
     ), by_key AS (
-      SELECT key_id, ${tx.text(ADDED_UP)} FROM by_key_day GROUP BY key_id ORDER BY spent DESC, calls DESC, key_id LIMIT ${MAX_KEYS}
-    ), by_day AS (SELECT day, ${tx.text(ADDED_UP)} FROM by_key_day GROUP BY day ORDER BY day DESC LIMIT ${MAX_DAYS}
+      SELECT key_id, ${tx.text(ADDED_UP)}
+      FROM (SELECT key_id, ${tx.text(SUMS)} FROM by_key_day ${plus('key_id', 'account_key_days')}) AS of_keys
+      GROUP BY key_id ORDER BY spent DESC, calls DESC, key_id LIMIT ${MAX_KEYS}
+    ), by_day AS (
+      SELECT day, ${tx.text(ADDED_UP)}
+      FROM (SELECT day, ${tx.text(SUMS)} FROM by_key_day ${plus('day', 'account_days')}) AS of_days
+      GROUP BY day ORDER BY day DESC LIMIT ${MAX_DAYS}
     ), most AS (SELECT key_id FROM by_key ORDER BY spent DESC, calls DESC, key_id LIMIT ${MAX_KEYS_OF_DAY}
     ), all_sums AS (
-      SELECT service_id, NULL AS key_id, NULL::date AS day, ${tx.text(ADDED_UP)} FROM sums GROUP BY service_id
+      SELECT service_id, NULL AS key_id, NULL::date AS day, ${tx.text(ADDED_UP)}
+      FROM (SELECT service_id, ${tx.text(SUMS)} FROM sums ${plus('service_id', 'account_days')}) AS of_services
+      GROUP BY service_id
       UNION ALL SELECT NULL, key_id, NULL, ${tx.text(SUMS)} FROM by_key
       UNION ALL SELECT NULL, NULL, day, ${tx.text(SUMS)} FROM by_day
       UNION ALL SELECT NULL, key_id, day, ${tx.text(SUMS)} FROM by_key_day
         WHERE key_id IN (SELECT key_id FROM most) AND day >= (SELECT min(day) FROM by_day)
+      ${plus('NULL, key_id, day', 'account_key_days', DAYS_OF_MOST)}
     )
     SELECT t.service_id AS "serviceId", coalesce(s.name, '') AS "serviceName", t.key_id AS "keyId", k.label,
            k.ancestors[cardinality(k.ancestors)] AS "parentKeyId", to_char(t.day, 'YYYY-MM-DD') AS day,

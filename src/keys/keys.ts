@@ -21,6 +21,7 @@ import {
   selectKey,
   selectKeysOfAccount,
   selectOperatorKeys,
+  sumIfManyKeys,
   updateSecret,
   updateToRevoked,
 } from './keys-sql.ts';
@@ -139,6 +140,7 @@ export class Keys {
         throw otherOwnerError();
       }
       const created = await giveKey(tx, key, account.ownerId);
+      await sumIfManyKeys(tx, key.accountId);
       await also?.(tx, created);
       return created;
     });
@@ -235,6 +237,7 @@ export class Keys {
       const secret = newSecret();
       const ancestors = above.map((key) => key.keyId);
       await insertChild(tx, { keyId, accountId, secretHash: hashSecret(secret), ancestors, label, limits: ownLimits });
+      await sumIfManyKeys(tx, accountId);
       const row = await selectKey(tx, keyId);
       assert(row !== null, 'the key was just inserted');
       const [key] = await this.#shownIn(tx, [row]);

@@ -203,7 +203,12 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   profiles.start();
   await discovery.current();
 
-  const keyStates = new KeyStates({ redis, keys: redisKeys, maxRateLimit });
+  const keyStates = new KeyStates({
+    redis,
+    keys: redisKeys,
+    maxRateLimit,
+    commandTimeoutMs: config.redisCommandTimeoutMs,
+  });
   const keys = new Keys({ sql, state: keyStates, cache: keyCache, maxRateLimit });
 
   const fence = new Fence({ sql, redis, keys: redisKeys });

@@ -1,12 +1,16 @@
 // What operators change of child keys under way: a budget is lowered, or a key is revoked. Once that is confirmed it counts.
 
 import { periodAt } from '../../src/keys/budget-period.ts';
+import { type KeyState, lockKeyState } from '../../src/keys/keys-sql.ts';
+import { fieldsOf } from '../../src/ledger/wallets/key-terms.ts';
+import { untilAnswered } from './answered.ts';
 import type { Row } from './books.ts';
 import { hasBudget, isBelow } from './budgets.ts';
 import type { Told } from './callers.ts';
 import type { Buyer, Child } from './market.ts';
 import { Random } from './random.ts';
-import type { PlannedTree } from './trees.ts';
+import type { Stack } from './stack.ts';
+import { OWN_RATE_LIMIT, type PlannedTree } from './trees.ts';
 
 export type PlannedChange = {
   readonly buyer: number;
@@ -62,4 +66,39 @@ function isOver(child: Child, micros: number, call: Row, rows: readonly Row[]): 
   const periodOf = ({ admittedAtMs }: Row): number => periodAt(child.budget.period, 0, admittedAtMs);
   const before = rows.filter((row) => periodOf(row) === periodOf(call) && row.admittedAtMs < call.admittedAtMs);
   return before.reduce((sum, { amountMicros }) => sum + amountMicros, call.amountMicros) > micros;
+}
+
+/**
+ * Each change that was confirmed is in Postgres, and Redis decides the calls of each key by the terms that Postgres has. To be called when
+ * nothing is under way, and only where Redis cannot have lost what it had acknowledged.
+ */
+export async function checkTerms({ stores }: Stack, buyer: Buyer): Promise<string[]> {
+  const { redis, keys, sql } = stores;
+  const { account_id: accountId, key_id: rootId } = buyer.key;
+  const name = keys.key(keys.shardOf(accountId), rootId);
+  const inRedis = (await untilAnswered(() => redis.command('hgetall', [name]))) as Record<string, string>;
+  const faults = buyer.children.map(async (child) => {
+    const state = await sql.begin((tx) => lockKeyState(tx, child.key.key_id));
+    return state === null ? [`${child.key.key_id} is not in postgres`] : faultsOfTerms(child, state, inRedis);
+  });
+  return (await Promise.all(faults)).flat();
+}
+
+/** @param inRedis  the hash of the tree; it may lack keys that have not called since Redis lost it */
+export function faultsOfTerms(
+  { key, change, above }: Pick<Child, 'key' | 'change' | 'above'>,
+  state: KeyState,
+  inRedis: Readonly<Record<string, string>>,
+): string[] {
+  const faults: string[] = [];
+  const isThere =
+    change === null || (change.micros === null ? state.status === 'revoked' : state.budgetMicros === change.micros);
+  if (!isThere) faults.push(`${JSON.stringify(change)} of ${key.key_id} is not in postgres: ${JSON.stringify(state)}`);
+  // What ends a key above it is written to that key's terms alone.
+  if (above.some((one) => one.change?.micros === null)) return faults;
+  const [field, terms] = fieldsOf(key.key_id, state, OWN_RATE_LIMIT) as [string, string];
+  const found = inRedis[field];
+  if (found !== undefined && found !== terms)
+    faults.push(`${key.key_id} is ${found} in redis, and ${terms} in postgres`);
+  return faults;
 }

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { checkBuyer, checkRecords, compare, type Row, readRecords, readRepairs, readSeen } from './books.ts';
 import { checkBudgets } from './budgets.ts';
 import type { Told } from './callers.ts';
-import { checkChanges } from './changes.ts';
+import { checkChanges, checkTerms } from './changes.ts';
 import { suffer } from './cluster/faults.ts';
 import {
   callersOf,
@@ -106,6 +106,7 @@ async function judge(scene: Scene, evidence: Evidence) {
       ...(await checkBudgets(stack, buyer, { ...its, rows, reported: reported?.budgetDrifts ?? [] })),
       ...checkRefusals(buyer, ownTold),
       ...checkChanges(buyer, rows, ownTold),
+      ...(losses.mayHaveLost(shardOf(scene, id)) ? [] : await checkTerms(stack, buyer)),
       ...(mayForgetBuckets(plan) ? [] : checkTokens(buyer, ownTold)),
     ];
   };

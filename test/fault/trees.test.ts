@@ -6,7 +6,7 @@ import { MAX_LEVELS } from '../../src/keys/children/limits.ts';
 import type { Row } from './books.ts';
 import { chainOf, faultsOf } from './budgets.ts';
 import type { Told } from './callers.ts';
-import { checkChanges, drawChanges } from './changes.ts';
+import { checkChanges, drawChanges, faultsOfTerms } from './changes.ts';
 import { makeClusterPlan } from './cluster/plan.ts';
 import { makeHistoryPlan } from './history/plan.ts';
 import type { Buyer, Child } from './market.ts';
@@ -163,6 +163,22 @@ describe('after a change was confirmed', () => {
     expect(faults(299, ['agent', 0, 201])).toBe(0);
     expect(faults(300, ['agent', 100, 199])).toBe(0);
   });
+});
+
+it('a change that was confirmed is in both stores', () => {
+  const state = { ...{ keyId: 'agent', accountId: 'account', limit: 5, status: 'active' as const }, expiresAt: null };
+  const budget = { ancestors: ['own', 'team'], budgetMicros: 400, budgetPeriod: 'day', budgetNumber: 0 };
+  const faults = (micros: number | null, inRedis: string, changed: object = {}, above = agent.above) => {
+    const changedAgent = { ...agent, above, change: { micros, sentMs: 100, doneMs: 200 } };
+    return faultsOfTerms(changedAgent, { ...state, ...budget, ...changed }, { 'terms:agent': inRedis }).length;
+  };
+  expect(faults(400, '5 active 0 400 day 0')).toBe(0);
+  expect(faults(400, '5 active 0 500 day 0')).toBe(1);
+  expect(faults(400, '5 active 0 500 day 0', { budgetMicros: 500 })).toBe(1);
+  expect(faults(null, '5 active 0 400 day 0', { status: 'revoked' })).toBe(1);
+  expect(faults(null, '5 revoked 0 400 day 0', { status: 'revoked' })).toBe(0);
+  const ended = [{ ...team, change: { micros: null, sentMs: 100, doneMs: 200 } }];
+  expect(faults(null, '5 active 0 400 day 0', { status: 'revoked' }, ended)).toBe(0);
 });
 
 describe('trees of a plan', () => {

@@ -41,7 +41,7 @@ beforeAll(async () => {
   keys = { root, agent, helper, leaf, sibling: await under(root, 'billing'), second };
   stranger = await addAccount(sql, 'buyer', 'alice');
 });
-beforeEach(() => sql`TRUNCATE calls, key_hours, key_days, service_hours`);
+beforeEach(() => sql`TRUNCATE calls, key_hours, key_days, account_days, account_key_days, service_hours`);
 
 const usage = async (by: KeyRecord, query: object = {}) =>
   json(await send(routes, 'GET /usage', { by, query: query as Record<string, unknown> }));
@@ -97,8 +97,11 @@ it('sums and records are those of the calls that the key sees and the filters le
     fc.asyncProperty(
       fc.array(anyCall, { maxLength: 14 }),
       fc.array(anyQuery, { minLength: 3, maxLength: 8 }),
-      async (made, queries) => {
-        await sql`TRUNCATE calls, key_hours, key_days, service_hours`;
+      fc.option(fc.constantFrom('2026-01-10', '2026-01-16', '2026-01-17', '2026-01-20'), { freq: 4 }),
+      async (made, queries, summedFrom) => {
+        await sql`TRUNCATE calls, key_hours, key_days, account_days, account_key_days, service_hours`;
+        // Null: an account with few keys. Otherwise its sums begin with one of the days, or before or after them.
+        await sql`UPDATE accounts SET summed_from = ${summedFrom} WHERE id = ${keys.root.accountId}`;
         await call(stranger, { amount: 77 });
         const calls: Call[] = [];
         for (const one of made) {

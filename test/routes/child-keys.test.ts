@@ -6,8 +6,9 @@ import { type KeyRecord, ROLES } from '../../src/keys/caller.ts';
 import { BudgetRefusals } from '../../src/keys/children/refusals.ts';
 import { Keys } from '../../src/keys/keys.ts';
 import { selectKeyRecords } from '../../src/keys/keys-sql.ts';
+import { uuidv7 } from '../../src/platform/ids.ts';
 import { keysRoutes } from '../../src/routes/keys.ts';
-import { addAccount, json, send } from '../support/accounts.ts';
+import { addAccount, addCall, json, send } from '../support/accounts.ts';
 import { sql, useDatabase } from '../support/use-database.ts';
 
 const DAY_MS = 86_400_000;
@@ -19,7 +20,7 @@ let routes: ReturnType<typeof keysRoutes>;
 useDatabase();
 
 beforeEach(async () => {
-  await sql`TRUNCATE accounts, api_keys, key_hours, key_days, budget_usage, budget_refusals CASCADE`;
+  await sql`TRUNCATE accounts, api_keys, calls, key_hours, key_days, service_hours, budget_usage, budget_refusals CASCADE`;
   published = [];
   const state = { put: async (keyId: string) => void published.push(keyId) };
   const keys = new Keys({ sql, state, maxRateLimit: 300, cache: { invalidate: () => {} } });
@@ -33,6 +34,29 @@ async function recordOf(keyId: string): Promise<KeyRecord> {
   if (record === undefined) throw new Error(`no key ${keyId}`);
   return record;
 }
+
+const dayIn = (days: number): string => new Date(Date.now() + days * DAY_MS).toISOString().slice(0, 10);
+
+it('an account with its eighth key has sums of its own from a day on that no stored call has reached', async () => {
+  const summedFrom = async ({ accountId }: KeyRecord): Promise<string | null> => {
+    const rows = await sql<
+      { day: string | null }[]
+    >`SELECT summed_from::text AS day FROM accounts WHERE id = ${accountId}`;
+    return rows[0]?.day ?? null;
+  };
+  // Redis's clock, of which the times of calls are, is ahead of that of Postgres.
+  const ahead = await addAccount(sql);
+  await addCall(sql, { buyer: ahead, serviceId: uuidv7(), atMs: Date.now() + 5 * DAY_MS });
+  for (let keys = 2; keys <= 7; keys++) for (const by of [root, ahead]) await create(by);
+  expect([await summedFrom(root), await summedFrom(ahead)]).toEqual([null, null]);
+  const before = dayIn(2);
+  for (const by of [root, ahead]) await create(by, { role: 'buyer' });
+  expect([before, dayIn(2)]).toContain(await summedFrom(root));
+  expect([dayIn(7), dayIn(6)]).toContain(await summedFrom(ahead));
+  const first = await summedFrom(root);
+  await create(root);
+  expect(await summedFrom(root)).toBe(first);
+});
 
 const create = (by: KeyRecord, body: Record<string, unknown> = {}) => send(routes, 'POST /keys', { body, by });
 const makeChild = async (by: KeyRecord, body: Record<string, unknown> = {}): Promise<KeyRecord> =>

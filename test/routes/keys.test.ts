@@ -286,7 +286,7 @@ describe('GET /keys', () => {
   });
 });
 
-it('GET /keys/me describes the key, what it has spent and when it was last used', async () => {
+it('GET /keys/me describes the key, what it has spent and when it was last used, and GET /keys when each was', async () => {
   const buyer = await addAccount(sql, 'buyer', 'alice');
   const unused = json(await send(routes(), 'GET /keys/me', { by: buyer }));
   expect(unused).toMatchObject({ key_id: buyer.keyId, role: 'buyer', rate_limit: 60, owner_id: 'alice' });
@@ -299,6 +299,11 @@ it('GET /keys/me describes the key, what it has spent and when it was last used'
   await addCall(sql, { buyer: other, serviceId: uuidv7(), amount: 900_000 });
   const used = json(await send(routes(), 'GET /keys/me', { by: buyer }));
   expect(used).toMatchObject({ total_spent: 0.3, last_used_at: '2026-01-02T00:00:00.000Z' });
+  const list = json(await send(routes(), 'GET /keys', { by: other, query: {} })).keys as Record<string, unknown>[];
+  expect(list.find(({ key_id: id }) => id === buyer.keyId)).toMatchObject({ last_used_at: used.last_used_at });
+  expect(Date.parse(String(list.find(({ key_id: id }) => id === other.keyId)?.last_used_at))).toBeGreaterThan(
+    Date.now() - 60_000,
+  );
 });
 
 it('GET /keys/me answers 401, and says how to authenticate, if the key no longer exists', async () => {

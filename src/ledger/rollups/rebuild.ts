@@ -2,10 +2,10 @@ import { type PostgresSession, sqlState } from '../../platform/postgres.ts';
 import { StartRefused } from '../../platform/start-refused.ts';
 import { FLUSH_LOCK, RETENTION_LOCK } from '../locks.ts';
 import { HORIZON_SQL } from '../retention/horizon.ts';
-import { addSumsFrom, sumsColumns } from './all-sums.ts';
+import { sumsColumns } from './all-sums.ts';
 import { exactParts } from './exact-parts.ts';
 import { STORED_CALL, type StoredCall, sumsOf } from './stored-calls.ts';
-import { SUM_TABLES, type SumTable } from './sum-tables.ts';
+import { addSumsFrom, SUM_TABLES, type SumTable } from './sum-tables.ts';
 
 /**
  * Makes the sums of calls anew, day by day, and changes the rows that are wrong.
@@ -67,6 +67,8 @@ export async function* rebuildSums(session: PostgresSession, options: Options = 
 /** A day with calls or sums, and the days under which calls that began in it are stored. */
 type Day = { readonly day: string; readonly partitions: readonly string[] };
 
+const dayOf = ({ columns }: SumTable): string => (columns.includes('day') ? 'day' : `(hour AT TIME ZONE 'UTC')::date`);
+
 /** It reads all calls and sums. A call that is stored later under a day more than one away (a clock that far off) is not found by it. */
 const DAYS_SQL = `
 SELECT day::text AS day,
@@ -74,11 +76,7 @@ SELECT day::text AS day,
          || ARRAY[(day - 1)::text, day::text, (day + 1)::text] AS partitions
 FROM (
   SELECT (created_at AT TIME ZONE 'UTC')::date AS day, day AS partition FROM calls GROUP BY 1, 2
-  UNION ALL SELECT DISTINCT (hour AT TIME ZONE 'UTC')::date, NULL::date FROM service_hours
-  UNION ALL SELECT DISTINCT (hour AT TIME ZONE 'UTC')::date, NULL::date FROM key_hours
-  UNION ALL SELECT DISTINCT day, NULL::date FROM key_days
-  UNION ALL SELECT DISTINCT day, NULL::date FROM service_latencies
-  UNION ALL SELECT DISTINCT day, NULL::date FROM service_amounts
+  ${SUM_TABLES.map((table) => `UNION ALL SELECT DISTINCT ${dayOf(table)}, NULL::date FROM ${table.name}`).join(' ')}
 ) AS found
 WHERE found.day > coalesce((${HORIZON_SQL}), '-infinity')
 GROUP BY found.day ORDER BY found.day`;

@@ -8,6 +8,8 @@ type KeyStatesOptions = {
   readonly keys: RedisKeys;
   /** MAX_RATE_LIMIT. */
   readonly maxRateLimit: number;
+  /** REDIS_COMMAND_TIMEOUT_MS: for this long a caller of `put` waits for Redis, and keeps its lock. */
+  readonly commandTimeoutMs: number;
 };
 
 /** Writes a key's limit, status and the like to Redis, where batch.lua reads them for each call. So a change applies to the next call. */
@@ -18,10 +20,21 @@ export class KeyStates {
     this.#options = options;
   }
 
-  /** Sets all of it in one step. A key that is revoked thereby revokes those below it. Rejects when Redis cannot be reached. */
+  /**
+   * Sets all of it in one step. A key that is revoked thereby revokes those below it. The caller has locked the key in Postgres, and keeps
+   * the lock until this has ended: what Redis has not carried out by then, on a link that stood still or for a process that was suspended,
+   * it never does. Otherwise an older budget could overwrite a newer one.
+   *
+   * @throws when Redis cannot be reached, or was reached too late
+   */
   async put(keyId: string, accountId: string, terms: KeyTerms): Promise<void> {
-    const { redis, keys, maxRateLimit } = this.#options;
-    const name = keys.key(keys.shardOf(accountId), terms.ancestors[0] ?? keyId);
-    await redis.script(putKeyScript, 1, [name, ...fieldsOf(keyId, terms, maxRateLimit)]);
+    const { redis, keys, maxRateLimit, commandTimeoutMs } = this.#options;
+    const shard = keys.shardOf(accountId);
+    const [seconds, micros] = (await redis.shard(shard).command('time', [])) as [string, string];
+    // Of before the script is sent, whose reply is waited for that long.
+    const untilMs = Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000) + commandTimeoutMs;
+    const name = keys.key(shard, terms.ancestors[0] ?? keyId);
+    const args = [name, String(untilMs), ...fieldsOf(keyId, terms, maxRateLimit)];
+    if ((await redis.script(putKeyScript, 1, args)) !== 1) throw new Error('redis was reached too late');
   }
 }

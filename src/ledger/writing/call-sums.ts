@@ -1,6 +1,7 @@
 import { MOVE_BALANCES_SQL, PLATFORM_ACCOUNT_ID } from '../posting.ts';
-import { addSumsFrom, sumsColumns } from '../rollups/all-sums.ts';
+import { sumsColumns } from '../rollups/all-sums.ts';
 import { HourSums, type KeyHour, type ServiceHour } from '../rollups/hour-sums.ts';
+import { addSumsFrom } from '../rollups/sum-tables.ts';
 import { chargedMicros, feeMicros, isCounted, type UsageEvent, useOf } from '../usage-event.ts';
 import { arrayLiterals, quoted } from './array-literal.ts';
 import { PackedEntries } from './entry-rows.ts';

@@ -19,6 +19,8 @@ const SUMS = [
   'service_hours',
   'key_hours',
   'key_days',
+  'account_days',
+  'account_key_days',
   'service_latencies',
   'service_amounts',
   'journal',

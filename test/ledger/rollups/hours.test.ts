@@ -26,10 +26,17 @@ function refunded(reason: string): string {
 
 const services = [uuidv7(), uuidv7()];
 const provider = uuidv7();
+/** The second has many keys: from the second of three days on, it has sums of its own. */
+const accounts = [uuidv7(), uuidv7()];
+const KEYS = {
+  acf_0000000000000000000001: accounts[0],
+  acf_0000000000000000000002: accounts[1],
+  acf_0000000000000000000003: accounts[1],
+} as Readonly<Record<string, string>>;
 const DAY = Date.UTC(2026, 10, 20);
 const anyEvent = fc
   .record({
-    keyId: fc.constantFrom('acf_0000000000000000000001', 'acf_0000000000000000000002', 'acf_0000000000000000000003'),
+    keyId: fc.constantFrom(...Object.keys(KEYS)),
     serviceId: fc.constantFrom(...services),
     heldMicros: fc.constantFrom(0, 40, 1_000),
     freeTier: fc.boolean(),
@@ -41,7 +48,13 @@ const anyEvent = fc
     use: anyUse,
   })
   .map(({ use, ...given }) =>
-    newEvent({ ...given, ...use, providerId: provider, usageId: uuidv7(given.admittedAtMs) }),
+    newEvent({
+      ...given,
+      ...use,
+      accountId: KEYS[given.keyId] as string,
+      providerId: provider,
+      usageId: uuidv7(given.admittedAtMs),
+    }),
   );
 
 it('the classes and the buckets of SQL are those of the writer', async () => {
@@ -69,6 +82,9 @@ it('whatever stores calls, and however often, the hours have each counted call o
     fc.array(fc.tuple(act, fc.array(anyEvent, { minLength: 1, maxLength: 8 })), { maxLength: 12 }),
     async (acts) => {
       await ledger.clear();
+      await ledger.sql`
+        INSERT INTO accounts (id, owner_id, summed_from) VALUES (${accounts[0] as string}, 'few keys', NULL),
+          (${accounts[1] as string}, 'many keys', ${new Date(DAY + 86_400_000).toISOString().slice(0, 10)})`;
       for (const [how, events] of acts) await flush(how, events);
       expect(await compareSums(ledger.sql)).toEqual([]);
     },

@@ -14,7 +14,15 @@ useLedger();
 
 const DAY_MS = 86_400_000;
 const START = Date.UTC(2026, 10, 20);
-const TABLES = ['service_hours', 'key_hours', 'key_days', 'service_latencies', 'service_amounts'];
+const TABLES = [
+  'service_hours',
+  'key_hours',
+  'key_days',
+  'account_days',
+  'account_key_days',
+  'service_latencies',
+  'service_amounts',
+];
 const [provider, buyer] = [uuidv7(), uuidv7()];
 const services = [uuidv7(), uuidv7()];
 const keys = ['acf_0000000000000000000001', 'acf_0000000000000000000002'];
@@ -94,12 +102,14 @@ const DAMAGES = [
   'UPDATE key_hours SET spent = spent + 1, last_call_at = last_call_at + interval $$1 day$$',
   'UPDATE key_days SET spent = spent + 1, calls = calls - 1',
   'DELETE FROM key_days WHERE spent > 0',
+  'UPDATE account_days SET calls = calls + 1',
+  'DELETE FROM account_key_days WHERE spent > 0',
   `UPDATE service_hours SET charged = charged - 1, provider_id = '${buyer}'`,
   'TRUNCATE service_amounts',
   'UPDATE service_latencies SET calls = calls + 1',
   `INSERT INTO service_latencies VALUES ('${buyer}', '2026-11-21', 7, 3), ('${buyer}', '1999-01-01', 7, 3)`,
   `INSERT INTO key_hours SELECT 'acf_spurious', hour, service_id, account_id, 1, 1, 1, 1, 1, 1, 1, 1, hour FROM key_hours LIMIT 1`,
-  'TRUNCATE service_hours, key_hours, key_days, service_latencies, service_amounts',
+  'TRUNCATE service_hours, key_hours, key_days, account_days, account_key_days, service_latencies, service_amounts',
 ];
 
 it('whatever is wrong with the sums, they are those of the calls afterwards, and what is right is left alone', async () => {
@@ -108,6 +118,7 @@ it('whatever is wrong with the sums, they are those of the calls afterwards, and
     fc.subarray(DAMAGES),
     async (events, damages) => {
       await ledger.clear();
+      await ledger.sql`INSERT INTO accounts (id, owner_id, summed_from) VALUES (${buyer}, 'many keys', '2026-11-21')`;
       await store(...events);
       expect(await compareSums(ledger.sql)).toEqual([]);
       for (const damage of damages) await ledger.sql.unsafe(damage);

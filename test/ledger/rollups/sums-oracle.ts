@@ -1,4 +1,6 @@
 import {
+  ACCOUNT_DAYS,
+  ACCOUNT_KEY_DAYS,
   KEY_DAYS,
   KEY_HOURS,
   SERVICE_AMOUNTS,
@@ -34,8 +36,8 @@ const ROUNDED_AMOUNT = `(floor(amount / power(10::numeric, greatest(0, length(am
 
 /** The counted calls of `from`, each with its hour, its day and its class. */
 const countedOf = (from: string): string => `
-  (SELECT *, date_trunc('hour', created_at, 'UTC') AS hour, (created_at AT TIME ZONE 'UTC')::date AS day_begun, ${CLASS_SQL} AS class
-   FROM ${from} WHERE amount > 0 OR (account_id <> provider_id AND strpos(path, '#') = 0)) AS counted`;
+  (SELECT c.*, date_trunc('hour', created_at, 'UTC') AS hour, (created_at AT TIME ZONE 'UTC')::date AS day_begun, ${CLASS_SQL} AS class
+   FROM ${from} c WHERE amount > 0 OR (account_id <> provider_id AND strpos(path, '#') = 0)) AS counted`;
 
 const classes = ['succeeded', 'caller_errors', 'caller_left', 'upstream_error', 'upstream_timeout', 'upstream_5xx'];
 const countClass = (name: string): string => `count(*) FILTER (WHERE class = '${name}') AS ${name}`;
@@ -67,6 +69,16 @@ const keyDaysOf = (from: string): string => `
     sum(amount) AS spent, sum(latency_us) AS latency_sum_us, count(*) FILTER (WHERE latency_us > 0) AS latency_count
   FROM ${countedOf(from)} GROUP BY key_id, day_begun, service_id`;
 
+/** The sums by day of accounts that have them, by account and one thing more. */
+const accountDaysOf =
+  (by: 'service_id' | 'key_id') =>
+  (from: string): string =>
+    `
+  SELECT account_id, day_begun AS day, ${by}, count(*) AS calls,
+    count(*) FILTER (WHERE outcome = 'completed' AND free_tier) AS free_calls,
+    sum(amount) AS spent, sum(latency_us) AS latency_sum_us, count(*) FILTER (WHERE latency_us > 0) AS latency_count
+  FROM ${countedOf(from)} JOIN accounts a ON a.id = account_id AND day_begun >= a.summed_from GROUP BY account_id, day_begun, ${by}`;
+
 const latencySumsOf = (from: string): string => `
   SELECT service_id, day_begun AS day, ${bucketSql('latency_us')}::smallint AS bucket, count(*) AS calls
   FROM ${countedOf(from)} WHERE class = 'succeeded' GROUP BY 1, 2, 3`;
@@ -80,6 +92,8 @@ const TABLES = [
   [SERVICE_HOURS, serviceSumsOf],
   [KEY_HOURS, keySumsOf],
   [KEY_DAYS, keyDaysOf],
+  [ACCOUNT_DAYS, accountDaysOf('service_id')],
+  [ACCOUNT_KEY_DAYS, accountDaysOf('key_id')],
   [SERVICE_LATENCIES, latencySumsOf],
   [SERVICE_AMOUNTS, amountSumsOf],
 ] as const;

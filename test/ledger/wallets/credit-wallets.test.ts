@@ -40,7 +40,7 @@ describe('a key state', () => {
   it('applies to the very next call', async () => {
     const { store } = ledger;
     const scene = await openScene(store, 5_000, 60);
-    const states = new KeyStates({ redis: store.redis, keys: store.keys, maxRateLimit: 300 });
+    const states = new KeyStates({ ...store, maxRateLimit: 300, commandTimeoutMs: 1_000 });
     const terms = { limit: 7, ancestors: [], expiresAt: null, budgetMicros: null, budgetPeriod: null, budgetNumber: 0 };
     await states.put(scene.keyId, scene.accountId, { ...terms, status: 'active' });
     expect(await take(store, scene)).toMatchObject({ outcome: 'taken', rate: { limit: 7 } });
@@ -63,6 +63,29 @@ describe('a key state', () => {
     expect((await admit(store, request(child, 1))).outcome).toBe('expired');
     await states.put(scene.keyId, scene.accountId, { ...terms, status: 'revoked' });
     for (const one of [scene, child]) expect((await take(store, one)).outcome).toBe('revoked');
+  });
+
+  it('that Redis gets after its sender has given it up changes nothing: a newer one may be there', async () => {
+    const { store } = ledger;
+    const scene = await openScene(store, 5_000, 60);
+    const child = { ...scene, keyId: newKeyId(), ancestors: [scene.keyId] };
+    const terms = { limit: 7, status: 'active', ancestors: child.ancestors, expiresAt: null } as const;
+    const budgetOf = (budgetMicros: number) => ({ ...terms, budgetMicros, budgetPeriod: 'total', budgetNumber: 1 });
+    const link = Object.create(store.redis) as typeof store.redis;
+    const states = new KeyStates({ redis: link, keys: store.keys, maxRateLimit: 300, commandTimeoutMs: 20 });
+    // The link keeps the script back until Redis's clock has passed the time for which a reply is waited for.
+    let newer: Promise<void> | null = null;
+    link.script = async (...sent) => {
+      link.script = store.redis.script.bind(store.redis);
+      const sentAtMs = await store.now();
+      newer = states.put(child.keyId, child.accountId, budgetOf(1_000));
+      await newer;
+      await until(async () => (await store.now()) > sentAtMs + 20);
+      return store.redis.script(...sent);
+    };
+    await expect(states.put(child.keyId, child.accountId, budgetOf(4_000))).rejects.toThrow('too late');
+    expect(newer).not.toBeNull();
+    expect((await admit(store, request(child, 1_001))).outcome).toBe('budget_exceeded');
   });
 });
 

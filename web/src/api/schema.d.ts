@@ -1759,6 +1759,11 @@ export interface components {
             previous_secret_expires_at: string | null;
             /** @description Whether an operator issued it to the account */
             by_operator: boolean;
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            last_used_at: string | null;
         };
         /** KeyChange */
         KeyChange: {
@@ -5063,7 +5068,8 @@ export interface operations {
                      *           "status": "active",
                      *           "created_at": "2026-11-22T07:51:00.486Z",
                      *           "previous_secret_expires_at": null,
-                     *           "by_operator": false
+                     *           "by_operator": false,
+                     *           "last_used_at": "2026-11-22T07:51:00.486Z"
                      *         }
                      *       ],
                      *       "next_cursor": null
@@ -5363,7 +5369,8 @@ export interface operations {
                      *       "status": "active",
                      *       "created_at": "2026-11-22T07:51:00.486Z",
                      *       "previous_secret_expires_at": null,
-                     *       "by_operator": false
+                     *       "by_operator": false,
+                     *       "last_used_at": "2026-11-22T07:51:00.486Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Key"];
@@ -7865,7 +7872,8 @@ export interface operations {
                      *           "status": "active",
                      *           "created_at": "2026-11-22T07:51:00.486Z",
                      *           "previous_secret_expires_at": null,
-                     *           "by_operator": false
+                     *           "by_operator": false,
+                     *           "last_used_at": "2026-11-22T07:51:00.486Z"
                      *         }
                      *       ],
                      *       "next_cursor": null

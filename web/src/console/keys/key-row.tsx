@@ -44,6 +44,11 @@ export function KeyRow({
         <ul class="key-facts small soft">
           {isActive && <Limits of={node} language={language} now={now} />}
           <li title={moment(key.created_at, language)}>made {ago(key.created_at, language, now)}</li>
+          {key.last_used_at === null ? (
+            <li>never used</li>
+          ) : (
+            <li title={moment(key.last_used_at, language)}>last used {ago(key.last_used_at, language, now)}</li>
+          )}
           {usage !== null && (
             <li>
               {usage.calls === 0
