@@ -113,8 +113,8 @@ export function priceLabel(price: LabelledPrice, language: Language): string {
   const { priceMicros, maxPriceMicros, isLowestOfSeveral = false } = price;
   const usd = (micros: number): string => formatsOf(language).usd.format(micros / 1_000_000);
   if (isLowestOfSeveral) return from(perCall(usd(priceMicros)));
-  if (maxPriceMicros !== null) return upTo(usd(priceMicros), usd(maxPriceMicros));
-  return priceMicros === 0 ? free : perCall(usd(priceMicros));
+  if (maxPriceMicros !== null && maxPriceMicros > priceMicros) return upTo(usd(priceMicros), usd(maxPriceMicros));
+  return priceMicros === 0 && maxPriceMicros === null ? free : perCall(usd(priceMicros));
 }
 
 /** '100 free calls' in the given language. `freeCalls` must be at least 1. */

@@ -45,6 +45,8 @@ describe('labels', () => {
   ] as const)('of a price by use in %s', (language, label) => {
     expect(plain(priceLabel({ priceMicros: 2_000, maxPriceMicros: 50_000 }, language))).toBe(label);
     expect(priceLabel({ priceMicros: 0, maxPriceMicros: 50_000 }, 'en')).toBe('$0 up to $0.05 per call');
+    expect(priceLabel({ priceMicros: 2_000, maxPriceMicros: 2_000 }, 'en')).toBe('$0.002 per call');
+    expect(priceLabel({ priceMicros: 0, maxPriceMicros: 0 }, 'en')).toBe('$0 per call');
   });
 
   it.each([

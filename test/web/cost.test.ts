@@ -10,6 +10,7 @@ it('a cost in words has the maximum where there is one', () => {
   const en = { language: 'en', t: (key: string, values: object) => `${key} ${JSON.stringify(values)}` };
   expect(costWords(byUse, en)).toBe('service.upTo {"price":"$0.002","max":"$0.05"}');
   expect(costWords({ price: 0.002 }, en)).toBe('$0.002');
+  expect(costWords({ price: 0.002, max_price: 0.002 }, en)).toBe('$0.002');
   expect([mostOf(byUse), mostOf({ price: 0.002 }), mostOf({ price: 0, max_price: null })]).toEqual([0.05, 0.002, 0]);
 });
 

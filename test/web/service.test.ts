@@ -223,6 +223,9 @@ describe('the page of a service in a browser', () => {
     await visit.shot('service-by-use');
     await page.setViewportSize({ width: 390, height: 844 });
     await expect.poll(() => page.evaluate('document.documentElement.scrollWidth <= 390')).toBe(true);
+    // The price leaves the path room: it is not broken between letters.
+    const paths = page.locator('.operation-path').filter({ hasText: '/by-use' });
+    expect(await paths.evaluate(({ offsetHeight }) => offsetHeight)).toBeLessThan(30);
     await visit.shot('service-by-use-phone');
     await end(visit, ['Failed to load resource: the server responded with a status of 412 (Precondition Failed)']);
   });

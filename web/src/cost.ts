@@ -23,7 +23,7 @@ type Words = {
 
 /** `$0.002`, or `$0.002 up to $0.05`. */
 export const costWords = ({ price, max_price: max }: Cost, { t, language }: Words): string =>
-  max === undefined || max === null
+  max === undefined || max === null || max === price
     ? money(price, language)
     : t('service.upTo', { price: money(price, language), max: money(max, language) });
 

@@ -135,7 +135,12 @@ function CallList() {
             minor: true,
             cell: ({ latency_ms }) => (latency_ms === 0 ? '–' : duration(latency_ms, language)),
           },
-          { title: 'Cost', amount: ({ amount }) => amount, cell: (call, text) => <ByUse call={call} text={text} /> },
+          {
+            title: 'Cost',
+            wide: true,
+            amount: ({ amount }) => amount,
+            cell: (call, text) => <ByUse call={call} text={text} />,
+          },
         ]}
       />
     </>

@@ -79,7 +79,11 @@ export function CallsTab({ service, show }: TabProps) {
             title: 'You earn',
             amount: ({ earned }) => earned,
             cell: (call, text) =>
-              call.free_tier ? <span class="faint">Free call</span> : <ByUse call={call} text={text} />,
+              call.free_tier ? (
+                <span class="faint">Free call</span>
+              ) : (
+                <ByUse call={call} text={text} charged={call.amount} />
+              ),
           },
           {
             title: 'Buyer',

@@ -39,17 +39,25 @@ export const qualityText = ({ quality, rated }: { readonly quality: number; read
 export const uptimeText = ({ uptime }: { readonly uptime?: { readonly last_30_days: number } | undefined }): string =>
   uptime === undefined ? '–' : `${uptime.last_30_days}%`;
 
-/** An amount of a call; of one priced by use also what it could cost. @param text  the amount */
+/**
+ * An amount of a call; of one priced by use also what it could cost.
+ *
+ * @param text  the amount
+ * @param charged  what the call cost its buyer, where the amount is its provider's share of that
+ */
 export function ByUse({
   call: { authorized, clamped },
   text,
+  charged,
 }: {
   readonly call: { readonly authorized?: number; readonly clamped?: boolean };
   readonly text: string;
+  readonly charged?: number;
 }) {
   const { language } = useI18n();
   if (authorized === undefined) return <>{text}</>;
-  const most = `of at most ${money(authorized, language)}`;
+  const cost = charged === undefined ? '' : `charged ${money(charged, language)} `;
+  const most = `${cost}of at most ${money(authorized, language)}`;
   return (
     <span class="amount-lines">
       <span>{text}</span>
