@@ -163,14 +163,10 @@ async function start({ role, config, log, fields, link, worker }: Job): Promise<
     await stores.close();
     process.exit(0);
   }
-  // Under a supervisor, only the supervisor serves metrics. So its writer serves nothing, and does without the addon, which would wake
-  // it five times in four seconds.
-  const uws = link === null || role !== 'writer' ? loadUws(process.env) : null;
-  if (uws !== null) log.info({ variant: uws.variant, reason: uws.reason }, 'uWebSockets.js loaded');
   const metrics = new Metrics();
-  // Opened before any call is taken: if the metrics port is in use, this process ends here.
-  const closeMetrics =
-    link === null && uws !== null ? await serveMetrics(uws, config.host, config.metricsPort, metrics) : () => {};
+  // Opened before any call is taken: if the metrics port is in use, this process ends here. Under a supervisor, only the supervisor
+  // serves metrics.
+  const closeMetrics = link === null ? await serveMetrics(config.host, config.metricsPort, metrics) : () => {};
   let writer: Writer | null = null;
   if (role !== 'gateway') {
     const { startWriter } = await import('./roles/writer.ts');
@@ -178,7 +174,9 @@ async function start({ role, config, log, fields, link, worker }: Job): Promise<
   }
   let gateway: Gateway | null = null;
   let accessLog: AccessLog | null = null;
-  if (role !== 'writer' && uws !== null) {
+  if (role !== 'writer') {
+    const uws = loadUws(process.env);
+    log.info({ variant: uws.variant, reason: uws.reason }, 'uWebSockets.js loaded');
     const { startGateway } = await import('./roles/gateway.ts');
     accessLog = config.accessLog ? await startAccessLog(fields, log) : null;
     const sharesPort = link !== null;
@@ -211,7 +209,7 @@ async function supervise(role: 'all' | 'gateway', config: Config, entry: string)
   if (config.port === 0) throw new ConfigError(['PORT must not be 0, unless ONE_PROCESS is on']);
   const log = createLog(config.logLevel, { role: 'supervisor' });
   exitOnProgrammerError(log);
-  const supervisor = createSupervisor({ role, entry, config, uws: loadUws(process.env), log });
+  const supervisor = createSupervisor({ role, entry, config, log });
   // In a terminal, SIGHUP means that the terminal was closed, so everything that was started in it has to end. Without a
   // terminal, an operator sends it to have the processes replaced.
   const stopsAtHangup = process.stdin.isTTY || process.stdout.isTTY;

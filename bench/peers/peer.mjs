@@ -32,6 +32,7 @@ import { loadPeerKeys, makeKeys, writeAuthFile, writeKeyTable } from '../stage/k
  * @property {boolean} [byUse] whether there is a second listing of the service, whose calls are priced by use
  * @property {string} [suffix] tells apart several starts of a peer in one scenario; a part of its name
  * @property {string} [loopDelayFile] gets the longest holds of the event loop, see measure/loop-delay.mjs
+ * @property {string} [logSwitchFile] gets what the gateway used with and without its access log, see measure/log-switch.mjs
  *
  * @typedef {object} PeerKind
  * @property {string} title its name in tables

@@ -206,6 +206,12 @@ function watchLoop(place, file) {
   Object.assign(place.env, { NODE_OPTIONS: `--import ${preload}`, BENCH_LOOP_DELAY_FILE: file });
 }
 
+/** @param {Place} place @param {string} file */
+function switchLog(place, file) {
+  const preload = path.join(projectDir, 'bench', 'measure', 'log-switch.mjs');
+  Object.assign(place.env, { NODE_OPTIONS: `--import ${preload}`, BENCH_LOG_SWITCH_FILE: file });
+}
+
 /** @typedef {Pick<Shape, 'redis' | 'waitReplicas'>} Stores */
 
 /** Both peers with a cluster share one: two clusters would be twelve processes. @param {Stage} stage @param {string} name @param {Stores} how */
@@ -237,10 +243,11 @@ function clientOf({ masterUrls }) {
 const startAs =
   (kind, { workers, ...how }) =>
   /** @type {PeerKind['start']} */
-  async (stage, { keySets, services = 0, suffix = '', loopDelayFile, byUse = false }) => {
+  async (stage, { keySets, services = 0, suffix = '', loopDelayFile, logSwitchFile, byUse = false }) => {
     const name = kind + suffix;
     const place = await placeFor(stage, name, how);
     if (loopDelayFile !== undefined) watchLoop(place, loopDelayFile);
+    if (logSwitchFile !== undefined) switchLog(place, logSwitchFile);
     if (services > 0) {
       runMigrations(place);
       await insertServices(place.database.url, services);

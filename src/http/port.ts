@@ -1,4 +1,4 @@
-import type { LoadedUws } from './uws.ts';
+import { createServer } from 'node:http';
 
 /** Option of `listen`: other processes may listen on the same port. */
 export const SHARED_PORT = 0;
@@ -15,15 +15,12 @@ export const portTaken = (host: string, port: number, setting = ''): Error =>
  * Rejects when any process listens on the port, even one that would share it. The supervisor asks this before it starts workers
  * that share the port.
  */
-export function refuseTakenPort({ uws }: LoadedUws, host: string, port: number): Promise<void> {
+export function refuseTakenPort(host: string, port: number): Promise<void> {
+  const server = createServer();
   return new Promise((resolve, reject) => {
-    uws.App().listen(host, port, EXCLUSIVE_PORT, (socket) => {
-      if (socket === false) {
-        reject(portTaken(host, port));
-        return;
-      }
-      uws.us_listen_socket_close(socket);
-      resolve();
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      reject(error.code === 'EADDRINUSE' ? portTaken(host, port) : error);
     });
+    server.listen(port, host, () => server.close(() => resolve()));
   });
 }

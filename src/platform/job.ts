@@ -1,19 +1,14 @@
+import { onBeat } from './beat.ts';
 import { overWithin, Sleeper } from './timing.ts';
 
 /** How long `stop` waits if it is not told. */
 const STOP_MS = 2_000;
 const LONGEST_REST_MS = 30_000;
-/**
- * Pauses of this length or more end on a full second of the process, so that the rounds of several jobs begin together: each time an
- * idle process wakes up costs it 0.2 ms, mostly because its caches are cold.
- */
-const SHARED_FROM_MS = 2_000;
-const BEAT_MS = 1_000;
 
 type JobLog = { warn(fields: object, message: string): void; info(fields: object, message: string): void };
 
 export type JobOptions = {
-  /** Pause from the end of a round to the next. */
+  /** Pause from the end of a round to the next. One of 5 s or more is shortened to end on a beat (`beat.ts`), and so are the other two. */
   readonly everyMs: number;
   /** Pause before the first round. Default: none. */
   readonly firstMs?: number;
@@ -129,11 +124,4 @@ export abstract class Job {
       this.#pauseMs = retryMs;
     }
   }
-}
-
-/** The pause, at most half a second shorter or longer. */
-function onBeat(pauseMs: number): number {
-  if (pauseMs < SHARED_FROM_MS) return pauseMs;
-  const dueMs = performance.now() + pauseMs;
-  return pauseMs + Math.round(dueMs / BEAT_MS) * BEAT_MS - dueMs;
 }

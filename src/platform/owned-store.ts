@@ -4,13 +4,6 @@ import { type RedisArg, RedisNotSent, type RedisStore } from './redis-store.ts';
 import type { Script } from './script.ts';
 
 /**
- * Interval at which the installation's id is compared while there is a connection, because a flush does not end the connection. This
- * is for a process without calls: the writer's scripts check the id, and so do those that load a wallet or a key for a call after
- * a flush. Checking every second used 0.07 % of a core per process.
- */
-export const CLAIM_EVERY_MS = 5_000;
-
-/**
  * What one server (`RedisClient`) and one shard of a cluster (`ShardClient`) have in common: nothing is sent while their data are
  * not ours, and listeners are told when that changes.
  */
@@ -80,7 +73,10 @@ export abstract class OwnedStore implements RedisStore {
     await this.scripts.compare(installation);
   }
 
-  /** Compares the id of data that were ours, because a flush does not end the connection. */
+  /**
+   * Compares the id of data that were ours, because a flush does not end the connection. On each beat: this is for a process without
+   * calls, because the writer's scripts compare the id, and so do those that load a wallet or a key for a call after a flush.
+   */
   protected async compareOwner(installation: string): Promise<void> {
     try {
       await this.scripts.compare(installation);

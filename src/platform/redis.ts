@@ -1,6 +1,7 @@
 import { Command, Redis } from 'ioredis';
+import { everyBeat } from './beat.ts';
 import { ForeignRedis, INSTALLATION_KEY, isNews } from './installation.ts';
-import { CLAIM_EVERY_MS, OwnedStore } from './owned-store.ts';
+import { OwnedStore } from './owned-store.ts';
 import { addressOf } from './redis-node.ts';
 import { type RedisArg, RedisNotSent } from './redis-store.ts';
 import { StartRefused } from './start-refused.ts';
@@ -37,7 +38,7 @@ export class RedisClient extends OwnedStore {
   /** Number of connections in a row whose id could not be compared or was another's. It lengthens the pause before the next. */
   #refusals = 0;
   #reported: unknown = null;
-  #claimTimer: NodeJS.Timeout | undefined;
+  #endComparing: (() => void) | null = null;
   #closing = false;
 
   constructor(options: RedisOptions, log: RedisLog) {
@@ -83,9 +84,9 @@ export class RedisClient extends OwnedStore {
 
   override async claim(installation: string): Promise<void> {
     await super.claim(installation);
-    this.#claimTimer ??= setInterval(() => {
+    this.#endComparing ??= everyBeat(() => {
       if (this.ready) void this.compareOwner(installation);
-    }, CLAIM_EVERY_MS).unref();
+    });
   }
 
   get ready(): boolean {
@@ -137,7 +138,7 @@ export class RedisClient extends OwnedStore {
   /** Waits for the commands under way, then closes. Safe to call in any state. */
   async close(): Promise<void> {
     this.#closing = true;
-    clearInterval(this.#claimTimer);
+    this.#endComparing?.();
     if (this.ready) {
       await this.#redis.quit().catch(() => this.#redis.disconnect());
     } else {
@@ -148,7 +149,7 @@ export class RedisClient extends OwnedStore {
   /** Drops the connection immediately. */
   destroy(): void {
     this.#closing = true;
-    clearInterval(this.#claimTimer);
+    this.#endComparing?.();
     this.#redis.disconnect();
   }
 }

@@ -1,7 +1,6 @@
 import type { Config, ProcessRole } from '../config/config.ts';
 import { serveMetrics } from '../http/metrics-server.ts';
 import { refuseTakenPort } from '../http/port.ts';
-import type { LoadedUws } from '../http/uws.ts';
 import type { Log } from '../observability/log.ts';
 import { Metrics } from '../observability/metrics.ts';
 import { Child } from '../supervisor/child.ts';
@@ -35,10 +34,9 @@ export function createSupervisor(options: {
   readonly role: Extract<ProcessRole, 'all' | 'gateway'>;
   readonly entry: string;
   readonly config: Config;
-  readonly uws: LoadedUws;
   readonly log: Log;
 }): SupervisorRole {
-  const { role, entry, config, uws, log } = options;
+  const { role, entry, config, log } = options;
   const workers = Array.from({ length: config.workers }, (_, i) => {
     const name = String(i + 1);
     const stopTimeoutMs = config.drainSeconds * 1000 + STOP_MARGIN_MS;
@@ -61,8 +59,8 @@ export function createSupervisor(options: {
     start: async () => {
       const page = { contentType: metrics.contentType, render: () => supervisor.renderMetrics() };
       // The metrics port comes first. It cannot be shared, so when two supervisors start together, one of them fails here.
-      closeMetrics = await serveMetrics(uws, config.host, config.metricsPort, page);
-      await refuseTakenPort(uws, config.host, config.port);
+      closeMetrics = await serveMetrics(config.host, config.metricsPort, page);
+      await refuseTakenPort(config.host, config.port);
       try {
         await supervisor.start();
       } catch (error) {

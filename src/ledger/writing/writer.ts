@@ -90,6 +90,8 @@ export class UsageWriter {
   readonly #events: EventWait | null;
   /** An event ended the last wait, and the writer has found none to store since. */
   #wokenInVain = false;
+  /** The last wait ended without an event: there is no need to ask again before the next one, which would end at once. */
+  #waitedInVain = false;
   readonly #session: WriterSession;
   readonly #flusher: Flusher;
   #stopping = false;
@@ -212,6 +214,7 @@ export class UsageWriter {
     ]);
     // Until a batch proves the opposite: then the next wait would end at once too, and the writer would never pause.
     this.#wokenInVain = end === 'event';
+    this.#waitedInVain = end === 'time over';
     return end !== 'cannot';
   }
 
@@ -228,7 +231,10 @@ export class UsageWriter {
     this.#ahead = null;
     // A new read would find the entries again that are being trimmed.
     if (ahead === null) await this.#trim;
-    if (this.#pace.isQuiet && !(await isAnyWaiting(this.#source, this.#session.usableShards()))) {
+    if (
+      this.#pace.isQuiet &&
+      (this.#sawNothing() || !(await isAnyWaiting(this.#source, this.#session.usableShards())))
+    ) {
       this.#pace.found(0, performance.now());
       this.#backlog = 0;
       return false;
@@ -267,6 +273,13 @@ export class UsageWriter {
     const more = behind > (this.#stopping ? 0 : batch.size - size);
     if (!more) await this.#trim;
     return more;
+  }
+
+  /** Whether the wait that has just ended says that no event is there, and another one follows. A stop looks anew. */
+  #sawNothing(): boolean {
+    const sawNothing = this.#waitedInVain && this.#mayWaitForEvents && !this.#stopping;
+    this.#waitedInVain = false;
+    return sawNothing;
   }
 
   /** Reads and prepares the next batch (8 µs of the writer's CPU per event) while Postgres stores this one (11 µs per event). */

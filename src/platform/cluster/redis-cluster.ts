@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks';
+import { everyBeat } from '../beat.ts';
 import type { ForeignRedis } from '../installation.ts';
-import { CLAIM_EVERY_MS } from '../owned-store.ts';
 import { RedisClient, type RedisLog, RedisNotSent } from '../redis.ts';
 import { SHARED_TAG } from '../redis-keys.ts';
 import type { RedisArg, RedisStore } from '../redis-store.ts';
@@ -59,7 +59,7 @@ export class RedisCluster implements RedisStore {
   readonly #moves: ShardMoves;
   #owners: SlotOwners = [];
   #timer: NodeJS.Timeout | null = null;
-  #claimTimer: NodeJS.Timeout | null = null;
+  #endComparing: (() => void) | null = null;
   #looking: Promise<void> | null = null;
   #lookedAt = Number.NEGATIVE_INFINITY;
   #isClosed = false;
@@ -162,9 +162,9 @@ export class RedisCluster implements RedisStore {
   /** Binds every shard to an installation, as `OwnedStore.claim` does. @throws ForeignRedis */
   async claim(installation: string): Promise<void> {
     for (const shard of this.#bySlot.values()) await shard.claim(installation);
-    this.#claimTimer ??= setInterval(() => {
+    this.#endComparing ??= everyBeat(() => {
       for (const shard of this.#bySlot.values()) void shard.compareAgain();
-    }, CLAIM_EVERY_MS).unref();
+    });
   }
 
   readonly isCluster = true;
@@ -295,6 +295,6 @@ export class RedisCluster implements RedisStore {
   #rest(): void {
     this.#isClosed = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
-    if (this.#claimTimer !== null) clearInterval(this.#claimTimer);
+    this.#endComparing?.();
   }
 }
