@@ -122,7 +122,8 @@ async function storeInTransaction(
 
 /** @throws ApiError `conflict` when the stored refund is not the one that is wanted */
 function sameAs(stored: Refund, { usageId, amountMicros }: WantedRefund): Refund {
-  const isSame = stored.usageId === usageId && (amountMicros === null ? stored.isWhole : stored.amountMicros === amountMicros);
+  const isSame =
+    stored.usageId === usageId && (amountMicros === null ? stored.isWhole : stored.amountMicros === amountMicros);
   if (isSame) return stored;
   throw new ApiError('conflict', 'reference: belongs to a refund of another call or amount.');
 }
@@ -143,7 +144,9 @@ function amountOf(call: RefundedCall, refundedMicros: number, wantedMicros: numb
 }
 
 const nothingLeft = ({ amountMicros }: RefundedCall): string =>
-  amountMicros === 0 ? 'The call cost nothing: there is nothing to give back.' : 'All of the call was given back before.';
+  amountMicros === 0
+    ? 'The call cost nothing: there is nothing to give back.'
+    : 'All of the call was given back before.';
 
 /** Only credits and refunds raise a balance, and the locked account lets no other in before the commit. */
 async function checkWallet(tx: Tx, accountId: string, amountMicros: number): Promise<void> {

@@ -59,7 +59,10 @@ export async function selectSettled(tx: Tx, wallets: Loaded): Promise<Map<string
       const spending = Object.entries(budgets ?? {}).map(
         ([keyId, [period, spentMicros]]) => [keyId, { period, spentMicros }] as const,
       );
-      const missingRefunds = (refunds ?? []).map(([amountMicros, text]) => ({ amountMicros, budgets: budgetsOfText(text) }));
+      const missingRefunds = (refunds ?? []).map(([amountMicros, text]) => ({
+        amountMicros,
+        budgets: budgetsOfText(text),
+      }));
       const freeUsed = new Map(Object.entries(free ?? {}));
       return [id, { ...row, freeUsed, budgets: new Map(spending), missingRefunds }];
     }),

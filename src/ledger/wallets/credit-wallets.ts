@@ -140,9 +140,7 @@ export class CreditWallets extends Job {
     if (dataId !== this.#redisRun) {
       const youngest = await this.#selectDoubtful(uptimeSeconds);
       if (youngest.length > 0) await this.#fence.check();
-      failures.push(
-        ...(await this.#tryAll(youngest, (credit) => this.#applyInOrder(credit))),
-      );
+      failures.push(...(await this.#tryAll(youngest, (credit) => this.#applyInOrder(credit))));
       looked += youngest.length;
       if (failures.length === 0 && !this.stopping.aborted) this.#redisRun = dataId;
     }
