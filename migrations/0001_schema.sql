@@ -434,6 +434,7 @@ CREATE TABLE refunds (
 CREATE INDEX refunds_time ON refunds (created_at, journal_id);
 CREATE INDEX refunds_account ON refunds (account_id, created_at, journal_id);
 CREATE INDEX refunds_provider ON refunds (provider_id, created_at, journal_id);
+CREATE INDEX refunds_carried ON refunds (provider_id) WHERE carried > 0;
 
 -- ── Sums of calls, so that pages need not read every call ──
 

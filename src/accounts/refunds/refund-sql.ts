@@ -128,6 +128,14 @@ export async function storeCarried(tx: MoneyTx, journalId: number, carriedMicros
   await tx`UPDATE refunds SET carried = ${carriedMicros} WHERE journal_id = ${journalId}`;
 }
 
+/** What the platform carries now: nothing but such refunds makes earnings negative. */
+export async function selectCarriedMicros(tx: Sql | Tx): Promise<number> {
+  const rows = await tx<{ micros: number }[]>`
+    SELECT coalesce(-sum(balance), 0)::bigint AS micros FROM balances
+    WHERE ledger = 'earnings' AND balance < 0 AND account_id IN (SELECT provider_id FROM refunds WHERE carried > 0)`;
+  return rows[0]?.micros as number;
+}
+
 /** Who gave a refund, as the API names it. */
 export const giverOf = ({ givenBy }: Pick<Refund, 'givenBy'>): 'provider' | 'operator' =>
   givenBy === PLATFORM_ACCOUNT_ID ? 'operator' : 'provider';

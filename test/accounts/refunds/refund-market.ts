@@ -113,12 +113,11 @@ export class RefundMarket {
     return [await ledger.store.balance(accountId), await ledger.balance(accountId), earnings, row?.fees as number];
   }
 
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
   async ask(
     route: string,
     by: KeyRecord,
     sent: { query?: object; params?: Record<string, string> } = {},
-  ): Promise<any> {
+  ): Promise<ReturnType<typeof json>> {
     return json(await send(this.routes, route, { by, ...sent }));
   }
 
