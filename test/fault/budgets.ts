@@ -91,7 +91,8 @@ export function faultsOf({ key, budget }: Pick<Budgeted, 'key' | 'budget'>, kept
   );
 }
 
-const sumOf = (rows: readonly Row[]): number => rows.reduce((sum, { amountMicros }) => sum + amountMicros, 0);
+const sumOf = (rows: readonly Row[]): number =>
+  rows.reduce((sum, { amountMicros, refundedMicros }) => sum + amountMicros - refundedMicros, 0);
 
 function faultsOfPostgres(
   budget: Budgeted['budget'],
@@ -110,7 +111,8 @@ function faultsOfPostgres(
     charged += sumOf(inPeriod);
     const isRight = wasAhead ? spent >= charged : spent === charged;
     if (!isRight) faults.push(`${its} in postgres of period ${period}, not ${sumOf(inPeriod)}`);
-    const most = budget.micros + sumOf((wasAhead ? rows : inPeriod).filter(mayBeLost));
+    const lost = (wasAhead ? rows : inPeriod).filter(mayBeLost);
+    const most = budget.micros + lost.reduce((sum, { amountMicros }) => sum + amountMicros, 0);
     if (its > most) faults.push(`${its} spent in period ${period}, of ${most}`);
   }
   return spent === charged ? faults : [...faults, `${spent} in postgres, not ${charged}`];
