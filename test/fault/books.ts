@@ -8,6 +8,7 @@ import { uuidv7 } from '../../src/platform/ids.ts';
 import { freeField } from '../../src/platform/redis-keys.ts';
 import { Reconcilers } from '../../src/roles/upkeep.ts';
 import { readBooksQueries } from '../support/books-queries.ts';
+import { WRONG_REFUND_SUMS } from '../support/refund-sums.ts';
 import { untilAnswered } from './answered.ts';
 import { budgetsOf } from './budgets.ts';
 import type { Told } from './callers.ts';
@@ -191,16 +192,6 @@ export async function takeOut({ stores }: Stack, drifts: readonly Drift[]): Prom
   }
 }
 
-/** `refund_hours`, and what the rows of `refunds` make of it. */
-export const REFUND_SUMS = `
-  WITH made AS (
-    SELECT key_id, date_trunc('hour', call_at, 'UTC') AS hour, service_id, count(*) AS refunds, sum(amount) AS amount, sum(fee) AS fees,
-           count(*) FILTER (WHERE whole) AS whole, count(*) FILTER (WHERE whole AND succeeded) AS whole_succeeded
-    FROM refunds GROUP BY 1, 2, 3)
-  SELECT * FROM made FULL JOIN refund_hours h USING (key_id, hour, service_id)
-  WHERE (made.refunds, made.amount, made.fees, made.whole, made.whole_succeeded)
-    IS DISTINCT FROM (h.refunds, h.amount, h.fees, h.whole, h.whole_succeeded)`;
-
 /** Repairs with a larger number than `after`, with their accounts and reasons. */
 export function readRepairs({ stores }: Stack, after: number) {
   return stores.sql<{ id: number; accountId: string; reason: string; state: string }[]>`
@@ -226,7 +217,7 @@ export async function checkLedger(stack: Stack): Promise<string[]> {
     WHERE charged - refunded <> paid`,
   );
   expectNone('refunds that are not what the journal moved', await sql.unsafe(queries.refunds));
-  expectNone('sums of refunds that are not theirs', await sql.unsafe(REFUND_SUMS));
+  expectNone('sums of refunds that are not theirs', await sql.unsafe(WRONG_REFUND_SUMS));
   expectNone('events that could not be stored', await sql`SELECT shard, stream_id, error FROM rejected_events`);
   // A drift of money, of free calls, or holds of stored calls.
   expectNone('drift', await untilAnswered(() => compare(stack)));
