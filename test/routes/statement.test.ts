@@ -213,8 +213,8 @@ describe('GET /statement/me', () => {
       headers: { accept: 'text/csv' },
     });
     expect(String(response.body).split('\r\n').slice(0, 2)).toEqual([
-      'at,kind,amount,balance,hour,service_id,service_name,reference,reason',
-      expect.stringMatching(/^2026-03-01T00:00:00.002Z,credit,1,3,,,,c\d+,$/),
+      'at,kind,amount,balance,hour,service_id,service_name,reference,reason,usage_id',
+      expect.stringMatching(/^2026-03-01T00:00:00.002Z,credit,1,3,,,,c\d+,,$/),
     ]);
     const cursor = response.headers?.['X-ACF-Next-Cursor'];
     expect((await ask({ cursor })).movements).toMatchObject([{ amount: 1, balance: 1 }]);

@@ -13,6 +13,7 @@ const keyOf = (id: string, parent: string | null = null, more: Partial<Key> = {}
   created_at: '2026-11-23T10:00:00Z',
   previous_secret_expires_at: null,
   by_operator: false,
+  last_used_at: null,
   ...(parent === null ? {} : { parent_key_id: parent }),
   ...more,
 });

@@ -15,7 +15,7 @@
 import type { BudgetPart } from '../usage-event.ts';
 
 /** What a key has spent of its budget in a period. */
-type Spending = { readonly period: number; readonly spentMicros: number };
+export type Spending = { readonly period: number; readonly spentMicros: number };
 
 export type Wallet = {
   /** 0 when the balance is damaged. */
@@ -56,6 +56,8 @@ export type Settled = Numbers & {
   readonly missingCreditsMicros: number;
   /** The part of `missingCreditsMicros` that the wallet once had: these credits were marked as applied before it was read. */
   readonly lostCreditsMicros: number;
+  /** Refunds among those credits: `budgets` is without their amounts already. */
+  readonly missingRefunds: readonly { readonly amountMicros: number; readonly budgets: readonly BudgetPart[] }[];
   readonly freeUsed: ReadonlyMap<string, number>;
   /** The latest period of each key. */
   readonly budgets: ReadonlyMap<string, Spending>;
@@ -183,7 +185,7 @@ function expectedBudgets(
   };
   for (const [keyId, { period }] of wallet.budgets) add(keyId, period, 0);
   for (const [keyId, { period, spentMicros }] of settled.budgets) add(keyId, period, spentMicros);
-  for (const { amountMicros, budgets } of underWay) {
+  for (const { amountMicros, budgets } of [...settled.missingRefunds, ...underWay]) {
     // A call that cost nothing in the end opens no period.
     if (amountMicros > 0) for (const { keyId, period } of budgets) add(keyId, period, amountMicros);
   }

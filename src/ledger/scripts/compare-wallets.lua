@@ -12,12 +12,14 @@
           1 if the entry in [2] is there as it was read, else 0, id of the oldest entry ('' if there is none),
           {entry, …}: those after [2]; if that is not there, those from the oldest on,
           {usage_id, hold, usage_id, hold, …} of these accounts,
-          {field, value, …} of each wallet: empty when it is not loaded, {'balance', ''} when its key is not a hash,
+          {field, value, …} of each wallet, as in-text.lua has them: empty when it is not loaded, {'balance', ''} when its key is
+          not a hash,
           number of holds that are damaged or of another version, whose accounts cannot be known}
 
   Ids of entries do not tell what was read. A stream that begins anew, after FLUSHALL, may have smaller ones: Redis's clock was ahead before.
 ]]
 --- @include "includes/data-id.lua"
+--- @include "includes/in-text.lua"
 --- @include "includes/read-hold.lua"
 local call = redis.call
 local usage = KEYS[2]
@@ -44,6 +46,7 @@ for i = 4, #KEYS do
   local fields = redis.pcall('HGETALL', KEYS[i])
   if fields.err then fields = { 'balance', '' }
   elseif ticket ~= '' and #fields > 0 then call('HSET', KEYS[i], 'ticket', ticket) end
+  in_text(fields)
   wallets[i - 3] = fields
 end
 
