@@ -29,6 +29,7 @@ import { adminCallsRoutes } from '../routes/admin/calls.ts';
 import { correctionsRoutes } from '../routes/admin/corrections.ts';
 import { creditsRoutes } from '../routes/admin/credits.ts';
 import { debitsRoutes } from '../routes/admin/debits.ts';
+import { inCsv } from '../routes/admin/in-csv.ts';
 import { instancesRoutes } from '../routes/admin/instances.ts';
 import { adminKeysRoutes } from '../routes/admin/keys.ts';
 import { payoutsRoutes } from '../routes/admin/payouts.ts';
@@ -95,7 +96,7 @@ export function gatewayRoutes(parts: RouteParts): Route[] {
   const addresses = new AddressPolicy(config.upstreamAllowCidrs);
   const changing = { catalog, sql, operations, secrets, addresses, notice, watch };
   const pseudonymOf = (buyer: string, provider: string): string => pseudonyms.ofAccount(buyer, provider);
-  return [
+  const routes: Route[] = [
     ...keysRoutes({
       keys,
       readActivity: (keyId) => selectKeyActivity(sql, keyId),
@@ -150,4 +151,5 @@ export function gatewayRoutes(parts: RouteParts): Route[] {
     ...mcpServerRoutes({ trustedProxyHops: config.trustedProxyHops }),
     ...healthRoutes({ isReady, readyFile: config.readyFile }),
   ];
+  return routes.map(inCsv);
 }

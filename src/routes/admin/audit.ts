@@ -68,6 +68,7 @@ export function auditRoutes({ sql }: { readonly sql: Sql }): Route[] {
       summary: "What was done in the operator's name: by whom, when, to what, with what before and after; newest first",
       access: ['admin'],
       query: QUERY,
+      csvRows: 'acts',
       responses: { 200: json('One page of acts', ACTS, { acts: [ACT_EXAMPLE], next_cursor: null }) },
       handle: (request: ApiRequest<undefined, Query>) => listActs(sql, request.query),
     },
