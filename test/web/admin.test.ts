@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import '../support/browser.ts';
 import { authorization, echo, type Key, startService, type TestService } from '../integration/marketplace.ts';
@@ -137,6 +138,9 @@ describe("an operator's day in the console", () => {
     for (const act of ['account.suspend', 'account.resume', 'account.credit', 'account.debit']) {
       await page.getByRole('cell', { name: act }).first().waitFor();
     }
+    // The debit of $500 was begun and refused, that of $0.50 begun and taken.
+    await page.getByText('Refused', { exact: true }).waitFor();
+    expect(await page.getByText('Begun', { exact: true }).count()).toBe(2);
     expect(await visit.findings()).toEqual([]);
     await visit.shot('admin-account-audit');
     await page.getByRole('link', { name: 'Audit', exact: true }).click();
@@ -145,6 +149,14 @@ describe("an operator's day in the console", () => {
     await page.waitForURL(/action=account\.suspend/);
     await until(async () => (await page.getByRole('row').count()) === 2);
     await page.getByText('suspended', { exact: true }).waitFor();
+    const [file] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Export CSV' }).click(),
+    ]);
+    expect(file.suggestedFilename()).toMatch(/^audit-.*\.csv$/);
+    const [header, ...lines] = (await readFile(await file.path(), 'utf8')).trim().split('\r\n');
+    expect(header).toContain('action,subject_type');
+    expect(lines.map((line) => line.includes('account.suspend'))).toEqual([true]);
     expect(await visit.findings()).toEqual([]);
     await visit.shot('admin-audit');
     isClean(visit);

@@ -1,9 +1,8 @@
 import { type CsvCell, formatCsv } from '../../accounts/csv.ts';
 import { ApiError } from '../../errors.ts';
-import { ADMIN_PREFIX } from '../../gate/caller-io.ts';
 import { admits, prefers } from '../../http/accept.ts';
 import type { ApiRequest, ApiResponse, JsonSchema, ResponseDescription, Route } from '../../http/route.ts';
-import { VARY } from '../../openapi/headers.ts';
+import { isForPages, VARY } from '../../openapi/headers.ts';
 import { EXAMPLE } from '../../openapi/schemas.ts';
 import { csvFileHeaders, csvHeaders } from '../csv-list.ts';
 import { CSV_ROWS } from './lists.ts';
@@ -17,7 +16,7 @@ export function inCsv(route: Route): Route {
   const { method, path, csvRows, responses } = route;
   const described = responses[200];
   const types = Object.keys(described?.content ?? {});
-  if (method !== 'GET' || !path.startsWith(ADMIN_PREFIX) || types.includes('text/csv')) return route;
+  if (method !== 'GET' || isForPages(path) || types.includes('text/csv')) return route;
   if (csvRows === undefined || described === undefined) {
     return {
       ...route,
@@ -29,7 +28,7 @@ export function inCsv(route: Route): Route {
     };
   }
   const columns = columnsOf(described, csvRows);
-  const fileName = `${path.slice(ADMIN_PREFIX.length)}.csv`;
+  const fileName = `${path.split('/').at(-1)}.csv`;
   return {
     ...route,
     responses: { ...responses, 200: withCsv(described, csvRows, columns, fileName) },
@@ -68,11 +67,11 @@ const varying = (page: ApiResponse): ApiResponse => ({
 const varyOf = (headers: ApiResponse['headers'] = {}): string =>
   headers.Vary === undefined ? 'Accept' : `${headers.Vary}, Accept`;
 
+type Properties<Of> = { readonly properties: Readonly<Record<string, Of>> };
+
 function columnsOf({ content }: ResponseDescription, rows: string): readonly string[] {
-  const { properties } = content?.['application/json']?.schema as {
-    readonly properties: Readonly<Record<string, { readonly items: { readonly properties: JsonSchema } }>>;
-  };
-  return Object.keys(properties[rows]?.items.properties as JsonSchema);
+  const schema = content?.['application/json']?.schema as Properties<{ items: Properties<JsonSchema> }>;
+  return Object.keys(schema.properties[rows]?.items.properties ?? {});
 }
 
 function withCsv(
@@ -82,13 +81,13 @@ function withCsv(
   fileName: string,
 ): ResponseDescription {
   const { headers = {}, content } = described;
-  const example = (content?.['application/json']?.example as Record<string, []>)[rows] as [];
+  const page = content?.['application/json']?.example as Readonly<Record<string, []>>;
   const vary = headers.Vary === undefined ? 'Accept' : `${headers.Vary.example}, Accept`;
   const schema = { type: 'string', description: `The ${rows}, with a line of column names. Nested values are JSON` };
   return {
     ...described,
     headers: { ...headers, Vary: VARY(vary), ...csvFileHeaders(fileName, EXAMPLE.usageId) },
-    content: { ...content, 'text/csv': { schema, example: csvOf(columns, example) } },
+    content: { ...content, 'text/csv': { schema, example: csvOf(columns, page[rows] ?? []) } },
   };
 }
 

@@ -6,6 +6,7 @@ import { When } from '../shared/cells.tsx';
 import { RANGE_FILTERS } from '../shared/days.ts';
 import { ListPage, type Rows } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
+import { listFile } from './list-file.ts';
 import { withIds } from './name-or-id.ts';
 import { AccountLink } from './parts.tsx';
 
@@ -54,6 +55,7 @@ export default function Payments() {
       <ListPage
         key={kind}
         caption={kind}
+        file={listFile(kind)}
         filters={[
           { name: 'account_id', label: 'Account', placeholder: 'Label or id' },
           { name: 'reference', label: 'Reference' },

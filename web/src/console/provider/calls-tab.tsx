@@ -50,7 +50,7 @@ export function CallsTab({ service, show }: TabProps) {
         keyOf={({ usage_id: id }) => id}
         ask={async (query, signal) => {
           const asked = { params: { path, query: { ...query, limit: PAGE } }, signal };
-          const page = (await dataOf(api.value.GET('/api/v1/services/{id}/calls', asked))) as Schemas['ServiceCalls'];
+          const page = await dataOf(api.value.GET('/api/v1/services/{id}/calls', asked));
           return { rows: page.records, next: page.next_cursor, since: page.records_since };
         }}
         columns={[

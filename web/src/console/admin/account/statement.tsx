@@ -43,7 +43,7 @@ export function StatementOf({ account }: TabProps) {
           signal,
         });
         // The same address also answers in CSV, but not to this question.
-        const page = (await dataOf(asked)) as Schemas['Statement'];
+        const page = await dataOf(asked);
         return { rows: page.movements, next: page.next_cursor };
       }}
       keyOf={keyOfMovement}
