@@ -1,4 +1,4 @@
-import { readAllowance } from '../accounts/allowance.ts';
+import { readAllowance, readFreeLeft } from '../accounts/allowance.ts';
 import { Closing } from '../accounts/closing.ts';
 import { Suspension } from '../accounts/suspension.ts';
 import { selectKeyActivity } from '../accounts/usage-sums.ts';
@@ -104,7 +104,14 @@ export function gatewayRoutes(parts: RouteParts): Route[] {
       maxAccountsPerAddress: config.maxAccountsPerAddress,
       maxRateLimit: config.maxRateLimit,
     }),
-    ...discoverRoutes({ catalog, discovery, operations, stats, trustedProxyHops: config.trustedProxyHops }),
+    ...discoverRoutes({
+      catalog,
+      discovery,
+      operations,
+      stats,
+      readFreeLeft: (key, listing) => readFreeLeft(wallets, key, listing),
+      trustedProxyHops: config.trustedProxyHops,
+    }),
     ...servicesRoutes({ ...changing, maxListings: config.maxListingsPerAccount }),
     ...blockedBuyersRoutes({ ...changing, pseudonymOf }),
     ...openApiImportRoutes({

@@ -1327,6 +1327,8 @@ export interface components {
             /** @description How to call it; empty if that is not told */
             operations: components["schemas"]["PricedOperation"][];
             stats?: components["schemas"]["RecentStats"];
+            /** @description With the key of a buyer: how many free calls the account has left. Absent without a key, if calls with this key take none, and while it cannot be read */
+            free_calls_left?: number;
         };
         /** CategoryCount */
         CategoryCount: {
@@ -5583,7 +5585,7 @@ export interface operations {
                     "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
                     /**
                      * @description Who may keep this response, and for how long
-                     * @example no-cache
+                     * @example private, no-cache
                      */
                     "Cache-Control": string;
                     /**
@@ -5593,7 +5595,7 @@ export interface operations {
                     "Content-Language": string;
                     /**
                      * @description The request headers on which this response depends
-                     * @example Accept-Language
+                     * @example Accept-Language, Authorization, X-Api-Key
                      */
                     Vary: string;
                     [name: string]: unknown;
@@ -5676,7 +5678,8 @@ export interface operations {
                      *           "p95": 0.002,
                      *           "at_cap": null
                      *         }
-                     *       }
+                     *       },
+                     *       "free_calls_left": 99
                      *     }
                      */
                     "application/json": components["schemas"]["CallableService"];
