@@ -241,6 +241,8 @@ CREATE TABLE calls (
   at_cap          boolean,
   -- Why the service failed the call, for its provider alone; NULL where it did not, or the status says it.
   cause           text,
+  -- The budgets that the amount counted in, each as <key>.<period>, separated by commas; NULL: in none.
+  budgets         text,
   PRIMARY KEY (day, usage_id)
 ) PARTITION BY RANGE (day);
 CREATE INDEX calls_key ON calls (key_id, usage_id);
@@ -286,7 +288,7 @@ CREATE TABLE rejected_events (
 -- outside, negative by nature).
 CREATE TABLE journal (
   id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  kind        text NOT NULL CHECK (kind IN ('usage', 'credit', 'payout', 'debit', 'correction')),
+  kind        text NOT NULL CHECK (kind IN ('usage', 'credit', 'payout', 'debit', 'correction', 'refund')),
   reference   text,
   -- With the id it names the row for good: a Postgres that went back gives the id to another row.
   token       uuid NOT NULL DEFAULT gen_random_uuid(),
@@ -343,21 +345,25 @@ CREATE TABLE budget_refusals (
   calls      bigint NOT NULL
 ) WITH (fillfactor = 50);
 
+-- What the wallet in Redis gets, in the order of the numbers: money that came in, and refunds of calls.
 CREATE TABLE credits (
   account_id  uuid NOT NULL REFERENCES accounts,
   seq         bigint NOT NULL,
   amount      bigint NOT NULL CHECK (amount > 0),
-  reference   text NOT NULL UNIQUE,
+  -- NULL: a refund, whose row in `refunds` has one.
+  reference   text UNIQUE,
   journal_id  bigint NOT NULL,
   created_at  timestamptz NOT NULL DEFAULT now(),
   -- Set once the wallet in Redis is known to hold it; until then the writer keeps trying.
   applied_at  timestamptz,
+  -- Of a refund: the budgets whose spending it lowers, as in `calls`.
+  budgets     text CHECK (budgets IS NULL OR reference IS NULL),
   PRIMARY KEY (account_id, seq)
 );
 CREATE INDEX credits_unapplied ON credits (account_id, seq) WHERE applied_at IS NULL;
 -- Lists and statements read money by time.
-CREATE INDEX credits_time ON credits (created_at, journal_id);
-CREATE INDEX credits_account_time ON credits (account_id, created_at, journal_id);
+CREATE INDEX credits_time ON credits (created_at, journal_id) WHERE reference IS NOT NULL;
+CREATE INDEX credits_account_time ON credits (account_id, created_at, journal_id) WHERE reference IS NOT NULL;
 
 -- Money taken out of a wallet other than by calls. The row is written before the wallet in Redis decides (docs/decisions/0037):
 -- 'begun' until the decision is stored, then 'taken' or 'refused' for ever.
@@ -395,6 +401,42 @@ CREATE TABLE payouts (
 );
 CREATE INDEX payouts_time ON payouts (created_at, journal_id);
 CREATE INDEX payouts_account ON payouts (account_id, created_at, journal_id);
+
+-- What of a call's amount was given back after the call: by its provider, or by an operator. The row of the call stays as it is.
+CREATE TABLE refunds (
+  journal_id    bigint PRIMARY KEY,
+  usage_id      uuid NOT NULL,
+  -- The buyer, and the number of the credit that brings the money into its wallet.
+  account_id    uuid NOT NULL REFERENCES accounts,
+  credit_seq    bigint NOT NULL,
+  provider_id   uuid NOT NULL REFERENCES accounts,
+  service_id    uuid NOT NULL,
+  key_id        text NOT NULL,
+  -- When the call began, and whether it counts as succeeded in the sums of calls.
+  call_at       timestamptz NOT NULL,
+  succeeded     boolean NOT NULL,
+  amount        bigint NOT NULL CHECK (amount > 0),
+  -- The part of it that the platform gave back of its fee. The rest is the provider's.
+  fee           bigint NOT NULL CHECK (fee BETWEEN 0 AND amount),
+  -- The part that the provider's earnings did not cover, so that the platform carries it until they do.
+  carried       bigint NOT NULL DEFAULT 0 CHECK (carried BETWEEN 0 AND amount - fee),
+  -- What earlier refunds of the call have given back: they follow each other.
+  total_before  bigint NOT NULL CHECK (total_before >= 0),
+  -- With this one all of the call's amount is back.
+  whole         boolean NOT NULL,
+  reason        text NOT NULL,
+  -- Who gave it: the provider's account, or the platform's for all operators. Each has references of its own.
+  given_by      uuid NOT NULL,
+  reference     text NOT NULL,
+  created_at    timestamptz NOT NULL DEFAULT now(),
+  UNIQUE (usage_id, total_before),
+  UNIQUE (given_by, reference),
+  FOREIGN KEY (account_id, credit_seq) REFERENCES credits
+);
+CREATE INDEX refunds_time ON refunds (created_at, journal_id);
+CREATE INDEX refunds_account ON refunds (account_id, created_at, journal_id);
+CREATE INDEX refunds_provider ON refunds (provider_id, created_at, journal_id);
+CREATE INDEX refunds_carried ON refunds (provider_id) WHERE carried > 0;
 
 -- ── Sums of calls, so that pages need not read every call ──
 
@@ -489,6 +531,25 @@ CREATE TABLE service_amounts (
   calls       bigint NOT NULL,
   PRIMARY KEY (service_id, day, amount)
 ) WITH (fillfactor = 50);
+
+-- Sums of refunds, by the hour of their calls: the sums of calls above stay what `calls` says. Added by the transaction that stores the
+-- refund; they can be computed again from `refunds`.
+CREATE TABLE refund_hours (
+  key_id           text NOT NULL,
+  hour             timestamptz NOT NULL,
+  service_id       uuid NOT NULL,
+  account_id       uuid NOT NULL,
+  provider_id      uuid NOT NULL,
+  refunds          bigint NOT NULL,
+  amount           bigint NOT NULL,
+  fees             bigint NOT NULL,
+  -- Calls that were given back whole, and those of them that had succeeded.
+  whole            bigint NOT NULL,
+  whole_succeeded  bigint NOT NULL,
+  PRIMARY KEY (key_id, hour, service_id)
+) WITH (fillfactor = 50);
+CREATE INDEX refund_hours_service ON refund_hours (service_id, hour);
+CREATE INDEX refund_hours_provider ON refund_hours (provider_id, hour);
 
 -- The quality of each service whose calls have been judged, and what it was made from (docs/quality.md). It can be computed again from
 -- key_hours at any time. Services without a row have the neutral quality.

@@ -10,7 +10,7 @@ export type Actor = {
   readonly requestId: string | null;
 };
 
-type SubjectType = 'account' | 'key' | 'service' | 'reconciliation';
+type SubjectType = 'account' | 'key' | 'service' | 'call' | 'reconciliation';
 
 /** What was done in the operator's name. `before` and `after` have the fields that changed, in the form of the API, and never a secret. */
 export type Act = Actor & {

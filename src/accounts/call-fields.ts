@@ -1,6 +1,8 @@
 import type { KeyRecord } from '../keys/caller.ts';
 import { type Fields, money, optional, plain, type Row, selectList, time, view } from '../platform/fields.ts';
-import { COUNT, EXAMPLE, type JsonSchema, TEXT, UUID } from '../platform/schemas.ts';
+import { microsToUsd } from '../platform/money.ts';
+import { COUNT, EXAMPLE, type JsonSchema, list, record, TEXT, TIME, UUID, usd } from '../platform/schemas.ts';
+import { giverOf, type Refund } from './refunds/refund-sql.ts';
 
 const STATUS: JsonSchema = {
   type: 'integer',
@@ -70,6 +72,37 @@ export const CALL = {
     ),
     example: false,
   },
+  refunded: {
+    column: '(SELECT sum(r.amount)::bigint FROM refunds r WHERE r.usage_id = c.usage_id)',
+    audience: 'anyone',
+    ...optional(money('What was given back of the amount after the call')),
+    example: 0.001,
+  },
+  refunds: {
+    audience: 'anyone',
+    ...optional<readonly RefundOfCall[], readonly object[]>({
+      schema: list(
+        record('RefundOfCall', {
+          amount: usd('What was given back'),
+          reason: TEXT,
+          reference: TEXT,
+          by: { type: 'string', enum: ['provider', 'operator'], description: 'Who gave it' },
+          created_at: TIME,
+        }),
+        'The oldest first',
+      ),
+      json: (refunds) => refunds.map(refundOfCallJson),
+    }),
+    example: [
+      {
+        amount: 0.001,
+        reason: 'the translation was cut off',
+        reference: 'complaint 17',
+        by: 'provider',
+        created_at: EXAMPLE.time,
+      },
+    ],
+  },
   cause: {
     column: 'c.cause',
     audience: 'counterpart',
@@ -87,14 +120,28 @@ export const CALL = {
   provider_owner_id: { audience: 'admin', ...text('Its label'), example: 'translators' },
 } as const satisfies Fields;
 
+/** A refund as the record of its call shows it. */
+type RefundOfCall = Pick<Refund, 'amountMicros' | 'reason' | 'reference' | 'givenBy' | 'createdAt'>;
+
+const refundOfCallJson = (refund: RefundOfCall) => ({
+  amount: microsToUsd(refund.amountMicros),
+  reason: refund.reason,
+  reference: refund.reference,
+  by: giverOf(refund),
+  created_at: refund.createdAt.toISOString(),
+});
+
 export type CallRow = Row<typeof CALL>;
 export const CALL_SELECT = selectList(CALL);
 
 export const BOUGHT = view(CALL, 'owner');
 export const SOLD = view(CALL, 'counterpart', ['buyer']);
-/** All records of a provider's list are of one service. */
-export const SOLD_LIST = view(CALL, 'counterpart', ['service_id', 'service_name']);
 export const ANY_CALL = view(CALL, 'admin', ['buyer']);
+// Lists say how much was given back of a call, and its own page says how.
+export const BOUGHT_LIST = view(CALL, 'owner', ['refunds']);
+/** All records of a provider's list are of one service. */
+export const SOLD_LIST = view(CALL, 'counterpart', ['service_id', 'service_name', 'refunds']);
+export const ANY_LIST = view(CALL, 'admin', ['buyer', 'refunds']);
 
 /** As whom somebody with this key sees the call; null: there is no such call for them. */
 export function audienceOf(call: CallRow, by: KeyRecord): 'owner' | 'counterpart' | 'admin' | null {

@@ -1,6 +1,7 @@
 import { ApiError } from '../errors.ts';
 import type { MoneyTransactions, MoneyTx } from '../ledger/history/fence.ts';
 import { insertJournal, type MovedBalance, movedBalance, PLATFORM_ACCOUNT_ID, postEntries } from '../ledger/posting.ts';
+import type { CreditToApply } from '../ledger/wallets/credit-wallets.ts';
 import { formatUsd, MAX_BALANCE_MICROS, microsToUsd } from '../platform/money.ts';
 import { sqlState, type Tx } from '../platform/postgres.ts';
 import { type Act, type Actor, recordAct } from './audit.ts';
@@ -8,7 +9,7 @@ import { type Act, type Actor, recordAct } from './audit.ts';
 /** Money that came in for an account. Stored once per reference and never changed. */
 export type Credit = {
   readonly accountId: string;
-  /** Number of the credit within its account, from 1 without gaps. Redis applies credits in this order. */
+  /** Number of the credit within its account. Refunds have numbers of the same row, and Redis applies both in their order. */
   readonly seq: number;
   readonly amountMicros: number;
   /** The payer's own id of the payment, unique among all credits. */
@@ -20,7 +21,7 @@ export type NewCredit = Pick<Credit, 'accountId' | 'amountMicros' | 'reference'>
 
 /** Adds a stored credit to the wallet in Redis: at most once, however often it is asked to, and in the order of `seq`. */
 export type CreditApplier = {
-  apply(credit: { accountId: string; seq: number; amountMicros: number }): Promise<void>;
+  apply(credit: CreditToApply): Promise<void>;
 };
 
 const UNIQUE_VIOLATION = '23505';
@@ -87,7 +88,7 @@ function creditAct(
 
 /**
  * Refuses a credit that would lift the balance above `MAX_BALANCE_MICROS`. The balance cannot rise between this check and the
- * commit: the locked account lets no other credit in, and nothing but credits raises a wallet's balance.
+ * commit: the locked account lets no other credit or refund in, and nothing else raises a wallet's balance.
  */
 async function checkBalance(tx: Tx, { accountId, amountMicros }: NewCredit): Promise<void> {
   const rows = await tx<object[]>`

@@ -7,7 +7,9 @@ export type EarningsSums = {
   readonly freeCalls: number;
   /** What buyers were charged. */
   readonly grossMicros: number;
-  /** The platform's share of it. */
+  /** What was given back to them of these calls, whenever. */
+  readonly refundedMicros: number;
+  /** The platform's share of what they were charged, without what it has given back. */
   readonly feesMicros: number;
 };
 type ServiceEarnings = EarningsSums & { readonly serviceId: string; readonly serviceName: string };
@@ -25,7 +27,7 @@ type Earnings = {
 
 /**
  * Earnings of a provider on the days of the range. All of it is read from one snapshot, so without a range
- * `payable = gross − fees − paid out` holds to the micro-dollar.
+ * `payable = gross − refunded − fees − paid out` holds to the micro-dollar.
  *
  * Tested by test/routes/earnings.test.ts.
  */
@@ -42,14 +44,10 @@ export async function selectEarnings(sql: Sql, providerId: string, range: TimeRa
 
 function hoursOf(tx: Tx, providerId: string, { fromMs, toMs }: TimeRange) {
   return tx`
-    h.provider_id = ${providerId} AND h.completed > 0
+    h.provider_id = ${providerId}
     ${fromMs === null ? tx`` : tx`AND h.hour >= ${new Date(fromMs)}`}
     ${toMs === null ? tx`` : tx`AND h.hour < ${new Date(toMs)}`}`;
 }
-
-const sums = (tx: Tx) => tx`
-  sum(h.completed)::bigint AS "calls", sum(h.free_calls)::bigint AS "freeCalls",
-  sum(h.charged)::bigint AS "grossMicros", sum(h.fees)::bigint AS "feesMicros"`;
 
 /** Both tables in one reading of the hours: a provider of 20 services has 48 000 in a hundred days. */
 async function selectSums(
@@ -59,14 +57,19 @@ async function selectSums(
 ): Promise<Pick<Earnings, 'byService' | 'byDay'>> {
   type Row = EarningsSums & { readonly serviceId: string | null; readonly serviceName: string; readonly day: string };
   const rows = await tx<Row[]>`
-    WITH sums AS (
-      SELECT h.service_id, (h.hour AT TIME ZONE 'UTC')::date AS day, ${sums(tx)}
-      FROM service_hours h
-      WHERE ${hoursOf(tx, providerId, range)}
-      GROUP BY GROUPING SETS (1, 2)
+    WITH hours AS (
+      SELECT h.service_id, h.hour, h.completed, h.free_calls, h.charged, 0 AS refunded, h.fees
+      FROM service_hours h WHERE ${hoursOf(tx, providerId, range)} AND h.completed > 0
+      UNION ALL
+      SELECT h.service_id, h.hour, 0, 0, 0, h.amount, -h.fees FROM refund_hours h WHERE ${hoursOf(tx, providerId, range)}
+    ), sums AS (
+      SELECT service_id, (hour AT TIME ZONE 'UTC')::date AS day, sum(completed)::bigint AS "calls",
+             sum(free_calls)::bigint AS "freeCalls", sum(charged)::bigint AS "grossMicros",
+             sum(refunded)::bigint AS "refundedMicros", sum(fees)::bigint AS "feesMicros"
+      FROM hours GROUP BY GROUPING SETS (1, 2)
     )
     SELECT t.service_id AS "serviceId", coalesce(s.name, '') AS "serviceName", to_char(t.day, 'YYYY-MM-DD') AS day,
-           t.calls, t."freeCalls", t."grossMicros", t."feesMicros"
+           t.calls, t."freeCalls", t."grossMicros", t."refundedMicros", t."feesMicros"
     FROM sums t LEFT JOIN services s ON s.id = t.service_id
     ORDER BY t.day DESC, t."grossMicros" DESC, t.service_id`;
   return {

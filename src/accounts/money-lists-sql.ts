@@ -48,7 +48,15 @@ async function select<Row extends object>(
 }
 
 export const selectCredits = (sql: Sql, filter: MovementFilter, before: Place | null, limit: number) =>
-  select<Credit>(sql, sql`credits m`, sql`m.seq,`, sql`m.created_at`, filter, before, limit);
+  select<Credit>(
+    sql,
+    sql`(SELECT * FROM credits WHERE reference IS NOT NULL) m`,
+    sql`m.seq,`,
+    sql`m.created_at`,
+    filter,
+    before,
+    limit,
+  );
 
 export const selectPayouts = (sql: Sql, filter: MovementFilter, before: Place | null, limit: number) =>
   select<Payout>(sql, sql`payouts m`, sql``, sql`m.created_at`, filter, before, limit);

@@ -5,7 +5,7 @@ import type { TimeRange } from './time-range.ts';
 /** Which money of an account a statement is about: what it can spend, or what its services have earned. */
 export type StatementLedger = 'wallet' | 'earnings';
 
-type MovementKind = 'credit' | 'charge' | 'debit' | 'correction' | 'earning' | 'fee' | 'payout';
+type MovementKind = 'credit' | 'charge' | 'refund' | 'debit' | 'correction' | 'earning' | 'fee' | 'payout';
 
 /**
  * A movement of money. What calls of an hour cost stands at its last microsecond, and what they earned at its beginning. So credits come
@@ -22,7 +22,9 @@ export type Movement = {
   readonly hour: Date | null;
   readonly serviceId: string | null;
   readonly serviceName: string | null;
-  /** Of what an operator moved. */
+  /** Of a refund: its call. */
+  readonly usageId: string | null;
+  /** Of a refund, and of what an operator moved. */
   readonly reference: string | null;
   readonly reason: string | null;
 };
@@ -56,7 +58,7 @@ type Source = {
   readonly lagHours: 0 | 1;
   /** The amount of one row of the table. */
   readonly amount: Fragment;
-  /** The columns besides place and amount: kind, hour, service_id, reference, reason. */
+  /** The columns besides place and amount: kind, hour, service_id, usage_id, reference, reason. */
   readonly columns: Fragment;
   /** GROUP BY, where several rows of the table make one movement. */
   readonly group: Fragment | null;
@@ -92,13 +94,14 @@ export async function selectStatement(sql: Sql, request: StatementRequest): Prom
 function sourcesOf(tx: Tx, { accountId, ledger }: StatementRequest): Source[] {
   if (ledger === 'earnings') {
     const payouts = tx`payouts m WHERE m.account_id = ${accountId}`;
-    return [earnings(tx, accountId), moved(tx, payouts, tx`m.created_at`, 'payout')];
+    return [earnings(tx, accountId), refundsGiven(tx, accountId), moved(tx, payouts, tx`m.created_at`, 'payout')];
   }
-  const credits = tx`credits m WHERE m.account_id = ${accountId}`;
+  const credits = tx`credits m WHERE m.account_id = ${accountId} AND m.reference IS NOT NULL`;
   const debits = tx`debits m WHERE m.account_id = ${accountId} AND m.state = 'taken'`;
   const corrections = tx`corrections m WHERE m.account_id = ${accountId} AND m.believe = 'redis' AND m.drift <> 0`;
   return [
     charges(tx, accountId),
+    refundsReceived(tx, accountId),
     moved(tx, credits, tx`m.created_at`, 'credit'),
     moved(tx, debits, tx`m.ended_at`, 'debit'),
     moved(tx, corrections, tx`m.created_at`, 'correction'),
@@ -107,21 +110,54 @@ function sourcesOf(tx: Tx, { accountId, ledger }: StatementRequest): Source[] {
 
 /** What an operator moved: rows of `credits`, `debits`, `corrections` or `payouts`. */
 function moved(tx: Tx, from: Fragment, at: Fragment, kind: 'credit' | 'debit' | 'correction' | 'payout'): Source {
-  // A journal number as text of one length, so that texts compare as the numbers do.
-  const rest = tx`lpad(m.journal_id::text, 16, '0')`;
   const reason = kind === 'debit' || kind === 'correction' ? tx`m.reason` : tx`NULL::text`;
   // A debit or a payout takes its amount; a correction has a sign of its own.
   const amount = { credit: tx`m.amount`, debit: tx`-m.amount`, payout: tx`-m.amount`, correction: tx`m.drift` }[kind];
   return {
     from,
     at,
-    rest,
+    rest: journalRest(tx),
     indexed: at,
     lagHours: 0,
     group: null,
     amount,
-    columns: tx`${kind}::text AS kind, NULL::timestamptz AS hour, NULL::uuid AS service_id, m.reference, ${reason} AS reason`,
+    columns: tx`${kind}::text AS kind, NULL::timestamptz AS hour, NULL::uuid AS service_id, NULL::uuid AS usage_id, m.reference,
+                ${reason} AS reason`,
     order: tx`${at} DESC, m.journal_id DESC`,
+  };
+}
+
+/** A journal number as text of one length, so that texts compare as the numbers do. */
+const journalRest = (tx: Tx) => tx`lpad(m.journal_id::text, 16, '0')`;
+
+/** What the account got back of its calls. */
+function refundsReceived(tx: Tx, accountId: string): Source {
+  return {
+    from: tx`refunds m WHERE m.account_id = ${accountId}`,
+    at: tx`m.created_at`,
+    rest: journalRest(tx),
+    indexed: tx`m.created_at`,
+    lagHours: 0,
+    amount: tx`m.amount`,
+    columns: tx`'refund' AS kind, NULL::timestamptz AS hour, m.service_id, m.usage_id, m.reference, m.reason`,
+    group: null,
+    order: tx`m.created_at DESC, m.journal_id DESC`,
+  };
+}
+
+/** Two movements for each refund of a call that the account sold: what its buyer got back, and the platform's share of it. */
+function refundsGiven(tx: Tx, accountId: string): Source {
+  const parts = tx`(VALUES ('refund', -m.amount, ''), ('fee', m.fee, '-fee')) AS part (kind, amount, suffix)`;
+  return {
+    from: tx`refunds m CROSS JOIN LATERAL ${parts} WHERE m.provider_id = ${accountId} AND part.amount <> 0`,
+    at: tx`m.created_at`,
+    rest: tx`${journalRest(tx)} || part.suffix`,
+    indexed: tx`m.created_at`,
+    lagHours: 0,
+    amount: tx`part.amount`,
+    columns: tx`part.kind, NULL::timestamptz AS hour, m.service_id, m.usage_id, m.reference, m.reason`,
+    group: null,
+    order: tx`m.created_at DESC, m.journal_id DESC, part.suffix DESC`,
   };
 }
 
@@ -135,7 +171,7 @@ function charges(tx: Tx, accountId: string): Source {
     indexed: tx`m.hour`,
     lagHours: 1,
     amount: tx`-m.spent`,
-    columns: tx`'charge' AS kind, m.hour, m.service_id, NULL::text AS reference, NULL::text AS reason`,
+    columns: tx`'charge' AS kind, m.hour, m.service_id, NULL::uuid AS usage_id, NULL::text AS reference, NULL::text AS reason`,
     // Of several keys of the account.
     group: tx`GROUP BY m.hour, m.service_id`,
     order: tx`m.hour DESC, m.service_id DESC`,
@@ -152,7 +188,7 @@ function earnings(tx: Tx, accountId: string): Source {
     indexed: tx`m.hour`,
     lagHours: 0,
     amount: tx`part.amount`,
-    columns: tx`part.kind, m.hour, m.service_id, NULL::text AS reference, NULL::text AS reason`,
+    columns: tx`part.kind, m.hour, m.service_id, NULL::uuid AS usage_id, NULL::text AS reference, NULL::text AS reason`,
     group: null,
     order: tx`m.hour DESC, m.service_id DESC, part.suffix DESC`,
   };
@@ -191,7 +227,7 @@ async function selectRows(tx: Tx, sources: readonly Source[], request: Statement
   const newest = sources.map((source, i) => tx`${i === 0 ? tx`` : tx`UNION ALL`} (${newestOf(tx, source, request)})`);
   return tx<Row[]>`
     SELECT ${microsOf(tx, tx`m.at`)} AS micros, m.rest, m.kind, m.amount AS "amountMicros", m.hour,
-           m.service_id AS "serviceId", s.name AS "serviceName", m.reference, m.reason
+           m.service_id AS "serviceId", s.name AS "serviceName", m.usage_id AS "usageId", m.reference, m.reason
     FROM (SELECT * FROM (${newest}) AS kinds ORDER BY at DESC, rest COLLATE "C" DESC LIMIT ${request.limit}) AS m
     LEFT JOIN services s ON s.id = m.service_id
     ORDER BY m.at DESC, m.rest COLLATE "C" DESC`;

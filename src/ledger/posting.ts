@@ -31,14 +31,14 @@ RETURNING b.account_id AS "accountId", b.ledger, b.balance`;
 /** One side of a journal row. */
 type Entry = {
   readonly accountId: string;
-  readonly ledger: 'wallet' | 'earnings' | 'cash';
+  readonly ledger: 'wallet' | 'earnings' | 'fees' | 'cash';
   readonly amountMicros: number;
 };
 
 /** Inserts a journal row, without entries. @returns its id */
 export async function insertJournal(
   tx: MoneyTx,
-  kind: 'credit' | 'payout' | 'debit' | 'correction',
+  kind: 'credit' | 'payout' | 'debit' | 'correction' | 'refund',
   reference: string,
 ): Promise<number> {
   const rows = await tx<{ id: number }[]>`

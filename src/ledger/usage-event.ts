@@ -268,6 +268,14 @@ export function budgetsOfHold(hold: string): readonly BudgetPart[] {
 
 const BUDGETS = '\tbudgets=';
 
+/** The budgets as holds, `calls` and `credits` have them: <key>.<period>, separated by commas. Null: none. */
+export const budgetsText = (budgets: readonly BudgetPart[]): string | null =>
+  budgets.length === 0 ? null : budgets.map(({ keyId, period }) => `${keyId}.${period}`).join(',');
+
+/** Reads a text of `budgetsText`. */
+export const budgetsOfText = (text: string | null): readonly BudgetPart[] =>
+  text === null ? NO_BUDGETS : text.split(',').map(budgetPart);
+
 /** What the buyer pays for the call, in micro-USD. The script has given back the rest of the hold (batch.lua, 'K'). */
 export function chargedMicros({ outcome, freeTier, heldMicros, capturedMicros }: UsageEvent): number {
   if (outcome !== 'completed' || freeTier) return 0;

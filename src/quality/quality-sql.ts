@@ -87,7 +87,7 @@ const ofBuyer = (tx: Tx, moment: Moment, weighed: number) =>
     sum(succeeded * weight) FILTER (WHERE ${moment}) * ${weighed}::float8 AS ${moment}_succeeded,
     sum((succeeded + failed) * weight) FILTER (WHERE ${moment}) * ${weighed}::float8 AS ${moment}_calls,
     sum(succeeded_us * weight) FILTER (WHERE ${moment})
-      / nullif(sum(succeeded * weight) FILTER (WHERE ${moment} AND succeeded_us > 0), 0) AS ${moment}_latency_us`);
+      / nullif(sum(timed * weight) FILTER (WHERE ${moment} AND succeeded_us > 0), 0) AS ${moment}_latency_us`);
 
 const ofService = (tx: Tx, moment: Moment) =>
   tx.text(`
@@ -101,7 +101,8 @@ const ofService = (tx: Tx, moment: Moment) =>
  * What is known of these services now, and was known `TREND_DAYS` before: each call ages by its hour, each buyer's calls weigh less
  * the more there are, and what is left is summed. Calls of the provider's own account are left out, and so is what is no fault of the
  * service and no merit: the errors of callers, callers who left, and calls that the gateway could not serve are in neither `succeeded`
- * nor `failed`. Latencies are those of succeeded calls.
+ * nor `failed`. A call that was given back whole counts as failed, however it had ended. Latencies are those of succeeded calls, also of
+ * such that were given back.
  *
  * LIMIT makes Postgres compute a weight once per row, and float8 takes a hundredth of the time of numeric: with 1 500 000 rows of a
  * service, 5 s instead of 150. Without the settings it would read and sort all of these rows, to keep the newest.
@@ -119,13 +120,17 @@ export function selectEvidence(
     WITH aged AS (
       SELECT s.id AS service_id, k.*
       FROM services s CROSS JOIN LATERAL (
-        SELECT account_id, succeeded, failed, succeeded_us, hour > now() - ${WINDOW_DAYS} * interval '1 day' AS is_now,
-               hour <= now() - ${TREND_DAYS} * interval '1 day' AS was_then,
-               power(0.5::float8, greatest(0, date_part('epoch', now() - hour)) / (${HALF_LIFE_DAYS} * 86400.0::float8)) AS weight
-        FROM key_hours
-        WHERE service_id = s.id AND hour > now() - ${WINDOW_DAYS + TREND_DAYS} * interval '1 day'
-          AND account_id <> s.provider_id AND succeeded + failed > 0
-        ORDER BY hour DESC LIMIT ${maxRows}
+        SELECT h.account_id, h.succeeded - coalesce(r.whole_succeeded, 0) AS succeeded, h.failed + coalesce(r.whole, 0) AS failed,
+               h.succeeded AS timed, h.succeeded_us, h.hour > now() - ${WINDOW_DAYS} * interval '1 day' AS is_now,
+               h.hour <= now() - ${TREND_DAYS} * interval '1 day' AS was_then,
+               power(0.5::float8, greatest(0, date_part('epoch', now() - h.hour)) / (${HALF_LIFE_DAYS} * 86400.0::float8)) AS weight
+        FROM key_hours h LEFT JOIN LATERAL (
+          -- OFFSET 0: looked up row by row, so that the newest are read in the order of their index.
+          SELECT whole, whole_succeeded FROM refund_hours
+          WHERE key_id = h.key_id AND hour = h.hour AND service_id = h.service_id OFFSET 0) AS r ON true
+        WHERE h.service_id = s.id AND h.hour > now() - ${WINDOW_DAYS + TREND_DAYS} * interval '1 day'
+          AND h.account_id <> s.provider_id AND h.succeeded + h.failed + coalesce(r.whole, 0) > 0
+        ORDER BY h.hour DESC LIMIT ${maxRows}
       ) AS k
       WHERE s.id = ANY(${serviceIds}::uuid[])
     ), buyers AS (

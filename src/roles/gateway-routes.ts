@@ -34,6 +34,7 @@ import { instancesRoutes } from '../routes/admin/instances.ts';
 import { adminKeysRoutes } from '../routes/admin/keys.ts';
 import { payoutsRoutes } from '../routes/admin/payouts.ts';
 import { reconciliationRoutes } from '../routes/admin/reconciliation.ts';
+import { adminRefundsRoutes } from '../routes/admin/refunds.ts';
 import { adminServicesRoutes } from '../routes/admin/services.ts';
 import { statsRoutes } from '../routes/admin/stats.ts';
 import { trafficRoutes } from '../routes/admin/traffic.ts';
@@ -47,6 +48,7 @@ import { llmsRoutes } from '../routes/llms.ts';
 import { mcpServerRoutes } from '../routes/mcp-server.ts';
 import { openApiImportRoutes } from '../routes/openapi-import.ts';
 import { PriceNotice } from '../routes/price-notice.ts';
+import { refundsRoutes } from '../routes/refunds.ts';
 import { serviceCallsRoutes } from '../routes/service-calls.ts';
 import { servicesRoutes } from '../routes/services.ts';
 import type { Watch } from '../routes/shown-service.ts';
@@ -93,6 +95,7 @@ export function gatewayRoutes(parts: RouteParts): Route[] {
   const notice = new PriceNotice(config.priceNoticeSeconds, called);
   const wallets = new Wallets({ redis, keys: redisKeys, hydrator });
   const money = new Fence({ sql, redis, keys: redisKeys });
+  const applier = new CreditWallets({ sql, redis, keys: redisKeys, hydrator, log });
   const addresses = new AddressPolicy(config.upstreamAllowCidrs);
   const changing = { catalog, sql, operations, secrets, addresses, notice, watch };
   const pseudonymOf = (buyer: string, provider: string): string => pseudonyms.ofAccount(buyer, provider);
@@ -143,13 +146,9 @@ export function gatewayRoutes(parts: RouteParts): Route[] {
     ...trafficRoutes({ looks, streams: trafficStreams }),
     ...instancesRoutes({ looks, leaseAges: () => readLeaseAges(redis, redisKeys), shards: redisKeys.shards }),
     ...statementRoutes({ sql, wallets }),
-    ...creditsRoutes({
-      sql,
-      money,
-      keys,
-      applier: new CreditWallets({ sql, redis, keys: redisKeys, hydrator, log }),
-      log,
-    }),
+    ...creditsRoutes({ sql, money, keys, applier, log }),
+    ...refundsRoutes({ sql, money, applier, log }),
+    ...adminRefundsRoutes({ sql }),
     ...debitsRoutes({ sql, money, carrier: new DebitWallets({ sql, redis, keys: redisKeys, hydrator, log }), log }),
     ...payoutsRoutes({ sql, money }),
     ...correctionsRoutes({ corrector: new Corrector({ sql, redis, keys: redisKeys }), log }),

@@ -20,15 +20,17 @@ const SUMS = {
   calls: COUNT,
   free_calls: COUNT,
   gross: usd('What buyers were charged'),
-  fees: usd("The platform's share of it"),
-  earned: usd("The provider's share: gross − fees"),
+  refunded: usd('What was given back to them of these calls, whenever'),
+  fees: usd("The platform's share of the rest"),
+  earned: usd("The provider's share: gross − refunded − fees"),
 };
 const EARNINGS = record('Earnings', {
   gross: SUMS.gross,
+  refunded: SUMS.refunded,
   fees: SUMS.fees,
   earned: SUMS.earned,
   paid_out: usd('What was paid out'),
-  payable: usd('What is owed now, whatever the range'),
+  payable: usd('What is owed now, whatever the range. Negative: the platform carries it until earnings cover it'),
   fee_percent: { type: 'number', minimum: 0, maximum: 100, description: "The platform's share of a charge at present" },
   currency: CURRENCY,
   by_service: list(record('ServiceEarnings', { service_id: UUID, service_name: TEXT, ...SUMS })),
@@ -37,11 +39,11 @@ const EARNINGS = record('Earnings', {
     'Newest first',
   ),
 });
-const SUMS_EXAMPLE = { calls: 120, free_calls: 20, gross: 0.2, fees: 0.02, earned: 0.18 };
+const SUMS_EXAMPLE = { calls: 120, free_calls: 20, gross: 0.2, refunded: 0, fees: 0.02, earned: 0.18 };
 
 /**
- * `GET /earnings/me`: what the services of this account have earned, in USD. `gross`, `fees`, `earned` (gross − fees)
- * and `paid_out` cover the range only; `payable` is always what the provider is owed now. Without a range,
+ * `GET /earnings/me`: what the services of this account have earned, in USD. `gross`, `refunded`, `fees`, `earned`
+ * (gross − refunded − fees) and `paid_out` cover the range only; `payable` is always what the provider is owed now. Without a range,
  * payable = earned − paid_out.
  */
 export function earningsRoutes(deps: { readonly sql: Sql; readonly feeBasisPoints: number }): Route[] {
@@ -56,6 +58,7 @@ export function earningsRoutes(deps: { readonly sql: Sql; readonly feeBasisPoint
       responses: {
         200: json('The earnings', EARNINGS, {
           gross: 0.2,
+          refunded: 0,
           fees: 0.02,
           earned: 0.18,
           paid_out: 0,
@@ -74,8 +77,9 @@ export function earningsRoutes(deps: { readonly sql: Sql; readonly feeBasisPoint
           status: 200,
           body: {
             gross: total((sums) => sums.grossMicros),
+            refunded: total((sums) => sums.refundedMicros),
             fees: total((sums) => sums.feesMicros),
-            earned: total((sums) => sums.grossMicros - sums.feesMicros),
+            earned: total(earnedMicros),
             paid_out: microsToUsd(earnings.paidOutMicros),
             payable: microsToUsd(earnings.payableMicros),
             fee_percent: deps.feeBasisPoints / 100,
@@ -93,12 +97,16 @@ export function earningsRoutes(deps: { readonly sql: Sql; readonly feeBasisPoint
   ];
 }
 
+const earnedMicros = ({ grossMicros, refundedMicros, feesMicros }: EarningsSums): number =>
+  grossMicros - refundedMicros - feesMicros;
+
 function sumsJson(sums: EarningsSums): Record<string, number> {
   return {
     calls: sums.calls,
     free_calls: sums.freeCalls,
     gross: microsToUsd(sums.grossMicros),
+    refunded: microsToUsd(sums.refundedMicros),
     fees: microsToUsd(sums.feesMicros),
-    earned: microsToUsd(sums.grossMicros - sums.feesMicros),
+    earned: microsToUsd(earnedMicros(sums)),
   };
 }

@@ -13,8 +13,8 @@ import type { Sql } from '../platform/postgres.ts';
 import { CsvList, type CsvListQuery } from './csv-list.ts';
 
 const HOUR_MS = 3_600_000;
-/** Of a movement: its journal row, or its service and, of a fee, a suffix. */
-const CURSOR_REST = /^(\d{16}|[0-9a-f-]{36}(-fee)?)$/;
+/** Of a movement: its journal row or its service and, of a fee, a suffix. */
+const CURSOR_REST = /^(\d{16}|[0-9a-f-]{36})(-fee)?$/;
 
 type Query = CsvListQuery & { readonly ledger?: StatementLedger };
 
@@ -27,19 +27,20 @@ const MOVEMENT = record(
     },
     kind: {
       type: 'string',
-      enum: ['pending', 'credit', 'charge', 'debit', 'correction', 'earning', 'fee', 'payout'],
+      enum: ['pending', 'credit', 'charge', 'refund', 'debit', 'correction', 'earning', 'fee', 'payout'],
       description:
-        'pending: what has moved already and is not in the books yet. correction: an operator made the books agree with what the account could spend',
+        'pending: what has moved already and is not in the books yet. refund: what was given back of a call; a fee with a usage_id is what the platform gave back of it. correction: an operator made the books agree with what the account could spend',
     },
     amount: usd('Negative: money left the account'),
     balance: usd('What the account had after it'),
     hour: { ...TIME, description: 'Of a sum over the calls of an hour: when the hour began' },
     service_id: UUID,
     service_name: TEXT,
+    usage_id: { ...UUID, description: 'Of a refund, and of the fee that came back with it: the call' },
     reference: TEXT,
     reason: TEXT,
   },
-  { optional: ['hour', 'service_id', 'service_name', 'reference', 'reason'] },
+  { optional: ['hour', 'service_id', 'service_name', 'usage_id', 'reference', 'reason'] },
 );
 const STATEMENT = record('Statement', {
   owner_id: TEXT,
@@ -70,7 +71,7 @@ const STATEMENT_EXAMPLE = {
 const LIST = new CsvList({
   fileName: 'statement.csv',
   entries: 'movements',
-  columns: ['at', 'kind', 'amount', 'balance', 'hour', 'service_id', 'service_name', 'reference', 'reason'],
+  columns: ['at', 'kind', 'amount', 'balance', 'hour', 'service_id', 'service_name', 'reference', 'reason', 'usage_id'],
   filters: {
     ledger: {
       type: 'string',
@@ -188,7 +189,7 @@ function isNewest({ fromMs, toMs }: TimeRange, nowMs: number): boolean {
 function pending(balanceMicros: number, found: StatementPage, newest = new Date(0)): Shown[] {
   const amountMicros = balanceMicros - found.balanceMicros;
   if (amountMicros === 0) return [];
-  const nothing = { hour: null, serviceId: null, serviceName: null, reference: null, reason: null };
+  const nothing = { hour: null, serviceId: null, serviceName: null, usageId: null, reference: null, reason: null };
   // The sums of the present hour stand at its end, which is still to come.
   const at = new Date(Math.max(Date.now(), newest.getTime()));
   return [{ at, kind: 'pending', amountMicros, balanceMicros, ...nothing }];
@@ -201,6 +202,7 @@ const rowOf = (row: Shown) => ({
   balance: microsToUsd(row.balanceMicros),
   ...(row.hour === null ? {} : { hour: row.hour.toISOString() }),
   ...(row.serviceId === null ? {} : { service_id: row.serviceId, service_name: row.serviceName ?? '' }),
+  ...(row.usageId === null ? {} : { usage_id: row.usageId }),
   ...(row.reference === null ? {} : { reference: row.reference }),
   ...(row.reason === null ? {} : { reason: row.reason }),
 });

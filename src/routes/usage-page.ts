@@ -1,4 +1,4 @@
-import { BOUGHT, type CallRow } from '../accounts/call-fields.ts';
+import { BOUGHT_LIST, type CallRow } from '../accounts/call-fields.ts';
 import { recordsSince } from '../accounts/time-range.ts';
 import { OUTCOMES } from '../accounts/usage-sql.ts';
 import { MAX_DAYS, MAX_KEYS, MAX_KEYS_OF_DAY, type Sums, type selectUsage } from '../accounts/usage-sums.ts';
@@ -14,7 +14,7 @@ import { CsvList } from './csv-list.ts';
 const MS: JsonSchema = { type: 'number', minimum: 0, description: 'Milliseconds' };
 const DAY: JsonSchema = { type: 'string', format: 'date', description: 'In UTC' };
 const SPENT = usd('What they have cost');
-const RECORD = record('UsageRecord', BOUGHT.schemas, { optional: BOUGHT.optional });
+const RECORD = record('UsageRecord', BOUGHT_LIST.schemas, { optional: BOUGHT_LIST.optional });
 export const RECORDS_SINCE: JsonSchema = {
   type: 'string',
   format: 'date',
@@ -84,7 +84,7 @@ const TOTALS_EXAMPLE = {
   avg_latency_ms: 17.322,
   by_service: [{ service_id: EXAMPLE.serviceId, service_name: 'Translate', ...SUMS_EXAMPLE }],
 };
-const RECORDS_EXAMPLE = { records: [BOUGHT.example], next_cursor: null };
+const RECORDS_EXAMPLE = { records: [BOUGHT_LIST.example], next_cursor: null };
 const OF_KEY_EXAMPLE = {
   key_id: EXAMPLE.keyId,
   owner_id: 'acme-bot',
@@ -113,9 +113,9 @@ const FILTERS = {
 const LISTED = {
   fileName: 'usage.csv',
   entries: 'records',
-  columns: BOUGHT.names,
+  columns: BOUGHT_LIST.names,
   cursor: { maxLength: 36, example: EXAMPLE.usageId },
-  exampleRow: BOUGHT.example,
+  exampleRow: BOUGHT_LIST.example,
 } as const;
 export const KEY_LIST = new CsvList({
   ...LISTED,
@@ -176,7 +176,7 @@ function totalsJson({ byService }: Usage): object {
 }
 
 const recordsJson = ({ horizonMs }: Usage, { calls, next }: CallPage): object => ({
-  records: calls.map(BOUGHT.json),
+  records: calls.map(BOUGHT_LIST.json),
   next_cursor: next,
   ...recordsSince(horizonMs),
 });

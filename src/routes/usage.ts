@@ -1,6 +1,7 @@
-import { ANY_CALL, audienceOf, BOUGHT, CALL, type CallRow, SOLD } from '../accounts/call-fields.ts';
+import { ANY_CALL, audienceOf, BOUGHT, BOUGHT_LIST, CALL, type CallRow, SOLD } from '../accounts/call-fields.ts';
 import { hasKey, type KeyScope, onlyKey, seenBy } from '../accounts/key-scope.ts';
 import { type Labels, selectLabels } from '../accounts/labels-sql.ts';
+import { selectRefundsOfCall } from '../accounts/refunds/refund-sql.ts';
 import { parseTimeRange, utcDay } from '../accounts/time-range.ts';
 import { isUsageTime, type OUTCOMES, selectCall, type UsageFilter } from '../accounts/usage-sql.ts';
 import { selectCallPage, selectUsage } from '../accounts/usage-sums.ts';
@@ -83,7 +84,7 @@ export function usageRoutes(deps: { readonly sql: Sql }): Route[] {
 const NO_SUCH_CALL = 'There is no such call. A record appears up to a second after the end of its call.';
 
 /** Says the same of a call that was dropped and of one that never was: nothing tells them apart. */
-async function noSuchCall(sql: Sql, id: string): Promise<ApiError> {
+export async function noSuchCall(sql: Sql, id: string): Promise<ApiError> {
   const horizonMs = isUuid(id) ? await readHorizonMs(sql) : null;
   if (!isBeforeHorizon(id, horizonMs)) return new ApiError('not_found', NO_SUCH_CALL);
   return new ApiError('not_found', `Calls before ${utcDay(horizonMs as number)} (UTC) are no longer kept one by one.`);
@@ -106,7 +107,7 @@ async function usagePage(
   const limit = list.limitOf(request);
   if (list.isCsvWanted(request)) {
     const { calls, next } = cutPage(await selectCallPage(sql, filter, before, limit + 1), limit);
-    return list.csvPage(calls.map(BOUGHT.json), next);
+    return list.csvPage(calls.map(BOUGHT_LIST.json), next);
   }
   const usage = await selectUsage(sql, filter, before, limit + 1);
   return list.jsonPage(jsonOf(usage, cutPage(usage.calls, limit)));
@@ -131,17 +132,19 @@ function cutPage(found: readonly CallRow[], limit: number): CallPage {
 }
 
 /** @param labels  of the accounts of both parties */
-export function adminCallJson(call: CallRow, labels: Labels): object {
-  const label = (accountId: string): string => labels.get(accountId) ?? '';
-  return ANY_CALL.json({ ...call, owner_id: label(call.account_id), provider_owner_id: label(call.provider_id) });
+export function labelsOfCall({ account_id, provider_id }: CallRow, labels: Labels) {
+  return { owner_id: labels.get(account_id) ?? '', provider_owner_id: labels.get(provider_id) ?? '' };
 }
 
 /** What this key may see of the call, or null if nothing. */
 async function viewOf(sql: Sql, call: CallRow, by: KeyRecord): Promise<object | null> {
   // A child key sees neither what its account sold nor what the keys beside and above it bought.
-  if (by.ancestors.length > 0) return (await hasKey(sql, seenBy(by), call.key_id)) ? BOUGHT.json(call) : null;
-  const audience = audienceOf(call, by);
-  if (audience === 'admin') return adminCallJson(call, await selectLabels(sql, [call.account_id, call.provider_id]));
-  if (audience === 'owner') return BOUGHT.json(call);
-  return audience === 'counterpart' ? SOLD.json(call) : null;
+  const isChild = by.ancestors.length > 0;
+  const audience = isChild ? ((await hasKey(sql, seenBy(by), call.key_id)) ? 'owner' : null) : audienceOf(call, by);
+  if (audience === null) return null;
+  const shown = { ...call, refunds: call.refunded === null ? null : await selectRefundsOfCall(sql, call.usage_id) };
+  if (audience === 'owner') return BOUGHT.json(shown);
+  if (audience === 'counterpart') return SOLD.json(shown);
+  const labels = await selectLabels(sql, [call.account_id, call.provider_id]);
+  return ANY_CALL.json({ ...shown, ...labelsOfCall(call, labels) });
 }

@@ -58,7 +58,7 @@ export class Ledger {
     await this.store.command('flushall');
     await this.sql`
       TRUNCATE accounts, api_keys, credits, calls, journal, entries, balances, free_usage, budget_usage, service_hours,
-               key_hours, key_days, service_latencies, service_amounts,
+               key_hours, key_days, service_latencies, service_amounts, refunds, refund_hours,
                rejected_events, reconciliations, repairs, corrections, shard_histories, accounts_in_doubt, closed_days CASCADE`;
   }
 

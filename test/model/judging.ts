@@ -201,6 +201,7 @@ function compareAnew(data: Data, wallet: Wallet, pg: Pg, rules: Rules): Found {
     balanceMicros: settled.balance,
     missingCreditsMicros: missing,
     lostCreditsMicros: 0,
+    missingRefunds: [],
     creditSeq: settled.creditSeq,
     debitSeq: settled.debit === WALLET_DEBIT.none ? 0 : 1,
     debitedMicros: settled.debit === WALLET_DEBIT.taken ? AMOUNTS.debit : 0,

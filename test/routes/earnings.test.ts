@@ -54,6 +54,7 @@ describe('GET /earnings/me', () => {
   it('is all zeros for a provider without calls', async () => {
     expect(await earnings()).toEqual({
       gross: 0,
+      refunded: 0,
       fees: 0,
       earned: 0,
       paid_out: 0,
@@ -72,6 +73,7 @@ describe('GET /earnings/me', () => {
     await post('payout', provider.accountId, -50_000);
     expect(await earnings()).toEqual({
       gross: 0.300001,
+      refunded: 0,
       fees: 0.015,
       earned: 0.285001,
       paid_out: 0.05,

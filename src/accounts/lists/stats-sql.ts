@@ -1,4 +1,5 @@
 import type { Tx } from '../../platform/postgres.ts';
+import { selectCarriedMicros } from '../refunds/refund-sql.ts';
 
 /** How many rows of a table have each status. */
 export type Counts = Readonly<Record<string, number>>;
@@ -21,6 +22,8 @@ export type Stats = {
   readonly lastMonth: CallSums;
   /** Usage events that could not be turned into calls. */
   readonly rejectedEvents: number;
+  /** What providers owe because operators gave back more than their earnings covered. */
+  readonly carriedMicros: number;
 };
 
 const DAY_MS = 86_400_000;
@@ -39,6 +42,7 @@ export async function selectStats(timed: () => Promise<Tx>): Promise<Stats> {
   const lastDay = await sumsSince(await timed(), nowMs - DAY_MS);
   const lastMonth = await sumsSince(await timed(), nowMs - 30 * DAY_MS);
   const rejected = await (await timed())<{ count: number }[]>`SELECT count(*) FROM rejected_events`;
+  const carried = await selectCarriedMicros(await timed());
   return {
     accounts: countsOf(accounts),
     keys: countsOf(keys),
@@ -47,6 +51,7 @@ export async function selectStats(timed: () => Promise<Tx>): Promise<Stats> {
     lastDay,
     lastMonth,
     rejectedEvents: rejected[0]?.count ?? 0,
+    carriedMicros: carried,
   };
 }
 

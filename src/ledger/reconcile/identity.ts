@@ -51,6 +51,8 @@ export type Settled = Numbers & {
   readonly missingCreditsMicros: number;
   /** The part of `missingCreditsMicros` that the wallet once had: these credits were marked as applied before it was read. */
   readonly lostCreditsMicros: number;
+  /** Refunds among those credits: `budgets` is without their amounts already. */
+  readonly missingRefunds: readonly { readonly amountMicros: number; readonly budgets: readonly BudgetPart[] }[];
   /** What the debits up to `debitSeq` have taken: exactly these are in `balanceMicros`. */
   readonly debitedMicros: number;
   readonly freeUsed: ReadonlyMap<string, number>;
@@ -181,7 +183,7 @@ function expectedBudgets(
   };
   for (const [keyId, { period }] of wallet.budgets) add(keyId, period, 0);
   for (const [keyId, { period, spentMicros }] of settled.budgets) add(keyId, period, spentMicros);
-  for (const { amountMicros, budgets } of underWay) {
+  for (const { amountMicros, budgets } of [...settled.missingRefunds, ...underWay]) {
     // A call that cost nothing in the end opens no period.
     if (amountMicros > 0) for (const { keyId, period } of budgets) add(keyId, period, amountMicros);
   }

@@ -1,4 +1,5 @@
 import type { Tx } from '../../platform/postgres.ts';
+import { budgetsOfText } from '../usage-event.ts';
 import { type LatestBudgets, latestBudgetsSql } from '../wallets/budgets-sql.ts';
 import { LAST_ENDED_DEBIT_SQL } from '../wallets/debits-sql.ts';
 import type { Numbers, Settled, Wallet } from './identity.ts';
@@ -26,10 +27,11 @@ export async function selectNumbers(tx: Tx, wallets: Loaded): Promise<Map<string
 export async function selectSettled(tx: Tx, wallets: Loaded): Promise<Map<string, Settled>> {
   const ids = Array.from(wallets.keys());
   const seqs = Array.from(wallets.values(), ({ creditSeq }) => creditSeq);
-  type Row = Omit<Settled, 'freeUsed' | 'budgets'> & {
+  type Row = Omit<Settled, 'freeUsed' | 'budgets' | 'missingRefunds'> & {
     readonly id: string;
     readonly free: Record<string, number> | null;
     readonly budgets: LatestBudgets;
+    readonly refunds: readonly (readonly [amount: number, budgets: string])[] | null;
   };
   // One statement, and so one snapshot: the balance includes exactly the credits and debits counted here. `now()` is the start of the
   // transaction, before the wallets were read. A credit marked as applied before it had reached its wallet by then; if the wallet
@@ -41,22 +43,28 @@ export async function selectSettled(tx: Tx, wallets: Loaded): Promise<Map<string
            ${tx.text(CREDIT_SEQ)},
            coalesce((SELECT b.balance FROM balances b WHERE b.account_id = asked.id AND b.ledger = 'wallet'), 0)
              AS "balanceMicros",
-           m.missing AS "missingCreditsMicros", m.lost AS "lostCreditsMicros",
+           m.missing AS "missingCreditsMicros", m.lost AS "lostCreditsMicros", m.refunds,
            ${tx.text(DEBITS)}, coalesce(debit.total, 0) AS "debitedMicros",
            (SELECT json_object_agg(f.service_id, f.used) FROM free_usage f WHERE f.account_id = asked.id) AS free,
            ${tx.text(latestBudgetsSql('asked.id'))} AS budgets
     FROM unnest(${ids}::uuid[], ${seqs}::bigint[]) AS asked (id, seq)
     CROSS JOIN LATERAL (
       SELECT coalesce(sum(c.amount), 0)::bigint AS missing,
-             coalesce(sum(c.amount) FILTER (WHERE c.applied_at < now() OR c.applied_at > now() + interval '1 hour'), 0)::bigint AS lost
+             coalesce(sum(c.amount) FILTER (WHERE c.applied_at < now() OR c.applied_at > now() + interval '1 hour'), 0)::bigint AS lost,
+             json_agg(json_build_array(c.amount, c.budgets)) FILTER (WHERE c.budgets IS NOT NULL) AS refunds
       FROM credits c WHERE c.account_id = asked.id AND c.seq > asked.seq) m
     ${tx.text(JOIN_DEBIT)}`;
   return new Map(
-    rows.map(({ id, free, budgets, ...row }) => {
+    rows.map(({ id, free, budgets, refunds, ...row }) => {
       const spending = Object.entries(budgets ?? {}).map(
         ([keyId, [period, spentMicros]]) => [keyId, { period, spentMicros }] as const,
       );
-      return [id, { ...row, freeUsed: new Map(Object.entries(free ?? {})), budgets: new Map(spending) }];
+      const missingRefunds = (refunds ?? []).map(([amountMicros, text]) => ({
+        amountMicros,
+        budgets: budgetsOfText(text),
+      }));
+      const freeUsed = new Map(Object.entries(free ?? {}));
+      return [id, { ...row, freeUsed, budgets: new Map(spending), missingRefunds }];
     }),
   );
 }

@@ -1,34 +1,47 @@
 --[[
-  apply-credit.lua: adds a committed credit to a loaded wallet, in the order of the credits' numbers, each at most once.
+  apply-credit.lua: adds a committed credit to a loaded wallet, in the order of the credits' numbers, each at most once. A credit that
+  refunds a call also lowers what the call has spent of budgets.
 
   KEYS   [1] wallet
-  ARGV   [1] number of the credit within its account, [2] amount (micro-USD)
+  ARGV   [1] number of the credit within its account, [2] amount (micro-USD), [3] the budgets whose spending the amount leaves, each as
+         <key>.<period>, separated by commas ('': none)
   Reply  {outcome, number of the last credit in the wallet}. Outcomes (mirrored in ledger/wallets/credit-wallets.ts):
            0 APPLIED now or before   1 GAP: an earlier credit is missing   2 NOT_LOADED
-           3 DAMAGED: the wallet is no hash, or its balance or credit number is no integer within 2^53, or would not be after
-             this credit; the wallet was left as it is
+           3 DAMAGED: the wallet is no hash, or its balance, its credit number or a number of these budgets is no integer within 2^53, or
+             would not be after this credit; the wallet was left as it is
 
-  The balance changes before the credit number: if Redis refuses to change the balance, nothing has been done.
+  A budget of which a later period has begun stays as it is: only Postgres still counts the former one.
   After NOT_LOADED the credit is not safe yet: a load under way may have read Postgres before the credit was committed. So
   `CreditWallets` loads the wallet itself, and tries again.
+
+  A repair that was planned before may bring a budget to the period of this credit, so that both would count it: the ticket of
+  repair-wallet.lua goes.
 ]]
 --- @include "includes/integer.lua"
 local wallet = redis.pcall('HMGET', KEYS[1], 'balance', 'credit_seq')
 if wallet.err then return string.find(wallet.err, 'WRONGTYPE', 1, true) and { 3, 0 } or wallet end
 -- A wallet without a balance is not loaded, even if somebody wrote other fields into it: a credit must not create a wallet.
 if not wallet[1] then return { 2, 0 } end
-local last, seq = integer(wallet[2]), tonumber(ARGV[1])
+local last, seq, amount = integer(wallet[2]), tonumber(ARGV[1]), tonumber(ARGV[2])
 if not last then return { 3, 0 } end
 if last >= seq then return { 0, last } end
 if last + 1 ~= seq then return { 1, last } end
-local balance = redis.pcall('HINCRBY', KEYS[1], 'balance', ARGV[2])
-if type(balance) ~= 'number' then
-  local is_damage = string.find(balance.err, 'not an integer', 1, true) or string.find(balance.err, 'would overflow', 1, true)
-  return is_damage and { 3, last } or balance
+
+local changed, n = {}, 0
+-- @return whether the field can be changed by this much
+local function change(field, text, by)
+  local number = integer(text)
+  if not number or number + by > 9007199254740991 or number + by < -9007199254740991 then return false end
+  changed[n + 1], changed[n + 2] = field, string.format('%d', number + by)
+  n = n + 2
+  return true
 end
-if balance > 9007199254740991 or balance < -9007199254740991 then
-  redis.call('HINCRBY', KEYS[1], 'balance', string.format('%d', -ARGV[2]))
-  return { 3, last }
+
+if not change('balance', wallet[1], amount) then return { 3, last } end
+for key, period in string.gmatch(ARGV[3], '([^.,]+)%.(%d+)') do
+  local budget = redis.call('HMGET', KEYS[1], 'spent:' .. key, 'period:' .. key)
+  if budget[2] == period and not change('spent:' .. key, budget[1] or '0', -amount) then return { 3, last } end
 end
-redis.call('HSET', KEYS[1], 'credit_seq', ARGV[1])
+if n > 2 then redis.call('HDEL', KEYS[1], 'ticket') end
+redis.call('HSET', KEYS[1], 'credit_seq', ARGV[1], unpack(changed))
 return { 0, seq }

@@ -30,7 +30,13 @@ const FIRST_ACCOUNT = '00000000-0000-0000-0000-000000000000';
 /** Maximum number of credits applied concurrently in a round. */
 const PARALLEL = 50;
 
-type CreditToApply = { readonly accountId: string; readonly seq: number; readonly amountMicros: number };
+/** A credit, or a refund of a call: `budgets` are those whose spending it lowers (`budgetsText`); null: none. */
+export type CreditToApply = {
+  readonly accountId: string;
+  readonly seq: number;
+  readonly amountMicros: number;
+  readonly budgets: string | null;
+};
 
 type Run = Pick<RedisRun, 'dataId' | 'uptimeSeconds'>;
 
@@ -81,9 +87,10 @@ export class CreditWallets extends Job {
    * Adds a stored credit to the wallet, after any earlier credits that the wallet lacks. Idempotent. Rejects when Redis is
    * away; then a round applies the credit later.
    */
-  async apply({ accountId, seq, amountMicros }: CreditToApply): Promise<void> {
+  async apply(credit: CreditToApply): Promise<void> {
+    const { accountId, seq } = credit;
     for (let attempt = 0; attempt <= MAX_LOADS; attempt++) {
-      const outcome = await this.#applyInOrder(accountId, seq, amountMicros);
+      const outcome = await this.#applyInOrder(credit);
       if (outcome === APPLIED) return this.#markApplied(accountId, seq);
       if (outcome === DAMAGED) throw new WalletDamaged(accountId);
       // A load that is under way already may have read Postgres before the credit was committed. The load that is asked for here
@@ -133,11 +140,7 @@ export class CreditWallets extends Job {
     if (dataId !== this.#redisRun) {
       const youngest = await this.#selectDoubtful(uptimeSeconds);
       if (youngest.length > 0) await this.#fence.check();
-      failures.push(
-        ...(await this.#tryAll(youngest, ({ accountId, seq, amountMicros }) =>
-          this.#applyInOrder(accountId, seq, amountMicros),
-        )),
-      );
+      failures.push(...(await this.#tryAll(youngest, (credit) => this.#applyInOrder(credit))));
       looked += youngest.length;
       if (failures.length === 0 && !this.stopping.aborted) this.#redisRun = dataId;
     }
@@ -152,7 +155,7 @@ export class CreditWallets extends Job {
   /** The last missing credit of each account: applying it also applies the earlier ones that are missing. */
   async #selectMissing(): Promise<CreditToApply[]> {
     const credits = await this.#options.sql<CreditToApply[]>`
-      SELECT DISTINCT ON (account_id) account_id AS "accountId", seq, amount AS "amountMicros" FROM credits
+      SELECT DISTINCT ON (account_id) account_id AS "accountId", seq, amount AS "amountMicros", budgets FROM credits
       WHERE applied_at IS NULL AND account_id > ${this.#after} ORDER BY account_id, seq DESC LIMIT ${MAX_ACCOUNTS}`;
     const last = credits[MAX_ACCOUNTS - 1];
     this.#after = last === undefined ? FIRST_ACCOUNT : last.accountId;
@@ -165,7 +168,7 @@ export class CreditWallets extends Job {
    */
   async #selectDoubtful(uptimeSeconds: number): Promise<CreditToApply[]> {
     return this.#options.sql<CreditToApply[]>`
-      SELECT DISTINCT ON (account_id) account_id AS "accountId", seq, amount AS "amountMicros" FROM credits
+      SELECT DISTINCT ON (account_id) account_id AS "accountId", seq, amount AS "amountMicros", budgets FROM credits
       WHERE abs(extract(epoch FROM now() - applied_at) - ${uptimeSeconds}) < ${DOUBTFUL_MINUTES * 60}
       ORDER BY account_id, seq DESC`;
   }
@@ -181,24 +184,25 @@ export class CreditWallets extends Job {
   }
 
   /** Applies the earlier credits that the wallet lacks, then this one. @returns the outcome of the last credit tried */
-  async #applyInOrder(accountId: string, seq: number, amountMicros: number): Promise<number> {
-    const [outcome, last] = await this.#tryOne(accountId, seq, amountMicros);
+  async #applyInOrder(credit: CreditToApply): Promise<number> {
+    const { accountId, seq } = credit;
+    const [outcome, last] = await this.#tryOne(credit);
     if (outcome !== GAP) return outcome;
     const { sql } = this.#options;
-    const credits = await sql<{ seq: number; amountMicros: number }[]>`
-      SELECT seq, amount AS "amountMicros" FROM credits
+    const credits = await sql<CreditToApply[]>`
+      SELECT account_id AS "accountId", seq, amount AS "amountMicros", budgets FROM credits
       WHERE account_id = ${accountId} AND seq > ${last} AND seq <= ${seq} ORDER BY seq`;
-    for (const credit of credits) {
-      const [next] = await this.#tryOne(accountId, credit.seq, credit.amountMicros);
+    for (const earlier of credits) {
+      const [next] = await this.#tryOne(earlier);
       // The wallet still lacks this credit, so the script would refuse every later one as GAP.
       if (next !== APPLIED) return next;
     }
     return credits.length > 0 ? APPLIED : GAP;
   }
 
-  async #tryOne(accountId: string, seq: number, amountMicros: number): Promise<[outcome: number, last: number]> {
+  async #tryOne({ accountId, seq, amountMicros, budgets }: CreditToApply): Promise<[outcome: number, last: number]> {
     const { redis, keys } = this.#options;
-    const args = [keys.wallet(keys.shardOf(accountId), accountId), String(seq), String(amountMicros)];
+    const args = [keys.wallet(keys.shardOf(accountId), accountId), String(seq), String(amountMicros), budgets ?? ''];
     return (await redis.script(applyCreditScript, 1, args)) as [number, number];
   }
 

@@ -1,17 +1,18 @@
 import { timeOfId } from '../../platform/ids.ts';
-import { chargedMicros, feeMicros, type UsageEvent, useOf } from '../usage-event.ts';
+import { budgetsText, chargedMicros, feeMicros, type UsageEvent, useOf } from '../usage-event.ts';
 import { CHUNK_BYTES, Chunk, HEADER, TRAILER } from './binary-copy.ts';
 
 /** The statement that stores the rows of `CallRows`. The columns are in the order and of the types that `writeRow` writes. */
 export const COPY_CALLS_SQL = `
 COPY calls (day, usage_id, account_id, key_id, provider_id, service_id, method, path, outcome, status, amount, fee,
-            free_tier, latency_us, request_bytes, response_bytes, created_at, authorized, clamped, at_cap, cause, journal_id)
+            free_tier, latency_us, request_bytes, response_bytes, created_at, authorized, clamped, at_cap, cause, budgets,
+            journal_id)
 FROM STDIN (FORMAT binary)`;
-const COLUMNS = 22;
+const COLUMNS = 23;
 /** How many of them are null at a fixed price. */
 const USE_COLUMNS = 3;
 
-/** Bound for a row without key id, method and path: 22 lengths, the values of fixed size, outcome and cause, at most 316 bytes. */
+/** Bound for a row without key id, method, path and budgets: 23 lengths, the values of fixed size, outcome and cause, at most 320 bytes. */
 const FIXED_ROW_BYTES = 336;
 
 /**
@@ -24,12 +25,14 @@ export class CallRows {
   constructor(events: readonly UsageEvent[], feeBasisPoints: number) {
     let chunk: Chunk | null = null;
     for (const event of events) {
-      const most = FIXED_ROW_BYTES + 3 * (event.keyId.length + event.method.length + event.path.length);
+      const budgets = budgetsText(event.budgets);
+      const texts = event.keyId.length + event.method.length + event.path.length + (budgets?.length ?? 0);
+      const most = FIXED_ROW_BYTES + 3 * texts;
       if (chunk === null || chunk.free < most) {
         chunk = new Chunk(Math.max(CHUNK_BYTES, most));
         this.#chunks.push(chunk);
       }
-      writeRow(chunk, event, feeBasisPoints);
+      writeRow(chunk, event, budgets, feeBasisPoints);
     }
   }
 
@@ -46,7 +49,7 @@ export function* copyData(pages: readonly { readonly rows: CallRows }[], journal
   yield TRAILER;
 }
 
-function writeRow(chunk: Chunk, event: UsageEvent, feeBasisPoints: number): void {
+function writeRow(chunk: Chunk, event: UsageEvent, budgets: string | null, feeBasisPoints: number): void {
   const amount = chargedMicros(event);
   const use = useOf(event);
   chunk.int16(COLUMNS);
@@ -76,5 +79,7 @@ function writeRow(chunk: Chunk, event: UsageEvent, feeBasisPoints: number): void
   }
   if (event.cause === null) chunk.nulls(1);
   else chunk.text(event.cause);
+  if (budgets === null) chunk.nulls(1);
+  else chunk.text(budgets);
   chunk.endWithJournalId();
 }

@@ -1,5 +1,5 @@
 import { dayOfId } from '../../platform/ids.ts';
-import { chargedMicros, feeMicros, type UsageEvent, useOf } from '../usage-event.ts';
+import { budgetsText, chargedMicros, feeMicros, type UsageEvent, useOf } from '../usage-event.ts';
 import { arrayLiterals, quoted } from './array-literal.ts';
 
 /**
@@ -9,26 +9,27 @@ import { arrayLiterals, quoted } from './array-literal.ts';
 export const INSERT_CALLS_SQL = `
 INSERT INTO calls (day, usage_id, account_id, key_id, provider_id, service_id, method, path, status, amount, fee,
                    free_tier, outcome, latency_us, request_bytes, response_bytes, created_at, authorized, clamped, at_cap, cause,
-                   journal_id)
+                   budgets, journal_id)
 SELECT day, usage_id, account_id, key_id, provider_id, service_id, method, path, status, amount, fee,
        free_tier, outcome, latency_us, request_bytes, response_bytes, to_timestamp(admitted_ms / 1000.0::float8),
-       authorized, clamped, at_cap, cause, $1::bigint
+       authorized, clamped, at_cap, cause, budgets, $1::bigint
 FROM unnest(
   $2::uuid[], $3::date[], $4::uuid[], $5::text[], $6::uuid[], $7::uuid[], $8::text[], $9::text[], $10::smallint[],
   $11::bigint[], $12::bigint[], $13::boolean[], $14::text[], $15::bigint[], $16::bigint[], $17::bigint[], $18::bigint[],
-  $19::bigint[], $20::boolean[], $21::boolean[], $22::text[]
+  $19::bigint[], $20::boolean[], $21::boolean[], $22::text[], $23::text[]
 ) AS t (usage_id, day, account_id, key_id, provider_id, service_id, method, path, status,
         amount, fee, free_tier, outcome, latency_us, request_bytes, response_bytes, admitted_ms, authorized, clamped, at_cap,
-        cause)
+        cause, budgets)
 ON CONFLICT DO NOTHING
 RETURNING usage_id AS "usageId"`;
-const CALL_COLUMNS = 21;
+const CALL_COLUMNS = 22;
 
 /** The parameters of `INSERT_CALLS_SQL` after the first: one array literal for each column. */
 export const callColumns = (events: readonly UsageEvent[], feeBasisPoints: number): string[] =>
   arrayLiterals(events, CALL_COLUMNS, (event, add) => {
     const amount = chargedMicros(event);
     const use = useOf(event);
+    const budgets = budgetsText(event.budgets);
     add(0, event.usageId);
     add(1, dayOfId(event.usageId));
     add(2, event.accountId);
@@ -50,6 +51,7 @@ export const callColumns = (events: readonly UsageEvent[], feeBasisPoints: numbe
     add(18, use === null ? 'NULL' : letterOf(use.isClamped));
     add(19, use === null ? 'NULL' : letterOf(use.isAtCap));
     add(20, event.cause === null ? 'NULL' : quoted(event.cause));
+    add(21, budgets === null ? 'NULL' : quoted(budgets));
   });
 
 const letterOf = (value: boolean): string => (value ? 't' : 'f');

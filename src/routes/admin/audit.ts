@@ -19,7 +19,7 @@ const QUERY = listQuery({
   subject: {
     type: 'string',
     pattern: '^[0-9A-Za-z_-]{1,36}$',
-    description: 'What was acted on: the id of an account, key or service',
+    description: 'What was acted on: the id of an account, key, service or call',
   },
   outcome: oneOf(ACT_OUTCOMES, 'Only acts with this outcome'),
   ...TIME_FILTERS,
@@ -38,7 +38,7 @@ const ACT = record('Act', {
   actor_account_id: orNull(UUID),
   actor_owner_id: { ...orNull(TEXT), description: 'The label of that account' },
   action: TEXT,
-  subject_type: { type: 'string', enum: ['account', 'key', 'service', 'reconciliation'] },
+  subject_type: { type: 'string', enum: ['account', 'key', 'service', 'call', 'reconciliation'] },
   subject_id: TEXT,
   subject_owner_id: { ...orNull(TEXT), description: 'Of an account: its label' },
   before: STATE,

@@ -1,4 +1,4 @@
-import { ANY_CALL } from '../../accounts/call-fields.ts';
+import { ANY_LIST } from '../../accounts/call-fields.ts';
 import { selectLabels } from '../../accounts/labels-sql.ts';
 import { selectAllCalls } from '../../accounts/lists/calls-sql.ts';
 import { readWithDeadline } from '../../accounts/lists/deadline.ts';
@@ -10,7 +10,7 @@ import { readHorizonMs } from '../../ledger/retention/horizon.ts';
 import { json, list, orNull, record, TEXT } from '../../openapi/schemas.ts';
 import { isUuid } from '../../platform/ids.ts';
 import type { Sql } from '../../platform/postgres.ts';
-import { adminCallJson } from '../usage.ts';
+import { labelsOfCall } from '../usage.ts';
 import { RECORDS_SINCE } from '../usage-page.ts';
 import { KEY_FILTER, listQuery, oneOf, readPage, TIME_FILTERS, UUID_FILTER, wrongCursor } from './lists.ts';
 
@@ -35,7 +35,7 @@ type Query = FromSchema<typeof QUERY>;
 const CALLS = record(
   'AllCalls',
   {
-    calls: list(record('AdminCall', ANY_CALL.schemas, { optional: ANY_CALL.optional }), 'Newest first'),
+    calls: list(record('AdminCall', ANY_LIST.schemas, { optional: ANY_LIST.optional }), 'Newest first'),
     next_cursor: orNull(TEXT),
     records_since: RECORDS_SINCE,
   },
@@ -52,7 +52,7 @@ export function adminCallsRoutes({ sql }: { readonly sql: Sql }): Route[] {
       access: ['admin'],
       query: QUERY,
       csvRows: 'calls',
-      responses: { 200: json('One page of calls', CALLS, { calls: [ANY_CALL.example], next_cursor: null }) },
+      responses: { 200: json('One page of calls', CALLS, { calls: [ANY_LIST.example], next_cursor: null }) },
       handle: (request: ApiRequest<undefined, Query>) => listCalls(sql, request.query),
     },
   ];
@@ -83,7 +83,7 @@ async function listCalls(sql: Sql, query: Query): Promise<ApiResponse> {
     sql,
     entries.flatMap((call) => [call.account_id, call.provider_id]),
   );
-  const calls = entries.map((call) => adminCallJson(call, labels));
+  const calls = entries.map((call) => ANY_LIST.json({ ...call, ...labelsOfCall(call, labels) }));
   return { status: 200, body: { calls, next_cursor: next, ...recordsSince(await readHorizonMs(sql)) } };
 }
 

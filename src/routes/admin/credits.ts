@@ -123,7 +123,7 @@ async function accountOfKey(deps: CreditsRoutesDeps, keyId: string): Promise<str
 async function applyToWallet(deps: CreditsRoutesDeps, credit: Credit): Promise<void> {
   const { accountId, seq, amountMicros } = credit;
   try {
-    await deps.applier.apply({ accountId, seq, amountMicros });
+    await deps.applier.apply({ accountId, seq, amountMicros, budgets: null });
   } catch (err) {
     deps.log.warn(
       { err, accountId, seq },

@@ -33,6 +33,9 @@ const STATS = record('PlatformStats', {
   calls: record('CallSumsBySpan', { today: SUMS, last_24_hours: SUMS, last_30_days: SUMS }),
   backlog: { ...COUNT, description: 'Usage events that wait in Redis for Postgres' },
   rejected_events: { ...COUNT, description: 'Usage events that could not be stored as calls' },
+  carried: usd(
+    'What refunds by operators took beyond the earnings of providers: the platform carries it until they cover it',
+  ),
   held: usd('What open calls held at the last reconciliation'),
   drift: usd('By how much wallets disagreed with Postgres then, all together'),
   drifting_accounts: { ...COUNT, description: 'How many accounts disagreed then' },
@@ -48,6 +51,7 @@ const STATS_EXAMPLE = {
   calls: { today: SUMS_EXAMPLE, last_24_hours: SUMS_EXAMPLE, last_30_days: SUMS_EXAMPLE },
   backlog: 0,
   rejected_events: 0,
+  carried: 0,
   held: 0.002,
   drift: 0,
   drifting_accounts: 0,
@@ -90,6 +94,7 @@ function statsJson(stats: Stats, reports: readonly ShardReport[], backlog: numbe
     },
     backlog,
     rejected_events: stats.rejectedEvents,
+    carried: microsToUsd(stats.carriedMicros),
     held: total((report) => report.heldMicros),
     drift: total((report) => report.driftMicros),
     // Drifts of several accounts may cancel out.

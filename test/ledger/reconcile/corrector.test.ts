@@ -153,7 +153,7 @@ describe('an operator who believes postgres', () => {
     expect(await wallet(scene)).toMatchObject({ balance: '10000', credit_seq: '1', debit_seq: '0', debited: '0' });
 
     const seq = await ledger.credit(scene.accountId, 5_000);
-    await new CreditWallets(stores).apply({ accountId: scene.accountId, seq, amountMicros: 5_000 });
+    await new CreditWallets(stores).apply({ accountId: scene.accountId, seq, amountMicros: 5_000, budgets: null });
     const debit = { accountId: scene.accountId, amountMicros: 70, reference: 'd', reason: 'again' };
     await makeDebit(new Fence(stores), new DebitWallets(stores), debit, OPERATOR);
     expect(await compared.balances(scene)).toEqual([14_930, 14_930]);
@@ -241,7 +241,7 @@ describe.each(['postgres', 'redis'] as const)('believing %s', (believe) => {
     const money = (async () => {
       for (let i = 0; running; i++) {
         const seq = await ledger.credit(scene.accountId, 50);
-        await credits.apply({ accountId: scene.accountId, seq, amountMicros: 50 });
+        await credits.apply({ accountId: scene.accountId, seq, amountMicros: 50, budgets: null });
         const debit = { accountId: scene.accountId, amountMicros: 7, reference: `d${i}`, reason: 'load' };
         await makeDebit(new Fence(stores), debits, debit, OPERATOR);
       }

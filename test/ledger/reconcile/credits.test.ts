@@ -30,7 +30,7 @@ it.each([
     await keepState(ledger);
     for (const amountMicros of [5_000, 700]) {
       const seq = await ledger.credit(scene.accountId, amountMicros);
-      await credits.apply({ accountId: scene.accountId, seq, amountMicros });
+      await credits.apply({ accountId: scene.accountId, seq, amountMicros, budgets: null });
     }
     await comeBackOlder(ledger);
     await ledger.sql.unsafe(`UPDATE credits SET applied_at = applied_at ${moved}`);
@@ -74,7 +74,7 @@ it('credits applied minutes before a restart of Redis are applied again without 
   await credits.applyMissing();
   await keepState(ledger);
   const seq = await ledger.credit(scene.accountId, 5_000);
-  await credits.apply({ accountId: scene.accountId, seq, amountMicros: 5_000 });
+  await credits.apply({ accountId: scene.accountId, seq, amountMicros: 5_000, budgets: null });
   await comeBackOlder(ledger);
   const { sql, store } = ledger;
   // The credits look as if Redis had been running for an hour when the writer came back.

@@ -33,6 +33,7 @@ const settled = {
   balanceMicros: 2_000,
   missingCreditsMicros: 100,
   lostCreditsMicros: 0,
+  missingRefunds: [],
   creditSeq: 3,
   debitSeq: 4,
   debitedMicros: 50,

@@ -71,7 +71,7 @@ describe('a credit', () => {
     const accountId = await ledger.account(1_000);
     await hydrator.loadWallet(accountId);
     const seq = await ledger.credit(accountId, 500);
-    for (let i = 0; i < 3; i++) await credits.apply({ accountId, seq, amountMicros: 500 });
+    for (let i = 0; i < 3; i++) await credits.apply({ accountId, seq, amountMicros: 500, budgets: null });
     expect(await ledger.store.balance(accountId)).toBe(1_500);
     expect(await unapplied()).toBe(0);
   });
@@ -82,7 +82,7 @@ describe('a credit', () => {
     await ledger.credit(accountId, 10);
     await ledger.credit(accountId, 20);
     const seq = await ledger.credit(accountId, 40);
-    await credits.apply({ accountId, seq, amountMicros: 40 });
+    await credits.apply({ accountId, seq, amountMicros: 40, budgets: null });
     expect(await ledger.store.balance(accountId)).toBe(1_070);
     expect(await unapplied()).toBe(0);
   });
@@ -93,13 +93,13 @@ describe('a credit', () => {
     const slow = hydrator.loadWallet(accountId);
     const seq = await ledger.credit(accountId, 500);
     // … while the credit finds no wallet in Redis.
-    await Promise.all([credits.apply({ accountId, seq, amountMicros: 500 }), slow]);
+    await Promise.all([credits.apply({ accountId, seq, amountMicros: 500, budgets: null }), slow]);
     expect(await ledger.store.balance(accountId)).toBe(1_500);
   });
 
   it('of an account without a wallet loads the wallet, including the credit', async () => {
     const accountId = await ledger.account(1_000);
-    await credits.apply({ accountId, seq: 1, amountMicros: 1_000 });
+    await credits.apply({ accountId, seq: 1, amountMicros: 1_000, budgets: null });
     const wallet = await ledger.store.hash(ledger.store.walletName(accountId));
     expect(wallet).toMatchObject({ balance: '1000', credit_seq: '1' });
   });
@@ -117,7 +117,7 @@ describe('a credit', () => {
     const accountId = await ledger.account(1_000);
     await hydrator.loadWallet(accountId);
     const seq = await ledger.credit(accountId, 500);
-    await credits.apply({ accountId, seq, amountMicros: 500 });
+    await credits.apply({ accountId, seq, amountMicros: 500, budgets: null });
     await credits.applyMissing();
     expect(await unapplied()).toBe(0);
     // Redis loses the last second before an fsync: the wallet is as it was before the credit.
@@ -136,7 +136,7 @@ describe('a credit', () => {
     const accountId = await ledger.account(1_000);
     await store.server.stop();
     await until(() => !store.redis.ready);
-    await expect(own.apply({ accountId, seq: 1, amountMicros: 1_000 })).rejects.toThrow('not connected');
+    await expect(own.apply({ accountId, seq: 1, amountMicros: 1_000, budgets: null })).rejects.toThrow('not connected');
     expect(await unapplied()).toBe(1);
     own.start();
     await until(() => lines.length > 0);
@@ -155,7 +155,7 @@ describe('a credit of a damaged wallet', () => {
     for (const amount of [500, 20]) await ledger.credit(accountId, amount);
     await ledger.store.command('hset', ledger.store.walletName(accountId), 'balance', '1.5');
     const load = vi.spyOn(hydrator, 'loadWallet');
-    await expect(credits.apply({ accountId, seq: 3, amountMicros: 20 })).rejects.toThrow('is damaged in redis');
+    await expect(credits.apply({ accountId, seq: 3, amountMicros: 20, budgets: null })).rejects.toThrow('is damaged in redis');
     expect(load).not.toHaveBeenCalled();
     expect(await ledger.store.hash(ledger.store.walletName(accountId))).toMatchObject({
       balance: '1.5',
@@ -168,7 +168,7 @@ describe('a credit of a damaged wallet', () => {
     await hydrator.loadWallet(accountId);
     await ledger.store.command('hdel', ledger.store.walletName(accountId), 'balance');
     const seq = await ledger.credit(accountId, 500);
-    await credits.apply({ accountId, seq, amountMicros: 500 });
+    await credits.apply({ accountId, seq, amountMicros: 500, budgets: null });
     expect(await ledger.store.balance(accountId)).toBe(1_500);
   });
 

@@ -80,7 +80,7 @@ it.each(['empty', 'older'])(
       // A credit that the batch has not read. The wallet is sent after Redis is back.
       const accountId = accounts[CREDITED] as string;
       const seq = await ledger.credit(accountId, 700);
-      credit = () => credits.apply({ accountId, seq, amountMicros: 700 });
+      credit = () => credits.apply({ accountId, seq, amountMicros: 700, budgets: null });
       await comeBackOlder(ledger);
       isBack();
     };

@@ -296,7 +296,7 @@ it('a credit that is stored after the wallet was read and before it is written i
   const loading = hydrator.loadWallet(accountId);
   await hasRead();
   const seq = await ledger.credit(accountId, 700);
-  const applying = credits.apply({ accountId, seq, amountMicros: 700 });
+  const applying = credits.apply({ accountId, seq, amountMicros: 700, budgets: null });
   store.server.resume();
   await Promise.all([loading, applying]);
   expect(await wallet(accountId)).toMatchObject({ balance: '5700', credit_seq: String(seq) });
@@ -338,7 +338,7 @@ it('whenever Redis loses everything and connections to Postgres are cut, while c
     await store.command('flushall');
     const credited = accounts.slice(round, round + 10).map(async (accountId) => {
       const seq = await ledger.credit(accountId, 10);
-      await insist(() => credits.apply({ accountId, seq, amountMicros: 10 }));
+      await insist(() => credits.apply({ accountId, seq, amountMicros: 10, budgets: null }));
     });
     const loads = accounts.map((id) => insist(() => hydrator.loadWallet(id)));
     for (let kills = 0; kills < 3; kills++) await killHydrators();
