@@ -175,17 +175,22 @@ describe("an operator's day in the console", () => {
     await page.getByText('Its price was charged').waitFor();
     const another = await signedIn(`/console/calls/${id}`);
     for (const { page: of } of [visit, another]) {
-      await of.getByRole('button', { name: 'Credit $0.25 to the buyer' }).click();
+      await of.getByRole('button', { name: 'Give it back' }).click();
       await of.getByLabel('Reference').waitFor();
       expect(await of.getByLabel('Reference').inputValue()).toBe(`call ${id}`);
+      expect(await of.getByLabel('Amount in US dollars').inputValue()).toBe('0.25');
+      await of.getByLabel('Reason').fill(`It answered nonsense ${XSS}`);
     }
     expect(await visit.findings()).toEqual([]);
-    await page.getByRole('dialog').getByRole('button', { name: 'Credit $0.25' }).click();
-    await page.getByText('$0.25 was credited for this call').waitFor();
+    await visit.shot('admin-give-back');
+    await page.getByRole('button', { name: 'Give back $0.25' }).click();
+    await page.getByText('$0.25 was given back.').waitFor();
+    await page.getByText('All of it was given back.').waitFor();
     // A colleague had the same page open.
-    await another.page.getByRole('dialog').getByRole('button', { name: 'Credit $0.25' }).click();
+    await another.page.getByRole('button', { name: 'Give back $0.25' }).click();
     await another.page.getByText('nothing moved again').waitFor();
     expect((await web.market.balance(buyer)).balance).toBe(balance + 0.25);
+    await page.getByRole('cell', { name: `It answered nonsense ${XSS}` }).waitFor();
     await visit.shot('admin-call');
     isClean(another);
     await another.close();
@@ -195,6 +200,17 @@ describe("an operator's day in the console", () => {
     await page.getByText(`Reference: call ${id}`).waitFor();
     expect(await visit.findings()).toEqual([]);
     await visit.shot('admin-statement');
+    // Both ways: from the statement to the call, and from the list of all refunds.
+    await page.getByText('Refund of call').getByRole('link').first().click();
+    await page.waitForURL(new RegExp(`/console/calls/${id}`));
+    await page.goBack();
+    await page.getByRole('link', { name: 'Payments', exact: true }).click();
+    await page.getByRole('link', { name: 'Refunds', exact: true }).click();
+    await page.getByRole('cell', { name: `It answered nonsense ${XSS}` }).waitFor();
+    expect(await visit.findings()).toEqual([]);
+    await visit.shot('admin-refunds');
+    await page.goto(`${web.market.baseUrl}/console/accounts/${buyer.account_id}`);
+    await page.getByRole('tab', { name: 'Statement' }).click();
     // What was paid leads to the calls that it was paid for.
     await page
       .getByRole('link', { name: `Weather ${XSS}` })

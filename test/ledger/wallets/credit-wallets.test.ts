@@ -155,7 +155,9 @@ describe('a credit of a damaged wallet', () => {
     for (const amount of [500, 20]) await ledger.credit(accountId, amount);
     await ledger.store.command('hset', ledger.store.walletName(accountId), 'balance', '1.5');
     const load = vi.spyOn(hydrator, 'loadWallet');
-    await expect(credits.apply({ accountId, seq: 3, amountMicros: 20, budgets: null })).rejects.toThrow('is damaged in redis');
+    await expect(credits.apply({ accountId, seq: 3, amountMicros: 20, budgets: null })).rejects.toThrow(
+      'is damaged in redis',
+    );
     expect(load).not.toHaveBeenCalled();
     expect(await ledger.store.hash(ledger.store.walletName(accountId))).toMatchObject({
       balance: '1.5',

@@ -736,6 +736,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/usage/{usage_id}/refund": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Give the amount of a call back to its buyer, whole or in part, within 90 days: by its provider or an admin, and once per reference
+         * @description Needs a key with the role provider or admin.
+         */
+        post: operations["postUsageByUsageIdRefund"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/admin/refunds": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * All refunds of calls, newest first
+         * @description Needs a key with the role admin.
+         */
+        get: operations["getAdminRefunds"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/admin/debits": {
         parameters: {
             query?: never;
@@ -1004,7 +1044,7 @@ export interface components {
             actor_owner_id: string | null;
             action: string;
             /** @enum {string} */
-            subject_type: "account" | "key" | "service" | "reconciliation";
+            subject_type: "account" | "key" | "service" | "call" | "reconciliation";
             subject_id: string;
             /** @description Of an account: its label */
             subject_owner_id: string | null;
@@ -1062,6 +1102,8 @@ export interface components {
             authorized?: number;
             /** @description Of a call priced by use: its service reported more than that */
             clamped?: boolean;
+            /** @description What was given back of the amount after the call, in US dollars with at most six decimals */
+            refunded?: number;
             /** @description Why the service failed the call, where the status does not say it */
             cause?: string;
             /**
@@ -1233,6 +1275,10 @@ export interface components {
             authorized?: number;
             /** @description Of a call priced by use: its service reported more than that */
             clamped?: boolean;
+            /** @description What was given back of the amount after the call, in US dollars with at most six decimals */
+            refunded?: number;
+            /** @description The oldest first */
+            refunds?: components["schemas"]["RefundOfCall"][];
             /** @description Why the service failed the call, where the status does not say it */
             cause?: string;
             /**
@@ -1460,9 +1506,11 @@ export interface components {
             free_calls: number;
             /** @description What buyers were charged, in US dollars with at most six decimals */
             gross: number;
-            /** @description The platform's share of it, in US dollars with at most six decimals */
+            /** @description What was given back to them of these calls, whenever, in US dollars with at most six decimals */
+            refunded: number;
+            /** @description The platform's share of the rest, in US dollars with at most six decimals */
             fees: number;
-            /** @description The provider's share: gross − fees, in US dollars with at most six decimals */
+            /** @description The provider's share: gross − refunded − fees, in US dollars with at most six decimals */
             earned: number;
         };
         /** DayStats */
@@ -1554,13 +1602,15 @@ export interface components {
         Earnings: {
             /** @description What buyers were charged, in US dollars with at most six decimals */
             gross: number;
-            /** @description The platform's share of it, in US dollars with at most six decimals */
+            /** @description What was given back to them of these calls, whenever, in US dollars with at most six decimals */
+            refunded: number;
+            /** @description The platform's share of the rest, in US dollars with at most six decimals */
             fees: number;
-            /** @description The provider's share: gross − fees, in US dollars with at most six decimals */
+            /** @description The provider's share: gross − refunded − fees, in US dollars with at most six decimals */
             earned: number;
             /** @description What was paid out, in US dollars with at most six decimals */
             paid_out: number;
-            /** @description What is owed now, whatever the range, in US dollars with at most six decimals */
+            /** @description What is owed now, whatever the range. Negative: the platform carries it until earnings cover it, in US dollars with at most six decimals */
             payable: number;
             /** @description The platform's share of a charge at present */
             fee_percent: number;
@@ -1927,6 +1977,43 @@ export interface components {
             /** @description The label of the account */
             owner_id: string;
         };
+        /** ListedRefund */
+        ListedRefund: {
+            /**
+             * Format: uuid
+             * @description The buyer's account
+             */
+            account_id: string;
+            /**
+             * Format: uuid
+             * @description The provider's account
+             */
+            provider_id: string;
+            /** Format: uuid */
+            usage_id: string;
+            /** @description What was given back to the buyer, in US dollars with at most six decimals */
+            amount: number;
+            /** @description The part of it that the platform gave back of its fee; the rest came out of earnings, in US dollars with at most six decimals */
+            fee: number;
+            /** @description The part that the earnings did not cover: the platform carries it until they do, in US dollars with at most six decimals */
+            carried: number;
+            /** @description What was given back of the call in all, this refund included, in US dollars with at most six decimals */
+            refunded: number;
+            reason: string;
+            reference: string;
+            /**
+             * @description Who gave it
+             * @enum {string}
+             */
+            by: "provider" | "operator";
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            created_at: string;
+            /** @description The label of the account */
+            owner_id: string;
+        };
         /**
          * ListedService
          * @description A service as a search shows it. Its description is cut after 200 characters
@@ -2032,10 +2119,10 @@ export interface components {
              */
             at: string;
             /**
-             * @description pending: what has moved already and is not in the books yet. correction: an operator made the books agree with what the account could spend
+             * @description pending: what has moved already and is not in the books yet. refund: what was given back of a call; a fee with a usage_id is what the platform gave back of it. correction: an operator made the books agree with what the account could spend
              * @enum {string}
              */
-            kind: "pending" | "credit" | "charge" | "debit" | "correction" | "earning" | "fee" | "payout";
+            kind: "pending" | "credit" | "charge" | "refund" | "debit" | "correction" | "earning" | "fee" | "payout";
             /** @description Negative: money left the account, in US dollars with at most six decimals */
             amount: number;
             /** @description What the account had after it, in US dollars with at most six decimals */
@@ -2048,6 +2135,11 @@ export interface components {
             /** Format: uuid */
             service_id?: string;
             service_name?: string;
+            /**
+             * Format: uuid
+             * @description Of a refund, and of the fee that came back with it: the call
+             */
+            usage_id?: string;
             reference?: string;
             reason?: string;
         };
@@ -2122,6 +2214,15 @@ export interface components {
             account_id: string;
             /** @description USD, at most 6 decimals */
             amount: number;
+            /** @description Makes the request safe to repeat: a second one with the same reference moves nothing */
+            reference: string;
+        };
+        /** NewRefund */
+        NewRefund: {
+            /** @description USD, at most 6 decimals; all that is left of the call if absent */
+            amount?: number;
+            /** @description Why: the buyer, the provider and operators read it */
+            reason: string;
             /** @description Makes the request safe to repeat: a second one with the same reference moves nothing */
             reference: string;
         };
@@ -2433,6 +2534,8 @@ export interface components {
             backlog: number;
             /** @description Usage events that could not be stored as calls */
             rejected_events: number;
+            /** @description What refunds by operators took beyond the earnings of providers: the platform carries it until they cover it, in US dollars with at most six decimals */
+            carried: number;
             /** @description What open calls held at the last reconciliation, in US dollars with at most six decimals */
             held: number;
             /** @description By how much wallets disagreed with Postgres then, all together, in US dollars with at most six decimals */
@@ -2655,6 +2758,54 @@ export interface components {
             drifting_accounts: number;
             shards_not_compared: number;
         };
+        /** Refund */
+        Refund: {
+            /** Format: uuid */
+            usage_id: string;
+            /** @description What was given back to the buyer, in US dollars with at most six decimals */
+            amount: number;
+            /** @description The part of it that the platform gave back of its fee; the rest came out of earnings, in US dollars with at most six decimals */
+            fee: number;
+            /** @description The part that the earnings did not cover: the platform carries it until they do, in US dollars with at most six decimals */
+            carried: number;
+            /** @description What was given back of the call in all, this refund included, in US dollars with at most six decimals */
+            refunded: number;
+            reason: string;
+            reference: string;
+            /**
+             * @description Who gave it
+             * @enum {string}
+             */
+            by: "provider" | "operator";
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            created_at: string;
+        };
+        /** RefundOfCall */
+        RefundOfCall: {
+            /** @description What was given back, in US dollars with at most six decimals */
+            amount: number;
+            reason: string;
+            reference: string;
+            /**
+             * @description Who gave it
+             * @enum {string}
+             */
+            by: "provider" | "operator";
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            created_at: string;
+        };
+        /** Refunds */
+        Refunds: {
+            /** @description Newest first */
+            refunds: components["schemas"]["ListedRefund"][];
+            next_cursor: string | null;
+        };
         /** Repair */
         Repair: {
             id: number;
@@ -2835,6 +2986,8 @@ export interface components {
             authorized?: number;
             /** @description Of a call priced by use: its service reported more than that */
             clamped?: boolean;
+            /** @description What was given back of the amount after the call, in US dollars with at most six decimals */
+            refunded?: number;
             /** @description Why the service failed the call, where the status does not say it */
             cause?: string;
         };
@@ -2936,9 +3089,11 @@ export interface components {
             free_calls: number;
             /** @description What buyers were charged, in US dollars with at most six decimals */
             gross: number;
-            /** @description The platform's share of it, in US dollars with at most six decimals */
+            /** @description What was given back to them of these calls, whenever, in US dollars with at most six decimals */
+            refunded: number;
+            /** @description The platform's share of the rest, in US dollars with at most six decimals */
             fees: number;
-            /** @description The provider's share: gross − fees, in US dollars with at most six decimals */
+            /** @description The provider's share: gross − refunded − fees, in US dollars with at most six decimals */
             earned: number;
         };
         /** ServiceNotFoundError */
@@ -3301,6 +3456,8 @@ export interface components {
             authorized?: number;
             /** @description Of a call priced by use: its service reported more than that */
             clamped?: boolean;
+            /** @description What was given back of the amount after the call, in US dollars with at most six decimals */
+            refunded?: number;
         };
         /** WorkerTraffic */
         WorkerTraffic: {
@@ -7015,6 +7172,7 @@ export interface operations {
                      *           "created_at": "2026-11-22T07:51:00.486Z",
                      *           "authorized": 0.05,
                      *           "clamped": false,
+                     *           "refunded": 0.001,
                      *           "cause": "tls_expired"
                      *         }
                      *       ],
@@ -7023,8 +7181,8 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["ServiceCalls"];
                     /**
-                     * @example usage_id,buyer,method,path,status,amount,fee,earned,free_tier,outcome,latency_ms,request_bytes,response_bytes,created_at,authorized,clamped,cause
-                     *     019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10,5f2c9a1be07d4c3398a6f1d2b4e8c07a,POST,/translate,200,0.002,0.0001,0.0019,false,completed,17.322,41,52,2026-11-22T07:51:00.486Z,0.05,false,tls_expired
+                     * @example usage_id,buyer,method,path,status,amount,fee,earned,free_tier,outcome,latency_ms,request_bytes,response_bytes,created_at,authorized,clamped,refunded,cause
+                     *     019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10,5f2c9a1be07d4c3398a6f1d2b4e8c07a,POST,/translate,200,0.002,0.0001,0.0019,false,completed,17.322,41,52,2026-11-22T07:51:00.486Z,0.05,false,0.001,tls_expired
                      */
                     "text/csv": string;
                 };
@@ -7131,7 +7289,8 @@ export interface operations {
                      *           "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
                      *           "key_label": "research",
                      *           "authorized": 0.05,
-                     *           "clamped": false
+                     *           "clamped": false,
+                     *           "refunded": 0.001
                      *         }
                      *       ],
                      *       "next_cursor": null
@@ -7139,8 +7298,8 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["Usage"];
                     /**
-                     * @example usage_id,service_id,service_name,method,path,status,amount,free_tier,outcome,latency_ms,request_bytes,response_bytes,created_at,key_id,key_label,authorized,clamped
-                     *     019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10,019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,POST,/translate,200,0.002,false,completed,17.322,41,52,2026-11-22T07:51:00.486Z,acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd,research,0.05,false
+                     * @example usage_id,service_id,service_name,method,path,status,amount,free_tier,outcome,latency_ms,request_bytes,response_bytes,created_at,key_id,key_label,authorized,clamped,refunded
+                     *     019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10,019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,POST,/translate,200,0.002,false,completed,17.322,41,52,2026-11-22T07:51:00.486Z,acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd,research,0.05,false,0.001
                      */
                     "text/csv": string;
                 };
@@ -7268,7 +7427,8 @@ export interface operations {
                      *           "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
                      *           "key_label": "research",
                      *           "authorized": 0.05,
-                     *           "clamped": false
+                     *           "clamped": false,
+                     *           "refunded": 0.001
                      *         }
                      *       ],
                      *       "next_cursor": null
@@ -7276,8 +7436,8 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["AccountUsage"];
                     /**
-                     * @example usage_id,service_id,service_name,method,path,status,amount,free_tier,outcome,latency_ms,request_bytes,response_bytes,created_at,key_id,key_label,authorized,clamped
-                     *     019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10,019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,POST,/translate,200,0.002,false,completed,17.322,41,52,2026-11-22T07:51:00.486Z,acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd,research,0.05,false
+                     * @example usage_id,service_id,service_name,method,path,status,amount,free_tier,outcome,latency_ms,request_bytes,response_bytes,created_at,key_id,key_label,authorized,clamped,refunded
+                     *     019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10,019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,POST,/translate,200,0.002,false,completed,17.322,41,52,2026-11-22T07:51:00.486Z,acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd,research,0.05,false,0.001
                      */
                     "text/csv": string;
                 };
@@ -7336,7 +7496,17 @@ export interface operations {
                      *       "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
                      *       "key_label": "research",
                      *       "authorized": 0.05,
-                     *       "clamped": false
+                     *       "clamped": false,
+                     *       "refunded": 0.001,
+                     *       "refunds": [
+                     *         {
+                     *           "amount": 0.001,
+                     *           "reason": "the translation was cut off",
+                     *           "reference": "complaint 17",
+                     *           "by": "provider",
+                     *           "created_at": "2026-11-22T07:51:00.486Z"
+                     *         }
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["Call"];
@@ -7422,6 +7592,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "gross": 0.2,
+                     *       "refunded": 0,
                      *       "fees": 0.02,
                      *       "earned": 0.18,
                      *       "paid_out": 0,
@@ -7435,6 +7606,7 @@ export interface operations {
                      *           "calls": 120,
                      *           "free_calls": 20,
                      *           "gross": 0.2,
+                     *           "refunded": 0,
                      *           "fees": 0.02,
                      *           "earned": 0.18
                      *         }
@@ -7445,6 +7617,7 @@ export interface operations {
                      *           "calls": 120,
                      *           "free_calls": 20,
                      *           "gross": 0.2,
+                     *           "refunded": 0,
                      *           "fees": 0.02,
                      *           "earned": 0.18
                      *         }
@@ -8265,6 +8438,7 @@ export interface operations {
                      *           "key_label": "research",
                      *           "authorized": 0.05,
                      *           "clamped": false,
+                     *           "refunded": 0.001,
                      *           "cause": "tls_expired",
                      *           "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
                      *           "owner_id": "acme-bot",
@@ -8277,8 +8451,8 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["AllCalls"];
                     /**
-                     * @example usage_id,service_id,service_name,method,path,status,amount,fee,earned,free_tier,outcome,latency_ms,request_bytes,response_bytes,created_at,key_id,key_label,authorized,clamped,cause,account_id,owner_id,provider_id,provider_owner_id
-                     *     019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10,019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,POST,/translate,200,0.002,0.0001,0.0019,false,completed,17.322,41,52,2026-11-22T07:51:00.486Z,acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd,research,0.05,false,tls_expired,019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e,acme-bot,019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f,translators
+                     * @example usage_id,service_id,service_name,method,path,status,amount,fee,earned,free_tier,outcome,latency_ms,request_bytes,response_bytes,created_at,key_id,key_label,authorized,clamped,refunded,cause,account_id,owner_id,provider_id,provider_owner_id
+                     *     019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10,019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,POST,/translate,200,0.002,0.0001,0.0019,false,completed,17.322,41,52,2026-11-22T07:51:00.486Z,acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd,research,0.05,false,0.001,tls_expired,019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e,acme-bot,019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f,translators
                      */
                     "text/csv": string;
                 };
@@ -8298,7 +8472,7 @@ export interface operations {
                 actor?: string;
                 /** @description Such as `account.suspend` */
                 action?: string;
-                /** @description What was acted on: the id of an account, key or service */
+                /** @description What was acted on: the id of an account, key, service or call */
                 subject?: string;
                 /** @description Only acts with this outcome */
                 outcome?: "begun" | "done" | "refused";
@@ -8444,6 +8618,7 @@ export interface operations {
                      *       },
                      *       "backlog": 0,
                      *       "rejected_events": 0,
+                     *       "carried": 0,
                      *       "held": 0.002,
                      *       "drift": 0,
                      *       "drifting_accounts": 0,
@@ -8714,8 +8889,8 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["Statement"];
                     /**
-                     * @example at,kind,amount,balance,hour,service_id,service_name,reference,reason
-                     *     2026-11-22T07:59:59.999Z,charge,-0.002,9.998,2026-11-22T07:00:00.000Z,019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,,
+                     * @example at,kind,amount,balance,hour,service_id,service_name,reference,reason,usage_id
+                     *     2026-11-22T07:59:59.999Z,charge,-0.002,9.998,2026-11-22T07:00:00.000Z,019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,,,
                      */
                     "text/csv": string;
                 };
@@ -8808,8 +8983,8 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["Statement"];
                     /**
-                     * @example at,kind,amount,balance,hour,service_id,service_name,reference,reason
-                     *     2026-11-22T07:59:59.999Z,charge,-0.002,9.998,2026-11-22T07:00:00.000Z,019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,,
+                     * @example at,kind,amount,balance,hour,service_id,service_name,reference,reason,usage_id
+                     *     2026-11-22T07:59:59.999Z,charge,-0.002,9.998,2026-11-22T07:00:00.000Z,019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,,,
                      */
                     "text/csv": string;
                 };
@@ -8972,6 +9147,184 @@ export interface operations {
             408: components["responses"]["AdminBodyTooSlow"];
             409: components["responses"]["AdminConflict"];
             413: components["responses"]["AdminPayloadTooLarge"];
+            429: components["responses"]["AdminRateLimited"];
+            500: components["responses"]["AdminInternal"];
+            503: components["responses"]["AdminUnavailable"];
+        };
+    };
+    postUsageByUsageIdRefund: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The call
+                 * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
+                 */
+                usage_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "amount": 0.001,
+                 *       "reason": "the translation was cut off",
+                 *       "reference": "complaint 17"
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewRefund"];
+            };
+        };
+        responses: {
+            /** @description This reference was refunded before; nothing has changed */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                    "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "usage_id": "019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10",
+                     *       "amount": 0.001,
+                     *       "fee": 0.00005,
+                     *       "carried": 0,
+                     *       "refunded": 0.001,
+                     *       "reason": "the translation was cut off",
+                     *       "reference": "complaint 17",
+                     *       "by": "provider",
+                     *       "created_at": "2026-11-22T07:51:00.486Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Refund"];
+                };
+            };
+            /** @description The refund */
+            201: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                    "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "usage_id": "019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10",
+                     *       "amount": 0.001,
+                     *       "fee": 0.00005,
+                     *       "carried": 0,
+                     *       "refunded": 0.001,
+                     *       "reason": "the translation was cut off",
+                     *       "reference": "complaint 17",
+                     *       "by": "provider",
+                     *       "created_at": "2026-11-22T07:51:00.486Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Refund"];
+                };
+            };
+            400: components["responses"]["InvalidJsonOrInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTooSlow"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getAdminRefunds: {
+        parameters: {
+            query?: {
+                /** @description Only those of calls that this account bought or sold */
+                account_id?: string;
+                /** @description Only the one with this reference */
+                reference?: string;
+                /** @description First moment: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
+                from?: string;
+                /** @description End, not included: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
+                to?: string;
+                /** @description Rows on a page; 100 if absent, in a CSV file 10000 */
+                limit?: number;
+                /** @description next_cursor of the previous page */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page, newest first */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    /**
+                     * @description The request headers on which this response depends
+                     * @example Accept
+                     */
+                    Vary: string;
+                    /**
+                     * @description Of a CSV file: the cursor of the next one. Absent on the last
+                     * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
+                     */
+                    "X-ACF-Next-Cursor"?: string;
+                    /**
+                     * @description Of a CSV file: its name
+                     * @example attachment; filename="refunds.csv"
+                     */
+                    "Content-Disposition"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "refunds": [
+                     *         {
+                     *           "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
+                     *           "provider_id": "019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f",
+                     *           "usage_id": "019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10",
+                     *           "amount": 0.001,
+                     *           "fee": 0.00005,
+                     *           "carried": 0,
+                     *           "refunded": 0.001,
+                     *           "reason": "the translation was cut off",
+                     *           "reference": "complaint 17",
+                     *           "by": "provider",
+                     *           "created_at": "2026-11-22T07:51:00.486Z",
+                     *           "owner_id": "acme-bot"
+                     *         }
+                     *       ],
+                     *       "next_cursor": "1763798400000000-4711"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Refunds"];
+                    /**
+                     * @example account_id,provider_id,usage_id,amount,fee,carried,refunded,reason,reference,by,created_at,owner_id
+                     *     019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e,019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f,019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10,0.001,0.00005,0,0.001,the translation was cut off,complaint 17,provider,2026-11-22T07:51:00.486Z,acme-bot
+                     */
+                    "text/csv": string;
+                };
+            };
+            400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["AdminUnauthorized"];
+            403: components["responses"]["AdminForbidden"];
             429: components["responses"]["AdminRateLimited"];
             500: components["responses"]["AdminInternal"];
             503: components["responses"]["AdminUnavailable"];

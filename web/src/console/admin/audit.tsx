@@ -22,6 +22,7 @@ const ACTIONS = [
   'account.resume',
   'account.clear_profile',
   'account.close',
+  'call.refund',
   'key.create',
   'key.rotate',
   'key.change',
@@ -125,7 +126,8 @@ function Subject({ act }: { readonly act: Act }) {
       </>
     );
   }
-  const href = `/console/audit?subject=${act.subject_id}`;
+  const isCall = act.subject_type === 'call';
+  const href = isCall ? `/console/calls/${act.subject_id}` : `/console/audit?subject=${act.subject_id}`;
   return (
     <span class="nowrap">
       {type} <Id id={act.subject_id} href={href} />

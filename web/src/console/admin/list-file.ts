@@ -2,7 +2,7 @@ import { api } from '../../session.ts';
 import type { AskFile } from '../shared/csv-export.tsx';
 import { withIds } from './name-or-id.ts';
 
-type List = 'accounts' | 'audit' | 'calls' | 'credits' | 'debits' | 'payouts' | 'services';
+type List = 'accounts' | 'audit' | 'calls' | 'credits' | 'debits' | 'payouts' | 'refunds' | 'services';
 
 /** An operators' list as a CSV file, for `ListPage`: with the filters that the page has. */
 export function listFile(name: List) {

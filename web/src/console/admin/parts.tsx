@@ -26,7 +26,7 @@ export const Account = ({ id, label }: { readonly id: string; readonly label: st
 );
 
 /** What in an act is an amount of money. */
-const AMOUNTS = new Set(['amount', 'balance', 'payable', 'wallet', 'settled', 'drift']);
+const AMOUNTS = new Set(['amount', 'balance', 'payable', 'wallet', 'settled', 'drift', 'refunded', 'carried']);
 
 /** A value of the audit or of a repair, as text. */
 function shown(value: unknown): string {

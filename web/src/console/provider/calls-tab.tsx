@@ -9,7 +9,7 @@ import { type Filter, ListPage } from '../shared/list-page.tsx';
 import { causeText, outcomeOf } from '../shared/outcome.ts';
 import { BlockButton, BlockedBuyers, shortOf } from './blocked-buyers.tsx';
 import type { TabProps } from './service-frame.tsx';
-import { EN } from './service-words.tsx';
+import { EN, usd } from './service-words.tsx';
 
 type Call = Schemas['ServiceCall'];
 const DAYS = 30;
@@ -58,7 +58,9 @@ export function CallsTab({ service, show }: TabProps) {
             title: 'When',
             cell: ({ created_at: at, usage_id: id }) => (
               <span class="two-lines">
-                <When at={at} />
+                <a href={`/console/calls/${id}`}>
+                  <When at={at} />
+                </a>
                 <code class="faint usage-id" title={`Usage id ${id}`}>
                   {id}
                 </code>
@@ -79,7 +81,16 @@ export function CallsTab({ service, show }: TabProps) {
             title: 'You earn',
             amount: ({ earned }) => earned,
             cell: (call, text) =>
-              call.free_tier ? <span class="faint">Free call</span> : <ByUse call={call} text={text} />,
+              call.free_tier ? (
+                <span class="faint">Free call</span>
+              ) : (
+                <>
+                  <ByUse call={call} text={text} />
+                  {call.refunded !== undefined && (
+                    <span class="below">{usd(call.refunded)} of the price given back</span>
+                  )}
+                </>
+              ),
           },
           {
             title: 'Buyer',
@@ -116,6 +127,9 @@ function Outcome({ call }: { readonly call: Call }) {
         {isFailure ? `Failed ${call.status}` : call.status === 0 ? 'Unknown' : String(call.status)}
       </Badge>
       {reason !== null && <span class="small soft">{reason}, refunded</span>}
+      {call.refunded !== undefined && (
+        <span class="small soft">{call.refunded === call.amount ? 'given back' : 'given back in part'}</span>
+      )}
       {call.cause !== undefined && <span class="small">{causeText(call.cause) ?? call.cause}</span>}
     </span>
   );
