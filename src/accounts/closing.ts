@@ -90,7 +90,8 @@ export class Closing {
       ...(balanceMicros > 0 ? [`the wallet has ${formatUsd(balanceMicros)} USD (debit it)`] : []),
       ...(balanceMicros < 0 ? [`the wallet owes ${formatUsd(-balanceMicros)} USD (credit it)`] : []),
       ...(heldMicros === 0 ? [] : [`open calls hold ${formatUsd(heldMicros)} USD (wait for their end)`]),
-      ...(payable === 0 ? [] : [`${formatUsd(payable)} USD are payable (pay them out)`]),
+      // What the platform carries of the account, it carries for good.
+      ...(payable <= 0 ? [] : [`${formatUsd(payable)} USD are payable (pay them out)`]),
     ];
     if (left.length === 0 && balanceOf('wallet') !== 0) left.push('its last calls are still being stored (try again)');
     if (left.length > 0) throw new ApiError('conflict', `This account cannot be closed yet: ${left.join(', ')}.`);

@@ -191,7 +191,7 @@ export class TakeCommand implements Command {
     const root = bulk(names.key(shard, rootId));
     switch (this.bucket) {
       case 'own':
-        batch.command('E', root + root, 2, arg + OWN_BUCKET, 2, 3);
+        batch.command('E', root + bulk(names.wallet(shard, this.subject)), 2, arg + OWN_BUCKET, 2, 3);
         break;
       case 'reads':
         batch.command('E', root + bulk(names.reads(shard, keyId)), 2, arg + LIMIT_OF_KEY, 2, 3);
@@ -223,7 +223,12 @@ export class TakeCommand implements Command {
         if (refusal.damage !== undefined) host.foundDamage(refusal.damage, this.subject, this.keyId ?? '');
         this.done(UNAVAILABLE);
         return;
-      // What is refused to calls only is as unknown as no row.
+      // The bucket of a child key is in the wallet. What else is refused to calls only is as unknown as no row.
+      case 'refuse_call':
+        if (refusal.damage === undefined) host.foundUnknownCode(code);
+        else host.foundDamage(refusal.damage, this.subject, this.keyId ?? '');
+        this.done(UNAVAILABLE);
+        return;
       default:
         host.foundUnknownCode(code);
         this.done(UNAVAILABLE);

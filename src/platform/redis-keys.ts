@@ -38,7 +38,7 @@ export class RedisKeys {
     return `key:{${this.#tags[shard]}}:${keyId}`;
   }
 
-  /** Hash: `balance`, `credit_seq`, `free:<service_id>` (free calls used), `spent:<key_id>`, `period:<key_id>`; `ticket` and `repair` are for the reconciliation. */
+  /** Hash: `balance`, `credit_seq`, `free:<service_id>` (free calls used), `<key_id>` (of a child key: CHILD_FIELD); `ticket` and `repair` are for the reconciliation. */
   wallet(shard: number, accountId: string): string {
     return `wallet:{${this.#tags[shard]}}:${accountId}`;
   }
@@ -64,7 +64,10 @@ export class RedisKeys {
   }
 }
 
-/** Fields of a wallet: what a key with a budget, and those below it, have spent, and in which period (src/keys/budget-period.ts). */
-export const spentField = (keyId: string): string => `spent:${keyId}`;
-export const periodField = (keyId: string): string => `period:${keyId}`;
+/**
+ * With these characters begins the id of each key, and so the field that a wallet has of a child key: its bucket, and what it and the
+ * keys below it have spent of its budget, in which period (src/keys/budget-period.ts). child-state.lua has its 32 bytes, and in-text.lua
+ * the text that the comparison reads.
+ */
+export const CHILD_FIELD = 'acf_';
 export const freeField = (serviceId: string): string => `free:${serviceId}`;

@@ -65,7 +65,7 @@ export async function acceptPostgres(stores: AcceptStores, { print, answer, afte
   }
   return (
     `accepted for ${older.length} shards. The writer goes on, and the next comparison brings the wallets to what Postgres has: see ` +
-    'GET /api/v1/admin/reconciliation. Make the credits, debits and payouts that it lacks again, with the references that they had, ' +
+    'GET /api/v1/admin/reconciliation. Make the credits, debits, payouts and refunds of calls that it lacks again, with the references that they had, ' +
     'and at once the revocations, suspensions, closings and limits, leaked keys first: docs/runbooks/TollgatePostgresOlder.md'
   );
 }
@@ -112,7 +112,7 @@ async function listOf(stores: AcceptStores, older: readonly Older[]): Promise<st
     ...losses.map((loss) => `  ${lossText(loss)}  ${labels.get(loss.accountId) ?? 'unknown to Postgres'}`),
     '',
     `In all these wallets have ${sum(differences.map((micros) => Math.max(-micros, 0)))} less and ` +
-      `${sum(differences.map((micros) => Math.max(micros, 0)))} more than this Postgres says: it lacks their calls and debits, or credits.`,
+      `${sum(differences.map((micros) => Math.max(micros, 0)))} more than this Postgres says: it lacks their calls and debits, or credits and refunds.`,
     'Earnings, payouts, revocations, suspensions, keys and listings that it lacks are not listed, nor are accounts without a loaded wallet.',
   ].join('\n');
 }
@@ -121,7 +121,7 @@ function lossText(loss: Loss): string {
   const { accountId, walletMicros, expectedMicros, credits, debitedMicros, freeCalls, damagedFields } = loss;
   const parts = [
     `wallet ${formatUsd(walletMicros)}, by Postgres ${formatUsd(expectedMicros)}`,
-    ...(credits > 0 ? [`${credits} credits`] : []),
+    ...(credits > 0 ? [`${credits} credits or refunds`] : []),
     ...(debitedMicros !== 0 ? [`debits of ${formatUsd(debitedMicros)}`] : []),
     ...(freeCalls !== 0 ? [`${freeCalls} free calls`] : []),
     ...(damagedFields.length > 0 ? [`damaged: ${damagedFields.join(', ')}`] : []),

@@ -1,3 +1,4 @@
+import { type RebuiltRefunds, rebuildRefundSums } from '../accounts/refunds/rebuild-sums.ts';
 import { type RebuiltDay, rebuildSums } from '../ledger/rollups/rebuild.ts';
 import type { Migration } from '../platform/migrate.ts';
 import { PostgresSession } from '../platform/postgres.ts';
@@ -9,7 +10,7 @@ const STATEMENT_MS = 6 * 3_600_000;
 const NETWORK_MS = 5_000;
 
 /**
- * The program `main.js rebuild-sums`: makes the sums of calls anew from the calls. Works while gateways and writers run. If it is
+ * The program `main.js rebuild-sums`: makes the sums of calls and refunds anew from these. Works while gateways and writers run. If it is
  * killed, the days that it has told of are done.
  *
  * Tested by test/roles/rebuild-sums.test.ts and test/ledger/rollups/rebuild.test.ts.
@@ -32,11 +33,17 @@ export function rebuildAllSums(
         calls += day.calls;
         say(lineOf(day));
       }
+      say(refundsLine(await rebuildRefundSums(session)));
       say(`done: ${days} days, ${calls} calls`);
     } finally {
       session.close();
     }
   });
+}
+
+function refundsLine({ removed, written }: RebuiltRefunds): string {
+  const isRight = removed + written === 0;
+  return `refunds: ${isRight ? 'all sums are right' : `refund_hours: ${removed} rows removed, ${written} written`}`;
 }
 
 function lineOf({ day, calls, changes }: RebuiltDay): string {

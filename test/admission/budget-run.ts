@@ -7,6 +7,7 @@ import { CANCELLED } from '../../src/ledger/usage-event.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { freeField } from '../../src/platform/redis-keys.ts';
 import { defineScript, type Script } from '../../src/platform/script.ts';
+import { readInText } from '../support/child-state.ts';
 import { hostOf, type Store } from '../support/store.ts';
 import { BudgetModel, chainOf, type Key, type Told } from './budget-model.ts';
 import { COMPLETED, encodedKeys, INSTANCE, listener, newKeyId, REFUNDED, take } from './calls.ts';
@@ -38,7 +39,7 @@ export function stateOf(keys: readonly Key[]): string[] {
     if (key.parent === null) return ['limit', String(key.limit), 'status', key.status];
     const { limit, status, expiresAtMs, budget } = key;
     const its = budget === null ? '- - 0' : `${budget.amount} ${budget.kind} ${budget.number}`;
-    return [`terms:${key.id}`, `${limit} ${status} ${expiresAtMs} ${its}`];
+    return [key.id, `${limit} ${status} ${expiresAtMs} ${its}`];
   });
 }
 
@@ -267,13 +268,13 @@ export class BudgetRun {
 
   /** What the wallet has, and what it should have. */
   async wallets(): Promise<readonly [Record<string, string>, Record<string, string>]> {
-    const found = await this.#store.hash(this.#fields.wallet);
+    const found = await readInText(this.#store.redis, this.#fields.wallet);
     const expected: Record<string, string> = { balance: String(this.model.balance), credit_seq: '1' };
     const free = freeField(SERVICE.id);
     if (free in found || this.model.freeUsed > 0) expected[free] = String(this.model.freeUsed);
-    for (const [id, { spent, period }] of this.model.counters) {
-      expected[`spent:${id}`] = String(spent);
-      expected[`period:${id}`] = String(period);
+    for (const { id, bucket } of this.#keys.slice(1)) {
+      const { spent, period } = this.model.counters.get(id) ?? { spent: 0, period: 0 };
+      if (bucket !== null) expected[id] = [bucket.tokens, bucket.ts, spent, period].join(' ');
     }
     return [found, expected];
   }

@@ -7,6 +7,7 @@ import { BUDGET_PERIODS, nextPeriodMs, periodAt } from '../../src/keys/budget-pe
 import { sweepScript } from '../../src/ledger/scripts.ts';
 import { ABANDONED, CANCELLED } from '../../src/ledger/usage-event.ts';
 import { freeField } from '../../src/platform/redis-keys.ts';
+import { readChild, readInText, writeChild } from '../support/child-state.ts';
 import { hostOf, Store } from '../support/store.ts';
 import { BudgetRun, clocked, clockedBatch, setClock, step, tree } from './budget-run.ts';
 import {
@@ -54,13 +55,16 @@ async function childScene(balance: number, terms: string, parentTerms = '300 act
   const [root, parent] = [newKeyId(), newKeyId()];
   const hash = store.keys.key(store.keys.shardOf(scene.accountId), root);
   await store.command('hset', hash, 'limit', 300, 'status', 'active');
-  await store.command('hset', hash, `terms:${parent}`, parentTerms, `terms:${scene.keyId}`, terms);
+  await store.command('hset', hash, parent, parentTerms, scene.keyId, terms);
   await store.loadWallet(scene.accountId, balance);
   return { ...scene, ancestors: [root, parent] };
 }
 const treeOf = ({ accountId, ancestors: [root = ''] = [] }: Scene): string =>
   store.keys.key(store.keys.shardOf(accountId), root);
 const walletOf = ({ accountId }: Scene): Promise<Record<string, string>> => store.hash(store.walletName(accountId));
+const childOf = ({ accountId, keyId }: Scene) => readChild(store.redis, store.walletName(accountId), keyId);
+const setChild = ({ accountId, keyId }: Scene, change: Parameters<typeof writeChild>[3]) =>
+  writeChild(store.redis, store.walletName(accountId), keyId, change);
 
 describe('a period', () => {
   const DAY_MS = 86_400_000;
@@ -99,7 +103,8 @@ describe('a budget', () => {
     const expected = { amountMicros: 3_000, authorizedMicros: 3_000, balanceMicros: 0 };
     expect(await admit(store, call)).toMatchObject({ outcome: 'admitted', ...expected });
     await capture(store, call, 1_500);
-    expect(await walletOf(scene)).toMatchObject({ balance: '998500', [`spent:${scene.keyId}`]: '1500' });
+    expect(await walletOf(scene)).toMatchObject({ balance: '998500' });
+    expect(await childOf(scene)).toMatchObject({ spentMicros: 1_500 });
     expect(await admit(store, requestByUse(scene, prices))).toMatchObject({
       outcome: 'budget_exceeded',
       budget: { leftMicros: 1_500, resetsAtMs: null },
@@ -112,7 +117,8 @@ describe('a budget', () => {
     expect(await admit(store, call)).toMatchObject({ outcome: 'admitted', freeTier: true, balanceMicros: 0 });
     expect((await store.open(scene.accountId))[call.usageId]).toMatch(/\t\/x$/);
     await settle(store, call, true);
-    expect(await walletOf(scene)).toEqual({ balance: '0', credit_seq: '1', [freeField(scene.serviceId)]: '0' });
+    expect(await walletOf(scene)).toMatchObject({ balance: '0', credit_seq: '1', [freeField(scene.serviceId)]: '0' });
+    expect(await childOf(scene)).toMatchObject({ spentMicros: 0, period: 0 });
   });
 
   it('gets back what was held by a call that was cancelled or swept, but not in a later period', async () => {
@@ -123,8 +129,8 @@ describe('a budget', () => {
     const [cancelled, swept, late] = [request(scene, 100), request(scene, 200), request(scene, 300)];
     for (const call of [cancelled, swept, late]) await admit(store, call);
     const spent = async () => {
-      const wallet = await walletOf(scene);
-      return [wallet.balance, wallet[`spent:${scene.keyId}`], wallet[`spent:${parent}`]].map(Number);
+      const [child, above] = [await childOf(scene), await childOf({ ...scene, keyId: parent })];
+      return [await store.balance(scene.accountId), child?.spentMicros, above?.spentMicros];
     };
     expect(await spent()).toEqual([400, 600, 600]);
     const cancel = new CancelCommand(cancelled.usageId, scene.accountId, CANCELLED, () => {});
@@ -147,21 +153,29 @@ describe('a budget', () => {
 
   it('counts a negative spending as none, and goes on from it: no call changes a drift', async () => {
     const scene = await childScene(1_000, '300 active 0 900 total 0');
-    await store.command('hset', store.walletName(scene.accountId), `spent:${scene.keyId}`, -50);
+    await setChild(scene, { spentMicros: -50 });
     expect(await admit(store, request(scene, 901))).toMatchObject({
       outcome: 'budget_exceeded',
       budget: { leftMicros: 900 },
     });
     expect(await admit(store, request(scene, 900))).toMatchObject({ outcome: 'admitted', balanceMicros: 0 });
-    expect(await walletOf(scene)).toMatchObject({ [`spent:${scene.keyId}`]: '850', [`period:${scene.keyId}`]: '0' });
+    expect(await childOf(scene)).toMatchObject({ spentMicros: 850, period: 0 });
   });
 
   it.each([
-    ['spent', '1.5'],
-    ['period', 'nan'],
-  ])('whose %s is %s makes its wallet count as damaged, and takes a token', async (field, value) => {
+    { spentMicros: 1.5 },
+    { spentMicros: 'nan' },
+    { spentMicros: '9007199254740992' },
+    { period: 'nan' },
+    { period: -1 },
+    { period: 'inf' },
+    'no numbers, but 32 characters :)',
+    '7',
+  ])('that is damaged (%j) makes its wallet count as damaged, and takes a token of the root', async (damaged) => {
     const scene = await childScene(1_000, '300 active 0 900 total 1');
-    await store.command('hset', store.walletName(scene.accountId), `${field}:${scene.keyId}`, value);
+    if (typeof damaged !== 'string') await setChild(scene, damaged);
+    else await store.command('hset', store.walletName(scene.accountId), scene.keyId, damaged);
+    const before = await readInText(store.redis, store.walletName(scene.accountId));
     const damage: string[] = [];
     const host = hostOf(store.keys, INSTANCE, { foundDamage: (what) => damage.push(what) });
     const results: AdmitResult[] = [];
@@ -178,7 +192,10 @@ describe('a budget', () => {
     );
     expect(results).toMatchObject([{ outcome: 'damaged', rate: { remaining: 299 } }, { outcome: 'admitted' }]);
     expect(damage).toEqual(['wallet']);
-    expect(await store.balance(scene.accountId)).toBe(1_000);
+    expect(await readInText(store.redis, store.walletName(scene.accountId))).toEqual(before);
+    expect((await store.hash(treeOf(scene))).tokens).toBe(String(299 * 60_000));
+    expect((await take(store, scene, 'own', host)).outcome).toBe('unavailable');
+    expect(damage).toEqual(['wallet', 'wallet']);
   });
 });
 
@@ -200,7 +217,7 @@ describe('the state of a chain', () => {
 
   it.each(['limit', 'status', 'terms'])('without %s of a level is loaded', async (field) => {
     const scene = await childScene(1_000, '300 active 0 900 total 1');
-    await store.command('hdel', treeOf(scene), field === 'terms' ? `terms:${scene.ancestors?.[1]}` : field);
+    await store.command('hdel', treeOf(scene), field === 'terms' ? (scene.ancestors?.[1] ?? '') : field);
     expect(await lost(scene)).toEqual(['key']);
   });
 
@@ -215,7 +232,7 @@ describe('the state of a chain', () => {
   ])('with the terms %j is loaded anew', async (terms) => {
     const scene = await childScene(1_000, terms);
     expect(await lost(scene)).toEqual(['key']);
-    expect(await store.hash(treeOf(scene))).not.toHaveProperty(`terms:${scene.keyId}`);
+    expect(await store.hash(treeOf(scene))).not.toHaveProperty(scene.keyId);
   });
 
   it('of which a level is revoked, or its account suspended, admits nothing and keeps its tokens', async () => {
@@ -227,7 +244,8 @@ describe('the state of a chain', () => {
     await store.command('hset', treeOf(suspended), 'status', 'suspended');
     expect((await admit(store, request(suspended, 1))).outcome).toBe('suspended');
     expect((await take(store, suspended, 'reads')).outcome).toBe('suspended');
-    expect(Object.keys(await store.hash(treeOf(suspended))).filter((name) => name.startsWith('tokens'))).toEqual([]);
+    expect(await store.hash(treeOf(suspended))).not.toHaveProperty('tokens');
+    expect(await childOf(suspended)).toBeNull();
   });
 });
 
@@ -242,9 +260,19 @@ describe('tokens of a child key', () => {
     const shard = store.keys.shardOf(scene.accountId);
     expect(await store.command('exists', store.keys.control(shard, scene.accountId))).toBe(0);
     expect(Number(await store.command('pttl', store.keys.reads(shard, scene.keyId)))).toBeGreaterThan(0);
-    expect(Object.keys(await store.hash(treeOf(scene))).filter((name) => name.startsWith('tokens'))).toEqual([
-      `tokens:${scene.keyId}`,
-    ]);
+    expect(await store.hash(treeOf(scene))).not.toHaveProperty('tokens');
+    expect(await childOf(scene)).toEqual({ tokens: 0, ts: Date.UTC(2027, 0, 1), spentMicros: 0, period: 0 });
+  });
+
+  it('are with its wallet, which a request that is no call loads, too', async () => {
+    const scene = await childScene(1_000, '2 active 0 - - 0');
+    await store.command('del', store.walletName(scene.accountId));
+    const asked: string[] = [];
+    const command = new TakeCommand(scene.keyId, scene.accountId, 0, () => {}, 'own', scene.ancestors);
+    const host = hostOf(store.keys, INSTANCE, { reloadAndRetry: (_, what) => asked.push(what) });
+    await store.run([command], host);
+    expect(asked).toEqual(['wallet']);
+    expect(await store.command('exists', store.walletName(scene.accountId))).toBe(0);
   });
 
   it('that a key above it has used up make its calls wait for that key', async () => {

@@ -112,7 +112,12 @@ export async function capture(store: Store, call: AdmitRequest, reportedMicros: 
   await store.run([command], hostOf(store.keys, INSTANCE));
 }
 
-export async function take(store: Store, scene: Scene, bucket?: KeyBucket): Promise<TakeResult> {
+export async function take(
+  store: Store,
+  scene: Scene,
+  bucket?: KeyBucket,
+  host = hostOf(store.keys, INSTANCE),
+): Promise<TakeResult> {
   let result: TakeResult | undefined;
   const command = new TakeCommand(
     scene.keyId,
@@ -122,6 +127,6 @@ export async function take(store: Store, scene: Scene, bucket?: KeyBucket): Prom
     bucket,
     scene.ancestors,
   );
-  await store.run([command], hostOf(store.keys, INSTANCE));
+  await store.run([command], host);
   return result as TakeResult;
 }

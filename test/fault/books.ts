@@ -8,6 +8,7 @@ import { uuidv7 } from '../../src/platform/ids.ts';
 import { freeField } from '../../src/platform/redis-keys.ts';
 import { Reconcilers } from '../../src/roles/upkeep.ts';
 import { readBooksQueries } from '../support/books-queries.ts';
+import { WRONG_REFUND_SUMS } from '../support/refund-sums.ts';
 import { untilAnswered } from './answered.ts';
 import { budgetsOf } from './budgets.ts';
 import type { Told } from './callers.ts';
@@ -30,6 +31,8 @@ export type Row = {
   readonly amountMicros: number;
   readonly feeMicros: number;
   readonly freeTier: boolean;
+  /** What was given back of it. */
+  readonly refundedMicros: number;
   /** Of a call priced by use. */
   readonly authorizedMicros: number | null;
   readonly isClamped: boolean | null;
@@ -41,7 +44,8 @@ export async function readRecords({ stores }: Stack, buyers: readonly Buyer[]): 
     SELECT usage_id AS "usageId", account_id AS "accountId", key_id AS "keyId", service_id AS "serviceId",
            (extract(epoch FROM created_at) * 1000)::bigint AS "admittedAtMs", outcome, status::int,
            amount AS "amountMicros", fee AS "feeMicros", free_tier AS "freeTier",
-           authorized AS "authorizedMicros", clamped AS "isClamped"
+           authorized AS "authorizedMicros", clamped AS "isClamped",
+           (SELECT coalesce(sum(r.amount), 0)::bigint FROM refunds r WHERE r.usage_id = calls.usage_id) AS "refundedMicros"
     FROM calls WHERE account_id = ANY(${ids}::uuid[])`;
 }
 
@@ -103,7 +107,7 @@ function faultsOfUse(
 }
 
 /**
- * wallet = credits − charges, in Postgres and in Redis; free calls used = free calls served ≤ quota. In Redis the wallet may lack the
+ * wallet = credits + refunds − charges, in Postgres and in Redis; free calls used = free calls served ≤ quota. In Redis the wallet may lack the
  * charges of some of the calls that a failover may have lost, and then the drift that is reported is exactly these. If the wallet was
  * repaired meanwhile, it is what Postgres has, and what it had too much may have been spent, and free calls beyond the quota.
  *
@@ -119,7 +123,7 @@ export async function checkBuyer(
   const faults: string[] = [];
   const id = buyer.key.account_id;
   const rows = all.filter(({ accountId }) => accountId === id);
-  const expected = buyer.creditedMicros - rows.reduce((sum, row) => sum + row.amountMicros, 0);
+  const expected = buyer.creditedMicros - rows.reduce((sum, row) => sum + row.amountMicros - row.refundedMicros, 0);
   const wallet = keys.wallet(keys.shardOf(id), id);
   const live = (await redis.command('hget', [wallet, 'balance'])) as string | null;
   const [settled] = await sql<{ balance: number }[]>`
@@ -205,12 +209,15 @@ export async function checkLedger(stack: Stack): Promise<string[]> {
   expectNone('journal rows that do not sum to zero', await sql.unsafe(queries.journal));
   expectNone('balances that are not the sum of their entries', await sql.unsafe(queries.balances));
   expectNone(
-    'earnings and fees that are not the charges',
+    'earnings and fees that are not the charges without what was given back',
     await sql`
-    SELECT charged, paid FROM (SELECT coalesce(sum(amount), 0) AS charged FROM calls) c,
+    SELECT charged, refunded, paid FROM (SELECT coalesce(sum(amount), 0) AS charged FROM calls) c,
+      (SELECT coalesce(sum(amount), 0) AS refunded FROM refunds) r,
       (SELECT coalesce(sum(balance), 0) AS paid FROM balances WHERE ledger IN ('earnings', 'fees')) b
-    WHERE charged <> paid`,
+    WHERE charged - refunded <> paid`,
   );
+  expectNone('refunds that are not what the journal moved', await sql.unsafe(queries.refunds));
+  expectNone('sums of refunds that are not theirs', await sql.unsafe(WRONG_REFUND_SUMS));
   expectNone('events that could not be stored', await sql`SELECT shard, stream_id, error FROM rejected_events`);
   // A drift of money, of free calls, or holds of stored calls.
   expectNone('drift', await untilAnswered(() => compare(stack)));

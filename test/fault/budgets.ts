@@ -4,6 +4,7 @@
 import { periodAt } from '../../src/keys/budget-period.ts';
 import type { BudgetDrift } from '../../src/ledger/reconcile/identity.ts';
 import { readWallet } from '../../src/ledger/reconcile/shard-view.ts';
+import { readInText } from '../support/child-state.ts';
 import { untilAnswered } from './answered.ts';
 import type { Row } from './books.ts';
 import { isSumOf } from './losses.ts';
@@ -29,8 +30,8 @@ export const budgetsOf = (buyer: Buyer, keyId: string): readonly Budgeted[] => c
 /** What Redis has of the budgets of an account; null: its wallet is not loaded. */
 export async function readSpent({ stores }: Stack, accountId: string) {
   const { redis, keys } = stores;
-  const fields = await redis.command('hgetall', [keys.wallet(keys.shardOf(accountId), accountId)]);
-  return readWallet(Object.entries(fields as Record<string, string>).flat())?.budgets ?? null;
+  const fields = await readInText(redis, keys.wallet(keys.shardOf(accountId), accountId));
+  return readWallet(Object.entries(fields).flat())?.budgets ?? null;
 }
 
 type Evidence = {
@@ -90,7 +91,8 @@ export function faultsOf({ key, budget }: Pick<Budgeted, 'key' | 'budget'>, kept
   );
 }
 
-const sumOf = (rows: readonly Row[]): number => rows.reduce((sum, { amountMicros }) => sum + amountMicros, 0);
+const sumOf = (rows: readonly Row[]): number =>
+  rows.reduce((sum, { amountMicros, refundedMicros }) => sum + amountMicros - refundedMicros, 0);
 
 function faultsOfPostgres(
   budget: Budgeted['budget'],
@@ -109,7 +111,8 @@ function faultsOfPostgres(
     charged += sumOf(inPeriod);
     const isRight = wasAhead ? spent >= charged : spent === charged;
     if (!isRight) faults.push(`${its} in postgres of period ${period}, not ${sumOf(inPeriod)}`);
-    const most = budget.micros + sumOf((wasAhead ? rows : inPeriod).filter(mayBeLost));
+    const lost = (wasAhead ? rows : inPeriod).filter(mayBeLost);
+    const most = budget.micros + lost.reduce((sum, { amountMicros }) => sum + amountMicros, 0);
     if (its > most) faults.push(`${its} spent in period ${period}, of ${most}`);
   }
   return spent === charged ? faults : [...faults, `${spent} in postgres, not ${charged}`];

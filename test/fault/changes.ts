@@ -61,5 +61,7 @@ function isOver(child: Child, micros: number, call: Row, rows: readonly Row[]): 
   if (!hasBudget(child) || call.amountMicros === 0) return false;
   const periodOf = ({ admittedAtMs }: Row): number => periodAt(child.budget.period, 0, admittedAtMs);
   const before = rows.filter((row) => periodOf(row) === periodOf(call) && row.admittedAtMs < call.admittedAtMs);
-  return before.reduce((sum, { amountMicros }) => sum + amountMicros, call.amountMicros) > micros;
+  // What was given back of them may have been back by then.
+  const spent = before.reduce((sum, { amountMicros, refundedMicros }) => sum + amountMicros - refundedMicros, 0);
+  return spent + call.amountMicros > micros;
 }

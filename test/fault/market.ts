@@ -134,6 +134,16 @@ export class Market extends MarketClient {
     return (await this.#sendUntilDone('/api/v1/admin/debits', body, [409])) !== 409;
   }
 
+  /** Sends a refund until there is an answer. @returns 200 or 201; 404: there is no such call (yet); 409: it was refused */
+  refundUntilAnswered(
+    usageId: string,
+    { micros, reference, key }: { readonly micros: number | null; readonly reference: string; readonly key: Key },
+  ): Promise<number> {
+    const amount = micros === null ? {} : { amount: micros / 1e6 };
+    const body = { ...amount, reference, reason: 'a fault schedule' };
+    return this.#sendUntilDone(`/api/v1/usage/${usageId}/refund`, body, [404, 409], { method: 'POST', key });
+  }
+
   /** Lowers the budget of a child key, or revokes it, until that is confirmed. */
   async changeUntilDone({ key: root, children }: Buyer, { key, micros }: PlannedChange): Promise<void> {
     const child = children[key] as Child;

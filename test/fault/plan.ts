@@ -5,6 +5,7 @@ import { describeChange, drawChanges, type PlannedChange } from './changes.ts';
 import { type ClusterFault, describeClusterFault } from './cluster/plan.ts';
 import type { LinkMode } from './fault-proxy.ts';
 import { Random } from './random.ts';
+import { describeRefund, drawRefunds, type PlannedRefund } from './refunds.ts';
 import { describeTrees, drawTrees, type PlannedTree } from './trees.ts';
 
 export const LINKS = [
@@ -47,6 +48,8 @@ export type Plan = {
   readonly trees: readonly PlannedTree[];
   /** What is changed of them under way. Only where no store loses it. */
   readonly changes: readonly PlannedChange[];
+  /** Calls that are given back under way. */
+  readonly refunds: readonly PlannedRefund[];
   /** Credits that come in under way. */
   readonly laterCredits: readonly { readonly buyer: number; readonly atMs: number; readonly micros: number }[];
   /** For each caller: the buyer whose key it uses, and the seed of its requests. */
@@ -88,6 +91,7 @@ export function makePlan(seed: number): Plan {
     creditsMicros: Array.from({ length: BUYERS }, () => random.int(20, 400) * 1_000),
     trees,
     changes: drawChanges(seed, trees, loadMs),
+    refunds: drawRefunds(seed, loadMs),
     laterCredits: Array.from({ length: random.int(0, 2) }, () => ({
       buyer: random.int(0, BUYERS - 1),
       atMs: random.int(0, loadMs),
@@ -145,12 +149,12 @@ function linkMode(random: Random): LinkMode {
 }
 
 /** Describes a plan in words, for the report of a failure. */
-export function describePlan({ seed, loadMs, trees, changes, faults, cluster }: Plan): string {
+export function describePlan({ seed, loadMs, trees, changes, refunds, faults, cluster }: Plan): string {
   const lines = faults.map((fault) => {
     const mode = fault.kind === 'link' ? ` ${JSON.stringify(fault.mode)}` : '';
     return `  ${fault.atMs} ms: ${fault.kind} ${subject(fault)}${mode}, for ${fault.forMs} ms`;
   });
-  const keys = [...describeTrees(trees), ...changes.map(describeChange)];
+  const keys = [...describeTrees(trees), ...changes.map(describeChange), ...refunds.map(describeRefund)];
   const nodes = (cluster ?? []).map(describeClusterFault);
   return [`seed ${seed}, ${loadMs} ms of load`, ...keys, ...nodes, ...lines].join('\n');
 }

@@ -14,8 +14,9 @@ export function report(outcomes: readonly Outcome[]): void {
     for (const { status, code } of told) {
       count(status === 0 ? 'without an answer' : `answered ${status}${code === null ? '' : ` (${code})`}`);
     }
-    for (const { outcome, usageId, authorizedMicros, isClamped } of rows) {
+    for (const { outcome, usageId, amountMicros, refundedMicros, authorizedMicros, isClamped } of rows) {
       count(outcome);
+      if (refundedMicros > 0) count(refundedMicros === amountMicros ? 'given back whole' : 'given back in part');
       if (authorizedMicros !== null) count('priced by use');
       if (isClamped) count('clamped');
       if (isOfWrongClock(usageId)) count('stored with the time of a clock ahead');

@@ -25,6 +25,7 @@ import type { Buyer, Market } from './market.ts';
 import { losesGateway, type Plan } from './plan.ts';
 import { checkPromises } from './promises.ts';
 import { becomeQuiet } from './quiet.ts';
+import { checkRefunds, type GivenBack, giveBackAll } from './refunds.ts';
 import { checkRefusals, checkTokens } from './refusals.ts';
 import type { Stack } from './stack.ts';
 
@@ -35,7 +36,7 @@ export async function runSchedule(
   plan: Plan,
   { mayLose = true }: { readonly mayLose?: boolean } = {},
 ): Promise<Outcome> {
-  const scene = await openScene(stack, market, plan, new Losses(mayLose));
+  const scene = { ...(await openScene(stack, market, plan, new Losses(mayLose))), given: [] };
   return runCourse(scene, {
     mayOverspend: false,
     load: () => load(scene),
@@ -44,8 +45,11 @@ export async function runSchedule(
   });
 }
 
+/** `given` gets the refunds that were sent. */
+type RefundScene = Scene & { readonly given: GivenBack[] };
+
 /** Runs the callers and the faults of a plan. Where nodes fail, the callers go on until all nodes are back. */
-async function load(scene: Scene): Promise<Told[]> {
+async function load(scene: RefundScene): Promise<Told[]> {
   const { stack, market, plan, buyers, groups, losses, masters } = scene;
   const startedAt = performance.now();
   const { cluster } = stack;
@@ -68,6 +72,9 @@ async function load(scene: Scene): Promise<Told[]> {
       await sleep(change.atMs);
       await market.changeUntilDone(buyers[change.buyer] as Buyer, change);
     }),
+    giveBackAll(market, plan.refunds, plan, () => callers.flatMap(({ told }) => told)).then((given) => {
+      scene.given.push(...given);
+    }),
     inflictAll(scene),
     sufferAll(),
   ]);
@@ -85,7 +92,7 @@ const end = ({ stack, market, buyers }: Scene): Promise<void> =>
     },
   });
 
-async function judge(scene: Scene, evidence: Evidence) {
+async function judge(scene: RefundScene, evidence: Evidence) {
   const { stack, market, plan, buyers, losses } = scene;
   const { told, held, before } = evidence;
   const mayBeLost = (accountId: string, fromMs: number, toMs: number): boolean =>
@@ -118,6 +125,7 @@ async function judge(scene: Scene, evidence: Evidence) {
   const faults = [
     ...promises.faults,
     ...checkRecords(rows, market, buyers, told),
+    ...(await checkRefunds(stack, scene.given, rows)),
     ...(await Promise.all(buyers.map(ofBuyer))).flat(),
     ...ofOthers.map((drift) => `drift of an account of an earlier schedule: ${JSON.stringify(drift)}`),
     ...repairs.map((repair) => `repaired: ${JSON.stringify(repair)}`),

@@ -28,7 +28,8 @@ const buyer: Buyer = {
   creditedMicros: 0,
 };
 
-const row = (amountMicros: number, admittedAtMs = NOW): Row => ({ amountMicros, admittedAtMs }) as Row;
+const row = (amountMicros: number, admittedAtMs = NOW, refundedMicros = 0): Row =>
+  ({ amountMicros, admittedAtMs, refundedMicros }) as Row;
 
 describe('a budget in the end', () => {
   const rows = [row(300), row(200), row(40, NOW - 86_400_000)];
@@ -51,6 +52,17 @@ describe('a budget in the end', () => {
     // A call that was refunded has opened the next period.
     expect(faults({ found: { period: DAY + 1, spentMicros: 0 } })).toEqual([]);
     expect(faults({ found: { period: DAY + 1, spentMicros: 7 } })).toHaveLength(1);
+  });
+
+  it('is without what was given back of its calls', () => {
+    const evidence = { rows: [row(300, NOW, 100), row(200), row(40, NOW - 86_400_000)] };
+    expect(faults({}, evidence)).not.toEqual([]);
+    const stored = new Map([
+      [DAY, 400],
+      [DAY - 1, 40],
+    ]);
+    expect(faults({ stored, found: { period: DAY, spentMicros: 400 } }, evidence)).toEqual([]);
+    expect(faults({ stored }, evidence)).toHaveLength(1);
   });
 
   it('is not exceeded, but by calls that Redis may have lost', () => {
@@ -146,7 +158,7 @@ describe('after a change was confirmed', () => {
     const changed: Child = { ...agent, change: { micros, sentMs: 100, doneMs: 200 } };
     const calls = [['agent', 300, 50] as const, ...after].map(([keyId, amountMicros, atMs], i) => ({
       told: { keyId, requestId: `${i}`, atMs } as Told,
-      row: { keyId, usageId: `${i}`, amountMicros, admittedAtMs: NOW + atMs } as Row,
+      row: { keyId, usageId: `${i}`, amountMicros, refundedMicros: 0, admittedAtMs: NOW + atMs } as Row,
     }));
     const all = [calls.map(({ row }) => row), calls.map(({ told }) => told)] as const;
     return checkChanges({ ...buyer, children: [team, changed] }, ...all).length;

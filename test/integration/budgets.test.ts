@@ -4,8 +4,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { periodAt } from '../../src/keys/budget-period.ts';
 import { hashSecret, newKeyId, newSecret } from '../../src/keys/credentials.ts';
-import { spentField } from '../../src/platform/redis-keys.ts';
 import { buildSources } from '../support/build.ts';
+import { readChild } from '../support/child-state.ts';
 import { until } from '../support/wait.ts';
 import type { Key, MarketClient } from './market-client.ts';
 import { echo, Marketplace, startService, type TestService } from './marketplace.ts';
@@ -59,7 +59,7 @@ async function callAll(market: MarketClient, path: (n: number) => string, key: K
 async function spentOf(market: MarketClient, { account_id, key_id }: Key): Promise<number> {
   const { redis, keys } = market.stores;
   const wallet = keys.wallet(keys.shardOf(account_id), account_id);
-  return Number(await redis.command('hget', [wallet, spentField(key_id)]));
+  return (await readChild(redis, wallet, key_id))?.spentMicros ?? 0;
 }
 
 async function storedOf(market: MarketClient, { account_id, key_id }: Key): Promise<number> {

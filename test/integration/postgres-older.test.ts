@@ -135,7 +135,7 @@ it('moves no money and loses none until the right one is back, or an operator ac
   expect(await credit(5, 'refused')).toBe(503);
   const { code, printed } = await accept();
   expect(code, printed).toBe(0);
-  expect(printed).toContain(`${scene.buyer.account_id}  +7.7  (wallet 8.6, by Postgres 0.9; 2 credits)`);
+  expect(printed).toContain(`${scene.buyer.account_id}  +7.7  (wallet 8.6, by Postgres 0.9; 2 credits or refunds)`);
   await until(async () => (await credit(7, 'lost')) === 201);
   expect(await credit(1, 'after that')).toBe(201);
   await market.json(RECONCILIATION, { key: market.admin, method: 'POST' });

@@ -31,6 +31,21 @@ const NUMBERS: Record<string, number> = {
   integer: 1_812_345_678,
   smallint: 31_007,
 };
+/** Of a refund: the numbers of its journal row and the sums before it are nobody's, and its fee is for the two who share it. */
+const REFUND = {
+  amount: { ...CALL.refunded, column: 'amount' },
+  fee: { ...CALL.fee, column: 'fee' },
+  reason: { ...CALL.path, column: 'reason' },
+  reference: { ...CALL.path, column: 'reference' },
+  created_at: { ...CALL.created_at, column: 'created_at' },
+  // The same values as in the row of the call.
+  usage_id: CALL.usage_id,
+  account_id: CALL.account_id,
+  provider_id: CALL.provider_id,
+  service_id: CALL.service_id,
+  key_id: CALL.key_id,
+  call_at: { ...CALL.created_at, column: 'call_at' },
+} as const satisfies Fields;
 const SECRET = 'a-header-value-that-nobody-sees';
 
 let market: Marketplace;
@@ -140,6 +155,9 @@ beforeAll(async () => {
   const usageId = call.headers.get('X-ACF-Usage-Id') as string;
   expect([call.status, usageId]).toEqual([200, expect.any(String)]);
   await market.settled();
+  await market.stores.sql`UPDATE calls SET budgets = 'acf_0123456789abcdefghijkl.20783' WHERE usage_id = ${usageId}`;
+  const refund = { amount: 0.0004, reason: 'marker-refunds-reason', reference: 'marker-refunds-reference' };
+  await market.json(`/api/v1/usage/${usageId}/refund`, { ...owned, body: refund });
   // What calls cost from then on is announced.
   const dearer = [{ method: 'GET', path: '/marker-next', summary: 'marker-services-next-operations', price: 0.002 }];
   await market.json(`/api/v1/services/${id}`, {
@@ -187,6 +205,15 @@ beforeAll(async () => {
       fields: CALL,
       anyone: ['buyer', 'provider', 'admin'],
       unmarked: ['day', 'free_tier', 'clamped', 'at_cap'],
+    },
+    {
+      table: 'refunds',
+      where: `usage_id = '${usageId}'`,
+      owner: 'buyer',
+      counterpart: 'provider',
+      fields: REFUND,
+      anyone: ['buyer', 'provider', 'admin'],
+      unmarked: ['credit_seq', 'succeeded', 'carried', 'whole'],
     },
     { ...of('accounts', 'buyer', 'id', buyer.account_id), ...account },
     { ...of('accounts', 'provider', 'id', provider.account_id), ...account },

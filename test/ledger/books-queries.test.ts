@@ -1,6 +1,10 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { type RefundedCall, selectRefundedCall } from '../../src/accounts/refunds/refund-sql.ts';
+import { storeRefund } from '../../src/accounts/refunds/refunds.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
+import { OPERATOR } from '../support/accounts.ts';
 import { readBooksQueries } from '../support/books-queries.ts';
+import { unfenced } from '../support/unfenced.ts';
 import { Ledger, newEvent } from './support.ts';
 
 let ledger: Ledger;
@@ -34,7 +38,7 @@ async function storeCalls(): Promise<void> {
   await ledger.drained();
 }
 
-it.each<Name>(['charges', 'balances', 'journal'])(
+it.each<Name>(['charges', 'refunds', 'balances', 'journal'])(
   "the operators' query of %s finds nothing in right books",
   async (name) => {
     await storeCalls();
@@ -42,6 +46,33 @@ it.each<Name>(['charges', 'balances', 'journal'])(
     expect(await wrong(name)).toEqual([]);
   },
 );
+
+/** Gives the whole of one call back, and a part of another. */
+async function giveBack(): Promise<void> {
+  const calls = await ledger.sql<{ id: string; provider: string }[]>`
+    SELECT usage_id AS id, provider_id AS provider FROM calls WHERE amount > 14`;
+  const accounts = calls.map(({ provider }) => provider);
+  await ledger.sql`INSERT INTO accounts (id, owner_id) SELECT unnest(${accounts}::uuid[]), 'seller'`;
+  for (const [i, { id: usageId }] of calls.entries()) {
+    const call = (await selectRefundedCall(ledger.sql, usageId)) as RefundedCall;
+    const wanted = { usageId, amountMicros: i === 0 ? null : 1, reason: 'x', reference: usageId };
+    await storeRefund(unfenced(ledger.sql), call, wanted, { isOperator: true, accountId: usageId }, OPERATOR);
+  }
+}
+
+it.each([
+  ['whose amount is not what was moved', 'UPDATE refunds SET amount = amount + 1 WHERE whole'],
+  ['whose fee is not', 'UPDATE refunds SET fee = 1 WHERE NOT whole'],
+  ['that is missing', 'DELETE FROM refunds WHERE whole'],
+  ['whose credit brings something else', 'UPDATE credits SET amount = 2 WHERE reference IS NULL AND amount = 1'],
+])("the operators' query finds a refund %s, though books_sum is 0", async (_, damage) => {
+  await storeCalls();
+  await giveBack();
+  await ledger.readBooks();
+  await ledger.sql.unsafe(damage);
+  expect(await booksSum()).toBe(0);
+  expect((await wrong('refunds')).length).toBeGreaterThanOrEqual(1);
+});
 
 // One account gets what another loses, so that all balances still add up to 0.
 const WALLETS = `FROM (SELECT account_id, row_number() OVER (ORDER BY account_id) AS n FROM balances WHERE ledger = 'wallet') w`;

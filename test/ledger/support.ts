@@ -16,6 +16,8 @@ import { UsageWriter, type UsageWriterOptions } from '../../src/ledger/writing/w
 import { dayOfId, uuidv7 } from '../../src/platform/ids.ts';
 import type { Sql } from '../../src/platform/postgres.ts';
 import { openTestDatabase } from '../support/accounts.ts';
+import { readBooksQueries } from '../support/books-queries.ts';
+import { WRONG_REFUND_SUMS } from '../support/refund-sums.ts';
 import { QUIET, Store } from '../support/store.ts';
 import type { TestDatabase } from '../support/stores.ts';
 import { until } from '../support/wait.ts';
@@ -200,6 +202,8 @@ export class Ledger {
     const budgets = await sql`
       SELECT account_id || ' ' || key_id || '.' || period AS key, spent AS value FROM budget_usage ORDER BY 1`;
     expect(await compareSums(sql), 'the sums are those of the calls').toEqual([]);
+    expect(await sql.unsafe(WRONG_REFUND_SUMS), 'the sums of refunds are theirs').toEqual([]);
+    expect(await sql.unsafe(readBooksQueries().refunds), 'refunds are what the journal moved').toEqual([]);
     const days = await sql`
       SELECT service_id || ' ' || to_char(hour AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS key,
              ARRAY[sum(completed), sum(free_calls), sum(charged), sum(fees)]::bigint[] AS value

@@ -15,6 +15,7 @@ import {
   isFree,
   newHold,
   periodOfHold,
+  periodOfRefund,
   verdictOn,
 } from './judging.ts';
 import {
@@ -30,6 +31,8 @@ import {
   ON,
   PG_DEBIT,
   type Pg,
+  REFUND,
+  STORED,
   type State,
   type Step,
   WALLET_DEBIT,
@@ -201,6 +204,32 @@ export function credit(state: State, rules: Rules): Step[] {
     });
   }
   return steps;
+}
+
+/** A refund of the first call is committed in Postgres once the call is stored. Then it is added to the wallet, as a credit is. */
+export function refund(state: State, rules: Rules): Step[] {
+  if (!rules.refund) return [];
+  const { pg } = state;
+  const server = serverOf(state, ON.gateway);
+  const { wallet } = server.data;
+  if (isFenced(state, server, rules)) return [];
+  if (pg.credits === 0) {
+    const isStored = [STORED.charged, STORED.late].some((how) => pg.stored[0] === how);
+    const next = (): State => withPg(state, { ...pg, credits: REFUND });
+    return isStored ? [{ words: 'Postgres stores a refund of call 1, as credit 1', state: next() }] : [];
+  }
+  if (wallet === null || wallet.creditSeq > 0) return [];
+  const amount = creditOf(pg);
+  const isOpen = wallet.period === periodOfRefund(pg, rules) || rules.without.has('refundPeriod');
+  const lowered = {
+    ...wallet,
+    creditSeq: 1,
+    balance: wallet.balance + amount,
+    spent: wallet.spent - (isOpen ? amount : 0),
+  };
+  const given = rules.without.has('refundTicket') ? lowered : { ...lowered, ticket: 0 };
+  const words = `the refund is added to the wallet${where(state, ON.gateway)}`;
+  return [{ words, state: withData(state, ON.gateway, { ...server.data, wallet: given }) }];
 }
 
 /** A debit is begun in Postgres, decided by the wallet, and posted. */

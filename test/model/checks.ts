@@ -26,6 +26,9 @@ export const CHECKS = {
   holdPeriod: 'what comes back leaves a budget only in the period that its hold names',
   laterPeriod: 'a call opens no period of a budget that is over: a clock may be set back',
   loadedSpent: 'a wallet is loaded with what budgets have spent',
+  refundPeriod: 'a refund of a call lowers a budget only in the period in which the call counted',
+  refundMissing: 'a comparison counts what refunds that the wallet lacks have not yet lowered',
+  refundTicket: 'a refund that lowers a budget takes the ticket of a repair',
   repairMark: 'a repair needs the mark of its reading, or that of the last flush',
   repairDeadline: 'a repair that arrives after its deadline is refused',
   storedHolds: 'holds of stored calls are removed',
@@ -50,6 +53,8 @@ export type Scenario = {
   /** The second call is priced by use: it may be charged a part of what it holds. */
   readonly byUse?: boolean;
   readonly credit?: boolean;
+  /** The first call is given back when it is stored, by a credit that lowers its budget. */
+  readonly refund?: boolean;
   readonly debit?: boolean;
   /** Comparisons are left out while nothing has changed. */
   readonly leavesOut?: boolean;

@@ -1,7 +1,7 @@
 // Explores every history of a scenario, breadth first, so that the first counterexample is a shortest one. Of a state that was seen it
 // keeps a fingerprint of 64 bits, the number of its predecessor, and which step led to it: 24 bytes at most.
 
-import { credit, debit, gateway, sweep } from './actors.ts';
+import { credit, debit, gateway, refund, sweep } from './actors.ts';
 import type { Rules } from './checks.ts';
 import { faults, recover } from './faults.ts';
 import { compareAt, dataIdOf, verdictOn } from './judging.ts';
@@ -17,7 +17,7 @@ export type Result = {
   readonly counterexample: { readonly promise: string; readonly history: readonly string[] } | null;
 };
 
-const ACTORS = [gateway, sweep, credit, debit, writer, lateWriter, hydrate, compareAndRepair, drop, recover];
+const ACTORS = [gateway, sweep, credit, refund, debit, writer, lateWriter, hydrate, compareAndRepair, drop, recover];
 
 const begin = (rules: Rules): State => start(rules.calls, rules.maxFaults, dataIdOf(FIRST_REDIS, rules));
 

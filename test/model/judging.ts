@@ -22,6 +22,7 @@ import {
   numberOf,
   PG_DEBIT,
   type Pg,
+  REFUND,
   STORED,
   WALLET_DEBIT,
   type Wallet,
@@ -114,7 +115,12 @@ export function counted(
   return { period: wallet.period, spent: isOpen && period > 0 ? spent + amount : spent };
 }
 
-export const creditOf = ({ credits }: Pg): number => [0, AMOUNTS.credit, AMOUNTS.otherCredit][credits] as number;
+export const creditOf = ({ credits }: Pg): number =>
+  [0, AMOUNTS.credit, AMOUNTS.otherCredit, AMOUNTS.calls[0]][credits] as number;
+
+/** The period of the budget that the refund lowers; 0: there is none. */
+export const periodOfRefund = ({ credits, stored }: Pg, rules: Rules): number =>
+  credits === REFUND ? periodOf(0, stored[0] === STORED.late, rules) : 0;
 
 /** What a wallet is loaded with. */
 export function settledWallet(pg: Pg, rules: Rules): Wallet {
@@ -128,14 +134,16 @@ export function settledWallet(pg: Pg, rules: Rules): Wallet {
       const isIts = periodOf(call, how === STORED.late, rules) === its;
       return sum + (isIts ? storedAmount(how, call, rules) : 0);
     }, 0);
+  // A refund leaves the period open.
   const period = [2, 1].find((its) => spentIn(its) > 0) ?? 0;
+  const refunded = period > 0 && period === periodOfRefund(pg, rules) ? creditOf(pg) : 0;
   return {
     balance,
     creditSeq: Math.min(pg.credits, 1),
     debit: taken ? WALLET_DEBIT.taken : refused ? WALLET_DEBIT.refused : WALLET_DEBIT.none,
     freeUsed: pg.stored.filter((how, call) => how === STORED.charged && isFree(call, rules)).length,
     period,
-    spent: period === 0 ? 0 : spentIn(period),
+    spent: period === 0 ? 0 : spentIn(period) - refunded,
     tampered: 0,
     ticket: 0,
   };
@@ -168,7 +176,8 @@ const found = new Map<string, Map<number, Found>>();
 /** Compares a Redis with Postgres by the product's `compare`. */
 export function compareAt(data: Data, pg: Pg, rules: Rules): Found {
   if (data.wallet === null) return NOTHING;
-  const kind = rules.free ? 'free' : rules.budget ? 'budget' : 'paid';
+  const missing = rules.without.has('refundMissing') ? ' without missing refunds' : '';
+  const kind = (rules.free ? 'free' : rules.budget ? 'budget' : 'paid') + missing;
   const of = found.get(kind) ?? new Map<number, Found>();
   found.set(kind, of);
   const key = numberOf(data) * 4_194_304 + numberOf(pg);
@@ -201,7 +210,10 @@ function compareAnew(data: Data, wallet: Wallet, pg: Pg, rules: Rules): Found {
     balanceMicros: settled.balance,
     missingCreditsMicros: missing,
     lostCreditsMicros: 0,
-    missingRefunds: [],
+    missingRefunds:
+      missing > 0 && !rules.without.has('refundMissing')
+        ? [{ amountMicros: missing, budgets: budgetsOf(periodOfRefund(pg, rules)) }]
+        : [],
     creditSeq: settled.creditSeq,
     debitSeq: settled.debit === WALLET_DEBIT.none ? 0 : 1,
     debitedMicros: settled.debit === WALLET_DEBIT.taken ? AMOUNTS.debit : 0,

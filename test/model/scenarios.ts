@@ -23,6 +23,14 @@ export const SCENARIOS = {
   late: { name: 'a late trim, and tampering', calls: 2, faults: of('tamper', 'writer'), maxFaults: 2 },
   rejected: { name: 'a rejected event', calls: 2, rejects: true, leavesOut: true, faults: of('cut'), maxFaults: 1 },
   budget: { name: 'a budget with two periods', calls: 2, budget: true, faults: of('cut'), maxFaults: 1 },
+  refunds: {
+    name: 'a refund of a call with a budget',
+    calls: 2,
+    budget: true,
+    refund: true,
+    faults: of('cut'),
+    maxFaults: 1,
+  },
   free: { name: 'a free call', calls: 2, free: true, faults: of('cut'), maxFaults: 1 },
   byUse: { name: 'a call priced by use', calls: 2, byUse: true, faults: of('cut', 'flushall'), maxFaults: 1 },
   money: {
@@ -43,6 +51,7 @@ export const SCENARIOS = {
     maxFaults: 1,
   },
   postgres: { name: 'an older Postgres', calls: 2, faults: of('rewind', 'deposed', 'warned'), maxFaults: 1 },
+  undone: { name: 'an older Postgres, and a refund', calls: 1, budget: true, refund: true, faults: of('rewind'), maxFaults: 1 },
   twice: { name: 'Postgres goes back again', calls: 2, faults: of('rewind'), maxFaults: 2 },
   both: {
     name: 'an older Postgres and an older Redis',

@@ -26,6 +26,9 @@ export type End = (typeof END)[keyof typeof END];
 /** How Postgres has stored a call. */
 export const STORED = { not: 0, charged: 1, refunded: 2, aside: 3, captured: 4, late: 5 } as const;
 
+/** In `credits`: the refund of the first call, whole. */
+export const REFUND = 3;
+
 /** Decided debits, as numbers of outcomes: of a wallet, and of Postgres. */
 export const WALLET_DEBIT = { none: 0, taken: 1, refused: 2 } as const;
 export const PG_DEBIT = { none: 0, begun: 1, taken: 2, refused: 3 } as const;
@@ -61,7 +64,7 @@ export type Instance = { readonly data: Data; readonly run: number; readonly rep
 export type Pg = {
   /** For each call one of `STORED`. */
   readonly stored: readonly number[];
-  /** 0 none, 1 one, 2 one that an operator made after Postgres had lost the first: it has its number and another amount. */
+  /** 0 none, 1 one, 2 one that an operator made after Postgres had lost the first: it has its number and another amount; 3 a refund of the first call. */
   readonly credits: number;
   readonly debit: number;
   /** Marks of all flushes, in order. */

@@ -484,7 +484,26 @@ describe('each success of each operation is as the OpenAPI document says', () =>
     const provider = await market.json<Key>('/api/v1/keys/me', { key: market.provider });
     const payout = { account_id: provider.account_id, amount: 0.001, reference: 'a payout' };
     for (const status of [201, 200]) await driver.expect('postAdminPayouts', status, { key: anAdmin(), body: payout });
-    for (const list of ['Credits', 'Debits', 'Payouts']) {
+    const path = await market.service({ endpoint: service.url, price: 0.01 });
+    const usage_id = (await market.request(`${path}/200`, { key: buyer })).headers.get('x-acf-usage-id') as string;
+    await market.settled();
+    const refund = {
+      key: anAdmin(),
+      params: { usage_id },
+      body: { amount: 0.004, reason: 'Cut off', reference: 'a refund' },
+    };
+    for (const status of [201, 200]) await driver.expect('postUsageByUsageIdRefund', status, refund);
+    for (const key of [anAdmin(), buyer, market.provider]) {
+      const record = await driver.expect('getUsageByUsageId', 200, { key, params: { usage_id } });
+      expect(record).toMatchObject({ refunded: 0.004, refunds: [{ reference: 'a refund', by: 'operator' }] });
+    }
+    const sold = { key: market.provider, query: 'ledger=earnings' };
+    const { movements } = await driver.expect<{ movements: object[] }>('getStatementMe', 200, sold);
+    expect(movements.slice(0, 2)).toMatchObject([
+      { kind: 'fee', usage_id },
+      { kind: 'refund', usage_id },
+    ]);
+    for (const list of ['Credits', 'Debits', 'Payouts', 'Refunds']) {
       expect(await driver.expect(`getAdmin${list}`, 200, { key: anAdmin(), query: 'limit=1' })).toMatchObject({
         [list.toLowerCase()]: [expect.objectContaining({ reference: expect.any(String) })],
       });

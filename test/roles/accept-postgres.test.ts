@@ -116,7 +116,7 @@ it('lists the credits and debits that only the wallet has', async () => {
   await compared.ledger.store.command('hincrby', wallet, 'credit_seq', 2);
   await compared.ledger.store.command('hset', wallet, 'debit_seq', 1, 'debited', 300);
   await compared.ledger.store.command('hincrby', wallet, 'balance', 2_000 - 300);
-  expect(await accept()).toContain('+0.001  (wallet 0.011, by Postgres 0.01; 2 credits; debits of 0.0003)');
+  expect(await accept()).toContain('+0.001  (wallet 0.011, by Postgres 0.01; 2 credits or refunds; debits of 0.0003)');
 });
 
 it('after a yes the shard is flushed again, and its wallets become what Postgres has', async () => {

@@ -75,7 +75,7 @@ describe('POST /admin/credits', () => {
       [PLATFORM_ACCOUNT_ID, -12_345_678],
       [accountId, 12_345_678],
     ]);
-    expect(applied).toEqual([{ accountId, seq: 1, amountMicros: 12_345_678 }]);
+    expect(applied).toEqual([{ accountId, seq: 1, amountMicros: 12_345_678, budgets: null }]);
     const journal = await sql`SELECT kind, reference FROM journal`;
     expect(journal.map((row) => ({ ...row }))).toEqual([{ kind: 'credit', reference: 'payment 1' }]);
   });

@@ -87,14 +87,24 @@ describe('GET /earnings/me', () => {
           calls: 4,
           free_calls: 1,
           gross: 0.3,
+          refunded: 0,
           fees: 0.015,
           earned: 0.285,
         },
-        { service_id: maps, service_name: 'maps', calls: 2, free_calls: 0, gross: 0.000001, fees: 0, earned: 0.000001 },
+        {
+          service_id: maps,
+          service_name: 'maps',
+          calls: 2,
+          free_calls: 0,
+          gross: 0.000001,
+          refunded: 0,
+          fees: 0,
+          earned: 0.000001,
+        },
       ],
       by_day: [
-        { day: '2026-01-15', calls: 3, free_calls: 0, gross: 0.100001, fees: 0.005, earned: 0.095001 },
-        { day: '2026-01-14', calls: 3, free_calls: 1, gross: 0.2, fees: 0.01, earned: 0.19 },
+        { day: '2026-01-15', calls: 3, free_calls: 0, gross: 0.100001, refunded: 0, fees: 0.005, earned: 0.095001 },
+        { day: '2026-01-14', calls: 3, free_calls: 1, gross: 0.2, refunded: 0, fees: 0.01, earned: 0.19 },
       ],
     });
   });

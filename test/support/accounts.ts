@@ -81,7 +81,7 @@ export async function addService(sql: Sql, providerId: string, name = 'service')
 
 export type TestCall = {
   readonly atMs?: number;
-  readonly buyer: KeyRecord;
+  readonly buyer: Pick<KeyRecord, 'accountId' | 'keyId'>;
   readonly providerId?: string;
   readonly serviceId: string;
   readonly amount?: number;

@@ -53,7 +53,7 @@
          reply as 'U', level in the chain (from 1) of the budget that does not cover the call, what is left in it (micro-USD), when it
               starts again (ms; 0 for never). The balance is what budgets and wallet leave. 0 0 0 with any code but 11
   'E'  take a token for a request of a child key that is no call
-         KEYS hash of the root key, a bucket of the child key that is made on demand (without one: the first again)
+         KEYS hash of the root key, a bucket of the child key that is made on demand, or the wallet for the key's own
          ARGV chain, limit: requests per minute of that bucket; '0' for the limit of the key, '' for the bucket of the key itself
          reply code, limit, tokens
   'L'  renew the lease of an instance in a shard
@@ -77,14 +77,14 @@
   millisecond: integers only. A rejected call changes nothing but its bucket: codes 5, 8, 9 and 11 have taken its token, and a
   bucket whose time lies in the future gets the present time.
 
-  A tree of keys has its state in the hash of its root: limit, status, tokens and ts are the root's. Of each key below it there are
-  terms:<id>: limit, status (active or revoked), time at which it expires (ms, 0 for never), budget (micro-USD, - for none), its period
-  (total, day, week, month; - for none), number of the budget; separated by spaces
-  tokens:<id>, ts:<id>: its bucket
-  A call takes a token of every level, or none. Its money counts in every budget above it: in the wallet, spent:<id> is what the key and
-  those below it have spent in the period period:<id>. A period is the number of the budget times 1 000 000, plus the days, weeks
-  (from Monday) or months since 1970-01-01, in UTC; so it only grows. In a loaded wallet an absent one is 0. A hold names the periods
-  that it has taken from: its last field is budgets=<id>.<period>,<id>.<period> (none: the field is absent).
+  A tree of keys has its terms in the hash of its root, whose limit, status, tokens and ts are the root's. The terms of a key below it are
+  a field with its id: limit, status (active or revoked), time at which it expires (ms, 0 for never), budget (micro-USD, - for none), its
+  period (total, day, week, month; - for none), number of the budget; separated by spaces. What changes with its calls is a field of that
+  name in the wallet (ledger/scripts/includes/child-state.lua): its bucket, and what it and those below it have spent of its budget in
+  which period. In a loaded wallet an absent one is a full bucket, and nothing spent.
+  A call takes a token of every level, or none, and its money counts in every budget above it. A period is the number of the budget times
+  1 000 000, plus the days, weeks (from Monday) or months since 1970-01-01, in UTC; so it only grows. A hold names the periods that it has
+  taken from: its last field is budgets=<id>.<period>,<id>.<period> (none: the field is absent).
 
   Damaged data (a key of another type, a number that HINCRBY refuses, a number beyond 2^53) affect one command, never the batch.
   In each command, a redis.call that may fail comes before all other writes: it raises an error, and `answer_damaged` replies for
@@ -286,6 +286,7 @@ end
 -- Makes the functions that most batches do not need: those of calls of child keys, or those of rare commands and damaged data. Called
 -- when a batch needs one. One function makes both, because each such function costs every batch.
 rare_commands = function(of_chains)
+  --- @include "../../ledger/scripts/includes/child-state.lua"
   if of_chains then
     --- @include "includes/chains.lua"
   end

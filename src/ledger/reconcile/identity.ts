@@ -15,7 +15,7 @@
 import type { BudgetPart } from '../usage-event.ts';
 
 /** What a key has spent of its budget in a period. */
-type Spending = { readonly period: number; readonly spentMicros: number };
+export type Spending = { readonly period: number; readonly spentMicros: number };
 
 export type Wallet = {
   /** 0 when the balance is damaged. */

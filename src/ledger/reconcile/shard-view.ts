@@ -1,6 +1,6 @@
 import { olderPostgres, type Sql, type Tx } from '../../platform/postgres.ts';
 import type { RedisStore } from '../../platform/redis.ts';
-import { freeField, periodField, type RedisKeys, spentField } from '../../platform/redis-keys.ts';
+import { CHILD_FIELD, freeField, type RedisKeys } from '../../platform/redis-keys.ts';
 import { type Judged, judgeShards, selectLeftInDoubt, storeDoubt } from '../history/histories-sql.ts';
 import { historyOfAccount, isInDoubt, type ShardHistory } from '../history/judge.ts';
 import { markText, readMark, seeShards } from '../history/marks.ts';
@@ -10,7 +10,7 @@ import { isBeforeHorizon, readHorizonMs } from '../retention/horizon.ts';
 import { compareWalletsScript } from '../scripts.ts';
 import { budgetsOfHold, chargedMicros } from '../usage-event.ts';
 import { readEntries, type StreamEntry } from '../writing/stream.ts';
-import type { AccountState, Hold, Numbers, Settled, StreamedCall, Wallet } from './identity.ts';
+import type { AccountState, Hold, Numbers, Settled, Spending, StreamedCall, Wallet } from './identity.ts';
 import { selectRejectedIds, selectStored } from './reconcile-sql.ts';
 import { selectNumbers, selectSettled } from './settled-sql.ts';
 
@@ -307,27 +307,29 @@ function isYounger(id: string, than: string | null): boolean {
   return ms !== thanMs ? ms > thanMs : seq > thanSeq;
 }
 
-/** The fields of a wallet whose names end in an id. */
-const PREFIXES = [freeField(''), spentField(''), periodField('')] as const;
+const FREE_FIELD = freeField('');
 
-type Counts = Map<string, number>;
-
-/** @param fields  names and values by turns. @returns null: it is not loaded */
+/** @param fields  names and values by turns, as in-text.lua has them. @returns null: it is not loaded */
 export function readWallet(fields: readonly string[]): Wallet | null {
   const numbers = new Map<string, number>();
-  const [freeUsed, spent, periods] = [0, 1, 2].map(() => new Map<string, number>()) as [Counts, Counts, Counts];
+  const freeUsed = new Map<string, number>();
+  const budgets = new Map<string, Spending>();
   const damagedFields: string[] = [];
   for (let i = 0; i + 1 < fields.length; i += 2) {
     const [name, value] = [fields[i] as string, fields[i + 1] as string];
-    const prefix = PREFIXES.findIndex((its) => name.startsWith(its));
-    if (prefix < 0 && !NUMBERS.has(name)) continue;
+    if (name.startsWith(CHILD_FIELD)) {
+      const [, spentMicros, period] = CHILD_STATE.exec(value)?.map(Number) ?? [];
+      const isDamaged = !Number.isSafeInteger(spentMicros) || !Number.isSafeInteger(period);
+      if (isDamaged) damagedFields.push(name);
+      else budgets.set(name, { period: period as number, spentMicros: spentMicros as number });
+      continue;
+    }
+    const isFree = name.startsWith(FREE_FIELD);
+    if (!isFree && !NUMBERS.has(name)) continue;
     const isDamaged = !INTEGER.test(value) || !Number.isSafeInteger(Number(value));
     if (isDamaged) damagedFields.push(name);
-    if (prefix < 0) numbers.set(name, isDamaged ? 0 : Number(value));
-    else if (!isDamaged) {
-      const of = [freeUsed, spent, periods][prefix] as Counts;
-      of.set(name.slice((PREFIXES[prefix] as string).length), Number(value));
-    }
+    if (!isFree) numbers.set(name, isDamaged ? 0 : Number(value));
+    else if (!isDamaged) freeUsed.set(name.slice(FREE_FIELD.length), Number(value));
   }
   const balanceMicros = numbers.get('balance');
   if (balanceMicros === undefined) return null;
@@ -338,12 +340,7 @@ export function readWallet(fields: readonly string[]): Wallet | null {
     debitSeq: numbers.get('debit_seq') ?? 0,
     debitedMicros: numbers.get('debited') ?? 0,
     freeUsed,
-    budgets: new Map(
-      Array.from(new Set([...spent.keys(), ...periods.keys()]), (keyId) => [
-        keyId,
-        { period: periods.get(keyId) ?? 0, spentMicros: spent.get(keyId) ?? 0 },
-      ]),
-    ),
+    budgets,
     repairId: numbers.get('repair') ?? 0,
     damagedFields,
   };
@@ -357,6 +354,9 @@ const NUMBERS: ReadonlySet<string> = new Set(['balance', ...ALWAYS_THERE, 'repai
 
 /** An integer as Redis writes it and HINCRBY accepts it. */
 const INTEGER = /^(0|-?[1-9]\d*)$/;
+
+/** What a wallet has of a child key: its bucket, where damage counts as a full one, then what is spent of its budget in which period. */
+const CHILD_STATE = /^\S+ \S+ (0|-?[1-9]\d*) (0|[1-9]\d*)$/;
 
 /** Reads holds as batch.lua writes them, and groups them by account. */
 function readHolds(pairs: readonly string[]): Map<string, Hold[]> {

@@ -7,8 +7,8 @@
          <key>.<period>, separated by commas ('': none)
   Reply  {outcome, number of the last credit in the wallet}. Outcomes (mirrored in ledger/wallets/credit-wallets.ts):
            0 APPLIED now or before   1 GAP: an earlier credit is missing   2 NOT_LOADED
-           3 DAMAGED: the wallet is no hash, or its balance, its credit number or a number of these budgets is no integer within 2^53, or
-             would not be after this credit; the wallet was left as it is
+           3 DAMAGED: the wallet is no hash, or its balance, its credit number or what it has of these budgets is no integer within 2^53, or
+             the balance would not be after this credit; the wallet was left as it is
 
   A budget of which a later period has begun stays as it is: only Postgres still counts the former one.
   After NOT_LOADED the credit is not safe yet: a load under way may have read Postgres before the credit was committed. So
@@ -18,30 +18,31 @@
   repair-wallet.lua goes.
 ]]
 --- @include "includes/integer.lua"
+--- @include "includes/child-state.lua"
 local wallet = redis.pcall('HMGET', KEYS[1], 'balance', 'credit_seq')
 if wallet.err then return string.find(wallet.err, 'WRONGTYPE', 1, true) and { 3, 0 } or wallet end
 -- A wallet without a balance is not loaded, even if somebody wrote other fields into it: a credit must not create a wallet.
 if not wallet[1] then return { 2, 0 } end
-local last, seq, amount = integer(wallet[2]), tonumber(ARGV[1]), tonumber(ARGV[2])
+local balance, last = integer(wallet[1]), integer(wallet[2])
+local seq, amount = tonumber(ARGV[1]), tonumber(ARGV[2])
 if not last then return { 3, 0 } end
 if last >= seq then return { 0, last } end
 if last + 1 ~= seq then return { 1, last } end
+if not balance or balance + amount > 9007199254740991 then return { 3, last } end
 
-local changed, n = {}, 0
--- @return whether the field can be changed by this much
-local function change(field, text, by)
-  local number = integer(text)
-  if not number or number + by > 9007199254740991 or number + by < -9007199254740991 then return false end
-  changed[n + 1], changed[n + 2] = field, string.format('%d', number + by)
-  n = n + 2
-  return true
+-- The new fields, by turns with their names. They are written last, together.
+local changed = { 'balance', string.format('%d', balance + amount), 'credit_seq', ARGV[1] }
+for key, taken_from in string.gmatch(ARGV[3], '([^.,]+)%.(%d+)') do
+  local state = redis.call('HGET', KEYS[1], key)
+  if state then
+    local tokens, ts, spent, period = child_state(state)
+    if not tokens then return { 3, last } end
+    if period == tonumber(taken_from) then
+      local n = #changed
+      changed[n + 1], changed[n + 2] = key, struct.pack(CHILD, tokens, ts, spent - amount, period)
+    end
+  end
 end
-
-if not change('balance', wallet[1], amount) then return { 3, last } end
-for key, period in string.gmatch(ARGV[3], '([^.,]+)%.(%d+)') do
-  local budget = redis.call('HMGET', KEYS[1], 'spent:' .. key, 'period:' .. key)
-  if budget[2] == period and not change('spent:' .. key, budget[1] or '0', -amount) then return { 3, last } end
-end
-if n > 2 then redis.call('HDEL', KEYS[1], 'ticket') end
-redis.call('HSET', KEYS[1], 'credit_seq', ARGV[1], unpack(changed))
+if ARGV[3] ~= '' then redis.call('HDEL', KEYS[1], 'ticket') end
+redis.call('HSET', KEYS[1], unpack(changed))
 return { 0, seq }

@@ -8,10 +8,12 @@
          then the account of each wallet
   Reply  {now (ms), ids of the oldest and the youngest stream entry ('' and '' if there is none),
           {usage_id, hold, usage_id, hold, …} of these accounts,
-          {field, value, …} of each wallet: empty when it is not loaded, {'balance', ''} when its key is not a hash,
+          {field, value, …} of each wallet, as in-text.lua has them: empty when it is not loaded, {'balance', ''} when its key is
+          not a hash,
           number of holds that are damaged or of another version, whose accounts cannot be known,
           mark ('' if there is none)}
 ]]
+--- @include "includes/in-text.lua"
 --- @include "includes/read-hold.lua"
 local call = redis.call
 local ticket = ARGV[1]
@@ -37,6 +39,7 @@ for i = 4, #KEYS do
   local fields = redis.pcall('HGETALL', KEYS[i])
   if fields.err then fields = { 'balance', '' }
   elseif ticket ~= '' and #fields > 0 then call('HSET', KEYS[i], 'ticket', ticket) end
+  in_text(fields)
   wallets[i - 3] = fields
 end
 local oldest = call('XRANGE', KEYS[2], '-', '+', 'COUNT', 1)[1]

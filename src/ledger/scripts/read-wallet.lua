@@ -5,7 +5,7 @@
   ARGV   [1] account id, [2] maximum number of holds to read, [3] ids of the keys whose holds count, separated by spaces; '': all,
          then the ids of keys with a budget
   Reply  {balance, held, now (ms), and for each key with a budget what it has spent (text) and the number of its period (text)}:
-         micro-USD, '' for what the wallet does not have. `held` is -1 when the shard has more open holds than ARGV[2] (see
+         micro-USD, 0 and 0 where the wallet does not have it. `held` is -1 when the shard has more open holds than ARGV[2] (see
          sum-holds.lua);
          {} when the wallet is not loaded;
          {'damaged'} when its balance, or a number of these budgets, is not an integer within 2^53. Holds that cannot be read are
@@ -13,6 +13,7 @@
 ]]
 --- @include "includes/read-hold.lua"
 --- @include "includes/integer.lua"
+--- @include "includes/child-state.lua"
 local balance = redis.pcall('HGET', KEYS[1], 'balance')
 if not balance then return {} end
 local number = integer(balance)
@@ -31,10 +32,10 @@ end
 local time = redis.call('TIME')
 local reply = { number, held, time[1] * 1000 + math.floor(time[2] / 1000) }
 for i = 4, #ARGV do
-  local spent = redis.call('HMGET', KEYS[1], 'spent:' .. ARGV[i], 'period:' .. ARGV[i])
-  for n = 1, 2 do
-    if not integer(spent[n] or '0') then return { 'damaged' } end
-    reply[#reply + 1] = spent[n] or ''
-  end
+  local state = redis.call('HGET', KEYS[1], ARGV[i])
+  local tokens, _, spent, period = nil, nil, 0, 0
+  if state then tokens, _, spent, period = child_state(state) end
+  if state and not tokens then return { 'damaged' } end
+  reply[#reply + 1], reply[#reply + 2] = string.format('%d', spent), string.format('%d', period)
 end
 return reply

@@ -23,6 +23,7 @@
 
   Reply  1 done; 0 not done: no balance, free field or hold has changed. In both cases the ticket is used up
 ]]
+--- @include "includes/child-state.lua"
 local call, format = redis.call, string.format
 local wallet, open = KEYS[1], KEYS[2]
 
@@ -51,15 +52,22 @@ local function change_all(changes)
   return true
 end
 
-local changes = { 'balance', ARGV[6] }
+-- The new fields of the budgets, by turns with their names. They are written last, as nothing can fail that was read here.
+local budgets = {}
 for i = first_budget, first_field - 1, 4 do
-  local period, n = 'period:' .. ARGV[i], #changes
-  if (call('HGET', wallet, period) or '0') == ARGV[i + 1] then
-    changes[n + 1], changes[n + 2], changes[n + 3], changes[n + 4] = period, ARGV[i + 2], 'spent:' .. ARGV[i], ARGV[i + 3]
+  local state = call('HGET', wallet, ARGV[i])
+  local tokens, ts, spent, period = 0, 0, 0, 0
+  if state then tokens, ts, spent, period = child_state(state) end
+  if not tokens then return 0 end
+  if period == tonumber(ARGV[i + 1]) then
+    local n = #budgets
+    budgets[n + 1], budgets[n + 2] = ARGV[i], struct.pack(CHILD, tokens, ts, spent + ARGV[i + 3], period + ARGV[i + 2])
   end
 end
+local changes = { 'balance', ARGV[6] }
 for i = first_field, #ARGV do changes[#changes + 1] = ARGV[i] end
 if not change_all(changes) then return 0 end
+for i = 1, #budgets, 2 do call('HSET', wallet, budgets[i], budgets[i + 1]) end
 for i = 9, first_budget - 1, 2 do call('HDEL', open, ARGV[i]) end
 call('HSET', wallet, 'repair', ARGV[5])
 return 1

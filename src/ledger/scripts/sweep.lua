@@ -20,6 +20,7 @@
   checks, or was a replica since, may have an older state than Postgres, with holds of calls that are stored. Sweeping those would refund them.
 ]]
 --- @include "includes/read-hold.lua"
+--- @include "includes/child-state.lua"
 --- @include "includes/give-back.lua"
 --- @include "includes/data-id.lua"
 local call = redis.call

@@ -1,5 +1,5 @@
 import type { RedisStore } from '../../platform/redis.ts';
-import { freeField, periodField, type RedisKeys, spentField } from '../../platform/redis-keys.ts';
+import { freeField, type RedisKeys } from '../../platform/redis-keys.ts';
 import { hydrateWalletScript } from '../scripts.ts';
 import type { LatestBudgets } from './budgets-sql.ts';
 
@@ -30,9 +30,9 @@ export async function fillWallet(
   const shard = keys.shardOf(accountId);
   const args = [keys.wallet(shard, accountId), keys.mark[shard] as string, String(untilMs), seen, lastFlush];
   args.push(...[balance, creditSeq, debitSeq, debited].map(String));
+  const spent = Object.entries(budgets ?? {});
+  args.push(String(spent.length));
+  for (const [keyId, [period, spentMicros]] of spent) args.push(keyId, String(spentMicros), String(period));
   for (const [serviceId, used] of Object.entries(free ?? {})) args.push(freeField(serviceId), String(used));
-  for (const [keyId, [period, spent]] of Object.entries(budgets ?? {})) {
-    args.push(spentField(keyId), String(spent), periodField(keyId), String(period));
-  }
   return FILLS[(await redis.script(hydrateWalletScript, 2, args)) as 0 | 1 | 2];
 }

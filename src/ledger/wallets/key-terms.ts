@@ -22,5 +22,5 @@ export function fieldsOf(keyId: string, terms: KeyTerms, maxRateLimit: number): 
   const limit = String(Math.min(terms.limit, maxRateLimit));
   if (ancestors.length === 0) return ['limit', limit, 'status', status];
   const words = [limit, status === 'revoked' ? status : 'active', expiresAt?.getTime() ?? 0];
-  return [`terms:${keyId}`, [...words, budgetMicros ?? '-', budgetPeriod ?? '-', budgetNumber].join(' ')];
+  return [keyId, [...words, budgetMicros ?? '-', budgetPeriod ?? '-', budgetNumber].join(' ')];
 }

@@ -10,6 +10,7 @@ import { newScene } from '../../admission/calls.ts';
 import { comeBackOlder, keepState } from '../../ledger/reconcile/older-redis.ts';
 import { addKeyTo } from '../../support/accounts.ts';
 import { buildSources } from '../../support/build.ts';
+import { readInText, writeChild } from '../../support/child-state.ts';
 import { SHARDS } from '../../support/store.ts';
 import { RefundMarket, type Sold } from './refund-market.ts';
 
@@ -47,15 +48,13 @@ const sold = ({ team, agent }: Chain, day = DAY, heldMicros = 10_000) =>
 
 type Spent = [period: number, spentMicros: number];
 
+const walletOf = ({ accountId }: KeyRecord): string => market.compared.ledger.store.walletName(accountId);
+
 /** What both stores say that the keys have spent: Redis in its period, Postgres in this day. */
 async function spentOf({ team, agent }: Chain, day = DAY): Promise<{ redis: Spent[]; postgres: number[] }> {
   const { ledger, hydrator } = market.compared;
   await hydrator.loadWallet(agent.accountId);
-  const fields = (await ledger.store.command('hgetall', ledger.store.walletName(agent.accountId))) as Record<
-    string,
-    string
-  >;
-  const wallet = readWallet(Object.entries(fields).flat());
+  const wallet = readWallet(Object.entries(await readInText(ledger.store.redis, walletOf(agent))).flat());
   const rows = await ledger.sql<{ keyId: string; spent: number }[]>`
     SELECT key_id AS "keyId", spent FROM budget_usage
     WHERE account_id = ${agent.accountId} AND period = ANY(${[day, TOTAL]}::bigint[])`;
@@ -125,14 +124,14 @@ describe('budgets', () => {
     const call = await sold(keys);
     await spentOf(keys);
     const { ledger } = market.compared;
-    const name = ledger.store.walletName(keys.agent.accountId);
-    const field = `spent:${keys.agent.keyId}`;
-    await ledger.store.command('hset', name, field, 'x');
-    const before = await ledger.store.hash(name);
+    const { redis } = ledger.store;
+    const [name, field] = [walletOf(keys.agent), keys.agent.keyId];
+    await writeChild(redis, name, field, { spentMicros: 10_000.5 });
+    const before = await readInText(redis, name);
     expect((await market.refund(call)).status).toBe(201);
     expect(market.warnings).toHaveLength(1);
-    expect(await ledger.store.hash(name)).toEqual(before);
-    await ledger.store.command('hset', name, field, '10000');
+    expect(await readInText(redis, name)).toEqual(before);
+    await writeChild(redis, name, field, { spentMicros: 10_000 });
     await market.credits.applyMissing();
     expect(await spentOf(keys)).toEqual(both(0, 0));
     await market.check();
@@ -220,28 +219,14 @@ describe('a Redis that comes back', () => {
     await keepState(ledger);
     await comeBackOlder(ledger);
     await keepBusy(keys);
-    await ledger.store.command(
-      'hincrby',
-      ledger.store.walletName(keys.agent.accountId),
-      `spent:${keys.agent.keyId}`,
-      77,
-    );
+    await writeChild(ledger.store.redis, walletOf(keys.agent), keys.agent.keyId, { spentMicros: 10_077 });
     const { sql } = ledger;
     await market.refund(call, { amount: 0.004 });
     await sql`UPDATE credits SET applied_at = NULL`;
     // As if the refund had not reached Redis.
-    await ledger.store.command(
-      'hset',
-      ledger.store.walletName(keys.agent.accountId),
-      'credit_seq',
-      1,
-      'balance',
-      990_000,
-      `spent:${keys.agent.keyId}`,
-      10_077,
-      `spent:${keys.team.keyId}`,
-      10_000,
-    );
+    await ledger.store.command('hset', walletOf(keys.agent), 'credit_seq', 1, 'balance', 990_000);
+    await writeChild(ledger.store.redis, walletOf(keys.agent), keys.agent.keyId, { spentMicros: 10_077 });
+    await writeChild(ledger.store.redis, walletOf(keys.agent), keys.team.keyId, { spentMicros: 10_000 });
     expect(await market.compared.drifts()).toEqual([]);
     expect((await spentOf(keys)).redis).toEqual(both(10_000, 10_000).redis);
     await market.credits.applyMissing();

@@ -2,6 +2,7 @@
 
 import type { Fault, Plan } from '../plan.ts';
 import { Random } from '../random.ts';
+import { drawRefunds } from '../refunds.ts';
 import { drawTrees } from '../trees.ts';
 import { GROUPS } from './nodes.ts';
 
@@ -98,6 +99,7 @@ export function makeClusterPlan(seed: number): Plan {
     creditsMicros: Array.from({ length: GROUPS }, () => random.int(100, 900) * 1_000),
     trees: drawTrees(seed, GROUPS),
     changes: [],
+    refunds: drawRefunds(seed, failover.atMs + 300),
     laterCredits: Array.from({ length: random.int(0, 2) }, () => ({
       buyer: random.int(0, GROUPS - 1),
       atMs: random.int(0, 2_000),

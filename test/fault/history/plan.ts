@@ -196,6 +196,7 @@ function withLoad(random: Random, seed: number, stores: readonly StoreFault[], t
     creditsMicros: Array.from({ length: BUYERS }, () => random.int(60, 700) * 1_000),
     trees: drawTrees(seed, BUYERS),
     changes: [],
+    refunds: [],
     laterCredits: moves(50_000),
     callers: Array.from({ length: CALLERS }, (_, i) => ({ buyer: i % BUYERS, seed: random.int(0, 2 ** 32 - 1) })),
     faults: random.chance(0.3) ? [drawOther(random, loadMs)] : [],

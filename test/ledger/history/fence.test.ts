@@ -5,6 +5,8 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { storeCredit } from '../../../src/accounts/credits.ts';
 import { makeDebit } from '../../../src/accounts/debits.ts';
 import { storePayout } from '../../../src/accounts/payouts.ts';
+import { type RefundedCall, selectRefundedCall } from '../../../src/accounts/refunds/refund-sql.ts';
+import { storeRefund } from '../../../src/accounts/refunds/refunds.ts';
 import { seedBuyers } from '../../../src/accounts/seed-buyers.ts';
 import { ApiError } from '../../../src/errors.ts';
 import { Fence } from '../../../src/ledger/history/fence.ts';
@@ -13,6 +15,7 @@ import { DebitWallets } from '../../../src/ledger/wallets/debit-wallets.ts';
 import { uuidv7 } from '../../../src/platform/ids.ts';
 import { isOlderPostgres, isPostgresUnavailable } from '../../../src/platform/postgres.ts';
 import { RedisNotSent, type RedisStore } from '../../../src/platform/redis.ts';
+import { addCall } from '../../support/accounts.ts';
 import { buildSources } from '../../support/build.ts';
 import { QUIET, SHARDS } from '../../support/store.ts';
 import { newEvent } from '../support.ts';
@@ -26,11 +29,19 @@ const hydrator = { loadWallet: () => Promise.reject(new Error('no wallet is to b
 useLedger();
 
 let accountId: string;
+let usageId: string;
 beforeEach(async () => {
   accountId = await ledger.account(HELD);
   await ledger.sql`UPDATE credits SET applied_at = now()`;
   await ledger.setWallet(accountId, HELD);
   await ledger.sql`INSERT INTO balances VALUES (${accountId}, 'earnings', ${HELD})`;
+  // Bought from itself: such a call costs nothing else.
+  usageId = await addCall(ledger.sql, {
+    buyer: { accountId, keyId: 'acf_0000000000000000000000' },
+    providerId: accountId,
+    serviceId: uuidv7(),
+    amount: 700,
+  });
 });
 
 const stores = () => ({ sql: ledger.sql, redis: ledger.store.redis, keys: ledger.store.keys });
@@ -39,6 +50,11 @@ const wanted = (reference: string) => ({ accountId, amountMicros: 700, reference
 const acts = {
   credit: (fence: Fence) => storeCredit(fence, wanted('r'), BY),
   payout: (fence: Fence) => storePayout(fence, wanted('r'), BY),
+  refund: async (fence: Fence) => {
+    const call = (await selectRefundedCall(ledger.sql, usageId)) as RefundedCall;
+    const giver = { isOperator: false, accountId };
+    return storeRefund(fence, call, { usageId, amountMicros: 1, reason: 'x', reference: 'r' }, giver, BY);
+  },
   debit: (fence: Fence) => makeDebit(fence, debits(), wanted('r'), BY),
   seed: (fence: Fence) =>
     seedBuyers(fence, { buyers: 1, balanceMicros: 5, rateLimit: 10, label: 'seed', firstNumber: 1 }),
@@ -134,7 +150,7 @@ describe('while Redis does not answer', () => {
     return new Fence({ ...rest, redis: { isCluster: true, shard } as RedisStore });
   }
 
-  it.each(['credit', 'payout', 'debit'] as const)('a %s of its accounts is refused', async (act) => {
+  it.each(['credit', 'payout', 'refund', 'debit'] as const)('a %s of its accounts is refused', async (act) => {
     const own = ledger.store.keys.shardOf(accountId);
     const before = await money();
     await expect(acts[act](withShards((shard) => shard !== own))).rejects.toSatisfy(isRefusal);

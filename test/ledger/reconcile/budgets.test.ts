@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { hashSecret } from '../../../src/keys/credentials.ts';
 import { Corrector } from '../../../src/ledger/reconcile/corrector.ts';
-import { periodField, spentField } from '../../../src/platform/redis-keys.ts';
 import { admit, newKeyId, request, type Scene, settle } from '../../admission/calls.ts';
+import { readChild, writeChild } from '../../support/child-state.ts';
 import { comeBackOlder, keepState } from './older-redis.ts';
 import { ComparedLedger } from './scene.ts';
 
@@ -24,21 +24,25 @@ async function newChild(balanceMicros: number): Promise<Scene> {
 async function giveBudget({ accountId, keyId, ancestors = [] }: Scene, number: number): Promise<void> {
   const { store } = compared.ledger;
   const root = store.keys.key(store.keys.shardOf(accountId), ancestors[0] as string);
-  await store.command('hset', root, `terms:${keyId}`, `300 active 0 5000 total ${number}`);
+  await store.command('hset', root, keyId, `300 active 0 5000 total ${number}`);
 }
 
-const wallet = ({ accountId }: Scene) => compared.ledger.store.hash(compared.ledger.store.walletName(accountId));
-const spent = async (scene: Scene): Promise<[spent: number, period: number]> => {
-  const its = await wallet(scene);
-  return [Number(its[spentField(scene.keyId)]), Number(its[periodField(scene.keyId)])];
+const stateOf = ({ accountId, keyId }: Scene) =>
+  readChild(compared.ledger.store.redis, compared.ledger.store.walletName(accountId), keyId);
+const spent = async (scene: Scene): Promise<readonly (number | undefined)[]> => {
+  const its = await stateOf(scene);
+  return [its?.spentMicros, its?.period];
 };
 const stored = async ({ accountId, keyId }: Scene): Promise<number[][]> => {
   const rows = await compared.ledger.sql<{ period: number; spent: number }[]>`
     SELECT period, spent FROM budget_usage WHERE account_id = ${accountId} AND key_id = ${keyId} ORDER BY period`;
   return rows.map(({ period, spent: its }) => [period, its]);
 };
-const change = (scene: Scene, field: string, by: number) =>
-  compared.ledger.store.command('hincrby', compared.ledger.store.walletName(scene.accountId), field, by);
+async function change(scene: Scene, field: 'spentMicros' | 'period', by: number): Promise<void> {
+  const { store } = compared.ledger;
+  const value = ((await stateOf(scene))?.[field] ?? 0) + by;
+  await writeChild(store.redis, store.walletName(scene.accountId), scene.keyId, { [field]: value });
+}
 
 const FIRST = 1_000_000;
 const SECOND = 2_000_000;
@@ -106,11 +110,8 @@ describe('what a key has spent of its budget', () => {
     const { keys } = compared.ledger.store;
     const open = keys.open[keys.shardOf(child.accountId)] as string;
     await compared.ledger.store.command('hset', open, captured.usageId, hold);
-    for (const [field, by] of [
-      ['balance', -300],
-      [spentField(child.keyId), 340],
-    ] as const)
-      await change(child, field, by);
+    await compared.changeBalance(child, -300);
+    await change(child, 'spentMicros', 340);
     const [drift] = await compared.drifts();
     expect(drift?.budgetDrifts).toMatchObject([{ keyId: child.keyId, spentMicros: 40, expectedMicros: 0 }]);
     expect(await spent(child)).toEqual([40, FIRST]);
@@ -155,7 +156,7 @@ describe('an operator', () => {
     await compared.call(child, 1_000);
     await compared.storeAll();
     await compared.keepBusy(child);
-    await change(child, spentField(child.keyId), 40);
+    await change(child, 'spentMicros', 40);
     const { correction } = await correct(child, believe);
     const drift = {
       keyId: child.keyId,
@@ -175,7 +176,7 @@ describe('an operator', () => {
     await compared.call(child, 1_000);
     await compared.storeAll();
     await compared.keepBusy(child);
-    await change(child, periodField(child.keyId), -1);
+    await change(child, 'period', -1);
     await expect(correct(child, 'redis')).rejects.toMatchObject({
       code: 'conflict',
       message: expect.stringContaining('period'),

@@ -5,6 +5,7 @@ import { CreditWallets } from '../../../src/ledger/wallets/credit-wallets.ts';
 import { WalletDamaged, Wallets } from '../../../src/ledger/wallets/wallets.ts';
 import { freeField } from '../../../src/platform/redis-keys.ts';
 import { admit, request, type Scene } from '../../admission/calls.ts';
+import { readChild, writeChild } from '../../support/child-state.ts';
 import { QUIET } from '../../support/store.ts';
 import { until } from '../../support/wait.ts';
 import type { Ledger } from '../support.ts';
@@ -122,18 +123,27 @@ describe('a damaged wallet', () => {
     },
   );
 
+  const ofChild = { tokens: 0, ts: 0, spentMicros: 7, period: 0 };
   it.each([
-    ['spent', '1e3'],
-    ['period', 'x'],
-  ])('(%s %s) does not tell what a child key has left', async (field, value) => {
+    { ...ofChild, spentMicros: 1.5 },
+    { ...ofChild, spentMicros: 2 ** 53 },
+    { ...ofChild, period: Number.NaN },
+    { ...ofChild, period: -1 },
+    'text of 32 characters no numbers',
+    '1',
+  ])('(%j) does not tell what a child key has left, and is reported', async (damaged) => {
     const scene = await compared.newScene(10_000);
     const wallets = new Wallets({ ...ledger.store, hydrator: compared.hydrator });
-    await set(scene, `spent:${scene.keyId}`, '7');
+    await writeChild(ledger.store.redis, walletOf(scene), scene.keyId, ofChild);
     const read = () => wallets.readParts(scene.accountId, [scene.keyId], [scene.keyId]);
     expect(await read()).toMatchObject({ balanceMicros: 10_000, budgets: [{ spentMicros: 7, period: 0 }] });
-    await set(scene, `${field}:${scene.keyId}`, value);
+    if (typeof damaged === 'string') await set(scene, scene.keyId, damaged);
+    else await writeChild(ledger.store.redis, walletOf(scene), scene.keyId, damaged);
     await expect(read()).rejects.toMatchObject({ code: 'unavailable', cause: expect.any(WalletDamaged) });
     expect(await wallets.read(scene.accountId)).toMatchObject({ balanceMicros: 10_000 });
+    expect(await compared.drifts()).toMatchObject([
+      { accountId: scene.accountId, notRepaired: `damaged in Redis: ${scene.keyId}` },
+    ]);
   });
 
   it('is not half repaired: if one number cannot be changed, the other changes are undone and the holds stay', async () => {
@@ -144,7 +154,9 @@ describe('a damaged wallet', () => {
     await set(scene, 'free:b', '1.5');
     const hold = (await ledger.store.open(scene.accountId))[call.usageId] as string;
     const args = ['t', String((await ledger.store.now()) + 60_000), '', '', '7', '-3', '1', '1', call.usageId, hold];
-    const changes = ['key', '0', '5', '12', 'free:a', '2', 'free:b', '1'];
+    const child = { tokens: 1, ts: 2, spentMicros: 3, period: 4 };
+    await writeChild(ledger.store.redis, walletOf(scene), scene.keyId, child);
+    const changes = [scene.keyId, '4', '5', '12', 'free:a', '2', 'free:b', '1'];
     const names = [
       walletOf(scene),
       openOf(scene),
@@ -154,8 +166,7 @@ describe('a damaged wallet', () => {
     expect(await ledger.store.balance(scene.accountId)).toBe(9_000);
     const wallet = await ledger.store.hash(walletOf(scene));
     expect(wallet).not.toHaveProperty('repair');
-    // What was counted and taken back again, where nothing was before.
-    expect(wallet).toMatchObject({ 'period:key': '0', 'spent:key': '0' });
+    expect(await readChild(ledger.store.redis, walletOf(scene), scene.keyId)).toEqual(child);
     expect(await ledger.store.open(scene.accountId)).toHaveProperty(call.usageId);
   });
 });

@@ -7,7 +7,8 @@ import { Hydrator } from '../../../src/ledger/wallets/hydrate.ts';
 import { uuidv7 } from '../../../src/platform/ids.ts';
 import { isPostgresUnavailable, openPostgres, PostgresSession } from '../../../src/platform/postgres.ts';
 import { RedisNotSent, type RedisStore } from '../../../src/platform/redis.ts';
-import { freeField, periodField, spentField } from '../../../src/platform/redis-keys.ts';
+import { freeField } from '../../../src/platform/redis-keys.ts';
+import { readInText } from '../../support/child-state.ts';
 import { QUIET } from '../../support/store.ts';
 import { TcpProxy } from '../../support/tcp-proxy.ts';
 import { timed } from '../../support/timed.ts';
@@ -54,20 +55,18 @@ describe('loading a wallet', () => {
     const [accountId, other] = [await ledger.account(5_000), await ledger.account(1)];
     const used = (key: string, period: number, spent: number, of = accountId) =>
       ledger.sql`INSERT INTO budget_usage VALUES (${of}, ${key}, ${period}, ${spent})`;
-    for (let day = 0; day < 5; day++) await used('b', 3_020_000 + day, 10 + day);
-    await used('a', 0, 7);
-    await used('c', 1_000_000, 9_007_199_254_740_991);
-    await used('d', 8, 1, other);
+    for (let day = 0; day < 5; day++) await used('acf_b', 3_020_000 + day, 10 + day);
+    await used('acf_a', 0, 7);
+    await used('acf_c', 1_000_000, 9_007_199_254_740_991);
+    await used('acf_d', 8, 1, other);
     await hydrator.loadWallet(accountId);
     expect(await wallet(accountId)).toMatchObject({ balance: '5000' });
-    const { balance: _, credit_seq: __, debit_seq: ___, debited: ____, ...budgets } = await wallet(accountId);
+    const found = await readInText(ledger.store.redis, ledger.store.walletName(accountId));
+    const { balance: _, credit_seq: __, debit_seq: ___, debited: ____, ...budgets } = found;
     expect(budgets).toEqual({
-      [spentField('a')]: '7',
-      [periodField('a')]: '0',
-      [spentField('b')]: '14',
-      [periodField('b')]: '3020004',
-      [spentField('c')]: '9007199254740991',
-      [periodField('c')]: '1000000',
+      acf_a: '0 0 7 0',
+      acf_b: '0 0 14 3020004',
+      acf_c: '0 0 9007199254740991 1000000',
     });
   });
 
@@ -523,8 +522,8 @@ describe('loading a key', () => {
     expect(await keyState(root, accountId)).toEqual({
       limit: '7',
       status: 'suspended',
-      [`terms:${parent}`]: '120 active 0 5000000 week 3',
-      [`terms:${child}`]: `120 revoked ${Date.UTC(2027, 0)} - - 0`,
+      [parent]: '120 active 0 5000000 week 3',
+      [child]: `120 revoked ${Date.UTC(2027, 0)} - - 0`,
     });
     expect(await keyState(child, accountId)).toEqual({});
   });

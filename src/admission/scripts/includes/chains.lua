@@ -1,40 +1,36 @@
 --[[
-  chains.lua: the commands of child keys, 'D' and 'E' of batch.lua. A child's chain is the keys from its root to itself; the root's
-  hash has the state of all of them. In the tables below, level 0 is the root, and the last level the key itself.
+  chains.lua: the commands of child keys, 'D' and 'E' of batch.lua. A child's chain is the keys from its root to itself. The root's
+  hash has the terms of all of them, and the wallet their buckets and what their budgets have spent. Level 1 is below the root, and the
+  last level is the key itself.
 
-  Included where batch.lua makes what most batches do not need, so it sees that file's locals. Damaged data never raise an error here:
-  all that could fail is read or tried before the first write.
+  Included where batch.lua makes what most batches do not need, so it sees that file's locals, and child_state of
+  ledger/scripts/includes/child-state.lua. Damaged data never raise an error here: all that could fail is read or tried before the first
+  write.
 ]]
-local floor, min, max, find, sub = math.floor, math.min, math.max, string.find, string.sub
+local floor, min, max, find, sub, pack = math.floor, math.min, math.max, string.find, string.sub, struct.pack
 --- @include "../../../ledger/scripts/includes/integer.lua"
 
--- What calls of one batch have in common, by text: terms that were parsed, and periods of now.
+-- What calls of one batch have in common, by text: terms that were parsed, and periods of now; and the price that was parsed last.
 local known_terms, present_periods = {}, {}
+local price_text, price_number
 
--- The chain of the command: its number of levels below the root, and by level the ids, terms, and what the budget has spent in which
--- period (text; false: the level has no budget). All these tables are used again for each command: making them anew for each took a
--- third of its time.
+-- The chain of the command: its number of levels, and by level the ids, terms, tokens now, and what is spent in which period (of a
+-- budget the present one). All these tables are used again for each command: making them anew for each took a third of its time.
 local n, last_chain = 0, nil
-local ids, terms, spent, periods = {}, {}, {}, {}
--- The names of what is read. Of the root's hash: terms of level i at 3i + 2, tokens at 3i + 3, time at 3i + 4. Of the wallet: free calls
--- used (or anything, where none are asked for), balance, then spent at 2i + 1, period at 2i + 2.
-local state_names, fund_names = { 'limit', 'status', 'tokens', 'ts' }, { '', 'balance' }
--- Fields and values to write.
+local ids, terms, tokens_of, spent, periods = {}, {}, {}, {}, {}
+-- Names and values to write to the wallet, of level i from 2i - 1 on.
 local writes = {}
 
 local function read_chain(text)
-  if text == last_chain then return end
-  local from, to = 1, nil
-  n, last_chain = 0, text
+  local from, i = 1, 0
   repeat
-    to = find(text, ' ', from, true)
+    local to = find(text, ' ', from, true)
     local id = sub(text, from, to and to - 1)
-    n = n + 1
-    ids[n] = id
-    state_names[3 * n + 2], state_names[3 * n + 3], state_names[3 * n + 4] = 'terms:' .. id, 'tokens:' .. id, 'ts:' .. id
-    fund_names[2 * n + 1], fund_names[2 * n + 2] = 'spent:' .. id, 'period:' .. id
+    i = i + 1
+    ids[i], writes[2 * i - 1] = id, id
     from = to and to + 1
   until not to
+  n, last_chain = i, text
 end
 
 -- 1970-01-01 is day 0, a Thursday. A year begins in March here, so that the leap day is its last.
@@ -75,53 +71,51 @@ local function starts_again(kind, period)
   return (kind == 'week' and 7 * following - 3 or following) * 86400000
 end
 
--- What the key's `terms` say. nil: damaged
+-- What the key's terms say. nil: damaged
 local function parse_terms(text)
   local limit, status, expires, amount, kind, number =
     match(text, '^([1-9]%d*) ([a-z_]+) (%d+) (%S+) (%S+) (%d+)$')
   if not limit or #limit > 9 or not integer(expires) or #number > 9 then return nil end
-  local budget = amount ~= '-' and integer(amount) or nil
-  if amount ~= '-' and (not budget or budget < 0 or not present_of(kind)) then return nil end
-  local its = {
-    limit = tonumber(limit), limit_text = limit, status = status, expires = tonumber(expires),
-    budget = budget, kind = kind, first_period = number * 1000000,
-  }
+  local its = { limit = tonumber(limit), limit_text = limit, capacity = limit * 60000, code = '0', kind = kind }
+  if amount ~= '-' then
+    local budget, present = integer(amount), present_of(kind)
+    if not budget or budget < 0 or not present then return nil end
+    its.budget, its.present = budget, number * 1000000 + present
+    its.present_text = '.' .. format('%d', its.present)
+  end
+  if status ~= 'active' then
+    its.code = status == 'revoked' and '2' or '10'
+  elseif expires ~= '0' and now >= tonumber(expires) then
+    its.code = '12'
+  end
   known_terms[text] = its
   return its
 end
 
--- The period of now of a key's budget, as a number and as text.
-local function present_period(its)
-  if not its.present then
-    its.present = its.first_period + present_of(its.kind)
-    its.present_text = format('%d', its.present)
-  end
-  return its.present, its.present_text
-end
-
 -- Reads the state of all keys of the chain, and their `terms`. @return code, state as HMGET replied it
 -- After any code but 3 (key not loaded) the terms of all levels are there.
-local function look_at(bucket)
-  local state, code = try('HMGET', bucket, unpack(state_names, 1, 3 * n + 4)), '0'
+local function look_at(root)
+  local levels, known, its_terms = n, known_terms, terms
+  local state, code = try('HMGET', root, 'limit', 'status', 'tokens', 'ts', unpack(ids, 1, levels)), '0'
   local limit = state[1]
-  if not limit or state[2] ~= 'active' or (limit ~= limit_text and (#limit > 9 or not match(limit, '^[1-9]%d*$'))) then
-    rare = rare or rare_commands()
-    code = rare.barred(bucket, state)
-    if code == '3' then return code end
+  if limit ~= limit_text or state[2] ~= 'active' then
+    if not limit or state[2] ~= 'active' or #limit > 9 or not match(limit, '^[1-9]%d*$') then
+      rare = rare or rare_commands()
+      code = rare.barred(root, state)
+      if code == '3' then return code end
+    else
+      limit_text, limit_number = limit, tonumber(limit)
+    end
   end
-  for i = 1, n do
-    local text = state[3 * i + 2]
-    local its = text and (known_terms[text] or parse_terms(text))
+  for i = 1, levels do
+    local text = state[4 + i]
+    local its = known[text] or (text and parse_terms(text))
     if not its then
-      if text then call('HDEL', bucket, state_names[3 * i + 2]) end
+      if text then call('HDEL', root, ids[i]) end
       return '3'
     end
-    terms[i] = its
-    if code == '0' and its.status ~= 'active' then
-      code = its.status == 'revoked' and '2' or '10'
-    elseif code == '0' and its.expires > 0 and now >= its.expires then
-      code = '12'
-    end
+    its_terms[i] = its
+    if code == '0' then code = its.code end
   end
   return code, state
 end
@@ -134,64 +128,56 @@ local function tokens_in(limit, tokens, ts)
   return tokens >= 0 and tokens <= capacity and tokens or capacity
 end
 
--- Called when a bucket is empty. Where Redis's clock was set back, the bucket keeps its tokens, and is refilled by the new time.
--- @return how many tokens the key's own bucket would have if it had to wait as long as the one that has to wait longest: whoever waits
--- for it has waited for all
-local function wait_for_tokens(bucket, state, root_limit)
-  local longest = 0
-  for i = 0, n do
-    local limit, ts = i == 0 and root_limit or terms[i].limit, tonumber(state[3 * i + 4])
-    local tokens = tokens_in(limit, tonumber(state[3 * i + 3]), ts)
-    if tokens < 60000 then
-      longest = max(longest, (60000 - tokens) / limit)
-      if ts > now then call('HSET', bucket, state_names[3 * i + 3], format('%d', tokens), state_names[3 * i + 4], now_text) end
-    end
-  end
-  return floor(60000 - longest * terms[n].limit)
-end
-
--- Looks into the buckets of all levels. @return code ('0', or '1' for rate limited), tokens to reply: the fewest of any level
--- `writes` then has what to write if one token of each is taken.
-local function look_into_buckets(bucket, state)
-  local root_limit, fewest = tonumber(state[1]), nil
-  for i = 0, n do
-    local limit = i == 0 and root_limit or terms[i].limit
-    local tokens = tokens_in(limit, tonumber(state[3 * i + 3]), tonumber(state[3 * i + 4]))
-    if tokens < 60000 then return '1', wait_for_tokens(bucket, state, root_limit) end
-    if not fewest or tokens < fewest then fewest = tokens end
-    local w = 4 * i
-    writes[w + 1], writes[w + 2] = state_names[3 * i + 3], format('%d', tokens - 60000)
-    writes[w + 3], writes[w + 4] = state_names[3 * i + 4], now_text
-  end
-  return '0', fewest
-end
-
--- Reads `spent` and `periods` of the budgets. @return what is left in the one with the least (false: there is no budget); nil if a
--- number of the wallet is none
--- A period that is later than the clock says stays: a clock that was set back opens no older one.
-local function look_at_budgets(funds)
-  local least = false
+-- Takes what the wallet has of each level out of `funds`, where level 1 follows `at`. A period that is later than the clock says stays: a
+-- clock that was set back opens no older one. A negative spending is a drift, which no call changes: it counts as 0, and goes on from
+-- where it is.
+-- @return the fewest tokens of any level, or of the root if it has fewer; what is left in the budget with the least (nil: no level has
+-- one). nil: a level is damaged
+local function look_at_levels(funds, at, fewest)
+  local its_terms, its_tokens, its_spent, its_periods, time = terms, tokens_of, spent, periods, now
+  local least
   for i = 1, n do
-    local its = terms[i]
-    spent[i] = false
-    if its.budget then
-      local used, period = funds[2 * i + 1], funds[2 * i + 2]
-      local present, present_text = present_period(its)
-      used = used and integer(used) or (not used and 0)
-      if not used then return nil end
-      if period ~= present_text then
-        local known = period and integer(period) or (not period and 0)
-        if not known then return nil end
-        if known < present then used, period = 0, present_text elseif not period then period = present_text end
-      end
-      spent[i], periods[i] = used, period
-      local left = its.budget - used
-      -- A negative number is a drift, which no call changes: it counts as 0, and goes on from where it is.
-      if used < 0 then left = its.budget elseif left < 0 then left = 0 end
+    local its, text = its_terms[i], funds[at + i]
+    local tokens, used, period = its.capacity, 0, 0
+    if text then
+      local left, ts
+      left, ts, used, period = child_state(text)
+      if not left then return nil end
+      if time > ts then left = left + (time - ts) * its.limit end
+      if left >= 0 and left <= tokens then tokens = left end
+    end
+    its_tokens[i] = tokens
+    if tokens < fewest then fewest = tokens end
+    local budget = its.budget
+    if budget then
+      if period < its.present then used, period = 0, its.present end
+      local left = used < 0 and budget or used > budget and 0 or budget - used
       if not least or left < least then least = left end
     end
+    its_spent[i], its_periods[i] = used, period
   end
-  return least
+  return fewest, least
+end
+
+-- Called when a bucket is empty, of the root or of the `levels` below it. Where Redis's clock was set back, the bucket keeps its tokens,
+-- and is refilled by the new time.
+-- @return how many tokens the key's own bucket would have if it had to wait as long as the one that has to wait longest: whoever waits
+-- for it has waited for all
+local function wait_for_tokens(root, root_tokens, root_ts, levels, wallet, funds, at)
+  local longest = 0
+  if root_tokens < 60000 then
+    longest = (60000 - root_tokens) / limit_number
+    if root_ts > now then call('HSET', root, 'tokens', format('%d', root_tokens), 'ts', now_text) end
+  end
+  for i = 1, levels do
+    local tokens = tokens_of[i]
+    if tokens < 60000 then
+      longest = max(longest, (60000 - tokens) / terms[i].limit)
+      local _, ts, used, period = child_state(funds[at + i])
+      if ts > now then call('HSET', wallet, ids[i], pack(CHILD, tokens, now, used, period)) end
+    end
+  end
+  return format('%d', floor(60000 - longest * terms[n].limit))
 end
 
 -- The end of the reply to a call that the budgets do not cover. Of several that do not, it names the one that starts again last, so
@@ -199,123 +185,213 @@ end
 local function exceeded(least_amount)
   local level, left, last
   for i = 1, n do
-    local rest = spent[i] and max(0, terms[i].budget - max(0, spent[i]))
+    local its = terms[i]
+    local rest = its.budget and max(0, its.budget - max(0, spent[i]))
     if rest and rest < least_amount then
-      local again = starts_again(terms[i].kind, tonumber(periods[i]))
+      local again = starts_again(its.kind, periods[i])
       if not last or (last > 0 and (again == 0 or again > last)) then level, left, last = i, rest, again end
     end
   end
   return format(' %d %d %d', level, left, last)
 end
 
-local NO_BUDGET = ' 0 0 0'
+-- The end of the reply, after the tokens, where nothing is taken and no budget is exceeded.
+local NOTHING = ' 0 0 0 0 0 0'
 
--- Takes a call's money from the wallet and counts it in the budgets, and opens its hold. The hold comes first: its shard may be
--- damaged, while the wallet has been read, so that nothing written to it can fail.
--- @return code, balance, free, amount, end of the reply
-local function charge(wallet, open)
-  fund_names[1] = free_field or 'balance'
-  local funds = try('HMGET', wallet, unpack(fund_names, 1, 2 * n + 2))
-  if funds.err then
-    if not find(funds.err, 'WRONGTYPE', 1, true) then error(funds) end
-    return '8', 0, '0', 0, NO_BUDGET -- wallet damaged
-  end
-  if not funds[2] then return '4', 0, '0', 0, NO_BUDGET end -- wallet not loaded
-  local balance, used = integer(funds[2]), 0
-  if free_field and funds[1] then used = integer(funds[1]) end
-  local left = look_at_budgets(funds)
-  if not balance or not used or left == nil then return '8', 0, '0', 0, NO_BUDGET end
-  local amount, text, free = tonumber(price), price, '0'
-  if free_field and used < quota then amount, text, free = 0, '0', '1' end
-  if left and amount > left then
-    local least_amount = tonumber(ARGV[a + 3])
-    if left < least_amount then return '11', min(balance, left), free, 0, exceeded(least_amount) end
-    amount, text = left, format('%d', left)
-  end
-  if amount > 0 and amount > balance then return '5', balance, free, 0, NO_BUDGET end
+-- The end of the reply, after the tokens, where nothing is taken and no budget is exceeded.
+local NOTHING = ' 0 0 0 0 0 0'
 
-  local hold, w = 'v1\t' .. text .. '\t' .. free .. since .. ARGV[a + 1], 0
-  local changes = {}
-  if amount > 0 and left then
-    local before = '\tbudgets='
-    for i = 1, n do
-      if spent[i] then
-        hold, before = hold .. before .. ids[i] .. '.' .. periods[i], ','
-        changes[w + 1], changes[w + 2] = fund_names[2 * i + 1], format('%d', spent[i] + amount)
-        w = w + 2
-        if periods[i] ~= funds[2 * i + 2] then
-          changes[w + 1], changes[w + 2] = fund_names[2 * i + 2], periods[i]
-          w = w + 2
-        end
-      end
+-- Writes to the wallet that the call has taken a token of each level, and with it `field` and `value`. Nothing is spent.
+local function write_tokens(wallet, funds, at, field, value)
+  for i = 1, n do
+    local used, period = 0, 0
+    if funds[at + i] then
+      local _
+      _, _, used, period = child_state(funds[at + i])
+    end
+    writes[2 * i] = pack(CHILD, tokens_of[i] - 60000, now, used, period)
+  end
+  if field then
+    call('HSET', wallet, field, value, unpack(writes, 1, 2 * n))
+  else
+    call('HSET', wallet, unpack(writes, 1, 2 * n))
+  end
+end
+
+-- The last field of a hold, where not all levels have a budget in its present period.
+local function budgets_field()
+  local field, before = '', '\tbudgets='
+  for i = 1, n do
+    if terms[i].budget then
+      field, before = field .. before .. ids[i] .. format('.%d', periods[i]), ','
     end
   end
+  return field
+end
+
+-- Puts into `writes` that each level has lost a token, and each budget `amount`. @return the hold, which says in which period of each
+-- budget the amount counts
+local function spend(amount, amount_text, tail)
+  local its_terms, its_tokens, its_spent, its_periods, its_writes, time = terms, tokens_of, spent, periods, writes, now
+  local has_other = false
+  for i = 1, n do
+    local its, used, period = its_terms[i], its_spent[i], its_periods[i]
+    if its.budget then used = used + amount end
+    if period ~= its.present then has_other = true end
+    its_writes[2 * i] = pack(CHILD, its_tokens[i] - 60000, time, used, period)
+  end
+  -- Each text that a script makes costs 5 instructions a byte, so the usual holds are made in one step.
+  if has_other then return 'v1\t' .. amount_text .. '\t0' .. since .. tail .. budgets_field() end
+  if n == 1 then return 'v1\t' .. amount_text .. '\t0' .. since .. tail .. '\tbudgets=' .. ids[1] .. its_terms[1].present_text end
+  if n == 2 then
+    return 'v1\t' .. amount_text .. '\t0' .. since .. tail .. '\tbudgets=' .. ids[1] .. its_terms[1].present_text
+      .. ',' .. ids[2] .. its_terms[2].present_text
+  end
+  return 'v1\t' .. amount_text .. '\t0' .. since .. tail .. '\tbudgets=' .. ids[1] .. its_terms[1].present_text
+    .. ',' .. ids[2] .. its_terms[2].present_text .. ',' .. ids[3] .. its_terms[3].present_text
+end
+
+-- Takes a call's money from the wallet, counts it in the budgets, opens its hold and takes a token of each level. The hold comes first:
+-- its shard may be damaged, while the wallet has been read, so that nothing written to it can fail.
+-- @param used  free calls used; `least`: what is left in the budgets, nil if there are none
+-- @return code, rest of the reply after the tokens
+local function charge(wallet, open, funds, at, balance, used, least)
+  if price ~= price_text then price_text, price_number = price, tonumber(price) end
+  local amount, text, free = price_number, price, '0'
+  if free_field and used < quota then amount, text, free = 0, '0', '1' end
+  if least and amount > least then
+    local least_amount = tonumber(ARGV[a + 3])
+    if least < least_amount then
+      write_tokens(wallet, funds, at)
+      return '11', format(' %d ', min(balance, least)) .. free .. ' 0' .. exceeded(least_amount)
+    end
+    amount, text = least, format('%d', least)
+  end
+  if amount > 0 and amount > balance then
+    write_tokens(wallet, funds, at)
+    return '5', format(' %d ', balance) .. free .. ' 0 0 0 0'
+  end
+  local hold
+  if amount > 0 and least then
+    hold = spend(amount, text, ARGV[a + 1])
+  else
+    hold = 'v1\t' .. text .. '\t' .. free .. since .. ARGV[a + 1]
+  end
   local opened = try('HSETNX', open, ARGV[a], hold)
-  if opened == 0 then return '6', 0, '0', 0, NO_BUDGET end -- duplicate
+  if opened == 0 then return '6', NOTHING end -- duplicate
   if opened ~= 1 then
     if not find(opened.err, 'WRONGTYPE', 1, true) then error(opened) end
-    return '9', 0, '0', 0, NO_BUDGET -- shard damaged
+    write_tokens(wallet, funds, at)
+    return '9', NOTHING -- shard damaged
   end
-  if amount > 0 then
-    call('HSET', wallet, 'balance', format('%d', balance - amount), unpack(changes, 1, w))
+  local balance_text = format('%d', balance - amount)
+  if amount > 0 and least then
+    call('HSET', wallet, 'balance', balance_text, unpack(writes, 1, 2 * n))
+  elseif amount > 0 then
+    write_tokens(wallet, funds, at, 'balance', balance_text)
   elseif free == '1' then
-    call('HSET', wallet, free_field, format('%d', used + 1))
+    write_tokens(wallet, funds, at, free_field, format('%d', used + 1))
     free = format('%d', quota - used)
+  else
+    write_tokens(wallet, funds, at)
   end
-  balance = balance - amount
-  return '0', left and min(balance, left - amount) or balance, free, amount, NO_BUDGET
+  if least and least < balance then balance_text = format('%d', least - amount) end
+  return '0', ' ' .. balance_text .. ' ' .. free .. ' ' .. text .. ' 0 0 0'
+end
+
+-- Decides a call whose keys are all active. Where the wallet is damaged, only the root has a bucket that can be read.
+-- @return code, rest of the reply after the limit
+local function admit_child(root, wallet, state)
+  local at, funds = 1, nil
+  if free_field then
+    at, funds = 2, try('HMGET', wallet, free_field, 'balance', unpack(ids, 1, n))
+  else
+    funds = try('HMGET', wallet, 'balance', unpack(ids, 1, n))
+  end
+  if funds.err and not find(funds.err, 'WRONGTYPE', 1, true) then error(funds) end
+  local found, used = funds[at], 0
+  if not found and not funds.err then return '4', '0' .. NOTHING end -- wallet not loaded
+  local root_ts = tonumber(state[4])
+  local root_tokens = tokens_in(limit_number, tonumber(state[3]), root_ts)
+  local balance = found and integer(found)
+  if at == 2 and funds[1] then used = integer(funds[1]) end
+  local tokens, least
+  if balance and used then tokens, least = look_at_levels(funds, at, root_tokens) end
+  local is_damaged = not tokens
+  if is_damaged then tokens = root_tokens end
+  if tokens < 60000 then
+    return '1', wait_for_tokens(root, root_tokens, root_ts, is_damaged and 0 or n, wallet, funds, at) .. NOTHING
+  end
+  local code, rest = '8', NOTHING
+  if not is_damaged then code, rest = charge(wallet, KEYS[k + 2], funds, at, balance, used, least) end
+  if code == '6' then return code, '0' .. rest end
+  local root_text = format('%d', root_tokens - 60000)
+  call('HSET', root, 'tokens', root_text, 'ts', now_text)
+  return code, (tokens == root_tokens and root_text or format('%d', tokens - 60000)) .. rest
 end
 
 local chain_commands = {}
 
 chain_commands[byte('D')] = function()
-  local bucket = KEYS[k]
-  read_chain(ARGV[a + 2])
-  local code, state = look_at(bucket)
-  local limit, tokens = state and terms[n].limit_text or '0', 0
-  local balance, free, amount, budget = 0, '0', 0, NO_BUDGET
-  if code == '0' then code, tokens = look_into_buckets(bucket, state) end
-  if code == '0' then
-    code, balance, free, amount, budget = charge(KEYS[k + 1], KEYS[k + 2])
-    if code ~= '4' and code ~= '6' then
-      tokens = tokens - 60000
-      call('HSET', bucket, unpack(writes, 1, 4 * n + 4))
-    end
-  end
+  local root = KEYS[k]
+  if ARGV[a + 2] ~= last_chain then read_chain(ARGV[a + 2]) end
+  local code, state = look_at(root)
+  local limit, rest = state and terms[n].limit_text or '0', '0' .. NOTHING
+  if code == '0' then code, rest = admit_child(root, KEYS[k + 1], state) end
   r = r + 1
-  reply[r] = code .. ' ' .. limit .. format(' %d %d ', tokens, balance) .. free .. format(' %d', amount) .. budget
+  reply[r] = code .. ' ' .. limit .. ' ' .. rest
   k = k + 3
   a = a + 4
 end
 
+-- Takes a token of the bucket of the key itself. @return code, tokens
+local function take_own(wallet)
+  local id = ids[n]
+  local funds = try('HMGET', wallet, 'balance', id)
+  if funds.err and not find(funds.err, 'WRONGTYPE', 1, true) then error(funds) end
+  if funds.err then return '8', 0 end -- wallet damaged
+  if not funds[1] then return '4', 0 end -- wallet not loaded
+  local tokens, ts, its_spent, period = 0, 0, 0, 0
+  if funds[2] then tokens, ts, its_spent, period = child_state(funds[2]) end
+  if not tokens then return '8', 0 end
+  tokens = tokens_in(terms[n].limit, tokens, ts)
+  local code = '1'
+  if tokens >= 60000 then code, tokens = '0', tokens - 60000 end
+  if code == '0' or ts > now then call('HSET', wallet, id, pack(CHILD, tokens, now, its_spent, period)) end
+  return code, tokens
+end
+
+-- Takes a token of a bucket that is made on demand. @return code, tokens
+local function take_beside(bucket, limit)
+  local state = try('HMGET', bucket, 'tokens', 'ts')
+  if state.err then
+    rare = rare or rare_commands()
+    rare.barred(bucket, state)
+  end
+  local ts = tonumber(state[2])
+  local tokens, code = tokens_in(tonumber(limit), tonumber(state[1]), ts), '1'
+  if tokens >= 60000 then code, tokens = '0', tokens - 60000 end
+  if code == '0' or ts > now then
+    call('HSET', bucket, 'tokens', format('%d', tokens), 'ts', now_text)
+    call('PEXPIRE', bucket, '61000')
+  end
+  return code, tokens
+end
+
 chain_commands[byte('E')] = function()
-  local bucket, its_limit = KEYS[k], ARGV[a + 1]
-  read_chain(ARGV[a])
-  local code, state = look_at(bucket)
+  local its_limit = ARGV[a + 1]
+  if ARGV[a] ~= last_chain then read_chain(ARGV[a]) end
+  local code, state = look_at(KEYS[k])
   local limit, tokens = '0', 0
   if state then
-    local beside = KEYS[k + 1]
-    local fields = { state_names[3 * n + 3], state_names[3 * n + 4] }
     limit = terms[n].limit_text
-    if its_limit ~= '' then
-      fields = { 'tokens', 'ts' }
-      if its_limit ~= '0' then limit = its_limit end
-      state = try('HMGET', beside, 'tokens', 'ts')
-      if state.err then
-        rare = rare or rare_commands()
-        rare.barred(beside, state)
-      end
+    if its_limit ~= '' and its_limit ~= '0' then limit = its_limit end
+  end
+  if code == '0' then
+    if its_limit == '' then
+      code, tokens = take_own(KEYS[k + 1])
     else
-      beside, state = bucket, { state[3 * n + 3], state[3 * n + 4] }
-    end
-    if code == '0' then
-      local ts = tonumber(state[2])
-      tokens = tokens_in(tonumber(limit), tonumber(state[1]), ts)
-      if tokens >= 60000 then tokens = tokens - 60000 else code = '1' end
-      if code == '0' or ts > now then
-        call('HSET', beside, fields[1], format('%d', tokens), fields[2], now_text)
-        if its_limit ~= '' then call('PEXPIRE', beside, '61000') end
-      end
+      code, tokens = take_beside(KEYS[k + 1], limit)
     end
   end
   r = r + 1
