@@ -541,7 +541,11 @@ describe('a provider in a browser', () => {
     await page.getByText('Fee given back with the refund of call').waitFor();
     expect(await visit.findings()).toEqual([]);
     await visit.shot('provider-statement-refund');
-    await page.getByText(/^Refund of call/).getByRole('link').first().click();
+    await page
+      .getByText(/^Refund of call/)
+      .getByRole('link')
+      .first()
+      .click();
     await page.waitForURL(`**/console/calls/${call?.usage_id}`);
     await isClean(visit);
     await visit.close();
