@@ -384,6 +384,8 @@ CREATE TABLE debits (
   journal_id    bigint CHECK ((journal_id IS NOT NULL) = (state = 'taken')),
   created_at    timestamptz NOT NULL DEFAULT now(),
   ended_at      timestamptz CHECK ((ended_at IS NULL) = (state = 'begun')),
+  -- The act in `audit` that began it. Who did it also has the act that ends it.
+  act_id        bigint NOT NULL,
   PRIMARY KEY (account_id, seq)
 );
 -- A debit that was refused took nothing, so its reference may be tried again.
@@ -688,7 +690,9 @@ CREATE TABLE audit (
   -- What changed, as it was and as it is. Never a secret.
   before            json,
   after             json,
-  request_id        text
+  request_id        text,
+  -- 'begun': an act of its own tells how it ended. 'refused': nothing has changed.
+  outcome           text NOT NULL DEFAULT 'done' CHECK (outcome IN ('begun', 'done', 'refused'))
 );
 -- One for each filter of the list, in the order of the list.
 CREATE INDEX audit_newest ON audit (at, id);

@@ -10,6 +10,26 @@ export type Allowance = Wallet & {
   readonly budget: { readonly keyId: string; readonly resetsAtMs: number | null } | null;
 };
 
+/** What decides whether a key makes free calls of a listing. */
+type FreeListing = { readonly id: string; readonly providerId: string; readonly freeCalls: number };
+
+/**
+ * How many free calls of a service the account of a key has left. Null if its calls take none: the service gives none, the key may not
+ * call it, or its own account sells it.
+ *
+ * @throws as `Wallets.readFreeUsed`
+ */
+export async function readFreeLeft(
+  wallets: Pick<Wallets, 'readFreeUsed'>,
+  { accountId, role, services }: Pick<KeyRecord, 'accountId' | 'role' | 'services'>,
+  { id, providerId, freeCalls }: FreeListing,
+): Promise<number | null> {
+  const mayCall = role !== 'provider' && (services === null || services.has(id));
+  if (freeCalls === 0 || !mayCall || accountId === providerId) return null;
+  // As batch.lua: the provider may have lowered the number below what is used.
+  return Math.max(0, freeCalls - (await wallets.readFreeUsed(accountId, id)));
+}
+
 type Stores = {
   readonly sql: Sql;
   readonly wallets: Pick<Wallets, 'read' | 'readParts'>;

@@ -22,6 +22,10 @@ export type Act = Actor & {
   readonly after: Readonly<Record<string, unknown>> | null;
 };
 
+/** 'begun': another act with the same actor and request tells how it ended. 'refused': nothing has changed. */
+export const ACT_OUTCOMES = ['begun', 'done', 'refused'] as const;
+export type ActOutcome = (typeof ACT_OUTCOMES)[number];
+
 /** The actor of a request that came with an admin's key. */
 export function actorOf(key: Pick<KeyRecord, 'keyId' | 'accountId'>, requestId: string): Actor {
   return { actor: key.keyId, actorAccountId: key.accountId, requestId };
@@ -35,10 +39,23 @@ export function adminAct(by: Actor, accountId: string): Act {
 
 /** Stores the act. Call it in the transaction that carries the act out: then neither is ever stored without the other. */
 export async function recordAct(tx: Tx, act: Act): Promise<void> {
-  await tx`
-    INSERT INTO audit (actor, actor_account_id, action, subject_type, subject_id, before, after, request_id)
+  await insertAct(tx, act, 'done');
+}
+
+/**
+ * Stores that an act was begun whose end is another act, in the transaction that begins it.
+ *
+ * @returns its id, by which the other one is made
+ */
+export const recordBegin = (tx: Tx, act: Act): Promise<number> => insertAct(tx, act, 'begun');
+
+async function insertAct(tx: Tx, act: Act, outcome: ActOutcome): Promise<number> {
+  const [row] = await tx<{ id: number }[]>`
+    INSERT INTO audit (actor, actor_account_id, action, subject_type, subject_id, before, after, request_id, outcome)
     VALUES (${act.actor}, ${act.actorAccountId}, ${act.action}, ${act.subjectType}, ${act.subjectId},
-            ${jsonText(act.before)}::text::json, ${jsonText(act.after)}::text::json, ${act.requestId})`;
+            ${jsonText(act.before)}::text::json, ${jsonText(act.after)}::text::json, ${act.requestId}, ${outcome})
+    RETURNING id`;
+  return row?.id as number;
 }
 
 const jsonText = (state: Act['before']): string | null => (state === null ? null : JSON.stringify(state));

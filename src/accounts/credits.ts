@@ -1,6 +1,6 @@
 import { ApiError } from '../errors.ts';
 import type { MoneyTransactions, MoneyTx } from '../ledger/history/fence.ts';
-import { insertJournal, PLATFORM_ACCOUNT_ID, postEntries } from '../ledger/posting.ts';
+import { insertJournal, type MovedBalance, movedBalance, PLATFORM_ACCOUNT_ID, postEntries } from '../ledger/posting.ts';
 import type { CreditToApply } from '../ledger/wallets/credit-wallets.ts';
 import { formatUsd, MAX_BALANCE_MICROS, microsToUsd } from '../platform/money.ts';
 import { sqlState, type Tx } from '../platform/postgres.ts';
@@ -61,9 +61,7 @@ async function storeInTransaction(tx: MoneyTx, credit: NewCredit, by: Actor) {
   if (stored === null) {
     if (accounts[0].status === 'closed') throw new ApiError('conflict', 'This account is closed.');
     await checkBalance(tx, credit);
-    const inserted = await insertCredit(tx, credit, accounts[0].seq);
-    await recordAct(tx, creditAct(inserted, by));
-    return { credit: inserted, created: true };
+    return { credit: await insertCredit(tx, credit, accounts[0].seq, by), created: true };
   }
   if (stored.accountId !== credit.accountId || stored.amountMicros !== credit.amountMicros) {
     throw new ApiError('conflict', 'reference: belongs to a credit of another account or amount.');
@@ -71,9 +69,21 @@ async function storeInTransaction(tx: MoneyTx, credit: NewCredit, by: Actor) {
   return { credit: stored, created: false };
 }
 
-function creditAct({ accountId, amountMicros, reference, seq }: Credit, by: Actor): Act {
-  const after = { amount: microsToUsd(amountMicros), reference, seq };
-  return { ...by, action: 'account.credit', subjectType: 'account', subjectId: accountId, before: null, after };
+function creditAct(
+  { accountId, amountMicros, reference, seq }: Omit<Credit, 'createdAt'>,
+  moved: MovedBalance,
+  by: Actor,
+): Act {
+  const { before, after } = moved;
+  const what = { amount: microsToUsd(amountMicros), reference, seq };
+  return {
+    ...by,
+    action: 'account.credit',
+    subjectType: 'account',
+    subjectId: accountId,
+    before,
+    after: { ...what, ...after },
+  };
 }
 
 /**
@@ -95,7 +105,7 @@ async function selectByReference(tx: Tx, reference: string): Promise<Credit | nu
   return rows[0] ?? null;
 }
 
-async function insertCredit(tx: MoneyTx, credit: NewCredit, seq: number): Promise<Credit> {
+async function insertCredit(tx: MoneyTx, credit: NewCredit, seq: number, by: Actor): Promise<Credit> {
   const { accountId, amountMicros, reference } = credit;
   const journalId = await insertJournal(tx, 'credit', reference);
   // Inserted before the balances change, so that a reference that exists already fails here. After that this transaction locks
@@ -105,9 +115,11 @@ async function insertCredit(tx: MoneyTx, credit: NewCredit, seq: number): Promis
     VALUES (${accountId}, ${seq}, ${amountMicros}, ${reference}, ${journalId})
     RETURNING created_at AS "createdAt"`;
   await tx`UPDATE accounts SET credit_seq = ${seq} WHERE id = ${accountId}`;
-  await postEntries(tx, journalId, [
+  const balanceAfter = await postEntries(tx, journalId, [
     { accountId, ledger: 'wallet', amountMicros },
     { accountId: PLATFORM_ACCOUNT_ID, ledger: 'cash', amountMicros: -amountMicros },
   ]);
+  const moved = movedBalance('balance', balanceAfter(accountId, 'wallet'), amountMicros);
+  await recordAct(tx, creditAct({ ...credit, seq }, moved, by));
   return { accountId, seq, amountMicros, reference, createdAt: rows[0]?.createdAt as Date };
 }

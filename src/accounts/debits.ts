@@ -4,7 +4,7 @@ import type { DebitWallets } from '../ledger/wallets/debit-wallets.ts';
 import { type Debit, debitColumns } from '../ledger/wallets/debits-sql.ts';
 import { formatUsd, microsToUsd } from '../platform/money.ts';
 import { sqlState } from '../platform/postgres.ts';
-import { type Actor, recordAct } from './audit.ts';
+import { type Actor, recordBegin } from './audit.ts';
 
 type NewDebit = Pick<Debit, 'accountId' | 'amountMicros' | 'reference' | 'reason'>;
 
@@ -84,15 +84,15 @@ async function beginInTransaction(tx: MoneyTx, wanted: NewDebit, by: Actor): Pro
     throw new ApiError('conflict', 'amount: the debits of this account would sum to more than can be kept exactly.');
   }
   const act = { subjectType: 'account', subjectId: accountId, before: null } as const;
-  await recordAct(tx, {
+  const actId = await recordBegin(tx, {
     ...by,
     action: 'account.debit',
     ...act,
     after: { amount: microsToUsd(amountMicros), reference, reason },
   });
   const [begun] = await tx<Debit[]>`
-    INSERT INTO debits AS d (account_id, seq, amount, total_before, reference, reason)
-    VALUES (${accountId}, ${(last?.seq ?? 0) + 1}, ${amountMicros}, ${totalBefore}, ${reference}, ${reason})
+    INSERT INTO debits AS d (account_id, seq, amount, total_before, reference, reason, act_id)
+    VALUES (${accountId}, ${(last?.seq ?? 0) + 1}, ${amountMicros}, ${totalBefore}, ${reference}, ${reason}, ${actId})
     RETURNING ${debitColumns(tx)}`;
   return begun as Debit;
 }

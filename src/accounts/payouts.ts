@@ -1,6 +1,6 @@
 import { ApiError } from '../errors.ts';
 import type { MoneyTransactions, MoneyTx } from '../ledger/history/fence.ts';
-import { insertJournal, PLATFORM_ACCOUNT_ID, postEntries } from '../ledger/posting.ts';
+import { insertJournal, movedBalance, PLATFORM_ACCOUNT_ID, postEntries } from '../ledger/posting.ts';
 import { formatUsd, microsToUsd } from '../platform/money.ts';
 import { sqlState, type Tx } from '../platform/postgres.ts';
 import { type Actor, recordAct } from './audit.ts';
@@ -70,33 +70,32 @@ async function insertPayout(tx: MoneyTx, payout: NewPayout, by: Actor): Promise<
   const [row] = await tx<{ createdAt: Date }[]>`
     INSERT INTO payouts (journal_id, account_id, amount, reference)
     VALUES (${journalId}, ${accountId}, ${amountMicros}, ${reference}) RETURNING created_at AS "createdAt"`;
+  const balanceAfter = await postEntries(tx, journalId, [
+    { accountId, ledger: 'earnings', amountMicros: -amountMicros },
+    { accountId: PLATFORM_ACCOUNT_ID, ledger: 'cash', amountMicros },
+  ]);
+  const earningsMicros = balanceAfter(accountId, 'earnings');
+  checkEarnings(earningsMicros, payout);
+  const { before, after } = movedBalance('payable', earningsMicros, -amountMicros);
   await recordAct(tx, {
     ...by,
     action: 'account.payout',
     subjectType: 'account',
     subjectId: accountId,
-    before: null,
-    after: { amount: microsToUsd(amountMicros), reference },
+    before,
+    after: { amount: microsToUsd(amountMicros), reference, ...after },
   });
-  await postEntries(tx, journalId, [
-    { accountId, ledger: 'earnings', amountMicros: -amountMicros },
-    { accountId: PLATFORM_ACCOUNT_ID, ledger: 'cash', amountMicros },
-  ]);
-  await checkEarnings(tx, payout);
   return { ...payout, createdAt: row?.createdAt as Date };
 }
 
 /**
- * Refuses a payout that has made the balance negative; that takes everything back. It is read after it was changed, because
+ * Refuses a payout that has made the balance negative; that takes everything back. It is judged after it was changed, because
  * posting has locked its row by then, in the order that all postings keep: until the commit neither a flush nor another payout
  * can change it.
  */
-async function checkEarnings(tx: Tx, { accountId, amountMicros }: NewPayout): Promise<void> {
-  const rows = await tx<{ balance: number }[]>`
-    SELECT balance FROM balances WHERE account_id = ${accountId} AND ledger = 'earnings'`;
-  const balance = rows[0]?.balance as number;
-  if (balance >= 0) return;
-  const payable = Math.max(balance + amountMicros, 0);
+function checkEarnings(earningsMicros: number, { amountMicros }: NewPayout): void {
+  if (earningsMicros >= 0) return;
+  const payable = Math.max(earningsMicros + amountMicros, 0);
   throw new ApiError('conflict', `amount: ${formatUsd(payable)} USD are payable.`, {
     fields: { payable: microsToUsd(payable) },
   });

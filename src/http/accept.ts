@@ -22,6 +22,16 @@ export function prefers(accept: string | undefined, first: string, second: strin
   return firstWeight > secondWeight;
 }
 
+/** Whether `Accept` admits a media type by its name or by a wildcard. A header that is absent admits all. */
+export function admits(accept: string | undefined, type: string): boolean {
+  if (accept === undefined) return true;
+  const wanted = [type, `${type.split('/')[0]}/*`, '*/*'];
+  return entriesOf(accept).some((range) => {
+    const [name = '', ...parameters] = range.split(';').map((part) => part.trim().toLowerCase());
+    return wanted.includes(name) && !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
+  });
+}
+
 /** Whether the caller takes a content coding (RFC 9110 §12.5.3): it says so by name, and not with weight 0. */
 export function takes(acceptEncoding: string | undefined, coding: 'br' | 'gzip'): boolean {
   return entriesOf(acceptEncoding).some((entry) => {

@@ -99,6 +99,8 @@ export type Route = {
   readonly requestHeaders?: Readonly<Record<string, Described>>;
   /** By status: every response but errors. */
   readonly responses: Readonly<Record<number, ResponseDescription>>;
+  /** Of an operators' list: the array of its JSON whose entries are the rows of its CSV file (src/routes/admin/in-csv.ts). */
+  readonly csvRows?: string;
   /** Error codes that this route's own code gives, besides those that its `access` and its schemas can give. */
   readonly errors?: readonly ErrorCode[];
   /** Maximum bytes of the body; absent: 64 KiB. */

@@ -1,4 +1,5 @@
 import { assert } from '../assert.ts';
+import { microsToUsd } from '../platform/money.ts';
 import type { MoneyTx } from './history/fence.ts';
 
 /**
@@ -24,7 +25,8 @@ WITH posted AS (
   SELECT $1::bigint, account_id, ledger, amount
   FROM unnest($2::uuid[], $3::text[], $4::bigint[]) AS t (account_id, ledger, amount)
   RETURNING account_id, ledger, amount
-)${MOVE_BALANCES_SQL}`;
+)${MOVE_BALANCES_SQL}
+RETURNING b.account_id AS "accountId", b.ledger, b.balance`;
 
 /** One side of a journal row. */
 type Entry = {
@@ -44,15 +46,32 @@ export async function insertJournal(
   return rows[0]?.id as number;
 }
 
+/** The balance of an account that has an entry, in micro-USD, as it is after the row. Until the commit nobody else can change it. */
+type BalanceAfter = (accountId: string, ledger: Entry['ledger']) => number;
+
 /** Writes the entries of a journal row, which must sum to zero, and moves the balances by them. */
-export async function postEntries(tx: MoneyTx, journalId: number, entries: readonly Entry[]): Promise<void> {
+export async function postEntries(tx: MoneyTx, journalId: number, entries: readonly Entry[]): Promise<BalanceAfter> {
   const sum = entries.reduce((total, { amountMicros }) => total + BigInt(amountMicros), 0n);
   assert(sum === 0n, 'the entries of a journal row sum to zero');
   const column = (values: readonly (string | number)[]): string => `{${values.join(',')}}`;
-  await tx.unsafe(POST_SQL, [
+  const rows: readonly { accountId: string; ledger: string; balance: number }[] = await tx.unsafe(POST_SQL, [
     String(journalId),
     column(entries.map(({ accountId }) => accountId)),
     column(entries.map(({ ledger }) => ledger)),
     column(entries.map(({ amountMicros }) => amountMicros)),
   ]);
+  return (accountId, ledger) => {
+    const row = rows.find((balance) => balance.accountId === accountId && balance.ledger === ledger);
+    assert(row !== undefined, 'the account has an entry in this ledger');
+    return row.balance;
+  };
 }
+
+/** For the audit: a balance before and after money was moved, in USD. */
+export type MovedBalance = Readonly<Record<'before' | 'after', Readonly<Record<string, number>>>>;
+
+/** @param name  as the API calls the balance */
+export const movedBalance = (name: string, afterMicros: number, movedMicros: number): MovedBalance => ({
+  before: { [name]: microsToUsd(afterMicros - movedMicros) },
+  after: { [name]: microsToUsd(afterMicros) },
+});

@@ -58,6 +58,8 @@ type Cost = {
   /** The amount is what is held: what the call cost is not known yet. */
   readonly held?: true;
   readonly free_tier: boolean;
+  /** Absent if the call could take no free call. */
+  readonly free_calls_left?: number;
   readonly balance?: number;
   readonly usage_id?: string;
 };
@@ -70,12 +72,13 @@ function costOf(headers: Headers, { chargedMicros, authorizedMicros }: CallCost)
   const stated = Number(headers.get('x-acf-amount') ?? 0);
   const isHeld = headers.get('x-acf-held') === 'true';
   const amount = isHeld && chargedMicros !== null ? microsToUsd(chargedMicros) : stated;
-  const balance = headers.get('x-acf-balance');
+  const [balance, freeLeft] = [headers.get('x-acf-balance'), headers.get('x-acf-free-left')];
   return {
     amount,
     ...(authorizedMicros === null ? {} : { authorized: microsToUsd(authorizedMicros) }),
     ...(isHeld && chargedMicros === null ? { held: true } : {}),
     free_tier: headers.get('x-acf-free-tier') === 'true',
+    ...(freeLeft === undefined ? {} : { free_calls_left: Number(freeLeft) }),
     ...(balance === undefined ? {} : { balance: sumOf(Number(balance), stated, -amount) }),
     ...recordOf(headers),
   };

@@ -19,6 +19,7 @@ export type CallArguments = {
   readonly headers?: Readonly<Record<string, string>>;
   readonly content_type?: string;
   readonly max_amount?: number;
+  readonly free_only?: boolean;
   readonly idempotency_key?: string;
 };
 
@@ -49,7 +50,18 @@ const DEFAULTS = [
  *   itself; services get their own
  */
 export function callRequest(
-  { service_id, method, path, query, body, headers = {}, content_type, max_amount, idempotency_key }: CallArguments,
+  {
+    service_id,
+    method,
+    path,
+    query,
+    body,
+    headers = {},
+    content_type,
+    max_amount,
+    free_only,
+    idempotency_key,
+  }: CallArguments,
   { authorization, headers: outerHeaders }: Pick<RequestHead, 'authorization' | 'headers'>,
 ): { readonly head: RequestHead; readonly body: Uint8Array } {
   if (path !== '' && !path.startsWith('/')) throw invalid("path: must be empty or begin with '/'.");
@@ -69,6 +81,7 @@ export function callRequest(
   for (const [name, value] of DEFAULTS) if (headerOf(own, name) === undefined) all.push(name, value);
   if (mediaType !== null) all.push('content-type', mediaType);
   if (max_amount !== undefined) all.push('x-acf-max-amount', amountText(max_amount));
+  if (free_only === true) all.push('x-acf-free-only', 'true');
   if (idempotency_key !== undefined) all.push('idempotency-key', idempotency_key);
   const head: RequestHead = {
     method,
@@ -93,6 +106,7 @@ const VALUE = /^(?:[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?)?$/;
 const ARGUMENTS: ReadonlyMap<string, string> = new Map([
   ['content-type', 'content_type'],
   ['idempotency-key', 'idempotency_key'],
+  ['x-acf-free-only', 'free_only'],
   ['x-acf-max-amount', 'max_amount'],
 ]);
 

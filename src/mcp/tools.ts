@@ -102,6 +102,10 @@ const SERVICE: JsonSchema = {
     },
     call_service: { type: 'object', description: 'The same call as arguments of call_service' },
     proxy_path: { type: 'string', description: 'Where the service is called over plain HTTP' },
+    free_calls_left: {
+      type: 'integer',
+      description: 'With an API key: how many free calls of this service its account has left',
+    },
     note: { type: 'string' },
   },
   required: ['id', 'name', 'price'],
@@ -252,6 +256,11 @@ export const TOOLS: readonly Tool[] = [
           description:
             'The most in USD that this call may cost. If the price is higher, the call is refused and costs nothing. It is compared with the price even when a free call covers it: to use a free call, set at least the price.',
         },
+        free_only: {
+          type: 'boolean',
+          description:
+            'true: make the call only if a free call covers it, or if it costs nothing. Otherwise it is refused (free_calls_used) and costs nothing.',
+        },
         idempotency_key: {
           type: 'string',
           pattern: '^[\\x21-\\x7e]{1,255}$',
@@ -288,6 +297,7 @@ export const TOOLS: readonly Tool[] = [
         },
         held: { type: 'boolean', description: 'amount is the most that the call costs: get_usage tells what it was' },
         free_tier: { type: 'boolean', description: 'It took one of the free calls' },
+        free_calls_left: { type: 'integer', description: 'Free calls of this service that the account has left' },
         balance: { type: 'number', description: 'USD left after this call' },
         usage_id: { type: 'string', description: 'Names the call in get_usage; absent if the call was refused' },
         error: {

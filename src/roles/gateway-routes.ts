@@ -1,4 +1,4 @@
-import { readAllowance } from '../accounts/allowance.ts';
+import { readAllowance, readFreeLeft } from '../accounts/allowance.ts';
 import { Closing } from '../accounts/closing.ts';
 import { Suspension } from '../accounts/suspension.ts';
 import { selectKeyActivity } from '../accounts/usage-sums.ts';
@@ -29,6 +29,7 @@ import { adminCallsRoutes } from '../routes/admin/calls.ts';
 import { correctionsRoutes } from '../routes/admin/corrections.ts';
 import { creditsRoutes } from '../routes/admin/credits.ts';
 import { debitsRoutes } from '../routes/admin/debits.ts';
+import { inCsv } from '../routes/admin/in-csv.ts';
 import { instancesRoutes } from '../routes/admin/instances.ts';
 import { adminKeysRoutes } from '../routes/admin/keys.ts';
 import { payoutsRoutes } from '../routes/admin/payouts.ts';
@@ -98,7 +99,7 @@ export function gatewayRoutes(parts: RouteParts): Route[] {
   const addresses = new AddressPolicy(config.upstreamAllowCidrs);
   const changing = { catalog, sql, operations, secrets, addresses, notice, watch };
   const pseudonymOf = (buyer: string, provider: string): string => pseudonyms.ofAccount(buyer, provider);
-  return [
+  const routes: Route[] = [
     ...keysRoutes({
       keys,
       readActivity: (keyId) => selectKeyActivity(sql, keyId),
@@ -106,7 +107,14 @@ export function gatewayRoutes(parts: RouteParts): Route[] {
       maxAccountsPerAddress: config.maxAccountsPerAddress,
       maxRateLimit: config.maxRateLimit,
     }),
-    ...discoverRoutes({ catalog, discovery, operations, stats, trustedProxyHops: config.trustedProxyHops }),
+    ...discoverRoutes({
+      catalog,
+      discovery,
+      operations,
+      stats,
+      readFreeLeft: (key, listing) => readFreeLeft(wallets, key, listing),
+      trustedProxyHops: config.trustedProxyHops,
+    }),
     ...servicesRoutes({ ...changing, maxListings: config.maxListingsPerAccount }),
     ...blockedBuyersRoutes({ ...changing, pseudonymOf }),
     ...openApiImportRoutes({
@@ -149,4 +157,5 @@ export function gatewayRoutes(parts: RouteParts): Route[] {
     ...mcpServerRoutes({ trustedProxyHops: config.trustedProxyHops }),
     ...healthRoutes({ isReady, readyFile: config.readyFile }),
   ];
+  return routes.map(inCsv);
 }

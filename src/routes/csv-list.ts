@@ -3,11 +3,28 @@ import { prefers } from '../http/accept.ts';
 import type { ApiRequest, ApiResponse, JsonSchema, ResponseDescription } from '../http/route.ts';
 import { VARY } from '../openapi/headers.ts';
 import { text } from '../openapi/schemas.ts';
-import { DEFAULT_LIMIT, MAX_LIMIT, TIME_FILTERS } from './admin/lists.ts';
+import { CSV_ROWS, DEFAULT_LIMIT, MAX_LIMIT, TIME_FILTERS } from './admin/lists.ts';
 
-/** Maximum rows of a CSV file if no `limit` is given (about 2 MB). If there are more, NEXT_CURSOR_HEADER leads to the next file. */
-const CSV_ROWS = 10_000;
 const NEXT_CURSOR_HEADER = 'X-ACF-Next-Cursor';
+
+/** The headers of a CSV file. @param next  the cursor of the next file; null: there is none */
+export const csvHeaders = (fileName: string, next: string | null): Readonly<Record<string, string>> => ({
+  'Content-Type': 'text/csv; charset=utf-8; header=present',
+  'Content-Disposition': dispositionOf(fileName),
+  ...(next === null ? {} : { [NEXT_CURSOR_HEADER]: next }),
+});
+
+/** The same for the OpenAPI document. */
+export const csvFileHeaders = (fileName: string, cursor: string): NonNullable<ResponseDescription['headers']> => {
+  const ofFile = (description: string, example: string) =>
+    ({ description: `Of a CSV file: ${description}`, schema: { type: 'string' }, example, optional: true }) as const;
+  return {
+    [NEXT_CURSOR_HEADER]: ofFile('the cursor of the next one. Absent on the last', cursor),
+    'Content-Disposition': ofFile('its name', dispositionOf(fileName)),
+  };
+};
+
+const dispositionOf = (fileName: string): string => `attachment; filename="${fileName}"`;
 
 /** What every such list can be asked; its filters come on top. */
 export type CsvListQuery = {
@@ -25,7 +42,7 @@ export class CsvList<Column extends string> {
   readonly query: JsonSchema;
   readonly response: ResponseDescription;
   readonly #columns: readonly Column[];
-  readonly #disposition: string;
+  readonly #fileName: string;
 
   /**
    * @param list.entries  what its entries are called in sentences
@@ -43,7 +60,7 @@ export class CsvList<Column extends string> {
   }) {
     const { entries, cursor, page } = list;
     this.#columns = list.columns;
-    this.#disposition = `attachment; filename="${list.fileName}"`;
+    this.#fileName = list.fileName;
     const limit = `Maximum ${entries} on a page; ${DEFAULT_LIMIT} if absent, in a CSV file ${CSV_ROWS}`;
     this.query = {
       type: 'object',
@@ -55,16 +72,13 @@ export class CsvList<Column extends string> {
         cursor: { type: 'string', maxLength: cursor.maxLength, description: 'next_cursor of the previous page' },
       },
     };
-    const ofFile = (description: string, example: string) =>
-      ({ description: `Of a CSV file: ${description}`, schema: { type: 'string' }, example, optional: true }) as const;
     const csv = text(this.#csvOf([list.exampleRow]), `The ${entries}, with a line of column names`);
     this.response = {
       ...page,
       headers: {
         ...page.headers,
         Vary: VARY('Accept'),
-        [NEXT_CURSOR_HEADER]: ofFile('the cursor of the next one. Absent on the last', cursor.example),
-        'Content-Disposition': ofFile('its name', this.#disposition),
+        ...csvFileHeaders(list.fileName, cursor.example),
       },
       content: { ...page.content, 'text/csv': csv },
     };
@@ -87,10 +101,8 @@ export class CsvList<Column extends string> {
     return {
       status: 200,
       headers: {
-        'Content-Type': 'text/csv; charset=utf-8; header=present',
-        'Content-Disposition': this.#disposition,
+        ...csvHeaders(this.#fileName, next),
         Vary: 'Accept',
-        ...(next === null ? {} : { [NEXT_CURSOR_HEADER]: next }),
       },
       body: this.#csvOf(rows),
     };

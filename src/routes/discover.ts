@@ -4,7 +4,7 @@ import type { Filter } from '../catalog/discovery/filter.ts';
 import { MAX_CURSOR_LENGTH, SORTS } from '../catalog/discovery/sorts.ts';
 import { wordsOf } from '../catalog/discovery/words.ts';
 import { chooseLanguage, languageHeaders } from '../catalog/languages.ts';
-import { CATEGORY_PATTERN, MAX_CATEGORY_LENGTH } from '../catalog/listing.ts';
+import { CATEGORY_PATTERN, type Listing, MAX_CATEGORY_LENGTH } from '../catalog/listing.ts';
 import { FOUND as FOUND_LISTING, type FoundName, foundNames } from '../catalog/listing-fields.ts';
 import type { OperationsReader } from '../catalog/operations/operations-reader.ts';
 import { agentItem } from '../catalog/present.ts';
@@ -12,7 +12,8 @@ import { ApiError, unavailableError } from '../errors.ts';
 import { plainBaseUrl } from '../http/base-url.ts';
 import { isKnown } from '../http/entity-tags.ts';
 import { type ApiRequest, type ApiResponse, BodyInPieces, type FromSchema, type Route } from '../http/route.ts';
-import { ACCEPT_LANGUAGE, CACHE_CONTROL, LANGUAGE_HEADERS } from '../openapi/headers.ts';
+import type { KeyRecord } from '../keys/caller.ts';
+import { ACCEPT_LANGUAGE, CACHE_CONTROL, LANGUAGE_HEADERS, VARY } from '../openapi/headers.ts';
 import { COUNT, EXAMPLE, json, list, record, UUID } from '../openapi/schemas.ts';
 import { usdToMicros } from '../platform/money.ts';
 import type { StatsReader } from '../quality/stats-reader.ts';
@@ -80,6 +81,9 @@ const QUERY = {
 } as const;
 type Query = FromSchema<typeof QUERY>;
 
+/** The request headers on which the page of one service depends: the language, and the caller. */
+const OF_CALLER = 'Accept-Language, Authorization, X-Api-Key';
+
 const FOUND = record(
   'FoundServices',
   {
@@ -108,6 +112,8 @@ export function discoverRoutes(deps: {
   readonly discovery: Discovery;
   readonly operations: Pick<OperationsReader, 'read'>;
   readonly stats: Pick<StatsReader, 'readSoon'>;
+  /** `readFreeLeft`. */
+  readonly readFreeLeft: (key: KeyRecord, listing: Listing) => Promise<number | null>;
   readonly trustedProxyHops: number;
 }): Route[] {
   const { catalog, discovery, operations, stats, trustedProxyHops } = deps;
@@ -167,8 +173,9 @@ export function discoverRoutes(deps: {
       params: { id: { description: 'The service', schema: UUID, example: EXAMPLE.serviceId } },
       responses: {
         200: json('The service', CALLABLE_SERVICE, CALLABLE_SERVICE_EXAMPLE, {
-          'Cache-Control': HEADERS['Cache-Control'],
+          'Cache-Control': CACHE_CONTROL('private, no-cache'),
           ...LANGUAGE_HEADERS,
+          Vary: VARY(OF_CALLER),
         }),
       },
       errors: ['service_not_found'],
@@ -177,14 +184,32 @@ export function discoverRoutes(deps: {
         const listing = catalog.get(request.params.id ?? '');
         if (listing === undefined || listing.status !== 'active') throw new ApiError('service_not_found');
         const language = chooseLanguage(request.query.lang, request.header('accept-language'));
-        const [written, recent] = await Promise.all([operations.read(listing), recentStats(stats, listing.id)]);
+        const { caller } = request;
+        const [written, recent, freeLeft] = await Promise.all([
+          operations.read(listing),
+          recentStats(stats, listing.id),
+          // Without it the page is true all the same, so nobody is refused it while the wallet cannot be read.
+          caller.kind === 'ip' ? null : deps.readFreeLeft(caller.key, listing).catch(nullIfUnavailable),
+        ]);
         const baseUrl = plainBaseUrl(request, trustedProxyHops) ?? '';
         const item = agentItem({ listing, ...catalog.besideOf(listing), language, operations: written }, baseUrl);
-        const body = recent === undefined ? item : { ...item, stats: recent };
-        return { status: 200, body, headers: { 'Cache-Control': 'no-cache', ...languageHeaders(language) } };
+        const body = {
+          ...item,
+          ...(recent === undefined ? {} : { stats: recent }),
+          ...(freeLeft === null ? {} : { free_calls_left: freeLeft }),
+        };
+        // A cache that several callers share must not give one of them the page of another.
+        const cacheControl = caller.kind === 'ip' ? 'no-cache' : 'private, no-cache';
+        const headers = { 'Cache-Control': cacheControl, ...languageHeaders(language), Vary: OF_CALLER };
+        return { status: 200, body, headers };
       },
     },
   ];
+}
+
+function nullIfUnavailable(error: unknown): null {
+  if (error instanceof ApiError && error.code === 'unavailable') return null;
+  throw error;
 }
 
 function readQuery(request: ApiRequest<undefined, Query>): DiscoverQuery {

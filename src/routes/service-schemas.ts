@@ -2,7 +2,7 @@ import { CALLABLE, FOUND, OPTIONAL, VIEWS } from '../catalog/listing-fields.ts';
 import { OPERATION_EXAMPLE, PRICED_OPERATION } from '../catalog/listing-schemas.ts';
 import { READY_CALL } from '../catalog/ready-call.ts';
 import type { FromSchema } from '../http/route.ts';
-import { list, record } from '../openapi/schemas.ts';
+import { COUNT, list, record } from '../openapi/schemas.ts';
 import { RECENT_STATS } from './stats.ts';
 
 export const LANG = {
@@ -25,9 +25,14 @@ export const CALLABLE_SERVICE = record(
     call: READY_CALL,
     operations: list(PRICED_OPERATION, 'How to call it; empty if that is not told'),
     stats: RECENT_STATS,
+    free_calls_left: {
+      ...COUNT,
+      description:
+        'With the key of a buyer: how many free calls the account has left. Absent without a key, if calls with this key take none, and while it cannot be read',
+    },
   },
   {
-    optional: [...OPTIONAL.filter((name) => name !== 'operations'), 'stats'],
+    optional: [...OPTIONAL.filter((name) => name !== 'operations'), 'stats', 'free_calls_left'],
     description: 'A service as an agent needs it to make a call',
   },
 );
@@ -50,6 +55,7 @@ export const CALLABLE_SERVICE_EXAMPLE = {
     latency_ms: { p50: 18.9, p95: 47, p99: 98 },
     price_charged: { median: 0.002, p95: 0.002, at_cap: null },
   },
+  free_calls_left: 99,
 };
 
 export const SERVICE = record('Service', VIEWS.owner.schemas, { optional: OPTIONAL });

@@ -151,6 +151,49 @@ describe('the free tier', () => {
     expect(await market.balance(buyer)).toMatchObject({ balance: 0.99, held: 0 });
   });
 
+  it('are counted on the page of the service for those who can make them, each for the own account', async () => {
+    const path = await market.service({ endpoint: service.url, price: 0.01, free_calls: 2 });
+    const id = path.split('/').at(-1) as string;
+    const another = (await market.service({ endpoint: service.url })).split('/').at(-1) as string;
+    const [buyer, other] = [await market.buyer(1), await market.buyer(1)];
+    const childWith = (more: object) =>
+      market.json<Key>('/api/v1/keys', {
+        key: buyer,
+        method: 'POST',
+        body: { budget: { amount: 1, period: 'total' }, ...more },
+      });
+    const left = async (key?: Key): Promise<unknown> => {
+      const response = await market.request(`/api/v1/discover/${id}`, key === undefined ? {} : { key });
+      expect(response.headers.get('vary')).toBe('Accept-Language, Authorization, X-Api-Key');
+      expect(response.headers.get('cache-control')).toBe(key === undefined ? 'no-cache' : 'private, no-cache');
+      expect(response.headers.get('etag')).toBeNull();
+      return ((await response.json()) as { free_calls_left?: number }).free_calls_left;
+    };
+    // The wallets are not in Redis yet: the page loads them.
+    expect([await left(buyer), await left(other), await left(market.admin), await left()]).toEqual([
+      2,
+      2,
+      2,
+      undefined,
+    ]);
+    expect((await market.request(path, { key: buyer })).headers.get('x-acf-free-left')).toBe('1');
+    const [child, elsewhere] = [await childWith({}), await childWith({ services: [another] })];
+    const owner = await market.json<Key>('/api/v1/keys', {
+      key: market.provider,
+      method: 'POST',
+      body: { role: 'buyer' },
+    });
+    const asked = [buyer, other, child, elsewhere, market.provider, owner, await market.anotherProvider()];
+    expect(await Promise.all(asked.map(left))).toEqual([1, 2, 1, undefined, undefined, undefined, undefined]);
+    // A lower number than is used leaves none, and a wallet that is damaged hides the number alone.
+    await market.request(path, { key: buyer });
+    const { redis, keys } = market.stores;
+    await redis.command('hset', [keys.wallet(keys.shardOf(other.account_id), other.account_id), `free:${id}`, 'x']);
+    expect([await left(buyer), await left(other)]).toEqual([0, undefined]);
+    const list = await market.request('/api/v1/discover', { key: buyer });
+    expect(await list.text()).not.toContain('free_calls_left');
+  });
+
   it('does not lose a slot to a call that the balance could not pay for, nor to a call of another service', async () => {
     const free = await market.service({ endpoint: service.url, price: 0.01, free_calls: 1 });
     const priced = await market.service({ endpoint: service.url, price: 0.01 });

@@ -77,7 +77,7 @@ afterAll(async () => {
 
 async function listing(
   price: number,
-  options: { timeout_seconds?: number; endpoint?: string; max_price?: number } = {},
+  options: { timeout_seconds?: number; endpoint?: string; max_price?: number; free_calls?: number } = {},
 ): Promise<string> {
   const path = await market.service({ endpoint: service.url, price, ...options });
   return path.slice(path.lastIndexOf('/') + 1);
@@ -274,6 +274,25 @@ describe.each(REVISIONS)('a client of %s', (revision) => {
     expect(await call('/large')).toMatchObject({ truncated: true, authorized: 0.4, amount: 0.4, held: true, note });
     const [large] = await market.records(rich);
     expect(large).toMatchObject({ amount: 0.01, outcome: 'completed', response_bytes: 800_000 });
+    await its.close();
+  });
+
+  test('a call may be a free one only, and says how many are left', async () => {
+    const its = await agent(revision, market.baseUrl, await market.buyer(1));
+    const id = await listing(PRICE, { free_calls: 2 });
+    const left = async () => (await its.call('get_service', { service_id: id })).structured?.free_calls_left;
+    const call = (more = {}) =>
+      its.call('call_service', { service_id: id, method: 'GET', path: '/', free_only: true, ...more });
+    expect(await left()).toBe(2);
+    expect((await call()).structured).toMatchObject({ status: 200, amount: 0, free_tier: true, free_calls_left: 1 });
+    expect((await call()).structured).toMatchObject({ status: 200, amount: 0, free_tier: true, free_calls_left: 0 });
+    expect(await call()).toMatchObject({
+      isError: true,
+      structured: { error: 'free_calls_used', price: PRICE, amount: 0, note: expect.stringContaining('free_only') },
+    });
+    expect(await left()).toBe(0);
+    const paid = { status: 200, amount: PRICE, free_tier: false, free_calls_left: 0 };
+    expect((await call({ free_only: false })).structured).toMatchObject(paid);
     await its.close();
   });
 

@@ -118,7 +118,7 @@ describe('every act of an admin is recorded', () => {
     expect(await acts(buyer.account_id)).toMatchObject([
       { ...by, action: 'account.resume', before: { status: 'suspended' }, after: { status: 'active' } },
       { ...by, action: 'account.suspend', before: { status: 'active' }, after: { status: 'suspended' } },
-      { ...by, action: 'account.credit', before: null, after: { amount: 3 } },
+      { ...by, action: 'account.credit', before: { balance: 0 }, after: { amount: 3, balance: 3 } },
     ]);
     expect(await acts(key.key_id)).toMatchObject([
       { action: 'key.revoke', before: { status: 'active' }, after: { status: 'revoked' } },

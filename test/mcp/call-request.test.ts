@@ -104,6 +104,7 @@ describe('the request of a call_service', () => {
     [{ body: 'x', content_type: 'csv' }, /^content_type: must be a media type/],
     [{ headers: { 'Content-Type': 'text/csv' } }, /^headers\.content-type: give it as `content_type`/],
     [{ headers: { 'X-ACF-Max-Amount': '1' } }, /`max_amount`/],
+    [{ headers: { 'X-ACF-Free-Only': 'true' } }, /`free_only`/],
     [{ headers: { 'Idempotency-Key': '1' } }, /`idempotency_key`/],
     [{ headers: { 'Accept-Encoding': 'gzip' } }, /^headers\.accept-encoding/],
     [{ headers: { a: '1', A: '2' } }, /^headers\.a: given more than once/],
@@ -154,6 +155,8 @@ describe('the request of a call_service', () => {
     expect(made.head.authorization).toBe('Bearer key');
     expect(headerOf(made, 'x-acf-max-amount')).toBe('0.000001');
     expect(headerOf(made, 'idempotency-key')).toBe('a');
+    expect(headerOf(request({ free_only: true }), 'x-acf-free-only')).toBe('true');
+    expect(headerOf(request({ free_only: false }), 'x-acf-free-only')).toBeUndefined();
   });
 
   test('the only header of the MCP request is its host, which tells a redirect to the gateway from others', () => {

@@ -119,6 +119,7 @@ const ANYWHERE: Readonly<Record<string, (operation: Operation) => Sent>> = {
   rate_limited: () => ({ key: limited }),
   not_found: ({ body }) => ({ key: anAdmin(), body }),
   service_not_found: ({ body }) => ({ key: anAdmin(), body }),
+  not_acceptable: () => ({ key: anAdmin(), headers: { Accept: 'text/csv' } }),
 };
 const NOWHERE = {
   key_id: UNKNOWN_KEY,
@@ -250,7 +251,7 @@ describe('each error of each operation is as the OpenAPI document says', () => {
   it('also where the document leaves an error out: then no such request gets it', async () => {
     const operations = driver.contract.operations.filter(({ template }) => !template.startsWith('/api/v1/proxy/'));
     // GET has no body, so none is too long; the gateway refuses one all the same.
-    const { payload_too_large: _, ...tried } = ANYWHERE;
+    const { payload_too_large: _, not_acceptable: __, ...tried } = ANYWHERE;
     for (const operation of operations) {
       const declared = new Set(driver.contract.errorCodes(operation));
       for (const [code, sent] of Object.entries(tried)) {
@@ -543,6 +544,41 @@ describe('each success of each operation is as the OpenAPI document says', () =>
     expect(await driver.expect('getAdminTraffic', 200, { key: anAdmin() })).toMatchObject({ totals: { workers: 1 } });
     expect(await driver.expect('getAdminInstances', 200, { key: anAdmin() })).toMatchObject({ silent: [] });
     expect(await driver.expect('getAdminStats', 200, { key: anAdmin() })).toMatchObject({ accounts: { closed: 1 } });
+  });
+
+  it('of each list of the operator as a CSV file, with the fields of its entries as columns', async () => {
+    const lists = driver.contract.operations.filter(({ method, template }) => {
+      return method === 'GET' && template.startsWith('/api/v1/admin/') && !template.includes('{');
+    });
+    const files = new Map<string, string>();
+    for (const { operationId, responses } of lists) {
+      if ('406' in responses) continue;
+      const key = anAdmin();
+      const page = await driver.expect<object>(operationId, 200, { key });
+      const rows = Object.values(page).find((value) => Array.isArray(value)) as Record<string, unknown>[];
+      const csv = await driver.expect<string>(operationId, 200, { key, headers: { Accept: 'text/csv' } });
+      const [header = ''] = csv.split('\r\n');
+      expect(header.split(',').sort(), operationId).toEqual(
+        expect.arrayContaining(Object.keys(rows[0] as object).sort()),
+      );
+      files.set(operationId, csv);
+    }
+    expect(lists.filter(({ responses }) => '406' in responses).map(({ operationId }) => operationId)).toEqual([
+      'getAdminStats',
+      'getAdminTraffic',
+    ]);
+    // Nested values are JSON, and what is absent is an empty cell.
+    expect(files.get('getAdminAudit')).toMatch(/,account\.credit,account,[0-9a-f-]+,.*"{""amount"":0\.5,.*}",/);
+    expect(files.get('getAdminReconciliation')?.split('\r\n')).toHaveLength(market.stores.keys.shards + 2);
+    const [key, headers] = [anAdmin(), { Accept: 'text/csv' }];
+    const first = await market.request('/api/v1/admin/keys?limit=1', { key, headers });
+    const cursor = first.headers.get('X-ACF-Next-Cursor') as string;
+    const [, one] = (await first.text()).split('\r\n');
+    expect(one).toMatch(`${cursor},`);
+    const rest = await (await market.request(`/api/v1/admin/keys?cursor=${cursor}`, { key, headers })).text();
+    // More rows than a page in JSON has by default: the file has all that follow.
+    const [all] = await market.stores.sql<{ count: number }[]>`SELECT count(*)::int AS count FROM api_keys`;
+    expect(rest.split('\r\n')).toHaveLength((all?.count as number) + 1);
   });
 
   it('say who runs the gateway', async () => {

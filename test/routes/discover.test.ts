@@ -18,6 +18,9 @@ let catalog: Catalog;
 let routes: Route[];
 let providerId: string;
 
+/** test/integration/billing.test.ts has callers with keys. */
+const nobody = async () => null;
+const parts = { readFreeLeft: nobody, trustedProxyHops: 0 };
 const SERVICES: Partial<ListingFields>[] = [
   { name: 'Weather', description: 'Forecasts for every place', priceMicros: 2_000, freeCalls: 100 },
   { name: 'Archive', description: 'Old weather records', priceMicros: 500_000, maxPriceMicros: 900_000 },
@@ -41,7 +44,7 @@ beforeAll(async () => {
     discovery,
     operations: new OperationsReader(sql),
     stats: new StatsReader(sql),
-    trustedProxyHops: 0,
+    ...parts,
   });
 });
 afterAll(async () => {
@@ -228,7 +231,7 @@ describe('GET /discover', () => {
     for (const begin of [() => Promise.reject(away), () => new Promise<never>(() => {})]) {
       const [discovery, operations] = [new Discovery(catalog, log), new OperationsReader(sql)];
       const stats = new StatsReader({ begin } as unknown as typeof sql);
-      const without = discoverRoutes({ catalog, discovery, operations, stats, trustedProxyHops: 0 });
+      const without = discoverRoutes({ ...parts, catalog, discovery, operations, stats });
       expect(bodyOf(await ask(without, `GET /discover/${id}`))).toEqual(rest);
     }
   });
@@ -289,7 +292,7 @@ describe('GET /discover', () => {
     const empty = new Catalog({ sql, log });
     const [operations, stats] = [new OperationsReader(sql), new StatsReader(sql)];
     const discovery = new Discovery(empty, log);
-    const unloaded = discoverRoutes({ catalog: empty, discovery, operations, stats, trustedProxyHops: 0 });
+    const unloaded = discoverRoutes({ ...parts, catalog: empty, discovery, operations, stats });
     const error = await refusalOf(ask(unloaded, 'GET /discover'));
     expect(error.code).toBe('unavailable');
     expect(error.headers).toHaveProperty('Retry-After');

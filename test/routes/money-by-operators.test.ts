@@ -70,7 +70,7 @@ async function balance(ledger: string, accountId = provider.accountId): Promise<
   return row?.balance ?? 0;
 }
 const acts = async () => {
-  const rows = await sql`SELECT actor, action, subject_id AS subject, after FROM audit ORDER BY id`;
+  const rows = await sql`SELECT actor, action, subject_id AS subject, before, after, outcome FROM audit ORDER BY id`;
   return rows.map((row) => ({ ...row }));
 };
 
@@ -93,7 +93,9 @@ describe('POST /admin/payouts', () => {
         actor: admin.keyId,
         action: 'account.payout',
         subject: provider.accountId,
-        after: { amount: 1.25, reference: 'transfer 1' },
+        before: { payable: 3 },
+        after: { amount: 1.25, reference: 'transfer 1', payable: 1.75 },
+        outcome: 'done',
       },
     ]);
   });
@@ -165,12 +167,17 @@ describe('POST /admin/debits', () => {
     await expect(debit(6, 'other')).rejects.toMatchObject({ code: 'conflict', fields: { balance: 5 } });
     await expect(debit(1, 'x', uuidv7())).rejects.toMatchObject({ code: 'not_found' });
     expect([await balance('wallet'), await balance('cash', PLATFORM_ACCOUNT_ID)]).toEqual([-2_000_000, 2_000_000]);
-    expect((await acts())[0]).toMatchObject({
-      actor: admin.keyId,
-      action: 'account.debit',
-      subject: provider.accountId,
-      after: { amount: 2, reference: 'r', reason: 'paid twice' },
-    });
+    const act = { actor: admin.keyId, action: 'account.debit', subject: provider.accountId };
+    const [two, six] = [
+      { amount: 2, reference: 'r', reason: 'paid twice' },
+      { amount: 6, reference: 'other', reason: 'paid twice' },
+    ];
+    expect(await acts()).toEqual([
+      { ...act, outcome: 'begun', before: null, after: two },
+      { ...act, outcome: 'done', before: { balance: 0 }, after: { ...two, balance: -2 } },
+      { ...act, outcome: 'begun', before: null, after: six },
+      { ...act, outcome: 'refused', before: null, after: six },
+    ]);
   });
 
   it('says that the outcome is unknown whatever failed, and takes it once when the request is sent again', async () => {
@@ -187,7 +194,13 @@ describe('POST /admin/debits', () => {
     expect((await debit(1, 'second')).status).toBe(201);
     expect((await debit(2)).status).toBe(200);
     expect(await balance('wallet')).toBe(-3_000_000);
-    expect(await acts()).toHaveLength(2);
+    const told = (await acts()).map(({ outcome, before, after }) => [after.reference, outcome, before, after.balance]);
+    expect(told).toEqual([
+      ['r', 'begun', null, undefined],
+      ['r', 'done', { balance: 0 }, -2],
+      ['second', 'begun', null, undefined],
+      ['second', 'done', { balance: -2 }, -3],
+    ]);
   });
 });
 

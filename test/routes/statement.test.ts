@@ -73,8 +73,8 @@ const moves = {
     unfenced(sql).begin([], async (tx) => {
       const id = await post(tx, 'debit', buyer.accountId, -micros);
       await tx`
-        INSERT INTO debits (account_id, seq, amount, total_before, reference, reason, state, journal_id, ended_at)
-        VALUES (${buyer.accountId}, ${++seq}, ${micros}, 0, ${`d${id}`}, 'paid twice', 'taken', ${id}, ${new Date(atMs)})`;
+        INSERT INTO debits (account_id, seq, amount, total_before, reference, reason, state, journal_id, ended_at, act_id)
+        VALUES (${buyer.accountId}, ${++seq}, ${micros}, 0, ${`d${id}`}, 'paid twice', 'taken', ${id}, ${new Date(atMs)}, 0)`;
     }),
   /** Of either sign: an even amount was taken. */
   correction: (atMs: number, size: number) =>

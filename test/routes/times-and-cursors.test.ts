@@ -56,6 +56,7 @@ beforeAll(async () => {
       discovery: new Discovery(catalog, log),
       operations,
       stats: new StatsReader(sql),
+      readFreeLeft: async () => null,
       trustedProxyHops: 0,
     }),
     ...servicesRoutes({

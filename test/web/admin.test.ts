@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import '../support/browser.ts';
 import { authorization, echo, type Key, startService, type TestService } from '../integration/marketplace.ts';
@@ -137,6 +138,9 @@ describe("an operator's day in the console", () => {
     for (const act of ['account.suspend', 'account.resume', 'account.credit', 'account.debit']) {
       await page.getByRole('cell', { name: act }).first().waitFor();
     }
+    // The debit of $500 was begun and refused, that of $0.50 begun and taken.
+    await page.getByText('Refused', { exact: true }).waitFor();
+    expect(await page.getByText('Begun', { exact: true }).count()).toBe(2);
     expect(await visit.findings()).toEqual([]);
     await visit.shot('admin-account-audit');
     await page.getByRole('link', { name: 'Audit', exact: true }).click();
@@ -145,6 +149,14 @@ describe("an operator's day in the console", () => {
     await page.waitForURL(/action=account\.suspend/);
     await until(async () => (await page.getByRole('row').count()) === 2);
     await page.getByText('suspended', { exact: true }).waitFor();
+    const [file] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Export CSV' }).click(),
+    ]);
+    expect(file.suggestedFilename()).toMatch(/^audit-.*\.csv$/);
+    const [header, ...lines] = (await readFile(await file.path(), 'utf8')).trim().split('\r\n');
+    expect(header).toContain('action,subject_type');
+    expect(lines.map((line) => line.includes('account.suspend'))).toEqual([true]);
     expect(await visit.findings()).toEqual([]);
     await visit.shot('admin-audit');
     isClean(visit);
@@ -163,17 +175,22 @@ describe("an operator's day in the console", () => {
     await page.getByText('Its price was charged').waitFor();
     const another = await signedIn(`/console/calls/${id}`);
     for (const { page: of } of [visit, another]) {
-      await of.getByRole('button', { name: 'Credit $0.25 to the buyer' }).click();
+      await of.getByRole('button', { name: 'Give it back' }).click();
       await of.getByLabel('Reference').waitFor();
       expect(await of.getByLabel('Reference').inputValue()).toBe(`call ${id}`);
+      expect(await of.getByLabel('Amount in US dollars').inputValue()).toBe('0.25');
+      await of.getByLabel('Reason').fill(`It answered nonsense ${XSS}`);
     }
     expect(await visit.findings()).toEqual([]);
-    await page.getByRole('dialog').getByRole('button', { name: 'Credit $0.25' }).click();
-    await page.getByText('$0.25 was credited for this call').waitFor();
+    await visit.shot('admin-give-back');
+    await page.getByRole('button', { name: 'Give back $0.25' }).click();
+    await page.getByText('$0.25 was given back.').waitFor();
+    await page.getByText('All of it was given back.').waitFor();
     // A colleague had the same page open.
-    await another.page.getByRole('dialog').getByRole('button', { name: 'Credit $0.25' }).click();
+    await another.page.getByRole('button', { name: 'Give back $0.25' }).click();
     await another.page.getByText('nothing moved again').waitFor();
     expect((await web.market.balance(buyer)).balance).toBe(balance + 0.25);
+    await page.getByRole('cell', { name: `It answered nonsense ${XSS}` }).waitFor();
     await visit.shot('admin-call');
     isClean(another);
     await another.close();
@@ -183,6 +200,17 @@ describe("an operator's day in the console", () => {
     await page.getByText(`Reference: call ${id}`).waitFor();
     expect(await visit.findings()).toEqual([]);
     await visit.shot('admin-statement');
+    // Both ways: from the statement to the call, and from the list of all refunds.
+    await page.getByText('Refund of call').getByRole('link').first().click();
+    await page.waitForURL(new RegExp(`/console/calls/${id}`));
+    await page.goBack();
+    await page.getByRole('link', { name: 'Payments', exact: true }).click();
+    await page.getByRole('link', { name: 'Refunds', exact: true }).click();
+    await page.getByRole('cell', { name: `It answered nonsense ${XSS}` }).waitFor();
+    expect(await visit.findings()).toEqual([]);
+    await visit.shot('admin-refunds');
+    await page.goto(`${web.market.baseUrl}/console/accounts/${buyer.account_id}`);
+    await page.getByRole('tab', { name: 'Statement' }).click();
     // What was paid leads to the calls that it was paid for.
     await page
       .getByRole('link', { name: `Weather ${XSS}` })

@@ -13,6 +13,7 @@ const good = {
   held: 0,
   drift: 0,
   drifting_accounts: 0,
+  carried: 0,
   shards_not_compared: 0,
   reconciled_at: '2026-11-22T11:59:30Z',
   currency: 'USD' as const,

@@ -100,6 +100,7 @@ describe('what a call priced by use did cost', () => {
       isHeld: true,
       balance: '0.95',
       isFreeTier: false,
+      freeLeft: null,
       usageId: 'u-1',
       retryAfter: null,
     },

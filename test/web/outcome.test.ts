@@ -39,6 +39,9 @@ describe('what became of a call, in words', () => {
     expect(call('completed', 200, true).text).toContain('It used a free call.');
     const unpriced = outcomeOf({ outcome: 'completed', status: 200, free_tier: false, amount: 0 }, 'buyer');
     expect(unpriced).toMatchObject({ word: 'Free', text: 'The service answered. It cost nothing.' });
+    const given = { outcome: 'completed', status: 200, free_tier: false, amount: 0.2 };
+    expect(outcomeOf({ ...given, refunded: 0.2 }, 'buyer')).toMatchObject({ word: 'Given back', isFailure: false });
+    expect(outcomeOf({ ...given, refunded: 0.1 }, 'others').text).toContain('A part of it was given back later.');
     expect(call('completed', 404).text).toContain('could not accept the request');
     expect(call('completed', 499).text).toContain('Your program left before the answer');
     expect(call('abandoned', 0).text).toContain('The gateway died during the call.');

@@ -509,12 +509,91 @@ describe('a provider in a browser', () => {
     await looksGood(`/console/${of()}`, name, ready);
   });
 
+  it('gives a call back in part; an operator gives the rest, which the platform pays, and the buyer sees both', async () => {
+    const { market } = web;
+    const buyer = await market.buyer(1);
+    await market.request(`/api/v1/proxy/${id}/now/bern`, { key: buyer });
+    const [call] = await market.usage(buyer, 1).then(({ records }) => records);
+    const visit = await visitAs(`/console/services/${id}/calls`);
+    const { page } = visit;
+    await page
+      .getByRole('row', { name: /now\/bern/ })
+      .getByRole('link')
+      .first()
+      .click();
+    await page.waitForURL(`**/console/calls/${call?.usage_id}`);
+    await page.getByRole('button', { name: 'Give it back' }).click();
+    await page.getByRole('button', { name: /^Give back \$/ }).click();
+    await page.getByText('Say why: the buyer and the provider read it.').waitFor();
+    await page.getByLabel('Amount in US dollars').fill('9');
+    await page.getByText('Must be at most $0.002').waitFor();
+    await page.getByLabel('Amount in US dollars').fill('0.0005');
+    await page.getByLabel('Reason').fill(`Half of it was wrong ${XSS}`);
+    await page.getByText('out of your earnings').last().waitFor();
+    expect(await visit.findings()).toEqual([]);
+    await visit.shot('provider-give-back');
+    await page.getByRole('button', { name: 'Give back $0.0005' }).click();
+    await page.getByText('$0.0005 was given back.').waitFor();
+    await page.getByText('Given back in part').waitFor();
+    await page.getByText('$0.0015 is left of it.').waitFor();
+    await page.getByRole('link', { name: 'Statement' }).click();
+    await page.getByText(/^Refund of call/).waitFor();
+    await page.getByText('Fee given back with the refund of call').waitFor();
+    expect(await visit.findings()).toEqual([]);
+    await visit.shot('provider-statement-refund');
+    await page
+      .getByText(/^Refund of call/)
+      .getByRole('link')
+      .first()
+      .click();
+    await page.waitForURL(`**/console/calls/${call?.usage_id}`);
+    await isClean(visit);
+    await visit.close();
+
+    const { payable } = await market.json<{ payable: number }>('/api/v1/earnings/me', { key: provider });
+    const body = { account_id: provider.account_id, amount: payable, reference: 'all of it' };
+    await market.json('/api/v1/admin/payouts', { key: market.admin, method: 'POST', body });
+    const operator = await web.visit(`/console/calls/${call?.usage_id}`, {
+      key: `${market.admin.key_id}:${market.admin.secret}`,
+    });
+    await operator.page.getByRole('button', { name: 'Give it back' }).click();
+    expect(await operator.page.getByLabel('Reference').inputValue()).toBe(`call ${call?.usage_id} no. 2`);
+    await operator.page.getByLabel('Reason').fill('The rest, too');
+    await operator.page.getByText(/^The platform pays \$0\.00/).waitFor();
+    expect(await operator.findings()).toEqual([]);
+    await operator.shot('admin-platform-pays');
+    await operator.page.getByRole('button', { name: 'Give back $0.0015' }).click();
+    await operator.page.getByText(/\$0\.0015 was given back\. The platform pays \$0\.00/).waitFor();
+    expect(operator.complaints).toEqual([]);
+    await operator.close();
+
+    const key = `${buyer.key_id}:${buyer.secret}`;
+    for (const look of [{}, { dark: true, phone: true }]) {
+      const bought = await web.visit(`/console/calls/${call?.usage_id}`, { key, ...look });
+      await bought.page.getByText('came back to your account, so the call cost').waitFor();
+      expect(await bought.page.getByRole('table', { name: 'What came back' }).getByRole('row').count()).toBe(3);
+      expect(await bought.findings()).toEqual([]);
+      await bought.shot(`buyer-call-came-back${'dark' in look ? '-dark-phone' : ''}`);
+      await isClean(bought);
+      await bought.close();
+    }
+    await looksGood(`/console/calls/${call?.usage_id}`, 'call', ({ page: its }) =>
+      its.getByText('All of it was given back.').waitFor(),
+    );
+    await looksGood('/console/earnings', 'earnings-overdrawn', ({ page: its }) =>
+      its.getByText('The platform gave back more than you had earned').waitFor(),
+    );
+    await looksGood(`/console/services/${id}/calls`, 'calls-given-back', ({ page: its }) =>
+      its.getByText('of the price given back').waitFor(),
+    );
+  });
+
   it('filters calls by outcome in the address, and saves them as CSV', async () => {
     const visit = await visitAs(`/console/services/${id}/calls`);
     const { page } = visit;
     const rows = page.getByRole('table', { name: 'Calls of' }).locator('tbody tr');
     await page.getByText('Failed 500').first().waitFor();
-    expect(await rows.count()).toBe(6);
+    expect(await rows.count()).toBe(7);
     await page.getByLabel('Outcome').selectOption('failed');
     await page.waitForURL(/outcome=failed/);
     await until(async () => (await rows.count()) === 2);

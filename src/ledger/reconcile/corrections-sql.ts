@@ -1,7 +1,7 @@
 // The SQL of corrections. Tested by test/ledger/reconcile/corrector.test.ts.
 import type { Sql, Tx } from '../../platform/postgres.ts';
 import type { MoneyTx } from '../history/fence.ts';
-import { insertJournal, PLATFORM_ACCOUNT_ID, postEntries } from '../posting.ts';
+import { insertJournal, type MovedBalance, movedBalance, PLATFORM_ACCOUNT_ID, postEntries } from '../posting.ts';
 import type { BudgetDrift, FreeDrift } from './identity.ts';
 
 /** What an operator decides about an account whose wallet does not agree with the books. */
@@ -81,18 +81,20 @@ export async function storeCorrection(
  * Lets the books follow the wallet: one journal row moves the drift from the platform's cash, and free calls
  * and budgets are counted as the wallet counts them. The row has no number that wallets count, so no wallet applies it.
  *
- * @returns the journal row
+ * @returns the journal row, and the balance in the books if money was moved
  */
 export async function correctBooks(
   tx: MoneyTx,
   { accountId, reference, driftMicros, freeDrifts, budgetDrifts }: Omit<Correction, 'createdAt'>,
-): Promise<number> {
+): Promise<{ readonly journalId: number; readonly settled: MovedBalance | null }> {
   const journalId = await insertJournal(tx, 'correction', reference);
+  let settled: MovedBalance | null = null;
   if (driftMicros !== 0) {
-    await postEntries(tx, journalId, [
+    const balanceAfter = await postEntries(tx, journalId, [
       { accountId, ledger: 'wallet', amountMicros: driftMicros },
       { accountId: PLATFORM_ACCOUNT_ID, ledger: 'cash', amountMicros: -driftMicros },
     ]);
+    settled = movedBalance('settled', balanceAfter(accountId, 'wallet'), driftMicros);
   }
   const changes = freeDrifts.map(({ used, expected }) => used - expected);
   await tx`
@@ -107,7 +109,7 @@ export async function correctBooks(
     FROM unnest(${budgetDrifts.map(({ keyId }) => keyId)}::text[], ${budgetDrifts.map(({ period }) => period)}::bigint[],
                 ${spent}::bigint[]) AS t (key_id, period, change)
     ON CONFLICT (account_id, key_id, period) DO UPDATE SET spent = b.spent + excluded.spent`;
-  return journalId;
+  return { journalId, settled };
 }
 
 /** Those that were made, youngest first. */

@@ -4,6 +4,7 @@ import { limit } from '../../platform/limit.ts';
 import { sqlState, type Tx } from '../../platform/postgres.ts';
 import { isWrongType } from '../../platform/redis.ts';
 import { Fence, type MoneyTx, refusalByFence } from '../history/fence.ts';
+import { type MovedBalance, movedBalance } from '../posting.ts';
 import { readRedisRun } from '../redis-run.ts';
 import {
   type Change,
@@ -33,10 +34,13 @@ import {
  */
 const MAX_LOOKS = 3;
 
-/** Who decided. `record` is called in the transaction that stores the correction, the first time that it does. */
+/**
+ * Who decided. `record` is called in the transaction that stores the correction, the first time that it does. `moved` is the balance
+ * that the correction changes: `wallet` in Redis, or `settled` in Postgres; null: it moves no money.
+ */
 export type Operator = {
   readonly madeBy: string;
-  readonly record: (tx: Tx, correction: Omit<Correction, 'createdAt'>) => Promise<void>;
+  readonly record: (tx: Tx, correction: Omit<Correction, 'createdAt'>, moved: MovedBalance | null) => Promise<void>;
 };
 
 /** `created`: false if it was made before, with the same reference. */
@@ -134,7 +138,9 @@ export class Corrector {
     };
     const { repairId, correction } = await sql.begin(async (tx) => {
       const id = await insertRepair(tx, repair);
-      return { repairId: id, correction: await store(tx, attempt, comparison, { repairId: id }) };
+      const { expectedMicros, driftMicros } = comparison;
+      const moved = driftMicros === 0 ? null : movedBalance('wallet', expectedMicros, -driftMicros);
+      return { repairId: id, correction: await store(tx, attempt, comparison, { repairId: id }, moved) };
     });
     const args = repairArgs({ comparison, reason: wanted.reason, permit }, ticket, repairId);
     const isMade = await this.#repairer.change(shard, wanted.accountId, repairId, [...args, ...numbers.changes]);
@@ -184,8 +190,8 @@ function judge({ wanted, status }: Attempt, { states: [state], historyOf, permit
 }
 
 async function changeBooks(tx: MoneyTx, attempt: Attempt, { comparison }: Read): Promise<Corrected> {
-  const journalId = await correctBooks(tx, { ...attempt.wanted, ...found(attempt, comparison) });
-  return { correction: await store(tx, attempt, comparison, { journalId }), created: true };
+  const { journalId, settled } = await correctBooks(tx, { ...attempt.wanted, ...found(attempt, comparison) });
+  return { correction: await store(tx, attempt, comparison, { journalId }, settled), created: true };
 }
 
 const found = (
@@ -199,11 +205,17 @@ const found = (
   storedHolds: storedHolds.length,
 });
 
-async function store(tx: Tx, attempt: Attempt, comparison: Comparison, change: Change): Promise<Correction> {
+async function store(
+  tx: Tx,
+  attempt: Attempt,
+  comparison: Comparison,
+  change: Change,
+  moved: MovedBalance | null,
+): Promise<Correction> {
   const correction = { ...attempt.wanted, ...found(attempt, comparison) };
   const stored = await storeCorrection(tx, correction, change);
   if (stored === null) throw ofAnother();
-  if (stored.isNew) await attempt.operator.record(tx, correction);
+  if (stored.isNew) await attempt.operator.record(tx, correction, moved);
   return { ...correction, createdAt: stored.createdAt };
 }
 

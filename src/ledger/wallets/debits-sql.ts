@@ -1,7 +1,7 @@
 // The SQL of debits, except the one that begins them (accounts/debits.ts). Tested by test/ledger/wallets/debit-wallets.test.ts.
 import type { Sql, Tx } from '../../platform/postgres.ts';
 import type { MoneyTransactions } from '../history/fence.ts';
-import { insertJournal, PLATFORM_ACCOUNT_ID, postEntries } from '../posting.ts';
+import { insertJournal, type MovedBalance, movedBalance, PLATFORM_ACCOUNT_ID, postEntries } from '../posting.ts';
 
 /** Money that an operator takes out of a wallet. */
 export type Debit = {
@@ -18,12 +18,14 @@ export type Debit = {
   readonly state: 'begun' | 'taken' | 'refused';
   /** When it was taken or refused; null while it is begun. */
   readonly endedAt: Date | null;
+  /** The act in `audit` that began it. */
+  readonly actId: number;
 };
 
 /** The columns of a `Debit`, of `debits AS d`. */
 export const debitColumns = (sql: Sql | Tx) => sql`
   d.account_id AS "accountId", d.seq, d.amount AS "amountMicros", d.total_before AS "totalBeforeMicros", d.reference, d.reason,
-  d.state, d.ended_at AS "endedAt"`;
+  d.state, d.ended_at AS "endedAt", d.act_id AS "actId"`;
 
 /**
  * What Postgres' balance includes of the debits of `asked.id`: the number of the last one that ended, and what all up to it have
@@ -49,14 +51,14 @@ export async function selectBegunDebits(
 }
 
 /**
- * Stores what the wallet has decided, unless an outcome is stored already. A debit that was taken is posted in the same
- * transaction: wallet down, the platform's cash up.
+ * Stores what the wallet has decided, unless an outcome is stored already, with an act that says so. A debit that was taken is posted
+ * in the same transaction: wallet down, the platform's cash up.
  *
  * @returns the debit as it is stored now, and whether this call ended it
  */
 export async function endDebit(
   money: MoneyTransactions,
-  { accountId, seq, amountMicros, reference }: Debit,
+  { accountId, seq, amountMicros, reference, actId }: Debit,
   outcome: 'taken' | 'refused',
 ): Promise<{ readonly debit: Debit; readonly isEndedHere: boolean }> {
   return money.begin([accountId], async (tx) => {
@@ -68,12 +70,31 @@ export async function endDebit(
     const [ended] = await tx<Debit[]>`
       UPDATE debits AS d SET state = ${outcome}, journal_id = ${journalId}, ended_at = now()
       WHERE d.account_id = ${accountId} AND d.seq = ${seq} RETURNING ${debitColumns(tx)}`;
-    if (journalId !== null) {
-      await postEntries(tx, journalId, [
+    if (journalId === null) {
+      await recordEnd(tx, actId, 'refused', null);
+    } else {
+      const after = await postEntries(tx, journalId, [
         { accountId, ledger: 'wallet', amountMicros: -amountMicros },
         { accountId: PLATFORM_ACCOUNT_ID, ledger: 'cash', amountMicros },
       ]);
+      await recordEnd(tx, actId, 'done', movedBalance('balance', after(accountId, 'wallet'), -amountMicros));
     }
     return { debit: ended as Debit, isEndedHere: true };
   });
+}
+
+/** Adds the act that ends another one: what it has, how it ended, and the balance that it moved. Whoever ends it, the actor is who began. */
+async function recordEnd(
+  tx: Tx,
+  actId: number,
+  outcome: 'done' | 'refused',
+  moved: MovedBalance | null,
+): Promise<void> {
+  const [begun] = await tx<{ after: object }[]>`SELECT after FROM audit WHERE id = ${actId}`;
+  const [before, after] = [moved?.before ?? null, { ...begun?.after, ...moved?.after }];
+  await tx`
+    INSERT INTO audit (actor, actor_account_id, action, subject_type, subject_id, before, after, request_id, outcome)
+    SELECT actor, actor_account_id, action, subject_type, subject_id, ${before === null ? null : JSON.stringify(before)}::text::json,
+           ${JSON.stringify(after)}::text::json, request_id, ${outcome}
+    FROM audit WHERE id = ${actId}`;
 }

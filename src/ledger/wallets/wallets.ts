@@ -1,6 +1,6 @@
 import { unavailableError } from '../../errors.ts';
 import type { RedisStore } from '../../platform/redis.ts';
-import type { RedisKeys } from '../../platform/redis-keys.ts';
+import { freeField, type RedisKeys } from '../../platform/redis-keys.ts';
 import { readWalletScript } from '../scripts.ts';
 import { HoldSums } from './hold-sums.ts';
 
@@ -87,6 +87,27 @@ export class Wallets {
         const owners = holderIds.length === 0 ? [accountId] : holderIds;
         const heldMicros = held < 0 ? await this.#holdSums.read(shard, owners) : held;
         return { balanceMicros, heldMicros, nowMs, budgets: budgetIds.map((_, i) => spentOf(spent, 2 * i)) };
+      }
+    } catch (cause) {
+      throw unavailableError(cause);
+    }
+    throw unavailableError();
+  }
+
+  /**
+   * @returns how many free calls of the service the account has used; open ones count
+   * @throws as `read`
+   */
+  async readFreeUsed(accountId: string, serviceId: string): Promise<number> {
+    const { redis, keys } = this.#stores;
+    const args = [keys.wallet(keys.shardOf(accountId), accountId), 'balance', freeField(serviceId)];
+    try {
+      for (let loads = 0; loads <= MAX_LOADS; loads++) {
+        if (loads > 0) await this.#loader.loadWallet(accountId);
+        const [balance, used] = (await redis.command('hmget', args)) as (string | null)[];
+        if (balance === null) continue;
+        if (!Number.isSafeInteger(Number(used ?? 0))) throw new WalletDamaged(accountId);
+        return Number(used ?? 0);
       }
     } catch (cause) {
       throw unavailableError(cause);

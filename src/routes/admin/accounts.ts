@@ -143,6 +143,7 @@ export function accountsRoutes({ suspension, closing, wallets, catalog, sql }: A
       summary: 'All accounts with their money, number of keys and last use, newest first or as sorted',
       access: ['admin'],
       query: LIST_QUERY,
+      csvRows: 'accounts',
       responses: { 200: json('One page of accounts', ACCOUNTS, { accounts: [ENTRY_EXAMPLE], next_cursor: null }) },
       handle: (request: ApiRequest<undefined, ListQuery>) => listAccounts(sql, request.query),
     },

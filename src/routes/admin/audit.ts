@@ -1,3 +1,4 @@
+import { ACT_OUTCOMES } from '../../accounts/audit.ts';
 import { type Labels, selectLabels } from '../../accounts/labels-sql.ts';
 import { type AuditRow, actExists, selectActs } from '../../accounts/lists/audit-sql.ts';
 import { readWithDeadline } from '../../accounts/lists/deadline.ts';
@@ -6,7 +7,7 @@ import type { ApiRequest, ApiResponse, FromSchema, JsonSchema, Route } from '../
 import { EXAMPLE, json, list, orNull, record, TEXT, TIME, UUID } from '../../openapi/schemas.ts';
 import { isUuid } from '../../platform/ids.ts';
 import type { Sql } from '../../platform/postgres.ts';
-import { listQuery, readPage, TIME_FILTERS, wrongCursor } from './lists.ts';
+import { listQuery, oneOf, readPage, TIME_FILTERS, wrongCursor } from './lists.ts';
 
 const QUERY = listQuery({
   actor: {
@@ -20,6 +21,7 @@ const QUERY = listQuery({
     pattern: '^[0-9A-Za-z_-]{1,36}$',
     description: 'What was acted on: the id of an account, key, service or call',
   },
+  outcome: oneOf(ACT_OUTCOMES, 'Only acts with this outcome'),
   ...TIME_FILTERS,
 });
 type Query = FromSchema<typeof QUERY>;
@@ -27,7 +29,7 @@ type Query = FromSchema<typeof QUERY>;
 const STATE: JsonSchema = {
   type: ['object', 'null'],
   additionalProperties: true,
-  description: 'What changed, never with a secret',
+  description: 'What changed, never with a secret. Where money was moved, also the balance',
 };
 const ACT = record('Act', {
   id: { type: 'integer' },
@@ -41,6 +43,11 @@ const ACT = record('Act', {
   subject_owner_id: { ...orNull(TEXT), description: 'Of an account: its label' },
   before: STATE,
   after: STATE,
+  outcome: {
+    ...TEXT,
+    enum: [...ACT_OUTCOMES],
+    description: '`begun`: another act of the same request tells how it ended. `refused`: nothing has changed',
+  },
   request_id: { ...orNull(TEXT), description: '`X-Request-Id` of the request that asked for it' },
 });
 const ACTS = record('Audit', { acts: list(ACT, 'Newest first'), next_cursor: orNull(TEXT) });
@@ -56,6 +63,7 @@ const ACT_EXAMPLE = {
   subject_id: EXAMPLE.accountId,
   before: { status: 'active' },
   after: { status: 'suspended' },
+  outcome: 'done',
   request_id: EXAMPLE.usageId,
 };
 
@@ -68,6 +76,7 @@ export function auditRoutes({ sql }: { readonly sql: Sql }): Route[] {
       summary: "What was done in the operator's name: by whom, when, to what, with what before and after; newest first",
       access: ['admin'],
       query: QUERY,
+      csvRows: 'acts',
       responses: { 200: json('One page of acts', ACTS, { acts: [ACT_EXAMPLE], next_cursor: null }) },
       handle: (request: ApiRequest<undefined, Query>) => listActs(sql, request.query),
     },
@@ -75,9 +84,9 @@ export function auditRoutes({ sql }: { readonly sql: Sql }): Route[] {
 }
 
 async function listActs(sql: Sql, query: Query): Promise<ApiResponse> {
-  const { actor = null, action = null, subject: subjectId = null, cursor } = query;
+  const { actor = null, action = null, subject: subjectId = null, outcome = null, cursor } = query;
   const actorIsAccount = actor !== null && isUuid(actor);
-  const filter = { ...parseTimeRange(query), actor, actorIsAccount, action, subjectId };
+  const filter = { ...parseTimeRange(query), actor, actorIsAccount, action, subjectId, outcome };
   const before = cursor === undefined ? null : await readCursor(sql, cursor);
   const { entries, next } = await readPage(
     query,
@@ -111,6 +120,7 @@ function actJson(act: AuditRow, labels: Labels): Record<string, unknown> {
     subject_owner_id: labels.get(accountOf(act) ?? '') ?? null,
     before: act.before,
     after: act.after,
+    outcome: act.outcome,
     request_id: act.requestId,
   };
 }

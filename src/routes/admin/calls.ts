@@ -51,6 +51,7 @@ export function adminCallsRoutes({ sql }: { readonly sql: Sql }): Route[] {
       summary: `Calls of all accounts, newest first: of the last 24 hours, or of up to ${MAX_DAYS} days`,
       access: ['admin'],
       query: QUERY,
+      csvRows: 'calls',
       responses: { 200: json('One page of calls', CALLS, { calls: [ANY_LIST.example], next_cursor: null }) },
       handle: (request: ApiRequest<undefined, Query>) => listCalls(sql, request.query),
     },

@@ -110,7 +110,7 @@ export function correctionsRoutes({ corrector, log }: CorrectionsRoutesDeps): Ro
 function operatorOf(request: ApiRequest, { accountId, believe, reason, reference }: NewCorrection): Operator {
   return {
     madeBy: `admin ${keyOf(request.caller).keyId}`,
-    record: (tx, { driftMicros, freeDrifts, budgetDrifts, storedHolds }) =>
+    record: (tx, { driftMicros, freeDrifts, budgetDrifts, storedHolds }, moved) =>
       recordAct(tx, {
         ...actorOfRequest(request),
         action: 'account.correct',
@@ -118,11 +118,12 @@ function operatorOf(request: ApiRequest, { accountId, believe, reason, reference
         subjectId: accountId,
         before: {
           drift: microsToUsd(driftMicros),
+          ...moved?.before,
           ...(freeDrifts.length === 0 ? {} : { free_calls: freeCallsJson(freeDrifts) }),
           ...(budgetDrifts.length === 0 ? {} : { budgets: budgetsJson(budgetDrifts) }),
           ...(storedHolds === 0 ? {} : { holds_of_stored_calls: storedHolds }),
         },
-        after: { drift: 0, believe, reason, reference },
+        after: { drift: 0, ...moved?.after, believe, reason, reference },
       }),
   };
 }

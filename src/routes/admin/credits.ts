@@ -93,6 +93,7 @@ export function creditsRoutes(deps: CreditsRoutesDeps): Route[] {
       summary: 'All credits, newest first',
       access: ['admin'],
       query: LIST_QUERY,
+      csvRows: 'credits',
       responses: { 200: listResponse('ListedCredit', 'credits', FIELDS, CREDIT_EXAMPLE) },
       handle: ({ query }: ApiRequest<undefined, ListQuery>) =>
         listPage(deps.sql, query, 'credits', selectCredits, creditJson),

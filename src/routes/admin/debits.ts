@@ -93,6 +93,7 @@ export function debitsRoutes(deps: DebitsRoutesDeps): Route[] {
       summary: 'All debits that were taken, newest first',
       access: ['admin'],
       query: LIST_QUERY,
+      csvRows: 'debits',
       responses: { 200: listResponse('ListedDebit', 'debits', FIELDS, EXAMPLE_DEBIT) },
       handle: ({ query }: ApiRequest<undefined, ListQuery>) => listPage(sql, query, 'debits', selectDebits, debitJson),
     },

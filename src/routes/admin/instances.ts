@@ -49,6 +49,7 @@ export function instancesRoutes(deps: InstancesDeps): Route[] {
       path: '/api/v1/admin/instances',
       summary: 'Gateways and writers that live: machine, process, version, age of the lease, shards',
       access: ['admin'],
+      csvRows: 'instances',
       responses: { 200: json('The processes', INSTANCES, INSTANCES_EXAMPLE) },
       handle: () => listInstances(deps),
     },

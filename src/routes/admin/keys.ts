@@ -27,6 +27,7 @@ export function adminKeysRoutes(deps: AdminKeysDeps): Route[] {
       summary: 'Keys of all accounts, newest first; never their secrets',
       access: ['admin'],
       query: QUERY,
+      csvRows: 'keys',
       responses: { 200: KEYS },
       handle: (request: ApiRequest<undefined, Query>) => listKeys(deps, request.query),
     },

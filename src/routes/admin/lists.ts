@@ -4,6 +4,8 @@ import { ONE_LINE } from '../../openapi/schemas.ts';
 
 // What the operators' lists have in common: newest first, `limit` and `cursor`. `../csv-list.ts` has the same bounds.
 
+/** Maximum rows of a CSV file if no `limit` is given (about 2 MB). If there are more, `X-ACF-Next-Cursor` leads to the next file. */
+export const CSV_ROWS = 10_000;
 export const DEFAULT_LIMIT = 100;
 export const MAX_LIMIT = 1_000;
 
@@ -28,8 +30,7 @@ export const listQuery = <const Filters extends Readonly<Record<string, JsonSche
         type: 'integer',
         minimum: 1,
         maximum: MAX_LIMIT,
-        default: DEFAULT_LIMIT,
-        description: 'Entries on a page',
+        description: `Entries on a page; ${DEFAULT_LIMIT} if absent, in a CSV file ${CSV_ROWS}`,
       },
       cursor: { type: 'string', maxLength: cursorLength, description: 'next_cursor of the previous page' },
     },

@@ -9,11 +9,9 @@ import { keyOf } from '../../keys/caller.ts';
 import { json, list, ONE_LINE, orNull, record, TEXT } from '../../openapi/schemas.ts';
 import { usdToMicros } from '../../platform/money.ts';
 import type { Sql } from '../../platform/postgres.ts';
+import { CSV_ROWS, DEFAULT_LIMIT, MAX_LIMIT, TIME_FILTERS } from './lists.ts';
 
 // What the pages that move money by hand, and their lists, have in common.
-
-const MAX_LIMIT = 1_000;
-const DEFAULT_LIMIT = 100;
 
 export const ACCOUNT_ID = { type: 'string', pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' } as const;
 export const AMOUNT = {
@@ -54,13 +52,12 @@ export const LIST_QUERY = {
   properties: {
     account_id: { ...ACCOUNT_ID, description: 'Only those of this account' },
     reference: line(200, 'Only the one with this reference'),
-    from: { type: 'string', maxLength: 40, description: 'First moment: YYYY-MM-DD (00:00 UTC) or RFC 3339' },
-    to: { type: 'string', maxLength: 40, description: 'End, not included: YYYY-MM-DD (00:00 UTC) or RFC 3339' },
+    ...TIME_FILTERS,
     limit: {
       type: 'integer',
       minimum: 1,
       maximum: MAX_LIMIT,
-      description: `Rows on a page; ${DEFAULT_LIMIT} if absent`,
+      description: `Rows on a page; ${DEFAULT_LIMIT} if absent, in a CSV file ${CSV_ROWS}`,
     },
     cursor: { type: 'string', maxLength: 60, description: 'next_cursor of the previous page' },
   },

@@ -73,6 +73,7 @@ export function payoutsRoutes({ sql, money }: { readonly sql: Sql; readonly mone
       summary: 'All payouts, newest first',
       access: ['admin'],
       query: LIST_QUERY,
+      csvRows: 'payouts',
       responses: { 200: listResponse('ListedPayout', 'payouts', FIELDS, EXAMPLE_PAYOUT) },
       handle: ({ query }: ApiRequest<undefined, ListQuery>) =>
         listPage(sql, query, 'payouts', selectPayouts, payoutJson),

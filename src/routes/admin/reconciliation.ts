@@ -129,6 +129,7 @@ export function reconciliationRoutes({ sql, reconciler }: ReconciliationRoutesDe
       summary:
         'The last comparison of wallets with Postgres (made every minute): sums and accounts that disagree, by shard',
       access: ['admin'],
+      csvRows: 'shards',
       responses: RESPONSES,
       handle: () => page(sql),
     },

@@ -28,6 +28,7 @@ export function adminRefundsRoutes({ sql }: { readonly sql: Sql }): Route[] {
       summary: 'All refunds of calls, newest first',
       access: ['admin'],
       query: QUERY,
+      csvRows: 'refunds',
       responses: { 200: listResponse('ListedRefund', 'refunds', FIELDS, ROW) },
       handle: ({ query }: ApiRequest<undefined, ListQuery>) => listPage(sql, query, 'refunds', selectRefunds, rowJson),
     },

@@ -54,6 +54,7 @@ export function adminServicesRoutes(deps: ShowDeps): Route[] {
       access: ['admin'],
       query: QUERY,
       requestHeaders: ACCEPT_LANGUAGE,
+      csvRows: 'services',
       responses: {
         200: json(
           'One page of services',

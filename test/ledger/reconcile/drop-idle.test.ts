@@ -45,8 +45,8 @@ it('in doubt, wallets with nothing under way leave Redis at once, and others sta
   await compared.keepBusy(held);
   await compared.call(streamed, 100);
   await ledger.sql`
-    INSERT INTO debits (account_id, seq, amount, total_before, reference, reason, state)
-    VALUES (${debited.accountId}, 1, 5, 0, 'a', 'a', 'begun')`;
+    INSERT INTO debits (account_id, seq, amount, total_before, reference, reason, state, act_id)
+    VALUES (${debited.accountId}, 1, 5, 0, 'a', 'a', 'begun', 0)`;
   await ledger.store.command('hset', ledger.store.walletName(damaged.accountId), 'balance', '1.5');
   await doubt();
   const first = reconciler();

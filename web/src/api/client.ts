@@ -46,12 +46,15 @@ export function apiClient(key: string | null): Api {
 
 type Answer<T> = { readonly data?: T; readonly error?: unknown; readonly response: Response };
 
+/** Lists come as CSV, which is text, only to those who ask for it, and these read it as a `Blob`. */
+type DataOf<T> = [Exclude<T, string>] extends [never] ? T : Exclude<T, string>;
+
 /**
  * The data of an answer. Throws `ApiFailure`.
  *
  *     const page = await dataOf(api.GET('/api/v1/discover', { params: { query: { q } } }));
  */
-export async function dataOf<T>(asked: Promise<Answer<T>>): Promise<NonNullable<T>> {
+export async function dataOf<T>(asked: Promise<Answer<T>>): Promise<DataOf<NonNullable<T>>> {
   let answer: Answer<T>;
   try {
     answer = await asked;
@@ -60,7 +63,7 @@ export async function dataOf<T>(asked: Promise<Answer<T>>): Promise<NonNullable<
     throw new ApiFailure('network', 'The gateway did not answer. Check the connection, and try again.', 0, null);
   }
   const { data, error, response } = answer;
-  if (response.ok) return data as NonNullable<T>;
+  if (response.ok) return data as DataOf<NonNullable<T>>;
   const details = typeof error === 'object' && error !== null ? (error as Record<string, unknown>) : {};
   const message = typeof details.message === 'string' ? details.message : `The gateway answered ${response.status}.`;
   throw new ApiFailure(String(details.error ?? response.status), message, response.status, response, details);

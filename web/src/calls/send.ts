@@ -28,6 +28,8 @@ export type CallResponse = {
   readonly isHeld: boolean;
   readonly balance: string | null;
   readonly isFreeTier: boolean;
+  /** Free calls of the service that the account has left; null if calls take none. */
+  readonly freeLeft: number | null;
   readonly usageId: string | null;
   readonly retryAfter: number | null;
 };
@@ -86,7 +88,10 @@ export async function send(
 
 function headOf(response: Response): CallResponse {
   const get = (name: string): string | null => response.headers.get(name);
-  const wait = Number(get('Retry-After') ?? Number.NaN);
+  const numberOf = (name: string): number | null => {
+    const value = Number(get(name) ?? Number.NaN);
+    return Number.isFinite(value) ? value : null;
+  };
   return {
     status: response.status,
     headers: [...response.headers].sort(([a], [b]) => a.localeCompare(b)),
@@ -94,7 +99,8 @@ function headOf(response: Response): CallResponse {
     isHeld: get('X-ACF-Held') === 'true',
     balance: get('X-ACF-Balance'),
     isFreeTier: get('X-ACF-Free-Tier') === 'true',
+    freeLeft: numberOf('X-ACF-Free-Left'),
     usageId: get('X-ACF-Usage-Id'),
-    retryAfter: Number.isFinite(wait) ? wait : null,
+    retryAfter: numberOf('Retry-After'),
   };
 }

@@ -68,6 +68,7 @@ function Frame() {
 
 function Sections({ sections, current }: { readonly sections: readonly Section[]; readonly current: string | null }) {
   const list = useRef<HTMLUListElement>(null);
+  const shown = sections.filter(({ isHidden }) => !isHidden);
   // On a phone the list is wider than the screen: where one is must be seen.
   useEffect(() => {
     const link = list.current?.querySelector<HTMLElement>('[aria-current]');
@@ -76,7 +77,7 @@ function Sections({ sections, current }: { readonly sections: readonly Section[]
   return (
     <nav aria-label="Console">
       <ul class="console-nav" ref={list}>
-        {sections.map(({ path, title }) => (
+        {shown.map(({ path, title }) => (
           <li key={path}>
             <a
               href={path === '' ? '/console' : `/console/${path}`}

@@ -7,4 +7,6 @@ export type Section = {
   /** One or two words in the navigation. */
   readonly title: string;
   readonly page: ComponentType;
+  /** Not in the navigation: other pages lead to it. */
+  readonly isHidden?: true;
 };

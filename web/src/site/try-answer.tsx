@@ -42,7 +42,7 @@ export function TryAnswer({ state, onRetry }: { readonly state: CallState; reado
 function Money({ state, response }: { readonly state: CallState; readonly response: CallResponse }) {
   const { t, language } = useI18n();
   const href = useHref();
-  const { amount, isHeld, usageId } = response;
+  const { amount, isHeld, usageId, freeLeft } = response;
   const { cost, isOpen } = useFinalCost(state);
   const balance = cost === null ? response.balance : cost.balance;
   const held = money(Number(amount), language);
@@ -51,7 +51,9 @@ function Money({ state, response }: { readonly state: CallState; readonly respon
       <div>
         <dt>{t(isHeld && cost === null ? 'try.held' : 'try.paid')}</dt>
         <dd>{amount === null ? t('try.nothing') : cost === null ? held : money(cost.amount, language)}</dd>
-        {response.isFreeTier && <dd class="faint">{t('try.wasFree')}</dd>}
+        {response.isFreeTier && (
+          <dd class="faint">{freeLeft === null ? t('try.wasFree') : t('try.wasFreeLeft', { count: freeLeft })}</dd>
+        )}
         {isHeld && (
           <dd class="faint">
             {cost === null ? t(isOpen ? 'try.heldText' : 'try.heldRecord') : t('try.ofMost', { price: held })}

@@ -48,6 +48,8 @@ export default function TryIt({ service, operation }: Props) {
   const isOwn = useIsOwn(service.id, who);
   const isRefused = who?.me.role === 'provider' && isOwn === false;
   const cost = isOwn === true ? { price: 0 } : costOf(service, operation, form);
+  const freeLeft = useFreeLeft(service, who, call.state);
+  const prices = { who, cost, isOwn: isOwn === true, service, freeLeft };
   const isBusy = call.state?.phase === 'waiting' || call.state?.phase === 'receiving' || call.isOpening;
 
   const submit = (): void => {
@@ -94,7 +96,7 @@ export default function TryIt({ service, operation }: Props) {
       )}
       <div class="try-send" ref={sending}>
         <Button kind="primary" type="submit" busy={isBusy} disabled={isRefused || !resumed.value}>
-          <Label who={who} cost={cost} isOwn={isOwn === true} service={service} />
+          <Label {...prices} />
         </Button>
         {isBusy && !call.isOpening && <Button onClick={call.cancel}>{t('try.cancel')}</Button>}
         {who === null && resumed.value && (
@@ -103,7 +105,7 @@ export default function TryIt({ service, operation }: Props) {
           </a>
         )}
         <span class="faint small try-terms">
-          <Terms who={who} cost={cost} isOwn={isOwn === true} service={service} />
+          <Terms {...prices} />
         </span>
       </div>
       {call.failure !== null && <FailureNote failure={call.failure} />}
@@ -176,32 +178,58 @@ function useIsOwn(id: string, who: Session | null): boolean | null {
   return isOwn;
 }
 
+/** How many free calls of the service the key's account has left: from the page of the service, then from each call. Null: not known. */
+function useFreeLeft(
+  { id, free_calls }: Schemas['CallableService'],
+  who: Session | null,
+  state: CallState | null,
+): number | null {
+  const [left, setLeft] = useState<number | null>(null);
+  const keyId = who?.me.key_id;
+  useEffect(() => {
+    setLeft(null);
+    if (keyId === undefined || free_calls === undefined) return;
+    let isOver = false;
+    void api.value.GET('/api/v1/discover/{id}', { params: { path: { id } } }).then(
+      // A call that was made meanwhile has said it, and its word is the younger one.
+      ({ data }) => !isOver && setLeft((told) => told ?? data?.free_calls_left ?? null),
+      () => {},
+    );
+    return () => {
+      isOver = true;
+    };
+  }, [id, free_calls, keyId]);
+  const told = state?.response?.freeLeft ?? null;
+  useEffect(() => {
+    if (told !== null) setLeft(told);
+  }, [told, state?.response]);
+  return left;
+}
+
 type PriceProps = {
   readonly who: Session | null;
   readonly cost: Cost;
   readonly isOwn: boolean;
   readonly service: Schemas['CallableService'];
+  /** Null: not known. */
+  readonly freeLeft: number | null;
 };
 
 /** Free calls serve nothing that costs more than the listing. */
-const mayBeFree = ({ cost, service }: PriceProps): boolean =>
+const mayBeFree = ({ cost, service, freeLeft }: PriceProps): boolean =>
   mostOf(cost) > 0 &&
+  freeLeft !== 0 &&
   service.free_calls !== undefined &&
   cost.price <= service.price &&
   mostOf(cost) <= mostOf(service);
 
 function Label(props: PriceProps) {
   const { t, language } = useI18n();
-  const { who, cost } = props;
+  const { who, cost, freeLeft } = props;
   const most = money(mostOf(cost), language);
-  const costs =
-    mostOf(cost) === 0
-      ? t('try.free')
-      : who === null && mayBeFree(props)
-        ? t('try.freeCall')
-        : isByUse(cost)
-          ? t('try.upTo', { price: most })
-          : most;
+  const price = isByUse(cost) ? t('try.upTo', { price: most }) : most;
+  const free = who === null ? t('try.freeCall') : freeLeft === null ? price : t('try.freeOf', { count: freeLeft });
+  const costs = mostOf(cost) === 0 ? t('try.free') : mayBeFree(props) ? free : price;
   return (
     <>
       {t(who === null ? 'try.openAndCall' : 'try.call')} <span class="try-price">{costs}</span>

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import { dataOf, type Schemas } from '../api/client.ts';
+import { dataOf } from '../api/client.ts';
 import { afterRecord, type FinalCost, finalCostOf } from '../calls/final-cost.ts';
 import type { CallState } from '../calls/send.ts';
 import { api } from '../session.ts';
@@ -42,7 +42,7 @@ async function amountOf(id: string, signal: AbortSignal): Promise<number | null>
     try {
       // Not the record by its id: each 404 until it is there would be an error in the browser's console.
       const params = { query: { limit: LAST } };
-      const { records } = (await dataOf(api.value.GET('/api/v1/usage/me', { params, signal }))) as Schemas['Usage'];
+      const { records } = await dataOf(api.value.GET('/api/v1/usage/me', { params, signal }));
       const record = records.find((its) => its.usage_id === id);
       if (record !== undefined) return record.amount;
     } catch {

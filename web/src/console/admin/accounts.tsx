@@ -7,6 +7,7 @@ import { ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
 import { AccountPage } from './account/account.tsx';
 import { isCall } from './find.tsx';
+import { listFile } from './list-file.ts';
 import { AccountLink } from './parts.tsx';
 
 /** `/console/accounts`, and `/console/accounts/{id}`. */
@@ -22,6 +23,7 @@ function AccountList() {
       <PageHead title="Accounts" lead="Everybody who buys, sells or operates." />
       <ListPage
         caption="Accounts"
+        file={listFile('accounts')}
         filters={[
           { name: 'q', label: 'Label, account or key', type: 'search', placeholder: 'acme' },
           {

@@ -1,10 +1,11 @@
 import { dataOf, type Schemas } from '../../api/client.ts';
 import { Empty } from '../../design/index.ts';
 import { api } from '../../session.ts';
-import { Id, shortId, When } from '../shared/cells.tsx';
+import { Id, State, shortId, When } from '../shared/cells.tsx';
 import { RANGE_FILTERS } from '../shared/days.ts';
 import { ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
+import { listFile } from './list-file.ts';
 import { withIds } from './name-or-id.ts';
 import { AccountLink, Changes } from './parts.tsx';
 
@@ -21,6 +22,7 @@ const ACTIONS = [
   'account.resume',
   'account.clear_profile',
   'account.close',
+  'call.refund',
   'key.create',
   'key.rotate',
   'key.change',
@@ -37,14 +39,25 @@ export default function Audit() {
     <>
       <PageHead
         title="Audit"
-        lead="What was done in the operator's name. A debit shows when it was asked for, whether or not the wallet had the money."
+        lead="What was done in the operator's name. A debit shows twice: when it was asked for, and how it ended."
       />
       <ListPage
         caption="Acts"
+        file={listFile('audit')}
         filters={[
           { name: 'subject', label: 'Done to', placeholder: 'Label or id' },
           { name: 'actor', label: 'Done by', placeholder: 'Label or key' },
           { name: 'action', label: 'Action', options: [['', 'Any'], ...ACTIONS.map((name) => [name, name] as const)] },
+          {
+            name: 'outcome',
+            label: 'Outcome',
+            options: [
+              ['', 'Any'],
+              ['begun', 'Begun'],
+              ['done', 'Done'],
+              ['refused', 'Refused'],
+            ],
+          },
           ...RANGE_FILTERS,
         ]}
         ask={async (query, signal) => {
@@ -67,7 +80,7 @@ export default function Audit() {
               </>
             ),
           },
-          { title: 'Action', cell: (act) => <code>{act.action}</code> },
+          { title: 'Action', cell: (act) => <Action act={act} /> },
           { title: 'Done to', cell: (act) => <Subject act={act} /> },
           { title: 'By', cell: (act) => <Actor act={act} /> },
           { title: 'What changed', wide: true, cell: (act) => <Changes before={act.before} after={act.after} /> },
@@ -77,6 +90,18 @@ export default function Audit() {
     </>
   );
 }
+
+/** What was done. An act that is no more than begun, or was refused, has a badge. */
+export const Action = ({ act }: { readonly act: Act }) => (
+  <>
+    <code>{act.action}</code>
+    {act.outcome !== 'done' && (
+      <span class="below">
+        <State value={act.outcome} />
+      </span>
+    )}
+  </>
+);
 
 /** Whose key it was, and the key; or `create-admin` and `system`, where it was none. */
 export function Actor({ act }: { readonly act: Act }) {
@@ -101,7 +126,8 @@ function Subject({ act }: { readonly act: Act }) {
       </>
     );
   }
-  const href = `/console/audit?subject=${act.subject_id}`;
+  const isCall = act.subject_type === 'call';
+  const href = isCall ? `/console/calls/${act.subject_id}` : `/console/audit?subject=${act.subject_id}`;
   return (
     <span class="nowrap">
       {type} <Id id={act.subject_id} href={href} />

@@ -1,14 +1,13 @@
-import { useState } from 'preact/hooks';
 import { ApiFailure, dataOf, type Schemas } from '../../api/client.ts';
-import { Button, Card, CopyButton, Empty, FailureNote, LinkButton, Note, Skeleton } from '../../design/index.ts';
-import { bytes, duration, moment, money } from '../../i18n/format.ts';
+import { Card, CopyButton, Empty, FailureNote, LinkButton, Skeleton } from '../../design/index.ts';
+import { bytes, duration, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
 import { api } from '../../session.ts';
 import { OutcomeBadge, When } from '../shared/cells.tsx';
 import { outcomeOf } from '../shared/outcome.ts';
 import { PageHead } from '../shared/page-head.tsx';
-import { MoneyDialog } from './account/money-dialog.tsx';
+import { GiveBack, RefundsOf } from '../shared/refunds/refunds.tsx';
 import { Account } from './parts.tsx';
 
 type Call = Schemas['Call'];
@@ -44,7 +43,7 @@ export function CallPage({ id }: { readonly id: string }) {
       ) : (
         <>
           <Facts call={data} />
-          {data.amount > 0 && <GiveBack call={data} />}
+          {data.amount > 0 && <GivenBack call={data} onDone={call.reload} />}
         </>
       )}
     </>
@@ -103,6 +102,12 @@ function Facts({ call }: { readonly call: Call }) {
           {call.authorized !== undefined && <span class="soft"> of {usd(call.authorized)} at most</span>}
           {call.clamped === true && <span class="soft">; the service reported more</span>}
         </dd>
+        {call.refunded !== undefined && (
+          <>
+            <dt>Given back</dt>
+            <dd>{usd(call.refunded)}</dd>
+          </>
+        )}
         <dt>Fee</dt>
         <dd>
           {usd(call.fee)} <span class="soft">to the platform</span>
@@ -116,56 +121,15 @@ function Facts({ call }: { readonly call: Call }) {
   );
 }
 
-/** The price as a credit. The reference names the call, so each call is given back once, whoever asks and however often. */
-function GiveBack({ call }: { readonly call: Call }) {
-  const { language } = useI18n();
-  const [isOpen, setOpen] = useState(false);
-  const reference = `call ${call.usage_id}`;
-  const account_id = call.account_id ?? '';
-  const found = useResource(`given back ${reference}`, async (signal) => {
-    const [{ credits }, account] = await Promise.all([
-      dataOf(api.value.GET('/api/v1/admin/credits', { params: { query: { reference } }, signal })),
-      dataOf(api.value.GET('/api/v1/admin/accounts/{id}', { params: { path: { id: account_id } }, signal })),
-    ]);
-    return { credit: credits[0] ?? null, account };
-  });
-  const { data } = found;
+/** What an operator can do about a complaint. */
+function GivenBack({ call, onDone }: { readonly call: Call; readonly onDone: () => void }) {
+  const provider = useResource(`payable of ${call.provider_id} ${call.refunded}`, (signal) =>
+    dataOf(api.value.GET('/api/v1/admin/accounts/{id}', { params: { path: { id: call.provider_id ?? '' } }, signal })),
+  );
   return (
-    <Card title="Give the money back">
-      <div class="stack-tight">
-        {found.failure !== null && <FailureNote failure={found.failure} retry={found.reload} />}
-        {data === null && found.failure === null && <Skeleton lines={2} />}
-        {data !== null && data.credit !== null && (
-          <Note tone="good">
-            {money(data.credit.amount, language)} was credited for this call on{' '}
-            {moment(data.credit.created_at, language)}.
-          </Note>
-        )}
-        {data !== null && data.credit === null && data.account.status === 'closed' && (
-          <p class="soft">The account of the buyer is closed: it takes no credit.</p>
-        )}
-        {data !== null && data.credit === null && data.account.status !== 'closed' && (
-          <>
-            <p class="soft">
-              Credits the buyer with the price of this call, at the cost of the platform: the provider keeps what it
-              earned. A call is given back once at most.
-            </p>
-            <div>
-              <Button onClick={() => setOpen(true)}>Credit {money(call.amount, language)} to the buyer</Button>
-            </div>
-          </>
-        )}
-      </div>
-      {isOpen && data !== null && (
-        <MoneyDialog
-          act="credit"
-          account={data.account}
-          lead="Gives back what the buyer paid for this call. The reference names the call: keep it, and the call is given back once."
-          preset={{ amount: String(call.amount), reference }}
-          onClose={() => setOpen(false)}
-          onDone={found.reload}
-        />
-      )}
-    </Card>
+    <>
+      <RefundsOf call={call} title="Given back" />
+      <GiveBack call={call} giver={{ isOperator: true, payable: provider.data?.payable ?? null }} onDone={onDone} />
+    </>
   );
 }

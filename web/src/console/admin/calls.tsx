@@ -10,6 +10,7 @@ import { ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
 import { CallPage } from './call.tsx';
 import { Find } from './find.tsx';
+import { listFile } from './list-file.ts';
 import { withIds } from './name-or-id.ts';
 import { AccountLink } from './parts.tsx';
 
@@ -26,6 +27,7 @@ function CallList() {
       <PageHead title="Calls" lead="Of the last 24 hours, unless you choose days: at most 31." actions={<Find />} />
       <ListPage
         caption="Calls"
+        file={listFile('calls')}
         filters={[
           { name: 'account_id', label: 'Buyer', placeholder: 'Label or id' },
           { name: 'provider_id', label: 'Provider', placeholder: 'Label or id' },

@@ -25,6 +25,9 @@ export const Account = ({ id, label }: { readonly id: string; readonly label: st
   </span>
 );
 
+/** What in an act is an amount of money. */
+const AMOUNTS = new Set(['amount', 'balance', 'payable', 'wallet', 'settled', 'drift', 'refunded', 'carried']);
+
 /** A value of the audit or of a repair, as text. */
 function shown(value: unknown): string {
   if (value === null || value === undefined) return '–';
@@ -34,7 +37,7 @@ function shown(value: unknown): string {
 function Value({ name, value }: { readonly name: string; readonly value: unknown }) {
   const { language } = useI18n();
   if (name === 'account_id' && typeof value === 'string') return <AccountLink id={value} />;
-  if (name === 'amount' && typeof value === 'number') return <>{money(value, language)}</>;
+  if (AMOUNTS.has(name) && typeof value === 'number') return <>{money(value, language)}</>;
   return <>{shown(value)}</>;
 }
 

@@ -7,6 +7,7 @@ import { api } from '../../session.ts';
 import { qualityText, State, uptimeText } from '../shared/cells.tsx';
 import { ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
+import { listFile } from './list-file.ts';
 import { withIds } from './name-or-id.ts';
 import { AccountLink } from './parts.tsx';
 
@@ -23,6 +24,7 @@ export default function Services() {
       <PageHead title="Services" lead="What is sold here, whoever sells it." />
       <ListPage
         caption="Services"
+        file={listFile('services')}
         version={version}
         filters={[
           { name: 'q', label: 'Name', type: 'search' },

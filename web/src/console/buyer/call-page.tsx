@@ -7,6 +7,8 @@ import { api } from '../../session.ts';
 import { OutcomeBadge } from '../shared/cells.tsx';
 import { outcomeOf, statusText } from '../shared/outcome.ts';
 import { PageHead } from '../shared/page-head.tsx';
+import { RefundsOf } from '../shared/refunds/refunds.tsx';
+import { leftOf } from '../shared/refunds/shares.ts';
 import { callsOfKey } from './usage.ts';
 
 /** One call: what it was, what became of it, and what it cost. */
@@ -50,8 +52,15 @@ function Facts({ call }: { readonly call: Schemas['Call'] }) {
             <OutcomeBadge call={call} />
           </div>
           <p>{outcome.text}</p>
+          {call.refunded !== undefined && (
+            <p>
+              <strong class="number">{money(call.refunded, language)}</strong> came back to your account, so the call
+              cost <strong class="number">{money(leftOf(call), language)}</strong>.
+            </p>
+          )}
         </div>
       </Card>
+      <RefundsOf call={call} title="What came back" />
       <Card title="Details">
         <dl class="facts">
           <dt>Service</dt>
@@ -73,8 +82,14 @@ function Facts({ call }: { readonly call: Schemas['Call'] }) {
           <dd>
             <code>{call.outcome}</code>
           </dd>
-          <dt>Cost</dt>
+          <dt>Charged</dt>
           <dd class="number">{money(call.amount, language)}</dd>
+          {call.refunded !== undefined && (
+            <>
+              <dt>Came back</dt>
+              <dd class="number">{money(call.refunded, language)}</dd>
+            </>
+          )}
           {call.authorized !== undefined && (
             <>
               <dt>At most</dt>

@@ -5,6 +5,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   credit: 'Money added',
   debit: 'Money taken out',
   correction: 'Correction',
+  refund: 'Refund of call',
   charge: 'Calls to',
   pending: 'Calls of this moment that are not in the books yet',
   earning: 'Calls of',
@@ -12,4 +13,6 @@ const TEXTS: Readonly<Record<string, string>> = {
   payout: 'Paid out to you',
 };
 
-export const kindText = ({ kind }: Pick<Schemas['Movement'], 'kind'>): string => TEXTS[kind] ?? kind;
+/** A fee with a call came back with its refund. */
+export const kindText = ({ kind, usage_id }: Pick<Schemas['Movement'], 'kind' | 'usage_id'>): string =>
+  kind === 'fee' && usage_id !== undefined ? 'Fee given back with the refund of call' : (TEXTS[kind] ?? kind);

@@ -2,7 +2,7 @@ import './money.css';
 import { dataOf, type Schemas } from '../../api/client.ts';
 import { type Column, Empty } from '../../design/index.ts';
 import { api, session } from '../../session.ts';
-import { Signed, When } from '../shared/cells.tsx';
+import { Id, Signed, When } from '../shared/cells.tsx';
 import { RANGE_FILTERS } from '../shared/days.ts';
 import { type Filter, ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
@@ -10,7 +10,6 @@ import { kindText } from './kinds.ts';
 import { Wallet } from './wallet.tsx';
 
 type Movement = Schemas['Movement'];
-type Statement = Schemas['Statement'];
 
 const PAGE_SIZE = 50;
 const LEDGERS: Readonly<Record<string, Filter>> = {
@@ -55,8 +54,7 @@ export default function Money() {
             params: { query: { ...query, limit: PAGE_SIZE } },
             signal,
           });
-          // The same address also answers in CSV, but not to this question.
-          const page = (await dataOf(asked)) as Statement;
+          const page = await dataOf(asked);
           return { rows: page.movements, next: page.next_cursor };
         }}
         keyOf={keyOfMovement}
@@ -95,8 +93,8 @@ function MoneyOfChild({ account }: { readonly account: string }) {
   );
 }
 
-export const keyOfMovement = ({ at, kind, service_id, reference, balance }: Movement): string =>
-  `${at} ${kind} ${service_id ?? reference} ${balance}`;
+export const keyOfMovement = ({ at, kind, service_id, usage_id, reference, balance }: Movement): string =>
+  `${at} ${kind} ${usage_id ?? service_id ?? reference} ${balance}`;
 
 /**
  * @param textOf  what moved the money, as whoever looks calls it
@@ -120,11 +118,17 @@ export const movementColumns = (
 ];
 
 function What({ movement, text, href }: { readonly movement: Movement; readonly text: string; readonly href: string }) {
-  const { service_id, service_name, reference, reason } = movement;
+  const { service_id, service_name, usage_id, reference, reason } = movement;
   return (
     <span class="movement">
       <span>
         {text}
+        {usage_id !== undefined && (
+          <>
+            {' '}
+            <Id id={usage_id} href={`/console/calls/${usage_id}`} /> of
+          </>
+        )}
         {service_id !== undefined && (
           <>
             {' '}

@@ -9,7 +9,7 @@ import { type Filter, ListPage } from '../shared/list-page.tsx';
 import { causeText, outcomeOf } from '../shared/outcome.ts';
 import { BlockButton, BlockedBuyers, shortOf } from './blocked-buyers.tsx';
 import type { TabProps } from './service-frame.tsx';
-import { EN } from './service-words.tsx';
+import { EN, usd } from './service-words.tsx';
 
 type Call = Schemas['ServiceCall'];
 const DAYS = 30;
@@ -50,7 +50,7 @@ export function CallsTab({ service, show }: TabProps) {
         keyOf={({ usage_id: id }) => id}
         ask={async (query, signal) => {
           const asked = { params: { path, query: { ...query, limit: PAGE } }, signal };
-          const page = (await dataOf(api.value.GET('/api/v1/services/{id}/calls', asked))) as Schemas['ServiceCalls'];
+          const page = await dataOf(api.value.GET('/api/v1/services/{id}/calls', asked));
           return { rows: page.records, next: page.next_cursor, since: page.records_since };
         }}
         columns={[
@@ -58,7 +58,9 @@ export function CallsTab({ service, show }: TabProps) {
             title: 'When',
             cell: ({ created_at: at, usage_id: id }) => (
               <span class="two-lines">
-                <When at={at} />
+                <a href={`/console/calls/${id}`}>
+                  <When at={at} />
+                </a>
                 <code class="faint usage-id" title={`Usage id ${id}`}>
                   {id}
                 </code>
@@ -82,7 +84,12 @@ export function CallsTab({ service, show }: TabProps) {
               call.free_tier ? (
                 <span class="faint">Free call</span>
               ) : (
-                <ByUse call={call} text={text} charged={call.amount} />
+                <>
+                  <ByUse call={call} text={text} charged={call.amount} />
+                  {call.refunded !== undefined && (
+                    <span class="below">{usd(call.refunded)} of the price given back</span>
+                  )}
+                </>
               ),
           },
           {
@@ -120,6 +127,9 @@ function Outcome({ call }: { readonly call: Call }) {
         {isFailure ? `Failed ${call.status}` : call.status === 0 ? 'Unknown' : String(call.status)}
       </Badge>
       {reason !== null && <span class="small soft">{reason}, refunded</span>}
+      {call.refunded !== undefined && (
+        <span class="small soft">{call.refunded === call.amount ? 'given back' : 'given back in part'}</span>
+      )}
       {call.cause !== undefined && <span class="small">{causeText(call.cause) ?? call.cause}</span>}
     </span>
   );

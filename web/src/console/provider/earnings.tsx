@@ -36,7 +36,7 @@ export default function EarningsPage() {
     <>
       <PageHead
         title="Earnings"
-        lead="What buyers paid for calls of your services, less the platform's fee. Failed calls are refunded, and earn nothing."
+        lead="What buyers paid for calls of your services, less what was given back and the platform's fee. Failed calls are refunded, and earn nothing."
         actions={<LinkButton href="/console/statement">Statement and payouts</LinkButton>}
       />
       <FilterForm filters={RANGE_FILTERS} query={range} />
@@ -71,11 +71,17 @@ export default function EarningsPage() {
   );
 }
 
+/** An operator gave back more than was there. */
+const OVERDRAWN = 'The platform gave back more than you had earned. Calls earn it first';
+
 function Sums({ earnings, isAll }: { readonly earnings: Earnings; readonly isAll: boolean }) {
   const within = isAll ? undefined : 'In these days';
   return (
     <Stats>
       <Stat label="Buyers paid" value={usd(earnings.gross)} hint={within} />
+      {earnings.refunded > 0 && (
+        <Stat label="Given back" value={usd(earnings.refunded)} hint={within ?? 'Of calls that were charged'} />
+      )}
       <Stat
         label="Platform's fee"
         value={usd(earnings.fees)}
@@ -83,7 +89,11 @@ function Sums({ earnings, isAll }: { readonly earnings: Earnings; readonly isAll
       />
       <Stat label="You earned" value={usd(earnings.earned)} hint={within} />
       <Stat label="Paid out" value={usd(earnings.paid_out)} hint={within} />
-      <Stat label="Payable now" value={usd(earnings.payable)} hint={isAll ? 'Not paid out yet' : 'Whatever the days'} />
+      <Stat
+        label="Payable now"
+        value={usd(earnings.payable)}
+        hint={earnings.payable < 0 ? OVERDRAWN : isAll ? 'Not paid out yet' : 'Whatever the days'}
+      />
     </Stats>
   );
 }
@@ -124,6 +134,7 @@ function Split({ earnings, range }: { readonly earnings: Earnings; readonly rang
             { title: 'Calls without refunds', right: true, cell: (row) => count(row.calls, EN) },
             { title: 'of these free', right: true, cell: (row) => count(row.free_calls, EN) },
             { title: 'Buyers paid', amount: (row) => row.gross },
+            { title: 'Given back', amount: (row) => row.refunded },
             { title: 'Fee', amount: (row) => row.fees },
             { title: 'You earned', amount: (row) => row.earned, cell: (_, text) => <strong>{text}</strong> },
           ]}

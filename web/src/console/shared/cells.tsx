@@ -77,9 +77,10 @@ const TONES: Readonly<Record<string, Tone>> = {
   begun: 'info',
   done: 'good',
   left: 'warn',
+  refused: 'bad',
 };
 
-/** The state of an account, a service, a key or a repair, as the API names it. */
+/** The state of an account, a service, a key, a repair or an act, as the API names it. */
 export const State = ({ value }: { readonly value: string }) => (
   <Badge tone={TONES[value] ?? 'plain'}>{value.charAt(0).toUpperCase() + value.slice(1).replaceAll('_', ' ')}</Badge>
 );

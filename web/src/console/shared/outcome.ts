@@ -20,6 +20,8 @@ type Recorded = {
   readonly amount?: number;
   /** Of a call priced by use. */
   readonly authorized?: number;
+  /** What was given back of it after it had ended. */
+  readonly refunded?: number;
   /** Why the service failed it: only its provider and operators are told. */
   readonly cause?: string;
 };
@@ -52,7 +54,7 @@ const REFUNDED = {
  * @param side  who reads it: the buyer, or somebody else
  */
 export function outcomeOf(
-  { outcome, status, free_tier: usedFreeCall, amount, authorized, cause }: Recorded,
+  { outcome, status, free_tier: usedFreeCall, amount, authorized, refunded = 0, cause }: Recorded,
   side: keyof typeof REFUNDED,
 ): Outcome {
   const none = { reason: null, isFailure: false };
@@ -78,12 +80,13 @@ export function outcomeOf(
   const isFree = usedFreeCall || amount === 0;
   const charged = authorized === undefined ? 'Its price was charged.' : 'It was charged by use.';
   const price = usedFreeCall ? 'It used a free call.' : isFree ? 'It cost nothing.' : charged;
-  return {
-    ...none,
-    word: isFree ? 'Free' : 'Charged',
-    tone: status < 400 ? 'good' : 'plain',
-    text: `${answerText(status, side)} ${price}`,
-  };
+  const text = `${answerText(status, side)} ${price}`;
+  if (refunded > 0) {
+    const isWhole = refunded === amount;
+    const word = isWhole ? 'Given back' : 'Given back in part';
+    return { ...none, word, tone: 'warn', text: `${text} ${isWhole ? 'All' : 'A part'} of it was given back later.` };
+  }
+  return { ...none, word: isFree ? 'Free' : 'Charged', tone: status < 400 ? 'good' : 'plain', text };
 }
 
 /** @param cause  perhaps one that these pages do not know */

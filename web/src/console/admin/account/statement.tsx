@@ -23,7 +23,8 @@ const textOf = (movement: Schemas['Movement']): string =>
   movement.kind === 'payout' ? 'Paid out' : kindText(movement);
 
 /** The calls behind a sum: those of its day, as the list has no hours. */
-function callsOf(accountId: string, { kind, hour = '', service_id = '' }: Schemas['Movement']): string {
+function callsOf(accountId: string, { kind, hour = '', service_id = '', usage_id }: Schemas['Movement']): string {
+  if (usage_id !== undefined) return `/console/calls?${new URLSearchParams({ service_id })}`;
   const day = hour.slice(0, 10);
   const party = kind === 'charge' ? 'account_id' : 'provider_id';
   return `/console/calls?${new URLSearchParams({ [party]: accountId, service_id, from: day, to: day })}`;
@@ -42,8 +43,7 @@ export function StatementOf({ account }: TabProps) {
           params: { path, query: { ...query, limit: 50 } },
           signal,
         });
-        // The same address also answers in CSV, but not to this question.
-        const page = (await dataOf(asked)) as Schemas['Statement'];
+        const page = await dataOf(asked);
         return { rows: page.movements, next: page.next_cursor };
       }}
       keyOf={keyOfMovement}

@@ -5,7 +5,7 @@ import { useI18n } from '../../../i18n/i18n.tsx';
 import { useResource } from '../../../resource.ts';
 import { api } from '../../../session.ts';
 import { OutcomeBadge, qualityText, Signed, State, When } from '../../shared/cells.tsx';
-import { Actor } from '../audit.tsx';
+import { Action, Actor } from '../audit.tsx';
 import { Changes } from '../parts.tsx';
 import { NEWEST, Short, type TabProps } from './short.tsx';
 
@@ -139,7 +139,7 @@ export function AuditOf({ account }: TabProps) {
       keyOf={(act) => String(act.id)}
       columns={[
         { title: 'When', cell: (act) => <When at={act.at} /> },
-        { title: 'Action', cell: (act) => <code>{act.action}</code> },
+        { title: 'Action', cell: (act) => <Action act={act} /> },
         { title: 'By', cell: (act) => <Actor act={act} /> },
         { title: 'What changed', wide: true, cell: (act) => <Changes before={act.before} after={act.after} /> },
       ]}

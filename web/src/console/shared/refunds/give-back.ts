@@ -1,0 +1,44 @@
+import { ApiFailure, dataOf, type Schemas } from '../../../api/client.ts';
+import { api } from '../../../session.ts';
+import { firstReference, leftOf } from './shares.ts';
+
+// What somebody who gives a call back types, and what becomes of it.
+
+export type Draft = { readonly amount: string; readonly reason: string; readonly reference: string };
+export type Given = { readonly isNew: boolean; readonly refund: Schemas['Refund'] };
+
+/**
+ * Refunds whose outcome is not known yet, by call: their dialog opens again as it was sent, so that sending it once more gives nothing
+ * twice. In the memory of this tab only.
+ */
+const unknown = new Map<string, Draft>();
+
+export function draftOf(call: Schemas['Call']): { readonly draft: Draft; readonly isRetry: boolean } {
+  const kept = unknown.get(call.usage_id);
+  const fresh = { amount: String(leftOf(call)), reason: '', reference: firstReference(call) };
+  return { draft: kept ?? fresh, isRetry: kept !== undefined };
+}
+
+/** Throws as `dataOf` does. */
+export async function giveBack(usageId: string, { amount, reason, reference }: Draft): Promise<Given> {
+  let status = 0;
+  const body = { amount: Number(amount), reason, reference };
+  unknown.set(usageId, { amount, reason, reference });
+  try {
+    const params = { path: { usage_id: usageId } };
+    const asked = api.value.POST('/api/v1/usage/{usage_id}/refund', { params, body }).then((answer) => {
+      status = answer.response.status;
+      return answer;
+    });
+    const refund = await dataOf(asked);
+    unknown.delete(usageId);
+    return { isNew: status === 201, refund };
+  } catch (failure) {
+    if (!isUnknown(failure)) unknown.delete(usageId);
+    throw failure;
+  }
+}
+
+/** Whether nobody knows if the request was carried out: no answer came, or one that says so. */
+export const isUnknown = (failure: unknown): boolean =>
+  !(failure instanceof ApiFailure) || failure.status === 0 || failure.status >= 500;
