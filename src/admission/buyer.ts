@@ -31,10 +31,12 @@ export class Buyer {
   readonly chain: Chain | null;
   /**
    * The provider that was called last and the pseudonym by which it knows this buyer: '' before the first call, then set by
-   * proxy/pseudonyms.ts. The other fields never change.
+   * proxy/pseudonyms.ts.
    */
   providerId = '';
   pseudonym = '';
+  /** The encoded KEYS of refunds and captures: '' before the first, then set by encoded-keys.ts. The other fields never change. */
+  refundKeys = '';
 
   constructor(keyId: string, accountId: string, admitKeys: string, settleKeys: string, chain: Chain | null = null) {
     this.keyId = keyId;

@@ -225,7 +225,7 @@ export class TakeCommand implements Command {
         return;
       // The bucket of a child key is in the wallet. What else is refused to calls only is as unknown as no row.
       case 'refuse_call':
-        if (refusal.damage === undefined) host.foundUnknownCode(code);
+        if (refusal.damage === undefined || this.chain === null) host.foundUnknownCode(code);
         else host.foundDamage(refusal.damage, this.subject, this.keyId ?? '');
         this.done(UNAVAILABLE);
         return;
@@ -407,10 +407,9 @@ export class SettleCommand implements Command {
 
   encode(batch: BatchEncoder, { encodedKeys }: CommandHost): void {
     const args = bulk(this.usageId) + bulk(this.settlement);
-    const { accountId } = this.buyer;
-    if (this.refund) batch.command('R', encodedKeys.refund(accountId), 3, args, 2, 1);
+    if (this.refund) batch.command('R', encodedKeys.refundOf(this.buyer), 3, args, 2, 1);
     else if (this.capturedMicros === null) batch.command('S', this.buyer.settleKeys, 2, args, 2, 1);
-    else batch.command('K', encodedKeys.refund(accountId), 3, args + bulk(String(this.capturedMicros)), 3, 1);
+    else batch.command('K', encodedKeys.refundOf(this.buyer), 3, args + bulk(String(this.capturedMicros)), 3, 1);
   }
 
   onReply(reply: readonly number[], at: number, host: CommandHost): number {

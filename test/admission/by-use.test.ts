@@ -124,6 +124,14 @@ describe('a settlement with capture', () => {
     expect(await eventsOf(scene)).toMatchObject([{ capturedMicros: 12_300 }]);
   });
 
+  it('gives back to a loaded wallet that has nothing left', async () => {
+    const scene = await openScene(store, 50_000);
+    const call = requestByUse(scene, PRICES);
+    expect(await admit(store, call)).toMatchObject({ amountMicros: 50_000, balanceMicros: 0 });
+    await capture(store, call, 12_300);
+    expect(await store.balance(scene.accountId)).toBe(50_000 - 12_300);
+  });
+
   it('leaves the admission that it shares its trip with enough money', async () => {
     const scene = await openScene(store, 50_000);
     const call = requestByUse(scene, PRICES);

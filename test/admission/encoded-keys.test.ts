@@ -23,7 +23,10 @@ it('prepared KEYS equal the encoded names, for ids of the usual length and of an
         admitKeys: encoded.admit(keyId, accountId),
         settleKeys: encoded.settle(accountId),
       });
-      expect(encoded.refund(accountId)).toBe([open, names.usage[shard] as string, wallet].map(bulk).join(''));
+      const refund = [open, names.usage[shard] as string, wallet].map(bulk).join('');
+      expect(encoded.refund(accountId)).toBe(refund);
+      const buyer = encoded.buyer(keyId, accountId);
+      for (let i = 0; i < 2; i++) expect(encoded.refundOf(buyer)).toBe(refund);
     }),
   );
 });

@@ -9,7 +9,7 @@ const buyer = (accountId: string): Buyer => ({
   settleKeys: '',
   chain: null,
   providerId: '',
-  pseudonym: '',
+  pseudonym: '', refundKeys: '',
 });
 
 describe('a pseudonym', () => {

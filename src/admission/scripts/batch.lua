@@ -100,7 +100,8 @@
   So each lease renewal writes a tombstone that belongs to no call (field 'kept') into `open`. The sweep removes that tombstone
   when no gateway has renewed it for long enough.
 ]]
-local call, try, format, byte, match = redis.call, redis.pcall, string.format, string.byte, string.match
+local call, try, format, byte, match, find, sub =
+  redis.call, redis.pcall, string.format, string.byte, string.match, string.find, string.sub
 local KEYS, ARGV = KEYS, ARGV
 -- The reply codes of the header and the letters of the commands (byte values) are literals here: a constant that functions share
 -- (an upvalue) costs each batch 0.2 µs, and a function that refers to many upvalues up to 1 µs. 60000 is one request in bucket
@@ -232,13 +233,14 @@ local function settle(open, usage, id, settlement, wallet, reported)
   end
   call('XADD', usage, '*', 'e1', id .. '\t' .. hold .. '\t' .. settlement .. '\tcaptured=' .. reported)
   -- What is left of the hold goes back as in ledger/scripts/includes/give-back.lua. The amount ends four characters before its time.
-  local left, given = tonumber(string.sub(hold, 4, time_at - 4)) - reported, 0
-  if left > 0 and string.find(hold, '\tbudgets=', time_at, true) then
+  local left, given = sub(hold, 4, time_at - 4) - reported, 0
+  if left > 0 and find(hold, '\tbudgets=', time_at, true) then
     rare = rare or rare_commands()
     given = rare.give_back(wallet, hold, format('%d', left), '0', '') and 1
   elseif left > 0 then
-    local loaded = try('HEXISTS', wallet, 'balance')
-    given = loaded == 1 and try('HINCRBY', wallet, 'balance', format('%d', left)) or loaded
+    given = try('HINCRBY', wallet, 'balance', format('%d', left))
+    -- There was no balance, or it was 0. A loaded wallet has other numbers, too. One that is not loaded must not be made here.
+    if given == left and call('HEXISTS', wallet, 'credit_seq') == 0 then call('HDEL', wallet, 'balance') end
   end
   call('HDEL', open, id)
   return type(given) == 'number' and '1' or '2'
@@ -290,7 +292,6 @@ rare_commands = function(of_chains)
   if of_chains then
     --- @include "includes/chains.lua"
   end
-  local find = string.find
   local KEY_NOT_LOADED = '3'
   local SETTLED, SETTLED_BESIDE_WALLET, HOLD_LEFT, NOT_CLOSED = '1', '2', '3', '4'
   local functions = {}

@@ -7,11 +7,12 @@
   ledger/scripts/includes/child-state.lua. Damaged data never raise an error here: all that could fail is read or tried before the first
   write.
 ]]
-local floor, min, max, find, sub, pack = math.floor, math.min, math.max, string.find, string.sub, struct.pack
+local floor, min, max = math.floor, math.min, math.max
+local pack, unpack_state, unpack, tonumber = struct.pack, struct.unpack, unpack, tonumber
 --- @include "../../../ledger/scripts/includes/integer.lua"
 
--- What calls of one batch have in common, by text: terms that were parsed, and periods of now; and the price that was parsed last.
-local known_terms, present_periods = {}, {}
+-- What calls of one batch have in common: terms that were parsed, by text, and the price that was parsed last.
+local known_terms = {}
 local price_text, price_number
 
 -- The chain of the command: its number of levels, and by level the ids, terms, tokens now, and what is spent in which period (of a
@@ -33,43 +34,7 @@ local function read_chain(text)
   n, last_chain = i, text
 end
 
--- 1970-01-01 is day 0, a Thursday. A year begins in March here, so that the leap day is its last.
-local function month_of(day)
-  local z = day + 719468
-  local era = floor(z / 146097)
-  local of_era = z - era * 146097
-  local year = floor((of_era - floor(of_era / 1460) + floor(of_era / 36524) - floor(of_era / 146096)) / 365)
-  local of_year = of_era - (365 * year + floor(year / 4) - floor(year / 100))
-  return (year + era * 400 - 1970) * 12 + floor((5 * of_year + 2) / 153) + 2
-end
-
-local function first_day_of(month)
-  local since_march = month + 1970 * 12 - 2
-  local year, of_year = floor(since_march / 12), since_march % 12
-  local era = floor(year / 400)
-  local of_era = year - era * 400
-  return era * 146097 + of_era * 365 + floor(of_era / 4) - floor(of_era / 100) + floor((153 * of_year + 2) / 5) - 719468
-end
-
--- The number of the present period, without what the number of the budget adds to it.
-local function present_of(kind)
-  local n, day = present_periods[kind], floor(now / 86400000)
-  if n then return n end
-  if kind == 'total' then n = 0
-  elseif kind == 'day' then n = day
-  elseif kind == 'week' then n = floor((day + 3) / 7)
-  elseif kind == 'month' then n = month_of(day) end
-  present_periods[kind] = n
-  return n
-end
-
--- When the period after this one begins (ms); 0: never
-local function starts_again(kind, period)
-  local following = period % 1000000 + 1
-  if kind == 'total' then return 0 end
-  if kind == 'month' then return first_day_of(following) * 86400000 end
-  return (kind == 'week' and 7 * following - 3 or following) * 86400000
-end
+--- @include "periods.lua"
 
 -- What the key's terms say. nil: damaged
 local function parse_terms(text)
@@ -198,9 +163,6 @@ end
 -- The end of the reply, after the tokens, where nothing is taken and no budget is exceeded.
 local NOTHING = ' 0 0 0 0 0 0'
 
--- The end of the reply, after the tokens, where nothing is taken and no budget is exceeded.
-local NOTHING = ' 0 0 0 0 0 0'
-
 -- Writes to the wallet that the call has taken a token of each level, and with it `field` and `value`. Nothing is spent.
 local function write_tokens(wallet, funds, at, field, value)
   for i = 1, n do
@@ -218,37 +180,19 @@ local function write_tokens(wallet, funds, at, field, value)
   end
 end
 
--- The last field of a hold, where not all levels have a budget in its present period.
-local function budgets_field()
+-- Puts into `writes` that each level has lost a token, and each budget `amount`. @return the last field of the hold, which says in which
+-- period of each budget it counts
+local function spend(amount)
   local field, before = '', '\tbudgets='
   for i = 1, n do
+    local used, period = spent[i], periods[i]
     if terms[i].budget then
-      field, before = field .. before .. ids[i] .. format('.%d', periods[i]), ','
+      used = used + amount
+      field, before = field .. before .. ids[i] .. format('.%d', period), ','
     end
+    writes[2 * i] = pack(CHILD, tokens_of[i] - 60000, now, used, period)
   end
   return field
-end
-
--- Puts into `writes` that each level has lost a token, and each budget `amount`. @return the hold, which says in which period of each
--- budget the amount counts
-local function spend(amount, amount_text, tail)
-  local its_terms, its_tokens, its_spent, its_periods, its_writes, time = terms, tokens_of, spent, periods, writes, now
-  local has_other = false
-  for i = 1, n do
-    local its, used, period = its_terms[i], its_spent[i], its_periods[i]
-    if its.budget then used = used + amount end
-    if period ~= its.present then has_other = true end
-    its_writes[2 * i] = pack(CHILD, its_tokens[i] - 60000, time, used, period)
-  end
-  -- Each text that a script makes costs 5 instructions a byte, so the usual holds are made in one step.
-  if has_other then return 'v1\t' .. amount_text .. '\t0' .. since .. tail .. budgets_field() end
-  if n == 1 then return 'v1\t' .. amount_text .. '\t0' .. since .. tail .. '\tbudgets=' .. ids[1] .. its_terms[1].present_text end
-  if n == 2 then
-    return 'v1\t' .. amount_text .. '\t0' .. since .. tail .. '\tbudgets=' .. ids[1] .. its_terms[1].present_text
-      .. ',' .. ids[2] .. its_terms[2].present_text
-  end
-  return 'v1\t' .. amount_text .. '\t0' .. since .. tail .. '\tbudgets=' .. ids[1] .. its_terms[1].present_text
-    .. ',' .. ids[2] .. its_terms[2].present_text .. ',' .. ids[3] .. its_terms[3].present_text
 end
 
 -- Takes a call's money from the wallet, counts it in the budgets, opens its hold and takes a token of each level. The hold comes first:
@@ -271,12 +215,8 @@ local function charge(wallet, open, funds, at, balance, used, least)
     write_tokens(wallet, funds, at)
     return '5', format(' %d ', balance) .. free .. ' 0 0 0 0'
   end
-  local hold
-  if amount > 0 and least then
-    hold = spend(amount, text, ARGV[a + 1])
-  else
-    hold = 'v1\t' .. text .. '\t' .. free .. since .. ARGV[a + 1]
-  end
+  local hold = 'v1\t' .. text .. '\t' .. free .. since .. ARGV[a + 1]
+  if amount > 0 and least then hold = hold .. spend(amount) end
   local opened = try('HSETNX', open, ARGV[a], hold)
   if opened == 0 then return '6', NOTHING end -- duplicate
   if opened ~= 1 then
@@ -299,16 +239,9 @@ local function charge(wallet, open, funds, at, balance, used, least)
   return '0', ' ' .. balance_text .. ' ' .. free .. ' ' .. text .. ' 0 0 0'
 end
 
--- Decides a call whose keys are all active. Where the wallet is damaged, only the root has a bucket that can be read.
--- @return code, rest of the reply after the limit
-local function admit_child(root, wallet, state)
-  local at, funds = 1, nil
-  if free_field then
-    at, funds = 2, try('HMGET', wallet, free_field, 'balance', unpack(ids, 1, n))
-  else
-    funds = try('HMGET', wallet, 'balance', unpack(ids, 1, n))
-  end
-  if funds.err and not find(funds.err, 'WRONGTYPE', 1, true) then error(funds) end
+-- Decides any call whose keys are all active, and whose wallet has been read. Where that is damaged, only the root has a bucket that can
+-- be read. @return code, rest of the reply after the limit
+local function decide(root, wallet, state, funds, at)
   local found, used = funds[at], 0
   if not found and not funds.err then return '4', '0' .. NOTHING end -- wallet not loaded
   local root_ts = tonumber(state[4])
@@ -327,19 +260,74 @@ local function admit_child(root, wallet, state)
   if code == '6' then return code, '0' .. rest end
   local root_text = format('%d', root_tokens - 60000)
   call('HSET', root, 'tokens', root_text, 'ts', now_text)
-  return code, (tokens == root_tokens and root_text or format('%d', tokens - 60000)) .. rest
+  return code, format('%d', tokens - 60000) .. rest
+end
+
+-- Admits a usual call as `decide` does, in two thirds of the time: one that costs something, for which each level has a token, and each
+-- budget the money in the period that it counts in. @return rest of the reply after the limit; nil: it is another call, and nothing was
+-- changed
+local function admit_usual(root, wallet, state, funds, at)
+  local levels, its_terms, its_writes, time = n, terms, writes, now
+  local tokens, ts, balance = tonumber(state[3]), tonumber(state[4]), funds[at] and integer(funds[at])
+  if price ~= price_text then price_text, price_number = price, tonumber(price) end
+  local amount = price_number
+  if not (tokens and ts and balance and balance >= amount and amount > 0) then return nil end
+  if time > ts then tokens = tokens + (time - ts) * limit_number end
+  if tokens > limit_number * 60000 then tokens = limit_number * 60000 end
+  if not (tokens >= 60000) then return nil end
+  local fewest, least = tokens, balance
+  for i = 1, levels do
+    local its, text = its_terms[i], funds[at + i]
+    if not text or #text ~= 32 then return nil end
+    local its_tokens, its_ts, used, period = unpack_state(CHILD, text)
+    if time > its_ts then its_tokens = its_tokens + (time - its_ts) * its.limit end
+    if its_tokens > its.capacity then its_tokens = its.capacity end
+    if not (its_tokens >= 60000) then return nil end
+    if its_tokens < fewest then fewest = its_tokens end
+    local budget = its.budget
+    if period ~= its.present or not (used >= 0 and used + amount <= budget and used % 1 == 0) then return nil end
+    if budget - used < least then least = budget - used end
+    its_writes[2 * i] = pack(CHILD, its_tokens - 60000, time, used + amount, period)
+  end
+  -- Each text that a script makes takes 5 instructions a byte. So the hold is made in one step.
+  local hold
+  if levels == 1 then
+    hold = 'v1\t' .. price .. '\t0' .. since .. ARGV[a + 1] .. '\tbudgets=' .. ids[1] .. its_terms[1].present_text
+  elseif levels == 2 then
+    hold = 'v1\t' .. price .. '\t0' .. since .. ARGV[a + 1] .. '\tbudgets=' .. ids[1] .. its_terms[1].present_text
+      .. ',' .. ids[2] .. its_terms[2].present_text
+  else
+    hold = 'v1\t' .. price .. '\t0' .. since .. ARGV[a + 1] .. '\tbudgets=' .. ids[1] .. its_terms[1].present_text
+      .. ',' .. ids[2] .. its_terms[2].present_text .. ',' .. ids[3] .. its_terms[3].present_text
+  end
+  if try('HSETNX', KEYS[k + 2], ARGV[a], hold) ~= 1 then return nil end
+  local root_text, balance_text = format('%d', tokens - 60000), format('%d', balance - amount)
+  call('HSET', wallet, 'balance', balance_text, unpack(its_writes, 1, 2 * levels))
+  call('HSET', root, 'tokens', root_text, 'ts', now_text)
+  return (fewest == tokens and root_text or format('%d', fewest - 60000)) .. ' '
+    .. (least == balance and balance_text or format('%d', least - amount)) .. ' 0 ' .. price .. ' 0 0 0'
 end
 
 local chain_commands = {}
 
 chain_commands[byte('D')] = function()
-  local root = KEYS[k]
+  local root, wallet = KEYS[k], KEYS[k + 1]
   if ARGV[a + 2] ~= last_chain then read_chain(ARGV[a + 2]) end
   local code, state = look_at(root)
-  local limit, rest = state and terms[n].limit_text or '0', '0' .. NOTHING
-  if code == '0' then code, rest = admit_child(root, KEYS[k + 1], state) end
+  local rest
+  if code == '0' then
+    local at, funds = 1, nil
+    if free_field then
+      at, funds = 2, try('HMGET', wallet, free_field, 'balance', unpack(ids, 1, n))
+    else
+      funds = try('HMGET', wallet, 'balance', unpack(ids, 1, n))
+    end
+    if funds.err and not find(funds.err, 'WRONGTYPE', 1, true) then error(funds) end
+    if at == 1 or funds[1] == quota_text then rest = admit_usual(root, wallet, state, funds, at) end
+    if not rest then code, rest = decide(root, wallet, state, funds, at) end
+  end
   r = r + 1
-  reply[r] = code .. ' ' .. limit .. ' ' .. rest
+  reply[r] = code .. ' ' .. (state and terms[n].limit_text or '0') .. ' ' .. (rest or '0' .. NOTHING)
   k = k + 3
   a = a + 4
 end
