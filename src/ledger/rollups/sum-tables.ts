@@ -139,7 +139,7 @@ export function addSumsFrom(first: number, prefix = ''): string {
     const key = columns.slice(0, keys).join(', ');
     const added: string[] = [];
     if (table.of === undefined) {
-      added.push(`${name}_added AS MATERIALIZED (${sentRows(table, next)})`);
+      added.push(`${name}_added AS (${sentRows(table, next)})`);
       next += columns.length;
     }
     const rows =
