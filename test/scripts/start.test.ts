@@ -48,6 +48,7 @@ beforeAll(() => {
   symlinkSync(path.join(projectDir, 'node_modules'), path.join(clone, 'node_modules'));
   cpSync(path.join(projectDir, 'test/scripts/fixtures/stub-main.ts'), path.join(clone, 'src/main.ts'));
   cpSync(path.join(projectDir, 'src/shared.mjs'), path.join(clone, 'src/shared.mjs'));
+  cpSync(path.join(projectDir, 'test/scripts/fixtures/stub-main.ts'), path.join(clone, 'src/seed.ts'));
   // The stub serves no pages.
   writeFileSync(path.join(clone, 'scripts/build-web.mjs'), '');
 });
