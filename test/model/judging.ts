@@ -168,7 +168,8 @@ const found = new Map<string, Map<number, Found>>();
 /** Compares a Redis with Postgres by the product's `compare`. */
 export function compareAt(data: Data, pg: Pg, rules: Rules): Found {
   if (data.wallet === null) return NOTHING;
-  const kind = rules.free ? 'free' : rules.budget ? 'budget' : 'paid';
+  const counts = rules.without.has('endsOnce') ? 'twice' : 'once';
+  const kind = `${rules.free ? 'free' : rules.budget ? 'budget' : 'paid'} ${counts}`;
   const of = found.get(kind) ?? new Map<number, Found>();
   found.set(kind, of);
   const key = numberOf(data) * 4_194_304 + numberOf(pg);
@@ -224,13 +225,15 @@ function compareAnew(data: Data, wallet: Wallet, pg: Pg, rules: Rules): Found {
           ],
     ),
   );
+  const isTwice = (call: number): boolean =>
+    rules.without.has('endsOnce') && data.stream.some((event) => callOf(event) === call) && !stored.has(String(call));
   const comparison = compare({
     accountId: 'account',
     wallet: theWallet,
     settled: theSettled,
     holds: callsOf(data.holds).map((call) => ({
       ...common,
-      usageId: String(call),
+      usageId: isTwice(call) ? `another than ${call}` : String(call),
       text: '',
       amountMicros: chargeOf(call, rules),
       freeTier: isFree(call, rules),
