@@ -141,7 +141,7 @@ const mayForgetBuckets = ({ faults, cluster }: Plan): boolean =>
   cluster !== null || faults.some((fault) => fault.kind === 'kill' && fault.who === 'redis');
 
 /** Why a wallet is repaired after a failover, even if nothing may be lost. */
-const PROVEN_IN_A_CLUSTER = /holds belonged to calls that Postgres has stored|came back without credits/;
+const PROVEN_IN_A_CLUSTER = /holds belonged to calls that had ended|came back without credits/;
 
 /**
  * Calls of accounts whose node had no fault must be served. This is known only where nothing else was broken. One in fifty may be

@@ -32,9 +32,11 @@ export const CHECKS = {
   repairMark: 'a repair needs the mark of its reading, or that of the last flush',
   repairDeadline: 'a repair that arrives after its deadline is refused',
   storedHolds: 'holds of stored calls are removed',
+  endsOnce: 'a call that has an event counts once, although its hold is there, too',
   sweepWaits: 'the sweep waits for a clean comparison of these data',
-  dropHash: 'a wallet is dropped only if it is as it was read',
-  dropTicket: 'a wallet is dropped only if it has the ticket of its reading',
+  dropData: 'a wallet is dropped only from the Redis that is doubted',
+  dropMark: 'a wallet is dropped only where Redis has the mark that was seen, or that of the last flush',
+  dropAhead: 'a wallet with a credit or a debit that Postgres does not know stays',
   dropIdle: 'a wallet with holds or events stays',
   dropDebit: 'a wallet with a begun debit stays',
   warning: 'a commit that came back with a warning counts as failed',
@@ -66,6 +68,7 @@ export type Scenario = {
 
 export const FAULTS = {
   cut: 'Redis crashes and comes back with an earlier prefix of its writes',
+  torn: 'Redis crashes within a transaction, and again later: half of a settlement comes back',
   failover: 'a replica that was behind becomes master, and the old master lives on',
   oldBack: 'the old master is back',
   swap: 'Redis follows a replica that was behind, and is master again (A→B→A)',

@@ -3,10 +3,24 @@
 
 import { broken, withGhost, withPg } from './actors.ts';
 import { FAULTS, type Fault, type Rules } from './checks.ts';
-import { verdictOn } from './judging.ts';
+import { callsOf, entryOf, verdictOn } from './judging.ts';
 import { nextMark } from './ledger.ts';
 import { isAnyLost, withLosses } from './losses.ts';
-import { IDLE, type Instance, intern, LATE, NO_DATA, ON, type State, type Step, type Writer } from './state.ts';
+import {
+  CALL,
+  type Data,
+  END,
+  type End,
+  IDLE,
+  type Instance,
+  intern,
+  LATE,
+  NO_DATA,
+  ON,
+  type State,
+  type Step,
+  type Writer,
+} from './state.ts';
 
 const ALL = ON.gateway | ON.writer | ON.others;
 
@@ -18,7 +32,7 @@ export function faults(state: State, rules: Rules): Step[] {
     steps.push({ words, state: { ...next, faultsLeft: state.faultsLeft - 1 } });
   };
   const { redis, old, saved, pg, copy, writer, hydration, comparison } = state;
-  if ((is('cut') || is('failover') || is('swap')) && saved.at(-1) !== redis.data) {
+  if ((is('cut') || is('torn') || is('failover') || is('swap')) && saved.at(-1) !== redis.data) {
     add('FAULT from here on nothing reaches the file and the replica of Redis', {
       ...state,
       saved: [...saved, redis.data],
@@ -69,6 +83,9 @@ function strikes(state: State, rules: Rules): Step[] {
     if (rules.faults.has('cut')) {
       steps.push({ words: `FAULT ${FAULTS.cut}`, state: with_({ data, run: newest, replication: newest }) });
     }
+    for (const half of rules.faults.has('torn') ? halvesOf(state, data) : []) {
+      steps.push({ words: `FAULT ${FAULTS.torn}`, state: with_({ data: half, run: newest, replication: newest }) });
+    }
     if (rules.faults.has('swap'))
       steps.push({ words: `FAULT ${FAULTS.swap}`, state: with_({ ...ids, data, replication: newest }) });
     if (rules.faults.has('failover') && old === null) {
@@ -104,6 +121,23 @@ function strikes(state: State, rules: Rules): Step[] {
   }
   if (right !== null && !copy) steps.push(...recoveries(state, right));
   return steps;
+}
+
+/**
+ * Redis's data with the event of a call that had ended by then, but with its hold, too. What such a half has changed in the wallet, the
+ * repair of a crash takes out as any drift.
+ */
+function halvesOf({ redis, calls, faultsLeft }: State, data: Data): Data[] {
+  const ends = new Map<number, End>([
+    [CALL.charged, (data.holds & LATE) === 0 ? END.charged : END.late],
+    [CALL.captured, END.captured],
+    [CALL.refunded, END.refunded],
+  ]);
+  return callsOf(data.holds).flatMap((call) => {
+    const end = ends.get(calls[call] as number);
+    if (end === undefined) return [];
+    return [intern({ ...data, stream: [...data.stream, entryOf(call, end, redis, faultsLeft)] })];
+  });
 }
 
 /** How Postgres gets right again. */

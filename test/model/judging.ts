@@ -177,7 +177,8 @@ const found = new Map<string, Map<number, Found>>();
 export function compareAt(data: Data, pg: Pg, rules: Rules): Found {
   if (data.wallet === null) return NOTHING;
   const missing = rules.without.has('refundMissing') ? ' without missing refunds' : '';
-  const kind = (rules.free ? 'free' : rules.budget ? 'budget' : 'paid') + missing;
+  const counts = rules.without.has('endsOnce') ? 'twice' : 'once';
+  const kind = `${rules.free ? 'free' : rules.budget ? 'budget' : 'paid'} ${counts}${missing}`;
   const of = found.get(kind) ?? new Map<number, Found>();
   found.set(kind, of);
   const key = numberOf(data) * 4_194_304 + numberOf(pg);
@@ -237,13 +238,15 @@ function compareAnew(data: Data, wallet: Wallet, pg: Pg, rules: Rules): Found {
           ],
     ),
   );
+  const isTwice = (call: number): boolean =>
+    rules.without.has('endsOnce') && data.stream.some((event) => callOf(event) === call) && !stored.has(String(call));
   const comparison = compare({
     accountId: 'account',
     wallet: theWallet,
     settled: theSettled,
     holds: callsOf(data.holds).map((call) => ({
       ...common,
-      usageId: String(call),
+      usageId: isTwice(call) ? `another than ${call}` : String(call),
       text: '',
       amountMicros: chargeOf(call, rules),
       freeTier: isFree(call, rules),

@@ -24,6 +24,7 @@ import { streamed } from './losses.ts';
 import {
   type Comparison,
   type Data,
+  type Dropping,
   END,
   type Hydration,
   IDLE,
@@ -35,6 +36,7 @@ import {
   STORED,
   type State,
   type Step,
+  WALLET_DEBIT,
   type Wallet,
   type Writer,
 } from './state.ts';
@@ -371,42 +373,45 @@ function isLeftOut(state: State, newestPosting: number, isDoubt: boolean, { with
 }
 
 /** The smallest number that is nowhere, so that states in which only dead tickets differ are one. */
-function freshTicket({ redis, old, saved, comparison, lateRepair, dropping }: State): number {
+function freshTicket({ redis, old, saved, comparison, lateRepair }: State): number {
   const taken = [redis.data, ...saved, ...(old === null ? [] : [old.data])].map(({ wallet }) => wallet?.ticket);
-  taken.push(comparison?.ticket, lateRepair?.ticket, dropping?.wallet.ticket);
+  taken.push(comparison?.ticket, lateRepair?.ticket);
   let ticket = 1;
   while (taken.includes(ticket)) ticket++;
   return ticket;
 }
 
-/** On new doubt a wallet leaves Redis, and is loaded again exactly. */
+/** On new doubt a wallet leaves Redis, and is loaded again exactly: Postgres is asked first, and then Redis judges and deletes at once. */
 export function drop(state: State, rules: Rules): Step[] {
   const { dropping, pg } = state;
   const server = serverOf(state, ON.others);
-  const { data } = server;
   const at = where(state, ON.others);
-  if (dropping === null) {
-    if (data.wallet === null) return [];
-    if (verdictOn(server, pg, rules) !== 'as known') return [];
-    const isIdle = rules.without.has('dropIdle');
-    const loaded = {
-      holds: isIdle ? 0 : data.holds,
-      streamed: isIdle ? 0 : data.stream.length,
-      hasBegunDebit: pg.debit === PG_DEBIT.begun && !rules.without.has('dropDebit'),
-    };
-    if (!mayDrop(accountHistoryOf(pg), loaded)) return [];
-    const wallet = { ...data.wallet, ticket: freshTicket(state) };
-    const next = withData(state, ON.others, { ...data, wallet });
-    return [{ words: `a wallet is to be dropped${at}`, state: { ...next, dropping: intern({ wallet }) } }];
-  }
-  const { wallet: read } = dropping;
-  const done = forgetTicket({ ...state, dropping: null }, read.ticket);
+  if (dropping !== null) return [dropNow({ ...state, dropping: null }, dropping, rules)];
+  if (server.data.wallet === null || verdictOn(server, pg, rules) !== 'as known') return [];
+  const hasBegunDebit = pg.debit === PG_DEBIT.begun && !rules.without.has('dropDebit');
+  if (!mayDrop(accountHistoryOf(pg), { holds: 0, streamed: 0, hasBegunDebit })) return [];
+  const asked = intern({
+    dataId: dataIdOf(server, rules),
+    saw: server.data.mark,
+    lastFlush: lastFlushOf(pg),
+    creditSeq: Math.min(pg.credits, 1),
+    isDebitEnded: pg.debit === PG_DEBIT.taken || pg.debit === PG_DEBIT.refused,
+  });
+  return [{ words: `a wallet is to be dropped${at}`, state: { ...state, dropping: asked } }];
+}
+
+function dropNow(state: State, its: NonNullable<Dropping>, rules: Rules): Step {
+  const { without } = rules;
+  const server = serverOf(state, ON.others);
+  const at = where(state, ON.others);
+  const { data } = server;
   const { wallet } = data;
-  const isSame = wallet !== null && intern({ ...wallet, ticket: 0 }) === intern({ ...read, ticket: 0 });
-  const hasTicket = wallet?.ticket === read.ticket || rules.without.has('dropTicket');
-  if ((!isSame && !rules.without.has('dropHash')) || !hasTicket) {
-    return [{ words: `the wallet stays${at}: it has changed`, state: done }];
-  }
-  const next = withData(done, ON.others, { ...data, wallet: null });
-  return [{ words: `the wallet is dropped${at}`, state: state.old === null ? withGhost(next, { exact: true }) : next }];
+  const isIdle = (data.holds === 0 && data.stream.length === 0) || without.has('dropIdle');
+  const isSame = dataIdOf(server, rules) === its.dataId || without.has('dropData');
+  const hasMark = data.mark === its.saw || data.mark === its.lastFlush || without.has('dropMark');
+  const knowsDebit = wallet?.debit === WALLET_DEBIT.none || its.isDebitEnded;
+  const isKnown = wallet !== null && ((wallet.creditSeq <= its.creditSeq && knowsDebit) || without.has('dropAhead'));
+  if (!isIdle || !isSame || !hasMark || !isKnown) return { words: `the wallet stays${at}`, state };
+  const next = withData(state, ON.others, { ...data, wallet: null });
+  return { words: `the wallet is dropped${at}`, state: state.old === null ? withGhost(next, { exact: true }) : next };
 }

@@ -5,6 +5,7 @@ const of = (...faults: Fault[]): ReadonlySet<Fault> => new Set(faults);
 /** Small enough to be a part of `npm test` together. Each asks for other faults, so that histories of two stay few. */
 export const SCENARIOS = {
   crashes: { name: 'crashes, two calls', calls: 2, faults: of('cut'), maxFaults: 1 },
+  torn: { name: 'settlements that come back by half', calls: 2, byUse: true, faults: of('torn'), maxFaults: 1 },
   swapped: {
     name: 'a master that follows and leads again',
     calls: 1,

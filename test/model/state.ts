@@ -131,8 +131,14 @@ export type Comparison = {
   readonly lastFlush: MarkNumber;
 } | null;
 
-/** The wallet as it was read. */
-export type Dropping = { readonly wallet: Wallet } | null;
+/** What the script that drops a wallet asks for: which Redis, and what Postgres knew when it was asked. */
+export type Dropping = {
+  readonly dataId: string;
+  readonly saw: MarkNumber;
+  readonly lastFlush: MarkNumber;
+  readonly creditSeq: number;
+  readonly isDebitEnded: boolean;
+} | null;
 
 /** What a gateway knows of each call; after its end a ghost that says what the caller was told. */
 export const CALL = { new: 0, open: 1, charged: 2, refunded: 3, died: 4, lost: 5, captured: 6 } as const;

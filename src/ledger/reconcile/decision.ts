@@ -62,7 +62,7 @@ function whyNot(history: ShardHistory, isAheadOfPostgres: boolean): string {
 
 function reasonOf({ driftMicros, freeDrifts, budgetDrifts, storedHolds }: Comparison): string {
   const parts = [
-    storedHolds.length > 0 ? `${storedHolds.length} holds belonged to calls that Postgres has stored` : '',
+    storedHolds.length > 0 ? `${storedHolds.length} holds belonged to calls that had ended` : '',
     driftMicros !== 0 ? 'the balance was not that of Postgres' : '',
     freeDrifts.length > 0 ? 'free calls used were not those of Postgres' : '',
     budgetDrifts.length > 0 ? 'what was spent of budgets was not that of Postgres' : '',

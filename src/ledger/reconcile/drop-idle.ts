@@ -1,9 +1,6 @@
-import { createHash, randomUUID } from 'node:crypto';
 import { mayDrop } from '../history/may-drop.ts';
 import { dropWalletsScript } from '../scripts.ts';
-import { isAhead } from './decision.ts';
-import type { Numbers, Wallet } from './identity.ts';
-import type { Reading, ReconcileStores, ShardView } from './shard-view.ts';
+import { type NumbersRead, type ReconcileStores, type ShardView, STREAM_PAGE } from './shard-view.ts';
 
 type Drop = {
   readonly view: ShardView;
@@ -15,38 +12,37 @@ type Drop = {
  * In doubt, drops those of the loaded wallets that have nothing under way: they are loaded again exactly as Postgres has them when their
  * account calls. So an account can spend what its wallet has too much only until this has passed over it.
  *
- * @returns the wallets that were dropped, by account
+ * Postgres is asked first, and then drop-wallets.lua judges and deletes at one instant.
+ *
+ * @returns the wallets that were dropped, by account: the number of the last repair of each; 0: none
  */
 export async function dropIdle(
-  { redis, keys }: Pick<ReconcileStores, 'redis' | 'keys'>,
-  { view, shard, accountIds }: Drop,
-): Promise<ReadonlyMap<string, Wallet>> {
-  const ticket = randomUUID();
-  const reading = await view.readNumbers(accountIds, ticket);
-  const isIdle = ({ accountId, wallet, settled, holds, isIncomplete }: Reading<Numbers>['states'][number]): boolean =>
-    wallet.damagedFields.length === 0 &&
-    !isIncomplete &&
-    !reading.rejected.has(accountId) &&
-    !isAhead({ wallet, settled }) &&
-    mayDrop(reading.historyOf(accountId), {
-      holds: holds.length,
-      streamed: view.hasEvents(accountId) ? 1 : 0,
-      hasBegunDebit: settled.begunDebitSeq !== null,
-    });
-  const idle = reading.states.filter(isIdle);
-  if (idle.length === 0) return new Map();
-  const names = idle.map(({ accountId }) => keys.wallet(shard, accountId));
-  const digests = idle.map(({ accountId }) => digestOf(reading.fields.get(accountId) as readonly string[]));
-  const reply = (await redis.script(dropWalletsScript, names.length, [...names, ticket, ...digests])) as number[];
-  const dropped = idle.filter((_, i) => reply[i] === 1);
-  return new Map(dropped.map(({ accountId, wallet }) => [accountId, wallet]));
+  stores: Pick<ReconcileStores, 'redis' | 'keys'>,
+  drop: Drop,
+): Promise<ReadonlyMap<string, number>> {
+  const { view, accountIds } = drop;
+  await view.readAhead();
+  return view.hasUnreadable ? new Map() : view.readNumbers(accountIds, (read) => dropThese(stores, drop, read));
 }
 
-/** As drop-wallets.lua makes it. */
-function digestOf(fields: readonly string[]): string {
-  let text = '';
-  for (let i = 0; i + 1 < fields.length; i += 2) {
-    if (fields[i] !== 'ticket') text += `${fields[i]}\0${fields[i + 1]}\0`;
+async function dropThese(
+  { redis, keys }: Pick<ReconcileStores, 'redis' | 'keys'>,
+  { view, shard }: Drop,
+  { numbers, historyOf, rejected, dataId, marks }: NumbersRead,
+): Promise<ReadonlyMap<string, number>> {
+  const names = [keys.open, keys.usage, keys.mark].map((of) => of[shard] as string);
+  const args = [dataId, ...marks, ...view.lastRead, String(STREAM_PAGE)];
+  const asked: string[] = [];
+  for (const [accountId, { creditSeq, debitSeq, begunDebitSeq }] of numbers) {
+    const streamed = view.hasEvents(accountId) ? 1 : 0;
+    // Of holds the script knows.
+    const underWay = { holds: 0, streamed, hasBegunDebit: begunDebitSeq !== null };
+    if (rejected.has(accountId) || !mayDrop(historyOf(accountId), underWay)) continue;
+    asked.push(accountId);
+    names.push(keys.wallet(shard, accountId));
+    args.push(accountId, String(creditSeq), String(debitSeq));
   }
-  return createHash('sha1').update(text).digest('hex');
+  const reply = (await redis.script(dropWalletsScript, names.length, [...names, ...args])) as number[];
+  const dropped = reply.map((repairId, i) => [asked[i] as string, repairId] as const);
+  return new Map(dropped.filter(([, repairId]) => repairId >= 0));
 }

@@ -110,7 +110,10 @@ export type BudgetDrift = {
   readonly expectedMicros: number;
 };
 
-/** An open hold of a call that Postgres has stored. Its settlement had removed the hold, so Redis came back with an older state. */
+/**
+ * An open hold of a call that has ended: Postgres has stored it, or its event waits in the stream. Its settlement had removed the hold, so
+ * Redis came back with an older state, or with half of the settlement (`endsOf`).
+ */
 type StoredHold = Hold & { readonly stored: StoredCall };
 
 export type Comparison = {
@@ -134,8 +137,9 @@ export type Comparison = {
 
 export function compare(state: AccountState): Comparison {
   const { accountId, wallet, settled, holds, streamed, stored, isIncomplete } = state;
-  const waiting = streamed.filter(({ usageId }) => !stored.has(usageId));
-  const live = holds.filter(({ usageId }) => !stored.has(usageId));
+  const ends = endsOf(streamed, stored);
+  const waiting = Array.from(ends.values());
+  const live = holds.filter(({ usageId }) => !stored.has(usageId) && !ends.has(usageId));
   const settledMicros = settled.balanceMicros - settled.missingCreditsMicros + debitsApart(wallet, settled);
   const streamedMicros = waiting.reduce((sum, call) => sum + call.chargedMicros, 0);
   const heldMicros = live.reduce((sum, hold) => sum + hold.amountMicros, 0);
@@ -157,10 +161,22 @@ export function compare(state: AccountState): Comparison {
     damagedFields: wallet.damagedFields,
     isIncomplete,
     storedHolds: holds.flatMap((hold) => {
-      const call = stored.get(hold.usageId);
+      const end = ends.get(hold.usageId);
+      const call = stored.get(hold.usageId) ?? (end && { amountMicros: end.chargedMicros, freeCall: end.freeCall });
       return call === undefined ? [] : [{ ...hold, stored: call }];
     }),
   };
+}
+
+/**
+ * The events that Postgres will store, by usage id: of each call its first, as the writer does. More than one, or one beside the hold, are
+ * what Redis makes of a file that was cut within a transaction (MULTI without EXEC): it leaves that transaction out and its beginning in the
+ * file, so that its next start brings back the half of a settlement.
+ */
+function endsOf(streamed: AccountState['streamed'], stored: AccountState['stored']): ReadonlyMap<string, StreamedCall> {
+  const ends = new Map<string, StreamedCall>();
+  for (const call of streamed) if (!stored.has(call.usageId) && !ends.has(call.usageId)) ends.set(call.usageId, call);
+  return ends;
 }
 
 export function agrees({ driftMicros, freeDrifts, budgetDrifts, storedHolds, damagedFields }: Comparison): boolean {

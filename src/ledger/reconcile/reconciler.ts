@@ -295,8 +295,9 @@ export class Reconciler {
     await forgetTrees(this.#stores, shard, accountIds);
     const dropped = await dropIdle(this.#stores, { view, shard, accountIds });
     this.#dropped += dropped.size;
-    for (const [accountId, wallet] of dropped) {
-      await this.#repairer.resolve(scene.begunRepairs.get(accountId) ?? [], wallet);
+    for (const [accountId, begun] of scene.begunRepairs) {
+      const repairId = dropped.get(accountId);
+      if (repairId !== undefined) await this.#repairer.resolve(begun, { repairId, damagedFields: [] });
     }
     return accountIds.filter((id) => !dropped.has(id));
   }

@@ -112,7 +112,10 @@ export class Repairer {
    * them can take effect any more. That is so if they began before the wallet was read, and the account agrees or its wallet has
    * got a new ticket since.
    */
-  async resolve(begun: readonly number[], { repairId, damagedFields }: Wallet): Promise<void> {
+  async resolve(
+    begun: readonly number[],
+    { repairId, damagedFields }: Pick<Wallet, 'repairId' | 'damagedFields'>,
+  ): Promise<void> {
     if (damagedFields.length > 0) return;
     for (const id of begun) {
       const isMade = id === repairId;

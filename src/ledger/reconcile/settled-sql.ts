@@ -19,10 +19,10 @@ const JOIN_DEBITS = `
     SELECT d.seq, d.amount FROM debits d WHERE d.account_id = asked.id AND d.state = 'begun') begun ON true`;
 
 /** The numbers of the last credits and debits that Postgres has of each of these accounts, at one instant. */
-export async function selectNumbers(tx: Tx, wallets: Loaded): Promise<Map<string, Numbers>> {
+export async function selectNumbers(tx: Tx, accountIds: readonly string[]): Promise<Map<string, Numbers>> {
   const rows = await tx<(Numbers & { readonly id: string })[]>`
     SELECT asked.id, ${tx.text(CREDIT_SEQ)}, ${tx.text(DEBITS)}
-    FROM unnest(${Array.from(wallets.keys())}::uuid[]) AS asked (id) ${tx.text(JOIN_DEBITS)}`;
+    FROM unnest(${accountIds}::uuid[]) AS asked (id) ${tx.text(JOIN_DEBITS)}`;
   return new Map(rows.map((row) => [row.id, row]));
 }
 

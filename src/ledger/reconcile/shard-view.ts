@@ -17,7 +17,7 @@ import { WaitingCalls } from './waiting-calls.ts';
 export type ReconcileStores = { readonly sql: Sql; readonly redis: RedisStore; readonly keys: RedisKeys };
 
 /** Maximum number of stream entries in one reply. A longer one would delay calls in Redis. */
-const STREAM_PAGE = 1_000;
+export const STREAM_PAGE = 1_000;
 /**
  * With more events than this in its stream a shard is not compared yet: the writer is behind, as after an outage. To read what waits
  * takes the writer's process 4 µs an event, of 12 in all, and the time is better spent on storing it. At 2 500 calls/s a shard, which
@@ -49,16 +49,22 @@ export type StreamBounds = { readonly waiting: number; readonly kept: number };
 /** What the scripts that rely on a reading ask: until when they may (ms, Redis's clock), and which marks Redis may have. */
 export type Permit = { readonly validUntilMs: number; readonly marks: readonly [seen: string, lastFlush: string] };
 
-/** Accounts at one instant, with what was asked of Postgres. */
-export type Reading<Asked = Settled> = {
-  readonly states: (Omit<AccountState, 'settled'> & { readonly settled: Asked })[];
-  /** The fields and values of each loaded wallet as Redis has them, by account. */
-  readonly fields: ReadonlyMap<string, readonly string[]>;
-  /** As it was then: that of the shard, but for accounts that are in doubt by themselves. */
+/** What Postgres says of the doubt about a shard. */
+type Doubt = {
+  /** That of the shard, but for accounts that are in doubt by themselves. */
   readonly historyOf: (accountId: string) => ShardHistory;
-  readonly permit: Permit;
   /** Ids that an event in `rejected_events` names; only if an account is in doubt. */
   readonly rejected: ReadonlySet<string>;
+};
+
+/** Accounts at one instant. */
+export type Reading = Doubt & { readonly states: AccountState[]; readonly permit: Permit };
+
+/** What Postgres knows of accounts, and what Redis must have if that is to count. */
+export type NumbersRead = Doubt & {
+  readonly numbers: ReadonlyMap<string, Numbers>;
+  readonly dataId: string;
+  readonly marks: Permit['marks'];
 };
 
 /**
@@ -143,12 +149,23 @@ export class ShardView {
    * @throws RedisReplaced, StreamTooLong; and when Postgres is older than Redis
    */
   async read<T>(accountIds: readonly string[], work: (reading: Reading) => Promise<T>, ticket = ''): Promise<T> {
-    return this.#locked(async (tx) => work(await this.#readLocked(tx, accountIds, ticket, selectSettled)));
+    return this.#locked(async (tx) => work(await this.#readLocked(tx, accountIds, ticket)));
   }
 
-  /** As `read`, but asks Postgres only for what decides whether a wallet may be dropped: that takes a third of its time. */
-  async readNumbers(accountIds: readonly string[], ticket: string): Promise<Reading<Numbers>> {
-    return this.#locked((tx) => this.#readLocked(tx, accountIds, ticket, selectNumbers));
+  /**
+   * Calls `work` with what decides whether wallets may be dropped. Until it resolves, no event of the shard is stored.
+   *
+   * @throws RedisReplaced; and when Postgres is older than Redis
+   */
+  async readNumbers<T>(accountIds: readonly string[], work: (read: NumbersRead) => Promise<T>): Promise<T> {
+    const { redis, keys } = this.#stores;
+    return this.#locked(async (tx) => {
+      const { seen } = await seeShards(redis, keys, [this.#shard]);
+      const judged = this.#accept(await judgeShards(tx.unsafe, seen));
+      const doubt = await this.#readDoubt(tx, judged);
+      const numbers = await selectNumbers(tx, accountIds);
+      return work({ ...doubt, numbers, dataId: this.#dataId, marks: marksOf(judged) });
+    });
   }
 
   /** No flush of the shard gets from its look at Redis to its commit while `work` is under way. */
@@ -169,22 +186,16 @@ export class ShardView {
   async readAlone(tx: Tx, accountId: string, ticket: string): Promise<Reading> {
     await setBounds(tx);
     await tx`SELECT pg_advisory_xact_lock(${FLUSH_LOCK}::int, ${this.#shard}::int)`;
-    return this.#readLocked(tx, [accountId], ticket, selectSettled);
+    return this.#readLocked(tx, [accountId], ticket);
   }
 
-  async #readLocked<Asked>(
-    tx: Tx,
-    accountIds: readonly string[],
-    ticket: string,
-    select: (tx: Tx, wallets: ReadonlyMap<string, Wallet>) => Promise<ReadonlyMap<string, Asked>>,
-  ): Promise<Reading<Asked>> {
+  async #readLocked(tx: Tx, accountIds: readonly string[], ticket: string): Promise<Reading> {
     const { nowMs, dataId, mark, holdPairs, walletFields, unreadHolds } = await this.#readRedis(accountIds, ticket);
     const seen = new Map([[this.#shard, { mark: readMark(mark), dataId }]]);
-    const { history, lastFlush } = this.#accept(await judgeShards(tx.unsafe, seen));
-    const fields = new Map(accountIds.map((id, i) => [id, walletFields[i] as string[]]));
+    const judged = this.#accept(await judgeShards(tx.unsafe, seen));
     const wallets = new Map<string, Wallet>();
-    for (const [id, its] of fields) {
-      const wallet = readWallet(its);
+    for (const [i, id] of accountIds.entries()) {
+      const wallet = readWallet(walletFields[i] as string[]);
       if (wallet !== null) wallets.set(id, wallet);
     }
     const holds = readHolds(holdPairs);
@@ -194,7 +205,7 @@ export class ShardView {
     const streamedOf = (accountId: string): StreamedCall[] =>
       this.#waiting.of(accountId).filter(({ usageId }) => !isBeforeHorizon(usageId, horizonMs));
     const streamed = Array.from(wallets.keys()).flatMap(streamedOf);
-    const settled = await select(tx, wallets);
+    const settled = await selectSettled(tx, wallets);
     const stored = await selectStored(
       tx,
       [...held, ...streamed].map(({ usageId }) => usageId),
@@ -202,18 +213,31 @@ export class ShardView {
     const states = Array.from(wallets, ([accountId, wallet]) => ({
       accountId,
       wallet,
-      settled: settled.get(accountId) as Asked,
+      settled: settled.get(accountId) as Settled,
       holds: holds.get(accountId) ?? [],
       streamed: streamedOf(accountId),
       stored,
-      isIncomplete: unreadHolds > 0 || this.#waiting.hasUnreadable,
+      isIncomplete: unreadHolds > 0 || this.hasUnreadable,
     }));
-    const permit = { validUntilMs: nowMs + LOCK_LIFE_MS - 1_000, marks: [mark, markText(lastFlush)] as const };
+    const permit = { validUntilMs: nowMs + LOCK_LIFE_MS - 1_000, marks: marksOf(judged) };
+    return { states, permit, ...(await this.#readDoubt(tx, judged)) };
+  }
+
+  async #readDoubt(tx: Tx, { history }: Judged): Promise<Doubt> {
     const left = this.#mayHaveLeft ? await selectLeftInDoubt(tx.unsafe, this.#shard) : new Set<string>();
     const historyOf = (accountId: string): ShardHistory => historyOfAccount(history, left.has(accountId));
     const isAnyInDoubt = isInDoubt(history) || left.size > 0;
-    const rejected = isAnyInDoubt ? await selectRejectedIds(tx, this.#shard) : new Set<string>();
-    return { states, fields, historyOf, permit, rejected };
+    return { historyOf, rejected: isAnyInDoubt ? await selectRejectedIds(tx, this.#shard) : new Set<string>() };
+  }
+
+  /** Whether the stream had an event that this version cannot read: it may be of any account. */
+  get hasUnreadable(): boolean {
+    return this.#waiting.hasUnreadable;
+  }
+
+  /** The last entry of the stream that was read, as the scripts want it. */
+  get lastRead(): readonly [id: string, text: string] {
+    return this.#waiting.lastRead;
   }
 
   /** Whether the stream had an event of the account when it was last read, stored or not. */
@@ -239,6 +263,8 @@ export class ShardView {
     }
   }
 }
+
+const marksOf = ({ seen, lastFlush }: Judged): Permit['marks'] => [markText(seen.mark), markText(lastFlush)];
 
 const setBounds = (tx: Tx) =>
   tx.unsafe(

@@ -4,7 +4,7 @@ import { decodeEntry, type RawEntry } from '../writing/stream.ts';
 import type { StreamedCall } from './identity.ts';
 
 /** What compare-wallets.lua says of the stream. */
-export type StreamReply = {
+type StreamReply = {
   /** Whether the last entry that was read is there as it was read. */
   readonly isLastThere: boolean;
   /** Id of the oldest entry; '': there is none. */

@@ -4,7 +4,7 @@
   Redis answers and the shard's mark, all at one instant.
 
   KEYS   [1] open, [2] usage, [3] mark, then the wallets
-  ARGV   [1] a ticket to write into each loaded wallet, for repair-wallet.lua and drop-wallets.lua; '' writes none
+  ARGV   [1] a ticket to write into each loaded wallet, for repair-wallet.lua; '' writes none
          [2] id of the last entry that was read ('': none yet), [3] its fields, tab separated ('': not compared)
          [4] maximum number of entries in the reply
          then the account of each wallet
@@ -15,12 +15,11 @@
           {field, value, …} of each wallet, as in-text.lua has them: empty when it is not loaded, {'balance', ''} when its key is
           not a hash,
           number of holds that are damaged or of another version, whose accounts cannot be known}
-
-  Ids of entries do not tell what was read. A stream that begins anew, after FLUSHALL, may have smaller ones: Redis's clock was ahead before.
 ]]
 --- @include "includes/data-id.lua"
 --- @include "includes/in-text.lua"
 --- @include "includes/read-hold.lua"
+--- @include "includes/unread-entries.lua"
 local call = redis.call
 local usage = KEYS[2]
 local ticket, last, last_fields, most = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
@@ -50,13 +49,8 @@ for i = 4, #KEYS do
   wallets[i - 3] = fields
 end
 
-local is_there = 0
-if last ~= '' then
-  local entry = call('XRANGE', usage, last, last)[1]
-  if entry and (last_fields == '' or table.concat(entry[2], '\t') == last_fields) then is_there = 1 end
-end
 local oldest = call('XRANGE', usage, '-', '+', 'COUNT', 1)[1]
-local entries = call('XRANGE', usage, is_there == 1 and '(' .. last or '-', '+', 'COUNT', most)
+local entries, is_there = unread_entries(usage, last, last_fields, most)
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-return { now, data_id(), call('GET', KEYS[3]) or '', is_there, oldest and oldest[1] or '', entries, holds, wallets, unread }
+return { now, data_id(), call('GET', KEYS[3]) or '', is_there and 1 or 0, oldest and oldest[1] or '', entries, holds, wallets, unread }

@@ -1,34 +1,77 @@
+#!lua flags=allow-oom
 --[[
-  drop-wallets.lua: deletes idle wallets, to be loaded again exactly: each only if it is as it was read.
+  drop-wallets.lua: deletes wallets with nothing under way, to be loaded again exactly. It judges and deletes at one instant: what began
+  before is seen, and what begins later finds no wallet.
 
-  KEYS   the wallets
-  ARGV   [1] the ticket of the reading, then for each wallet its fields and values as they were read (in-text.lua), without the
-         ticket, as one SHA-1 (hex) of all of them, each followed by a NUL
-  Reply  for each wallet 1 if it was deleted, else 0
+  KEYS   [1] open, [2] usage, [3] mark, then the wallets
+  ARGV   [1] the data that are doubted (`RedisRun`), [2] [3] the marks that Redis may have
+         [4] id of the last entry of the stream that was read ('': none), [5] its fields, tab separated ('': not compared)
+         [6] maximum number of entries that were not read
+         then for each wallet: its account, numbers of the last credit and of the last ended debit that Postgres knows
+  Reply  for each wallet the number of its last repair (0: none) if it was deleted, else -1. Empty: nothing was done, because Redis has
+         other data or another mark, or too many entries, or holds or events that cannot be read, which may be of any account
 
-  When it was read, the wallet had no holds and no events. Whatever has begun since changes a field of it; what has begun and ended
-  without a change has moved no money. The ticket is there because a Redis that lost data since may have the same wallet beside a hold that
-  had ended before the reading.
+  A wallet stays that has a hold, an event that was not read, a credit or a debit that Postgres does not know, or a damaged number. The
+  caller leaves out those with events that were read.
 ]]
---- @include "includes/in-text.lua"
-local reply = {}
-for i, wallet in ipairs(KEYS) do
+--- @include "includes/child-state.lua"
+--- @include "includes/data-id.lua"
+--- @include "includes/integer.lua"
+--- @include "includes/read-hold.lua"
+--- @include "includes/unread-entries.lua"
+local call = redis.call
+local mark = call('GET', KEYS[3]) or ''
+if data_id() ~= ARGV[1] or (mark ~= ARGV[2] and mark ~= ARGV[3]) then return {} end
+
+local busy = {}
+
+-- @return false if the hold, or the hold within an event, cannot be read
+local function note(hold)
+  local amount, _, _, account = read_hold(hold)
+  if amount then busy[account] = true end
+  return amount
+end
+
+local open = call('HVALS', KEYS[1])
+for i = 1, #open do
+  if not note(open[i]) and string.sub(open[i], 1, 2) ~= 'x\t' then return {} end
+end
+local entries = unread_entries(KEYS[2], ARGV[4], ARGV[5], ARGV[6] + 1)
+if #entries > tonumber(ARGV[6]) then return {} end
+for i = 1, #entries do
+  local fields = entries[i][2]
+  if fields[1] ~= 'e1' or not note(string.match(fields[2], '\t(.*)') or '') then return {} end
+end
+
+local PLAIN = { balance = true, credit_seq = true, debit_seq = true, debited = true, repair = true }
+
+-- @return the numbers of the wallet by field; nil: it is damaged, or not loaded
+local function read(wallet)
   local fields = redis.pcall('HGETALL', wallet)
-  local read, ticket = {}, nil
-  in_text(fields)
-  for at = 1, #fields, 2 do
-    if fields[at] == 'ticket' then ticket = fields[at + 1]
-    else
-      read[#read + 1] = fields[at]
-      read[#read + 1] = fields[at + 1]
+  local numbers = {}
+  for i = 1, #fields, 2 do
+    local name, value = fields[i], fields[i + 1]
+    if string.sub(name, 1, 4) == 'acf_' then
+      if not child_state(value) then return nil end
+    elseif PLAIN[name] or string.sub(name, 1, 5) == 'free:' then
+      local number = integer(value)
+      if not number then return nil end
+      numbers[name] = number
     end
   end
-  read[#read + 1] = ''
-  if ticket == ARGV[1] and redis.sha1hex(table.concat(read, '\0')) == ARGV[i + 1] then
-    redis.call('DEL', wallet)
-    reply[i] = 1
+  return numbers.balance and numbers.credit_seq and numbers.debit_seq and numbers.debited and numbers
+end
+
+local reply, gone = {}, {}
+for i = 4, #KEYS do
+  local at = 3 * i - 5
+  local numbers = not busy[ARGV[at]] and read(KEYS[i])
+  if numbers and numbers.credit_seq <= tonumber(ARGV[at + 1]) and numbers.debit_seq <= tonumber(ARGV[at + 2]) then
+    gone[#gone + 1] = KEYS[i]
+    reply[i - 3] = numbers.repair or 0
   else
-    reply[i] = 0
+    reply[i - 3] = -1
   end
 end
+if #gone > 0 then call('DEL', unpack(gone)) end
 return reply

@@ -267,7 +267,7 @@ async function readPages(source: StreamSource, shard: number, from: Position, co
 }
 
 /** @param after id of an entry: read the entries after it; null: read from the oldest */
-export async function readEntries(
+async function readEntries(
   { redis, keys }: StreamStores,
   shard: number,
   after: string | null,

@@ -128,6 +128,20 @@ describe('the money identity', () => {
     expect(drifts(spending(8, 5), { streamed: [...state.streamed, later] })).toEqual([]);
   });
 
+  it('counts a call once whose settlement came back by half: its event is beside its hold, or beside a second event', () => {
+    const ended = { ...streamed('h1', 120), budgets: [] };
+    const half = compare({ ...state, streamed: [...state.streamed, ended] });
+    expect(half).toMatchObject({
+      driftMicros: 120 - 300,
+      storedHolds: [{ usageId: 'h1', stored: { amountMicros: 120 } }],
+    });
+    expect(half.expectedMicros).toBe(compare(state).expectedMicros + 300 - 120);
+    const twice = [...state.streamed, streamed('s1', 300)];
+    expect(compare({ ...state, streamed: twice })).toEqual(compare(state));
+    const free = compare({ ...state, streamed: [...state.streamed, streamed('h2', 0, true)] });
+    expect(free).toMatchObject({ freeDrifts: [], storedHolds: [{ usageId: 'h2', stored: { freeCall: true } }] });
+  });
+
   it('is false when the free calls do not add up, or when a hold belongs to a stored call', () => {
     const free = compare({ ...state, settled: { ...settled, freeUsed: new Map([[SERVICE, 3]]) } });
     expect(free.freeDrifts).toEqual([{ serviceId: SERVICE, used: 4, expected: 5 }]);

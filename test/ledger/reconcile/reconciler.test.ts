@@ -262,7 +262,7 @@ describe('a Redis that came back with an older state than Postgres', () => {
         accountId: scene.accountId,
         madeBy: 'test',
         state: 'done',
-        reason: expect.stringContaining('2 holds belonged to calls that Postgres has stored; the balance'),
+        reason: expect.stringContaining('2 holds belonged to calls that had ended; the balance'),
         before: { balance_micros: 9_422, free_used: { [scene.serviceId]: 1 } },
         after: { balance_micros: 9_192, free_used: { [scene.serviceId]: 2 } },
       },
