@@ -51,7 +51,14 @@ export const SCENARIOS = {
     maxFaults: 1,
   },
   postgres: { name: 'an older Postgres', calls: 2, faults: of('rewind', 'deposed', 'warned'), maxFaults: 1 },
-  undone: { name: 'an older Postgres, and a refund', calls: 1, budget: true, refund: true, faults: of('rewind'), maxFaults: 1 },
+  undone: {
+    name: 'an older Postgres, and a refund',
+    calls: 1,
+    budget: true,
+    refund: true,
+    faults: of('rewind'),
+    maxFaults: 1,
+  },
   twice: { name: 'Postgres goes back again', calls: 2, faults: of('rewind'), maxFaults: 2 },
   both: {
     name: 'an older Postgres and an older Redis',

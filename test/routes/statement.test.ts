@@ -90,6 +90,24 @@ const moves = {
       const id = await post(tx, 'payout', provider.accountId, -micros);
       await tx`INSERT INTO payouts VALUES (${id}, ${provider.accountId}, ${micros}, ${`p${id}`}, ${new Date(atMs)})`;
     }),
+  refund: (atMs: number, micros: number, service = 0) =>
+    unfenced(sql).begin([], async (tx) => {
+      const [serviceId, fee] = [services[service] as string, Math.floor(micros / 10)];
+      const id = await insertJournal(tx, 'refund', uuidv7());
+      const entries = [
+        { accountId: buyer.accountId, ledger: 'wallet', amountMicros: micros },
+        { accountId: provider.accountId, ledger: 'earnings', amountMicros: fee - micros },
+        { accountId: PLATFORM_ACCOUNT_ID, ledger: 'fees', amountMicros: -fee },
+      ] as const;
+      await postEntries(tx, id, entries);
+      const at = new Date(atMs);
+      await tx`
+        INSERT INTO credits (account_id, seq, amount, journal_id, created_at)
+        VALUES (${buyer.accountId}, ${++seq}, ${micros}, ${id}, ${at})`;
+      await tx`
+        INSERT INTO refunds VALUES (${id}, ${uuidv7()}, ${buyer.accountId}, ${seq}, ${provider.accountId}, ${serviceId}, 'key',
+          ${at}, true, ${micros}, ${fee}, 0, 0, true, 'cut off', ${provider.accountId}, ${`r${id}`}, ${at})`;
+    }),
   call: (atMs: number, micros: number, service = 0, keyId = buyer.keyId) =>
     sql.begin(async (tx) => {
       const [serviceId, fee] = [services[service] as string, Math.floor(micros / 10)];
@@ -213,8 +231,8 @@ describe('GET /statement/me', () => {
       headers: { accept: 'text/csv' },
     });
     expect(String(response.body).split('\r\n').slice(0, 2)).toEqual([
-      'at,kind,amount,balance,hour,service_id,service_name,reference,reason',
-      expect.stringMatching(/^2026-03-01T00:00:00.002Z,credit,1,3,,,,c\d+,$/),
+      'at,kind,amount,balance,hour,service_id,service_name,reference,reason,usage_id',
+      expect.stringMatching(/^2026-03-01T00:00:00.002Z,credit,1,3,,,,c\d+,,$/),
     ]);
     const cursor = response.headers?.['X-ACF-Next-Cursor'];
     expect((await ask({ cursor })).movements).toMatchObject([{ amount: 1, balance: 1 }]);
@@ -264,7 +282,7 @@ describe('GET /statement/me', () => {
 
   it('has every movement once, in order, with the right balance, whatever the pages', async () => {
     const move = fc.record({
-      kind: fc.constantFrom<keyof typeof moves>('credit', 'debit', 'correction', 'payout', 'call', 'call'),
+      kind: fc.constantFrom<keyof typeof moves>('credit', 'debit', 'correction', 'payout', 'call', 'call', 'refund'),
       // Minutes within three hours, and the edges of hours.
       at: fc.oneof(
         fc.integer({ min: 0, max: 179 }).map((minute) => minute * 60_000),
@@ -302,7 +320,7 @@ describe('GET /statement/me', () => {
                 .toSorted()
                 .reverse(),
             );
-            const named = rows.map((row) => [row.at, row.kind, row.service_id ?? row.reference].join());
+            const named = rows.map((row) => [row.at, row.kind, row.reference ?? row.service_id].join());
             expect(new Set(named).size).toBe(rows.length);
             // A range is a part of the whole, with the same balances.
             const [from, to] = [START + Math.min(bounds, 6) * 20 * 60_000, START + (7 + bounds) * 20 * 60_000];
@@ -312,7 +330,7 @@ describe('GET /statement/me', () => {
           }
         },
       ),
-      { numRuns: 8 },
+      { numRuns: 10 },
     );
   });
 });

@@ -116,7 +116,9 @@ async function sell(price: number, feeBasisPoints: number): Promise<void> {
 /** @returns what the books say that it cost the platform, beside the outcome */
 async function giveBack({ call, part, reference, isOperator }: Refund) {
   const usageId = usageIds[call % usageIds.length] as string;
-  const wanted = { usageId, amountMicros: part === 'rest' ? null : part, reason: 'a test', reference };
+  // Operators have one set of references, also over sequences.
+  const ofSequence = { reason: 'a test', reference: `${before.journalId} ${reference}` };
+  const wanted = { usageId, amountMicros: part === 'rest' ? null : part, ...ofSequence };
   const giver = { isOperator, accountId: isOperator ? PLATFORM_ACCOUNT_ID : seller.accountId };
   const its = (await selectRefundedCall(sql, usageId)) as RefundedCall;
   const stored = await storeRefund(unfenced(sql), its, wanted, giver, OPERATOR);
