@@ -213,6 +213,13 @@ const SPECIAL: Readonly<Record<string, () => Promise<Sent>>> = {
     return { key, params: { id: account_id }, body: { status: 'suspended' } };
   },
   'postAdminAccountsByIdClose conflict': async () => ({ key: anAdmin(), params: { id: buyer.account_id } }),
+  // A call that cost nothing.
+  'postUsageByUsageIdRefund conflict': async () => {
+    const response = await market.request(`${await market.service({ endpoint: service.url })}/200`, { key: buyer });
+    await market.settled();
+    const params = { usage_id: response.headers.get('x-acf-usage-id') as string };
+    return { key: anAdmin(), params, body: { reason: 'Cut off', reference: 'too much' } };
+  },
   'postAdminCredits conflict': async () => {
     await market.credit(buyer, 0.5, 'used before');
     return { key: anAdmin(), body: { account_id: buyer.account_id, amount: 0.25, reference: 'used before' } };
