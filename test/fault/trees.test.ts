@@ -182,7 +182,7 @@ it('a change that was confirmed is in both stores', () => {
   const budget = { ancestors: ['own', 'team'], budgetMicros: 400, budgetPeriod: 'day', budgetNumber: 0 };
   const faults = (micros: number | null, inRedis: string, changed: object = {}, above = agent.above) => {
     const changedAgent = { ...agent, above, change: { micros, sentMs: 100, doneMs: 200 } };
-    return faultsOfTerms(changedAgent, { ...state, ...budget, ...changed }, { 'terms:agent': inRedis }).length;
+    return faultsOfTerms(changedAgent, { ...state, ...budget, ...changed }, { agent: inRedis }).length;
   };
   expect(faults(400, '5 active 0 400 day 0')).toBe(0);
   expect(faults(400, '5 active 0 500 day 0')).toBe(1);

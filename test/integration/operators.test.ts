@@ -320,7 +320,7 @@ describe('closing an account', () => {
 
   it('is decided for each column of an account and of a listing: kept, or erased', async () => {
     const kept = {
-      accounts: ['id', 'status', 'credit_seq', 'created_at', 'closed_at'],
+      accounts: ['id', 'status', 'credit_seq', 'created_at', 'closed_at', 'summed_from'],
       services: [
         'id',
         'provider_id',
