@@ -358,7 +358,7 @@ export class Run {
     const credits = this.#credits.get(account) as number[];
     const seq = Math.max(1, credits.length - back);
     const amount = credits[seq - 1] as number;
-    const args = [this.#store.walletName(account), String(seq), String(amount)];
+    const args = [this.#store.walletName(account), String(seq), String(amount), ''];
     const [outcome] = (await this.#store.redis.script(applyCreditScript, 1, args)) as number[];
     if (this.#isVictim(account)) expect([0, 1, 2, 3]).toContain(outcome);
     else expect(outcome).toBe(this.model.credit(account, seq, amount));
