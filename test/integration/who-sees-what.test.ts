@@ -168,7 +168,7 @@ beforeAll(async () => {
   };
   const account = {
     fields: { owner_id: KEY.owner_id, suspension_reason: KEY.suspension_reason },
-    unmarked: ['status', 'closed_at'],
+    unmarked: ['status', 'closed_at', 'summed_from'],
   };
   const ofChild = ['ancestors', 'budget_amount', 'budget_period', 'budget_number', 'services', 'expires_at'];
   const key = { fields: KEY, unmarked: ['role', 'rate_limit', 'status', 'by_operator', ...ofChild] };
