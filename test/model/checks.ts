@@ -34,7 +34,6 @@ export const CHECKS = {
   storedHolds: 'holds of stored calls are removed',
   endsOnce: 'a call that has an event counts once, although its hold is there, too',
   sweepWaits: 'the sweep waits for a clean comparison of these data',
-  dropData: 'a wallet is dropped only from the Redis that is doubted',
   dropMark: 'a wallet is dropped only where Redis has the mark that was seen, or that of the last flush',
   dropAhead: 'a wallet with a credit or a debit that Postgres does not know stays',
   dropIdle: 'a wallet with holds or events stays',

@@ -391,7 +391,6 @@ export function drop(state: State, rules: Rules): Step[] {
   const hasBegunDebit = pg.debit === PG_DEBIT.begun && !rules.without.has('dropDebit');
   if (!mayDrop(accountHistoryOf(pg), { holds: 0, streamed: 0, hasBegunDebit })) return [];
   const asked = intern({
-    dataId: dataIdOf(server, rules),
     saw: server.data.mark,
     lastFlush: lastFlushOf(pg),
     creditSeq: Math.min(pg.credits, 1),
@@ -407,11 +406,10 @@ function dropNow(state: State, its: NonNullable<Dropping>, rules: Rules): Step {
   const { data } = server;
   const { wallet } = data;
   const isIdle = (data.holds === 0 && data.stream.length === 0) || without.has('dropIdle');
-  const isSame = dataIdOf(server, rules) === its.dataId || without.has('dropData');
   const hasMark = data.mark === its.saw || data.mark === its.lastFlush || without.has('dropMark');
   const knowsDebit = wallet?.debit === WALLET_DEBIT.none || its.isDebitEnded;
   const isKnown = wallet !== null && ((wallet.creditSeq <= its.creditSeq && knowsDebit) || without.has('dropAhead'));
-  if (!isIdle || !isSame || !hasMark || !isKnown) return { words: `the wallet stays${at}`, state };
+  if (!isIdle || !hasMark || !isKnown) return { words: `the wallet stays${at}`, state };
   const next = withData(state, ON.others, { ...data, wallet: null });
   return { words: `the wallet is dropped${at}`, state: state.old === null ? withGhost(next, { exact: true }) : next };
 }

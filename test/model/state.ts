@@ -131,9 +131,8 @@ export type Comparison = {
   readonly lastFlush: MarkNumber;
 } | null;
 
-/** What the script that drops a wallet asks for: which Redis, and what Postgres knew when it was asked. */
+/** What the script that drops a wallet is told: the marks that Redis may have, and what Postgres knew when it was asked. */
 export type Dropping = {
-  readonly dataId: string;
   readonly saw: MarkNumber;
   readonly lastFlush: MarkNumber;
   readonly creditSeq: number;

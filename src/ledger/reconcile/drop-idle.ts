@@ -28,10 +28,10 @@ export async function dropIdle(
 async function dropThese(
   { redis, keys }: Pick<ReconcileStores, 'redis' | 'keys'>,
   { view, shard }: Drop,
-  { numbers, historyOf, rejected, dataId, marks }: NumbersRead,
+  { numbers, historyOf, rejected, marks }: NumbersRead,
 ): Promise<ReadonlyMap<string, number>> {
   const names = [keys.open, keys.usage, keys.mark].map((of) => of[shard] as string);
-  const args = [dataId, ...marks, ...view.lastRead, String(STREAM_PAGE)];
+  const args = [...marks, ...view.lastRead, String(STREAM_PAGE)];
   const asked: string[] = [];
   for (const [accountId, { creditSeq, debitSeq, begunDebitSeq }] of numbers) {
     const streamed = view.hasEvents(accountId) ? 1 : 0;

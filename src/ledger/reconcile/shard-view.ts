@@ -63,7 +63,6 @@ export type Reading = Doubt & { readonly states: AccountState[]; readonly permit
 /** What Postgres knows of accounts, and what Redis must have if that is to count. */
 export type NumbersRead = Doubt & {
   readonly numbers: ReadonlyMap<string, Numbers>;
-  readonly dataId: string;
   readonly marks: Permit['marks'];
 };
 
@@ -164,7 +163,7 @@ export class ShardView {
       const judged = this.#accept(await judgeShards(tx.unsafe, seen));
       const doubt = await this.#readDoubt(tx, judged);
       const numbers = await selectNumbers(tx, accountIds);
-      return work({ ...doubt, numbers, dataId: this.#dataId, marks: marksOf(judged) });
+      return work({ ...doubt, numbers, marks: marksOf(judged) });
     });
   }
 

@@ -4,24 +4,25 @@
   before is seen, and what begins later finds no wallet.
 
   KEYS   [1] open, [2] usage, [3] mark, then the wallets
-  ARGV   [1] the data that are doubted (`RedisRun`), [2] [3] the marks that Redis may have
-         [4] id of the last entry of the stream that was read ('': none), [5] its fields, tab separated ('': not compared)
-         [6] maximum number of entries that were not read
+  ARGV   [1] [2] the marks that Redis may have
+         [3] id of the last entry of the stream that was read ('': none), [4] its fields, tab separated ('': not compared)
+         [5] maximum number of entries that were not read
          then for each wallet: its account, numbers of the last credit and of the last ended debit that Postgres knows
   Reply  for each wallet the number of its last repair (0: none) if it was deleted, else -1. Empty: nothing was done, because Redis has
-         other data or another mark, or too many entries, or holds or events that cannot be read, which may be of any account
+         another mark, or too many entries, or holds or events that cannot be read, which may be of any account
 
   A wallet stays that has a hold, an event that was not read, a credit or a debit that Postgres does not know, or a damaged number. The
   caller leaves out those with events that were read.
+
+  Where another mark is found, Postgres may be older than Redis. Then it could not load the wallets again.
 ]]
 --- @include "includes/child-state.lua"
---- @include "includes/data-id.lua"
 --- @include "includes/integer.lua"
 --- @include "includes/read-hold.lua"
 --- @include "includes/unread-entries.lua"
 local call = redis.call
 local mark = call('GET', KEYS[3]) or ''
-if data_id() ~= ARGV[1] or (mark ~= ARGV[2] and mark ~= ARGV[3]) then return {} end
+if mark ~= ARGV[1] and mark ~= ARGV[2] then return {} end
 
 local busy = {}
 
@@ -36,8 +37,8 @@ local open = call('HVALS', KEYS[1])
 for i = 1, #open do
   if not note(open[i]) and string.sub(open[i], 1, 2) ~= 'x\t' then return {} end
 end
-local entries = unread_entries(KEYS[2], ARGV[4], ARGV[5], ARGV[6] + 1)
-if #entries > tonumber(ARGV[6]) then return {} end
+local entries = unread_entries(KEYS[2], ARGV[3], ARGV[4], ARGV[5] + 1)
+if #entries > tonumber(ARGV[5]) then return {} end
 for i = 1, #entries do
   local fields = entries[i][2]
   if fields[1] ~= 'e1' or not note(string.match(fields[2], '\t(.*)') or '') then return {} end
@@ -64,7 +65,7 @@ end
 
 local reply, gone = {}, {}
 for i = 4, #KEYS do
-  local at = 3 * i - 5
+  local at = 3 * i - 6
   local numbers = not busy[ARGV[at]] and read(KEYS[i])
   if numbers and numbers.credit_seq <= tonumber(ARGV[at + 1]) and numbers.debit_seq <= tonumber(ARGV[at + 2]) then
     gone[#gone + 1] = KEYS[i]
