@@ -1048,14 +1048,19 @@ export interface components {
             subject_id: string;
             /** @description Of an account: its label */
             subject_owner_id: string | null;
-            /** @description What changed, never with a secret */
+            /** @description What changed, never with a secret. Where money was moved, also the balance */
             before: {
                 [key: string]: unknown;
             } | null;
-            /** @description What changed, never with a secret */
+            /** @description What changed, never with a secret. Where money was moved, also the balance */
             after: {
                 [key: string]: unknown;
             } | null;
+            /**
+             * @description `begun`: another act of the same request tells how it ended. `refused`: nothing has changed
+             * @enum {string}
+             */
+            outcome: "begun" | "done" | "refused";
             /** @description `X-Request-Id` of the request that asked for it */
             request_id: string | null;
         };
@@ -1368,6 +1373,8 @@ export interface components {
             /** @description How to call it; empty if that is not told */
             operations: components["schemas"]["PricedOperation"][];
             stats?: components["schemas"]["RecentStats"];
+            /** @description With the key of a buyer: how many free calls the account has left. Absent without a key, if calls with this key take none, and while it cannot be read */
+            free_calls_left?: number;
         };
         /** CategoryCount */
         CategoryCount: {
@@ -3567,6 +3574,19 @@ export interface components {
                 "application/json": components["schemas"]["InvalidRequestError"] | components["schemas"]["UnsupportedFramingError"];
             };
         };
+        /** @description `not_acceptable`: Accept: a message for an MCP server must name application/json and text/event-stream. */
+        AdminNotAcceptable: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["NotAcceptableError"];
+            };
+        };
         /** @description `not_found`: There is nothing at this path. */
         AdminNotFound: {
             headers: {
@@ -5722,7 +5742,7 @@ export interface operations {
                     "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
                     /**
                      * @description Who may keep this response, and for how long
-                     * @example no-cache
+                     * @example private, no-cache
                      */
                     "Cache-Control": string;
                     /**
@@ -5732,7 +5752,7 @@ export interface operations {
                     "Content-Language": string;
                     /**
                      * @description The request headers on which this response depends
-                     * @example Accept-Language
+                     * @example Accept-Language, Authorization, X-Api-Key
                      */
                     Vary: string;
                     [name: string]: unknown;
@@ -5815,7 +5835,8 @@ export interface operations {
                      *           "p95": 0.002,
                      *           "at_cap": null
                      *         }
-                     *       }
+                     *       },
+                     *       "free_calls_left": 99
                      *     }
                      */
                     "application/json": components["schemas"]["CallableService"];
@@ -7637,7 +7658,7 @@ export interface operations {
                 unused_since?: string;
                 /** @description `balance`: the settled one; it and `last_used` have the greatest first. Default: newest */
                 sort?: "newest" | "balance" | "last_used";
-                /** @description Entries on a page */
+                /** @description Entries on a page; 100 if absent, in a CSV file 10000 */
                 limit?: number;
                 /** @description next_cursor of the previous page */
                 cursor?: string;
@@ -7655,6 +7676,21 @@ export interface operations {
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                     "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
+                    /**
+                     * @description The request headers on which this response depends
+                     * @example Accept
+                     */
+                    Vary: string;
+                    /**
+                     * @description Of a CSV file: the cursor of the next one. Absent on the last
+                     * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
+                     */
+                    "X-ACF-Next-Cursor"?: string;
+                    /**
+                     * @description Of a CSV file: its name
+                     * @example attachment; filename="accounts.csv"
+                     */
+                    "Content-Disposition"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7677,6 +7713,11 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Accounts"];
+                    /**
+                     * @example account_id,owner_id,status,balance,payable,active_keys,created_at,closed_at,last_used_at
+                     *     019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e,acme-bot,active,9.998,0,1,2026-11-22T07:51:00.486Z,,2026-11-22T07:51:00.486Z
+                     */
+                    "text/csv": string;
                 };
             };
             400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
@@ -7738,6 +7779,7 @@ export interface operations {
             401: components["responses"]["AdminUnauthorized"];
             403: components["responses"]["AdminForbidden"];
             404: components["responses"]["AdminNotFound"];
+            406: components["responses"]["AdminNotAcceptable"];
             429: components["responses"]["AdminRateLimited"];
             500: components["responses"]["AdminInternal"];
             503: components["responses"]["AdminUnavailable"];
@@ -8004,7 +8046,7 @@ export interface operations {
                 role?: "buyer" | "provider" | "admin";
                 /** @description Only keys with this status */
                 status?: "active" | "revoked";
-                /** @description Entries on a page */
+                /** @description Entries on a page; 100 if absent, in a CSV file 10000 */
                 limit?: number;
                 /** @description next_cursor of the previous page */
                 cursor?: string;
@@ -8022,6 +8064,21 @@ export interface operations {
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                     "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
+                    /**
+                     * @description The request headers on which this response depends
+                     * @example Accept
+                     */
+                    Vary: string;
+                    /**
+                     * @description Of a CSV file: the cursor of the next one. Absent on the last
+                     * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
+                     */
+                    "X-ACF-Next-Cursor"?: string;
+                    /**
+                     * @description Of a CSV file: its name
+                     * @example attachment; filename="keys.csv"
+                     */
+                    "Content-Disposition"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8045,6 +8102,11 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Keys"];
+                    /**
+                     * @example key_id,role,owner_id,rate_limit,account_id,label,parent_key_id,budget,max_price,services,expires_at,status,created_at,previous_secret_expires_at,by_operator
+                     *     acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd,buyer,acme-bot,60,019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e,research agent,,,,,,active,2026-11-22T07:51:00.486Z,,false
+                     */
+                    "text/csv": string;
                 };
             };
             400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
@@ -8066,7 +8128,7 @@ export interface operations {
                 category?: string;
                 /** @description A part of the name, in upper or lower case */
                 q?: string;
-                /** @description Entries on a page */
+                /** @description Entries on a page; 100 if absent, in a CSV file 10000 */
                 limit?: number;
                 /** @description next_cursor of the previous page */
                 cursor?: string;
@@ -8097,9 +8159,19 @@ export interface operations {
                     "Content-Language": string;
                     /**
                      * @description The request headers on which this response depends
-                     * @example Accept-Language
+                     * @example Accept-Language, Accept
                      */
                     Vary: string;
+                    /**
+                     * @description Of a CSV file: the cursor of the next one. Absent on the last
+                     * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
+                     */
+                    "X-ACF-Next-Cursor"?: string;
+                    /**
+                     * @description Of a CSV file: its name
+                     * @example attachment; filename="services.csv"
+                     */
+                    "Content-Disposition"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8146,6 +8218,11 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["AllServices"];
+                    /**
+                     * @example id,name,description,price,max_price,price_label,free_calls,free_calls_label,category,quality,quality_trend,rated,proxy_path,next_price,uptime,provider,docs_url,status,protocol,timeout_seconds,idle_seconds,only_operations,forward_headers,operations,provider_id,endpoint,health_path,health,reachable,reachable_reason,checked_at,upstream_headers,upstream_query,blocked_buyers,signed,signing_keyid,price_notice_seconds,announced_operations,signing_secret,forgotten_upstream_headers,forgotten_upstream_query,created_at,updated_at,provider_owner_id
+                     *     019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,Translates text into 30 languages.,0.002,,$0.002 per call,100,100 free calls,language,50,,false,/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/,,,"{""display_name"":""Translators & Co"",""contact"":""help@translate.example.com"",""url"":""https://translate.example.com/about"",""since"":""2026-11-22T07:51:00.486Z"",""services"":3}",,active,http,60,,false,,,019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f,https://translate.example.com/v1,,,,,,"[""x-api-key""]",[],[],false,,,,,,,2026-11-22T07:51:00.486Z,2026-11-22T07:51:00.486Z,translators
+                     */
+                    "text/csv": string;
                 };
             };
             400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
@@ -8302,7 +8379,7 @@ export interface operations {
                 from?: string;
                 /** @description End, not included: YYYY-MM-DD (00:00 UTC) or RFC 3339. Now if absent */
                 to?: string;
-                /** @description Entries on a page */
+                /** @description Entries on a page; 100 if absent, in a CSV file 10000 */
                 limit?: number;
                 /** @description next_cursor of the previous page */
                 cursor?: string;
@@ -8320,6 +8397,21 @@ export interface operations {
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                     "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
+                    /**
+                     * @description The request headers on which this response depends
+                     * @example Accept
+                     */
+                    Vary: string;
+                    /**
+                     * @description Of a CSV file: the cursor of the next one. Absent on the last
+                     * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
+                     */
+                    "X-ACF-Next-Cursor"?: string;
+                    /**
+                     * @description Of a CSV file: its name
+                     * @example attachment; filename="calls.csv"
+                     */
+                    "Content-Disposition"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8358,6 +8450,11 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["AllCalls"];
+                    /**
+                     * @example usage_id,service_id,service_name,method,path,status,amount,fee,earned,free_tier,outcome,latency_ms,request_bytes,response_bytes,created_at,key_id,key_label,authorized,clamped,refunded,cause,account_id,owner_id,provider_id,provider_owner_id
+                     *     019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10,019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,POST,/translate,200,0.002,0.0001,0.0019,false,completed,17.322,41,52,2026-11-22T07:51:00.486Z,acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd,research,0.05,false,0.001,tls_expired,019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e,acme-bot,019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f,translators
+                     */
+                    "text/csv": string;
                 };
             };
             400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
@@ -8377,11 +8474,13 @@ export interface operations {
                 action?: string;
                 /** @description What was acted on: the id of an account, key, service or call */
                 subject?: string;
+                /** @description Only acts with this outcome */
+                outcome?: "begun" | "done" | "refused";
                 /** @description First moment: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
                 from?: string;
                 /** @description End, not included: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
                 to?: string;
-                /** @description Entries on a page */
+                /** @description Entries on a page; 100 if absent, in a CSV file 10000 */
                 limit?: number;
                 /** @description next_cursor of the previous page */
                 cursor?: string;
@@ -8399,6 +8498,21 @@ export interface operations {
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                     "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
+                    /**
+                     * @description The request headers on which this response depends
+                     * @example Accept
+                     */
+                    Vary: string;
+                    /**
+                     * @description Of a CSV file: the cursor of the next one. Absent on the last
+                     * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
+                     */
+                    "X-ACF-Next-Cursor"?: string;
+                    /**
+                     * @description Of a CSV file: its name
+                     * @example attachment; filename="audit.csv"
+                     */
+                    "Content-Disposition"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8421,6 +8535,7 @@ export interface operations {
                      *           "after": {
                      *             "status": "suspended"
                      *           },
+                     *           "outcome": "done",
                      *           "request_id": "019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10"
                      *         }
                      *       ],
@@ -8428,6 +8543,11 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Audit"];
+                    /**
+                     * @example id,at,actor,actor_account_id,actor_owner_id,action,subject_type,subject_id,subject_owner_id,before,after,outcome,request_id
+                     *     42,2026-11-22T07:51:00.486Z,acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd,019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f,operator,account.suspend,account,019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e,acme-bot,"{""status"":""active""}","{""status"":""suspended""}",done,019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
+                     */
+                    "text/csv": string;
                 };
             };
             400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
@@ -8513,6 +8633,7 @@ export interface operations {
             400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
             401: components["responses"]["AdminUnauthorized"];
             403: components["responses"]["AdminForbidden"];
+            406: components["responses"]["AdminNotAcceptable"];
             429: components["responses"]["AdminRateLimited"];
             500: components["responses"]["AdminInternal"];
             503: components["responses"]["AdminUnavailable"];
@@ -8608,6 +8729,7 @@ export interface operations {
             400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
             401: components["responses"]["AdminUnauthorized"];
             403: components["responses"]["AdminForbidden"];
+            406: components["responses"]["AdminNotAcceptable"];
             429: components["responses"]["AdminRateLimited"];
             500: components["responses"]["AdminInternal"];
             503: components["responses"]["AdminUnavailable"];
@@ -8629,6 +8751,21 @@ export interface operations {
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                     "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
+                    /**
+                     * @description The request headers on which this response depends
+                     * @example Accept
+                     */
+                    Vary: string;
+                    /**
+                     * @description Of a CSV file: the cursor of the next one. Absent on the last
+                     * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
+                     */
+                    "X-ACF-Next-Cursor"?: string;
+                    /**
+                     * @description Of a CSV file: its name
+                     * @example attachment; filename="instances.csv"
+                     */
+                    "Content-Disposition"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8661,6 +8798,11 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Instances"];
+                    /**
+                     * @example role,instance,worker,host,pid,version,started_at,uptime_seconds,memory_bytes,cpu,event_loop_delay_ms,lease_age_seconds,shards
+                     *     gateway,6f1c9e0a-5a0b-4a52-9a53-3c0f5ad2b0b1,1,gateway-1,4711,0.1.0,2026-11-22T07:51:00.486Z,3600,120000000,0.2,1.5,1.2,
+                     */
+                    "text/csv": string;
                 };
             };
             400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
@@ -8867,7 +9009,7 @@ export interface operations {
                 from?: string;
                 /** @description End, not included: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
                 to?: string;
-                /** @description Rows on a page; 100 if absent */
+                /** @description Rows on a page; 100 if absent, in a CSV file 10000 */
                 limit?: number;
                 /** @description next_cursor of the previous page */
                 cursor?: string;
@@ -8885,6 +9027,21 @@ export interface operations {
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                     "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
+                    /**
+                     * @description The request headers on which this response depends
+                     * @example Accept
+                     */
+                    Vary: string;
+                    /**
+                     * @description Of a CSV file: the cursor of the next one. Absent on the last
+                     * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
+                     */
+                    "X-ACF-Next-Cursor"?: string;
+                    /**
+                     * @description Of a CSV file: its name
+                     * @example attachment; filename="credits.csv"
+                     */
+                    "Content-Disposition"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8904,6 +9061,11 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Credits"];
+                    /**
+                     * @example account_id,amount,reference,seq,created_at,owner_id
+                     *     019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e,10,invoice 4711,1,2026-11-22T07:51:00.486Z,acme-bot
+                     */
+                    "text/csv": string;
                 };
             };
             400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
@@ -9095,7 +9257,7 @@ export interface operations {
                 from?: string;
                 /** @description End, not included: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
                 to?: string;
-                /** @description Rows on a page; 100 if absent */
+                /** @description Rows on a page; 100 if absent, in a CSV file 10000 */
                 limit?: number;
                 /** @description next_cursor of the previous page */
                 cursor?: string;
@@ -9113,6 +9275,21 @@ export interface operations {
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                     "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
+                    /**
+                     * @description The request headers on which this response depends
+                     * @example Accept
+                     */
+                    Vary: string;
+                    /**
+                     * @description Of a CSV file: the cursor of the next one. Absent on the last
+                     * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
+                     */
+                    "X-ACF-Next-Cursor"?: string;
+                    /**
+                     * @description Of a CSV file: its name
+                     * @example attachment; filename="refunds.csv"
+                     */
+                    "Content-Disposition"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9138,6 +9315,11 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Refunds"];
+                    /**
+                     * @example account_id,provider_id,usage_id,amount,fee,carried,refunded,reason,reference,by,created_at,owner_id
+                     *     019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e,019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f,019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10,0.001,0.00005,0,0.001,the translation was cut off,complaint 17,provider,2026-11-22T07:51:00.486Z,acme-bot
+                     */
+                    "text/csv": string;
                 };
             };
             400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
@@ -9159,7 +9341,7 @@ export interface operations {
                 from?: string;
                 /** @description End, not included: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
                 to?: string;
-                /** @description Rows on a page; 100 if absent */
+                /** @description Rows on a page; 100 if absent, in a CSV file 10000 */
                 limit?: number;
                 /** @description next_cursor of the previous page */
                 cursor?: string;
@@ -9177,6 +9359,21 @@ export interface operations {
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                     "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
+                    /**
+                     * @description The request headers on which this response depends
+                     * @example Accept
+                     */
+                    Vary: string;
+                    /**
+                     * @description Of a CSV file: the cursor of the next one. Absent on the last
+                     * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
+                     */
+                    "X-ACF-Next-Cursor"?: string;
+                    /**
+                     * @description Of a CSV file: its name
+                     * @example attachment; filename="debits.csv"
+                     */
+                    "Content-Disposition"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9196,6 +9393,11 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Debits"];
+                    /**
+                     * @example account_id,amount,reference,reason,created_at,owner_id
+                     *     019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e,2.5,refund 12,Paid twice,2026-11-22T07:51:00.486Z,acme-bot
+                     */
+                    "text/csv": string;
                 };
             };
             400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
@@ -9294,7 +9496,7 @@ export interface operations {
                 from?: string;
                 /** @description End, not included: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
                 to?: string;
-                /** @description Rows on a page; 100 if absent */
+                /** @description Rows on a page; 100 if absent, in a CSV file 10000 */
                 limit?: number;
                 /** @description next_cursor of the previous page */
                 cursor?: string;
@@ -9312,6 +9514,21 @@ export interface operations {
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                     "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
+                    /**
+                     * @description The request headers on which this response depends
+                     * @example Accept
+                     */
+                    Vary: string;
+                    /**
+                     * @description Of a CSV file: the cursor of the next one. Absent on the last
+                     * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
+                     */
+                    "X-ACF-Next-Cursor"?: string;
+                    /**
+                     * @description Of a CSV file: its name
+                     * @example attachment; filename="payouts.csv"
+                     */
+                    "Content-Disposition"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9330,6 +9547,11 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Payouts"];
+                    /**
+                     * @example account_id,amount,reference,created_at,owner_id
+                     *     019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e,0.1,transfer 2026-11,2026-11-22T07:51:00.486Z,acme-bot
+                     */
+                    "text/csv": string;
                 };
             };
             400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
@@ -9522,6 +9744,21 @@ export interface operations {
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                     "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
+                    /**
+                     * @description The request headers on which this response depends
+                     * @example Accept
+                     */
+                    Vary: string;
+                    /**
+                     * @description Of a CSV file: the cursor of the next one. Absent on the last
+                     * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
+                     */
+                    "X-ACF-Next-Cursor"?: string;
+                    /**
+                     * @description Of a CSV file: its name
+                     * @example attachment; filename="reconciliation.csv"
+                     */
+                    "Content-Disposition"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9560,6 +9797,11 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Reconciliation"];
+                    /**
+                     * @example shard,checked_at,compared,wallets,wallet,settled,streamed,held,drift,drifting_accounts,drifts
+                     *     0,2026-11-22T07:51:00.486Z,true,1,9.996,10,0.002,0.002,0,0,[]
+                     */
+                    "text/csv": string;
                 };
             };
             400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
