@@ -18,7 +18,7 @@ const unreadMs = 200;
 
 const file = process.env.BENCH_LOG_SWITCH_FILE;
 if (file !== undefined && isMainThread) {
-  const module = pathToFileURL(path.resolve('dist', 'observability', 'access-log.js')).href;
+  const module = pathToFileURL(path.resolve('dist', 'bundle', 'access-log.js')).href;
   /** @type {{ AccessLog: typeof import('../../src/observability/access-log.ts').AccessLog }} */
   const { AccessLog } = await import(module);
   const begin = AccessLog.prototype.begin;
