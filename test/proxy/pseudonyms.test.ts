@@ -9,7 +9,8 @@ const buyer = (accountId: string): Buyer => ({
   settleKeys: '',
   chain: null,
   providerId: '',
-  pseudonym: '', refundKeys: '',
+  pseudonym: '',
+  refundKeys: '',
 });
 
 describe('a pseudonym', () => {
