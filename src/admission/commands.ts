@@ -268,29 +268,27 @@ export class AdmitCommand implements Command {
     const tabs = 4;
     const { hold, holdEnd } = terms;
     const tail = accountId.length + keyId.length + hold.length + method.length + path.length + holdEnd.length + tabs;
-    const isByUse = terms.maxPriceMicros !== null;
     const args = `${bulk(usageId)}${bulkHead(tail)}${accountId}\t${keyId}\t${hold}\t${method}\t${path}${holdEnd}\r\n`;
     batch.terms(terms);
     if (chain !== null) {
       batch.command('D', buyer.admitKeys, 3, args + chain.arg + terms.leastArg, 4, CHILD_REPLIES);
-    } else batch.command(isByUse ? 'U' : 'A', buyer.admitKeys, 3, args, 2, isByUse ? 6 : 5);
+    } else batch.command('A', buyer.admitKeys, 3, args, 2, 5);
   }
 
   onReply(reply: readonly number[], at: number, host: CommandHost): number {
     const code = reply[at] as number;
     const rate = rateState(reply[at + 1] as number, reply[at + 2] as number);
     const balanceMicros = reply[at + 3] as number;
-    const { priceMicros, maxPriceMicros, heldMicros, hasFreeCalls } = this.request.terms;
+    const { maxPriceMicros, heldMicros, hasFreeCalls } = this.request.terms;
     const { chain } = this.request.buyer;
-    const isByUse = maxPriceMicros !== null;
     if (code === OK) {
       const free = reply[at + 4] as number;
       const freeTier = free > 0;
       const freeLeft = hasFreeCalls ? Math.max(0, free - 1) : null;
-      const priced = freeTier ? 0 : priceMicros;
-      const amountMicros = isByUse ? (reply[at + 5] as number) : priced;
-      const authorized = freeTier ? heldMicros : amountMicros;
-      const authorizedMicros = isByUse ? authorized : null;
+      // Only budgets lower what a hold takes.
+      const heldOfAll = freeTier ? 0 : heldMicros;
+      const amountMicros = chain === null ? heldOfAll : (reply[at + 5] as number);
+      const authorizedMicros = maxPriceMicros === null ? null : freeTier ? heldMicros : amountMicros;
       const owner = host.admitted();
       this.done({
         outcome: 'admitted',
@@ -305,8 +303,7 @@ export class AdmitCommand implements Command {
     } else {
       this.#refuse(code, rate, balanceMicros, chain === null ? null : spentBudget(chain, reply, at + 6), host);
     }
-    if (chain !== null) return at + CHILD_REPLIES;
-    return at + (isByUse ? 6 : 5);
+    return at + (chain === null ? 5 : CHILD_REPLIES);
   }
 
   #refuse(code: number, rate: RateState, balanceMicros: number, budget: SpentBudget | null, host: CommandHost): void {

@@ -19,9 +19,6 @@
          KEYS bucket, wallet, open
          ARGV usage_id, tail of the hold: account, key, service, provider, method, path, name=value fields; tab separated
          reply code, limit, tokens, balance after the call (micro-USD), 0 or, if a free call serves it, 1 + the free calls left
-  'U'  admit a call priced by use: as 'A', and says what the hold took
-         KEYS and ARGV as 'A'
-         reply as 'A', amount of the hold (micro-USD; 0 for a free call and for one that is not admitted)
   'S'  settle a call: removes its hold, appends one usage event
          KEYS open, usage
          ARGV usage_id, settlement (opaque here, see ledger/usage-event.ts)
@@ -46,12 +43,12 @@
          KEYS the key's own bucket, the other one, which is made on demand
          ARGV limit: requests per minute of the other one; '0' for the limit of the key
          reply code, limit and tokens of the other one
-  'D'  admit a call of a child key: as 'U', with the state, tokens and budgets of every key above it
+  'D'  admit a call of a child key: as 'A', with the state, tokens and budgets of every key above it
          KEYS hash of the root key, wallet, open
          ARGV usage_id, tail of the hold, chain: the ids of the keys from below the root to the key itself, separated by spaces; least
               amount (micro-USD): where the budgets leave less than the terms' amount, but no less than this, that is what the hold takes
-         reply as 'U', level in the chain (from 1) of the budget that does not cover the call, what is left in it (micro-USD), when it
-              starts again (ms; 0 for never). The balance is what budgets and wallet leave. 0 0 0 with any code but 11
+         reply as 'A', amount of the hold (micro-USD; 0 for a free call and for one that is not admitted), level in the chain (from 1)
+              of the budget that does not cover the call, what is left in it (micro-USD), when it starts again (ms; 0 for never). The balance is what budgets and wallet leave. 0 0 0 with any code but 11
   'E'  take a token for a request of a child key that is no call
          KEYS hash of the root key, a bucket of the child key that is made on demand, or the wallet for the key's own
          ARGV chain, limit: requests per minute of that bucket; '0' for the limit of the key, '' for the bucket of the key itself
@@ -153,7 +150,7 @@ local function is_lower(found, price)
   return (tonumber(found) or 0) < tonumber(price) and format('%d', tonumber(found) or 0) == found
 end
 
--- Carries out 'A', and 'U' but for its last number. HINCRBY comes before all other writes, because it refuses a balance that is
+-- Carries out 'A'. HINCRBY comes before all other writes, because it refuses a balance that is
 -- not an integer. A call that costs nothing has no HINCRBY of the balance, so here the balance counts as an integer if Lua
 -- writes the same text for the number it read. Most balances that are too low have no more characters than the price: their
 -- calls are refused before any write. Other balances that are too low (a negative one of many digits) give a negative result of
@@ -211,7 +208,6 @@ local function admit()
   reply[r] = code .. ' ' .. limit .. ' ' .. tokens_text .. ' ' .. balance .. ' ' .. free
   k = k + 3
   a = a + 2
-  return code, free
 end
 
 -- Settles a call without a refund: 'S' and, with `wallet` and `reported`, 'K'. Who removes the hold has the right to act: a
@@ -266,9 +262,6 @@ local function carry_out()
       if quota == 0 or price == '0' then free_field = nil end
       debit = '-' .. price
       a = a + 3
-    elseif letter == 85 then -- U
-      local code, free = admit()
-      reply[r] = reply[r] .. ' ' .. (code == '0' and free == '0' and price or '0')
     elseif letter == 75 then -- K
       local code = settle(KEYS[k], KEYS[k + 1], ARGV[a], ARGV[a + 1], KEYS[k + 2], ARGV[a + 2]) or '0'
       r = r + 1
@@ -443,13 +436,13 @@ rare_commands = function(of_chains)
   -- binds.
   function functions.answer_damaged(fault)
     local letter = string.char(byte(letters, at))
-    if not is_damage(fault) or not find('AUSRKC', letter, 1, true) then error(fault, 0) end
+    if not is_damage(fault) or not find('ASRKC', letter, 1, true) then error(fault, 0) end
     r = r + 1
-    if letter == 'A' or letter == 'U' then
+    if letter == 'A' then
       local _, tokens, limit = key_bucket(KEYS[k])
       local tokens_text = format('%d', tokens - 60000)
       call('HSET', KEYS[k], 'tokens', tokens_text, 'ts', now_text)
-      reply[r] = '8' .. ' ' .. limit .. ' ' .. tokens_text .. (letter == 'A' and ' 0 0' or ' 0 0 0')
+      reply[r] = '8' .. ' ' .. limit .. ' ' .. tokens_text .. ' 0 0'
     else
       reply[r] = NOT_CLOSED
     end
