@@ -1411,8 +1411,10 @@ export interface components {
             status: 409;
             /** @description Of a debit above it: what the wallet has beside its holds, in US dollars with at most six decimals */
             balance?: number;
-            /** @description Of a payout above it: what the provider is owed, in US dollars with at most six decimals */
+            /** @description Of a payout, or of a refund by a provider, above it: what the provider is owed, in US dollars with at most six decimals */
             payable?: number;
+            /** @description Of a refund above it: what is left of the call, in US dollars with at most six decimals */
+            left?: number;
         };
         /** Correction */
         Correction: {
