@@ -57,8 +57,8 @@ const FIELDS: { readonly [code in ErrorCode]?: { readonly schema: JsonSchema; re
     schema: {
       properties: {
         balance: usd('Of a debit above it: what the wallet has beside its holds'),
-        payable: usd('Of a payout or a refund above it: what the provider is owed'),
-        left: usd('Of a refund above it: what of the call has not been given back'),
+        payable: usd('Of a payout, or of a refund by a provider, above it: what the provider is owed'),
+        left: usd('Of a refund above it: what is left of the call'),
       },
     },
     example: {},

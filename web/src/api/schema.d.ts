@@ -1418,9 +1418,9 @@ export interface components {
             status: 409;
             /** @description Of a debit above it: what the wallet has beside its holds, in US dollars with at most six decimals */
             balance?: number;
-            /** @description Of a payout or a refund above it: what the provider is owed, in US dollars with at most six decimals */
+            /** @description Of a payout, or of a refund by a provider, above it: what the provider is owed, in US dollars with at most six decimals */
             payable?: number;
-            /** @description Of a refund above it: what of the call has not been given back, in US dollars with at most six decimals */
+            /** @description Of a refund above it: what is left of the call, in US dollars with at most six decimals */
             left?: number;
         };
         /** Correction */
