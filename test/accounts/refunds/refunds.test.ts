@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { uuidv7 } from '../../../src/platform/ids.ts';
+import { selectEvidence } from '../../../src/quality/quality-sql.ts';
 import { addKeyTo } from '../../support/accounts.ts';
 import { answerOf, RefundMarket } from './refund-market.ts';
 
@@ -225,6 +226,27 @@ describe('what was given back', () => {
       provider_id: provider.accountId,
       owner_id: 'buyer',
     });
+    await market.check();
+  });
+
+  it('is a failure in quality if it was all of a call, and nothing if it was a part', async () => {
+    const { sql } = market.compared.ledger;
+    const buyer = await market.buyer();
+    const [whole, part] = [await market.sold(buyer), await market.sold(buyer)];
+    const mistaken = await market.sold(buyer, { status: 404 });
+    const quality = async () => {
+      const [{ weight, succeeded, latencyUs } = { weight: 0, succeeded: 0, latencyUs: null }] = await selectEvidence(sql, [
+        market.serviceId,
+      ]);
+      return [Math.round((100 * succeeded) / weight), Math.round(latencyUs ?? 0)];
+    };
+    await market.refund(part, { amount: 0.009, reference: 'part' });
+    await market.refund(whole, { amount: 0.004, reference: 'a' });
+    expect(await quality()).toEqual([100, 1_500]);
+    await market.refund(whole, { reference: 'b' });
+    expect(await quality()).toEqual([50, 1_500]);
+    await market.refund(mistaken, { reference: 'c' });
+    expect(await quality()).toEqual([33, 1_500]);
     await market.check();
   });
 
