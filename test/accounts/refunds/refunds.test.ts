@@ -235,9 +235,10 @@ describe('what was given back', () => {
     const [whole, part] = [await market.sold(buyer), await market.sold(buyer)];
     const mistaken = await market.sold(buyer, { status: 404 });
     const quality = async () => {
-      const [{ weight, succeeded, latencyUs } = { weight: 0, succeeded: 0, latencyUs: null }] = await selectEvidence(sql, [
-        market.serviceId,
-      ]);
+      const [{ weight, succeeded, latencyUs } = { weight: 0, succeeded: 0, latencyUs: null }] = await selectEvidence(
+        sql,
+        [market.serviceId],
+      );
       return [Math.round((100 * succeeded) / weight), Math.round(latencyUs ?? 0)];
     };
     await market.refund(part, { amount: 0.009, reference: 'part' });
