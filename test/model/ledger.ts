@@ -388,6 +388,9 @@ export function drop(state: State, rules: Rules): Step[] {
   const at = where(state, ON.others);
   if (dropping !== null) return [dropNow({ ...state, dropping: null }, dropping, rules)];
   if (server.data.wallet === null || verdictOn(server, pg, rules) !== 'as known') return [];
+  // What is under way ends with a trim, and then the script finds another mark.
+  const { holds, stream } = server.data;
+  if ((holds !== 0 || stream.length > 0) && !rules.without.has('dropIdle')) return [];
   const hasBegunDebit = pg.debit === PG_DEBIT.begun && !rules.without.has('dropDebit');
   if (!mayDrop(accountHistoryOf(pg), { holds: 0, streamed: 0, hasBegunDebit })) return [];
   const asked = intern({
