@@ -195,7 +195,7 @@ async function compareOnce({ stores }: Stack): Promise<Drift[]> {
   return drifts;
 }
 
-/** Ends drifts that stay, as docs/guarantees.md tells operators to do. */
+/** Ends drifts that stay, as docs/guarantees.md tells operators to do. One that has ended by itself meanwhile is refused as a conflict. */
 export async function takeOut({ stores }: Stack, drifts: readonly Drift[]): Promise<void> {
   const corrector = new Corrector(stores);
   for (const { accountId } of drifts) {
@@ -204,7 +204,9 @@ export async function takeOut({ stores }: Stack, drifts: readonly Drift[]): Prom
     await untilAnswered(
       () => corrector.correct(decision, { madeBy: 'schedule', record: async () => {} }),
       (error) => error instanceof ApiError && error.code === 'unavailable',
-    );
+    ).catch((error: unknown) => {
+      if (!(error instanceof ApiError && error.code === 'conflict')) throw error;
+    });
   }
 }
 

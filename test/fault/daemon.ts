@@ -1,6 +1,6 @@
 // A program that is started again whenever it ends, as by an init system.
 
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import {
   killProcess,
@@ -33,9 +33,9 @@ export class Daemon {
     this.#logFile = path.join(scratchDir(), `${options.name}.log`);
   }
 
-  /** Everything the program has written. */
+  /** Everything the program has written; nothing if it was never started. */
   get output(): string {
-    return readFileSync(this.#logFile, 'utf8');
+    return existsSync(this.#logFile) ? readFileSync(this.#logFile, 'utf8') : '';
   }
 
   /** Starts the program, and starts it again if it ends during its start, until it works. */

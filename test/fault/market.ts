@@ -161,14 +161,18 @@ export class Market extends MarketClient {
     final: readonly number[],
     { method, key } = { method: 'POST', key: this.admin },
   ): Promise<number> {
+    let last = '';
     return until(async () => {
       const { status, text } = await this.#send(method, path, body === null ? { key } : { key, body });
       if (status === 200 || status === 201 || final.includes(status)) return status;
-      if (status >= 400 && status < 500 && status !== 429) throw new Error(`${path}: ${status} ${text}`);
+      last = `${method} ${path}: ${status} ${text}`;
+      if (status >= 400 && status < 500 && status !== 429) throw new Error(last);
       // The admin's rate limit has to last for all schedules.
       await sleep(RETRY_MS);
       return false;
-    }, 20_000);
+    }, 20_000).catch((cause: Error) => {
+      throw new Error(`the last answer was ${last}`, { cause });
+    });
   }
 
   /** Makes workers send a trip to Redis, so that each notices that Redis is back. @returns how many answered */
