@@ -25,7 +25,7 @@ const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;
  * The program: `main.js [command]`; `helpText` has the commands. Tested by
  * test/integration/default-start.test.ts, single-process.test.ts, workers-lifecycle.test.ts and operators.test.ts.
  *
- * Each command loads only the modules that it needs: all of them take half a second of a processor at each start, and the supervisor
+ * Each command loads only the modules that it needs: each start of a process pays for them in CPU and memory, and the supervisor
  * starts three processes or more.
  */
 async function main(): Promise<void> {

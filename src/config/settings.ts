@@ -32,7 +32,7 @@ export const SETTINGS = {
     enum: ['on', 'off'],
     default: 'off',
     description:
-      '`on`: gateway and writer share one process, which saves about 140 MiB, but calls wait during each flush',
+      '`on`: gateway and writer share one process, which saves about 130 MB, but calls wait during each flush',
   },
   WEB: {
     type: 'string',

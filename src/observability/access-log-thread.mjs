@@ -26,9 +26,11 @@ let written = 0;
 for (;;) {
   // Read before the others: whatever changes after that ends the wait.
   const signals = Atomics.load(state, SIGNALS);
+  // Before what is handed over, which is stored first: a thread that sees the stop sees the last lines.
+  const isStopped = Atomics.load(state, STOPPED) === 1;
   const waiting = (Atomics.load(state, HANDED_OVER) - written) | 0;
   if (waiting > 0) writePiece(waiting);
-  else if (Atomics.load(state, STOPPED) === 1) break;
+  else if (isStopped) break;
   else Atomics.wait(state, SIGNALS, signals);
 }
 

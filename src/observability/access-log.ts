@@ -134,8 +134,10 @@ export class AccessLog {
         clearTimeout(timer);
         resolve();
       });
-      Atomics.store(this.#state, STOPPED, 1);
       this.#handOver();
+      // After the last lines: a thread that sees this has all of them.
+      Atomics.store(this.#state, STOPPED, 1);
+      this.#signal();
     });
     if (this.#isRunning) void this.#thread.terminate();
   }
@@ -151,6 +153,10 @@ export class AccessLog {
     this.#timer = null;
     this.#handedOver = this.#end;
     Atomics.store(this.#state, HANDED_OVER, this.#end);
+    this.#signal();
+  }
+
+  #signal(): void {
     Atomics.add(this.#state, SIGNALS, 1);
     Atomics.notify(this.#state, SIGNALS);
   }

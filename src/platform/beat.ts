@@ -6,7 +6,7 @@ const BEAT_MS = 5_000;
 /** A timer may fire this much too early or too late, and what it does takes time: it still counts as on the beat. */
 const OFF_BEAT_MS = 100;
 
-/** The pause, shortened by up to `BEAT_MS` so that it ends on a beat. Pauses shorter than `BEAT_MS` stay as they are. */
+/** The pause, up to `BEAT_MS` shorter or `OFF_BEAT_MS` longer, so that it ends on a beat. Pauses shorter than `BEAT_MS` stay as they are. */
 export function onBeat(pauseMs: number): number {
   if (pauseMs < BEAT_MS) return pauseMs;
   const now = performance.now();

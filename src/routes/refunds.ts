@@ -3,6 +3,7 @@ import type { CreditApplier } from '../accounts/credits.ts';
 import { giverOf, type Refund, type RefundedCall, selectRefundedCall } from '../accounts/refunds/refund-sql.ts';
 import { REFUND_DAYS, type StoredRefund, storeRefund } from '../accounts/refunds/refunds.ts';
 import { isUsageTime } from '../accounts/usage-sql.ts';
+import { unseenFault } from '../catalog/providers/profile.ts';
 import { ApiError } from '../errors.ts';
 import type { ApiRequest, FromSchema, Route } from '../http/route.ts';
 import { type KeyRecord, keyOf } from '../keys/caller.ts';
@@ -82,6 +83,7 @@ export function refundsRoutes(deps: RefundsDeps): Route[] {
 
 async function giveBack(deps: RefundsDeps, { body, caller, params, requestId }: ApiRequest<Body>) {
   const by = keyOf(caller);
+  checkSeen(body);
   const id = params.usage_id ?? '';
   const amountMicros = body.amount === undefined ? null : readAmount(body.amount);
   const call = isUuid(id) && isUsageTime(id) ? await selectRefundedCall(deps.sql, id) : null;
@@ -95,6 +97,14 @@ async function giveBack(deps: RefundsDeps, { body, caller, params, requestId }: 
   if (stored === null) throw await noSuchCall(deps.sql, id);
   if (stored.created) await applyToWallet(deps, stored);
   return { status: stored.created ? 201 : 200, body: refundJson(stored.refund) };
+}
+
+/** A seller writes these for its buyer and for operators: neither may look like another text to them. */
+function checkSeen({ reason, reference }: Body): void {
+  for (const [name, text] of Object.entries({ reason, reference })) {
+    const fault = unseenFault(text);
+    if (fault !== null) throw new ApiError('invalid_request', `${name}: ${fault}.`);
+  }
 }
 
 const maySee = ({ accountId, providerId }: RefundedCall, by: KeyRecord): boolean =>

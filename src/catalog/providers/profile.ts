@@ -21,6 +21,10 @@ export const MAX_PROFILE_URL_LENGTH = 500;
  */
 const UNSEEN = /(?![\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/u;
 
+/** What is wrong with a text that somebody writes for others to read, or null: it has characters that are not seen. */
+export const unseenFault = (text: string): string | null =>
+  UNSEEN.test(text) ? 'must not contain control characters or others that are not seen' : null;
+
 /**
  * What is wrong with a display name, or null. The caller must trim it first.
  *
@@ -31,7 +35,8 @@ export function displayNameFault(name: string, operatorName: string | null): str
   if (length < 1 || length > MAX_DISPLAY_NAME_LENGTH) {
     return `must have 1 to ${MAX_DISPLAY_NAME_LENGTH} characters, not counting spaces around it`;
   }
-  if (UNSEEN.test(name)) return 'must not contain control characters or others that are not seen';
+  const unseen = unseenFault(name);
+  if (unseen !== null) return unseen;
   if (spelled(name) === '') return 'must have a letter or a digit';
   if (looksLike(name, PRODUCT)) return 'is the name of this gateway';
   if (operatorName !== null && looksLike(name, operatorName)) return 'is the name of this gateway’s operator';
@@ -44,13 +49,13 @@ export function contactFault(contact: string): string | null {
   if (length < 1 || length > MAX_CONTACT_LENGTH) {
     return `must have 1 to ${MAX_CONTACT_LENGTH} characters, not counting spaces around it`;
   }
-  return UNSEEN.test(contact) ? 'must not contain control characters or others that are not seen' : null;
+  return unseenFault(contact);
 }
 
 /** What is wrong with the URL of a page about a provider, or null. */
 export function profileUrlFault(url: string): string | null {
   if (url.length > MAX_PROFILE_URL_LENGTH) return `must be at most ${MAX_PROFILE_URL_LENGTH} characters`;
-  return UNSEEN.test(url) ? 'must not contain control characters or others that are not seen' : docsUrlFault(url);
+  return unseenFault(url) ?? docsUrlFault(url);
 }
 
 /** Whether people may take one name for the other: case, width, spaces and punctuation make no difference. */

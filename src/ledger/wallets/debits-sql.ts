@@ -83,7 +83,7 @@ export async function endDebit(
   });
 }
 
-/** Adds the act that ends another one: what it has, how it ended, and the balance that it moved. Whoever ends it, the actor is who began. */
+/** Adds the act that ends another one: what it has, how it ended, and the balance that it moved. The actor is the one who began it, also when another process ends it. */
 async function recordEnd(
   tx: Tx,
   actId: number,

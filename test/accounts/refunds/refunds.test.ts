@@ -156,6 +156,17 @@ describe('a refund', () => {
     await market.check();
   });
 
+  it('has no text that may look like another one to its readers', async () => {
+    const call = await market.sold(await market.buyer());
+    for (const field of ['reason', 'reference']) {
+      await expect(market.refund(call, { [field]: 'paid\u202e' })).rejects.toMatchObject({
+        code: 'invalid_request',
+        message: expect.stringMatching(new RegExp(`^${field}: .*not seen`)),
+      });
+    }
+    await market.check();
+  });
+
   it('does not lift a wallet above its maximum', async () => {
     const buyer = await market.buyer(4e15 - 1);
     const call = await market.sold(buyer, { heldMicros: 2 });

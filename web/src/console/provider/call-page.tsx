@@ -41,7 +41,7 @@ export default function CallPage() {
       />
       {failure !== null && <FailureNote failure={failure} retry={call.reload} />}
       {failure instanceof ApiFailure && failure.status === 404 && (
-        <p class="soft">A call stands here a second after its end. Only calls of your own services do.</p>
+        <p class="soft">A call is listed a second after its end. Only calls of your own services are.</p>
       )}
       {data === null && failure === null && <Skeleton lines={8} />}
       {data !== null && (

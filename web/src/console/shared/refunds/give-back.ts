@@ -2,7 +2,7 @@ import { ApiFailure, dataOf, type Schemas } from '../../../api/client.ts';
 import { api } from '../../../session.ts';
 import { firstReference, leftOf } from './shares.ts';
 
-// What somebody who gives a call back types, and what becomes of it.
+// What somebody types who gives a call back, and how it is sent.
 
 export type Draft = { readonly amount: string; readonly reason: string; readonly reference: string };
 export type Given = { readonly isNew: boolean; readonly refund: Schemas['Refund'] };

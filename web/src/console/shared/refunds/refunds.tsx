@@ -9,7 +9,7 @@ import { leftOf } from './shares.ts';
 
 type Call = Schemas['Call'];
 
-/** What came back of a call after it had ended, on its page. @param title  as whoever reads it calls that */
+/** What came back of a call after it had ended, on its page. @param title  in the reader's words */
 export function RefundsOf({ call, title }: { readonly call: Call; readonly title: string }) {
   const refunds = call.refunds ?? [];
   if (refunds.length === 0) return null;
