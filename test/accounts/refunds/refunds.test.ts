@@ -229,6 +229,13 @@ describe('what was given back', () => {
     await market.check();
   });
 
+  it('is found by its reference alone, whoever gave it, without a reading of all refunds', async () => {
+    const rows = await market.compared.ledger.sql`
+      SELECT FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+      WHERE i.indrelid = 'refunds'::regclass AND a.attname = 'reference'`;
+    expect(rows).toHaveLength(1);
+  });
+
   it('is a failure in quality if it was all of a call, and nothing if it was a part', async () => {
     const { sql } = market.compared.ledger;
     const buyer = await market.buyer();
