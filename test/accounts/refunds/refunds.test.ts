@@ -156,6 +156,18 @@ describe('a refund', () => {
     await market.check();
   });
 
+  it('that is all fee needs no earnings', async () => {
+    const buyer = await market.buyer();
+    const call = await market.sold(buyer, { heldMicros: 40 });
+    await market.payout(39);
+    await market.refund(call, { amount: 0.000039, reference: 'most' }, market.admin);
+    expect(await market.money(buyer)).toEqual([999_999, 999_999, -39, 1]);
+    const [status, { fee, carried }] = answerOf(await market.refund(call, { reference: 'rest' }));
+    expect([status, fee, carried]).toEqual([201, 0.000001, 0]);
+    expect(await market.money(buyer)).toEqual([1_000_000, 1_000_000, -39, 0]);
+    await market.check();
+  });
+
   it('does not lift a wallet above its maximum', async () => {
     const buyer = await market.buyer(4e15 - 1);
     const call = await market.sold(buyer, { heldMicros: 2 });
