@@ -434,7 +434,8 @@ CREATE TABLE refunds (
   reference     text NOT NULL,
   created_at    timestamptz NOT NULL DEFAULT now(),
   UNIQUE (usage_id, total_before),
-  UNIQUE (given_by, reference),
+  -- The reference first: operators look for one whoever gave it.
+  UNIQUE (reference, given_by),
   FOREIGN KEY (account_id, credit_seq) REFERENCES credits
 );
 CREATE INDEX refunds_time ON refunds (created_at, journal_id);

@@ -112,7 +112,9 @@ async function storeInTransaction(
   await post(tx, journalId, refund);
   await addToSums(tx, journalId);
   const payableMicros = await selectPayable(tx, providerId);
-  if (!giver.isOperator && payableMicros < 0) throw tooLittle(refund, payableMicros);
+  // The last micro-dollar may be all fee: it takes nothing out of earnings, whatever these are.
+  const takesEarnings = providerPart(refund) > 0;
+  if (!giver.isOperator && takesEarnings && payableMicros < 0) throw tooLittle(refund, payableMicros);
   const carriedMicros = Math.min(providerPart(refund), Math.max(0, -payableMicros));
   if (carriedMicros > 0) await storeCarried(tx, journalId, carriedMicros);
   const stands = { ...refund, carriedMicros, createdAt };

@@ -3,7 +3,7 @@ import type { ReconcileStores } from './shard-view.ts';
 /**
  * In doubt, removes from Redis what it knows of the child keys of these accounts, with the keys above them, to be loaded again as
  * Postgres has it. An older Redis may have former budgets, and nothing else would notice: its replies do not tell them.
- * Their token buckets are full then.
+ * The token buckets of the keys at the top are full then; those of child keys are in the wallet.
  */
 export async function forgetTrees(
   { sql, redis, keys }: ReconcileStores,

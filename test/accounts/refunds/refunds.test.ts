@@ -167,6 +167,18 @@ describe('a refund', () => {
     await market.check();
   });
 
+  it('that is all fee needs no earnings', async () => {
+    const buyer = await market.buyer();
+    const call = await market.sold(buyer, { heldMicros: 40 });
+    await market.payout(39);
+    await market.refund(call, { amount: 0.000039, reference: 'most' }, market.admin);
+    expect(await market.money(buyer)).toEqual([999_999, 999_999, -39, 1]);
+    const [status, { fee, carried }] = answerOf(await market.refund(call, { reference: 'rest' }));
+    expect([status, fee, carried]).toEqual([201, 0.000001, 0]);
+    expect(await market.money(buyer)).toEqual([1_000_000, 1_000_000, -39, 0]);
+    await market.check();
+  });
+
   it('does not lift a wallet above its maximum', async () => {
     const buyer = await market.buyer(4e15 - 1);
     const call = await market.sold(buyer, { heldMicros: 2 });
@@ -238,6 +250,13 @@ describe('what was given back', () => {
       owner_id: 'buyer',
     });
     await market.check();
+  });
+
+  it('is found by its reference alone, whoever gave it, without a reading of all refunds', async () => {
+    const rows = await market.compared.ledger.sql`
+      SELECT FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+      WHERE i.indrelid = 'refunds'::regclass AND a.attname = 'reference'`;
+    expect(rows).toHaveLength(1);
   });
 
   it('is a failure in quality if it was all of a call, and nothing if it was a part', async () => {
