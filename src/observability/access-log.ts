@@ -26,63 +26,48 @@ type AccessLogOptions = {
   readonly maxWaitingBytes?: number;
 };
 
-// Places in the memory that the event loop and the thread share; access-log-thread.mjs has the same.
-/** Place of the last byte that the thread has written or given up. */
-const WRITTEN = 0;
-const HANDED_OVER = 1;
-/** Grows with each change of the others. The thread waits for that. */
-const SIGNALS = 2;
-/** 1: the thread ends when it has written everything. */
-const STOPPED = 3;
-
 /** The caller left before there was a response, or the gateway cut it off. It is the status of such a call in its record, too. */
 const UNANSWERED = 499;
-/** How long a line waits for others, with which the thread takes it. A process that is killed loses as much. */
+/** How long a line waits for others, with which it travels to the thread. A process that is killed loses as much. */
 const FLUSH_MS = 100;
-/** More bytes than this are handed over at once. */
-const FLUSH_BYTES = 65_536;
+/** Lines with more characters than this go to the thread at once. */
+const FLUSH_LENGTH = 65_536;
 /** Maximum bytes of lines that the reader of the log has not taken. Beyond it lines are lost, and the log says how many. */
 const MAX_WAITING_BYTES = 4_194_304;
-/** Read once: the getter takes as long as the clock. */
-const { timeOrigin } = performance;
 /** How long the last lines may take when the process stops. */
 const STOP_MS = 1_000;
 
 /**
- * The access log (`ACCESS_LOG=on`): a line of JSON for each request that has ended. The event loop only puts it into a ring that it
- * shares with a thread. The thread writes, because a write waits for the reader of the log, and calls must not wait for that. What was
- * tried, and what a line costs, is in decision 0064.
- *
- *   ring:  … taken │ handed over, the thread writes it │ put, not handed over │ free …
- *                written                          handedOver                 end
- *
- * The three places count bytes since the start, modulo 2^32.
+ * The access log (`ACCESS_LOG=on`): a line of JSON for each request that has ended. The event loop only joins texts. A thread writes
+ * them, because a write waits for the reader of the log, and calls must not wait for that. What was tried instead, and what a line
+ * costs, is in decision 0064.
  *
  * Tested by test/observability/access-log.test.ts and test/integration/single-process.test.ts.
  */
 export class AccessLog {
   readonly #log: AccessLogOptions['log'];
   readonly #fields: string;
-  /** Its size is a power of two: the places are counted modulo 2^32. */
-  readonly #ring: Buffer;
-  readonly #state = new Int32Array(new SharedArrayBuffer(16));
+  readonly #maxWaitingBytes: number;
   readonly #thread: Worker;
-  #isRunning = true;
-  #end = 0;
+  /** How many bytes the thread has written or given up since the start, modulo 2^32. The thread adds to it. */
+  readonly #written = new Int32Array(new SharedArrayBuffer(4));
+  /** How many bytes were handed to the thread, modulo 2^32. */
   #handedOver = 0;
+  #isRunning = true;
+  #lines = '';
+  #count = 0;
   /** Lines lost since the last one that says so. */
   #lost = 0;
   #timer: NodeJS.Timeout | null = null;
   #timeMs = 0;
-  #beginning = '';
+  #time = '';
 
-  /** @param options.maxWaitingBytes  a power of two */
   constructor({ fields, log, fd = 1, maxWaitingBytes = MAX_WAITING_BYTES }: AccessLogOptions) {
     this.#log = log;
     this.#fields = JSON.stringify(fields).slice(1, -1);
-    this.#ring = Buffer.from(new SharedArrayBuffer(maxWaitingBytes));
+    this.#maxWaitingBytes = maxWaitingBytes;
     this.#thread = new Worker(new URL('./access-log-thread.mjs', import.meta.url), {
-      workerData: { fd, ring: new Uint8Array(this.#ring.buffer), state: this.#state },
+      workerData: { fd, written: this.#written },
       // It needs no settings, and those of the gateway contain secrets.
       env: {},
       execArgv: [],
@@ -105,27 +90,17 @@ export class AccessLog {
   /** Nothing in an entry needs escapes: ids, numbers, and what the gateway itself calls its routes. */
   end({ requestId, keyId, route, status, startedMs }: AccessEntry): void {
     const nowMs = performance.now();
-    const tenths = Math.round((nowMs - startedMs) * 10);
-    const line =
-      `${this.#beginningAt(nowMs)}${requestId}","key_id":"${keyId}","route":"${route}",` +
-      `"status":${status},"ms":${Math.floor(tenths / 10)}.${tenths % 10},"msg":"request"}\n`;
-    const lostLine = this.#lost === 0 ? '' : this.#lostLine(nowMs);
-    const waiting = (this.#end - Atomics.load(this.#state, WRITTEN)) | 0;
-    if (!this.#isRunning || waiting + lostLine.length + line.length > this.#ring.length) {
-      this.#lost++;
-      return;
-    }
-    if (lostLine !== '') {
-      this.#put(lostLine);
-      this.#lost = 0;
-    }
-    this.#put(line);
-    if (((this.#end - this.#handedOver) | 0) > FLUSH_BYTES) this.#handOver();
-    else this.#timer ??= setTimeout(() => this.#handOver(), FLUSH_MS).unref();
+    this.#lines +=
+      `{"level":30,"time":"${this.#timeAt(nowMs)}",${this.#fields},"request_id":"${requestId}","key_id":"${keyId}",` +
+      `"route":"${route}","status":${status},"ms":${Math.round((nowMs - startedMs) * 10) / 10},"msg":"request"}\n`;
+    this.#count++;
+    if (this.#lines.length > FLUSH_LENGTH) this.#flush();
+    else this.#timer ??= setTimeout(() => this.#flush(), FLUSH_MS).unref();
   }
 
   /** Writes what is left, as far as the reader takes it within a second. */
   async stop(): Promise<void> {
+    this.#flush();
     if (!this.#isRunning) return;
     await new Promise<void>((resolve) => {
       // Not after `terminate`: a thread that waits in a write ends only when somebody reads.
@@ -134,45 +109,41 @@ export class AccessLog {
         clearTimeout(timer);
         resolve();
       });
-      this.#handOver();
-      // After the last lines: a thread that sees this has all of them.
-      Atomics.store(this.#state, STOPPED, 1);
-      this.#signal();
+      this.#thread.postMessage(null);
     });
     if (this.#isRunning) void this.#thread.terminate();
   }
 
-  #put(text: string): void {
-    const written = this.#ring.write(text, this.#end & (this.#ring.length - 1), 'latin1');
-    if (written < text.length) this.#ring.write(text.slice(written), 0, 'latin1');
-    this.#end = (this.#end + text.length) | 0;
-  }
-
-  #handOver(): void {
+  #flush(): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
-    this.#handedOver = this.#end;
-    Atomics.store(this.#state, HANDED_OVER, this.#end);
-    this.#signal();
+    const waiting = (this.#handedOver - Atomics.load(this.#written, 0)) | 0;
+    const hasRoom = this.#isRunning && waiting + this.#lines.length <= this.#maxWaitingBytes;
+    if (hasRoom) {
+      const text = this.#lostLine() + this.#lines;
+      this.#handedOver = (this.#handedOver + text.length) | 0;
+      this.#thread.postMessage(text);
+      this.#lost = 0;
+    } else {
+      this.#lost += this.#count;
+    }
+    this.#lines = '';
+    this.#count = 0;
   }
 
-  #signal(): void {
-    Atomics.add(this.#state, SIGNALS, 1);
-    Atomics.notify(this.#state, SIGNALS);
-  }
-
-  #lostLine(nowMs: number): string {
-    const time = new Date(timeOrigin + nowMs).toISOString();
+  #lostLine(): string {
+    if (this.#lost === 0) return '';
+    const time = this.#timeAt(performance.now());
     return `{"level":40,"time":"${time}",${this.#fields},"lost":${this.#lost},"msg":"access log: lines were lost, because nobody read them"}\n`;
   }
 
-  /** What all lines of this millisecond begin with. Under load many requests end in one, and writing the time takes long. */
-  #beginningAt(nowMs: number): string {
-    const ms = Math.floor(timeOrigin + nowMs);
+  /** Under load many requests end within a millisecond, and writing the time takes as long as all the rest of a line. */
+  #timeAt(nowMs: number): string {
+    const ms = Math.floor(performance.timeOrigin + nowMs);
     if (ms !== this.#timeMs) {
       this.#timeMs = ms;
-      this.#beginning = `{"level":30,"time":"${new Date(ms).toISOString()}",${this.#fields},"request_id":"`;
+      this.#time = new Date(ms).toISOString();
     }
-    return this.#beginning;
+    return this.#time;
   }
 }

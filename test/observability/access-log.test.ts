@@ -70,19 +70,6 @@ describe('the access log', () => {
     closeSync(fd);
   });
 
-  it('has whole lines when its memory goes round', async () => {
-    const fd = openSync(fileOf('log'), 'a');
-    const accessLog = new AccessLog({ fields, log, fd, maxWaitingBytes: 4_096 });
-    for (let count = 0; count < 100; count += 20) {
-      write(accessLog, 20, count);
-      await until(() => readFileSync(fileOf('log'), 'utf8').includes(`"GET /${count + 19}"`));
-    }
-    await accessLog.stop();
-    closeSync(fd);
-    const lines = linesOf(readFileSync(fileOf('log'), 'utf8'));
-    expect(lines.map(({ route }) => route)).toEqual(Array.from({ length: 100 }, (_, i) => `GET /${i}`));
-  });
-
   it('ends nothing when the disk is full', async () => {
     const fd = openSync('/dev/full', 'w');
     const accessLog = new AccessLog({ fields, log, fd });
