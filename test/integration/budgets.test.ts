@@ -131,7 +131,8 @@ describe('four gateways', () => {
   });
 
   it('never hold or charge more than the budget, with refunds and captures between', async () => {
-    const fails = await listed((_, response) => response.writeHead(500).end());
+    // With a body: the gateway ends the connection of some responses without one (http/unread.ts).
+    const fails = await listed((_, response) => response.writeHead(500).end('x'));
     const byUse = await listed((_, response) => response.writeHead(200, { 'X-ACF-Charge': '0.001' }).end('x'), {
       price: 0.0005,
       max_price: 0.02,
