@@ -89,16 +89,18 @@ export async function runCourse(scene: Scene, steps: Steps): Promise<Outcome> {
   const { stack, market, buyers, losses, masters } = scene;
   const before = { seen: readSeen(stack), lastRepair: (await readRepairs(stack, 0)).at(-1)?.id ?? 0 };
   const witness = new Witness(stack, buyers, market.listings, steps.mayOverspend);
-  const told = await steps.load();
+  const told = await stack.underWay.of('load', steps.load);
   const healedAt = performance.now();
-  await steps.end();
+  await stack.underWay.of('end', steps.end);
   const recoveryMs = performance.now() - healedAt;
-  await witness.stop();
+  await stack.underWay.of('witness', witness.stop());
   await stack.cluster?.whole();
   await masters?.end();
-  const { faults, rows, exceptions, drifts } = await steps.judge({ told, held: witness.held, before });
+  const { faults, rows, exceptions, drifts } = await stack.underWay.of('judge', () =>
+    steps.judge({ told, held: witness.held, before }),
+  );
   // What is reported stays until an operator takes it out. Then the wallets are what the journal says.
-  await takeOut(stack, drifts);
+  await stack.underWay.of('take out', takeOut(stack, drifts));
   const seen = witness.faults((id) => losses.mayHaveLost(shardOf(scene, id)));
   return {
     faults: [...faults, ...seen, ...(await checkLedger(stack))],
@@ -123,9 +125,11 @@ export function callersOf({ stack, market, plan, buyers }: Scene): Caller[] {
 export async function inflictAll({ stack, plan }: Scene): Promise<void> {
   const suffer = async (fault: Plan['faults'][number]): Promise<void> => {
     await sleep(fault.atMs);
-    const heal = await inflict(stack, fault);
-    await sleep(fault.forMs);
-    await heal();
+    await stack.underWay.of(`fault ${JSON.stringify(fault)}`, async () => {
+      const heal = await inflict(stack, fault);
+      await sleep(fault.forMs);
+      await heal();
+    });
   };
   await Promise.all(plan.faults.map(suffer));
 }

@@ -45,12 +45,15 @@ export function testSchedules<P extends Plan>(options: {
     report(outcomes);
   });
 
-  it.for(seeds)('seed %i', { timeout: timeoutMs }, async (seed, { skip }) => {
+  it.for(seeds)('seed %i', { timeout: timeoutMs }, async (seed, { skip, signal }) => {
     // Once money has gone wrong, the books prove nothing about the next schedule.
     skip(failedSeed !== null && !goesOn, `seed ${failedSeed} has failed`);
     const on = stack ?? (await open());
     const plan = makePlan(seed);
     const words = describe(plan);
+    signal.addEventListener('abort', () =>
+      console.error([words, `under way: ${on.underWay.describe()}`, on.lastLines(60)].join('\n')),
+    );
     try {
       const outcome = await run(on, market, plan);
       outcomes.push(outcome);

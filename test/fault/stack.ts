@@ -20,6 +20,7 @@ import { FaultProxy } from './fault-proxy.ts';
 import { PostgresPair } from './history/postgres-pair.ts';
 import { RedisPair } from './history/redis-pair.ts';
 import { LINKS, type LinkName } from './plan.ts';
+import { UnderWay } from './under-way.ts';
 
 export const LEASE_SECONDS = 10;
 const SHARDS = 4;
@@ -53,6 +54,7 @@ type Parts = {
 };
 
 export class Stack {
+  readonly underWay = new UnderWay();
   readonly #redis: TestRedis | RedisPair | null;
   /** Null: there is one Redis. */
   readonly cluster: FaultCluster | null;

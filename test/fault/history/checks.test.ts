@@ -76,6 +76,15 @@ describe('a drift of credits and debits that went with a Postgres', () => {
       expect(isDriftOfMoves(drift, [{ ...refused, reference: 'another' }], givenUp, [])).toBe(false);
     },
   );
+
+  it('lacks no more free calls than Redis may have lost, and lacks them only while it is not repaired', () => {
+    const givenUp = new GivenUp();
+    givenUp.giveUp({ ...known, calls: new Map(), moves: new Set(['debit']), otherDebits: NONE }, nothing);
+    const lacking = { ...drift, driftMicros: -200, freeDrifts: [{ serviceId: 'service', used: 5, expected: 7 }] };
+    expect(isDriftOfMoves(lacking, [debit], givenUp, [0, 0])).toBe(true);
+    expect(isDriftOfMoves(lacking, [debit], givenUp, [0])).toBe(false);
+    expect(isDriftOfMoves({ ...lacking, notRepaired: '' }, [debit], givenUp, [0, 0])).toBe(false);
+  });
 });
 
 describe('a balance that a caller was told', () => {

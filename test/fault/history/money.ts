@@ -67,11 +67,12 @@ export function isDriftOfMoves(
     [givenUp.moves, givenUp.absentMoves, givenUp.unknownDebits].some((lost) => lost.has(reference));
   if (!moves.some(isLost)) return false;
   const lostCalls = givenUp.lostMicros(accountId);
-  if (freeDrifts.some(({ used, expected }) => used < expected || used - expected > lostCalls.length)) return false;
+  const forgotten = notRepaired.includes('does not know') ? forgottenMicros : [];
+  if (freeDrifts.some(({ used, expected }) => used - expected > lostCalls.length || expected - used > forgotten.length))
+    return false;
   let sums = new Set([0]);
   for (const { micros } of moves) sums = new Set([...sums].flatMap((sum) => [sum - micros, sum, sum + micros]));
   for (const micros of lostCalls) sums = new Set([...sums].flatMap((sum) => [sum - micros, sum]));
-  const isBarred = notRepaired.includes('does not know');
-  for (const micros of isBarred ? forgottenMicros : []) sums = new Set([...sums].flatMap((sum) => [sum + micros, sum]));
+  for (const micros of forgotten) sums = new Set([...sums].flatMap((sum) => [sum + micros, sum]));
   return sums.has(driftMicros);
 }

@@ -83,12 +83,13 @@ async function load(scene: HistoryScene): Promise<Told[]> {
     const id = of.key.account_id;
     moving.set(id, (moving.get(id) ?? 0) + 1);
     await sleep(at);
+    const { underWay } = stack;
     const began = { accountId: id, reference, micros, atMs: Date.now() };
     try {
       const isDone =
         micros > 0
-          ? await market.creditUntilDone(of, micros, reference).then(() => true)
-          : await market.debitUntilDone(of, -micros, reference);
+          ? await underWay.of(reference, market.creditUntilDone(of, micros, reference)).then(() => true)
+          : await underWay.of(reference, market.debitUntilDone(of, -micros, reference));
       moves.push({ ...began, endMs: Date.now(), isDone });
     } finally {
       moving.set(id, (moving.get(id) as number) - 1);
@@ -104,8 +105,8 @@ async function load(scene: HistoryScene): Promise<Told[]> {
     isHealed = true;
   });
   await Promise.all([
-    faults.then(() => endDrifts(stack, moving)),
-    ...callers.map((caller) => caller.run(isOver)),
+    faults.then(() => stack.underWay.of('end drifts', endDrifts(stack, moving))),
+    ...callers.map((caller) => stack.underWay.of('caller', caller.run(isOver))),
     ...plan.laterCredits.map(({ buyer, atMs, micros }, i) => move(atMs, buyer, micros, `later ${id} ${i}`)),
     ...history.debits.map(({ buyer, atMs, micros }, i) => move(atMs, buyer, -micros, `debit ${id} ${i}`)),
   ]);
@@ -137,10 +138,12 @@ async function sufferStores(scene: HistoryScene): Promise<void> {
   const firstOfPostgres = stores.findIndex(isOfPostgres);
   for (const [at, fault] of stores.entries()) {
     await sleep(fault.atMs);
+    const { underWay } = stack;
     if (isOfPostgres(fault)) {
-      await sufferPostgres({ stack, pair: stack.postgresPair, givenUp, accountIds }, fault, at === firstOfPostgres);
+      const ofPostgres = { stack, pair: stack.postgresPair, givenUp, accountIds };
+      await underWay.of(fault.kind, sufferPostgres(ofPostgres, fault, at === firstOfPostgres));
     } else if (isOfRedis(fault)) {
-      await sufferRedis(scene, fault);
+      await underWay.of(fault.kind, sufferRedis(scene, fault));
     } else if (stack.cluster !== null && masters !== null) {
       await suffer({ cluster: stack.cluster, losses, masters, flushed, shards: groups, stack }, { ...fault, atMs: 0 });
       await stack.cluster.whole();
@@ -186,14 +189,15 @@ async function endDebits({ stores }: Stack): Promise<void> {
 
 async function endHistory({ stack, market, buyers }: HistoryScene): Promise<void> {
   let hasFreshConnections = false;
+  const { underWay } = stack;
   await becomeQuiet(stack, market, {
     buyers,
     sweep: async () => {
       // An older Redis has holds of connections that no gateway knows any more; of those that it knows it renews the leases.
-      if (!hasFreshConnections) await stack.reconnectGateway();
+      if (!hasFreshConnections) await underWay.of('reconnect', stack.reconnectGateway());
       hasFreshConnections = true;
-      await compare(stack);
-      await sweepAll(stack);
+      await underWay.of('compare', compare(stack));
+      await underWay.of('sweep', sweepAll(stack));
     },
   });
   await endDebits(stack);
