@@ -31,6 +31,7 @@ export async function sufferRedis(scene: Scene, fault: RedisFault): Promise<void
       mayLose();
       cutFile(pair.master.dir, since, fault.part);
       await pair.master.restart();
+      await pair.followAgain();
       return;
     }
     case 'replica promoted': {

@@ -18,6 +18,7 @@ type Member = {
 export class RedisPair {
   readonly #members: readonly [Member, Member];
   #master: 0 | 1 = 0;
+  #isPaired = false;
 
   private constructor(members: readonly [Member, Member]) {
     this.#members = members;
@@ -47,7 +48,13 @@ export class RedisPair {
 
   /** The other one becomes a replica, whatever it had, and has everything when this resolves. */
   async follow(): Promise<void> {
+    this.#isPaired = true;
     await this.#follows(this.replica, this.#members[this.#master].line);
+  }
+
+  /** After a restart of the master, whose replica, if it has one, connects again only after a while. */
+  async followAgain(): Promise<void> {
+    if (this.#isPaired) await this.follow();
   }
 
   /** From now on the replica gets nothing, and what is on its way is lost. */
@@ -79,10 +86,14 @@ export class RedisPair {
     const leader = server === this.#members[0].server ? this.#members[1].server : this.#members[0].server;
     await ask(server, `REPLICAOF 127.0.0.1 ${line.port}`);
     await until(async () => {
-      const [at, of] = [await ask(server, 'INFO replication'), await ask(leader, 'INFO replication')];
+      const of = await ask(leader, 'INFO replication');
+      const at = await ask(server, 'INFO replication');
       const field = (name: string, info: string): string | undefined =>
         new RegExp(`^${name}:(\\w+)`, 'm').exec(info)?.[1];
-      return field('master_link_status', at) === 'up' && field('master_replid', at) === field('master_replid', of);
+      if (field('master_link_status', at) !== 'up' || field('master_replid', at) !== field('master_replid', of))
+        return false;
+      // The link is up once it has the copy. The leader passes on what came after that only when it has acknowledged the copy.
+      return Number(field('slave_repl_offset', at)) >= Number(field('master_repl_offset', of));
     }, FOLLOWED_WITHIN_MS);
   }
 
