@@ -18,12 +18,29 @@ const JOIN_DEBITS = `
   LEFT JOIN LATERAL (
     SELECT d.seq, d.amount FROM debits d WHERE d.account_id = asked.id AND d.state = 'begun') begun ON true`;
 
-/** The numbers of the last credits and debits that Postgres has of each of these accounts, at one instant. */
-export async function selectNumbers(tx: Tx, accountIds: readonly string[]): Promise<Map<string, Numbers>> {
-  const rows = await tx<(Numbers & { readonly id: string })[]>`
-    SELECT asked.id, ${tx.text(CREDIT_SEQ)}, ${tx.text(DEBITS)}
-    FROM unnest(${accountIds}::uuid[]) AS asked (id) ${tx.text(JOIN_DEBITS)}`;
-  return new Map(rows.map((row) => [row.id, row]));
+/** The numbers of the last credit and the last ended debit, 0: none; and whether one is begun. */
+export type LastNumbers = Pick<Numbers, 'creditSeq' | 'debitSeq'> & { readonly hasBegunDebit: boolean };
+
+/**
+ * The last numbers that Postgres has of each of these accounts. A wallet that has any later one is not dropped, so credits and debits may
+ * be of two instants.
+ */
+export async function selectLastNumbers(tx: Tx, accountIds: readonly string[]): Promise<Map<string, LastNumbers>> {
+  // Postgres looks up a list in a third of the time that a join takes, which asks for each account by itself.
+  const [accounts, debits] = await Promise.all([
+    tx<{ id: string; creditSeq: number }[]>`
+      SELECT id, credit_seq AS "creditSeq" FROM accounts WHERE id = ANY(${accountIds}::uuid[])`,
+    tx<{ id: string; debitSeq: number; hasBegunDebit: boolean }[]>`
+      SELECT account_id AS id, coalesce(max(seq) FILTER (WHERE state <> 'begun'), 0) AS "debitSeq",
+             bool_or(state = 'begun') AS "hasBegunDebit"
+      FROM debits WHERE account_id = ANY(${accountIds}::uuid[]) GROUP BY account_id`,
+  ]);
+  const numbers = new Map(
+    accountIds.map((id) => [id, { creditSeq: 0, debitSeq: 0, hasBegunDebit: false }] as [string, LastNumbers]),
+  );
+  for (const { id, creditSeq } of accounts) numbers.set(id, { creditSeq, debitSeq: 0, hasBegunDebit: false });
+  for (const { id, ...last } of debits) numbers.set(id, { ...(numbers.get(id) as LastNumbers), ...last });
+  return numbers;
 }
 
 /** What Postgres has of each of these accounts, at one instant. */

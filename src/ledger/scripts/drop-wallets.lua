@@ -44,6 +44,17 @@ for i = 1, #entries do
   if fields[1] ~= 'e1' or not note(string.match(fields[2], '\t(.*)') or '') then return {} end
 end
 
+-- The same few numbers stand in most wallets, and a number costs more to read than to find.
+local known = {}
+local function number_of(text)
+  local number = known[text]
+  if number == nil then
+    number = integer(text) or false
+    known[text] = number
+  end
+  return number
+end
+
 local PLAIN = { balance = true, credit_seq = true, debit_seq = true, debited = true, repair = true }
 
 -- @return the numbers of the wallet by field; nil: it is damaged, or not loaded
@@ -52,12 +63,12 @@ local function read(wallet)
   local numbers = {}
   for i = 1, #fields, 2 do
     local name, value = fields[i], fields[i + 1]
-    if string.sub(name, 1, 4) == 'acf_' then
-      if not child_state(value) then return nil end
-    elseif PLAIN[name] or string.sub(name, 1, 5) == 'free:' then
-      local number = integer(value)
+    if PLAIN[name] or string.sub(name, 1, 5) == 'free:' then
+      local number = number_of(value)
       if not number then return nil end
       numbers[name] = number
+    elseif string.sub(name, 1, 4) == 'acf_' and not child_state(value) then
+      return nil
     end
   end
   return numbers.balance and numbers.credit_seq and numbers.debit_seq and numbers.debited and numbers
@@ -67,7 +78,7 @@ local reply, gone = {}, {}
 for i = 4, #KEYS do
   local at = 3 * i - 6
   local numbers = not busy[ARGV[at]] and read(KEYS[i])
-  if numbers and numbers.credit_seq <= tonumber(ARGV[at + 1]) and numbers.debit_seq <= tonumber(ARGV[at + 2]) then
+  if numbers and numbers.credit_seq <= number_of(ARGV[at + 1]) and numbers.debit_seq <= number_of(ARGV[at + 2]) then
     gone[#gone + 1] = KEYS[i]
     reply[i - 3] = numbers.repair or 0
   else
