@@ -2,11 +2,13 @@ import { mayDrop } from '../history/may-drop.ts';
 import { dropWalletsScript } from '../scripts.ts';
 import { forgetTrees } from './forget-trees.ts';
 import { pagesOf } from './pages.ts';
-import type { LastNumbers } from './settled-sql.ts';
 import { type NumbersRead, type ReconcileStores, type ShardView, STREAM_PAGE } from './shard-view.ts';
 
 /** Wallets that one script judges and deletes: it takes some 3 ms, and calls wait as long. */
 const DROP_AT_ONCE = 500;
+
+/** What the script replies for a wallet that stays. */
+const STAYS = -1;
 
 type Drop = {
   readonly view: ShardView;
@@ -31,29 +33,26 @@ export async function dropIdle(stores: ReconcileStores, drop: Drop): Promise<Rea
 
 async function dropThese(
   { redis, keys }: Pick<ReconcileStores, 'redis' | 'keys'>,
-  { view, shard }: Drop,
-  { numbers, historyOf, rejected, marks }: NumbersRead,
+  { view, shard, accountIds }: Drop,
+  { numbers: { creditSeqs, debits }, historyOf, rejected, marks }: NumbersRead,
 ): Promise<ReadonlyMap<string, number>> {
-  const asked: string[] = [];
-  for (const [accountId, { hasBegunDebit }] of numbers) {
+  const asked: (readonly [accountId: string, lastNumbers: string])[] = [];
+  for (const accountId of accountIds) {
+    const { debitSeq = 0, hasBegunDebit = false } = debits.get(accountId) ?? {};
     const streamed = view.hasEvents(accountId) ? 1 : 0;
     // Of holds the script knows.
     const mayLeave = mayDrop(historyOf(accountId), { holds: 0, streamed, hasBegunDebit });
-    if (mayLeave && !rejected.has(accountId)) asked.push(accountId);
+    if (mayLeave && !rejected.has(accountId)) asked.push([accountId, `${creditSeqs.get(accountId) ?? 0} ${debitSeq}`]);
   }
   const names = [keys.open, keys.usage, keys.mark].map((of) => of[shard] as string);
   const args = [...marks, ...view.lastRead, String(STREAM_PAGE)];
-  const drop = async (some: readonly string[]): Promise<(readonly [string, number])[]> => {
-    const wallets = some.map((accountId) => keys.wallet(shard, accountId));
-    const known = some.flatMap((accountId) => {
-      const { creditSeq, debitSeq } = numbers.get(accountId) as LastNumbers;
-      return [accountId, String(creditSeq), String(debitSeq)];
-    });
-    const keysAndArgs = [...names, ...wallets, ...args, ...known];
+  const drop = async (some: readonly (typeof asked)[number][]): Promise<(readonly [string, number])[]> => {
+    const wallets = some.map(([accountId]) => keys.wallet(shard, accountId));
+    const keysAndArgs = [...names, ...wallets, ...args, ...some.map(([, lastNumbers]) => lastNumbers)];
     const reply = (await redis.script(dropWalletsScript, names.length + wallets.length, keysAndArgs)) as number[];
-    return reply.map((repairId, i) => [some[i] as string, repairId] as const);
+    return some.map(([accountId], i) => [accountId, reply[i] ?? STAYS]);
   };
   // Sent together: between two of them Redis answers calls.
   const replies = await Promise.all(Array.from(pagesOf(asked, DROP_AT_ONCE), drop));
-  return new Map(replies.flat().filter(([, repairId]) => repairId >= 0));
+  return new Map(replies.flat().filter(([, repairId]) => repairId !== STAYS));
 }

@@ -62,7 +62,7 @@ export type Reading = Doubt & { readonly states: AccountState[]; readonly permit
 
 /** What Postgres knows of accounts, and what Redis must have if that is to count. */
 export type NumbersRead = Doubt & {
-  readonly numbers: ReadonlyMap<string, LastNumbers>;
+  readonly numbers: LastNumbers;
   readonly marks: Permit['marks'];
 };
 
