@@ -27,8 +27,13 @@ type Drop = {
  */
 export async function dropIdle(stores: ReconcileStores, drop: Drop): Promise<ReadonlyMap<string, number>> {
   const { view, shard, accountIds } = drop;
-  await Promise.all([forgetTrees(stores, shard, accountIds), view.readAhead()]);
-  return view.hasUnreadable ? new Map() : view.readNumbers(accountIds, (read) => dropThese(stores, drop, read));
+  const before = Promise.all([forgetTrees(stores, shard, accountIds), view.readAhead()]);
+  const dropping = view.readNumbers(accountIds, async (read) => {
+    await before;
+    return view.hasUnreadable ? new Map<string, number>() : dropThese(stores, drop, read);
+  });
+  const [dropped] = await Promise.all([dropping, before]);
+  return dropped;
 }
 
 async function dropThese(

@@ -26,14 +26,16 @@ export type LastNumbers = {
 
 /** Of two instants: a wallet that has any later number is not dropped. */
 export async function selectLastNumbers(tx: Tx, accountIds: readonly string[]): Promise<LastNumbers> {
-  // Postgres looks up a list in a third of the time that a join takes, which asks for each account by itself.
+  // Postgres looks up a list in a third of the time that a join takes, which asks for each account by itself. Joined here, because ids need
+  // no quotes.
+  const list = `{${accountIds.join(',')}}`;
   const [accounts, debits] = await Promise.all([
     tx<{ id: string; seq: number }[]>`
-      SELECT id, credit_seq AS seq FROM accounts WHERE id = ANY(${accountIds}::uuid[]) AND credit_seq > 0`,
+      SELECT id, credit_seq AS seq FROM accounts WHERE id = ANY(${list}::uuid[]) AND credit_seq > 0`,
     tx<{ id: string; debitSeq: number; hasBegunDebit: boolean }[]>`
       SELECT account_id AS id, coalesce(max(seq) FILTER (WHERE state <> 'begun'), 0) AS "debitSeq",
              bool_or(state = 'begun') AS "hasBegunDebit"
-      FROM debits WHERE account_id = ANY(${accountIds}::uuid[]) GROUP BY account_id`,
+      FROM debits WHERE account_id = ANY(${list}::uuid[]) GROUP BY account_id`,
   ]);
   return {
     creditSeqs: new Map(accounts.map(({ id, seq }) => [id, seq])),
