@@ -7,9 +7,6 @@ import { type NumbersRead, type ReconcileStores, type ShardView, STREAM_PAGE } f
 /** Wallets that one script judges and deletes: it takes some 3 ms, and calls wait as long. */
 const DROP_AT_ONCE = 500;
 
-/** What the script replies for a wallet that stays. */
-const STAYS = -1;
-
 type Drop = {
   readonly view: ShardView;
   readonly shard: number;
@@ -28,36 +25,33 @@ type Drop = {
 export async function dropIdle(stores: ReconcileStores, drop: Drop): Promise<ReadonlyMap<string, number>> {
   const { view, shard, accountIds } = drop;
   const before = Promise.all([forgetTrees(stores, shard, accountIds), view.readAhead()]);
-  const dropping = view.readNumbers(accountIds, async (read) => {
+  const dropping = view.readNumbers(Array.from(pagesOf(accountIds, DROP_AT_ONCE)), async (some, read) => {
     await before;
-    return view.hasUnreadable ? new Map<string, number>() : dropThese(stores, drop, read);
+    return view.hasUnreadable ? [] : dropThese(stores, { ...drop, accountIds: some }, read);
   });
   const [dropped] = await Promise.all([dropping, before]);
-  return dropped;
+  return new Map(dropped.flat());
 }
 
 async function dropThese(
   { redis, keys }: Pick<ReconcileStores, 'redis' | 'keys'>,
   { view, shard, accountIds }: Drop,
   { numbers: { creditSeqs, debits }, historyOf, rejected, marks }: NumbersRead,
-): Promise<ReadonlyMap<string, number>> {
-  const asked: (readonly [accountId: string, lastNumbers: string])[] = [];
+): Promise<(readonly [accountId: string, repairId: number])[]> {
+  const names = [keys.open, keys.usage, keys.mark].map((of) => of[shard] as string);
+  const args = [...marks, ...view.lastRead, String(STREAM_PAGE)];
+  const asked: string[] = [];
   for (const accountId of accountIds) {
     const { debitSeq = 0, hasBegunDebit = false } = debits.get(accountId) ?? {};
     const streamed = view.hasEvents(accountId) ? 1 : 0;
     // Of holds the script knows.
-    const mayLeave = mayDrop(historyOf(accountId), { holds: 0, streamed, hasBegunDebit });
-    if (mayLeave && !rejected.has(accountId)) asked.push([accountId, `${creditSeqs.get(accountId) ?? 0} ${debitSeq}`]);
+    const underWay = { holds: 0, streamed, hasBegunDebit };
+    if (rejected.has(accountId) || !mayDrop(historyOf(accountId), underWay)) continue;
+    asked.push(accountId);
+    names.push(keys.wallet(shard, accountId));
+    args.push(`${creditSeqs.get(accountId) ?? 0} ${debitSeq}`);
   }
-  const names = [keys.open, keys.usage, keys.mark].map((of) => of[shard] as string);
-  const args = [...marks, ...view.lastRead, String(STREAM_PAGE)];
-  const drop = async (some: readonly (typeof asked)[number][]): Promise<(readonly [string, number])[]> => {
-    const wallets = some.map(([accountId]) => keys.wallet(shard, accountId));
-    const keysAndArgs = [...names, ...wallets, ...args, ...some.map(([, lastNumbers]) => lastNumbers)];
-    const reply = (await redis.script(dropWalletsScript, names.length + wallets.length, keysAndArgs)) as number[];
-    return some.map(([accountId], i) => [accountId, reply[i] ?? STAYS]);
-  };
-  // Sent together: between two of them Redis answers calls.
-  const replies = await Promise.all(Array.from(pagesOf(asked, DROP_AT_ONCE), drop));
-  return new Map(replies.flat().filter(([, repairId]) => repairId !== STAYS));
+  const reply = (await redis.script(dropWalletsScript, names.length, [...names, ...args])) as number[];
+  const dropped = reply.map((repairId, i) => [asked[i] as string, repairId] as const);
+  return dropped.filter(([, repairId]) => repairId >= 0);
 }

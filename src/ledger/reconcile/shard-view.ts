@@ -152,22 +152,28 @@ export class ShardView {
   }
 
   /**
-   * Calls `work` with what decides whether wallets may be dropped. Until it resolves, no event of the shard is stored.
+   * Calls `work` with what decides whether the wallets of each part may be dropped. Until all have resolved, no event of the shard is stored.
+   * While one part is worked on, Postgres looks up the next one: the flush lock is kept for half the time.
    *
    * @throws RedisReplaced; and when Postgres is older than Redis
    */
-  async readNumbers<T>(accountIds: readonly string[], work: (read: NumbersRead) => Promise<T>): Promise<T> {
+  async readNumbers<T>(
+    parts: readonly (readonly string[])[],
+    work: (accountIds: readonly string[], read: NumbersRead) => Promise<T>,
+  ): Promise<T[]> {
     const { redis, keys } = this.#stores;
     return this.#locked(async (tx) => {
       const { seen } = await seeShards(redis, keys, [this.#shard]);
-      // Together, because the flush lock is kept while they are answered.
-      const [judged, left, rejected, numbers] = await Promise.all([
+      const common = Promise.all([
         judgeShards(tx.unsafe, seen).then((all) => this.#accept(all)),
         this.#selectLeft(tx),
         selectRejectedIds(tx, this.#shard),
-        selectLastNumbers(tx, accountIds),
       ]);
-      return work({ historyOf: historiesOf(judged, left), rejected, numbers, marks: marksOf(judged) });
+      const workOn = async (accountIds: readonly string[]): Promise<T> => {
+        const [[judged, left, rejected], numbers] = await Promise.all([common, selectLastNumbers(tx, accountIds)]);
+        return work(accountIds, { historyOf: historiesOf(judged, left), rejected, numbers, marks: marksOf(judged) });
+      };
+      return Promise.all(parts.map(workOn));
     });
   }
 
