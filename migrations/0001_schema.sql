@@ -70,6 +70,8 @@ CREATE TABLE api_keys (
 );
 CREATE INDEX api_keys_by_operator ON api_keys (account_id) WHERE by_operator;
 CREATE INDEX api_keys_account ON api_keys (account_id);
+-- When Redis is doubted, it forgets the trees of all accounts that have one: a few among many.
+CREATE INDEX api_keys_children ON api_keys (account_id) WHERE ancestors <> '{}';
 CREATE INDEX api_keys_admin ON api_keys (key_id) WHERE role = 'admin';
 CREATE INDEX api_keys_newest ON api_keys (created_at, key_id);
 CREATE INDEX api_keys_role ON api_keys (role, created_at, key_id);

@@ -1,6 +1,11 @@
 import { mayDrop } from '../history/may-drop.ts';
 import { dropWalletsScript } from '../scripts.ts';
+import { forgetTrees } from './forget-trees.ts';
+import { pagesOf } from './pages.ts';
 import { type NumbersRead, type ReconcileStores, type ShardView, STREAM_PAGE } from './shard-view.ts';
+
+/** Maximum number of wallets that one script judges and deletes. It takes some 4 ms, and calls wait as long. */
+const DROP_AT_ONCE = 500;
 
 type Drop = {
   readonly view: ShardView;
@@ -12,37 +17,41 @@ type Drop = {
  * In doubt, drops those of the loaded wallets that have nothing under way: they are loaded again exactly as Postgres has them when their
  * account calls. So an account can spend what its wallet has too much only until this has passed over it.
  *
- * Postgres is asked first, and then drop-wallets.lua judges and deletes at one instant.
+ * Postgres is asked first, and then drop-wallets.lua judges each wallet and deletes it at one instant. Redis forgets the trees of keys of
+ * all these accounts.
  *
  * @returns the wallets that were dropped, by account: the number of the last repair of each; 0: none
  */
-export async function dropIdle(
-  stores: Pick<ReconcileStores, 'redis' | 'keys'>,
-  drop: Drop,
-): Promise<ReadonlyMap<string, number>> {
-  const { view, accountIds } = drop;
-  await view.readAhead();
-  return view.hasUnreadable ? new Map() : view.readNumbers(accountIds, (read) => dropThese(stores, drop, read));
+export async function dropIdle(stores: ReconcileStores, drop: Drop): Promise<ReadonlyMap<string, number>> {
+  const { view, shard, accountIds } = drop;
+  const before = Promise.all([forgetTrees(stores, shard, accountIds), view.readAhead()]);
+  const dropping = view.readNumbers(Array.from(pagesOf(accountIds, DROP_AT_ONCE)), async (some, read) => {
+    await before;
+    return view.hasUnreadable ? [] : dropThese(stores, { ...drop, accountIds: some }, read);
+  });
+  const [dropped] = await Promise.all([dropping, before]);
+  return new Map(dropped.flat());
 }
 
 async function dropThese(
   { redis, keys }: Pick<ReconcileStores, 'redis' | 'keys'>,
-  { view, shard }: Drop,
-  { numbers, historyOf, rejected, marks }: NumbersRead,
-): Promise<ReadonlyMap<string, number>> {
+  { view, shard, accountIds }: Drop,
+  { numbers: { creditSeqs, debits }, historyOf, rejected, marks }: NumbersRead,
+): Promise<(readonly [accountId: string, repairId: number])[]> {
   const names = [keys.open, keys.usage, keys.mark].map((of) => of[shard] as string);
   const args = [...marks, ...view.lastRead, String(STREAM_PAGE)];
   const asked: string[] = [];
-  for (const [accountId, { creditSeq, debitSeq, begunDebitSeq }] of numbers) {
+  for (const accountId of accountIds) {
+    const { debitSeq = 0, hasBegunDebit = false } = debits.get(accountId) ?? {};
     const streamed = view.hasEvents(accountId) ? 1 : 0;
     // Of holds the script knows.
-    const underWay = { holds: 0, streamed, hasBegunDebit: begunDebitSeq !== null };
+    const underWay = { holds: 0, streamed, hasBegunDebit };
     if (rejected.has(accountId) || !mayDrop(historyOf(accountId), underWay)) continue;
     asked.push(accountId);
     names.push(keys.wallet(shard, accountId));
-    args.push(accountId, String(creditSeq), String(debitSeq));
+    args.push(`${creditSeqs.get(accountId) ?? 0} ${debitSeq}`);
   }
   const reply = (await redis.script(dropWalletsScript, names.length, [...names, ...args])) as number[];
   const dropped = reply.map((repairId, i) => [asked[i] as string, repairId] as const);
-  return new Map(dropped.filter(([, repairId]) => repairId >= 0));
+  return dropped.filter(([, repairId]) => repairId >= 0);
 }

@@ -10,8 +10,9 @@ export async function forgetTrees(
   shard: number,
   accountIds: readonly string[],
 ): Promise<void> {
+  const list = `{${accountIds.join(',')}}`;
   const roots = await sql<{ keyId: string }[]>`
-    SELECT DISTINCT ancestors[1] AS "keyId" FROM api_keys WHERE account_id = ANY(${accountIds}::uuid[]) AND ancestors <> '{}'`;
+    SELECT DISTINCT ancestors[1] AS "keyId" FROM api_keys WHERE account_id = ANY(${list}::uuid[]) AND ancestors <> '{}'`;
   if (roots.length === 0) return;
   await redis.command(
     'del',

@@ -18,12 +18,16 @@ export async function loadedAccounts(
   // Redis goes through all its keys in any case, but sends fewer names.
   const pattern = only !== undefined && others.length === 0 ? keys.wallet(only, '*') : 'wallet:*';
   const accounts = new Map<number, Set<string>>();
-  let cursor = '0';
-  do {
+  const scan = (cursor: string) => {
     onPage();
-    const args = [cursor, 'MATCH', pattern, 'COUNT', String(SCAN_COUNT)];
-    const [next, names] = (await redis.command('scan', args)) as [string, string[]];
-    cursor = next;
+    return redis.command('scan', [cursor, 'MATCH', pattern, 'COUNT', String(SCAN_COUNT)]) as Promise<
+      [string, string[]]
+    >;
+  };
+  let [cursor, names] = await scan('0');
+  for (;;) {
+    // Asked for before this page is read, so that Redis and this process work at the same time.
+    const next = cursor === '0' ? null : scan(cursor);
     for (const name of names) {
       const id = name.slice(name.lastIndexOf(':') + 1);
       const shard = keys.shardOf(id);
@@ -31,6 +35,8 @@ export async function loadedAccounts(
       // A set, because a scan may return the same key twice.
       accounts.set(shard, (accounts.get(shard) ?? new Set()).add(id));
     }
-  } while (cursor !== '0');
+    if (next === null) break;
+    [cursor, names] = await next;
+  }
   return new Map(Array.from(accounts, ([shard, ids]) => [shard, Array.from(ids)]));
 }

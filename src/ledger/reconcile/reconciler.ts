@@ -7,10 +7,10 @@ import { staysInDoubt } from '../history/may-repair.ts';
 import { readRedisRun, readRedisTime } from '../redis-run.ts';
 import { type Decision, decide, isAhead } from './decision.ts';
 import { dropIdle } from './drop-idle.ts';
-import { forgetTrees } from './forget-trees.ts';
 import { type AccountState, agrees, type Comparison, compare } from './identity.ts';
 import { loadedAccounts } from './loaded-accounts.ts';
 import { lookAtStores, type StoresLook } from './look-at-stores.ts';
+import { pagesOf } from './pages.ts';
 import { saveReport, selectBegunRepairs, selectReports } from './reconcile-sql.ts';
 import { Repairer } from './repairer.ts';
 import { type Drift, newDrift, newReport, notCompared, ReportSums, type ShardReport } from './report.ts';
@@ -80,10 +80,6 @@ type Shard = {
   hasObstacle: boolean;
   readonly sums: ReportSums;
 };
-
-function* pagesOf<T>(all: readonly T[], size: number): Generator<readonly T[]> {
-  for (let from = 0; from < all.length; from += size) yield all.slice(from, from + size);
-}
 
 /** An account that does not agree. */
 type Found = { readonly comparison: Comparison; readonly decision: Decision };
@@ -294,7 +290,6 @@ export class Reconciler {
     const left: string[] = [];
     for (const page of pagesOf(accounts, LARGE_PAGE)) {
       this.#checkStopping();
-      await forgetTrees(this.#stores, shard, page);
       const dropped = await dropIdle(this.#stores, { view, shard, accountIds: page });
       this.#dropped += dropped.size;
       for (const [accountId, begun] of scene.begunRepairs) {

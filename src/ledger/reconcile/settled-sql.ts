@@ -18,12 +18,29 @@ const JOIN_DEBITS = `
   LEFT JOIN LATERAL (
     SELECT d.seq, d.amount FROM debits d WHERE d.account_id = asked.id AND d.state = 'begun') begun ON true`;
 
-/** The numbers of the last credits and debits that Postgres has of each of these accounts, at one instant. */
-export async function selectNumbers(tx: Tx, accountIds: readonly string[]): Promise<Map<string, Numbers>> {
-  const rows = await tx<(Numbers & { readonly id: string })[]>`
-    SELECT asked.id, ${tx.text(CREDIT_SEQ)}, ${tx.text(DEBITS)}
-    FROM unnest(${accountIds}::uuid[]) AS asked (id) ${tx.text(JOIN_DEBITS)}`;
-  return new Map(rows.map((row) => [row.id, row]));
+/** The last numbers of some accounts, by account. Those without any are left out. */
+export type LastNumbers = {
+  readonly creditSeqs: ReadonlyMap<string, number>;
+  readonly debits: ReadonlyMap<string, Pick<Numbers, 'debitSeq'> & { readonly hasBegunDebit: boolean }>;
+};
+
+/** Of two instants: a wallet that has any later number is not dropped. */
+export async function selectLastNumbers(tx: Tx, accountIds: readonly string[]): Promise<LastNumbers> {
+  // Postgres looks up a list in a third of the time that a join takes, which asks for each account by itself. Joined here, because ids need
+  // no quotes.
+  const list = `{${accountIds.join(',')}}`;
+  const [accounts, debits] = await Promise.all([
+    tx<{ id: string; seq: number }[]>`
+      SELECT id, credit_seq AS seq FROM accounts WHERE id = ANY(${list}::uuid[]) AND credit_seq > 0`,
+    tx<{ id: string; debitSeq: number; hasBegunDebit: boolean }[]>`
+      SELECT account_id AS id, coalesce(max(seq) FILTER (WHERE state <> 'begun'), 0) AS "debitSeq",
+             bool_or(state = 'begun') AS "hasBegunDebit"
+      FROM debits WHERE account_id = ANY(${list}::uuid[]) GROUP BY account_id`,
+  ]);
+  return {
+    creditSeqs: new Map(accounts.map(({ id, seq }) => [id, seq])),
+    debits: new Map(debits.map((row) => [row.id, row])),
+  };
 }
 
 /** What Postgres has of each of these accounts, at one instant. */

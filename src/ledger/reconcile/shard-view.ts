@@ -9,9 +9,9 @@ import { isBeforeHorizon, readHorizonMs } from '../retention/horizon.ts';
 import { compareWalletsScript } from '../scripts.ts';
 import { budgetsOfHold } from '../usage-event.ts';
 import type { RawEntry } from '../writing/stream.ts';
-import type { AccountState, Hold, Numbers, Settled, Spending, StreamedCall, Wallet } from './identity.ts';
+import type { AccountState, Hold, Settled, Spending, StreamedCall, Wallet } from './identity.ts';
 import { selectRejectedIds, selectStored } from './reconcile-sql.ts';
-import { selectNumbers, selectSettled } from './settled-sql.ts';
+import { type LastNumbers, selectLastNumbers, selectSettled } from './settled-sql.ts';
 import { WaitingCalls } from './waiting-calls.ts';
 
 export type ReconcileStores = { readonly sql: Sql; readonly redis: RedisStore; readonly keys: RedisKeys };
@@ -62,7 +62,7 @@ export type Reading = Doubt & { readonly states: AccountState[]; readonly permit
 
 /** What Postgres knows of accounts, and what Redis must have if that is to count. */
 export type NumbersRead = Doubt & {
-  readonly numbers: ReadonlyMap<string, Numbers>;
+  readonly numbers: LastNumbers;
   readonly marks: Permit['marks'];
 };
 
@@ -152,26 +152,35 @@ export class ShardView {
   }
 
   /**
-   * Calls `work` with what decides whether wallets may be dropped. Until it resolves, no event of the shard is stored.
+   * Calls `work` with what decides whether the wallets of each part may be dropped. Until all have resolved, no event of the shard is stored.
+   * While one part is worked on, Postgres looks up the next one: the flush lock is kept for half the time.
    *
    * @throws RedisReplaced; and when Postgres is older than Redis
    */
-  async readNumbers<T>(accountIds: readonly string[], work: (read: NumbersRead) => Promise<T>): Promise<T> {
+  async readNumbers<T>(
+    parts: readonly (readonly string[])[],
+    work: (accountIds: readonly string[], read: NumbersRead) => Promise<T>,
+  ): Promise<T[]> {
     const { redis, keys } = this.#stores;
     return this.#locked(async (tx) => {
       const { seen } = await seeShards(redis, keys, [this.#shard]);
-      const judged = this.#accept(await judgeShards(tx.unsafe, seen));
-      const doubt = await this.#readDoubt(tx, judged);
-      const numbers = await selectNumbers(tx, accountIds);
-      return work({ ...doubt, numbers, marks: marksOf(judged) });
+      const common = Promise.all([
+        judgeShards(tx.unsafe, seen).then((all) => this.#accept(all)),
+        this.#selectLeft(tx),
+        selectRejectedIds(tx, this.#shard),
+      ]);
+      const workOn = async (accountIds: readonly string[]): Promise<T> => {
+        const [[judged, left, rejected], numbers] = await Promise.all([common, selectLastNumbers(tx, accountIds)]);
+        return work(accountIds, { historyOf: historiesOf(judged, left), rejected, numbers, marks: marksOf(judged) });
+      };
+      return Promise.all(parts.map(workOn));
     });
   }
 
   /** No flush of the shard gets from its look at Redis to its commit while `work` is under way. */
   async #locked<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
     return this.#stores.sql.begin(async (tx) => {
-      await setBounds(tx);
-      await tx`SELECT pg_advisory_xact_lock_shared(${FLUSH_LOCK}::int, ${this.#shard}::int)`;
+      await this.#lock(tx, 'pg_advisory_xact_lock_shared');
       return work(tx);
     }) as Promise<T>;
   }
@@ -183,15 +192,17 @@ export class ShardView {
    * @throws RedisReplaced, StreamTooLong
    */
   async readAlone(tx: Tx, accountId: string, ticket: string): Promise<Reading> {
-    await setBounds(tx);
-    await tx`SELECT pg_advisory_xact_lock(${FLUSH_LOCK}::int, ${this.#shard}::int)`;
+    await this.#lock(tx, 'pg_advisory_xact_lock');
     return this.#readLocked(tx, [accountId], ticket);
+  }
+
+  #lock(tx: Tx, lock: 'pg_advisory_xact_lock' | 'pg_advisory_xact_lock_shared'): Promise<unknown> {
+    return tx.unsafe(`${BOUNDS}; SELECT ${lock}(${FLUSH_LOCK}, ${this.#shard})`);
   }
 
   async #readLocked(tx: Tx, accountIds: readonly string[], ticket: string): Promise<Reading> {
     const { nowMs, dataId, mark, holdPairs, walletFields, unreadHolds } = await this.#readRedis(accountIds, ticket);
     const seen = new Map([[this.#shard, { mark: readMark(mark), dataId }]]);
-    const judged = this.#accept(await judgeShards(tx.unsafe, seen));
     const wallets = new Map<string, Wallet>();
     for (const [i, id] of accountIds.entries()) {
       const wallet = readWallet(walletFields[i] as string[]);
@@ -199,12 +210,16 @@ export class ShardView {
     }
     const holds = readHolds(holdPairs);
     const held = Array.from(holds.values()).flat();
-    const horizonMs = await readHorizonMs(tx);
+    const [judged, left, horizonMs, settled] = await Promise.all([
+      judgeShards(tx.unsafe, seen).then((all) => this.#accept(all)),
+      this.#selectLeft(tx),
+      readHorizonMs(tx),
+      selectSettled(tx, wallets),
+    ]);
     // An event of a day that was dropped will never be stored. So it is not money that Postgres is about to take.
     const streamedOf = (accountId: string): StreamedCall[] =>
       this.#waiting.of(accountId).filter(({ usageId }) => !isBeforeHorizon(usageId, horizonMs));
     const streamed = Array.from(wallets.keys()).flatMap(streamedOf);
-    const settled = await selectSettled(tx, wallets);
     const stored = await selectStored(
       tx,
       [...held, ...streamed].map(({ usageId }) => usageId),
@@ -219,14 +234,13 @@ export class ShardView {
       isIncomplete: unreadHolds > 0 || this.hasUnreadable,
     }));
     const permit = { validUntilMs: nowMs + LOCK_LIFE_MS - 1_000, marks: marksOf(judged) };
-    return { states, permit, ...(await this.#readDoubt(tx, judged)) };
+    const isAnyInDoubt = isInDoubt(judged.history) || left.size > 0;
+    const rejected = isAnyInDoubt ? await selectRejectedIds(tx, this.#shard) : new Set<string>();
+    return { states, permit, historyOf: historiesOf(judged, left), rejected };
   }
 
-  async #readDoubt(tx: Tx, { history }: Judged): Promise<Doubt> {
-    const left = this.#mayHaveLeft ? await selectLeftInDoubt(tx.unsafe, this.#shard) : new Set<string>();
-    const historyOf = (accountId: string): ShardHistory => historyOfAccount(history, left.has(accountId));
-    const isAnyInDoubt = isInDoubt(history) || left.size > 0;
-    return { historyOf, rejected: isAnyInDoubt ? await selectRejectedIds(tx, this.#shard) : new Set<string>() };
+  async #selectLeft(tx: Tx): Promise<ReadonlySet<string>> {
+    return this.#mayHaveLeft ? selectLeftInDoubt(tx.unsafe, this.#shard) : new Set();
   }
 
   /** Whether the stream had an event that this version cannot read: it may be of any account. */
@@ -265,11 +279,13 @@ export class ShardView {
 
 const marksOf = ({ seen, lastFlush }: Judged): Permit['marks'] => [markText(seen.mark), markText(lastFlush)];
 
-const setBounds = (tx: Tx) =>
-  tx.unsafe(
-    `SET LOCAL lock_timeout = ${LOCK_WAIT_MS}; SET LOCAL idle_in_transaction_session_timeout = ${LOCK_LIFE_MS};
-     SET LOCAL enable_seqscan = off`,
-  );
+const historiesOf =
+  ({ history }: Judged, left: ReadonlySet<string>): Doubt['historyOf'] =>
+  (accountId) =>
+    historyOfAccount(history, left.has(accountId));
+
+const BOUNDS = `SET LOCAL lock_timeout = ${LOCK_WAIT_MS}; SET LOCAL idle_in_transaction_session_timeout = ${LOCK_LIFE_MS};
+  SET LOCAL enable_seqscan = off`;
 
 /** The reply of compare-wallets.lua. */
 type Reply = [

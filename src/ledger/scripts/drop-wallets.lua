@@ -7,7 +7,7 @@
   ARGV   [1] [2] the marks that Redis may have
          [3] id of the last entry of the stream that was read ('': none), [4] its fields, tab separated ('': not compared)
          [5] maximum number of entries that were not read
-         then for each wallet: its account, numbers of the last credit and of the last ended debit that Postgres knows
+         then for each wallet: numbers of the last credit and of the last ended debit that Postgres knows, with a space between them
   Reply  for each wallet the number of its last repair (0: none) if it was deleted, else -1. Empty: nothing was done, because Redis has
          another mark, or too many entries, or holds or events that cannot be read, which may be of any account
 
@@ -24,7 +24,9 @@ local call = redis.call
 local mark = call('GET', KEYS[3]) or ''
 if mark ~= ARGV[1] and mark ~= ARGV[2] then return {} end
 
+-- By account, with which the key of its wallet ends.
 local busy = {}
+local ACCOUNT_LENGTH = 36
 
 -- @return false if the hold, or the hold within an event, cannot be read
 local function note(hold)
@@ -44,32 +46,49 @@ for i = 1, #entries do
   if fields[1] ~= 'e1' or not note(string.match(fields[2], '\t(.*)') or '') then return {} end
 end
 
+-- The same few numbers stand in most wallets, and a number costs more to read than to find.
+local known = {}
+local function number_of(text)
+  local number = known[text]
+  if number == nil then
+    number = integer(text) or false
+    known[text] = number
+  end
+  return number
+end
+
 local PLAIN = { balance = true, credit_seq = true, debit_seq = true, debited = true, repair = true }
 
--- @return the numbers of the wallet by field; nil: it is damaged, or not loaded
+-- One table for all wallets: a new one for each takes longer than all that is read into it.
+local numbers = {}
+
+-- @return `numbers`, those of the wallet by field; nil: it is damaged, or not loaded
 local function read(wallet)
   local fields = redis.pcall('HGETALL', wallet)
-  local numbers = {}
+  numbers.balance, numbers.credit_seq, numbers.debit_seq, numbers.debited, numbers.repair = nil
   for i = 1, #fields, 2 do
     local name, value = fields[i], fields[i + 1]
-    if string.sub(name, 1, 4) == 'acf_' then
-      if not child_state(value) then return nil end
-    elseif PLAIN[name] or string.sub(name, 1, 5) == 'free:' then
-      local number = integer(value)
+    if PLAIN[name] then
+      local number = number_of(value)
       if not number then return nil end
       numbers[name] = number
+    elseif string.sub(name, 1, 5) == 'free:' then
+      if not number_of(value) then return nil end
+    elseif string.sub(name, 1, 4) == 'acf_' and not child_state(value) then
+      return nil
     end
   end
   return numbers.balance and numbers.credit_seq and numbers.debit_seq and numbers.debited and numbers
 end
 
+local is_any_busy = next(busy)
 local reply, gone = {}, {}
 for i = 4, #KEYS do
-  local at = 3 * i - 6
-  local numbers = not busy[ARGV[at]] and read(KEYS[i])
-  if numbers and numbers.credit_seq <= tonumber(ARGV[at + 1]) and numbers.debit_seq <= tonumber(ARGV[at + 2]) then
+  local wallet = not (is_any_busy and busy[string.sub(KEYS[i], -ACCOUNT_LENGTH)]) and read(KEYS[i])
+  local credit_seq, debit_seq = string.match(ARGV[i + 2], '^(%d+) (%d+)$')
+  if wallet and wallet.credit_seq <= number_of(credit_seq) and wallet.debit_seq <= number_of(debit_seq) then
     gone[#gone + 1] = KEYS[i]
-    reply[i - 3] = numbers.repair or 0
+    reply[i - 3] = wallet.repair or 0
   else
     reply[i - 3] = -1
   end
