@@ -260,7 +260,8 @@ function word(text: string | undefined, name: string): string {
 }
 
 /** What `X-ACF-Tag` may say. None of its characters can end a field of a hold, or is more than a byte of UTF-8. */
-const TAG = /^[A-Za-z0-9._:/@-]{1,64}$/;
+export const TAG_PATTERN = '^[A-Za-z0-9._:/@-]{1,64}$';
+const TAG = new RegExp(TAG_PATTERN);
 
 export const isTag = (text: string): boolean => TAG.test(text);
 
