@@ -29,7 +29,7 @@ export type AdmitRequest = {
   readonly method: string;
   /** Recorded in the usage event; printable ASCII, no tab. */
   readonly path: string;
-  /** Recorded with it, as `isTag` (ledger/usage-event.ts) admits it. Null: the caller gave none. */
+  /** Recorded with it, as `isTag` (platform/call-tag.ts) admits it. Null: the caller gave none. */
   readonly tag: string | null;
 };
 

@@ -1,3 +1,4 @@
+import { isTag } from '../platform/call-tag.ts';
 import { isUuid } from '../platform/ids.ts';
 
 /**
@@ -258,12 +259,6 @@ function word(text: string | undefined, name: string): string {
   if (text === undefined || !/^[a-z_]{1,40}$/.test(text)) throw new Error(`usage event: ${name} is no word: ${text}`);
   return text;
 }
-
-/** What `X-ACF-Tag` may say. None of its characters can end a field of a hold, or is more than a byte of UTF-8. */
-export const TAG_PATTERN = '^[A-Za-z0-9._:/@-]{1,64}$';
-const TAG = new RegExp(TAG_PATTERN);
-
-export const isTag = (text: string): boolean => TAG.test(text);
 
 function tag(text: string | undefined): string {
   if (text === undefined || !isTag(text)) throw new Error(`usage event: not a tag: ${text}`);

@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../errors.ts';
 import type { Described, JsonSchema, Method } from '../http/route.ts';
-import { TAG_PATTERN } from '../ledger/usage-event.ts';
+import { TAG_PATTERN } from '../platform/call-tag.ts';
 import type { Components } from './components.ts';
 import { byStatus, describeErrors, errorExamples, errorHeaders, errorsSchema, pascal } from './errors.ts';
 import { CALL_HEADERS, FROM_SERVICE, responseHeaders } from './headers.ts';

@@ -5,7 +5,7 @@ import { ApiError, ERRORS, unavailableError } from '../errors.ts';
 import { unknownRate } from '../gate/answer.ts';
 import type { HeadFault } from '../gate/caller-io.ts';
 import type { KeyRecord } from '../keys/caller.ts';
-import { isTag } from '../ledger/usage-event.ts';
+import { isTag } from '../platform/call-tag.ts';
 import { formatUsd, microsToUsd, parseUsd } from '../platform/money.ts';
 import type { Operator } from '../platform/operator.ts';
 import type { ExchangeOptions } from './exchange-options.ts';
