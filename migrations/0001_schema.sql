@@ -249,9 +249,13 @@ CREATE TABLE calls (
   cause           text,
   -- The budgets that the amount counted in, each as <key>.<period>, separated by commas; NULL: in none.
   budgets         text,
+  -- Whom or what the call was for, in the words of its caller; NULL: it said nothing. It may name somebody.
+  tag             text,
   PRIMARY KEY (day, usage_id)
 ) PARTITION BY RANGE (day);
 CREATE INDEX calls_key ON calls (key_id, usage_id);
+-- Calls without a tag cost it nothing.
+CREATE INDEX calls_tag ON calls (account_id, tag, usage_id) WHERE tag IS NOT NULL;
 -- Rows of days nobody prepared (a clock far off) are kept rather than refused.
 CREATE TABLE calls_default PARTITION OF calls DEFAULT;
 
@@ -564,6 +568,30 @@ CREATE TABLE service_amounts (
   calls       bigint NOT NULL,
   PRIMARY KEY (service_id, day, amount)
 ) WITH (fillfactor = 50);
+
+-- Sums of the calls with a tag, by tag and UTC day. At most 1 000 tags of an account have sums in a month, those that `tag_months` has; the
+-- calls of all others are summed up as the tag 'other'. Both tables are deleted from when days leave `calls`, because tags may name
+-- somebody (src/ledger/retention/closing.ts).
+CREATE TABLE tag_days (
+  account_id      uuid NOT NULL,
+  day             date NOT NULL,
+  tag             text NOT NULL,
+  calls           bigint NOT NULL,
+  free_calls      bigint NOT NULL,
+  spent           bigint NOT NULL,
+  latency_sum_us  bigint NOT NULL,
+  latency_count   bigint NOT NULL,
+  PRIMARY KEY (account_id, day, tag)
+) WITH (fillfactor = 50);
+CREATE INDEX tag_days_day ON tag_days (day);
+CREATE TABLE tag_months (
+  account_id  uuid NOT NULL,
+  -- The first day of the month.
+  month       date NOT NULL,
+  tag         text NOT NULL,
+  PRIMARY KEY (account_id, month, tag)
+);
+CREATE INDEX tag_months_month ON tag_months (month);
 
 -- Sums of refunds, by the hour of their calls: the sums of calls above stay what `calls` says. Added by the transaction that stores the
 -- refund; they can be computed again from `refunds`.

@@ -72,6 +72,12 @@ export const CALL = {
     ),
     example: false,
   },
+  tag: {
+    column: 'c.tag',
+    audience: 'owner',
+    ...optional(text('Whom or what the call was for, as its caller said in X-ACF-Tag')),
+    example: 'customer-17',
+  },
   refunded: {
     column: '(SELECT sum(r.amount)::bigint FROM refunds r WHERE r.usage_id = c.usage_id)',
     audience: 'anyone',

@@ -64,6 +64,7 @@ export class Closing {
       const listings = await closeListingsOf(tx, accountId);
       await deleteProfile(tx, accountId);
       await eraseNames(tx, accountId);
+      await eraseTagSums(tx, accountId);
       const closing = await setClosed(tx, accountId);
       const after = { status: 'closed', keys_revoked: keys.length, services_removed: listings };
       const subject = { subjectType: 'account', subjectId: accountId } as const;
@@ -134,6 +135,12 @@ async function setClosed(tx: Tx, accountId: string): Promise<Locked> {
     RETURNING owner_id AS "ownerId", status, closed_at AS "closedAt"`;
   await tx`SELECT pg_notify(${KEY_CHANGES}, ${ACCOUNT_PREFIX + accountId})`;
   return rows[0] as Locked;
+}
+
+/** Tags may name customers of the account. Its calls keep theirs, as they keep their paths, until their day is dropped. */
+async function eraseTagSums(tx: Tx, accountId: string): Promise<void> {
+  await tx`DELETE FROM tag_days WHERE account_id = ${accountId}`;
+  await tx`DELETE FROM tag_months WHERE account_id = ${accountId}`;
 }
 
 async function eraseNames(tx: Tx, accountId: string): Promise<void> {

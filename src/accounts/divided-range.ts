@@ -37,6 +37,12 @@ export function divideRange(range: TimeRange): DividedRange {
   return { days, hours: divided.flatMap(({ whole }) => whole ?? []), rest: divided.flatMap(({ ends: rest }) => rest) };
 }
 
+/** The same by days only. */
+export const divideDays = (range: TimeRange): { days: TimeRange | null; rest: readonly TimeRange[] } => {
+  const { whole, ends } = divide(range, DAY_MS);
+  return { days: whole, rest: ends };
+};
+
 /** What of the range are whole units, if any, and what is left at its ends. */
 function divide(range: TimeRange, unitMs: number): { whole: TimeRange | null; ends: readonly TimeRange[] } {
   const fromMs = range.fromMs === null ? null : Math.ceil(range.fromMs / unitMs) * unitMs;

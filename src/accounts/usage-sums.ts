@@ -1,12 +1,13 @@
 import { readHorizonMs } from '../ledger/retention/horizon.ts';
-import { COUNTED_SQL } from '../ledger/usage-event.ts';
 import type { Sql, Tx } from '../platform/postgres.ts';
 import type { CallRow } from './call-fields.ts';
 import { divideRange, refusePartsOfDropped } from './divided-range.ts';
 import { isOfKeys, isOfSums, onlyKey } from './key-scope.ts';
 import { readWithDeadline } from './lists/deadline.ts';
-import { type TimeRange, utcDay } from './time-range.ts';
-import { matches, selectCalls, type UsageFilter } from './usage-sql.ts';
+import { ADDED_UP, addedUp, SUMS, type Sums, sumsOfCalls, within } from './sums-sql.ts';
+import type { TimeRange } from './time-range.ts';
+import { selectCalls, type UsageFilter } from './usage-sql.ts';
+import { hasTagSums, selectTagDays, selectTags, type TagUsage } from './usage-tags.ts';
 
 /** Maximum days of a page: the newest with calls. */
 export const MAX_DAYS = 366;
@@ -14,17 +15,6 @@ export const MAX_DAYS = 366;
 export const MAX_KEYS = 1_000;
 /** How many keys each day names: those that spent the most in the whole range. */
 export const MAX_KEYS_OF_DAY = 8;
-
-/** Sums over matching calls that count (`isCounted` of src/ledger/usage-event.ts). */
-export type Sums = {
-  readonly calls: number;
-  /** Free calls used. A call that was refunded gave its free call back, and does not count. */
-  readonly freeCalls: number;
-  readonly spentMicros: number;
-  /** Sum and number of the known latencies. A call whose gateway died, or whose admission got no reply, has none. */
-  readonly latencySumUs: number;
-  readonly latencyCount: number;
-};
 
 type ServiceUsage = Sums & { readonly serviceId: string; readonly serviceName: string };
 type KeyUsage = Sums & {
@@ -41,12 +31,16 @@ type DayUsage = Sums & {
 };
 
 type UsageSums = {
+  /** Over all calls that match. */
+  readonly total: Sums;
   /** In descending order of money spent. */
   readonly byService: readonly ServiceUsage[];
   /** In descending order of money spent, `MAX_KEYS` at most. */
   readonly byKey: readonly KeyUsage[];
   /** Days with calls, newest first, `MAX_DAYS` at most. */
   readonly byDay: readonly DayUsage[];
+  /** Null: there are no sums by tag of what was asked for. */
+  readonly byTag: readonly TagUsage[] | null;
   /** The first day whose calls have records, in ms; null: all have. The sums are of all calls. */
   readonly horizonMs: number | null;
 };
@@ -59,24 +53,6 @@ export type KeyActivity = {
 
 /** As `sql.begin` takes it: all queries of the transaction see the same calls and sums. */
 const ONE_SNAPSHOT = 'ISOLATION LEVEL REPEATABLE READ READ ONLY';
-
-const SUMS = 'calls, free_calls, spent, latency_sum_us, latency_count';
-
-/** The sums of begun hours, from their calls, in the form of `hourSums` and `daySums`. */
-const sumsOfCalls = (tx: Tx, filter: UsageFilter) => tx`
-  SELECT service_id, key_id, (created_at AT TIME ZONE 'UTC')::date AS day, count(*) AS calls,
-         count(*) FILTER (WHERE outcome = 'completed' AND free_tier) AS free_calls, sum(amount) AS spent,
-         sum(latency_us) AS latency_sum_us, count(*) FILTER (WHERE latency_us > 0) AS latency_count
-  FROM calls c WHERE ${matches(tx, filter)} AND ${tx.text(COUNTED_SQL)}
-  GROUP BY 1, 2, 3`;
-
-/** The range as a condition on a column of hours or days. */
-const within = (tx: Tx, unit: 'hour' | 'day', { fromMs, toMs }: TimeRange) => {
-  const at = (ms: number) => (unit === 'hour' ? tx`${new Date(ms)}` : tx`${utcDay(ms)}::date`);
-  return tx`
-    ${fromMs === null ? tx`` : tx`AND ${tx.text(unit)} >= ${at(fromMs)}`}
-    ${toMs === null ? tx`` : tx`AND ${tx.text(unit)} < ${at(toMs)}`}`;
-};
 
 /** The sums of whole hours. */
 const hourSums = (tx: Tx, { scope, serviceId }: UsageFilter, range: TimeRange) => tx`
@@ -109,9 +85,6 @@ function splitAt(days: TimeRange | null, ms: number | null): { before: TimeRange
   return { before: { fromMs: days.fromMs, toMs: ms }, after: { fromMs: ms, toMs: days.toMs } };
 }
 
-const ADDED_UP = `sum(calls)::bigint AS calls, sum(free_calls)::bigint AS free_calls, sum(spent)::bigint AS spent,
-  sum(latency_sum_us)::bigint AS latency_sum_us, sum(latency_count)::bigint AS latency_count`;
-
 const DAYS_OF_MOST = 'AND (day, key_id) IN (SELECT by_day.day, most.key_id FROM by_day CROSS JOIN most)';
 
 /** A row has the sums of a service, of a key, of a day, or of a key on a day. */
@@ -133,6 +106,8 @@ const isOfKey = (row: SumsRow): row is SumsRow & { keyId: string } => row.keyId 
  */
 async function selectSums(tx: Tx, filter: UsageFilter): Promise<UsageSums> {
   const horizonMs = await readHorizonMs(tx);
+  if (filter.tag !== null && hasTagSums(filter))
+    return { ...(await selectSumsOfTag(tx, filter, horizonMs)), horizonMs };
   refusePartsOfDropped(filter, horizonMs);
   const { scope } = filter;
   const { days, hours, rest } = divideRange(filter);
@@ -186,14 +161,26 @@ async function selectSums(tx: Tx, filter: UsageFilter): Promise<UsageSums> {
     if (isOfKey(row)) keys.push(row);
     keysByDay.set(row.day, keys);
   }
+  const byService = rows.filter((row): row is SumsRow & ServiceUsage => row.serviceId !== null);
   return {
-    byService: rows.filter((row): row is SumsRow & ServiceUsage => row.serviceId !== null),
+    total: addedUp(byService),
+    byService,
     byKey: rows.filter((row) => row.day === null).filter(isOfKey),
     byDay: rows
       .filter((row): row is SumsRow & { day: string } => row.keyId === null && row.day !== null)
       .map((row) => ({ ...row, byKey: keysByDay.get(row.day) ?? [] })),
+    byTag: hasTagSums(filter) ? await selectTags(tx, filter, horizonMs) : null,
     horizonMs,
   };
+}
+
+/** Sums by tag know neither services nor keys. */
+async function selectSumsOfTag(tx: Tx, filter: UsageFilter, horizonMs: number | null) {
+  const days = await selectTagDays(tx, filter, horizonMs);
+  const total = addedUp(days);
+  const byDay = days.slice(0, MAX_DAYS).map((sums) => ({ ...sums, byKey: [] }));
+  const byTag = days.length === 0 ? [] : [{ ...total, tag: filter.tag as string }];
+  return { total, byService: [], byKey: [], byDay, byTag };
 }
 
 /** Sums and one page of calls, both from one snapshot. */
@@ -220,15 +207,15 @@ export function selectCallPage(
 }
 
 /**
- * No index knows outcomes, and an account may have very many keys: where few of very many calls are looked for, the reading ends at a
+ * No index knows outcomes, or the tags of a key, and an account may have very many keys: where few of very many calls are looked for, the reading ends at a
  * deadline.
  */
 function readSnapshot<T>(
   sql: Sql,
-  { scope, outcome }: UsageFilter,
+  { scope, outcome, tag }: UsageFilter,
   read: (timed: () => Promise<Tx>) => Promise<T>,
 ): Promise<T> {
-  return scope.kind === 'key' && outcome === null
+  return scope.kind === 'key' && outcome === null && tag === null
     ? sql.begin((tx) => read(async () => tx), ONE_SNAPSHOT)
     : readWithDeadline(sql, read, ONE_SNAPSHOT);
 }
@@ -242,11 +229,11 @@ async function selectLastCounted(tx: Tx, keyId: string): Promise<Date | null> {
 
 /** When the key was last used, and what it has spent in all. */
 export function selectKeyActivity(sql: Sql, keyId: string): Promise<KeyActivity> {
-  const filter = { scope: onlyKey(keyId), serviceId: null, fromMs: null, toMs: null, outcome: null };
+  const filter = { scope: onlyKey(keyId), serviceId: null, fromMs: null, toMs: null, outcome: null, tag: null };
   return sql.begin(async (tx) => {
-    const { byService } = await selectSums(tx, filter);
+    const { total } = await selectSums(tx, filter);
     const [last] = await selectCalls(async () => tx, filter, null, 1);
-    const totalSpentMicros = byService.reduce((sum, { spentMicros }) => sum + spentMicros, 0);
-    return { lastUsedAt: last?.created_at ?? (await selectLastCounted(tx, keyId)), totalSpentMicros };
+    const lastUsedAt = last?.created_at ?? (await selectLastCounted(tx, keyId));
+    return { lastUsedAt, totalSpentMicros: total.spentMicros };
   }, ONE_SNAPSHOT);
 }

@@ -29,6 +29,8 @@ export type AdmitRequest = {
   readonly method: string;
   /** Recorded in the usage event; printable ASCII, no tab. */
   readonly path: string;
+  /** Recorded with it, as `isTag` (platform/call-tag.ts) admits it. Null: the caller gave none. */
+  readonly tag: string | null;
 };
 
 /** A budget that does not cover a call. Of several, the one that starts again last. */
@@ -263,10 +265,11 @@ export class AdmitCommand implements Command {
   }
 
   encode(batch: BatchEncoder): void {
-    const { usageId, buyer, terms, method, path } = this.request;
+    const { usageId, buyer, terms, method, path, tag } = this.request;
     const { keyId, accountId, chain } = buyer;
     const tabs = 4;
-    const { hold, holdEnd } = terms;
+    const { hold } = terms;
+    const holdEnd = tag === null ? terms.holdEnd : `${terms.holdEnd}\ttag=${tag}`;
     const tail = accountId.length + keyId.length + hold.length + method.length + path.length + holdEnd.length + tabs;
     const args = `${bulk(usageId)}${bulkHead(tail)}${accountId}\t${keyId}\t${hold}\t${method}\t${path}${holdEnd}\r\n`;
     batch.terms(terms);

@@ -1,3 +1,4 @@
+import { isTag } from '../platform/call-tag.ts';
 import { isUuid } from '../platform/ids.ts';
 
 /**
@@ -19,6 +20,10 @@ import { isUuid } from '../platform/ids.ts';
  *                         commas (src/keys/budget-period.ts)
  *   settlement   captured what the service reported, or the price if it reported nothing. It may be above the hold, whose amount is
  *                         then charged. Absent: the whole hold
+ *
+ * Of a call that its caller has tagged:
+ *
+ *   hold         tag      whom or what the call was for, in the caller's words (`X-ACF-Tag`)
  *
  * Of a call that its service failed:
  *
@@ -71,6 +76,8 @@ export type UsageEvent = Settlement & {
   /** The budgets that what it is charged counts in. */
   readonly budgets: readonly BudgetPart[];
   readonly cause: string | null;
+  /** Whom or what the call was for, in its caller's words. */
+  readonly tag: string | null;
   readonly freeTier: boolean;
   readonly admittedAtMs: number;
   readonly accountId: string;
@@ -199,6 +206,7 @@ export function decodeUsageEvent(text: string): UsageEvent {
     ceilingMicros: named.ceiling ?? null,
     budgets: named.budgets ?? NO_BUDGETS,
     cause: named.cause ?? null,
+    tag: named.tag ?? null,
     freeTier: f[3] === '1',
     admittedAtMs: integer(f[4], 'admitted at'),
     accountId: uuid(f[6], 'account'),
@@ -218,9 +226,10 @@ export function decodeUsageEvent(text: string): UsageEvent {
 type Named = { [Name in 'cap' | 'ceiling' | 'captured']?: number } & {
   budgets?: readonly BudgetPart[];
   cause?: string;
+  tag?: string;
 };
 const NONE: Named = {};
-const HOLD_NAMES: readonly string[] = ['cap', 'ceiling', 'budgets'];
+const HOLD_NAMES: readonly string[] = ['cap', 'ceiling', 'tag', 'budgets'];
 const SETTLEMENT_NAMES: readonly string[] = ['captured', 'cause'];
 
 /** Takes the fields with names out of an event's fields. */
@@ -241,12 +250,18 @@ function readNamed(fields: readonly string[], names: readonly string[], into: Na
     if (name in into) throw new Error(`usage event: ${name} is there twice`);
     if (name === 'budgets') into.budgets = storable(value, name).split(',').map(budgetPart);
     else if (name === 'cause') into.cause = word(value, name);
+    else if (name === 'tag') into.tag = tag(value);
     else into[name as 'cap'] = integer(value, name);
   }
 }
 
 function word(text: string | undefined, name: string): string {
   if (text === undefined || !/^[a-z_]{1,40}$/.test(text)) throw new Error(`usage event: ${name} is no word: ${text}`);
+  return text;
+}
+
+function tag(text: string | undefined): string {
+  if (text === undefined || !isTag(text)) throw new Error(`usage event: not a tag: ${text}`);
   return text;
 }
 

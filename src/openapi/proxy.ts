@@ -1,5 +1,6 @@
 import type { ErrorCode } from '../errors.ts';
 import type { Described, JsonSchema, Method } from '../http/route.ts';
+import { TAG_PATTERN } from '../platform/call-tag.ts';
 import type { Components } from './components.ts';
 import { byStatus, describeErrors, errorExamples, errorHeaders, errorsSchema, pascal } from './errors.ts';
 import { CALL_HEADERS, FROM_SERVICE, responseHeaders } from './headers.ts';
@@ -32,6 +33,12 @@ export const PROXY_REQUEST_HEADERS: Readonly<Record<string, Described>> = {
       'If `true`, the call costs nothing: if its price is not 0 and no free call covers it, the response is 402 `free_calls_used`',
     schema: { type: 'string', enum: ['true', 'false'] },
     example: 'true',
+  },
+  'X-ACF-Tag': {
+    description:
+      'Whom or what the call is for, in your words: recorded with it, for you alone, and in sums of your account by tag and day (`GET /usage`). It is not sent to the service',
+    schema: { type: 'string', pattern: TAG_PATTERN },
+    example: 'customer-17',
   },
   'X-ACF-Usage-Event': {
     description:

@@ -29,7 +29,7 @@ export type Tx = Tag & {
   readonly unsafe: Run;
   /**
    * A tag for queries of `calls`, which has a partition for each day. Of a prepared statement Postgres makes, at its sixth execution, a
-   * plan for any values: of all partitions, which takes 60 ms and 3 000 locks with a thousand of them. Not to prepare it costs a
+   * plan for any values: of all partitions, which takes 60 ms and 4 000 locks with a thousand of them. Not to prepare it costs a
    * round trip and less than a millisecond.
    */
   readonly anew: Tag;

@@ -5,6 +5,7 @@ import { ApiError, ERRORS, unavailableError } from '../errors.ts';
 import { unknownRate } from '../gate/answer.ts';
 import type { HeadFault } from '../gate/caller-io.ts';
 import type { KeyRecord } from '../keys/caller.ts';
+import { isTag } from '../platform/call-tag.ts';
 import { formatUsd, microsToUsd, parseUsd } from '../platform/money.ts';
 import type { Operator } from '../platform/operator.ts';
 import type { ExchangeOptions } from './exchange-options.ts';
@@ -22,22 +23,26 @@ const FAULT_HEADERS: { readonly [code in HeadFault['code']]?: Readonly<Record<st
 
 const MAX_AMOUNT = 'x-acf-max-amount';
 const FREE_ONLY = 'x-acf-free-only';
+const TAG = 'x-acf-tag';
 
-/** What the caller agrees to pay for a call. */
-type Agreed = {
+/** What the caller says of a call: what it agrees to pay, and whom or what the call is for. */
+type Said = {
   /** Micro-USD; more than any price if nothing says otherwise. */
   readonly ceilingMicros: number;
   /** Nothing: the call is to be a free one. */
   readonly isFreeOnly: boolean;
+  /** Null: it has none. */
+  readonly tag: string | null;
 };
 
 /**
- * Reads `X-ACF-Max-Amount: <usd>` and `X-ACF-Free-Only: true`. The ceiling is what the first says, or the maximum of a child key,
- * whichever is lower. Throws if the price is higher, or if a value is not what it should be.
+ * Reads `X-ACF-Max-Amount: <usd>`, `X-ACF-Free-Only: true` and `X-ACF-Tag`. The ceiling is what the first says, or the maximum of a
+ * child key, whichever is lower. Throws if the price is higher, or if a value is not what it should be.
  */
-export function agreedIn(headers: readonly string[], priceMicros: number, ofKey: number | null): Agreed {
+export function saidIn(headers: readonly string[], priceMicros: number, ofKey: number | null): Said {
   let ceilingMicros = ofKey ?? Number.MAX_SAFE_INTEGER;
   let isFreeOnly = false;
+  let tag: string | null = null;
   if (priceMicros > ceilingMicros) {
     const message = `The price of this service is above the maximum of your API key, ${formatUsd(ceilingMicros)} USD.`;
     throw priceExceedsMaximum(priceMicros, message);
@@ -45,6 +50,7 @@ export function agreedIn(headers: readonly string[], priceMicros: number, ofKey:
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] as string;
     // The lengths spare most headers the second comparison.
+    if (name.length === TAG.length && name === TAG) tag = tagOf(headers[i + 1] as string, tag);
     if (name.length === FREE_ONLY.length && name === FREE_ONLY)
       isFreeOnly = isTrue(headers[i + 1] as string) || isFreeOnly;
     if (name.length !== MAX_AMOUNT.length || name !== MAX_AMOUNT) continue;
@@ -54,7 +60,14 @@ export function agreedIn(headers: readonly string[], priceMicros: number, ofKey:
     if (priceMicros > bound) throw priceExceedsMaximum(priceMicros);
     ceilingMicros = Math.min(ceilingMicros, bound);
   }
-  return { ceilingMicros, isFreeOnly };
+  return { ceilingMicros, isFreeOnly, tag };
+}
+
+/** @param earlier  what another line of the header said: a call has one tag, and nobody could tell which of two was meant */
+function tagOf(value: string, earlier: string | null): string {
+  if (!isTag(value) || (earlier !== null && earlier !== value))
+    throw new ApiError('invalid_request', 'X-ACF-Tag must be one tag of 1 to 64 characters of A-Z a-z 0-9 . _ : / @ -');
+  return value;
 }
 
 function isTrue(value: string): boolean {

@@ -1,10 +1,12 @@
 import { BOUGHT_LIST, type CallRow } from '../accounts/call-fields.ts';
+import type { Sums } from '../accounts/sums-sql.ts';
 import { recordsSince } from '../accounts/time-range.ts';
 import { OUTCOMES } from '../accounts/usage-sql.ts';
-import { MAX_DAYS, MAX_KEYS, MAX_KEYS_OF_DAY, type Sums, type selectUsage } from '../accounts/usage-sums.ts';
+import { MAX_DAYS, MAX_KEYS, MAX_KEYS_OF_DAY, type selectUsage } from '../accounts/usage-sums.ts';
 import type { JsonSchema } from '../http/route.ts';
 import type { KeyRecord } from '../keys/caller.ts';
 import { COUNT, EXAMPLE, json, list, orNull, record, TEXT, UUID, usd } from '../openapi/schemas.ts';
+import { TAG_PATTERN } from '../platform/call-tag.ts';
 import { microsToUsd } from '../platform/money.ts';
 import { KEY_FILTER } from './admin/lists.ts';
 import { CsvList } from './csv-list.ts';
@@ -32,6 +34,11 @@ const TOTALS = {
   avg_latency_ms: MS,
   by_service: list(record('ServiceUsage', { service_id: UUID, service_name: TEXT, ...SUMS })),
 };
+const TAG = record('TagUsage', { tag: TEXT, ...SUMS });
+const TAGS =
+  'Tags with calls, those that spent the most first; at most 1 000. The calls of tags without sums of their own are those of the tag ' +
+  '`other`. Absent where there are no sums by tag: with `key_id` or `service_id`, for a key with a parent, and unless `from` and `to` are ' +
+  'whole days (UTC) or `tag` is given';
 const RECORDS = { records: list(RECORD, 'Newest first'), next_cursor: orNull(TEXT), records_since: RECORDS_SINCE };
 const OPTIONAL = { optional: ['records_since'] } as const;
 
@@ -69,9 +76,10 @@ const OF_ACCOUNT = record(
       }),
       DAYS,
     ),
+    by_tag: list(TAG, TAGS),
     ...RECORDS,
   },
-  OPTIONAL,
+  { optional: [...OPTIONAL.optional, 'by_tag'] },
 );
 
 const COUNTS_EXAMPLE = { calls: 1, free_calls: 0, spent: 0.002 };
@@ -99,6 +107,7 @@ const OF_ACCOUNT_EXAMPLE = {
   ...TOTALS_EXAMPLE,
   by_key: [{ key_id: EXAMPLE.keyId, label: 'research', parent_key_id: null, ...SUMS_EXAMPLE }],
   by_day: [{ ...DAY_EXAMPLE, by_key: [{ key_id: EXAMPLE.keyId, ...COUNTS_EXAMPLE }] }],
+  by_tag: [{ tag: 'customer-17', ...SUMS_EXAMPLE }],
   ...RECORDS_EXAMPLE,
 };
 
@@ -124,7 +133,17 @@ export const KEY_LIST = new CsvList({
 });
 export const ACCOUNT_LIST = new CsvList({
   ...LISTED,
-  filters: { key_id: { ...KEY_FILTER, description: 'Only calls of this key, without those below it' }, ...FILTERS },
+  filters: {
+    key_id: { ...KEY_FILTER, description: 'Only calls of this key, without those below it' },
+    ...FILTERS,
+    tag: {
+      type: 'string',
+      pattern: TAG_PATTERN,
+      description:
+        'Only calls with this tag. With `key_id` or `service_id`, and of a key with a parent, it filters the records and not the sums; ' +
+        'otherwise sums are of the tag, and `by_service` and `by_key` are empty',
+    },
+  },
   page: json('The usage of the account', OF_ACCOUNT, OF_ACCOUNT_EXAMPLE),
 });
 
@@ -157,16 +176,16 @@ export const accountUsageJson = (by: KeyRecord, keyId: string | null, usage: Usa
     ...countsJson(sums),
     by_key: sums.byKey.map((ofKey) => ({ key_id: ofKey.keyId, ...countsJson(ofKey) })),
   })),
+  ...(usage.byTag === null ? {} : { by_tag: usage.byTag.map((sums) => ({ tag: sums.tag, ...sumsJson(sums) })) }),
   ...recordsJson(usage, page),
 });
 
-function totalsJson({ byService }: Usage): object {
-  const total = (name: keyof Sums): number => byService.reduce((sum, service) => sum + service[name], 0);
+function totalsJson({ total, byService }: Usage): object {
   return {
-    total_calls: total('calls'),
-    free_calls: total('freeCalls'),
-    total_spent: microsToUsd(total('spentMicros')),
-    avg_latency_ms: averageMs(total('latencySumUs'), total('latencyCount')),
+    total_calls: total.calls,
+    free_calls: total.freeCalls,
+    total_spent: microsToUsd(total.spentMicros),
+    avg_latency_ms: averageMs(total.latencySumUs, total.latencyCount),
     by_service: byService.map((sums) => ({
       service_id: sums.serviceId,
       service_name: sums.serviceName,

@@ -18,7 +18,7 @@ import type { CsvListQuery } from './csv-list.ts';
 import { ACCOUNT_LIST, accountUsageJson, type CallPage, KEY_LIST, keyUsageJson } from './usage-page.ts';
 
 type Query = CsvListQuery & { readonly service_id?: string; readonly outcome?: (typeof OUTCOMES)[number] };
-type AccountQuery = Query & { readonly key_id?: string };
+type AccountQuery = Query & { readonly key_id?: string; readonly tag?: string };
 
 const only = (...by: Audience[]) => ANY_CALL.names.filter((name) => by.includes(CALL[name].audience));
 const CALL_RECORD = record('Call', ANY_CALL.schemas, {
@@ -49,7 +49,7 @@ export function usageRoutes(deps: { readonly sql: Sql }): Route[] {
       method: 'GET',
       path: '/api/v1/usage',
       summary:
-        'Calls of all keys of the account; of a key with a parent, its own and those of the keys below it. As `/usage/me`, with sums by key',
+        'Calls of all keys of the account; of a key with a parent, its own and those of the keys below it. As `/usage/me`, with sums by key and by tag',
       query: ACCOUNT_LIST.query,
       responses: { 200: ACCOUNT_LIST.response },
       errors: ['not_found'],
@@ -98,7 +98,7 @@ async function scopeOfKey(sql: Sql, by: KeyRecord, keyId: string): Promise<KeySc
 async function usagePage(
   sql: Sql,
   list: typeof KEY_LIST,
-  request: ApiRequest<undefined, Query>,
+  request: ApiRequest<undefined, AccountQuery>,
   scope: KeyScope,
   jsonOf: (usage: Awaited<ReturnType<typeof selectUsage>>, page: CallPage) => object,
 ): Promise<ApiResponse> {
@@ -113,10 +113,11 @@ async function usagePage(
   return list.jsonPage(jsonOf(usage, cutPage(usage.calls, limit)));
 }
 
-function readFilter(scope: KeyScope, query: Query): UsageFilter {
+function readFilter(scope: KeyScope, query: AccountQuery): UsageFilter {
   const serviceId = query.service_id ?? null;
   if (serviceId !== null && !isUuid(serviceId)) throw new ApiError('invalid_request', 'service_id: must be a UUID.');
-  return { ...parseTimeRange(query), scope, serviceId, outcome: query.outcome ?? null };
+  const { outcome = null, tag = null } = query;
+  return { ...parseTimeRange(query), scope, serviceId, outcome, tag };
 }
 
 function readCursor(cursor: string | undefined): string | null {

@@ -38,6 +38,7 @@ describe('usage queries read only the partitions they need', () => {
     scope: onlyKey('acf_0000000000000000000000'),
     serviceId: null,
     outcome: null,
+    tag: null,
   });
 
   it.each([

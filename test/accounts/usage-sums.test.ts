@@ -87,7 +87,7 @@ describe('the sums of a key', () => {
           for (const [a, b, service] of ranges) {
             const [fromMs, toMs] = a !== null && b !== null && a > b ? [b, a] : [a, b];
             const serviceId = service === null ? null : (services[service] as string);
-            const filter = { scope: onlyKey(buyer.keyId), fromMs, toMs, serviceId, outcome: null };
+            const filter = { scope: onlyKey(buyer.keyId), fromMs, toMs, serviceId, outcome: null, tag: null };
             const { byService, byDay } = await selectUsage(sql, filter, null, 1);
             const found = byService.map(({ serviceId: id, calls: n, spentMicros, latencySumUs }) => {
               return { serviceId: id, calls: n, spentMicros, latencySumUs };
@@ -120,7 +120,7 @@ it('a page of calls of one outcome has those alone, whatever the reason of a ref
     ids.push(await addCall(sql, { ...of, atMs: START - day * 24 * HOUR_MS }));
   }
   const read = async (outcome: 'completed' | 'refunded', before: string | null, limit: number) => {
-    const filter = { scope: onlyKey(buyer.keyId), fromMs: null, toMs: null, serviceId: null, outcome };
+    const filter = { scope: onlyKey(buyer.keyId), fromMs: null, toMs: null, serviceId: null, outcome, tag: null };
     const usage = await selectUsage(sql, filter, before, limit);
     expect(usage.byService).toMatchObject([{ calls: 5, spentMicros: 10 }]);
     return usage.calls.map(({ usage_id }) => ids.indexOf(usage_id));
@@ -134,7 +134,7 @@ it('a page of calls goes on over gaps of days and months', async () => {
   const days = [0, 1, 20, 150, 200, 1_000];
   const ids = [];
   for (const day of days) ids.push(await add({ atMs: START - day * 24 * HOUR_MS, amount: 1, service: 0, path: '/x' }));
-  const filter = { scope: onlyKey(buyer.keyId), fromMs: null, toMs: null, serviceId: null, outcome: null };
+  const filter = { scope: onlyKey(buyer.keyId), fromMs: null, toMs: null, serviceId: null, outcome: null, tag: null };
   const read = async (before: string | null, limit: number) =>
     (await selectUsage(sql, filter, before, limit)).calls.map(({ usage_id }) => usage_id);
   expect(await read(null, 10)).toEqual(ids);

@@ -35,6 +35,25 @@ beforeAll(async () => {
 afterAll(() => store.close());
 beforeEach(() => store.command('flushall'));
 
+describe('the hold', () => {
+  it('says the tag of the call after what its terms say, and ends as before where there is none', async () => {
+    const scene = await openScene(store, 200_000);
+    const listing = {
+      id: scene.serviceId,
+      providerId: uuidv7(),
+      priceMicros: 2_000,
+      freeCalls: 0,
+      maxPriceMicros: 9_000,
+    };
+    const calls = [request(scene, 1), { ...request(scene, 1), tag: 'a/b' }, requestAt(scene, new CallTerms(listing))];
+    calls.push({ ...(calls[2] as AdmitRequest), usageId: uuidv7(), tag: 'c' });
+    await admitAll(store, calls);
+    const holds = await store.open(scene.accountId);
+    const ends = calls.map(({ usageId }) => holds[usageId]?.split('\t').slice(10));
+    expect(ends).toEqual([['/x'], ['/x', 'tag=a/b'], ['/x', 'cap=9000'], ['/x', 'cap=9000', 'tag=c']]);
+  });
+});
+
 describe('a charge', () => {
   it('of the last cent succeeds for one of two calls of the same turn, and the wallet is not overdrawn', async () => {
     const scene = await openScene(store, 10_000);

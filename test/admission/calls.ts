@@ -62,7 +62,14 @@ export function request(scene: Scene, priceMicros: number, freeCalls = 0, usageI
 }
 
 export function requestAt({ keyId, accountId, ancestors }: Scene, terms: CallTerms, usageId = uuidv7()): AdmitRequest {
-  return { usageId, buyer: encodedKeys.buyer(keyId, accountId, ancestors), terms, method: 'GET', path: '/x' };
+  return {
+    usageId,
+    buyer: encodedKeys.buyer(keyId, accountId, ancestors),
+    terms,
+    method: 'GET',
+    path: '/x',
+    tag: null,
+  };
 }
 
 type Prices = { readonly price: number; readonly max: number; readonly ceiling?: number; readonly freeCalls?: number };

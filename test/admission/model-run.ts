@@ -218,6 +218,7 @@ export class Run {
       terms: this.#termsOf(part),
       method: 'GET',
       path: `/by/${instance}`,
+      tag: null,
     };
     return [new AdmitCommand(call, listener(done))];
   }

@@ -239,6 +239,47 @@ describe('a balance', () => {
   });
 });
 
+describe('the tag of a call', () => {
+  it('is in its record, in sums of the account, and a filter; a wrong one is refused before anything is charged', async () => {
+    const path = await market.service({ endpoint: service.url, price: 0.01 });
+    const buyer = await market.buyer(1);
+    const child = await market.json<Key>('/api/v1/keys', { key: buyer, method: 'POST', body: {} });
+    const call = async (key: Key, tag: string): Promise<number> =>
+      (await market.request(path, { key, headers: { 'X-ACF-Tag': tag } })).status;
+    const tags = ['a', 'customer-17', 'A.b_c:d/e@f-9', 'x'.repeat(64)];
+    for (const tag of ['', 'a b', 'a,b', 'ä', 'a=b', 'x'.repeat(65)])
+      expect([tag, await call(buyer, tag)]).toEqual([tag, 400]);
+    for (const tag of tags) expect([tag, await call(buyer, tag)]).toEqual([tag, 200]);
+    expect(await call(child, 'a')).toBe(200);
+    await (await market.request(path, { key: buyer })).text();
+    await market.settled();
+    const usage = (query = '', key = buyer) =>
+      market.json<{ total_calls: number; by_tag?: { tag: string; calls: number }[]; records: { tag?: string }[] }>(
+        `/api/v1/usage${query}`,
+        { key },
+      );
+    const all = await usage();
+    expect(all.records.map(({ tag }) => tag)).toEqual([undefined, 'a', ...tags.toReversed()]);
+    expect(all.by_tag?.map(({ tag, calls }) => [tag, calls])).toEqual([
+      ['a', 2],
+      ...[...tags.slice(1)].sort().map((tag) => [tag, 1]),
+    ]);
+    expect(await usage(`?tag=${encodeURIComponent(tags[2] as string)}`)).toMatchObject({
+      total_calls: 1,
+      records: [{ tag: tags[2] }],
+    });
+    // The sums by tag are those of the account: a child key sees records only.
+    const ofChild = await usage('?tag=a', child);
+    expect([ofChild.total_calls, ofChild.by_tag, ofChild.records]).toEqual([1, undefined, [expect.anything()]]);
+    expect((await usage('?tag=customer-17', child)).records).toEqual([]);
+    const wrong = await market.request('/api/v1/usage?tag=a%20b', { key: buyer });
+    expect([wrong.status, await wrong.text()]).toEqual([400, expect.stringContaining('tag')]);
+    const { usage_id } = all.records[1] as { usage_id: string };
+    expect(await market.json(`/api/v1/usage/${usage_id}`, { key: market.admin })).toMatchObject({ tag: 'a' });
+    expect(await market.json(`/api/v1/usage/${usage_id}`, { key: market.provider })).not.toHaveProperty('tag');
+  });
+});
+
 describe('a change of a listing', () => {
   const patch = (path: string, body: object): Promise<Response> =>
     market.request(`/api/v1/services/${path.split('/').at(-1)}`, { key: market.provider, method: 'PATCH', body });

@@ -13,6 +13,7 @@ import { Scene } from './scene.ts';
 import { SupervisorProcess } from './worker-stack.ts';
 
 const LEASE = { INSTANCE_LEASE_SECONDS: '10' };
+const TAG = 'Customer-17/eu:a.b@c_d';
 const BEGUN = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\n[data]\r\n';
 const REPORT = '0\r\nX-ACF-Charge: 0.25\r\n\r\n';
 
@@ -53,7 +54,7 @@ const metric = async (name: string): Promise<string | undefined> =>
 /** Calls whose services have begun to answer: who called, the call, and its service. */
 async function begin(scene: Scene): Promise<{ scene: Scene; caller: RawCaller; service: Peer }> {
   const caller = await RawCaller.connect(`http://127.0.0.1:${ports.PORT}`);
-  caller.send(requestText(`GET ${scene.path}`, { key: scene.buyer }));
+  caller.send(requestText(`GET ${scene.path}`, { key: scene.buyer, headers: [`X-ACF-Tag: ${TAG}`] }));
   await caller.until((received) => received.includes('data'));
   return { scene, caller, service: scene.service.peers.at(-1) as Peer };
 }
@@ -97,9 +98,15 @@ it.skipIf(oneRedis('stands between a gateway and its Redis'))(
       await gateway.stop('SIGKILL');
       await expireLease();
 
-      await left.scene.expectEnd({ outcome: 'abandoned', status: 0 });
-      await unreported.scene.expectEnd({ outcome: 'abandoned', status: 0 });
-      await captured.scene.expectEnd({ outcome: 'completed', status: 200, amount: 0.25 });
+      const records = [
+        await left.scene.expectEnd({ outcome: 'abandoned', status: 0 }),
+        await unreported.scene.expectEnd({ outcome: 'abandoned', status: 0 }),
+        await captured.scene.expectEnd({ outcome: 'completed', status: 200, amount: 0.25 }),
+      ];
+      // The tag is in the hold, so it is known of a call whose gateway died.
+      expect(records.map(({ tag }) => tag)).toEqual([TAG, TAG, TAG]);
+      const { by_tag } = await market.json<{ by_tag: unknown }>('/api/v1/usage', { key: captured.scene.buyer });
+      expect(by_tag).toEqual([{ tag: TAG, calls: 1, free_calls: 0, spent: 0.25, avg_latency_ms: expect.any(Number) }]);
       expect(await market.books()).toMatchObject({ drifting: [], total: '0', negative: 0 });
     } finally {
       if (!gateway.child.hasExited()) await gateway.stop('SIGKILL');

@@ -17,6 +17,7 @@ export type CallRecord = {
   readonly amount: number;
   readonly authorized?: number;
   readonly clamped?: boolean;
+  readonly tag?: string;
   readonly outcome: string;
   readonly free_tier: boolean;
   readonly request_bytes: number;

@@ -173,6 +173,7 @@ describe.each(REVISIONS)('a client of %s', (revision) => {
     const its = await agent(revision, market.baseUrl, sender);
     const headers = {
       'X-Version': '2',
+      'X-ACF-Tag': 'customer-17',
       Accept: 'text/csv',
       Authorization: 'Bearer of-another-company',
       Cookie: 'a=b',
@@ -188,8 +189,10 @@ describe.each(REVISIONS)('a client of %s', (revision) => {
     const echoed = structured?.body as { headers: string[]; body: string };
     const received = echoed.headers.join(' ').toLowerCase();
     for (const sent of ['x-version 2', 'accept text/csv', 'content-type text/csv']) expect(received).toContain(sent);
-    expect(received).not.toMatch(/another-company|a=b|192\.0\.2\.1|x-key|evil|x-named|chunked|acf_/);
+    expect(received).not.toMatch(/another-company|a=b|192\.0\.2\.1|x-key|evil|x-named|chunked|acf_|customer/);
     expect(echoed.body).toBe('a;b');
+    await market.settled();
+    expect(await market.records(sender)).toMatchObject([{ tag: 'customer-17' }]);
     await its.close();
   });
 

@@ -276,6 +276,9 @@ describe('closing an account', () => {
     await market.settled();
     await market.stores.sql`DELETE FROM balances WHERE account_id = ${seller.account_id}`;
 
+    const { sql } = market.stores;
+    await sql`INSERT INTO tag_months VALUES (${seller.account_id}, '2026-01-01', 'jane')`;
+    await sql`INSERT INTO tag_days VALUES (${seller.account_id}, '2026-01-15', 'jane', 1, 0, 5, 9, 1)`;
     const close = `accounts/${seller.account_id}/close`;
     const closed = await asAdmin(close, 'POST');
     const statuses = [market, elsewhere].flatMap(({ baseUrl }) =>
@@ -294,7 +297,10 @@ describe('closing an account', () => {
 
     const [entry] = (await asAdmin<{ acts: Act[] }>('audit?action=account.close')).acts;
     expect(entry).toMatchObject({ subject_id: seller.account_id, after: { keys_revoked: 2, services_removed: 1 } });
-    const { sql } = market.stores;
+    const tags = sql`
+      SELECT tag FROM tag_days WHERE account_id = ${seller.account_id}
+      UNION ALL SELECT tag FROM tag_months WHERE account_id = ${seller.account_id}`;
+    expect(await tags).toEqual([]);
     const [listed] = await sql`SELECT * FROM services WHERE id = ${id}`;
     const kept = [await sql`SELECT * FROM accounts WHERE id = ${seller.account_id}`, await acts(id)];
     // The name of the service stays, because the records of its buyers show it.

@@ -69,6 +69,7 @@ describe('what the service receives', () => {
         'X-ACF-Buyer: forged',
         'x-acf-usage-id: forged',
         'X-ACF-Max-Amount: 1',
+        'X-ACF-Tag: customer-17',
         'X-Forwarded-For: 1.2.3.4',
         'X-Forwarded-Host: forged',
         'Expect: 100-continue',

@@ -60,7 +60,7 @@ export class Ledger {
     await this.store.command('flushall');
     await this.sql`
       TRUNCATE accounts, api_keys, credits, calls, journal, entries, balances, free_usage, budget_usage, service_hours,
-               key_hours, key_days, account_days, account_key_days, service_latencies, service_amounts, refunds, refund_hours,
+               key_hours, key_days, account_days, account_key_days, service_latencies, service_amounts, tag_days, tag_months, refunds, refund_hours,
                rejected_events, reconciliations, repairs, corrections, shard_histories, accounts_in_doubt, closed_days CASCADE`;
   }
 
@@ -194,7 +194,7 @@ export class Ledger {
     const calls = await sql`
       SELECT usage_id, to_char(day, 'YYYY-MM-DD') AS day, account_id, key_id, provider_id, service_id, method, path,
              status, amount, fee, free_tier, outcome, latency_us, request_bytes, response_bytes, created_at,
-             authorized, clamped, at_cap
+             authorized, clamped, at_cap, tag
       FROM calls ORDER BY usage_id`;
     const balances = await sql`
       SELECT account_id || ' ' || ledger AS key, balance AS value FROM balances WHERE ledger <> 'cash' ORDER BY 1`;
@@ -238,6 +238,7 @@ export function newEvent(given: Partial<UsageEvent> = {}): UsageEvent {
     ceilingMicros: null,
     budgets: [],
     cause: null,
+    tag: null,
     freeTier: false,
     admittedAtMs: Date.now(),
     accountId: uuidv7(),
@@ -290,6 +291,7 @@ export function holdOf(event: UsageEvent): string {
   const tail = [accountId, keyId, serviceId, providerId, method, path];
   if (event.capMicros !== null) tail.push(`cap=${event.capMicros}`);
   if (event.ceilingMicros !== null) tail.push(`ceiling=${event.ceilingMicros}`);
+  if (event.tag !== null) tail.push(`tag=${event.tag}`);
   if (event.budgets.length > 0) tail.push(`budgets=${event.budgets.map(nameOf).join(',')}`);
   return ['v1', heldMicros, freeTier ? 1 : 0, admittedAtMs, 'gateway-1', ...tail].join('\t');
 }
@@ -347,6 +349,7 @@ export function expectedBooks(events: readonly UsageEvent[]): Books {
       authorized: useOf(event)?.authorizedMicros ?? null,
       clamped: useOf(event)?.isClamped ?? null,
       at_cap: useOf(event)?.isAtCap ?? null,
+      tag: event.tag,
     }));
   return { calls, balances, free, budgets, days };
 }

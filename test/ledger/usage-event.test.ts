@@ -21,6 +21,8 @@ describe('a usage event', () => {
     expect(decode(event)).toEqual(event);
     const failed = newEvent({ outcome: 'refunded:upstream_error', cause: 'tls_expired' });
     expect(decode(failed)).toEqual(failed);
+    const tagged = newEvent({ tag: 'Customer-17/eu:a.b@c_d', capMicros: 9, budgets: [{ keyId: 'acf_1', period: 3 }] });
+    expect(decode(tagged)).toEqual(tagged);
   });
 
   it.each<[string, Partial<Record<keyof UsageEvent, unknown>>]>([
@@ -36,6 +38,9 @@ describe('a usage event', () => {
     ['a status that does not fit', { status: 40_000 }],
     ['an outcome nobody knows', { outcome: 'done' }],
     ['a cause that is no word', { cause: 'TLS' }],
+    ['a tag with another character', { tag: 'a b' }],
+    ['an empty tag', { tag: '' }],
+    ['a tag that is too long', { tag: 'a'.repeat(65) }],
     ['no time', { admittedAtMs: '' }],
   ])('with %s is refused', (_, change) => {
     expect(() => decode({ ...newEvent(), ...change } as UsageEvent)).toThrow('usage event');
@@ -171,7 +176,7 @@ describe('a usage event of a call priced by use', () => {
 
   it('is of a newer version if it has a field of an unknown name, in its hold or in its settlement', () => {
     const event = byUse({});
-    const hold = [event.usageId, holdOf(event), 'tag=acme', tailOf(event)].join('\t');
+    const hold = [event.usageId, holdOf(event), 'colour=red', tailOf(event)].join('\t');
     const settlement = [event.usageId, holdOf(event), tailOf(event), 'tokens=17'].join('\t');
     for (const text of [hold, settlement]) expect(() => decodeUsageEvent(text)).toThrow(NEWER_EVENT);
   });

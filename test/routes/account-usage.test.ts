@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { beforeAll, beforeEach, expect, it } from 'vitest';
 import type { Route } from '../../src/http/route.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
+import { MAX_TAGS } from '../../src/ledger/rollups/tag-sums.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { usageRoutes } from '../../src/routes/usage.ts';
 import { accepts, addAccount, addCall, addKeyTo, findRoute, json, send } from '../support/accounts.ts';
@@ -41,7 +42,8 @@ beforeAll(async () => {
   keys = { root, agent, helper, leaf, sibling: await under(root, 'billing'), second };
   stranger = await addAccount(sql, 'buyer', 'alice');
 });
-beforeEach(() => sql`TRUNCATE calls, key_hours, key_days, account_days, account_key_days, service_hours`);
+const TABLES = 'calls, key_hours, key_days, account_days, account_key_days, service_hours, tag_days, tag_months';
+beforeEach(() => sql.unsafe(`TRUNCATE ${TABLES}`));
 
 const usage = async (by: KeyRecord, query: object = {}) =>
   json(await send(routes, 'GET /usage', { by, query: query as Record<string, unknown> }));
@@ -56,7 +58,12 @@ type Call = {
   readonly atMs: number;
   readonly amount: number;
   readonly isCounted: boolean;
+  readonly tag: string | null;
 };
+
+const TAGS = ['a', 'b', 'c', 'other'];
+/** How many of them have sums in the month. */
+const ROOM = 2;
 
 const moment = fc
   .tuple(fc.nat(3), fc.constantFrom(0, 0, 1, 23), fc.constantFrom(0, 0, 1, 1_800_000, 3_599_999))
@@ -68,6 +75,7 @@ const anyCall = fc
     atMs: moment,
     amount: fc.nat(5_000),
     isCounted: fc.constantFrom(true, true, true, false),
+    tag: fc.constantFrom(null, ...TAGS),
   })
   .map((made) => (made.isCounted ? made : { ...made, amount: 0 }));
 const anyQuery = fc.record({
@@ -76,6 +84,7 @@ const anyQuery = fc.record({
   service: fc.option(fc.constantFrom(...services)),
   bounds: fc.tuple(fc.option(moment), fc.option(moment)),
   limit: fc.constantFrom(1, 3, 100),
+  tag: fc.option(fc.constantFrom(...TAGS), { freq: 2 }),
 });
 
 /** Sums of calls under each name, those that spent the most first. */
@@ -99,7 +108,10 @@ it('sums and records are those of the calls that the key sees and the filters le
       fc.array(anyQuery, { minLength: 3, maxLength: 8 }),
       fc.option(fc.constantFrom('2026-01-10', '2026-01-16', '2026-01-17', '2026-01-20'), { freq: 4 }),
       async (made, queries, summedFrom) => {
-        await sql`TRUNCATE calls, key_hours, key_days, account_days, account_key_days, service_hours`;
+        await sql.unsafe(`TRUNCATE ${TABLES}`);
+        await sql`
+          INSERT INTO tag_months (account_id, month, tag)
+          SELECT ${keys.root.accountId}, '2026-01-01', 'taken-' || i FROM generate_series(1, ${MAX_TAGS - ROOM}::int) AS i`;
         // Null: an account with few keys. Otherwise its sums begin with one of the days, or before or after them.
         await sql`UPDATE accounts SET summed_from = ${summedFrom} WHERE id = ${keys.root.accountId}`;
         await call(stranger, { amount: 77 });
@@ -108,7 +120,8 @@ it('sums and records are those of the calls that the key sees and the filters le
           const path = one.isCounted ? '/x' : '/mcp#ping';
           calls.push({ ...one, id: await call(keys[one.by], { ...one, serviceId: one.service, path }) });
         }
-        for (const { by, of, service, bounds, limit } of queries) {
+        const summed = tagsWithSums(calls);
+        for (const { by, of, service, bounds, limit, tag } of queries) {
           const [fromMs, toMs] = [...bounds].sort((a, b) => (a ?? 0) - (b ?? Number.MAX_VALUE)) as typeof bounds;
           if (fromMs !== null && fromMs === toMs) continue;
           const query = {
@@ -116,6 +129,7 @@ it('sums and records are those of the calls that the key sees and the filters le
             ...(service === null ? {} : { service_id: service }),
             ...(fromMs === null ? {} : { from: new Date(fromMs).toISOString() }),
             ...(toMs === null ? {} : { to: new Date(toMs).toISOString() }),
+            ...(tag === null ? {} : { tag }),
           };
           if (of !== null && !SEEN[by].includes(of)) {
             await expect(usage(keys[by], query)).rejects.toMatchObject({ code: 'not_found' });
@@ -128,7 +142,26 @@ it('sums and records are those of the calls that the key sees and the filters le
               one.atMs >= (fromMs ?? 0) &&
               one.atMs < (toMs ?? Number.MAX_VALUE),
           );
-          const page = await expectSums(by, { ...query, limit }, seen);
+          const hasTagSums = of === null && service === null && SEEN[by].length === NAMES.length;
+          const isOfDays = [fromMs, toMs].every((ms) => ms === null || ms % (24 * HOUR_MS) === 0);
+          const summedAs = (one: Call) => (one.tag === null ? null : summed.has(one.tag) ? one.tag : 'other');
+          const page =
+            tag !== null && hasTagSums
+              ? await expectSumsOfTag(
+                  by,
+                  { ...query, limit },
+                  tag,
+                  seen.filter((one) => summedAs(one) === tag),
+                )
+              : await expectSums(by, { ...query, limit }, seen);
+          const tags = sumsBy(
+            seen.filter((one) => one.isCounted && one.tag !== null && (tag === null || summedAs(one) === tag)),
+            (one) => summedAs(one) as string,
+          );
+          if (hasTagSums && (isOfDays || tag !== null)) expect(page.by_tag.map(namedBy('tag'))).toEqual(tags);
+          else expect(page).not.toHaveProperty('by_tag');
+          const isListed = (one: Call) =>
+            tag === null || one.tag === tag || (tag === 'other' && one.isCounted && summedAs(one) === tag);
           const found = [...idsOf(page)];
           for (let next = page.next_cursor; next !== null; ) {
             const more = await usage(keys[by], { ...query, limit, cursor: next });
@@ -137,6 +170,7 @@ it('sums and records are those of the calls that the key sees and the filters le
           }
           expect(found).toEqual(
             seen
+              .filter(isListed)
               .map(({ id }) => id)
               .sort()
               .reverse(),
@@ -148,6 +182,27 @@ it('sums and records are those of the calls that the key sees and the filters le
   );
 }, 60_000);
 
+/** The tags that have sums of their own: of counted calls, the first that there is room for. */
+function tagsWithSums(calls: readonly Call[]): Set<string | null> {
+  const tags = calls.filter(({ isCounted, tag }) => isCounted && tag !== null && tag !== 'other').map(({ tag }) => tag);
+  return new Set([...new Set(tags)].slice(0, ROOM));
+}
+
+const namedBy =
+  (field: string) =>
+  ({ [field]: name, calls, spent, free_calls }: Record<string, unknown>) => ({ name, calls, spent, free_calls });
+
+async function expectSumsOfTag(by: Name, query: object, tag: string, seen: readonly Call[]) {
+  const page = await usage(keys[by], query);
+  const counted = seen.filter(({ isCounted }) => isCounted);
+  const [sums = { calls: 0, spent: 0 }] = sumsBy(counted, () => tag);
+  expect([page.total_calls, page.total_spent]).toEqual([sums.calls, sums.spent]);
+  const days = sumsBy(counted, ({ atMs }) => dayOf(atMs)).sort((a, b) => (a.name < b.name ? 1 : -1));
+  expect(page.by_day.map(namedBy('day'))).toEqual(days);
+  expect([page.by_service, page.by_key]).toEqual([[], []]);
+  return page;
+}
+
 async function expectSums(by: Name, query: object, seen: readonly Call[]) {
   const page = await usage(keys[by], query);
   const counted = seen.filter(({ isCounted }) => isCounted);
@@ -155,26 +210,14 @@ async function expectSums(by: Name, query: object, seen: readonly Call[]) {
   expect([page.total_calls, page.total_spent]).toEqual([counted.length, spent]);
   const keyIdOf = ({ by: name }: Call): string => keys[name].keyId;
   const byKey = sumsBy(counted, keyIdOf);
-  const named = ({ key_id: name, calls, spent: usd, free_calls }: Record<string, unknown>) => ({
-    name,
-    calls,
-    spent: usd,
-    free_calls,
-  });
+  const named = namedBy('key_id');
   expect(page.by_key.map(named)).toEqual(byKey);
   const services = sumsBy(counted, ({ service }) => service);
   expect(page.by_service.map((its: { service_id: string }) => ({ service_id: its.service_id }))).toEqual(
     services.map(({ name }) => ({ service_id: name })),
   );
   const days = sumsBy(counted, ({ atMs }) => dayOf(atMs)).sort((a, b) => (a.name < b.name ? 1 : -1));
-  expect(
-    page.by_day.map(({ day, calls, spent: usd, free_calls }: Record<string, unknown>) => ({
-      name: day,
-      calls,
-      spent: usd,
-      free_calls,
-    })),
-  ).toEqual(days);
+  expect(page.by_day.map(namedBy('day'))).toEqual(days);
   for (const { day, by_key } of page.by_day) {
     const ofDay = sumsBy(
       counted.filter(({ atMs }) => dayOf(atMs) === day),

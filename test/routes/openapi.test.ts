@@ -140,6 +140,7 @@ describe('the OpenAPI document', () => {
       expect(operation.parameters.filter((parameter) => parameter.in === 'header')).toMatchObject([
         { name: 'X-ACF-Max-Amount' },
         { name: 'X-ACF-Free-Only' },
+        { name: 'X-ACF-Tag' },
         { name: 'X-ACF-Usage-Event' },
         { name: 'X-ACF-Forward' },
       ]);

@@ -247,8 +247,8 @@ describe('GET /usage/me as text/csv', () => {
     const response = await csv();
     expect(response.headers?.['Content-Type']).toBe('text/csv; charset=utf-8; header=present');
     expect(response.body).toBe(
-      'usage_id,service_id,service_name,method,path,status,amount,free_tier,outcome,latency_ms,request_bytes,response_bytes,created_at,key_id,key_label,authorized,clamped,refunded\r\n' +
-        `${id},${weather},weather,GET,"/say,""hi""",200,0.1,false,completed,1.5,10,20,2026-01-15T12:00:00.000Z,${buyer.keyId},,,,\r\n`,
+      'usage_id,service_id,service_name,method,path,status,amount,free_tier,outcome,latency_ms,request_bytes,response_bytes,created_at,key_id,key_label,authorized,clamped,tag,refunded\r\n' +
+        `${id},${weather},weather,GET,"/say,""hi""",200,0.1,false,completed,1.5,10,20,2026-01-15T12:00:00.000Z,${buyer.keyId},,,,,\r\n`,
     );
   });
 

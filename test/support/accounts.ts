@@ -6,6 +6,7 @@ import { digestOfHash, hashSecret, newKeyId, newSecret } from '../../src/keys/cr
 import { sumsColumns } from '../../src/ledger/rollups/all-sums.ts';
 import { STORED_CALL, type StoredCall, sumsOf } from '../../src/ledger/rollups/stored-calls.ts';
 import { addSumsFrom } from '../../src/ledger/rollups/sum-tables.ts';
+import { addTagSums, CLAIM_TAGS_SQL, tagColumns } from '../../src/ledger/rollups/tag-sums.ts';
 import { dayOfId, timeOfId, uuidv7 } from '../../src/platform/ids.ts';
 import { migrate, readMigrations } from '../../src/platform/migrate.ts';
 import { openPostgres, type Sql } from '../../src/platform/postgres.ts';
@@ -95,6 +96,7 @@ export type TestCall = {
   readonly authorized?: number;
   readonly clamped?: boolean;
   readonly atCap?: boolean;
+  readonly tag?: string | null;
 };
 
 /** Inserts a recorded call directly into the table, and adds it to the sums by hour. @returns its usage id */
@@ -103,15 +105,22 @@ export async function addCall(sql: Sql, call: TestCall): Promise<string> {
   await sql`
     INSERT INTO calls (day, usage_id, account_id, key_id, provider_id, service_id, method, path, status, amount, fee,
                        free_tier, outcome, latency_us, request_bytes, response_bytes, created_at, journal_id,
-                       authorized, clamped, at_cap)
+                       authorized, clamped, at_cap, tag)
     VALUES (${dayOfId(id)}, ${id}, ${call.buyer.accountId}, ${call.buyer.keyId}, ${call.providerId ?? uuidv7()},
             ${call.serviceId}, 'GET', ${call.path ?? '/x'}, 200, ${call.amount ?? 0}, ${call.fee ?? 0},
             ${call.freeTier ?? false}, ${call.outcome ?? 'completed'}, ${call.latencyUs ?? 1500}, 10, 20,
-            ${new Date(timeOfId(id))}, 1, ${call.authorized ?? null}, ${call.clamped ?? null}, ${call.atCap ?? null})`;
+            ${new Date(timeOfId(id))}, 1, ${call.authorized ?? null}, ${call.clamped ?? null}, ${call.atCap ?? null},
+            ${call.tag ?? null})`;
   const stored = await sql<
     StoredCall[]
   >`SELECT ${sql.text(STORED_CALL)} FROM calls WHERE day = ${dayOfId(id)} AND usage_id = ${id}`;
-  await sql.unsafe(`WITH ${addSumsFrom(1)} SELECT`, sumsColumns([sumsOf(stored)]));
+  const sums = sumsOf(stored);
+  await sql.unsafe(`WITH ${addSumsFrom(1)} SELECT`, sumsColumns([sums]));
+  const tags = tagColumns([sums]);
+  if (tags !== null) {
+    await sql.unsafe(CLAIM_TAGS_SQL, tags.slice(0, 3));
+    await sql.unsafe(addTagSums(), tags);
+  }
   return id;
 }
 

@@ -60,8 +60,9 @@ async function openAccount(visit: Visit, name: string, wish = 'buyer'): Promise<
   return { text, key: { key_id: keyId, secret, account_id: me.account_id } };
 }
 
-async function call(key: Key, path: string): Promise<Response> {
-  const response = await web.market.request(weather + path, { key });
+async function call(key: Key, path: string, tag?: string): Promise<Response> {
+  const headers = tag === undefined ? {} : { 'X-ACF-Tag': tag };
+  const response = await web.market.request(weather + path, { key, headers });
   await response.arrayBuffer();
   return response;
 }
@@ -176,7 +177,7 @@ describe('the console of a buyer', () => {
       [laptop, 3],
       [server, 2],
     ] as const) {
-      for (let i = 0; i < calls; i++) await call(key, `/${i}`);
+      for (let i = 0; i < calls; i++) await call(key, `/${i}`, i === 0 ? undefined : `customer-${i}`);
     }
     await web.market.settled(one.account_id);
     for (const key of [one, server, laptop]) {
@@ -211,6 +212,23 @@ describe('the console of a buyer', () => {
       await page.getByText('6 calls for $0.05').waitFor();
       await page.getByRole('row').getByText('server').first().waitFor();
       await visit.shot('buyer-keys-calls');
+      expect(await visit.findings()).toEqual([]);
+      await page.getByRole('link', { name: 'Overview' }).click();
+      await page
+        .getByRole('row', { name: /customer-1/ })
+        .getByRole('link')
+        .click();
+      await page.waitForURL(/\/console\/calls\?tag=customer-1&from=/);
+      await page.getByText('2 calls for $0.02').waitFor();
+      expect(await page.getByRole('row').count()).toBe(3);
+      await visit.shot('buyer-tag-calls');
+      await page
+        .getByRole('row', { name: /server/ })
+        .getByRole('link')
+        .first()
+        .click();
+      await page.getByText('customer-1', { exact: true }).waitFor();
+      await visit.shot('buyer-tag-call');
       expect(await visit.findings()).toEqual([]);
     }
   });

@@ -176,6 +176,15 @@ export async function* readClosedDay(session: PostgresSession, day: string, size
   }
 }
 
+/**
+ * Sums by tag go with the calls: tags may name somebody. Those of the closed day stay until the next is dropped, because the clocks of
+ * gateways may have given ids of this day to calls of the days beside it.
+ */
+async function dropTagSums(session: PostgresSession, day: string): Promise<void> {
+  await session.query('DELETE FROM tag_days WHERE day < $1::date', [day]);
+  await session.query(`DELETE FROM tag_months WHERE month < date_trunc('month', $1::timestamp)`, [day]);
+}
+
 /** Drops the calls of a closed day for good, and notes what they were. @param fileSha256 of their export; null: there is none */
 export async function dropDay(
   session: PostgresSession,
@@ -189,5 +198,6 @@ export async function dropDay(
       [day, sums.calls, sums.amount, sums.fees, fileSha256],
     );
     await session.query(`DROP TABLE ${closedTable(day)}`);
+    await dropTagSums(session, day);
   });
 }

@@ -3,13 +3,15 @@ import { arrayLiterals, quoted } from '../writing/array-literal.ts';
 import { CALL_CLASSES, type CallClass, classOf, SERVICE_FAILURES } from './call-class.ts';
 import { bucketOf } from './latency-buckets.ts';
 import { KEY_HOURS, SERVICE_HOURS } from './sum-tables.ts';
+import { TagDay } from './tag-sums.ts';
 
 /** What sums read of a call, besides what was charged for it. */
 export type SummedCall = Settled &
-  Pick<UsageEvent, 'accountId' | 'keyId' | 'providerId' | 'serviceId' | 'freeTier' | 'admittedAtMs'>;
+  Pick<UsageEvent, 'accountId' | 'keyId' | 'providerId' | 'serviceId' | 'freeTier' | 'admittedAtMs' | 'tag'>;
 type Settled = Pick<UsageEvent, 'outcome' | 'status' | 'latencyUs'>;
 
 const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 const INDEX_OF_CLASS = new Map(CALL_CLASSES.map((name, i) => [name, i]));
 
 /** The sums of one service in one hour. `hour` counts whole hours since 1970. */
@@ -150,12 +152,13 @@ export class KeyHour {
 }
 
 /**
- * The sums by hour over counted calls. Tested by test/ledger/writing/flush.test.ts, and against sums in SQL by
+ * The sums over counted calls: by hour, and of those with a tag also by tag and day. Tested by test/ledger/writing/flush.test.ts, and against sums in SQL by
  * test/ledger/rollups/hours.test.ts.
  */
 export class HourSums {
   readonly #services = new Map<string, ServiceHour>();
   readonly #keys = new Map<string, KeyHour>();
+  readonly #tags = new Map<string, TagDay>();
 
   /** @param isAtCap whether a call priced by use was charged the highest price; null: it had a fixed price */
   add(event: SummedCall, amount: number, fee: number, isAtCap: boolean | null): void {
@@ -164,6 +167,7 @@ export class HourSums {
     const free = event.freeTier && event.outcome === 'completed' ? 1 : 0;
     this.#serviceHour(event, hour).add(event, callClass, free, amount, fee, isAtCap);
     this.#keyHour(event, hour).add(event, callClass, free, amount);
+    if (event.tag !== null) this.#tagDay(event, event.tag).add(event, free, amount);
   }
 
   /** The provider is part of the match, because earnings are made from these sums as well. */
@@ -189,12 +193,28 @@ export class HourSums {
     return sums;
   }
 
+  #tagDay({ accountId, admittedAtMs }: SummedCall, tag: string): TagDay {
+    const day = Math.floor(admittedAtMs / DAY_MS);
+    const name = `${accountId} ${day} ${tag}`;
+    let sums = this.#tags.get(name);
+    if (sums === undefined) {
+      sums = new TagDay(accountId, day, tag);
+      this.#tags.set(name, sums);
+    }
+    return sums;
+  }
+
   services(): ServiceHour[] {
     return listed(this.#services.values());
   }
 
   keys(): KeyHour[] {
     return listed(this.#keys.values());
+  }
+
+  /** In the order in which they first occurred. */
+  tags(): TagDay[] {
+    return Array.from(this.#tags.values());
   }
 }
 
@@ -206,7 +226,11 @@ function listed<T extends { readonly next: T | undefined }>(lists: Iterable<T>):
   return all;
 }
 
-export type Hours = { readonly services: readonly ServiceHour[]; readonly keys: readonly KeyHour[] };
+export type Hours = {
+  readonly services: readonly ServiceHour[];
+  readonly keys: readonly KeyHour[];
+  readonly tags: readonly TagDay[];
+};
 
 /**
  * Adds up what is of the same row, since pages of one batch may have calls of the same key, and most have the same services. The

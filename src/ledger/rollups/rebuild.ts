@@ -6,6 +6,7 @@ import { sumsColumns } from './all-sums.ts';
 import { exactParts } from './exact-parts.ts';
 import { STORED_CALL, type StoredCall, sumsOf } from './stored-calls.ts';
 import { addSumsFrom, SUM_TABLES, type SumTable } from './sum-tables.ts';
+import { addTagSums, TAG_DAYS, tagColumns } from './tag-sums.ts';
 
 /**
  * Makes the sums of calls anew, day by day, and changes the rows that are wrong.
@@ -23,6 +24,8 @@ import { addSumsFrom, SUM_TABLES, type SumTable } from './sum-tables.ts';
 const PAGE = 10_000;
 /** The temporary tables have these names before those of the tables of sums. */
 const PREFIX = 'rebuilt_';
+/** Which tags have sums of their own is no sum: `tag_months` is read, and stays as it is. */
+const TABLES = [...SUM_TABLES, TAG_DAYS];
 /** A row was changed by a flush since the snapshot, was inserted by one, or a flush and this transaction waited for each other. */
 const CHANGED_MEANWHILE = /^(40001|23505|40P01)$/;
 
@@ -51,7 +54,7 @@ export async function* rebuildSums(session: PostgresSession, options: Options = 
     RETENTION_LOCK,
   ]);
   if (lock?.locked !== true) throw new StartRefused('another process drops old days or rebuilds sums: try again later');
-  for (const { name } of SUM_TABLES) {
+  for (const { name } of TABLES) {
     await session.query(`CREATE TEMP TABLE ${PREFIX}${name} (LIKE ${name} INCLUDING INDEXES) ON COMMIT DELETE ROWS`);
   }
   for (const one of await session.query<Day>(DAYS_SQL)) {
@@ -76,7 +79,7 @@ SELECT day::text AS day,
          || ARRAY[(day - 1)::text, day::text, (day + 1)::text] AS partitions
 FROM (
   SELECT (created_at AT TIME ZONE 'UTC')::date AS day, day AS partition FROM calls GROUP BY 1, 2
-  ${SUM_TABLES.map((table) => `UNION ALL SELECT DISTINCT ${dayOf(table)}, NULL::date FROM ${table.name}`).join(' ')}
+  ${TABLES.map((table) => `UNION ALL SELECT DISTINCT ${dayOf(table)}, NULL::date FROM ${table.name}`).join(' ')}
 ) AS found
 WHERE found.day > coalesce((${HORIZON_SQL}), '-infinity')
 GROUP BY found.day ORDER BY found.day`;
@@ -86,7 +89,7 @@ async function rebuildDay(session: PostgresSession, { day, partitions }: Day, op
     const calls = await addUpCalls(session, day, partitions);
     await options.afterReading?.();
     const changes: RebuiltDay['changes'][number][] = [];
-    for (const table of SUM_TABLES) {
+    for (const table of TABLES) {
       const [removed] = await session.query<{ rows: number }>(removeWrongSql(table), [day]);
       const [written] = await session.query<{ rows: number }>(writeMissingSql(table));
       changes.push({ table: table.name, removed: removed?.rows ?? 0, written: written?.rows ?? 0 });
@@ -108,7 +111,10 @@ async function addUpCalls(session: PostgresSession, day: string, partitions: rea
   for (let calls = 0; ; ) {
     const page = await session.query<StoredCall>(`FETCH ${PAGE} FROM calls_of_day`);
     for (const part of exactParts(page, ({ amountMicros, latencyUs }) => ({ heldMicros: amountMicros, latencyUs }))) {
-      await session.query(`WITH ${addSumsFrom(1, PREFIX)} SELECT`, sumsColumns([sumsOf(part)]));
+      const sums = sumsOf(part);
+      await session.query(`WITH ${addSumsFrom(1, PREFIX)} SELECT`, sumsColumns([sums]));
+      const tags = tagColumns([sums]);
+      if (tags !== null) await session.query(addTagSums(PREFIX), tags);
     }
     calls += page.length;
     if (page.length < PAGE) return calls;

@@ -13,7 +13,7 @@ export type StoredCall = SummedCall & {
 /** The columns of `calls` that make a `StoredCall`. */
 export const STORED_CALL = `
   account_id AS "accountId", key_id AS "keyId", provider_id AS "providerId", service_id AS "serviceId", path, status, outcome,
-  amount AS "amountMicros", fee AS "feeMicros", at_cap AS "isAtCap", free_tier AS "freeTier", latency_us AS "latencyUs",
+  amount AS "amountMicros", fee AS "feeMicros", at_cap AS "isAtCap", free_tier AS "freeTier", latency_us AS "latencyUs", tag,
   (extract(epoch FROM created_at) * 1000)::bigint AS "admittedAtMs"`;
 
 /** The sums of stored calls, by the same code that makes them in a flush. */
@@ -22,5 +22,5 @@ export function sumsOf(calls: readonly StoredCall[]): Hours {
   for (const call of calls) {
     if (isCounted(call, call.amountMicros)) sums.add(call, call.amountMicros, call.feeMicros, call.isAtCap);
   }
-  return { services: sums.services(), keys: sums.keys() };
+  return { services: sums.services(), keys: sums.keys(), tags: sums.tags() };
 }

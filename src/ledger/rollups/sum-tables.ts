@@ -62,7 +62,7 @@ export const KEY_DAYS: SumTable = {
     'latency_count',
   ],
 };
-const DAY_SUMS = KEY_DAYS.columns.slice(4);
+export const DAY_SUMS = KEY_DAYS.columns.slice(4);
 /** The sums of `key_days` of accounts with many keys, by service. */
 export const ACCOUNT_DAYS: SumTable = {
   name: 'account_days',
@@ -105,6 +105,7 @@ const TYPES: Readonly<Record<string, string>> = {
   provider_id: 'uuid',
   account_id: 'uuid',
   key_id: 'text',
+  tag: 'text',
   bucket: 'smallint',
 };
 
@@ -151,7 +152,7 @@ export function addSumsFrom(first: number, prefix = ''): string {
 }
 
 /** A query of the rows that the writer sends. */
-function sentRows({ columns }: SumTable, first: number): string {
+export function sentRows({ columns }: SumTable, first: number): string {
   const arrays = columns.map((column, i) => `unnest($${first + i}::${TYPES[column] ?? 'bigint'}[]) AS ${column}`);
   const values = columns.map((column) => (column in VALUES ? `${VALUES[column]} AS ${column}` : column));
   return `SELECT ${values.join(', ')} FROM (SELECT ${arrays.join(', ')}) AS rows`;
@@ -167,7 +168,8 @@ function accountRows({ keys, columns }: SumTable, of: SumTable): string {
     GROUP BY ${key.join(', ')}`;
 }
 
-const mergedRow = ({ keys, columns }: SumTable): string =>
+/** How a row of the table takes in another row of its key, `excluded`. */
+export const mergedRow = ({ keys, columns }: SumTable): string =>
   columns
     .slice(keys)
     .map((column) => {

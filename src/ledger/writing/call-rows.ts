@@ -6,14 +6,14 @@ import { CHUNK_BYTES, Chunk, HEADER, TRAILER } from './binary-copy.ts';
 export const COPY_CALLS_SQL = `
 COPY calls (day, usage_id, account_id, key_id, provider_id, service_id, method, path, outcome, status, amount, fee,
             free_tier, latency_us, request_bytes, response_bytes, created_at, authorized, clamped, at_cap, cause, budgets,
-            journal_id)
+            tag, journal_id)
 FROM STDIN (FORMAT binary)`;
-const COLUMNS = 23;
+const COLUMNS = 24;
 /** How many of them are null at a fixed price. */
 const USE_COLUMNS = 3;
 
-/** Bound for a row without key id, method, path and budgets: 23 lengths, the values of fixed size, outcome and cause, at most 320 bytes. */
-const FIXED_ROW_BYTES = 336;
+/** Bound for a row without key id, method, path and budgets: 24 lengths, the values of fixed size, outcome, cause and tag, at most 388 bytes. */
+const FIXED_ROW_BYTES = 404;
 
 /**
  * Calls as rows for `COPY … (FORMAT binary)`. COPY took Postgres 8.4 µs per event, INSERT from arrays 11.1 (17 text arrays to
@@ -81,5 +81,7 @@ function writeRow(chunk: Chunk, event: UsageEvent, budgets: string | null, feeBa
   else chunk.text(event.cause);
   if (budgets === null) chunk.nulls(1);
   else chunk.text(budgets);
+  if (event.tag === null) chunk.nulls(1);
+  else chunk.text(event.tag);
   chunk.endWithJournalId();
 }

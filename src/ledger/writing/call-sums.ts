@@ -2,6 +2,7 @@ import { MOVE_BALANCES_SQL, PLATFORM_ACCOUNT_ID } from '../posting.ts';
 import { sumsColumns } from '../rollups/all-sums.ts';
 import { HourSums, type KeyHour, type ServiceHour } from '../rollups/hour-sums.ts';
 import { addSumsFrom } from '../rollups/sum-tables.ts';
+import type { TagDay } from '../rollups/tag-sums.ts';
 import { chargedMicros, feeMicros, isCounted, type UsageEvent, useOf } from '../usage-event.ts';
 import { arrayLiterals, quoted } from './array-literal.ts';
 import { PackedEntries } from './entry-rows.ts';
@@ -81,6 +82,7 @@ export class CallSums {
       budgets: Array.from(this.#budgets, budgetUse),
       keys,
       services,
+      tags: this.#hours.tags(),
       largestSum: largestOf(keys),
     };
   }
@@ -106,6 +108,7 @@ export type PageSums = {
   readonly budgets: readonly BudgetUse[];
   readonly keys: readonly KeyHour[];
   readonly services: readonly ServiceHour[];
+  readonly tags: readonly TagDay[];
   /** No sum over these calls is larger. */
   readonly largestSum: number;
 };

@@ -1,6 +1,7 @@
 import { type PostgresSession, sqlState } from '../../platform/postgres.ts';
 import { isBeforeHorizon, readHorizonMs } from '../retention/horizon.ts';
 import { exactParts } from '../rollups/exact-parts.ts';
+import { addTagSums, CLAIM_TAGS_SQL, tagColumns } from '../rollups/tag-sums.ts';
 import type { UsageEvent } from '../usage-event.ts';
 import { COPY_CALLS_SQL, copyData } from './call-rows.ts';
 import {
@@ -79,8 +80,17 @@ async function postSums(session: PostgresSession, journalId: number, pages: read
   const [posted] = await session.query<Posted>(POST_SUMS_SQL, sumsParameters(journalId, pages));
   const budgets = budgetParameters(pages);
   if (budgets !== null) await session.query(POST_BUDGETS_SQL, budgets);
+  await postTags(session, pages);
   if (posted?.entries !== entries.size) throw new Error(`${posted?.entries} entries were stored, not ${entries.size}`);
   if (posted.sum !== 0) throw new Error(`the entries of journal row ${journalId} do not sum to zero`);
+}
+
+/** Two statements, because the second must see which tags the first has given sums. Batches without tags pay for neither. */
+async function postTags(session: PostgresSession, pages: readonly PageSums[]): Promise<void> {
+  const columns = tagColumns(pages);
+  if (columns === null) return;
+  await session.query(CLAIM_TAGS_SQL, columns.slice(0, 3));
+  await session.query(addTagSums(), columns);
 }
 
 /** An entry that is an event. */

@@ -9,20 +9,20 @@ import { arrayLiterals, quoted } from './array-literal.ts';
 export const INSERT_CALLS_SQL = `
 INSERT INTO calls (day, usage_id, account_id, key_id, provider_id, service_id, method, path, status, amount, fee,
                    free_tier, outcome, latency_us, request_bytes, response_bytes, created_at, authorized, clamped, at_cap, cause,
-                   budgets, journal_id)
+                   budgets, tag, journal_id)
 SELECT day, usage_id, account_id, key_id, provider_id, service_id, method, path, status, amount, fee,
        free_tier, outcome, latency_us, request_bytes, response_bytes, to_timestamp(admitted_ms / 1000.0::float8),
-       authorized, clamped, at_cap, cause, budgets, $1::bigint
+       authorized, clamped, at_cap, cause, budgets, tag, $1::bigint
 FROM unnest(
   $2::uuid[], $3::date[], $4::uuid[], $5::text[], $6::uuid[], $7::uuid[], $8::text[], $9::text[], $10::smallint[],
   $11::bigint[], $12::bigint[], $13::boolean[], $14::text[], $15::bigint[], $16::bigint[], $17::bigint[], $18::bigint[],
-  $19::bigint[], $20::boolean[], $21::boolean[], $22::text[], $23::text[]
+  $19::bigint[], $20::boolean[], $21::boolean[], $22::text[], $23::text[], $24::text[]
 ) AS t (usage_id, day, account_id, key_id, provider_id, service_id, method, path, status,
         amount, fee, free_tier, outcome, latency_us, request_bytes, response_bytes, admitted_ms, authorized, clamped, at_cap,
-        cause, budgets)
+        cause, budgets, tag)
 ON CONFLICT DO NOTHING
 RETURNING usage_id AS "usageId"`;
-const CALL_COLUMNS = 22;
+const CALL_COLUMNS = 23;
 
 /** The parameters of `INSERT_CALLS_SQL` after the first: one array literal for each column. */
 export const callColumns = (events: readonly UsageEvent[], feeBasisPoints: number): string[] =>
@@ -52,6 +52,7 @@ export const callColumns = (events: readonly UsageEvent[], feeBasisPoints: numbe
     add(19, use === null ? 'NULL' : letterOf(use.isAtCap));
     add(20, event.cause === null ? 'NULL' : quoted(event.cause));
     add(21, budgets === null ? 'NULL' : quoted(budgets));
+    add(22, event.tag === null ? 'NULL' : quoted(event.tag));
   });
 
 const letterOf = (value: boolean): string => (value ? 't' : 'f');

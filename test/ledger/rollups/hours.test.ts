@@ -46,6 +46,7 @@ const anyEvent = fc
     path: fc.constantFrom('/x', '/x', '/x', '/mcp#ping'),
     admittedAtMs: fc.nat(3 * 86_400_000).map((ms) => DAY + ms),
     use: anyUse,
+    tag: fc.constantFrom(null, 'a', 'b', 'other'),
   })
   .map(({ use, ...given }) =>
     newEvent({

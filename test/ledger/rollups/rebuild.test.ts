@@ -22,6 +22,7 @@ const TABLES = [
   'account_key_days',
   'service_latencies',
   'service_amounts',
+  'tag_days',
 ];
 const [provider, buyer] = [uuidv7(), uuidv7()];
 const services = [uuidv7(), uuidv7()];
@@ -87,6 +88,7 @@ const anyEvent = fc
     latencyUs: fc.constantFrom(0, 1_500, 90_000_000),
     path: fc.constantFrom('/x', '/x', '/mcp#ping'),
     use: anyUse,
+    tag: fc.constantFrom(null, 'a', 'b'),
   })
   .map(({ ms, skewMs, service, key, use, ...given }) => {
     const of = {
@@ -109,7 +111,9 @@ const DAMAGES = [
   'UPDATE service_latencies SET calls = calls + 1',
   `INSERT INTO service_latencies VALUES ('${buyer}', '2026-11-21', 7, 3), ('${buyer}', '1999-01-01', 7, 3)`,
   `INSERT INTO key_hours SELECT 'acf_spurious', hour, service_id, account_id, 1, 1, 1, 1, 1, 1, 1, 1, hour FROM key_hours LIMIT 1`,
-  'TRUNCATE service_hours, key_hours, key_days, account_days, account_key_days, service_latencies, service_amounts',
+  'UPDATE tag_days SET spent = spent + 1, calls = calls - 1',
+  `INSERT INTO tag_days VALUES ('${buyer}', '2026-11-21', 'spurious', 1, 1, 1, 1, 1)`,
+  'TRUNCATE service_hours, key_hours, key_days, account_days, account_key_days, service_latencies, service_amounts, tag_days',
 ];
 
 it('whatever is wrong with the sums, they are those of the calls afterwards, and what is right is left alone', async () => {

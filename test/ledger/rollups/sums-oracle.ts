@@ -7,6 +7,7 @@ import {
   SERVICE_HOURS,
   SERVICE_LATENCIES,
 } from '../../../src/ledger/rollups/sum-tables.ts';
+import { TAG_DAYS } from '../../../src/ledger/rollups/tag-sums.ts';
 import type { Tx } from '../../../src/platform/postgres.ts';
 
 /**
@@ -88,6 +89,18 @@ export const amountSumsOf = (from: string): string => `
   SELECT service_id, (created_at AT TIME ZONE 'UTC')::date AS day, ${ROUNDED_AMOUNT} AS amount, count(*) AS calls
   FROM ${from} WHERE amount > 0 GROUP BY 1, 2, 3`;
 
+/** Which tags have sums is what `tag_months` says: test/ledger/rollups/tags.test.ts holds that against a model. */
+const tagDaysOf = (from: string): string => `
+  SELECT account_id, day, name AS tag, count(*) AS calls,
+    count(*) FILTER (WHERE outcome = 'completed' AND free_tier) AS free_calls,
+    sum(amount) AS spent, sum(latency_us) AS latency_sum_us, count(*) FILTER (WHERE latency_us > 0) AS latency_count
+  FROM (
+    SELECT counted.account_id, day_begun AS day, coalesce(m.tag, 'other') AS name, outcome, free_tier, amount, latency_us
+    FROM ${countedOf(from)} LEFT JOIN tag_months m
+      ON m.account_id = counted.account_id AND m.tag = counted.tag AND m.month = date_trunc('month', day_begun::timestamp)
+    WHERE counted.tag IS NOT NULL
+  ) AS named GROUP BY account_id, day, name`;
+
 const TABLES = [
   [SERVICE_HOURS, serviceSumsOf],
   [KEY_HOURS, keySumsOf],
@@ -96,6 +109,7 @@ const TABLES = [
   [ACCOUNT_KEY_DAYS, accountDaysOf('key_id')],
   [SERVICE_LATENCIES, latencySumsOf],
   [SERVICE_AMOUNTS, amountSumsOf],
+  [TAG_DAYS, tagDaysOf],
 ] as const;
 
 /** A row of the sums that is not as `calls` says: missing from the table, too much in it, or with other sums. */

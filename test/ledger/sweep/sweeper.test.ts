@@ -3,7 +3,7 @@ import { readRedisRun } from '../../../src/ledger/redis-run.ts';
 import { lookForHoldsScript, sweepScript } from '../../../src/ledger/scripts.ts';
 import { Steadiness } from '../../../src/ledger/sweep/steadiness.ts';
 import { Sweeper } from '../../../src/ledger/sweep/sweeper.ts';
-import { ABANDONED } from '../../../src/ledger/usage-event.ts';
+import { ABANDONED, decodeUsageEvent } from '../../../src/ledger/usage-event.ts';
 import { RedisClient } from '../../../src/platform/redis.ts';
 import { freeField } from '../../../src/platform/redis-keys.ts';
 import { admit, admitAll, openScene, request, type Scene, settle } from '../../admission/calls.ts';
@@ -54,6 +54,17 @@ describe('the sweep', () => {
     const events = await store.events(scene.accountId);
     expect(events.map(({ usageId }) => usageId).sort()).toEqual(calls.map(({ usageId }) => usageId).sort());
     expect(new Set(events.map(({ settlement }) => settlement))).toEqual(new Set([ABANDONED]));
+  });
+
+  it('keeps what the hold says of the call, such as its tag', async () => {
+    const scene = await openScene(store, 5_000);
+    const call = { ...request(scene, 1_000), tag: 'customer-17' };
+    await admit(store, call, 'dead');
+    await seen(scene, 'dead', LEASE_SECONDS + 1);
+    expect(await sweeper.sweepOnce()).toBe(1);
+    const [event] = await store.events(scene.accountId);
+    const text = [event?.usageId, event?.hold, event?.settlement].join('\t');
+    expect(decodeUsageEvent(text)).toMatchObject({ usageId: call.usageId, tag: 'customer-17', outcome: 'abandoned' });
   });
 
   it('leaves the holds of living gateways alone', async () => {

@@ -23,6 +23,8 @@ const TABLES = [
   'account_key_days',
   'service_latencies',
   'service_amounts',
+  'tag_days',
+  'tag_months',
   'rejected_events',
 ];
 
@@ -72,6 +74,7 @@ const anyEvent = fc
     admittedAtMs: fc.constantFrom(0, 1, 3_599_999, 3_600_000).map((ms) => Date.UTC(2026, 10, 22) + ms),
     use: anyUse,
     budgets: anyBudgets,
+    tag: fc.constantFrom(null, null, 'a', 'b'),
   })
   .map(({ buyer, provider, service, freeTier, heldMicros, use, budgets, ...rest }) =>
     newEvent({

@@ -15,7 +15,7 @@ afterAll(() => ledger.close());
 
 /** From the sixth execution on, Postgres prefers a generic plan and keeps it for the life of the connection. */
 const TIMES = 8;
-const TABLES = ['accounts', 'balances', 'credits', 'entries', 'free_usage'];
+const TABLES = ['accounts', 'balances', 'credits', 'entries', 'free_usage', 'tag_days', 'tag_months'];
 
 it('no cached plan reads a whole table, even if it was made while the tables were small', async () => {
   const { redis, keys } = ledger.store;
@@ -27,6 +27,8 @@ it('no cached plan reads a whole table, even if it was made while the tables wer
     await setUp.query('INSERT INTO accounts (id, owner_id) VALUES ($1, $2)', [id, 'buyer']);
     await setUp.query('INSERT INTO balances VALUES ($1, $2, 1000000)', [id, 'wallet']);
     await setUp.query('INSERT INTO free_usage VALUES ($1, $2, 1)', [id, serviceId]);
+    await setUp.query('INSERT INTO tag_months VALUES ($1, $2, $3)', [id, '2026-11-01', 'a']);
+    await setUp.query('INSERT INTO tag_days VALUES ($1, $2, $3, 1, 0, 1, 1, 1)', [id, '2026-11-20', 'a']);
   }
   // With these statistics, reading a whole table is cheapest.
   await setUp.query(`ANALYZE ${TABLES.join(', ')}`);
@@ -38,7 +40,8 @@ it('no cached plan reads a whole table, even if it was made while the tables wer
   const writer = ledger.startWriter();
   for (const accountIds of rounds) {
     for (const id of accountIds) await hydrator.loadWallet(id);
-    await ledger.append(...accountIds.map((accountId) => newEvent({ accountId, serviceId })));
+    const tagged = ['a', 'b'].map((tag) => ({ serviceId, tag, admittedAtMs: Date.UTC(2026, 10, 20) }));
+    await ledger.append(...accountIds.flatMap((accountId) => tagged.map((given) => newEvent({ accountId, ...given }))));
     await ledger.drained();
     await reconciler.run('test');
   }

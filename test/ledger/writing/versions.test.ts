@@ -19,7 +19,7 @@ function newerIn(i: number): Promise<string> {
   const event = newEventOf(0, ledger.store);
   const [hold, settlement] = [holdOf(event), tailOf(event)];
   if (i % 3 === 0) return newer();
-  const text = i % 3 === 1 ? [hold, 'tag=acme', settlement] : [hold, settlement, 'tokens=17'];
+  const text = i % 3 === 1 ? [hold, 'colour=red', settlement] : [hold, settlement, 'tokens=17'];
   return newer('e1', [event.usageId, ...text].join('\t'));
 }
 const idsLeft = async (): Promise<string[]> => {

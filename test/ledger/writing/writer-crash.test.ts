@@ -1,7 +1,9 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { MAX_TAGS } from '../../../src/ledger/rollups/tag-sums.ts';
 import { uuidv7 } from '../../../src/platform/ids.ts';
 import { buildSources } from '../../support/build.ts';
 import { until } from '../../support/wait.ts';
+import { fillMonth, TagModel } from '../rollups/tag-model.ts';
 import { expectedBooks, Ledger, newEvent } from '../support.ts';
 import { ended, kill, WriterProcesses } from './writer-processes.ts';
 
@@ -24,6 +26,9 @@ const someEvents = (n: number) =>
       freeTier: i % 4 === 0,
       heldMicros: i % 4 === 0 ? 0 : 1_000 + i,
       outcome: i % 7 === 0 ? 'refunded:upstream_5xx' : 'completed',
+      tag: i % 3 === 0 ? `tag-${Math.floor(i / 40)}` : null,
+      // On one day, whatever the time is.
+      admittedAtMs: Date.UTC(2026, 10, 20),
     }),
   );
 
@@ -50,8 +55,11 @@ it.each([1, 2, 3])(
   },
 );
 
-it('when writers are killed at any moment, again and again, while calls come in, each call is stored once', async () => {
+it('when writers are killed at any moment, again and again, while calls come in, each call is stored once, and the same tags have sums', async () => {
   const events = someEvents(3_000);
+  const tags = new TagModel();
+  for (const id of accounts) await fillMonth(ledger.sql, tags, id, '2026-11-01', MAX_TAGS - 5);
+  for (const event of events) tags.add(event);
   let appended = 0;
   const appending = (async () => {
     for (; appended < events.length; appended += 50) await ledger.append(...events.slice(appended, appended + 50));
@@ -69,6 +77,7 @@ it('when writers are killed at any moment, again and again, while calls come in,
   processes.start();
   await ledger.drained();
   expect(await ledger.readBooks()).toEqual(expectedBooks(events));
+  expect(await tags.read(ledger.sql)).toEqual(tags.sums());
 }, 60_000);
 
 it('when a writer is killed, the other writer takes its shards', async () => {

@@ -332,7 +332,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Calls of all keys of the account; of a key with a parent, its own and those of the keys below it. As `/usage/me`, with sums by key
+         * Calls of all keys of the account; of a key with a parent, its own and those of the keys below it. As `/usage/me`, with sums by key and by tag
          * @description Needs a key with the role buyer, provider or admin. Its token comes from a bucket for reads, which calls do not touch.
          */
         get: operations["getUsage"];
@@ -1013,6 +1013,8 @@ export interface components {
             by_key: components["schemas"]["KeyUsage"][];
             /** @description Days with calls, newest first; at most 366 */
             by_day: components["schemas"]["AccountDayUsage"][];
+            /** @description Tags with calls, those that spent the most first; at most 1 000. The calls of tags without sums of their own are those of the tag `other`. Absent where there are no sums by tag: with `key_id` or `service_id`, for a key with a parent, and unless `from` and `to` are whole days (UTC) or `tag` is given */
+            by_tag?: components["schemas"]["TagUsage"][];
             /** @description Newest first */
             records: components["schemas"]["UsageRecord"][];
             next_cursor: string | null;
@@ -1102,6 +1104,8 @@ export interface components {
             authorized?: number;
             /** @description Of a call priced by use: its service reported more than that */
             clamped?: boolean;
+            /** @description Whom or what the call was for, as its caller said in X-ACF-Tag */
+            tag?: string;
             /** @description What was given back of the amount after the call, in US dollars with at most six decimals */
             refunded?: number;
             /** @description Why the service failed the call, where the status does not say it */
@@ -1236,7 +1240,7 @@ export interface components {
         };
         /**
          * Call
-         * @description Its buyer sees key_id and key_label, its provider fee and earned and cause, an admin all of it
+         * @description Its buyer sees key_id and key_label and tag, its provider fee and earned and cause, an admin all of it
          */
         Call: {
             /** Format: uuid */
@@ -1275,6 +1279,8 @@ export interface components {
             authorized?: number;
             /** @description Of a call priced by use: its service reported more than that */
             clamped?: boolean;
+            /** @description Whom or what the call was for, as its caller said in X-ACF-Tag */
+            tag?: string;
             /** @description What was given back of the amount after the call, in US dollars with at most six decimals */
             refunded?: number;
             /** @description The oldest first */
@@ -3323,6 +3329,16 @@ export interface components {
             movements: components["schemas"]["Movement"][];
             next_cursor: string | null;
         };
+        /** TagUsage */
+        TagUsage: {
+            tag: string;
+            calls: number;
+            free_calls: number;
+            /** @description What they have cost, in US dollars with at most six decimals */
+            spent: number;
+            /** @description Milliseconds */
+            avg_latency_ms: number;
+        };
         /** Traffic */
         Traffic: {
             /**
@@ -3463,6 +3479,8 @@ export interface components {
             authorized?: number;
             /** @description Of a call priced by use: its service reported more than that */
             clamped?: boolean;
+            /** @description Whom or what the call was for, as its caller said in X-ACF-Tag */
+            tag?: string;
             /** @description What was given back of the amount after the call, in US dollars with at most six decimals */
             refunded?: number;
         };
@@ -7299,6 +7317,7 @@ export interface operations {
                      *           "key_label": "research",
                      *           "authorized": 0.05,
                      *           "clamped": false,
+                     *           "tag": "customer-17",
                      *           "refunded": 0.001
                      *         }
                      *       ],
@@ -7307,8 +7326,8 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["Usage"];
                     /**
-                     * @example usage_id,service_id,service_name,method,path,status,amount,free_tier,outcome,latency_ms,request_bytes,response_bytes,created_at,key_id,key_label,authorized,clamped,refunded
-                     *     019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10,019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,POST,/translate,200,0.002,false,completed,17.322,41,52,2026-11-22T07:51:00.486Z,acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd,research,0.05,false,0.001
+                     * @example usage_id,service_id,service_name,method,path,status,amount,free_tier,outcome,latency_ms,request_bytes,response_bytes,created_at,key_id,key_label,authorized,clamped,tag,refunded
+                     *     019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10,019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,POST,/translate,200,0.002,false,completed,17.322,41,52,2026-11-22T07:51:00.486Z,acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd,research,0.05,false,customer-17,0.001
                      */
                     "text/csv": string;
                 };
@@ -7334,6 +7353,8 @@ export interface operations {
                 service_id?: string;
                 /** @description Only records of this outcome, `refunded` for any reason; the sums are of all outcomes */
                 outcome?: "completed" | "refunded";
+                /** @description Only calls with this tag. With `key_id` or `service_id`, and of a key with a parent, it filters the records and not the sums; otherwise sums are of the tag, and `by_service` and `by_key` are empty */
+                tag?: string;
                 /** @description Maximum records on a page; 100 if absent, in a CSV file 10000 */
                 limit?: number;
                 /** @description next_cursor of the previous page */
@@ -7418,6 +7439,15 @@ export interface operations {
                      *           ]
                      *         }
                      *       ],
+                     *       "by_tag": [
+                     *         {
+                     *           "tag": "customer-17",
+                     *           "calls": 1,
+                     *           "free_calls": 0,
+                     *           "spent": 0.002,
+                     *           "avg_latency_ms": 17.322
+                     *         }
+                     *       ],
                      *       "records": [
                      *         {
                      *           "usage_id": "019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10",
@@ -7437,6 +7467,7 @@ export interface operations {
                      *           "key_label": "research",
                      *           "authorized": 0.05,
                      *           "clamped": false,
+                     *           "tag": "customer-17",
                      *           "refunded": 0.001
                      *         }
                      *       ],
@@ -7445,8 +7476,8 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["AccountUsage"];
                     /**
-                     * @example usage_id,service_id,service_name,method,path,status,amount,free_tier,outcome,latency_ms,request_bytes,response_bytes,created_at,key_id,key_label,authorized,clamped,refunded
-                     *     019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10,019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,POST,/translate,200,0.002,false,completed,17.322,41,52,2026-11-22T07:51:00.486Z,acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd,research,0.05,false,0.001
+                     * @example usage_id,service_id,service_name,method,path,status,amount,free_tier,outcome,latency_ms,request_bytes,response_bytes,created_at,key_id,key_label,authorized,clamped,tag,refunded
+                     *     019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10,019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,POST,/translate,200,0.002,false,completed,17.322,41,52,2026-11-22T07:51:00.486Z,acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd,research,0.05,false,customer-17,0.001
                      */
                     "text/csv": string;
                 };
@@ -7506,6 +7537,7 @@ export interface operations {
                      *       "key_label": "research",
                      *       "authorized": 0.05,
                      *       "clamped": false,
+                     *       "tag": "customer-17",
                      *       "refunded": 0.001,
                      *       "refunds": [
                      *         {
@@ -8448,6 +8480,7 @@ export interface operations {
                      *           "key_label": "research",
                      *           "authorized": 0.05,
                      *           "clamped": false,
+                     *           "tag": "customer-17",
                      *           "refunded": 0.001,
                      *           "cause": "tls_expired",
                      *           "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
@@ -8461,8 +8494,8 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["AllCalls"];
                     /**
-                     * @example usage_id,service_id,service_name,method,path,status,amount,fee,earned,free_tier,outcome,latency_ms,request_bytes,response_bytes,created_at,key_id,key_label,authorized,clamped,refunded,cause,account_id,owner_id,provider_id,provider_owner_id
-                     *     019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10,019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,POST,/translate,200,0.002,0.0001,0.0019,false,completed,17.322,41,52,2026-11-22T07:51:00.486Z,acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd,research,0.05,false,0.001,tls_expired,019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e,acme-bot,019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f,translators
+                     * @example usage_id,service_id,service_name,method,path,status,amount,fee,earned,free_tier,outcome,latency_ms,request_bytes,response_bytes,created_at,key_id,key_label,authorized,clamped,tag,refunded,cause,account_id,owner_id,provider_id,provider_owner_id
+                     *     019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10,019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,POST,/translate,200,0.002,0.0001,0.0019,false,completed,17.322,41,52,2026-11-22T07:51:00.486Z,acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd,research,0.05,false,customer-17,0.001,tls_expired,019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e,acme-bot,019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f,translators
                      */
                     "text/csv": string;
                 };

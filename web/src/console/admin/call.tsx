@@ -74,6 +74,12 @@ function Facts({ call }: { readonly call: Call }) {
             <code class="break">{call.key_id}</code>
           </a>
         </dd>
+        {call.tag !== undefined && (
+          <>
+            <dt>Tag</dt>
+            <dd class="break">{call.tag}</dd>
+          </>
+        )}
         <dt>Provider</dt>
         <dd>
           {call.provider_id !== undefined && <Account id={call.provider_id} label={call.provider_owner_id ?? ''} />}

@@ -9,7 +9,7 @@ import { outcomeOf, statusText } from '../shared/outcome.ts';
 import { PageHead } from '../shared/page-head.tsx';
 import { RefundsOf } from '../shared/refunds/refunds.tsx';
 import { leftOf } from '../shared/refunds/shares.ts';
-import { callsOfKey } from './usage.ts';
+import { callsOfKey, callsOfTag } from './usage.ts';
 
 /** One call: what it was, what became of it, and what it cost. */
 export function CallPage({ id }: { readonly id: string }) {
@@ -111,6 +111,16 @@ function Facts({ call }: { readonly call: Schemas['Call'] }) {
           <dd class="number">
             {moment(call.created_at, language)} <span class="faint">{call.created_at}</span>
           </dd>
+          {call.tag !== undefined && (
+            <>
+              <dt>Tag</dt>
+              <dd>
+                <a class="break" href={callsOfTag(call.tag)}>
+                  {call.tag}
+                </a>
+              </dd>
+            </>
+          )}
           {call.key_id !== undefined && (
             <>
               <dt>Key</dt>

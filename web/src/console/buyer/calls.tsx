@@ -10,7 +10,17 @@ import { RANGE_FILTERS } from '../shared/days.ts';
 import { type Filter, ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
 import { CallPage } from './call-page.tsx';
-import { type Call, callsOfKey, keyNames, type Usage, usageFile, usageOf, whose } from './usage.ts';
+import {
+  type Call,
+  callsOfKey,
+  callsOfTag,
+  hasTags,
+  keyNames,
+  type Usage,
+  usageFile,
+  usageOf,
+  whose,
+} from './usage.ts';
 
 const PAGE_SIZE = 50;
 
@@ -29,6 +39,17 @@ const KEY_COLUMN: Column<Call> = {
       {key_label ?? shortId(key_id)}
     </a>
   ),
+};
+
+const TAG_COLUMN: Column<Call> = {
+  title: 'Tag',
+  minor: true,
+  cell: ({ tag }) =>
+    tag !== undefined && (
+      <a class="name" href={callsOfTag(tag)}>
+        {tag}
+      </a>
+    ),
 };
 
 /** A filter of those that are known. A shared address may name another one. */
@@ -54,6 +75,8 @@ function CallList() {
   const [sums, setSums] = useState<Usage | null>(null);
   const all = useResource('all', (signal) => usageOf({ limit: 1 }, signal));
   const names = keyNames(all.data?.by_key ?? []);
+  const tag = place.query.get('tag') ?? '';
+  const isTagged = hasTags(all.data) || tag !== '';
   const filters: Filter[] = [
     ...RANGE_FILTERS,
     choice(place, 'key_id', 'Key', 'All keys', [...names]),
@@ -73,12 +96,13 @@ function CallList() {
         ['refunded', 'Refunded'],
       ],
     },
+    ...(isTagged ? [{ name: 'tag', label: 'Tag', placeholder: 'customer-17' }] : []),
   ];
   return (
     <>
       <PageHead title="Calls" lead={`Calls of ${whose()}, newest first. A call stands here a second after its end.`} />
-      {/* The sums are of all outcomes. */}
-      {sums !== null && !place.query.get('outcome') && (
+      {/* The sums are of all outcomes, and where there are none by tag, of all tags. */}
+      {sums !== null && !place.query.get('outcome') && (tag === '' || sums.by_tag !== undefined) && (
         <p class="small soft number">
           <strong>{count(sums.total_calls, language)}</strong> {sums.total_calls === 1 ? 'call' : 'calls'} for{' '}
           <strong>{money(sums.total_spent, language)}</strong>, {count(sums.free_calls, language)} of them free
@@ -118,6 +142,7 @@ function CallList() {
           },
           { title: 'Service', cell: ({ service_name }) => <span class="name">{service_name}</span> },
           ...(names.size > 1 ? [KEY_COLUMN] : []),
+          ...(isTagged ? [TAG_COLUMN] : []),
           {
             title: 'Request',
             minor: true,

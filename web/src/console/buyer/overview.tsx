@@ -10,7 +10,7 @@ import { PageHead } from '../shared/page-head.tsx';
 import { LastCalls } from './last-calls.tsx';
 import { SpendingChart } from './spending-chart.tsx';
 import { StartHere } from './start-here.tsx';
-import { TopKeys, TopServices } from './top-spending.tsx';
+import { TopKeys, TopServices, TopTags } from './top-spending.tsx';
 import { type Usage, usageOf, whose } from './usage.ts';
 
 const LAST_CALLS = 6;
@@ -62,6 +62,7 @@ export default function Overview() {
               <div class="overview-column">
                 <TopServices usage={usage.data} />
                 {usage.data.by_key.length > 1 && <TopKeys usage={usage.data} from={from} />}
+                {(usage.data.by_tag ?? []).length > 0 && <TopTags usage={usage.data} from={from} />}
               </div>
               <Card
                 title="Last calls"

@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { Bar, Card, Empty, LinkButton, Table } from '../../design/index.ts';
 import { count, percent } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
-import { callsOfKey, keyNames, type Usage } from './usage.ts';
+import { callsOfKey, callsOfTag, keyNames, type Usage } from './usage.ts';
 
 const SHOWN = 6;
 
@@ -47,13 +47,28 @@ export function TopKeys({ usage, from }: { readonly usage: Usage; readonly from:
   );
 }
 
+/** For whom it is spent, as callers have said. @param from  the first day (UTC) of `usage` */
+export const TopTags = ({ usage, from }: { readonly usage: Usage; readonly from: string }) => (
+  <TopSpending
+    what="Tag"
+    total={usage.total_spent}
+    rows={(usage.by_tag ?? []).map(({ tag, calls, spent }) => ({
+      id: tag,
+      name: <span class="break">{tag}</span>,
+      callsAt: callsOfTag(tag, from),
+      calls,
+      spent,
+    }))}
+  />
+);
+
 /** @param rows  of 30 days, those that spent the most first */
 function TopSpending({
   what,
   total,
   rows: all,
 }: {
-  readonly what: 'Service' | 'Key';
+  readonly what: 'Service' | 'Key' | 'Tag';
   readonly total: number;
   readonly rows: readonly {
     readonly id: string;

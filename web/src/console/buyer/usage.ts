@@ -10,6 +10,7 @@ type UsageQuery = {
   readonly key_id?: string;
   readonly service_id?: string;
   readonly outcome?: 'completed' | 'refunded';
+  readonly tag?: string;
   readonly cursor?: string;
   readonly limit?: number;
 };
@@ -43,3 +44,11 @@ export function keyNames(keys: readonly NamedKey[]): ReadonlyMap<string, string>
 /** @param from  the first day (UTC) */
 export const callsOfKey = (keyId: string, from?: string): string =>
   `/console/calls?key_id=${keyId}${from === undefined ? '' : `&from=${from}`}`;
+
+/** @param from  the first day (UTC) */
+export const callsOfTag = (tag: string, from?: string): string =>
+  `/console/calls?tag=${encodeURIComponent(tag)}${from === undefined ? '' : `&from=${from}`}`;
+
+/** Whether the tags of calls are worth a column and a filter. Of a key with a parent nobody knows: it has no sums by tag. */
+export const hasTags = (usage: Usage | null): boolean =>
+  usage !== null && (usage.by_tag === undefined || usage.by_tag.length > 0);

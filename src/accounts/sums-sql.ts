@@ -1,0 +1,50 @@
+import { COUNTED_SQL } from '../ledger/usage-event.ts';
+import type { Tx } from '../platform/postgres.ts';
+import { type TimeRange, utcDay } from './time-range.ts';
+import { matches, SUMMED_AS, type UsageFilter } from './usage-sql.ts';
+
+// What pages of usage add up: rows of stored sums, and calls of hours and days that are read in part.
+
+/** Sums over matching calls that count (`isCounted` of src/ledger/usage-event.ts). */
+export type Sums = {
+  readonly calls: number;
+  /** Free calls used. A call that was refunded gave its free call back, and does not count. */
+  readonly freeCalls: number;
+  readonly spentMicros: number;
+  /** Sum and number of the known latencies. A call whose gateway died, or whose admission got no reply, has none. */
+  readonly latencySumUs: number;
+  readonly latencyCount: number;
+};
+
+export const SUMS = 'calls, free_calls, spent, latency_sum_us, latency_count';
+
+export const ADDED_UP = `sum(calls)::bigint AS calls, sum(free_calls)::bigint AS free_calls, sum(spent)::bigint AS spent,
+  sum(latency_sum_us)::bigint AS latency_sum_us, sum(latency_count)::bigint AS latency_count`;
+
+/** The sums of begun hours or days, from their calls, in the form of `hourSums` and `daySums`. */
+export const sumsOfCalls = (tx: Tx, filter: UsageFilter) => tx`
+  SELECT service_id, key_id, (created_at AT TIME ZONE 'UTC')::date AS day, count(*) AS calls,
+         count(*) FILTER (WHERE outcome = 'completed' AND free_tier) AS free_calls, sum(amount) AS spent,
+         sum(latency_us) AS latency_sum_us, count(*) FILTER (WHERE latency_us > 0) AS latency_count
+  FROM calls c WHERE ${matches(tx, filter)} AND ${tx.text(COUNTED_SQL)}
+    ${filter.tag === null ? tx`` : tx`AND ${tx.text(SUMMED_AS)} = ${filter.tag}`}
+  GROUP BY 1, 2, 3`;
+
+/** The range as a condition on a column of hours or days. */
+export const within = (tx: Tx, unit: 'hour' | 'day', { fromMs, toMs }: TimeRange) => {
+  const at = (ms: number) => (unit === 'hour' ? tx`${new Date(ms)}` : tx`${utcDay(ms)}::date`);
+  return tx`
+    ${fromMs === null ? tx`` : tx`AND ${tx.text(unit)} >= ${at(fromMs)}`}
+    ${toMs === null ? tx`` : tx`AND ${tx.text(unit)} < ${at(toMs)}`}`;
+};
+
+export function addedUp(all: readonly Sums[]): Sums {
+  const of = (name: keyof Sums): number => all.reduce((sum, sums) => sum + sums[name], 0);
+  return {
+    calls: of('calls'),
+    freeCalls: of('freeCalls'),
+    spentMicros: of('spentMicros'),
+    latencySumUs: of('latencySumUs'),
+    latencyCount: of('latencyCount'),
+  };
+}
