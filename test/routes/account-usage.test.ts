@@ -92,6 +92,19 @@ function sumsBy(calls: readonly Call[], nameOf: (call: Call) => string) {
 
 const dayOf = (atMs: number): string => new Date(atMs).toISOString().slice(0, 10);
 
+it('a page of records is complete, whether each key called once or one key nearly always', async () => {
+  const ids: string[] = [];
+  for (let i = 0; i < 24; i++) {
+    const by = i % 6 === 0 ? keys.agent : i % 4 === 0 ? keys.sibling : keys.root;
+    ids.unshift(await call(by, { atMs: MIDNIGHT + i }));
+  }
+  for (const limit of [1, 4, 10, 23]) {
+    const first = await usage(keys.root, { limit });
+    expect(idsOf(first)).toEqual(ids.slice(0, limit));
+    expect(idsOf(await usage(keys.root, { limit: 100, cursor: first.next_cursor }))).toEqual(ids.slice(limit));
+  }
+});
+
 it('sums and records are those of the calls that the key sees and the filters leave, whatever was called', async () => {
   await fc.assert(
     fc.asyncProperty(
