@@ -13,7 +13,7 @@ export const onlyKey = (keyId: string): KeyScope => ({ kind: 'key', keyId });
 export const seenBy = ({ keyId, accountId, ancestors }: KeyRecord): KeyScope =>
   ancestors.length === 0 ? { kind: 'account', accountId } : { kind: 'branch', keyId, accountId };
 
-type SeveralKeys = Exclude<KeyScope, { readonly kind: 'key' }>;
+export type SeveralKeys = Exclude<KeyScope, { readonly kind: 'key' }>;
 
 /** A query of `api_keys` whose `key_id` are the keys of the scope. */
 export const keysOf = (sql: Sql | Tx, scope: SeveralKeys) => sql`

@@ -3,7 +3,7 @@ import { COUNTED_SQL } from '../ledger/usage-event.ts';
 import { dayOfId, timeOfId } from '../platform/ids.ts';
 import type { Sql, Tx } from '../platform/postgres.ts';
 import { CALL_SELECT, type CallRow } from './call-fields.ts';
-import { isOfKeys, type KeyScope, keysOf } from './key-scope.ts';
+import { isOfKeys, type KeyScope, keysOf, type SeveralKeys } from './key-scope.ts';
 import { clampTime, MAX_TIME_MS, type TimeRange, utcDay } from './time-range.ts';
 
 /** What a list of calls may be asked for. `refunded`: for any reason, calls whose gateway died included. */
@@ -81,8 +81,8 @@ const DAY_MS = 86_400_000;
  */
 const FIRST_REACHES_DAYS = [2, 16, 64];
 const WINDOW_DAYS = 64;
-/** Of several keys a page is found within minutes if they call all the time. Then few calls are read, and not a page of each key. */
-const REACHES_OF_KEYS_DAYS = [1 / 1_440, 1 / 96, 1 / 6, ...FIRST_REACHES_DAYS];
+/** Several keys are looked for in the newest partition first: each of them takes longer than one key in several partitions. */
+const REACHES_OF_KEYS_DAYS = [1 / 24, ...FIRST_REACHES_DAYS];
 
 const ofOutcome = (tx: Tx, outcome: UsageFilter['outcome']) =>
   outcome === null
@@ -118,14 +118,8 @@ export async function selectCalls(
     const isBehindAll = firstDay !== null && endMs !== null && utcDay(endMs) <= firstDay;
     const isLast = isBehindAll || days * DAY_MS > newestMs - (filter.fromMs ?? 0);
     const beginMs = isLast ? null : beginOf(newestMs, days);
-    const calls = await selectWindow(
-      await timed(),
-      filter,
-      before,
-      { fromMs: beginMs, toMs: endMs },
-      limit - found.length,
-    );
-    found.push(...calls);
+    const page = { filter, before, limit: limit - found.length };
+    found.push(...(await selectWindow(timed, page, { fromMs: beginMs, toMs: endMs })));
     if (found.length === limit || isLast) return found;
     endMs = beginMs;
   }
@@ -147,28 +141,81 @@ function beginOf(newestMs: number, days: number): number {
   return days < 1 ? ms : Math.floor(ms / DAY_MS) * DAY_MS;
 }
 
-/**
- * Matching calls whose ids are of the window, newest first. Those of several keys are found key by key, unless they have a tag: each key
- * gives as many as the page can take of it, in the order of the index.
- */
-function selectWindow(tx: Tx, filter: UsageFilter, before: string | null, window: TimeRange, limit: number) {
-  const { scope, outcome, tag } = filter;
-  const { fromMs, toMs } = window;
-  const calls = (ofKey: ReturnType<Tx>) => tx`
-    SELECT * FROM calls c
-    WHERE ${ofKey} ${restricted(tx, filter, before)} ${ofOutcome(tx, outcome)}
+type Page = { readonly filter: UsageFilter; readonly before: string | null; readonly limit: number };
+
+/** Matching calls whose ids are of the window, newest first. Those of several keys are found key by key, unless they have a tag. */
+async function selectWindow(timed: () => Promise<Tx>, page: Page, window: TimeRange): Promise<CallRow[]> {
+  const { scope, tag } = page.filter;
+  if (scope.kind !== 'key' && tag === null) {
+    const ids = await selectIdsOfKeys(timed, scope, page, window);
+    return ids.length === 0 ? [] : selectById(await timed(), ids);
+  }
+  const tx = await timed();
+  const found = newest(tx, '*', isOfScope(tx, page.filter), page, window, tx`${page.limit}`);
+  return tx.anew<CallRow[]>`
+    SELECT ${tx.text(CALL_SELECT)} FROM (${found}) AS c LEFT JOIN services s ON s.id = c.service_id
+    ORDER BY c.usage_id DESC`;
+}
+
+/** The newest of the page's calls in the window, and of the keys that the condition names. */
+function newest(
+  tx: Tx,
+  columns: '*' | 'usage_id',
+  ofKey: ReturnType<Tx>,
+  { filter, before }: Page,
+  { fromMs, toMs }: TimeRange,
+  limit: ReturnType<Tx>,
+) {
+  return tx`
+    SELECT ${tx.text(columns)} FROM calls c
+    WHERE ${ofKey} ${restricted(tx, filter, before)} ${ofOutcome(tx, filter.outcome)}
       ${fromMs === null ? tx`` : tx`AND c.day >= ${utcDay(fromMs)} AND c.usage_id >= ${lowestId(fromMs)}`}
       ${toMs === null ? tx`` : tx`AND c.day <= ${utcDay(toMs - 1)} AND c.usage_id < ${lowestId(toMs)}`}
     ORDER BY c.usage_id DESC LIMIT ${limit}`;
-  const found =
-    scope.kind === 'key' || tag !== null
-      ? calls(isOfScope(tx, filter))
-      : tx`
-        SELECT c.* FROM (${keysOf(tx, scope)}) AS keys CROSS JOIN LATERAL (${calls(tx`c.key_id = keys.key_id`)}) AS c
-        ORDER BY c.usage_id DESC LIMIT ${limit}`;
+}
+
+/**
+ * The ids of the newest calls of several keys. An index has the calls of each key in order, but none those of all. So each key is asked
+ * for its few newest calls: for more of them than the page can take, but for two at least. The last that fits the page bounds it: older calls
+ * are not on it. Only a key all of whose few calls fit may have more that do, and is asked for these.
+ */
+async function selectIdsOfKeys(
+  timed: () => Promise<Tx>,
+  scope: SeveralKeys,
+  page: Page,
+  window: TimeRange,
+): Promise<string[]> {
+  const { limit } = page;
+  const tx = await timed();
+  const few = newest(tx, 'usage_id', tx`c.key_id = keys.key_id`, page, window, tx`(SELECT calls FROM few)`);
+  const found = await tx.anew<{ id: string; keyId: string; hasMore: boolean }[]>`
+    WITH keys AS MATERIALIZED (${keysOf(tx, scope)}), few AS (SELECT ${limit} / count(*) + 2 AS calls FROM keys)
+    SELECT usage_id AS id, key_id AS "keyId", count(*) OVER (PARTITION BY key_id) = (SELECT calls FROM few) AS "hasMore"
+    FROM (
+      SELECT of_key.usage_id, keys.key_id FROM keys CROSS JOIN LATERAL (${few}) AS of_key
+      ORDER BY of_key.usage_id DESC LIMIT ${limit}
+    ) AS page ORDER BY usage_id DESC`;
+  const ids = found.map(({ id }) => id);
+  const keysWithMore = [...new Set(found.filter(({ hasMore }) => hasMore).map(({ keyId }) => keyId))];
+  if (keysWithMore.length === 0) return ids;
+  const again = await timed();
+  const bound = ids.length < limit ? again`` : again`AND c.usage_id >= ${ids.at(-1) as string}`;
+  const rest = newest(again, 'usage_id', again`c.key_id = keys.key_id ${bound}`, page, window, again`${limit}`);
+  const more = await again.anew<{ id: string }[]>`
+    SELECT of_key.usage_id AS id FROM unnest(${keysWithMore}::text[]) AS keys(key_id) CROSS JOIN LATERAL (${rest}) AS of_key
+    ORDER BY id DESC LIMIT ${limit}`;
+  // As text, ids have the same order as in Postgres.
+  return [...new Set([...ids, ...more.map(({ id }) => id)])].sort().reverse().slice(0, limit);
+}
+
+/** These calls, newest first. The day in an id is that of its partition. */
+function selectById(tx: Tx, ids: readonly string[]): Promise<CallRow[]> {
+  const days = ids.map(dayOfId);
   return tx.anew<CallRow[]>`
-    SELECT ${tx.text(CALL_SELECT)} FROM (${found}) AS c LEFT JOIN services s ON s.id = c.service_id
-    ORDER BY c.usage_id DESC LIMIT ${limit}`;
+    SELECT ${tx.text(CALL_SELECT)} FROM unnest(${days}::date[], ${ids}::uuid[]) AS page(day, id)
+    JOIN calls c ON c.day = page.day AND c.usage_id = page.id AND c.day = ANY(${[...new Set(days)]}::date[])
+    LEFT JOIN services s ON s.id = c.service_id
+    ORDER BY c.usage_id DESC`;
 }
 
 /**

@@ -23,51 +23,61 @@ type AccessLogOptions = {
   readonly log: { error(fields: object, message: string): void };
   /** Default: standard output. */
   readonly fd?: number;
+  /** A power of two, at least twice `FLUSH_LENGTH`. */
   readonly maxWaitingBytes?: number;
 };
 
 /** The caller left before there was a response, or the gateway cut it off. It is the status of such a call in its record, too. */
 const UNANSWERED = 499;
-/** How long a line waits for others, with which it travels to the thread. A process that is killed loses as much. */
+/** How long a line waits for others, with which the thread gets it. A process that is killed loses as much. */
 const FLUSH_MS = 100;
-/** Lines with more characters than this go to the thread at once. */
+/** The thread gets lines at once that have more characters than this. */
 const FLUSH_LENGTH = 65_536;
 /** Maximum bytes of lines that the reader of the log has not taken. Beyond it lines are lost, and the log says how many. */
 const MAX_WAITING_BYTES = 4_194_304;
+/** Read once: the getter takes as long as the clock. */
+const { timeOrigin } = performance;
+/** Behind the last line it ends the thread. */
+const END = '\0';
 /** How long the last lines may take when the process stops. */
 const STOP_MS = 1_000;
 
 /**
- * The access log (`ACCESS_LOG=on`): a line of JSON for each request that has ended. The event loop only joins texts. A thread writes
- * them, because a write waits for the reader of the log, and calls must not wait for that. What was tried instead, and what a line
- * costs, is in decision 0064.
+ * The access log (`ACCESS_LOG=on`): a line of JSON for each request that has ended. The event loop joins texts, and puts them into memory
+ * that it shares with a thread. The thread writes them, because a write waits for the reader of the log, and calls must not wait for that.
+ * What was tried instead, and what a line costs, is in decision 0064.
+ *
+ * The memory is a ring. Both sides count bytes since the start, modulo 2^32: the event loop those that it has put there, and the thread
+ * those that it has written or given up. What lies between is the thread's.
  *
  * Tested by test/observability/access-log.test.ts and test/integration/single-process.test.ts.
  */
 export class AccessLog {
   readonly #log: AccessLogOptions['log'];
   readonly #fields: string;
-  readonly #maxWaitingBytes: number;
-  readonly #thread: Worker;
-  /** How many bytes the thread has written or given up since the start, modulo 2^32. The thread adds to it. */
+  readonly #ring: Buffer;
+  readonly #put = new Int32Array(new SharedArrayBuffer(4));
   readonly #written = new Int32Array(new SharedArrayBuffer(4));
-  /** How many bytes were handed to the thread, modulo 2^32. */
-  #handedOver = 0;
+  readonly #thread: Worker;
   #isRunning = true;
   #lines = '';
   #count = 0;
   /** Lines lost since the last one that says so. */
   #lost = 0;
   #timer: NodeJS.Timeout | null = null;
+  // Parts that many lines have in common. Made for each line, they took more than all the rest of it.
   #timeMs = 0;
-  #time = '';
+  #beginning = '';
+  #route = '';
+  #status = 0;
+  #response = '';
 
   constructor({ fields, log, fd = 1, maxWaitingBytes = MAX_WAITING_BYTES }: AccessLogOptions) {
     this.#log = log;
     this.#fields = JSON.stringify(fields).slice(1, -1);
-    this.#maxWaitingBytes = maxWaitingBytes;
+    this.#ring = Buffer.from(new SharedArrayBuffer(maxWaitingBytes));
     this.#thread = new Worker(new URL('./access-log-thread.mjs', import.meta.url), {
-      workerData: { fd, written: this.#written },
+      workerData: { fd, ring: new Uint8Array(this.#ring.buffer), put: this.#put, written: this.#written },
       // It needs no settings, and those of the gateway contain secrets.
       env: {},
       execArgv: [],
@@ -90,9 +100,10 @@ export class AccessLog {
   /** Nothing in an entry needs escapes: ids, numbers, and what the gateway itself calls its routes. */
   end({ requestId, keyId, route, status, startedMs }: AccessEntry): void {
     const nowMs = performance.now();
+    const tenths = Math.round((nowMs - startedMs) * 10);
     this.#lines +=
-      `{"level":30,"time":"${this.#timeAt(nowMs)}",${this.#fields},"request_id":"${requestId}","key_id":"${keyId}",` +
-      `"route":"${route}","status":${status},"ms":${Math.round((nowMs - startedMs) * 10) / 10},"msg":"request"}\n`;
+      `${this.#beginningAt(nowMs)}${requestId}","key_id":"${keyId}${this.#responseTo(route, status)}` +
+      `${Math.floor(tenths / 10)}.${tenths % 10},"msg":"request"}\n`;
     this.#count++;
     if (this.#lines.length > FLUSH_LENGTH) this.#flush();
     else this.#timer ??= setTimeout(() => this.#flush(), FLUSH_MS).unref();
@@ -100,7 +111,7 @@ export class AccessLog {
 
   /** Writes what is left, as far as the reader takes it within a second. */
   async stop(): Promise<void> {
-    this.#flush();
+    this.#flush(END);
     if (!this.#isRunning) return;
     await new Promise<void>((resolve) => {
       // Not after `terminate`: a thread that waits in a write ends only when somebody reads.
@@ -109,20 +120,21 @@ export class AccessLog {
         clearTimeout(timer);
         resolve();
       });
-      this.#thread.postMessage(null);
     });
     if (this.#isRunning) void this.#thread.terminate();
   }
 
-  #flush(): void {
+  #flush(end = ''): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
-    const waiting = (this.#handedOver - Atomics.load(this.#written, 0)) | 0;
-    const hasRoom = this.#isRunning && waiting + this.#lines.length <= this.#maxWaitingBytes;
-    if (hasRoom) {
-      const text = this.#lostLine() + this.#lines;
-      this.#handedOver = (this.#handedOver + text.length) | 0;
-      this.#thread.postMessage(text);
+    const text = this.#lostLine() + this.#lines + end;
+    const [put = 0] = this.#put;
+    const waiting = (put - Atomics.load(this.#written, 0)) | 0;
+    if (this.#isRunning && waiting + text.length <= this.#ring.length) {
+      const fitting = this.#ring.write(text, put & (this.#ring.length - 1), 'latin1');
+      if (fitting < text.length) this.#ring.write(text.slice(fitting), 0, 'latin1');
+      Atomics.store(this.#put, 0, put + text.length);
+      Atomics.notify(this.#put, 0);
       this.#lost = 0;
     } else {
       this.#lost += this.#count;
@@ -133,17 +145,25 @@ export class AccessLog {
 
   #lostLine(): string {
     if (this.#lost === 0) return '';
-    const time = this.#timeAt(performance.now());
+    const time = new Date().toISOString();
     return `{"level":40,"time":"${time}",${this.#fields},"lost":${this.#lost},"msg":"access log: lines were lost, because nobody read them"}\n`;
   }
 
-  /** Under load many requests end within a millisecond, and writing the time takes as long as all the rest of a line. */
-  #timeAt(nowMs: number): string {
-    const ms = Math.floor(performance.timeOrigin + nowMs);
+  #beginningAt(nowMs: number): string {
+    const ms = Math.floor(timeOrigin + nowMs);
     if (ms !== this.#timeMs) {
       this.#timeMs = ms;
-      this.#time = new Date(ms).toISOString();
+      this.#beginning = `{"level":30,"time":"${new Date(ms).toISOString()}",${this.#fields},"request_id":"`;
     }
-    return this.#time;
+    return this.#beginning;
+  }
+
+  #responseTo(route: string, status: number): string {
+    if (route !== this.#route || status !== this.#status) {
+      this.#route = route;
+      this.#status = status;
+      this.#response = `","route":"${route}","status":${status},"ms":`;
+    }
+    return this.#response;
   }
 }
