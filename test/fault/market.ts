@@ -9,10 +9,14 @@ import type { PlannedChange } from './changes.ts';
 import type { Plan } from './plan.ts';
 import type { Stack } from './stack.ts';
 import { OWN_RATE_LIMIT, type PlannedKey, type PlannedTree } from './trees.ts';
+import { CALLERS_CREDENTIAL } from './wishes.ts';
 
 const REQUEST_MS = 2_000;
 const RETRY_MS = 50;
 const FREE_CALLS = 5;
+/** So few that they are used up in most schedules. */
+const FEW_FREE_CALLS = 2;
+const OWN_CREDENTIALS = { upstream_headers: { 'X-Key': 'a secret' }, forward_headers: [CALLERS_CREDENTIAL] };
 
 export type Listing = {
   readonly id: string;
@@ -20,10 +24,10 @@ export type Listing = {
   readonly freeCalls: number;
   /** Null: a fixed price. */
   readonly maxMicros: number | null;
+  /** It adds credentials of its own, and forwards those of callers who ask for that. */
+  readonly hasCredentials: boolean;
+  readonly isMcp: boolean;
 };
-
-/** The most that some callers pay for a call priced by use. */
-export const CEILING_MICROS = 3_000;
 
 /** A key below that of a buyer. */
 export type Child = {
@@ -54,23 +58,32 @@ export class Market extends MarketClient {
   static async open(stack: Stack): Promise<Market> {
     const market = new Market(stack, await found(stack.gatewayUrl));
     market.listings = await Promise.all([
-      market.#list(1_000, 0),
-      market.#list(2_500, FREE_CALLS),
-      market.#list(7, 0),
-      market.#list(0, 0),
+      market.#list({ priceMicros: 1_000 }),
+      market.#list({ priceMicros: 2_500, freeCalls: FREE_CALLS }),
+      market.#list({ priceMicros: 7 }),
+      market.#list({ priceMicros: 0 }),
       // Priced by use.
-      market.#list(500, 0, 5_000),
-      market.#list(0, FREE_CALLS, 4_000),
+      market.#list({ priceMicros: 500, maxMicros: 5_000 }),
+      market.#list({ priceMicros: 0, freeCalls: FREE_CALLS, maxMicros: 4_000 }),
+      market.#list({ priceMicros: 1_500, freeCalls: FEW_FREE_CALLS, hasCredentials: true }),
+      market.#list({ priceMicros: 300, maxMicros: 2_000, hasCredentials: true }),
+      market.#list({ priceMicros: 900, freeCalls: FEW_FREE_CALLS, isMcp: true }),
     ]);
     return market;
   }
 
-  async #list(priceMicros: number, freeCalls: number, maxMicros: number | null = null): Promise<Listing> {
+  async #list(wanted: Pick<Listing, 'priceMicros'> & Partial<Listing>): Promise<Listing> {
+    const listing = { freeCalls: 0, maxMicros: null, hasCredentials: false, isMcp: false, ...wanted };
     const endpoint = this.#stack.link('gateway-service').through('http://127.0.0.1/').replace(/\/$/, '');
-    const free = freeCalls === 0 ? {} : { free_calls: freeCalls };
-    const byUse = maxMicros === null ? {} : { max_price: maxMicros / 1e6 };
-    const path = await this.service({ endpoint, price: priceMicros / 1e6, ...free, ...byUse });
-    return { id: path.split('/').at(-1) as string, priceMicros, freeCalls, maxMicros };
+    const path = await this.service({
+      endpoint,
+      price: listing.priceMicros / 1e6,
+      ...(listing.freeCalls === 0 ? {} : { free_calls: listing.freeCalls }),
+      ...(listing.maxMicros === null ? {} : { max_price: listing.maxMicros / 1e6 }),
+      ...(listing.hasCredentials ? OWN_CREDENTIALS : {}),
+      ...(listing.isMcp ? { protocol: 'mcp' } : {}),
+    });
+    return { ...listing, id: path.split('/').at(-1) as string };
   }
 
   /**

@@ -26,6 +26,7 @@ import { checkPromises } from '../promises.ts';
 import { becomeQuiet } from '../quiet.ts';
 import { checkRefusals } from '../refusals.ts';
 import type { Stack } from '../stack.ts';
+import { checkUncharged } from '../uncharged.ts';
 import { checkBalances } from './balances.ts';
 import { sufferClocks } from './clock-faults.ts';
 import { GivenUp } from './given-up.ts';
@@ -278,6 +279,7 @@ async function judge(scene: HistoryScene, evidence: Evidence) {
   const faults = [
     ...promises.faults,
     ...checkRecords(rows, market, buyers, told),
+    ...checkUncharged({ told, rows, listings: market.listings, mayBeForgotten: wasAbsent }),
     ...checkMoves(moves, posted, givenUp.moves),
     ...givenUp.missing(new Map(rows.map(({ usageId, amountMicros }) => [usageId, amountMicros]))),
     ...(await Promise.all(buyers.map(ofBuyer))).flat(),
