@@ -43,6 +43,8 @@ export type Child = {
 /** When a change was sent first, and when it was confirmed. */
 export type Change = Pick<PlannedChange, 'micros'> & { readonly sentMs: number; doneMs: number };
 
+type Answer = { readonly status: number; readonly text: string };
+
 /** A buyer of one schedule, and the credits that came in for it. */
 export type Buyer = { readonly key: Key; readonly children: readonly Child[]; creditedMicros: number };
 
@@ -144,17 +146,20 @@ export class Market extends MarketClient {
   /** Sends a debit until it is taken, or refused because the wallet has less. @returns whether it was taken */
   async debitUntilDone({ key }: Buyer, micros: number, reference: string): Promise<boolean> {
     const body = { account_id: key.account_id, amount: micros / 1e6, reference, reason: 'a fault schedule' };
-    return (await this.#sendUntilDone('/api/v1/admin/debits', body, [409])) !== 409;
+    return (await this.#sendUntilDone('/api/v1/admin/debits', body, [409])).status !== 409;
   }
 
-  /** Sends a refund until there is an answer. @returns 200 or 201; 404: there is no such call (yet); 409: it was refused */
-  refundUntilAnswered(
+  /** Sends a refund until there is an answer. Its status: 200 or 201; 404: there is no such call (yet); 409: it was refused */
+  async refundUntilAnswered(
     usageId: string,
     { micros, reference, key }: { readonly micros: number | null; readonly reference: string; readonly key: Key },
-  ): Promise<number> {
+  ): Promise<{ readonly status: number; readonly gaveMicros: number | null }> {
     const amount = micros === null ? {} : { amount: micros / 1e6 };
     const body = { ...amount, reference, reason: 'a fault schedule' };
-    return this.#sendUntilDone(`/api/v1/usage/${usageId}/refund`, body, [404, 409], { method: 'POST', key });
+    const path = `/api/v1/usage/${usageId}/refund`;
+    const { status, text } = await this.#sendUntilDone(path, body, [404, 409], { method: 'POST', key });
+    if (status >= 400) return { status, gaveMicros: null };
+    return { status, gaveMicros: Math.round((JSON.parse(text) as { amount: number }).amount * 1e6) };
   }
 
   /** Lowers the budget of a child key, or revokes it, until that is confirmed. */
@@ -167,17 +172,18 @@ export class Market extends MarketClient {
     child.change.doneMs = Date.now();
   }
 
-  /** @returns the status, a success or one of `final` */
+  /** @returns the answer: a success, or a status of `final` */
   #sendUntilDone(
     path: string,
     body: object | null,
     final: readonly number[],
     { method, key } = { method: 'POST', key: this.admin },
-  ): Promise<number> {
+  ): Promise<Answer> {
     let last = '';
     return until(async () => {
-      const { status, text } = await this.#send(method, path, body === null ? { key } : { key, body });
-      if (status === 200 || status === 201 || final.includes(status)) return status;
+      const answer = await this.#send(method, path, body === null ? { key } : { key, body });
+      const { status, text } = answer;
+      if (status === 200 || status === 201 || final.includes(status)) return answer;
       last = `${method} ${path}: ${status} ${text}`;
       if (status >= 400 && status < 500 && status !== 429) throw new Error(last);
       // The admin's rate limit has to last for all schedules.
@@ -202,11 +208,7 @@ export class Market extends MarketClient {
   }
 
   /** @returns the response; its status is 0 when there was no answer */
-  #send(
-    method: string,
-    path: string,
-    { key, body }: { readonly key?: Key; readonly body?: object },
-  ): Promise<{ status: number; text: string }> {
+  #send(method: string, path: string, { key, body }: { readonly key?: Key; readonly body?: object }): Promise<Answer> {
     return new Promise((resolve) => {
       const headers: Record<string, string> = { Connection: 'close' };
       if (key !== undefined) headers.Authorization = authorization(key);

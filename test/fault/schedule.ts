@@ -73,7 +73,7 @@ async function load(scene: RefundScene): Promise<Told[]> {
       await sleep(change.atMs);
       await market.changeUntilDone(buyers[change.buyer] as Buyer, change);
     }),
-    giveBackAll(market, plan.refunds, plan, () => callers.flatMap(({ told }) => told)).then((given) => {
+    giveBackAll(market, plan.refunds, plan, { calls: () => callers.flatMap(({ told }) => told) }).then((given) => {
       scene.given.push(...given);
     }),
     inflictAll(scene),
