@@ -16,8 +16,9 @@ import { budgetsOf } from './budgets.ts';
 import type { Told } from './callers.ts';
 import { reportOf } from './fixtures/reports.mjs';
 import { isSumOf } from './losses.ts';
-import { type Buyer, CEILING_MICROS, type Listing, type Market } from './market.ts';
+import type { Buyer, Listing, Market } from './market.ts';
 import type { Stack } from './stack.ts';
+import { CEILING_MICROS } from './wishes.ts';
 
 /** The platform's default share of a charge (config/settings.ts). */
 const FEE_BASIS_POINTS = 1_000;
@@ -27,6 +28,8 @@ export type Row = {
   readonly accountId: string;
   readonly keyId: string;
   readonly serviceId: string;
+  /** What followed the service's id. */
+  readonly path: string;
   readonly admittedAtMs: number;
   readonly outcome: string;
   readonly status: number;
@@ -43,7 +46,7 @@ export type Row = {
 export async function readRecords({ stores }: Stack, buyers: readonly Buyer[]): Promise<Row[]> {
   const ids = buyers.map(({ key }) => key.account_id);
   return stores.sql<Row[]>`
-    SELECT usage_id AS "usageId", account_id AS "accountId", key_id AS "keyId", service_id AS "serviceId",
+    SELECT usage_id AS "usageId", account_id AS "accountId", key_id AS "keyId", service_id AS "serviceId", path,
            (extract(epoch FROM created_at) * 1000)::bigint AS "admittedAtMs", outcome, status::int,
            amount AS "amountMicros", fee AS "feeMicros", free_tier AS "freeTier",
            authorized AS "authorizedMicros", clamped AS "isClamped",

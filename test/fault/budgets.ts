@@ -43,6 +43,8 @@ type Evidence = {
   readonly reported: readonly BudgetDrift[];
   /** What calls cost that only Redis may have; where the comparison says so, it may have counted them. */
   readonly gone?: readonly number[];
+  /** Refunds that one of the stores may not know: of a call of this key, so much. */
+  readonly doubtfulRefunds?: readonly { readonly keyId: string; readonly micros: number }[];
   /** Redis's clock may have been ahead: then a call may count in a later period than that of its time. */
   readonly wasAhead?: boolean;
 };
@@ -67,7 +69,8 @@ export async function checkBudgets(stack: Stack, buyer: Buyer, evidence: Evidenc
       const stored = new Map(own.map(({ period, spent }) => [period, spent]));
       const rows = evidence.rows.filter((row) => budgetsOf(buyer, row.keyId).includes(child) && row.amountMicros > 0);
       const found = inRedis === null ? null : (inRedis.get(keyId) ?? NOTHING);
-      return faultsOf(child, { stored, found }, { ...evidence, rows });
+      const doubtfulRefunds = evidence.doubtfulRefunds?.filter((one) => budgetsOf(buyer, one.keyId).includes(child));
+      return faultsOf(child, { stored, found }, { ...evidence, rows, doubtfulRefunds: doubtfulRefunds ?? [] });
     }),
   ];
 }
@@ -97,7 +100,7 @@ const sumOf = (rows: readonly Row[]): number =>
 function faultsOfPostgres(
   budget: Budgeted['budget'],
   stored: Kept['stored'],
-  { rows, mayBeLost, wasAhead = false }: Evidence,
+  { rows, mayBeLost, wasAhead = false, doubtfulRefunds = [] }: Evidence,
 ): string[] {
   const faults: string[] = [];
   const periodOf = (row: Row): number => periodAt(budget.period, 0, row.admittedAtMs);
@@ -112,7 +115,8 @@ function faultsOfPostgres(
     const isRight = wasAhead ? spent >= charged : spent === charged;
     if (!isRight) faults.push(`${its} in postgres of period ${period}, not ${sumOf(inPeriod)}`);
     const lost = (wasAhead ? rows : inPeriod).filter(mayBeLost);
-    const most = budget.micros + lost.reduce((sum, { amountMicros }) => sum + amountMicros, 0);
+    const absent = [...lost.map(({ amountMicros }) => amountMicros), ...doubtfulRefunds.map(({ micros }) => micros)];
+    const most = absent.reduce((sum, micros) => sum + micros, budget.micros);
     if (its > most) faults.push(`${its} spent in period ${period}, of ${most}`);
   }
   return spent === charged ? faults : [...faults, `${spent} in postgres, not ${charged}`];
@@ -122,7 +126,7 @@ function faultsOfRedis(
   keyId: string,
   found: Spending,
   stored: Kept['stored'],
-  { rows, reported, mayBeLost, gone = [] }: Evidence,
+  { rows, reported, mayBeLost, gone = [], doubtfulRefunds = [] }: Evidence,
 ): string[] {
   const period = Math.max(found.period, ...stored.keys());
   const expected = { period, spentMicros: stored.get(period) ?? 0 };
@@ -135,7 +139,10 @@ function faultsOfRedis(
   // A call that Redis has lost may have opened the period that it does not know.
   const lost = rows.filter(mayBeLost).map(({ amountMicros }) => amountMicros);
   const lacks = (stored.get(found.period) ?? 0) - found.spentMicros;
-  const isLost = (found.period === period || lost.length > 0) && isLeftOver(lacks, lost, gone);
+  // A refund that only Redis has leaves less spent there, and one that only Postgres has leaves more.
+  const refunds = doubtfulRefunds.map(({ micros }) => micros);
+  const isExplained = isLeftOver(lacks, [...lost, ...refunds], [...gone, ...refunds]);
+  const isLost = (found.period === period || lost.length > 0) && isExplained;
   return isLost ? [] : [`${words}; calls that may be lost: ${lost.join(', ')}, and gone: ${gone.join(', ')}`];
 }
 

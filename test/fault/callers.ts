@@ -2,17 +2,17 @@
 
 import { Agent, type IncomingMessage, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { ERRORS, type ErrorCode } from '../../src/errors.ts';
 import { authorization, type Key } from '../integration/market-client.ts';
-import { type Buyer, CEILING_MICROS, type Listing } from './market.ts';
+import type { Buyer, Listing } from './market.ts';
 import { Random } from './random.ts';
+import { drawWish, type Wish } from './wishes.ts';
 
 /** One call as its caller saw it. */
-export type Told = {
+export type Told = Pick<Wish, 'listing' | 'path'> & {
   readonly accountId: string;
   /** The buyer's own, or one below it. */
   readonly keyId: string;
-  readonly listing: Listing;
-  readonly path: string;
   /** 0: no response head came. */
   status: number;
   /** X-Request-Id, which is on every response. For a call it is the usage id, whether admitted or not. */
@@ -23,6 +23,8 @@ export type Told = {
   /** The amount is what is held: the record says what the call cost. */
   isHeld: boolean;
   freeTier: boolean | null;
+  /** X-ACF-Free-Left. */
+  freeLeft: number | null;
   balanceMicros: number | null;
   /** Whether the response ended properly. */
   complete: boolean;
@@ -40,18 +42,6 @@ export type Told = {
 
 /** A caller gives up when it has had no answer for this long. */
 const PATIENCE_MS = 2_500;
-
-/** Requests to the service, as the fixture understands them, each drawn in proportion to its weight. */
-const WISHES: readonly (readonly [weight: number, path: (random: Random) => string])[] = [
-  [30, () => '/fast'],
-  [20, (random) => `/slow/${random.int(5, 150)}`],
-  [10, (random) => `/stream/${random.int(1, 12)}`],
-  [6, (random) => `/large/${random.int(1, 8)}`],
-  [5, () => '/missing'],
-  [6, () => '/broken'],
-  [4, () => '/cut'],
-  [3, () => '/gone'],
-];
 
 export class Caller {
   readonly told: Told[] = [];
@@ -79,9 +69,8 @@ export class Caller {
 
   #call(): Promise<void> {
     const random = this.#random;
-    const listing = random.pick(this.#listings);
     const key = random.pick(this.#keys);
-    const path = draw(random);
+    const { listing, path, target, headers, body } = drawWish(random, this.#listings);
     const told: Told = {
       accountId: key.account_id,
       keyId: key.key_id,
@@ -93,6 +82,7 @@ export class Caller {
       amountMicros: null,
       isHeld: false,
       freeTier: null,
+      freeLeft: null,
       balanceMicros: null,
       complete: false,
       atMs: Date.now(),
@@ -103,28 +93,28 @@ export class Caller {
       remainingMicros: null,
     };
     this.told.push(told);
-    const body = random.chance(0.25) ? Buffer.alloc(random.int(1, 60_000), 'b') : null;
-    const ceiling = random.chance(0.2) ? { 'X-ACF-Max-Amount': String(CEILING_MICROS / 1e6) } : {};
     const leavesAfterMs = random.chance(0.08) ? random.int(0, 60) : PATIENCE_MS;
+    const isByTool = target === '/mcp';
     return new Promise((resolve) => {
       const sent = request(
-        `${this.#url}/api/v1/proxy/${listing.id}${path}`,
+        this.#url + target,
         {
           agent: this.#agent,
           method: body === null ? 'GET' : 'POST',
-          headers: { Authorization: authorization(key), 'Content-Length': body?.length ?? 0, ...ceiling },
+          headers: { Authorization: authorization(key), 'Content-Length': body?.length ?? 0, ...headers },
         },
         (response) => {
           note(told, response);
           response.on('error', () => {});
-          let error = '';
+          let text = '';
           response.on('close', () => {
             told.complete = response.complete;
-            if (isOurError(response)) noteError(told, error);
+            if (isOurError(response)) noteError(told, JSON.parse(text) as ErrorBody);
+            else if (told.complete && isByTool) noteResult(told, text);
             over();
           });
           response.on('data', (bytes: Buffer) => {
-            if (told.status >= 400) error += bytes.toString('latin1');
+            if (told.status >= 400 || isByTool) text += bytes.toString('latin1');
           });
         },
       );
@@ -145,28 +135,32 @@ export class Caller {
   }
 }
 
-function draw(random: Random): string {
-  const total = WISHES.reduce((sum, [weight]) => sum + weight, 0);
-  let left = random.next() * total;
-  for (const [weight, path] of WISHES) {
-    left -= weight;
-    if (left < 0) return path(random);
-  }
-  throw new Error('the weights do not add up');
-}
-
 /** The service answers errors in plain text. */
 const isOurError = ({ complete, statusCode = 0, headers }: IncomingMessage): boolean =>
   complete && statusCode >= 400 && (headers['content-type'] ?? '').startsWith('application/json');
 
-function noteError(told: Told, body: string): void {
-  const { error, limit_key: limitKey = null, remaining = null } = JSON.parse(body) as ErrorBody;
+function noteError(told: Told, { error, limit_key: limitKey, remaining }: ErrorBody): void {
   told.code = error;
-  told.limitKey = limitKey;
-  told.remainingMicros = remaining === null ? null : Math.round(remaining * 1e6);
+  told.limitKey = limitKey ?? null;
+  told.remainingMicros = remaining === undefined ? null : Math.round(remaining * 1e6);
 }
 
-type ErrorBody = { readonly error: string; readonly limit_key?: string; readonly remaining?: number };
+type ErrorBody = { readonly error: ErrorCode; readonly limit_key?: string; readonly remaining?: number };
+
+/** A tool's result, the last event of its stream, says what the proxy would have said by status and headers. */
+function noteResult(told: Told, stream: string): void {
+  const events = stream.split('\n').filter((line) => line.startsWith('data: {'));
+  const { result } = JSON.parse((events.at(-1) as string).slice('data: '.length)) as { result: ToolResult };
+  const { error, usage_id: usageId = null, ...more } = result.structuredContent;
+  told.usageId = usageId;
+  if (error === undefined) return;
+  noteError(told, { ...more, error });
+  told.status = ERRORS[error].status;
+}
+
+type ToolResult = {
+  readonly structuredContent: Omit<ErrorBody, 'error'> & { readonly error?: ErrorCode; readonly usage_id?: string };
+};
 
 function note(told: Told, response: IncomingMessage): void {
   const text = (name: string): string | null => (response.headers[name] as string | undefined) ?? null;
@@ -182,4 +176,6 @@ function note(told: Told, response: IncomingMessage): void {
   told.balanceMicros = micros('x-acf-balance');
   const free = text('x-acf-free-tier');
   told.freeTier = free === null ? null : free === 'true';
+  const left = text('x-acf-free-left');
+  told.freeLeft = left === null ? null : Number(left);
 }

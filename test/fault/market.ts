@@ -9,10 +9,14 @@ import type { PlannedChange } from './changes.ts';
 import type { Plan } from './plan.ts';
 import type { Stack } from './stack.ts';
 import { OWN_RATE_LIMIT, type PlannedKey, type PlannedTree } from './trees.ts';
+import { CALLERS_CREDENTIAL } from './wishes.ts';
 
 const REQUEST_MS = 2_000;
 const RETRY_MS = 50;
 const FREE_CALLS = 5;
+/** So few that they are used up in most schedules. */
+const FEW_FREE_CALLS = 2;
+const OWN_CREDENTIALS = { upstream_headers: { 'X-Key': 'a secret' }, forward_headers: [CALLERS_CREDENTIAL] };
 
 export type Listing = {
   readonly id: string;
@@ -20,10 +24,10 @@ export type Listing = {
   readonly freeCalls: number;
   /** Null: a fixed price. */
   readonly maxMicros: number | null;
+  /** It adds credentials of its own, and forwards those of callers who ask for that. */
+  readonly hasCredentials: boolean;
+  readonly isMcp: boolean;
 };
-
-/** The most that some callers pay for a call priced by use. */
-export const CEILING_MICROS = 3_000;
 
 /** A key below that of a buyer. */
 export type Child = {
@@ -38,6 +42,8 @@ export type Child = {
 
 /** When a change was sent first, and when it was confirmed. */
 export type Change = Pick<PlannedChange, 'micros'> & { readonly sentMs: number; doneMs: number };
+
+type Answer = { readonly status: number; readonly text: string };
 
 /** A buyer of one schedule, and the credits that came in for it. */
 export type Buyer = { readonly key: Key; readonly children: readonly Child[]; creditedMicros: number };
@@ -54,23 +60,32 @@ export class Market extends MarketClient {
   static async open(stack: Stack): Promise<Market> {
     const market = new Market(stack, await found(stack.gatewayUrl));
     market.listings = await Promise.all([
-      market.#list(1_000, 0),
-      market.#list(2_500, FREE_CALLS),
-      market.#list(7, 0),
-      market.#list(0, 0),
+      market.#list({ priceMicros: 1_000 }),
+      market.#list({ priceMicros: 2_500, freeCalls: FREE_CALLS }),
+      market.#list({ priceMicros: 7 }),
+      market.#list({ priceMicros: 0 }),
       // Priced by use.
-      market.#list(500, 0, 5_000),
-      market.#list(0, FREE_CALLS, 4_000),
+      market.#list({ priceMicros: 500, maxMicros: 5_000 }),
+      market.#list({ priceMicros: 0, freeCalls: FREE_CALLS, maxMicros: 4_000 }),
+      market.#list({ priceMicros: 1_500, freeCalls: FEW_FREE_CALLS, hasCredentials: true }),
+      market.#list({ priceMicros: 300, maxMicros: 2_000, hasCredentials: true }),
+      market.#list({ priceMicros: 900, freeCalls: FEW_FREE_CALLS, isMcp: true }),
     ]);
     return market;
   }
 
-  async #list(priceMicros: number, freeCalls: number, maxMicros: number | null = null): Promise<Listing> {
+  async #list(wanted: Pick<Listing, 'priceMicros'> & Partial<Listing>): Promise<Listing> {
+    const listing = { freeCalls: 0, maxMicros: null, hasCredentials: false, isMcp: false, ...wanted };
     const endpoint = this.#stack.link('gateway-service').through('http://127.0.0.1/').replace(/\/$/, '');
-    const free = freeCalls === 0 ? {} : { free_calls: freeCalls };
-    const byUse = maxMicros === null ? {} : { max_price: maxMicros / 1e6 };
-    const path = await this.service({ endpoint, price: priceMicros / 1e6, ...free, ...byUse });
-    return { id: path.split('/').at(-1) as string, priceMicros, freeCalls, maxMicros };
+    const path = await this.service({
+      endpoint,
+      price: listing.priceMicros / 1e6,
+      ...(listing.freeCalls === 0 ? {} : { free_calls: listing.freeCalls }),
+      ...(listing.maxMicros === null ? {} : { max_price: listing.maxMicros / 1e6 }),
+      ...(listing.hasCredentials ? OWN_CREDENTIALS : {}),
+      ...(listing.isMcp ? { protocol: 'mcp' } : {}),
+    });
+    return { ...listing, id: path.split('/').at(-1) as string };
   }
 
   /**
@@ -131,17 +146,20 @@ export class Market extends MarketClient {
   /** Sends a debit until it is taken, or refused because the wallet has less. @returns whether it was taken */
   async debitUntilDone({ key }: Buyer, micros: number, reference: string): Promise<boolean> {
     const body = { account_id: key.account_id, amount: micros / 1e6, reference, reason: 'a fault schedule' };
-    return (await this.#sendUntilDone('/api/v1/admin/debits', body, [409])) !== 409;
+    return (await this.#sendUntilDone('/api/v1/admin/debits', body, [409])).status !== 409;
   }
 
-  /** Sends a refund until there is an answer. @returns 200 or 201; 404: there is no such call (yet); 409: it was refused */
-  refundUntilAnswered(
+  /** Sends a refund until there is an answer. Its status: 200 or 201; 404: there is no such call (yet); 409: it was refused */
+  async refundUntilAnswered(
     usageId: string,
     { micros, reference, key }: { readonly micros: number | null; readonly reference: string; readonly key: Key },
-  ): Promise<number> {
+  ): Promise<{ readonly status: number; readonly gaveMicros: number | null }> {
     const amount = micros === null ? {} : { amount: micros / 1e6 };
     const body = { ...amount, reference, reason: 'a fault schedule' };
-    return this.#sendUntilDone(`/api/v1/usage/${usageId}/refund`, body, [404, 409], { method: 'POST', key });
+    const path = `/api/v1/usage/${usageId}/refund`;
+    const { status, text } = await this.#sendUntilDone(path, body, [404, 409], { method: 'POST', key });
+    if (status >= 400) return { status, gaveMicros: null };
+    return { status, gaveMicros: Math.round((JSON.parse(text) as { amount: number }).amount * 1e6) };
   }
 
   /** Lowers the budget of a child key, or revokes it, until that is confirmed. */
@@ -154,17 +172,18 @@ export class Market extends MarketClient {
     child.change.doneMs = Date.now();
   }
 
-  /** @returns the status, a success or one of `final` */
+  /** @returns the answer: a success, or a status of `final` */
   #sendUntilDone(
     path: string,
     body: object | null,
     final: readonly number[],
     { method, key } = { method: 'POST', key: this.admin },
-  ): Promise<number> {
+  ): Promise<Answer> {
     let last = '';
     return until(async () => {
-      const { status, text } = await this.#send(method, path, body === null ? { key } : { key, body });
-      if (status === 200 || status === 201 || final.includes(status)) return status;
+      const answer = await this.#send(method, path, body === null ? { key } : { key, body });
+      const { status, text } = answer;
+      if (status === 200 || status === 201 || final.includes(status)) return answer;
       last = `${method} ${path}: ${status} ${text}`;
       if (status >= 400 && status < 500 && status !== 429) throw new Error(last);
       // The admin's rate limit has to last for all schedules.
@@ -189,11 +208,7 @@ export class Market extends MarketClient {
   }
 
   /** @returns the response; its status is 0 when there was no answer */
-  #send(
-    method: string,
-    path: string,
-    { key, body }: { readonly key?: Key; readonly body?: object },
-  ): Promise<{ status: number; text: string }> {
+  #send(method: string, path: string, { key, body }: { readonly key?: Key; readonly body?: object }): Promise<Answer> {
     return new Promise((resolve) => {
       const headers: Record<string, string> = { Connection: 'close' };
       if (key !== undefined) headers.Authorization = authorization(key);

@@ -39,59 +39,82 @@ export const describeRefund = ({ atMs, part, isOperator, isTwice }: PlannedRefun
 export type GivenBack = {
   readonly usageId: string;
   readonly accountId: string;
+  /** By which the call was made. */
+  readonly keyId: string;
   readonly reference: string;
+  /** What the call cost. */
+  readonly costMicros: number;
   /** Null: all that was left. */
   readonly micros: number | null;
   readonly isOperator: boolean;
   /** 201 or 200: confirmed; 409: refused; 404: there was no such call until it was given up. */
   readonly status: number;
+  /** What its sender was told that was given back; null if it was not confirmed. */
+  readonly gaveMicros: number | null;
+  readonly atMs: number;
+  readonly endMs: number;
 };
+
+export const isConfirmed = ({ status }: GivenBack): boolean => status === 200 || status === 201;
 
 /** How long a call is looked for: one that was told of may be lost, or be stored when Postgres is back. */
 const STORED_WITHIN_MS = 8_000;
-const RETRY_MS = 50;
+/** From one look to the next, longer each time: each takes a token of the provider or the operator. */
+const [FIRST_RETRY_MS, LAST_RETRY_MS] = [50, 400] as const;
 
-/** Gives calls back as planned, each until there is an answer. @param calls  those that were made so far */
+type Sending = {
+  /** The calls that were made so far. */
+  readonly calls: () => readonly Told[];
+  /** Whether a call that is not there by now is given up. */
+  readonly isGivenUp?: (sinceMs: number) => boolean;
+};
+
+/** Gives calls back as planned, each until there is an answer. */
 export async function giveBackAll(
   market: Market,
   planned: readonly PlannedRefund[],
   { seed }: { readonly seed: number },
-  calls: () => readonly Told[],
+  { calls, isGivenUp = (sinceMs) => sinceMs > STORED_WITHIN_MS }: Sending,
 ): Promise<GivenBack[]> {
   const given = planned.map(async (refund, i) => {
     await sleep(refund.atMs);
     const call = choose(calls(), refund.draw);
     if (call === null) return [];
-    const { usageId, accountId } = call;
-    const micros = refund.part === null ? null : Math.max(1, Math.floor(refund.part * call.amountMicros));
+    const { usageId, accountId, keyId, amountMicros: costMicros } = call;
+    const micros = refund.part === null ? null : Math.max(1, Math.floor(refund.part * costMicros));
     const reference = `refund ${seed} ${i} ${usageId}`;
-    const wanted = { usageId, accountId, reference, micros, isOperator: refund.isOperator };
-    const sends = Array.from({ length: refund.isTwice ? 2 : 1 }, () => sendUntilDone(market, wanted));
-    return (await Promise.all(sends)).map((status) => ({ ...wanted, status }));
+    const wanted = { usageId, accountId, keyId, reference, costMicros, micros, isOperator: refund.isOperator };
+    const sends = Array.from({ length: refund.isTwice ? 2 : 1 }, () => sendUntilDone(market, wanted, isGivenUp));
+    return Promise.all(sends);
   });
   return (await Promise.all(given)).flat();
 }
 
-type Chosen = { readonly usageId: string; readonly accountId: string; readonly amountMicros: number };
+type Chosen = Pick<Told, 'accountId' | 'keyId'> & { readonly usageId: string; readonly amountMicros: number };
 
 function choose(calls: readonly Told[], draw: number): Chosen | null {
-  const paid = calls.flatMap(({ usageId, accountId, amountMicros, complete, endMs }) =>
+  const paid = calls.flatMap(({ usageId, accountId, keyId, amountMicros, complete, endMs }) =>
     usageId !== null && complete && amountMicros !== null && amountMicros > 0
-      ? [{ usageId, accountId, amountMicros, endMs }]
+      ? [{ usageId, accountId, keyId, amountMicros, endMs }]
       : [],
   );
   paid.sort((a, b) => b.endMs - a.endMs);
   return paid[Math.floor(draw ** 2 * paid.length)] ?? null;
 }
 
+type Wanted = Pick<GivenBack, 'usageId' | 'accountId' | 'keyId' | 'reference' | 'costMicros' | 'micros' | 'isOperator'>;
+
 async function sendUntilDone(
   market: Market,
-  { usageId, micros, reference, isOperator }: Omit<GivenBack, 'status'>,
-): Promise<number> {
-  const key = isOperator ? market.admin : market.provider;
-  for (const deadline = performance.now() + STORED_WITHIN_MS; ; await sleep(RETRY_MS)) {
-    const status = await market.refundUntilAnswered(usageId, { micros, reference, key });
-    if (status !== 404 || performance.now() > deadline) return status;
+  wanted: Wanted,
+  isGivenUp: (sinceMs: number) => boolean,
+): Promise<GivenBack> {
+  const key = wanted.isOperator ? market.admin : market.provider;
+  const atMs = Date.now();
+  for (let retryMs: number = FIRST_RETRY_MS; ; retryMs = Math.min(2 * retryMs, LAST_RETRY_MS)) {
+    const answer = await market.refundUntilAnswered(wanted.usageId, { ...wanted, key });
+    if (answer.status !== 404 || isGivenUp(Date.now() - atMs)) return { ...wanted, ...answer, atMs, endMs: Date.now() };
+    await sleep(retryMs);
   }
 }
 
@@ -105,15 +128,17 @@ type Stored = {
 };
 
 /**
- * What was confirmed is there once, with what was asked for; nothing else is, and no call has given back more than it cost. The fees that
- * came back are those of the sum.
+ * What was confirmed is there once, with what was asked for and told; nothing else is, and no call has given back more than it cost. The
+ * fees that came back are those of the sum.
  *
  * @param rows  all calls of these accounts
+ * @param mayBeGone  whether a Postgres was given up that had the refund of this reference
  */
 export async function checkRefunds(
   { stores: { sql } }: Stack,
   given: readonly GivenBack[],
   rows: readonly Row[],
+  mayBeGone: (reference: string) => boolean = () => false,
 ): Promise<string[]> {
   const accounts = Array.from(new Set(rows.map(({ accountId }) => accountId)));
   const stored = await sql<Stored[]>`
@@ -123,18 +148,13 @@ export async function checkRefunds(
   const byReference = new Map(stored.map((refund) => [refund.reference, refund]));
   if (byReference.size < stored.length) faults.push('two refunds of one reference');
   for (const one of given) {
-    const found = byReference.get(one.reference);
-    const isConfirmed = one.status === 200 || one.status === 201;
-    if (isConfirmed && found === undefined) faults.push(`confirmed, but not there: ${JSON.stringify(one)}`);
-    const isAsked =
-      found === undefined || (found.usageId === one.usageId && (one.micros ?? found.micros) === found.micros);
-    if (!isAsked) faults.push(`another call or amount: ${JSON.stringify({ one, found })}`);
-    // Of two at once the later one may be answered while the earlier one is still to be stored.
-    const others = given.filter(({ reference }) => reference === one.reference);
-    if (found !== undefined && others.every(({ status }) => status >= 400)) {
-      faults.push(`refused, but there: ${JSON.stringify({ one, found })}`);
-    }
-    if (others.filter(({ status }) => status === 201).length > 1) faults.push(`made twice: ${JSON.stringify(one)}`);
+    const why = faultOf(
+      byReference.get(one.reference),
+      one,
+      given.filter(({ reference }) => reference === one.reference),
+      mayBeGone(one.reference),
+    );
+    if (why !== null) faults.push(`${why}: ${JSON.stringify({ one, found: byReference.get(one.reference) })}`);
   }
   const asked = new Set(given.map(({ reference }) => reference));
   faults.push(
@@ -148,6 +168,22 @@ export async function checkRefunds(
       ),
     );
   return faults;
+}
+
+/** @param all  all that were sent with its reference, this one included */
+function faultOf(
+  found: Stored | undefined,
+  one: GivenBack,
+  all: readonly GivenBack[],
+  mayBeGone: boolean,
+): string | null {
+  if (found === undefined) return isConfirmed(one) && !mayBeGone ? 'confirmed, but not there' : null;
+  if (found.usageId !== one.usageId || (one.micros ?? found.micros) !== found.micros) return 'another call or amount';
+  // Of two at once the later one may be answered while the earlier one is still to be stored.
+  if (!all.some(isConfirmed)) return 'refused, but there';
+  if (mayBeGone) return null;
+  if (all.filter(({ status }) => status === 201).length > 1) return 'made twice';
+  return one.gaveMicros !== null && one.gaveMicros !== found.micros ? 'told of another amount' : null;
 }
 
 function faultsOfCall(row: Row, refunds: readonly Stored[]): string[] {

@@ -1,15 +1,24 @@
 // Checks of what callers of child keys were told: no budget refuses what it covers, and no bucket of tokens what it has.
 
+import { ERRORS, type ErrorCode } from '../../src/errors.ts';
 import { type Budgeted, budgetsOf, chainOf, isBelow } from './budgets.ts';
 import type { Told } from './callers.ts';
 import type { Buyer, Child } from './market.ts';
 import { OWN_RATE_LIMIT } from './trees.ts';
+import { isFreeOnly, refusalOf } from './wishes.ts';
 
 /** Redis's clock and that of the callers may be read in another millisecond. */
 const CLOCKS_DIFFER_MS = 20;
 
-/** The refusals of the contract that a call of these callers may meet; any 503 is one, too. */
-const REFUSALS: ReadonlySet<string> = new Set(['402 insufficient_balance', '402 budget_exceeded', '429 rate_limited']);
+/** The refusals of the contract that a call may meet that costs something; any 503 is one, too. */
+const FOR_WANT: readonly ErrorCode[] = ['insufficient_balance', 'budget_exceeded'];
+
+/** Those that this call may meet. One that is refused in any case meets no other but for want of a token. */
+function refusalsOf({ listing, path }: Told): readonly ErrorCode[] {
+  const refusal = refusalOf({ listing, path });
+  if (refusal !== null) return ['rate_limited', refusal];
+  return ['rate_limited', ...(isFreeOnly(path) ? (['free_calls_used'] as const) : FOR_WANT)];
+}
 
 /** @param told  all calls of the account, and only these */
 export function checkRefusals(buyer: Buyer, told: readonly Told[]): string[] {
@@ -26,7 +35,8 @@ function faultOf(call: Told, buyer: Buyer, told: readonly Told[]): string | null
   // A body that was cut says nothing.
   if (!call.complete) return null;
   if (call.status === 401 && isRevoked(call, buyer)) return null;
-  if (!REFUSALS.has(`${call.status} ${call.code}`)) return 'refused, but not as the contract says';
+  const isKnown = refusalsOf(call).some((code) => code === call.code && ERRORS[code].status === call.status);
+  if (!isKnown) return 'refused, but not as the contract says';
   if (call.code === 'budget_exceeded') return faultOfBudget(call, buyer, told);
   return call.code === 'rate_limited' && !mayBeEmpty(call, buyer, told) ? 'no bucket can have been empty' : null;
 }
@@ -51,7 +61,10 @@ function leastLeft({ budget, change }: Budgeted, { endMs }: Told, calls: readonl
   return before.reduce((sum, { listing }) => sum - (listing.maxMicros ?? listing.priceMicros), micros);
 }
 
-const mayHold = ({ usageId, status }: Told): boolean => usageId !== null || ![401, 402, 429].includes(status);
+const mayHold = (call: Told): boolean => {
+  if (call.usageId !== null) return true;
+  return refusalOf(call) === null && ![401, 402, 429].includes(call.status);
+};
 
 /** Whether the key, or one above it, may have been revoked by the end of the call. */
 const isRevoked = ({ keyId, endMs }: Told, buyer: Buyer): boolean =>

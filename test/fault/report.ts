@@ -1,5 +1,6 @@
 import type { Outcome } from './course.ts';
 import { isOfWrongClock } from './losses.ts';
+import { isFreeOnly } from './wishes.ts';
 
 /** What the schedules have met. Without failed calls they prove nothing. */
 export function report(outcomes: readonly Outcome[]): void {
@@ -11,11 +12,15 @@ export function report(outcomes: readonly Outcome[]): void {
     if (driftMicros > 0) count('micro-USD of drift', driftMicros);
     count('calls', told.length);
     if (ofChildren > 0) count('by child keys', ofChildren);
-    for (const { status, code } of told) {
+    for (const { path, usageId, status, code } of told) {
+      if (isFreeOnly(path) && usageId !== null) count('free only and served');
       count(status === 0 ? 'without an answer' : `answered ${status}${code === null ? '' : ` (${code})`}`);
     }
-    for (const { outcome, usageId, amountMicros, refundedMicros, authorizedMicros, isClamped } of rows) {
+    for (const row of rows) {
+      const { outcome, status, freeTier, usageId, amountMicros, refundedMicros, authorizedMicros, isClamped } = row;
       count(outcome);
+      if (outcome === 'refunded:upstream_error' && status < 499) count(`given back for a ${status} of an MCP server`);
+      if (outcome.startsWith('refunded:') && freeTier) count('free calls given back');
       if (refundedMicros > 0) count(refundedMicros === amountMicros ? 'given back whole' : 'given back in part');
       if (authorizedMicros !== null) count('priced by use');
       if (isClamped) count('clamped');

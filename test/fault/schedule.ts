@@ -28,6 +28,7 @@ import { becomeQuiet } from './quiet.ts';
 import { checkRefunds, type GivenBack, giveBackAll } from './refunds.ts';
 import { checkRefusals, checkTokens } from './refusals.ts';
 import type { Stack } from './stack.ts';
+import { checkUncharged } from './uncharged.ts';
 
 /** @param options.mayLose whether a failover may lose what a master has acknowledged */
 export async function runSchedule(
@@ -72,7 +73,7 @@ async function load(scene: RefundScene): Promise<Told[]> {
       await sleep(change.atMs);
       await market.changeUntilDone(buyers[change.buyer] as Buyer, change);
     }),
-    giveBackAll(market, plan.refunds, plan, () => callers.flatMap(({ told }) => told)).then((given) => {
+    giveBackAll(market, plan.refunds, plan, { calls: () => callers.flatMap(({ told }) => told) }).then((given) => {
       scene.given.push(...given);
     }),
     inflictAll(scene),
@@ -126,6 +127,7 @@ async function judge(scene: RefundScene, evidence: Evidence) {
   const faults = [
     ...promises.faults,
     ...checkRecords(rows, market, buyers, told),
+    ...checkUncharged({ told, rows, listings: market.listings, mayBeForgotten: mayRowBeLost }),
     ...(await checkRefunds(stack, scene.given, rows)),
     ...(await Promise.all(buyers.map(ofBuyer))).flat(),
     ...ofOthers.map((drift) => `drift of an account of an earlier schedule: ${JSON.stringify(drift)}`),

@@ -199,6 +199,7 @@ export class Stack {
       UPSTREAM_ALLOW_CIDRS: '127.0.0.0/8',
       ANONYMOUS_RATE_LIMIT: '1000000',
       DRAIN_SECONDS: '1',
+      SECRETS_KEY: Buffer.alloc(32, 'a key').toString('base64'),
       METRICS_PORT: String(metricsPorts[who]),
       ...settings,
     });

@@ -1,4 +1,4 @@
-// What the schedules hold budgets and refusals against, with ends that are wrong; and the trees that they draw.
+// What the schedules hold budgets, refusals and calls that cost nothing against, with ends that are wrong; and the trees that they draw.
 
 import { describe, expect, it } from 'vitest';
 import { periodAt } from '../../src/keys/budget-period.ts';
@@ -13,6 +13,7 @@ import type { Buyer, Child } from './market.ts';
 import { makePlan } from './plan.ts';
 import { checkRefusals, checkTokens, leastOfBudgets } from './refusals.ts';
 import { drawTrees, type PlannedTree } from './trees.ts';
+import { checkUncharged } from './uncharged.ts';
 
 const NOW = Date.UTC(2026, 10, 24, 12);
 const DAY = periodAt('day', 0, NOW);
@@ -106,6 +107,7 @@ describe('what a caller was told', () => {
       usageId: 'id',
       complete: true,
       balanceMicros: null,
+      path: '/fast',
       listing: { priceMicros: 100, maxMicros: null },
       ...more,
     }) as Told;
@@ -236,5 +238,92 @@ describe('trees of a plan', () => {
       );
     expect(chainOf(buyer, 'agent')).toEqual([team, agent]);
     expect(chainOf(buyer, 'own')).toEqual([]);
+  });
+});
+
+describe('a call that is not charged', () => {
+  const plain = { id: 'plain', priceMicros: 100, freeCalls: 0, maxMicros: null, hasCredentials: false, isMcp: false };
+  const [free, own, mcp] = [
+    { ...plain, id: 'free', freeCalls: 2 },
+    { ...plain, id: 'own', hasCredentials: true },
+    { ...plain, id: 'mcp', isMcp: true },
+  ] as const;
+  const listings = [plain, free, own, mcp];
+  const told = (listing: typeof plain, path: string, more: Partial<Told> = {}): Told => {
+    const call = { listing, path, accountId: 'account', requestId: 'id', usageId: 'id', status: 200, code: null };
+    return { ...call, amountMicros: 100, freeTier: false, freeLeft: null, atMs: 100, endMs: 105, ...more } as Told;
+  };
+  const kept = ({ id }: typeof plain, path: string, more: Partial<Row> = {}): Row =>
+    ({
+      serviceId: id,
+      path,
+      usageId: 'id',
+      outcome: 'completed',
+      status: 200,
+      amountMicros: 100,
+      freeTier: false,
+      ...more,
+    }) as Row;
+  const ofRow = (row: Row): number =>
+    checkUncharged({ told: [], rows: [row], listings, mayBeForgotten: () => false }).length;
+  const ofTold = (calls: readonly Told[], rows: readonly Row[] = [], isForgotten = false): number =>
+    checkUncharged({ told: calls, rows, listings, mayBeForgotten: () => isForgotten }).length;
+
+  it('is refused without a record', () => {
+    const refused = [
+      [mcp, '/fast/unaccepted'],
+      [plain, '/fast/free-only'],
+      [plain, '/api/v1/proxy/plain/fast'],
+    ] as const;
+    for (const [listing, path] of refused) {
+      expect([ofRow(kept(listing, path)), ofRow(kept(listing, path, { amountMicros: 0 }))]).toEqual([1, 1]);
+      expect(ofTold([told(listing, path, { amountMicros: 0 })])).toBe(1);
+      expect(ofTold([told(listing, path, { usageId: null, status: 406 })])).toBe(0);
+    }
+    expect(ofRow(kept(mcp, '/fast'))).toBe(0);
+  });
+
+  it('is given back when its service refuses what only the listing has sent, and otherwise not', () => {
+    const back = { outcome: 'refunded:upstream_denied', amountMicros: 0, status: 401 };
+    expect(ofRow(kept(own, '/denied/401', back))).toBe(0);
+    expect(ofRow(kept(own, '/denied/401', { status: 401 }))).toBe(1);
+    expect(ofRow(kept(own, '/denied/401', { status: 499 }))).toBe(0);
+    for (const path of ['/denied/401/own', '/denied/403']) expect(ofRow(kept(own, path, back))).toBe(1);
+    expect(ofRow(kept(plain, '/denied/401', back))).toBe(1);
+    expect(ofRow(kept(mcp, '/redirect', { status: 307 }))).toBe(1);
+    expect(ofTold([told(own, '/denied/429', { status: 429 })])).toBe(1);
+    expect(ofTold([told(own, '/denied/429', { status: 429, amountMicros: 0 })])).toBe(0);
+  });
+
+  it('is a free one if it was to be free only', () => {
+    expect(ofRow(kept(free, '/fast/free-only'))).toBe(1);
+    expect(ofRow(kept(free, '/fast/free-only', { amountMicros: 0 }))).toBe(1);
+    expect(ofRow(kept(free, '/fast/free-only', { amountMicros: 0, freeTier: true }))).toBe(0);
+    expect(ofTold([told(free, '/fast/free-only', { freeLeft: 2 })])).toBe(1);
+  });
+
+  it('is refused for want of free calls only if others may have taken them', () => {
+    const refused = told(free, '/fast/free-only', {
+      usageId: null,
+      status: 402,
+      code: 'free_calls_used',
+      atMs: 200,
+      endMs: 205,
+    });
+    const taking = told(free, '/fast', { freeTier: true, freeLeft: 1, amountMicros: 0 });
+    const last = { ...taking, freeLeft: 0 };
+    expect(ofTold([refused, taking])).toBe(1);
+    expect(ofTold([refused, taking, last])).toBe(0);
+    expect(ofTold([refused, taking, { ...last, accountId: 'another' }])).toBe(2);
+  });
+
+  it('and others are told how many free calls are left', () => {
+    const taking = told(free, '/fast', { freeTier: true, amountMicros: 0 });
+    const rows = [kept(free, '/fast', { freeTier: true, amountMicros: 0 })];
+    const left = (freeLeft: number | null, isForgotten = false): number =>
+      ofTold([{ ...taking, freeLeft }], rows, isForgotten);
+    expect([null, 0, 1, 2].map((freeLeft) => left(freeLeft))).toEqual([1, 1, 0, 1]);
+    expect(left(2, true)).toBe(0);
+    expect(ofTold([told(plain, '/fast', { freeLeft: 0 })])).toBe(1);
   });
 });

@@ -37,6 +37,7 @@ export type ServiceOptions = {
   readonly protocol?: 'http' | 'mcp';
   readonly only_operations?: boolean;
   readonly forward_headers?: readonly string[];
+  readonly upstream_headers?: Readonly<Record<string, string>>;
   readonly operations?: readonly object[];
 };
 

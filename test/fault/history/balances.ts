@@ -34,7 +34,8 @@ export function checkBalances({
     if (balanceMicros === null) return [];
     let [atLeast, atMost] = [0, 0];
     for (const move of moves) {
-      const hasEnded = move.endMs < atMs && move.isDone && !isMoveForgotten(move);
+      if (move.refund === 'refused' && !isMoveForgotten(move)) continue;
+      const hasEnded = move.endMs < atMs && move.isDone && move.refund !== 'to come' && !isMoveForgotten(move);
       const hasBegun = move.atMs <= endMs;
       if (move.micros > 0 ? hasEnded : hasBegun) atLeast += move.micros;
       if (move.micros > 0 ? hasBegun : hasEnded) atMost += move.micros;

@@ -3,9 +3,10 @@
 import { describe, expect, it } from 'vitest';
 import type { Row } from '../books.ts';
 import type { Told } from '../callers.ts';
+import type { GivenBack } from '../refunds.ts';
 import { checkBalances } from './balances.ts';
 import { GivenUp } from './given-up.ts';
-import { checkMoves, isDriftOfMoves, type Move, type Posted } from './money.ts';
+import { checkMoves, isDriftOfMoves, type Move, movesOf, type Posted } from './money.ts';
 import { makeClusterHistoryPlan, makeHistoryPlan, withClocks } from './plan.ts';
 
 const accountId = 'account';
@@ -28,6 +29,40 @@ describe('credits and debits that were confirmed', () => {
       expect.stringContaining('refused'),
     ]);
     expect(checkMoves([], posted(debit), NONE)).toEqual(['nobody asked for debit']);
+  });
+});
+
+describe('a refund of a call', () => {
+  const sent = (status: number, gaveMicros: number | null, more: Partial<GivenBack> = {}): GivenBack =>
+    ({
+      accountId,
+      reference: 'refund',
+      costMicros: 100,
+      micros: null,
+      status,
+      gaveMicros,
+      atMs: 50,
+      endMs: 60,
+      ...more,
+    }) as GivenBack;
+
+  it('moves what its sender was told, once for each reference', () => {
+    const [made] = movesOf([sent(200, 70, { endMs: 55 }), sent(201, 70)]);
+    expect(made).toMatchObject({ micros: 70, atMs: 50, endMs: 60, isDone: true, refund: 'in the wallet' });
+    expect(movesOf([sent(200, 70)])).toMatchObject([{ isDone: true, refund: 'to come' }]);
+    expect(movesOf([sent(409, null), sent(404, null)])).toMatchObject([
+      { micros: 100, isDone: false, refund: 'refused' },
+    ]);
+    // The Postgres that had the first one was given up, and in the other one less is left of the call.
+    expect(movesOf([sent(201, 40, { endMs: 90 }), sent(201, 70)])).toMatchObject([{ micros: 40 }]);
+  });
+
+  it('may be gone only with the Postgres that had it', () => {
+    const moves = movesOf([sent(201, 70)]);
+    expect(checkMoves(moves, posted(...moves), NONE)).toEqual([]);
+    expect(checkMoves(moves, posted(), NONE)).toHaveLength(1);
+    expect(checkMoves(moves, posted(), new Set(['refund']))).toEqual([]);
+    expect(checkMoves(movesOf([sent(409, null)]), posted(...moves), NONE)).toHaveLength(1);
   });
 });
 
@@ -100,12 +135,12 @@ describe('a balance that a caller was told', () => {
     }) as Told;
   const calls = [told('a', 100, null), told('b', 200, 100)];
   const rows = new Map(calls.map(({ requestId }) => [requestId as string, { amountMicros: 100 } as Row]));
-  const faults = (balanceMicros: number, isForgotten = false): string[] =>
+  const faults = (balanceMicros: number, isForgotten = false, more: readonly Move[] = []): string[] =>
     checkBalances({
       buyer: { key: { key_id: 'key', secret: '', account_id: accountId }, children: [], creditedMicros: 500 },
       told: [calls[0] as Told, told('b', 200, balanceMicros)],
       rows,
-      moves: [credit, debit],
+      moves: [credit, debit, ...more],
       mayBeForgotten: () => isForgotten,
       isMoveForgotten: () => false,
     });
@@ -116,6 +151,15 @@ describe('a balance that a caller was told', () => {
     // The call itself may not be charged in the end.
     expect(faults(200)).toEqual([]);
     expect(faults(201)).toHaveLength(1);
+  });
+
+  it('has a refund once its sender was told that it is made', () => {
+    const refund = { ...credit, micros: 50, endMs: 150, reference: 'refund', refund: 'in the wallet' } as const;
+    const outside = (made: Move): number[] => [99, 149, 251].map((micros) => faults(micros, false, [made]).length);
+    expect(outside(refund)).toEqual([1, 1, 1]);
+    expect(faults(150, false, [refund])).toEqual([]);
+    expect(outside({ ...refund, refund: 'to come' })).toEqual([1, 0, 1]);
+    expect(faults(201, false, [{ ...refund, isDone: false, refund: 'refused' }])).toHaveLength(1);
   });
 
   it('may be higher while a store had forgotten a call', () => {

@@ -8,7 +8,7 @@ type Call = { readonly accountId: string; readonly micros: number };
 type Known = {
   /** By usage id. */
   readonly calls: ReadonlyMap<string, Call>;
-  /** References of credits, and of debits that were taken. */
+  /** References of credits and refunds, and of debits that were taken. */
   readonly moves: ReadonlySet<string>;
   /** References of debits that were refused, or had only begun: the wallet may have decided them all the same. */
   readonly otherDebits: ReadonlySet<string>;
@@ -19,7 +19,9 @@ export function readKnown({ primary }: Pick<PostgresPair, 'primary'>, accountIds
     const calls = await sql<{ id: string; accountId: string; micros: string }[]>`
       SELECT usage_id AS id, account_id AS "accountId", amount::text AS micros FROM calls WHERE account_id = ANY(${accountIds}::uuid[])`;
     const moves = await sql<{ reference: string }[]>`
-      SELECT reference FROM credits WHERE account_id = ANY(${accountIds}::uuid[])
+      SELECT coalesce(c.reference, r.reference) AS reference
+      FROM credits c LEFT JOIN refunds r ON r.account_id = c.account_id AND r.credit_seq = c.seq
+      WHERE c.account_id = ANY(${accountIds}::uuid[])
       UNION ALL SELECT reference FROM debits WHERE account_id = ANY(${accountIds}::uuid[]) AND state = 'taken'`;
     const others = await sql<{ reference: string }[]>`
       SELECT reference FROM debits WHERE account_id = ANY(${accountIds}::uuid[]) AND state <> 'taken'`;
@@ -54,7 +56,9 @@ export class GivenUp {
   replaced(former: Known, present: Known): void {
     this.saw(former);
     const { calls, moves } = difference(former, present);
-    this.#note(`another postgres is asked: it has not ${calls.length} calls and ${moves.length} credits and debits`);
+    this.#note(
+      `another postgres is asked: it has not ${calls.length} calls and ${moves.length} credits, refunds and debits`,
+    );
     for (const id of calls) this.absentCalls.add(id);
     for (const reference of moves) this.absentMoves.add(reference);
     this.#forget(former, present);
@@ -63,7 +67,9 @@ export class GivenUp {
   /** Nothing of `former` will ever count but what `present` has too. */
   giveUp(former: Known, present: Known): void {
     const { calls, moves } = difference(former, present);
-    this.#note(`a postgres is given up: ${calls.length} calls and ${moves.length} credits and debits were only there`);
+    this.#note(
+      `a postgres is given up: ${calls.length} calls and ${moves.length} credits, refunds and debits were only there`,
+    );
     for (const id of calls) this.calls.add(id);
     for (const reference of moves) this.moves.add(reference);
     this.#forget(former, present);

@@ -1,11 +1,12 @@
-// Credits and debits of a schedule, as their sender saw them, and what Postgres has of them in the end.
+// Credits, debits and refunds of a schedule, as their sender saw them, and what Postgres has of them in the end.
 
 import type { Drift } from '../../../src/ledger/reconcile/report.ts';
 import type { Buyer } from '../market.ts';
+import { type GivenBack, isConfirmed } from '../refunds.ts';
 import type { Stack } from '../stack.ts';
 import type { GivenUp } from './given-up.ts';
 
-/** A credit, or a debit with a negative amount. */
+/** A credit, a refund of a call, or a debit with a negative amount. */
 export type Move = {
   readonly accountId: string;
   readonly reference: string;
@@ -14,21 +15,45 @@ export type Move = {
   readonly endMs: number;
   /** Whether it was confirmed, and not refused because the wallet had less. */
   readonly isDone: boolean;
+  /** Of a refund. If its first answer was lost, perhaps only the writer brings it into the wallet. */
+  readonly refund?: 'in the wallet' | 'to come' | 'refused';
 };
 
-/** The credits and debits that Postgres has, by reference. */
+/** A refund for each reference. Of one that was asked for all that was left, what was told last counts. */
+export function movesOf(given: readonly GivenBack[]): Move[] {
+  const references = new Set(given.map(({ reference }) => reference));
+  return Array.from(references, (reference): Move => {
+    const all = given.filter((one) => one.reference === reference).sort((a, b) => a.endMs - b.endMs);
+    const last = (all.findLast(isConfirmed) ?? all.at(-1)) as GivenBack;
+    const isDone = isConfirmed(last);
+    const isMade = all.some(({ status }) => status === 201);
+    return {
+      accountId: last.accountId,
+      reference,
+      micros: last.gaveMicros ?? last.micros ?? last.costMicros,
+      atMs: Math.min(...all.map(({ atMs }) => atMs)),
+      endMs: Math.max(...all.map(({ endMs }) => endMs)),
+      isDone,
+      refund: isMade ? 'in the wallet' : isDone ? 'to come' : 'refused',
+    };
+  });
+}
+
+/** The credits, refunds and debits that Postgres has, by reference. */
 export type Posted = ReadonlyMap<string, { readonly accountId: string; readonly micros: number }>;
 
 export async function readPosted({ stores }: Stack, buyers: readonly Buyer[]): Promise<Posted> {
   const ids = buyers.map(({ key }) => key.account_id);
   const rows = await stores.sql<{ reference: string; accountId: string; micros: string }[]>`
-    SELECT reference, account_id AS "accountId", amount::text AS micros FROM credits WHERE account_id = ANY(${ids}::uuid[])
+    SELECT coalesce(c.reference, r.reference) AS reference, c.account_id AS "accountId", c.amount::text AS micros
+    FROM credits c LEFT JOIN refunds r ON r.account_id = c.account_id AND r.credit_seq = c.seq
+    WHERE c.account_id = ANY(${ids}::uuid[])
     UNION ALL
     SELECT reference, account_id, (-amount)::text FROM debits WHERE account_id = ANY(${ids}::uuid[]) AND state = 'taken'`;
   return new Map(rows.map(({ reference, accountId, micros }) => [reference, { accountId, micros: Number(micros) }]));
 }
 
-/** Every confirmed credit and debit is there, unless a Postgres was given up that had it; and nothing else is. */
+/** Every confirmed credit, refund and debit is there, unless a Postgres was given up that had it; and nothing else is. */
 export function checkMoves(moves: readonly Move[], posted: Posted, givenUp: ReadonlySet<string>): string[] {
   const faults: string[] = [];
   for (const move of moves) {
@@ -46,7 +71,7 @@ export function checkMoves(moves: readonly Move[], posted: Posted, givenUp: Read
 }
 
 /**
- * Whether a drift is that of credits and debits that a Postgres took along when it was given up. The wallet has them still, or took the
+ * Whether a drift is that of credits, refunds and debits that a Postgres took along when it was given up. The wallet has them still, or took the
  * next one, which got the same number, for the lost one. While it has one that Postgres does not know, it is not repaired: so it has the
  * charges of lost calls, too, and lacks those that Redis had lost.
  *
@@ -70,9 +95,15 @@ export function isDriftOfMoves(
   const forgotten = notRepaired.includes('does not know') ? forgottenMicros : [];
   if (freeDrifts.some(({ used, expected }) => used - expected > lostCalls.length || expected - used > forgotten.length))
     return false;
-  let sums = new Set([0]);
-  for (const { micros } of moves) sums = new Set([...sums].flatMap((sum) => [sum - micros, sum, sum + micros]));
-  for (const micros of lostCalls) sums = new Set([...sums].flatMap((sum) => [sum - micros, sum]));
-  for (const micros of forgotten) sums = new Set([...sums].flatMap((sum) => [sum + micros, sum]));
-  return sums.has(driftMicros);
+  let [ofMoves, ofCalls]: [Sums, Sums] = [new Set([driftMicros]), new Set([0])];
+  for (const { micros } of moves) ofMoves = spread(ofMoves, -micros, micros);
+  for (const micros of lostCalls) ofCalls = spread(ofCalls, -micros);
+  for (const micros of forgotten) ofCalls = spread(ofCalls, micros);
+  return Array.from(ofMoves).some((sum) => ofCalls.has(sum));
 }
+
+type Sums = ReadonlySet<number>;
+
+/** Each of the sums, without and with each of these. */
+const spread = (sums: Sums, ...by: readonly number[]): Sums =>
+  new Set(Array.from(sums).flatMap((sum) => [sum, ...by.map((micros) => sum + micros)]));

@@ -5,6 +5,7 @@ import { CLOCKED, type Clocked } from '../clocks/clocks.ts';
 import type { ClusterFault } from '../cluster/plan.ts';
 import { describePlan, type Fault, type Plan } from '../plan.ts';
 import { Random } from '../random.ts';
+import { drawRefunds } from '../refunds.ts';
 import { drawTrees } from '../trees.ts';
 
 /** From the beginning of a fault, when something is cut off, until it strikes. */
@@ -196,7 +197,7 @@ function withLoad(random: Random, seed: number, stores: readonly StoreFault[], t
     creditsMicros: Array.from({ length: BUYERS }, () => random.int(60, 700) * 1_000),
     trees: drawTrees(seed, BUYERS),
     changes: [],
-    refunds: [],
+    refunds: drawRefunds(seed, loadMs),
     laterCredits: moves(50_000),
     callers: Array.from({ length: CALLERS }, (_, i) => ({ buyer: i % BUYERS, seed: random.int(0, 2 ** 32 - 1) })),
     faults: random.chance(0.3) ? [drawOther(random, loadMs)] : [],

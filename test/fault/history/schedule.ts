@@ -24,12 +24,14 @@ import type { Buyer, Market } from '../market.ts';
 import { losesGateway } from '../plan.ts';
 import { checkPromises } from '../promises.ts';
 import { becomeQuiet } from '../quiet.ts';
+import { checkRefunds, type GivenBack, giveBackAll } from '../refunds.ts';
 import { checkRefusals } from '../refusals.ts';
 import type { Stack } from '../stack.ts';
+import { checkUncharged } from '../uncharged.ts';
 import { checkBalances } from './balances.ts';
 import { sufferClocks } from './clock-faults.ts';
 import { GivenUp } from './given-up.ts';
-import { checkMoves, isDriftOfMoves, type Move, readPosted } from './money.ts';
+import { checkMoves, isDriftOfMoves, type Move, movesOf, readPosted } from './money.ts';
 import { type HistoryPlan, isOfPostgres, isOfRedis } from './plan.ts';
 import { preparePostgres, sufferPostgres } from './postgres-faults.ts';
 import { needsReplica, sufferRedis } from './redis-faults.ts';
@@ -38,6 +40,8 @@ import { sufferWriters } from './writer-faults.ts';
 
 type HistoryScene = Scene<HistoryPlan> & {
   readonly moves: Move[];
+  /** The refunds that were sent. */
+  readonly given: GivenBack[];
   readonly flushed: Set<string>;
   /** What was lost with a Postgres. */
   readonly givenUp: GivenUp;
@@ -58,7 +62,7 @@ export async function runHistory(stack: Stack, market: Market, plan: HistoryPlan
     return { accountId: key.account_id, reference, micros, atMs: 0, endMs: 0, isDone: true };
   });
   const givenUp = new GivenUp();
-  const scene = { ...opened, moves, flushed: new Set<string>(), givenUp };
+  const scene = { ...opened, moves, given: [], flushed: new Set<string>(), givenUp };
   const outcome = await runCourse(scene, {
     mayOverspend: true,
     load: () => load(scene),
@@ -74,8 +78,8 @@ async function load(scene: HistoryScene): Promise<Told[]> {
   const { stack, market, plan, buyers, moves } = scene;
   const { history } = plan;
   const startedAt = performance.now();
-  let isHealed = false;
-  const isOver = (): boolean => isHealed && performance.now() - startedAt >= plan.loadMs;
+  let healedMs = Number.POSITIVE_INFINITY;
+  const isOver = (): boolean => Date.now() >= healedMs && performance.now() - startedAt >= plan.loadMs;
   const callers = callersOf(scene);
   const moving = new Map<string, number>();
   const move = async (at: number, buyer: number, micros: number, reference: string): Promise<void> => {
@@ -102,17 +106,23 @@ async function load(scene: HistoryScene): Promise<Told[]> {
     sufferClocks(stack, history.clocks),
     inflictAll(scene),
   ]).finally(() => {
-    isHealed = true;
+    healedMs = Date.now();
   });
   await Promise.all([
     faults.then(() => stack.underWay.of('end drifts', endDrifts(stack, moving))),
     ...callers.map((caller) => stack.underWay.of('caller', caller.run(isOver))),
     ...plan.laterCredits.map(({ buyer, atMs, micros }, i) => move(atMs, buyer, micros, `later ${id} ${i}`)),
+    giveBackAll(market, plan.refunds, plan, {
+      calls: () => callers.flatMap(({ told }) => told),
+      isGivenUp: (sinceMs) => Math.min(sinceMs, Date.now() - healedMs) > STORED_WITHIN_MS,
+    }).then((given) => scene.given.push(...given)),
     ...history.debits.map(({ buyer, atMs, micros }, i) => move(atMs, buyer, -micros, `debit ${id} ${i}`)),
   ]);
   return callers.flatMap(({ told }) => told);
 }
 
+/** After the last fault; a call that is not there by then may be lost. */
+const STORED_WITHIN_MS = 2_000;
 const LOOKS_EVERY_MS = 500;
 
 /**
@@ -203,9 +213,17 @@ async function endHistory({ stack, market, buyers }: HistoryScene): Promise<void
   await endDebits(stack);
 }
 
+/** How much was given back of the calls of which key. */
+const refundsOf = (given: readonly GivenBack[], moves: readonly Move[]) =>
+  moves.flatMap(({ reference, micros }) => {
+    const keyId = given.find((one) => one.reference === reference)?.keyId;
+    return keyId === undefined ? [] : [{ keyId, micros }];
+  });
+
 /** Compares what callers, operators, the service, Redis and Postgres know. */
 async function judge(scene: HistoryScene, evidence: Evidence) {
-  const { stack, market, plan, buyers, losses, flushed, givenUp, moves } = scene;
+  const { stack, market, plan, buyers, losses, flushed, givenUp, given } = scene;
+  const moves = [...scene.moves, ...movesOf(given)];
   const { told, before } = evidence;
   // An older Redis has holds of earlier schedules, too. Their accounts are compared.
   const ids = new Set(buyers.map(({ key }) => key.account_id));
@@ -247,6 +265,7 @@ async function judge(scene: HistoryScene, evidence: Evidence) {
       ownMoves.filter(wasMoveAbsent).reduce((sum, { micros }) => sum + Math.abs(micros), 0);
     const drift = drifts.find(({ accountId }) => accountId === id);
     const forgotten = own.filter(wasAbsent).map(({ amountMicros }) => amountMicros);
+    const isAnyGivenUp = ownMoves.some(({ reference }) => givenUp.moves.has(reference));
     const isOfMoves = drift !== undefined && isDriftOfMoves(drift, ownMoves, givenUp, forgotten);
     const evidence = {
       rows: own,
@@ -262,6 +281,7 @@ async function judge(scene: HistoryScene, evidence: Evidence) {
       mayBeLost: wasAbsent,
       reported: isOfMoves ? drift.budgetDrifts : [],
       gone: givenUp.lostMicros(id),
+      doubtfulRefunds: isAnyGivenUp ? refundsOf(given, ownMoves) : [],
       wasAhead: plan.history.clocks.some(({ whose }) => whose.includes('redis')),
     });
     const balances = checkBalances({
@@ -282,7 +302,14 @@ async function judge(scene: HistoryScene, evidence: Evidence) {
   const faults = [
     ...promises.faults,
     ...checkRecords(rows, market, buyers, told),
+    ...checkUncharged({ told, rows, listings: market.listings, mayBeForgotten: wasAbsent }),
     ...checkMoves(moves, posted, givenUp.moves),
+    ...(await checkRefunds(
+      stack,
+      given,
+      rows,
+      (reference) => givenUp.moves.has(reference) || givenUp.absentMoves.has(reference),
+    )),
     ...givenUp.missing(new Map(rows.map(({ usageId, amountMicros }) => [usageId, amountMicros]))),
     ...(await Promise.all(buyers.map(ofBuyer))).flat(),
     ...drifts.filter(isOfEarlier).map((drift) => `drift of an earlier history: ${JSON.stringify(drift)}`),
