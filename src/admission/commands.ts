@@ -5,8 +5,10 @@ import { bulk, bulkHead } from '../platform/trip-encoder.ts';
 import type { BatchEncoder } from './batch-encoder.ts';
 import { type Buyer, type Chain, chainOf } from './buyer.ts';
 import type { CallTerms } from './call-terms.ts';
+import type { Claim, EndedClaim } from './claims.ts';
 import {
   type CallRefusal,
+  type ClaimRefusal,
   HOLD_LEFT,
   type KeyRefusal,
   NO_HOLD,
@@ -29,6 +31,8 @@ export type AdmitRequest = {
   readonly method: string;
   /** Recorded in the usage event; printable ASCII, no tab. */
   readonly path: string;
+  /** Null: the call has no idempotency key. */
+  readonly claim: Claim | null;
 };
 
 /** A budget that does not cover a call. Of several, the one that starts again last. */
@@ -64,6 +68,7 @@ export type Rejected =
       readonly balanceMicros: number;
     }
   | { readonly outcome: 'budget_exceeded'; readonly rate: RateState; readonly budget: SpentBudget }
+  | { readonly outcome: ClaimRefusal; readonly rate: RateState }
   /**
    * Nobody could decide the call: Redis is away, too busy or has a damaged shard, or Postgres could not fill it. Nothing is
    * charged: an admission without a reply is cancelled by its id.
@@ -262,15 +267,21 @@ export class AdmitCommand implements Command {
     this.#listener.onAdmission(result);
   }
 
-  encode(batch: BatchEncoder): void {
-    const { usageId, buyer, terms, method, path } = this.request;
+  encode(batch: BatchEncoder, { encodedKeys }: CommandHost): void {
+    const { usageId, buyer, terms, method, path, claim } = this.request;
     const { keyId, accountId, chain } = buyer;
     const tabs = 4;
-    const { hold, holdEnd } = terms;
+    const { hold } = terms;
+    const holdEnd = claim === null ? terms.holdEnd : `${terms.holdEnd}\tclaim=${claim.name}`;
     const tail = accountId.length + keyId.length + hold.length + method.length + path.length + holdEnd.length + tabs;
     const args = `${bulk(usageId)}${bulkHead(tail)}${accountId}\t${keyId}\t${hold}\t${method}\t${path}${holdEnd}\r\n`;
     batch.terms(terms);
-    if (chain !== null) {
+    if (claim !== null) {
+      const keys = encodedKeys.claims(accountId) + buyer.admitKeys;
+      const all = bulk(claim.name) + bulk(claim.target) + args;
+      if (chain === null) batch.command('I', keys, 5, all, 4, 5);
+      else batch.command('J', keys, 5, all + chain.arg + terms.leastArg, 6, CHILD_REPLIES);
+    } else if (chain !== null) {
       batch.command('D', buyer.admitKeys, 3, args + chain.arg + terms.leastArg, 4, CHILD_REPLIES);
     } else batch.command('A', buyer.admitKeys, 3, args, 2, 5);
   }
@@ -312,7 +323,11 @@ export class AdmitCommand implements Command {
       this.done({ outcome: 'budget_exceeded', rate, budget });
       return;
     }
-    if (refusal === undefined || refusal.does === 'refuse_for_budget') {
+    if (refusal?.does === 'refuse_for_claim' && this.request.claim !== null) {
+      this.done({ outcome: refusal.outcome, rate });
+      return;
+    }
+    if (refusal === undefined || refusal.does === 'refuse_for_budget' || refusal.does === 'refuse_for_claim') {
       // Whatever the code means, the call is not admitted here. If the script has opened a hold, the cancellation ends it.
       host.foundUnknownCode(code);
       host.cancel(this);
@@ -370,6 +385,20 @@ function closedAtLast(
 
 const isAmount = (micros: number): boolean => Number.isSafeInteger(micros) && micros >= 0;
 
+/** The command that follows the one which ends a call with a claim. @param charged  null: the claim is free again */
+function endClaim(
+  batch: BatchEncoder,
+  keys: EncodedKeys,
+  accountId: string,
+  usageId: string,
+  name: string,
+  charged: EndedClaim['charged'] | null,
+): void {
+  const end =
+    charged === null ? bulk('') + bulk('') : bulk(charged.bodyDigest ?? '-') + bulk(charged.keeps ? 'k' : 'n');
+  batch.command('G', keys.claims(accountId), 2, bulk(usageId) + bulk(name) + end, 4, 0);
+}
+
 export class SettleCommand implements Command {
   readonly usageId: string;
   readonly buyer: Buyer;
@@ -378,6 +407,8 @@ export class SettleCommand implements Command {
   readonly done: () => void;
   /** What a call priced by use is charged, if that is no more than its hold. Null: the whole hold, or nothing if it is refunded. */
   readonly capturedMicros: number | null;
+  /** Null: the call has no idempotency key. */
+  readonly claim: EndedClaim | null;
   wasRefused = false;
   /** True when this command was sent before and got no reply. If the hold is gone, that attempt has probably settled the call. */
   #isRetry = false;
@@ -389,6 +420,7 @@ export class SettleCommand implements Command {
     settlement: string,
     done: () => void,
     capturedMicros: number | null = null,
+    claim: EndedClaim | null = null,
   ) {
     assert(
       capturedMicros === null || (!refund && isAmount(capturedMicros)),
@@ -400,6 +432,7 @@ export class SettleCommand implements Command {
     this.settlement = settlement;
     this.done = done;
     this.capturedMicros = capturedMicros;
+    this.claim = claim;
   }
 
   encode(batch: BatchEncoder, { encodedKeys }: CommandHost): void {
@@ -407,6 +440,10 @@ export class SettleCommand implements Command {
     if (this.refund) batch.command('R', encodedKeys.refundOf(this.buyer), 3, args, 2, 1);
     else if (this.capturedMicros === null) batch.command('S', this.buyer.settleKeys, 2, args, 2, 1);
     else batch.command('K', encodedKeys.refundOf(this.buyer), 3, args + bulk(String(this.capturedMicros)), 3, 1);
+    if (this.claim !== null) {
+      const charged = this.refund ? null : this.claim.charged;
+      endClaim(batch, encodedKeys, this.buyer.accountId, this.usageId, this.claim.name, charged);
+    }
   }
 
   onReply(reply: readonly number[], at: number, host: CommandHost): number {
@@ -428,17 +465,20 @@ export class CancelCommand implements Command {
   readonly accountId: string;
   readonly settlement: string;
   readonly done: () => void;
+  readonly #claim: Claim | null;
   wasRefused = false;
 
-  constructor(usageId: string, accountId: string, settlement: string, done: () => void) {
+  constructor(usageId: string, accountId: string, settlement: string, done: () => void, claim: Claim | null = null) {
     this.usageId = usageId;
     this.accountId = accountId;
     this.settlement = settlement;
     this.done = done;
+    this.#claim = claim;
   }
 
   encode(batch: BatchEncoder, { encodedKeys }: CommandHost): void {
     batch.command('C', encodedKeys.refund(this.accountId), 3, bulk(this.usageId) + bulk(this.settlement), 2, 1);
+    if (this.#claim !== null) endClaim(batch, encodedKeys, this.accountId, this.usageId, this.#claim.name, null);
   }
 
   onReply(reply: readonly number[], at: number, host: CommandHost): number {

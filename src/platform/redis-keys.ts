@@ -43,6 +43,16 @@ export class RedisKeys {
     return `wallet:{${this.#tags[shard]}}:${accountId}`;
   }
 
+  /** Hash: the idempotency keys that calls of an account have claimed (admission/scripts/includes/claims.lua). */
+  claims(shard: number, accountId: string): string {
+    return `claims:{${this.#tags[shard]}}:${accountId}`;
+  }
+
+  /** Sorted set: when each of these claims was made. */
+  claimTimes(shard: number, accountId: string): string {
+    return `claims-at:{${this.#tags[shard]}}:${accountId}`;
+  }
+
   /** Text: id of the installation, of a shard of a cluster. A single Redis has `INSTALLATION_KEY` instead. */
   installation(shard: number): string {
     return installationKey(this.#tags[shard] as string);

@@ -62,7 +62,14 @@ export function request(scene: Scene, priceMicros: number, freeCalls = 0, usageI
 }
 
 export function requestAt({ keyId, accountId, ancestors }: Scene, terms: CallTerms, usageId = uuidv7()): AdmitRequest {
-  return { usageId, buyer: encodedKeys.buyer(keyId, accountId, ancestors), terms, method: 'GET', path: '/x' };
+  return {
+    usageId,
+    buyer: encodedKeys.buyer(keyId, accountId, ancestors),
+    terms,
+    method: 'GET',
+    path: '/x',
+    claim: null,
+  };
 }
 
 type Prices = { readonly price: number; readonly max: number; readonly ceiling?: number; readonly freeCalls?: number };
@@ -82,6 +89,7 @@ export async function admitAll(
   store: Store,
   requests: readonly AdmitRequest[],
   instance = INSTANCE,
+  host = hostOf(store.keys, instance),
 ): Promise<AdmitResult[]> {
   const results: AdmitResult[] = [];
   const commands = requests.map(
@@ -93,7 +101,7 @@ export async function admitAll(
         }),
       ),
   );
-  await store.run(commands, hostOf(store.keys, instance));
+  await store.run(commands, host);
   return results;
 }
 

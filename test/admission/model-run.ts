@@ -218,6 +218,7 @@ export class Run {
       terms: this.#termsOf(part),
       method: 'GET',
       path: `/by/${instance}`,
+      claim: null,
     };
     return [new AdmitCommand(call, listener(done))];
   }
