@@ -68,7 +68,8 @@ export type Rejected =
       readonly balanceMicros: number;
     }
   | { readonly outcome: 'budget_exceeded'; readonly rate: RateState; readonly budget: SpentBudget }
-  | { readonly outcome: ClaimRefusal; readonly rate: RateState }
+  | { readonly outcome: Exclude<ClaimRefusal, 'charged_before'>; readonly rate: RateState }
+  | { readonly outcome: 'charged_before'; readonly rate: RateState }
   /**
    * Nobody could decide the call: Redis is away, too busy or has a damaged shard, or Postgres could not fill it. Nothing is
    * charged: an admission without a reply is cancelled by its id.

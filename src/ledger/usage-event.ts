@@ -37,6 +37,7 @@ export type RefundReason =
   | 'upstream_5xx'
   | 'upstream_cut'
   | 'upstream_denied'
+  | 'upstream_rate_limited'
   | 'caller_gone'
   | 'payload_too_large'
   | 'body_too_slow'

@@ -7,7 +7,9 @@ import type { HeadFault } from '../gate/caller-io.ts';
 import type { KeyRecord } from '../keys/caller.ts';
 import { formatUsd, microsToUsd, parseUsd } from '../platform/money.ts';
 import type { Operator } from '../platform/operator.ts';
+import { readIdempotencyKey } from '../replay/idempotency-key.ts';
 import type { ExchangeOptions } from './exchange-options.ts';
+import { badIdempotencyKey, refusalOfClaim } from './replay/refusals.ts';
 
 /** The error that tells the caller what is wrong with its HTTP message. */
 export function faultError({ code, message }: HeadFault): ApiError {
@@ -22,22 +24,26 @@ const FAULT_HEADERS: { readonly [code in HeadFault['code']]?: Readonly<Record<st
 
 const MAX_AMOUNT = 'x-acf-max-amount';
 const FREE_ONLY = 'x-acf-free-only';
+const IDEMPOTENCY_KEY = 'idempotency-key';
 
-/** What the caller agrees to pay for a call. */
+/** What the caller agrees to pay for a call, and by which name it pays for it once. */
 type Agreed = {
   /** Micro-USD; more than any price if nothing says otherwise. */
   readonly ceilingMicros: number;
   /** Nothing: the call is to be a free one. */
   readonly isFreeOnly: boolean;
+  /** Null: the call has none. */
+  readonly idempotencyKey: string | null;
 };
 
 /**
- * Reads `X-ACF-Max-Amount: <usd>` and `X-ACF-Free-Only: true`. The ceiling is what the first says, or the maximum of a child key,
+ * Reads `X-ACF-Max-Amount: <usd>`, `X-ACF-Free-Only: true` and `Idempotency-Key`. The ceiling is what the first says, or the maximum of a child key,
  * whichever is lower. Throws if the price is higher, or if a value is not what it should be.
  */
 export function agreedIn(headers: readonly string[], priceMicros: number, ofKey: number | null): Agreed {
   let ceilingMicros = ofKey ?? Number.MAX_SAFE_INTEGER;
   let isFreeOnly = false;
+  let idempotencyKey: string | null = null;
   if (priceMicros > ceilingMicros) {
     const message = `The price of this service is above the maximum of your API key, ${formatUsd(ceilingMicros)} USD.`;
     throw priceExceedsMaximum(priceMicros, message);
@@ -45,8 +51,14 @@ export function agreedIn(headers: readonly string[], priceMicros: number, ofKey:
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] as string;
     // The lengths spare most headers the second comparison.
-    if (name.length === FREE_ONLY.length && name === FREE_ONLY)
-      isFreeOnly = isTrue(headers[i + 1] as string) || isFreeOnly;
+    if (name.length === FREE_ONLY.length) {
+      if (name === FREE_ONLY) isFreeOnly = isTrue(headers[i + 1] as string) || isFreeOnly;
+      else if (name === IDEMPOTENCY_KEY) {
+        if (idempotencyKey !== null) throw badIdempotencyKey();
+        idempotencyKey = readIdempotencyKey(headers[i + 1] as string);
+        if (idempotencyKey === null) throw badIdempotencyKey();
+      }
+    }
     if (name.length !== MAX_AMOUNT.length || name !== MAX_AMOUNT) continue;
     const bound = parseUsd(headers[i + 1] as string);
     if (bound === null)
@@ -54,7 +66,7 @@ export function agreedIn(headers: readonly string[], priceMicros: number, ofKey:
     if (priceMicros > bound) throw priceExceedsMaximum(priceMicros);
     ceilingMicros = Math.min(ceilingMicros, bound);
   }
-  return { ceilingMicros, isFreeOnly };
+  return { ceilingMicros, isFreeOnly, idempotencyKey };
 }
 
 function isTrue(value: string): boolean {
@@ -89,7 +101,7 @@ export const blockedError = (): ApiError =>
 
 /** The error for a call that admission refused, and the rate limit to tell with it. */
 export function refusalOf(
-  result: Rejected,
+  result: Exclude<Rejected, { readonly outcome: 'charged_before' }>,
   key: KeyRecord,
   terms: CallTerms,
   { gate, operator }: Pick<ExchangeOptions, 'gate' | 'operator'>,
@@ -103,6 +115,10 @@ export function refusalOf(
       return { error: budgetExceeded(terms, result.budget, key), rate: result.rate };
     case 'damaged':
       return { error: damagedAccount(), rate: result.rate };
+    case 'call_in_progress':
+    case 'idempotency_mismatch':
+    case 'claims_full':
+      return { error: refusalOfClaim(result.outcome), rate: result.rate };
     case 'unavailable':
       return { error: unavailableError(), rate: unknownRate(key.rateLimit) };
     default:
