@@ -17,8 +17,11 @@ const MAX_CAPTURED_BYTES = 67_108_864;
  */
 const BEING_KEPT_MS = 5_000;
 
-/** Why an answer is not kept: it was too long; Redis or the process has no room; Redis did not answer. */
-type NotKept = 'too_long' | 'no_room' | 'failed';
+/**
+ * Why an answer is not kept: it was too long; it began before the request had come whole; Redis or the process has no room; Redis did
+ * not take it.
+ */
+export type NotKept = 'too_long' | 'early' | 'no_room' | 'failed';
 
 /** The call that has an idempotency key, once it was charged. */
 export type ChargedCall = {
@@ -57,6 +60,7 @@ export class Answers {
   kept = 0;
   readonly notKept = new Map<NotKept, number>([
     ['too_long', 0],
+    ['early', 0],
     ['no_room', 0],
     ['failed', 0],
   ]);

@@ -73,7 +73,7 @@ export function gatewayMetrics(parts: {
     },
     {
       name: 'tollgate_answers_not_kept_total',
-      help: 'Answers to calls with an Idempotency-Key that are not kept: too long, no room in Redis, or Redis did not take them',
+      help: 'Answers to calls with an Idempotency-Key that are not kept: too long, begun before the request had come whole, no room in Redis, or Redis did not take them',
       type: 'counter',
       label: 'reason',
       read: () => parts.answers.notKept,

@@ -1,4 +1,4 @@
-// A gateway that is killed with calls priced by use, in its own process.
+// A gateway that is killed with calls priced by use, which have idempotency keys, in its own process.
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { freePort } from '../../scripts/local/ports.mjs';
@@ -51,9 +51,12 @@ const metric = async (name: string): Promise<string | undefined> =>
   )?.[1];
 
 /** Calls whose services have begun to answer: who called, the call, and its service. */
-async function begin(scene: Scene): Promise<{ scene: Scene; caller: RawCaller; service: Peer }> {
-  const caller = await RawCaller.connect(`http://127.0.0.1:${ports.PORT}`);
-  caller.send(requestText(`GET ${scene.path}`, { key: scene.buyer }));
+async function begin(
+  scene: Scene,
+  baseUrl = `http://127.0.0.1:${ports.PORT}`,
+): Promise<{ scene: Scene; caller: RawCaller; service: Peer }> {
+  const caller = await RawCaller.connect(baseUrl);
+  caller.send(requestText(`GET ${scene.path}`, { key: scene.buyer, headers: ['Idempotency-Key: once'] }));
   await caller.until((received) => received.includes('data'));
   return { scene, caller, service: scene.service.peers.at(-1) as Peer };
 }
@@ -101,6 +104,24 @@ it.skipIf(oneRedis('stands between a gateway and its Redis'))(
       await unreported.scene.expectEnd({ outcome: 'abandoned', status: 0 });
       await captured.scene.expectEnd({ outcome: 'completed', status: 200, amount: 0.25 });
       expect(await market.books()).toMatchObject({ drifting: [], total: '0', negative: 0 });
+
+      // The charged call has its answer at the other gateway, and the swept ones are made again.
+      const served = first.service.peers.length;
+      const again = await begin(captured.scene, market.baseUrl);
+      const answer = await again.caller.response();
+      expect([answer.get('Idempotent-Replayed'), answer.get('X-ACF-Amount')]).toEqual(['true', '0.25']);
+      expect(first.service.peers).toHaveLength(served);
+      for (const { scene } of [unreported, left]) {
+        const { caller, service } = await begin(scene, market.baseUrl);
+        service.send(REPORT);
+        expect((await caller.response()).get('Idempotent-Replayed')).toBeNull();
+        const ends = (await market.records(scene.buyer)).map(({ outcome, amount }) => [outcome, amount]);
+        expect(ends).toEqual([
+          ['completed', 0.25],
+          ['abandoned', 0],
+        ]);
+      }
+      expect((await market.records(captured.scene.buyer)).map(({ amount }) => amount)).toEqual([0.25]);
     } finally {
       if (!gateway.child.hasExited()) await gateway.stop('SIGKILL');
       await proxy.close();

@@ -278,12 +278,14 @@ describe('an answer that is not kept', () => {
   it('is one that began before the request was read whole', async () => {
     const key = await market.buyer(1);
     const caller = await RawCaller.connect(market.baseUrl);
+    const before = await market.metric('tollgate_answers_not_kept_total');
     const headers = ['Idempotency-Key: k', 'Content-Length: 4'];
     caller.send(requestText(`POST ${path}/early`, { key, headers }));
     await caller.until((bytes) => bytes.includes('early'));
     caller.destroy();
     await market.settled(key.account_id);
     expect(codeOf(await call(`${path}/early`, 'k', { key, body: 'abcd' }))).toEqual([422, 'answer_not_kept']);
+    expect(await market.metric('tollgate_answers_not_kept_total')).toBe(before + 1);
     expect(await spent(key)).toEqual([['completed', PRICE]]);
   });
 

@@ -1,6 +1,6 @@
 import type { Claim, EndedClaim } from '../../admission/claims.ts';
 import type { Answer } from '../../replay/answer-text.ts';
-import type { Answers } from '../../replay/answers.ts';
+import type { Answers, NotKept } from '../../replay/answers.ts';
 import { BodyDigest } from '../../replay/idempotency-key.ts';
 import type { ResponseHead } from '../../upstream/index.ts';
 
@@ -48,7 +48,8 @@ export class KeyedCall {
 
   /** @param serviceLines  the header lines of the service, as the caller gets them */
   onHead({ status, isAscii, contentLength, hasBody }: ResponseHead, serviceLines: string): void {
-    if (!this.isCapturing) this.#isGivenUp = true;
+    if (this.#answers.maxAnswerBytes === 0) this.#isGivenUp = true;
+    else if (this.#bodyDigest === null) this.#giveUp('early');
     else if (contentLength > this.#answers.maxAnswerBytes && hasBody) this.#giveUp('too_long');
     else if (serviceLines.length > MAX_LINES) this.#giveUp('too_long');
     else this.#head = { status, lines: serviceLines, isAscii, contentLength, hasBody };
@@ -82,7 +83,7 @@ export class KeyedCall {
     return { name: this.#name, charged: { bodyDigest: this.#bodyDigest, keeps: this.#isKept } };
   }
 
-  #giveUp(why: 'too_long' | 'no_room'): void {
+  #giveUp(why: NotKept): void {
     this.#answers.isNotKept(why);
     this.#drop();
   }

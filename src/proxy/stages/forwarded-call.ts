@@ -236,8 +236,9 @@ export class ForwardedCall implements UpstreamHandler, CallerEvents, BufferingCa
     assert(this.#answered === null && !this.#admitted.isSettled, 'a call is answered once, before it is settled');
     this.#call.clock.endService();
     this.#admitted.use?.readHead(head);
-    this.#admitted.keyed?.onHead(head, this.#identified.responseLines(head.headers));
     this.#answered = new AnsweredCall(head, this.#identified, this.#admitted, this.#flow);
+    if (this.#answered.refund === null)
+      this.#admitted.keyed?.onHead(head, this.#identified.responseLines(head.headers));
     // From now on the call counts as answered: once its response begins, the caller's request body cannot be paused.
     if (this.bufferedBytes > 0) this.#call.options.bufferedBytes.changed(this, 0);
     this.#identified.offer.breaker.answered(this.#isProbe);
