@@ -28,6 +28,7 @@ const layers = {
       'proxy',
       'gate',
       'admission',
+      'replay',
       'watch',
       'upstream',
       'supervisor',
@@ -75,7 +76,18 @@ const layers = {
     because: 'the edge is handed what it serves',
   },
   proxy: {
-    mayImport: ['gate', 'admission', 'upstream', 'ledger', 'keys', 'catalog', 'secrets', 'platform', 'observability'],
+    mayImport: [
+      'gate',
+      'admission',
+      'replay',
+      'upstream',
+      'ledger',
+      'keys',
+      'catalog',
+      'secrets',
+      'platform',
+      'observability',
+    ],
     because: "one call's life knows nothing of the server that took it",
   },
   gate: {
@@ -83,6 +95,10 @@ const layers = {
     because: 'the gate decides who passes, not what they came for',
   },
   admission: { mayImport: ['ledger', 'platform', 'observability'], because: 'admission knows no HTTP' },
+  replay: {
+    mayImport: ['platform', 'observability'],
+    because: 'it keeps answers, and knows neither the call that made them nor money',
+  },
   watch: {
     mayImport: ['upstream', 'platform'],
     because: 'it asks services as calls do, and tells what it found to those that show listings',

@@ -27,8 +27,21 @@ export const ERRORS = {
   },
   body_too_slow: { status: 408, message: 'The request body took too long to arrive.' },
   conflict: { status: 409, message: 'The request conflicts with the current state.' },
+  call_in_progress: {
+    status: 409,
+    message: 'A call with this Idempotency-Key is under way. Repeat it later to get its answer.',
+  },
   price_exceeds_maximum: { status: 412, message: 'The price of this service is above X-ACF-Max-Amount.' },
   payload_too_large: { status: 413, message: 'The request body is too large.' },
+  answer_not_kept: {
+    status: 422,
+    message:
+      'A call with this Idempotency-Key was charged, and its answer is not kept. Nothing more was charged; another key makes another call.',
+  },
+  idempotency_mismatch: {
+    status: 422,
+    message: 'This Idempotency-Key belongs to another request: method, path, query and body must be the same.',
+  },
   upgrade_not_supported: { status: 426, message: 'Calls use HTTP/1.1. Upgrades to WebSocket or HTTP/2 are refused.' },
   rate_limited: { status: 429, message: 'Too many requests.' },
   internal: { status: 500, message: 'Something went wrong on our side.' },

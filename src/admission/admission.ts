@@ -3,6 +3,7 @@ import { SparseWarning } from '../observability/sparse-warning.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 import type { TripConnection } from '../platform/replicated-connection.ts';
 import type { Buyer, KeyInTree } from './buyer.ts';
+import type { EndedClaim } from './claims.ts';
 import {
   type AdmissionListener,
   AdmitCommand,
@@ -154,6 +155,7 @@ export class Admission implements CommandHost {
    * @param owner the owner of the hold, as the result of `admit` named it
    * @param capturedMicros what a call priced by use is charged; what its hold took beyond that is given back, and it is never charged
    *   more than its hold took. Null: the whole hold is charged. Null with `refund`
+   * @param claim  of its idempotency key; null if it has none
    */
   settle(
     usageId: string,
@@ -162,8 +164,9 @@ export class Admission implements CommandHost {
     settlement: string,
     owner: HoldOwner,
     capturedMicros: number | null = null,
+    claim: EndedClaim | null = null,
   ): void {
-    const command = new SettleCommand(usageId, buyer, refund, settlement, owner.ended, capturedMicros);
+    const command = new SettleCommand(usageId, buyer, refund, settlement, owner.ended, capturedMicros, claim);
     this.#unsettled++;
     this.#trips.addSettlement(command);
   }
@@ -218,9 +221,10 @@ export class Admission implements CommandHost {
   }
 
   cancel(command: AdmitCommand): void {
-    const { usageId, buyer } = command.request;
+    const { usageId, buyer, claim } = command.request;
+    const { ended } = this.admitted();
     this.#unsettled++;
-    this.retrySettlement(new CancelCommand(usageId, buyer.accountId, this.#cancelSettlement, this.admitted().ended));
+    this.retrySettlement(new CancelCommand(usageId, buyer.accountId, this.#cancelSettlement, ended, claim));
   }
 
   admitted(): HoldOwner {

@@ -20,6 +20,8 @@ export class Backlog {
   /** Events that wait in each shard. */
   readonly #lengths: number[];
   #memoryFull = false;
+  /** How much of its `maxmemory` the Redis of each shard uses. */
+  readonly #memoryShares: number[];
   /** Whether a call has asked for `full` since the timer last ticked. */
   #wasAsked = false;
   #isStarted = false;
@@ -30,6 +32,7 @@ export class Backlog {
     this.#keys = options.keys;
     this.#maxEvents = options.maxEvents;
     this.#lengths = options.keys.usage.map(() => 0);
+    this.#memoryShares = options.keys.usage.map(() => 0);
   }
 
   start(): void {
@@ -64,6 +67,11 @@ export class Backlog {
     return this.#events;
   }
 
+  /** How much of its `maxmemory` the Redis of a shard used when it was last asked: from 0 to 1, and 0 without a bound. */
+  memoryShare(shard: number): number {
+    return this.#memoryShares[shard] as number;
+  }
+
   /** Whether Redis was close to its `maxmemory` when it was last asked. */
   get memoryFull(): boolean {
     return this.#memoryFull;
@@ -86,14 +94,14 @@ export class Backlog {
       if (length.status === 'fulfilled') this.#lengths[shard] = length.value;
     }
     this.#events = this.#lengths.reduce((sum, length) => sum + length, 0);
-    const full = await Promise.allSettled(this.#nodes().map(isNodeFull));
-    if (full.every(({ status }) => status === 'rejected')) return;
-    this.#memoryFull = full.some((node) => node.status === 'fulfilled' && node.value);
-  }
-
-  /** Each Redis once. In a cluster several shards may share a node; to ask for each is cheaper than to find out. */
-  #nodes(): RedisStore[] {
-    return Array.from(byStore(this.#redis, Array.from(this.#keys.usage.keys())).keys());
+    // Each Redis once. In a cluster several shards may share a node; to ask for each is cheaper than to find out.
+    const nodes = Array.from(byStore(this.#redis, Array.from(this.#keys.usage.keys())));
+    const shares = await Promise.allSettled(nodes.map(([node]) => memoryShareOf(node)));
+    for (const [at, share] of shares.entries()) {
+      if (share.status === 'rejected') continue;
+      for (const shard of (nodes[at] as (typeof nodes)[number])[1]) this.#memoryShares[shard] = share.value;
+    }
+    this.#memoryFull = this.#memoryShares.some((share) => share > MAX_MEMORY_SHARE);
   }
 
   /** A key of another type holds no events: it counts as 0, and the writer reports it. */
@@ -107,12 +115,9 @@ export class Backlog {
   }
 }
 
-async function isNodeFull(node: RedisStore): Promise<boolean> {
-  return isMemoryFull(String(await node.command('info', ['memory'])));
-}
-
-function isMemoryFull(info: string): boolean {
+async function memoryShareOf(node: RedisStore): Promise<number> {
+  const info = String(await node.command('info', ['memory']));
   const field = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);
   const max = field('maxmemory');
-  return max > 0 && field('used_memory') > max * MAX_MEMORY_SHARE;
+  return max > 0 ? field('used_memory') / max : 0;
 }

@@ -8,12 +8,20 @@ export type KeyRefusal = 'rate_limited' | 'revoked' | 'expired' | 'suspended';
 /** Why a call is refused. No other request can be refused for this. proxy/refusals.ts makes the error. */
 export type CallRefusal = 'insufficient_balance' | 'damaged';
 
+/**
+ * Another call has the idempotency key: it is under way, was another request, or is over and was charged. Or the account has too many
+ * such keys.
+ */
+export type ClaimRefusal = 'call_in_progress' | 'idempotency_mismatch' | 'charged_before' | 'claims_full';
+
 /** What the gateway does about a code of batch.lua other than OK. */
 type Refusal =
   /** Redis lacks the state of the key or the wallet: it is loaded from Postgres, and the command is sent again. */
   | { readonly does: 'load'; readonly what: 'key' | 'wallet' }
   | { readonly does: 'refuse'; readonly outcome: KeyRefusal; readonly damage?: Damage }
   | { readonly does: 'refuse_call'; readonly outcome: CallRefusal; readonly damage?: Damage }
+  /** Only calls with an idempotency key are. */
+  | { readonly does: 'refuse_for_claim'; readonly outcome: ClaimRefusal }
   /** Only calls of child keys are: the reply says which budget it was. */
   | { readonly does: 'refuse_for_budget' }
   /** The caller gets 503 `unavailable`. */
@@ -37,6 +45,10 @@ export const REFUSALS: { readonly [code: number]: Refusal } = {
   10: { does: 'fail', damage: 'key' },
   11: { does: 'refuse_for_budget' },
   12: { does: 'refuse', outcome: 'expired' },
+  13: { does: 'refuse_for_claim', outcome: 'call_in_progress' },
+  14: { does: 'refuse_for_claim', outcome: 'idempotency_mismatch' },
+  15: { does: 'refuse_for_claim', outcome: 'charged_before' },
+  16: { does: 'refuse_for_claim', outcome: 'claims_full' },
 };
 
 /** Codes that scripts/batch.lua replies to a settlement or a cancellation. */

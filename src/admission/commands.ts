@@ -5,8 +5,10 @@ import { bulk, bulkHead } from '../platform/trip-encoder.ts';
 import type { BatchEncoder } from './batch-encoder.ts';
 import { type Buyer, type Chain, chainOf } from './buyer.ts';
 import type { CallTerms } from './call-terms.ts';
+import type { Claim, EndedClaim } from './claims.ts';
 import {
   type CallRefusal,
+  type ClaimRefusal,
   HOLD_LEFT,
   type KeyRefusal,
   NO_HOLD,
@@ -31,6 +33,8 @@ export type AdmitRequest = {
   readonly path: string;
   /** Recorded with it, as `isTag` (platform/call-tag.ts) admits it. Null: the caller gave none. */
   readonly tag: string | null;
+  /** Null: the call has no idempotency key. */
+  readonly claim: Claim | null;
 };
 
 /** A budget that does not cover a call. Of several, the one that starts again last. */
@@ -66,6 +70,8 @@ export type Rejected =
       readonly balanceMicros: number;
     }
   | { readonly outcome: 'budget_exceeded'; readonly rate: RateState; readonly budget: SpentBudget }
+  | { readonly outcome: Exclude<ClaimRefusal, 'charged_before'>; readonly rate: RateState }
+  | { readonly outcome: 'charged_before'; readonly rate: RateState }
   /**
    * Nobody could decide the call: Redis is away, too busy or has a damaged shard, or Postgres could not fill it. Nothing is
    * charged: an admission without a reply is cancelled by its id.
@@ -264,16 +270,22 @@ export class AdmitCommand implements Command {
     this.#listener.onAdmission(result);
   }
 
-  encode(batch: BatchEncoder): void {
-    const { usageId, buyer, terms, method, path, tag } = this.request;
+  encode(batch: BatchEncoder, { encodedKeys }: CommandHost): void {
+    const { usageId, buyer, terms, method, path, tag, claim } = this.request;
     const { keyId, accountId, chain } = buyer;
     const tabs = 4;
     const { hold } = terms;
-    const holdEnd = tag === null ? terms.holdEnd : `${terms.holdEnd}\ttag=${tag}`;
+    const tagged = tag === null ? terms.holdEnd : `${terms.holdEnd}\ttag=${tag}`;
+    const holdEnd = claim === null ? tagged : `${tagged}\tclaim=${claim.name}`;
     const tail = accountId.length + keyId.length + hold.length + method.length + path.length + holdEnd.length + tabs;
     const args = `${bulk(usageId)}${bulkHead(tail)}${accountId}\t${keyId}\t${hold}\t${method}\t${path}${holdEnd}\r\n`;
     batch.terms(terms);
-    if (chain !== null) {
+    if (claim !== null) {
+      const keys = encodedKeys.claims(accountId) + buyer.admitKeys;
+      const all = bulk(claim.name) + bulk(claim.target) + args;
+      if (chain === null) batch.command('I', keys, 5, all, 4, 5);
+      else batch.command('J', keys, 5, all + chain.arg + terms.leastArg, 6, CHILD_REPLIES);
+    } else if (chain !== null) {
       batch.command('D', buyer.admitKeys, 3, args + chain.arg + terms.leastArg, 4, CHILD_REPLIES);
     } else batch.command('A', buyer.admitKeys, 3, args, 2, 5);
   }
@@ -315,7 +327,11 @@ export class AdmitCommand implements Command {
       this.done({ outcome: 'budget_exceeded', rate, budget });
       return;
     }
-    if (refusal === undefined || refusal.does === 'refuse_for_budget') {
+    if (refusal?.does === 'refuse_for_claim' && this.request.claim !== null) {
+      this.done({ outcome: refusal.outcome, rate });
+      return;
+    }
+    if (refusal === undefined || refusal.does === 'refuse_for_budget' || refusal.does === 'refuse_for_claim') {
       // Whatever the code means, the call is not admitted here. If the script has opened a hold, the cancellation ends it.
       host.foundUnknownCode(code);
       host.cancel(this);
@@ -373,6 +389,20 @@ function closedAtLast(
 
 const isAmount = (micros: number): boolean => Number.isSafeInteger(micros) && micros >= 0;
 
+/** The command that follows the one which ends a call with a claim. @param charged  null: the claim is free again */
+function endClaim(
+  batch: BatchEncoder,
+  keys: EncodedKeys,
+  accountId: string,
+  usageId: string,
+  name: string,
+  charged: EndedClaim['charged'] | null,
+): void {
+  const end =
+    charged === null ? bulk('') + bulk('') : bulk(charged.bodyDigest ?? '-') + bulk(charged.keeps ? 'k' : 'n');
+  batch.command('G', keys.claims(accountId), 2, bulk(usageId) + bulk(name) + end, 4, 0);
+}
+
 export class SettleCommand implements Command {
   readonly usageId: string;
   readonly buyer: Buyer;
@@ -381,6 +411,8 @@ export class SettleCommand implements Command {
   readonly done: () => void;
   /** What a call priced by use is charged, if that is no more than its hold. Null: the whole hold, or nothing if it is refunded. */
   readonly capturedMicros: number | null;
+  /** Null: the call has no idempotency key. */
+  readonly claim: EndedClaim | null;
   wasRefused = false;
   /** True when this command was sent before and got no reply. If the hold is gone, that attempt has probably settled the call. */
   #isRetry = false;
@@ -392,6 +424,7 @@ export class SettleCommand implements Command {
     settlement: string,
     done: () => void,
     capturedMicros: number | null = null,
+    claim: EndedClaim | null = null,
   ) {
     assert(
       capturedMicros === null || (!refund && isAmount(capturedMicros)),
@@ -403,6 +436,7 @@ export class SettleCommand implements Command {
     this.settlement = settlement;
     this.done = done;
     this.capturedMicros = capturedMicros;
+    this.claim = claim;
   }
 
   encode(batch: BatchEncoder, { encodedKeys }: CommandHost): void {
@@ -410,6 +444,10 @@ export class SettleCommand implements Command {
     if (this.refund) batch.command('R', encodedKeys.refundOf(this.buyer), 3, args, 2, 1);
     else if (this.capturedMicros === null) batch.command('S', this.buyer.settleKeys, 2, args, 2, 1);
     else batch.command('K', encodedKeys.refundOf(this.buyer), 3, args + bulk(String(this.capturedMicros)), 3, 1);
+    if (this.claim !== null) {
+      const charged = this.refund ? null : this.claim.charged;
+      endClaim(batch, encodedKeys, this.buyer.accountId, this.usageId, this.claim.name, charged);
+    }
   }
 
   onReply(reply: readonly number[], at: number, host: CommandHost): number {
@@ -431,17 +469,20 @@ export class CancelCommand implements Command {
   readonly accountId: string;
   readonly settlement: string;
   readonly done: () => void;
+  readonly #claim: Claim | null;
   wasRefused = false;
 
-  constructor(usageId: string, accountId: string, settlement: string, done: () => void) {
+  constructor(usageId: string, accountId: string, settlement: string, done: () => void, claim: Claim | null = null) {
     this.usageId = usageId;
     this.accountId = accountId;
     this.settlement = settlement;
     this.done = done;
+    this.#claim = claim;
   }
 
   encode(batch: BatchEncoder, { encodedKeys }: CommandHost): void {
     batch.command('C', encodedKeys.refund(this.accountId), 3, bulk(this.usageId) + bulk(this.settlement), 2, 1);
+    if (this.#claim !== null) endClaim(batch, encodedKeys, this.accountId, this.usageId, this.#claim.name, null);
   }
 
   onReply(reply: readonly number[], at: number, host: CommandHost): number {

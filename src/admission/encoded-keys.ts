@@ -62,6 +62,13 @@ export class EncodedKeys {
     return buyer.refundKeys;
   }
 
+  /** KEYS of what concerns claims: claims, their times. */
+  claims(accountId: string): string {
+    const names = this.#names;
+    const shard = names.shardOf(accountId);
+    return bulk(names.claims(shard, accountId)) + bulk(names.claimTimes(shard, accountId));
+  }
+
   /** KEYS of a refund or a cancellation: open, usage, wallet. */
   refund(accountId: string): string {
     const shard = this.#names.shardOf(accountId);

@@ -2,6 +2,7 @@ import type { Damage } from '../ledger/damage-log.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 import type { Admission } from './admission.ts';
 import type { Buyer, KeyInTree } from './buyer.ts';
+import type { EndedClaim } from './claims.ts';
 import type { AdmissionListener, AdmitRequest, KeyBucket, TakeResult } from './commands.ts';
 import type { HoldOwner } from './hold-owners.ts';
 
@@ -57,8 +58,9 @@ export class ShardedAdmission implements CallAdmission {
     settlement: string,
     owner: HoldOwner,
     capturedMicros?: number | null,
+    claim?: EndedClaim | null,
   ): void {
-    this.#of(buyer.accountId).settle(usageId, buyer, refund, settlement, owner, capturedMicros);
+    this.#of(buyer.accountId).settle(usageId, buyer, refund, settlement, owner, capturedMicros, claim);
   }
 
   get unsettled(): number {

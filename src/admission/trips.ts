@@ -136,11 +136,14 @@ export class Trips {
     this.schedule();
   }
 
-  /** A settlement leaves with the next command. If it charges something, it waits for that command up to 20 ms. */
+  /**
+   * A settlement leaves with the next command. If it charges something, it waits for that command up to 20 ms; but not if it ends a
+   * claim, for which a repeat of the call may wait.
+   */
   addSettlement(command: SettleCommand): void {
     this.#pending.push(command);
     if (this.#scheduled) return;
-    if (command.refund || this.#pending.length >= ENOUGH_SETTLEMENTS) this.schedule();
+    if (command.refund || command.claim !== null || this.#pending.length >= ENOUGH_SETTLEMENTS) this.schedule();
     else if (this.#settleTimer === null) this.#watchSettlements();
   }
 

@@ -44,6 +44,9 @@ export type Config = {
   readonly redisShards: number;
   readonly instanceLeaseSeconds: number;
   readonly maxBacklogEvents: number;
+  /** Bytes of the body of one answer that is kept for repeats, and of all of them. */
+  readonly replayMaxBytes: number;
+  readonly replayBytes: number;
   readonly operator: Operator;
   /** Whether the gateway serves the pages of web/. */
   readonly web: boolean;
@@ -169,6 +172,8 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
     redisShards: number('REDIS_SHARDS'),
     instanceLeaseSeconds: number('INSTANCE_LEASE_SECONDS'),
     maxBacklogEvents: number('MAX_BACKLOG_EVENTS'),
+    replayMaxBytes: number('REPLAY_MAX_BYTES'),
+    replayBytes: number('REPLAY_BYTES'),
     operator: new Operator(details, TOP_UP_URL ?? null),
     web: text('WEB') === 'on',
     drainSeconds: number('DRAIN_SECONDS'),

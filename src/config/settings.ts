@@ -204,6 +204,22 @@ export const SETTINGS = {
     description:
       'maximum usage events waiting for Postgres; beyond it new calls are refused (each event takes about 260 bytes in Redis, more with a long path)',
   },
+  REPLAY_MAX_BYTES: {
+    type: 'integer',
+    minimum: 0,
+    maximum: 524_288,
+    default: 32_768,
+    description:
+      'maximum size of the body of an answer that is kept in Redis for repeats with the same `Idempotency-Key`; `0`: none is kept',
+  },
+  REPLAY_BYTES: {
+    type: 'integer',
+    minimum: 0,
+    maximum: 1_099_511_627_776,
+    default: 268_435_456,
+    description:
+      'maximum size of all these answers together, in equal parts for the shards; beyond it, and while Redis uses more than 70 % of its `maxmemory`, none is kept',
+  },
   TOP_UP_URL: {
     type: 'string',
     maxLength: 2_048,

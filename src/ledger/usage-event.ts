@@ -18,6 +18,8 @@ import { isUuid } from '../platform/ids.ts';
  *                ceiling  what the caller would pay at most, if that is less
  *                budgets  of a call of a child key: the budgets that its amount counts in, each as <key>.<period>, separated by
  *                         commas (src/keys/budget-period.ts)
+ *                claim    of a call with an idempotency key: the name of its claim (src/admission/claims.ts), by which the sweep
+ *                         frees it. It is not stored
  *   settlement   captured what the service reported, or the price if it reported nothing. It may be above the hold, whose amount is
  *                         then charged. Absent: the whole hold
  *
@@ -40,6 +42,7 @@ export type RefundReason =
   | 'upstream_5xx'
   | 'upstream_cut'
   | 'upstream_denied'
+  | 'upstream_rate_limited'
   | 'caller_gone'
   | 'payload_too_large'
   | 'body_too_slow'
@@ -227,9 +230,10 @@ type Named = { [Name in 'cap' | 'ceiling' | 'captured']?: number } & {
   budgets?: readonly BudgetPart[];
   cause?: string;
   tag?: string;
+  claim?: string;
 };
 const NONE: Named = {};
-const HOLD_NAMES: readonly string[] = ['cap', 'ceiling', 'tag', 'budgets'];
+const HOLD_NAMES: readonly string[] = ['cap', 'ceiling', 'tag', 'claim', 'budgets'];
 const SETTLEMENT_NAMES: readonly string[] = ['captured', 'cause'];
 
 /** Takes the fields with names out of an event's fields. */
@@ -251,6 +255,7 @@ function readNamed(fields: readonly string[], names: readonly string[], into: Na
     if (name === 'budgets') into.budgets = storable(value, name).split(',').map(budgetPart);
     else if (name === 'cause') into.cause = word(value, name);
     else if (name === 'tag') into.tag = tag(value);
+    else if (name === 'claim') into.claim = storable(value, name);
     else into[name as 'cap'] = integer(value, name);
   }
 }

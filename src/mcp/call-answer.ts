@@ -11,30 +11,35 @@ import { callError, chargedText, type ErrorFields, retryAfter, type ToolResult, 
  * Tested by test/mcp/call-answer.test.ts, and test/integration/mcp-tools.test.ts.
  *
  * @param cost  how the call was settled. Headers that were written before that tell less
+ * @param isKeyed  whether it had an idempotency key
  */
-export function callResult(answer: Exclude<CallAnswer, { kind: 'left' }>, cost: CallCost): ToolResult {
+export function callResult(answer: Exclude<CallAnswer, { kind: 'left' }>, cost: CallCost, isKeyed = false): ToolResult {
   switch (answer.kind) {
     case 'error': {
       const error = JSON.parse(answer.body) as ErrorFields;
-      return callError({ ...error, ...retryAfter(answer.headers.get('retry-after')) }, costOf(answer.headers, cost));
+      const fields = { ...error, ...retryAfter(answer.headers.get('retry-after')) };
+      return callError(fields, costOf(answer.headers, cost), isKeyed);
     }
     case 'broken': {
       const error: ErrorFields = { error: 'upstream_error', ...ERRORS.upstream_error };
       return callError(
         error,
         cost.isRefunded ? { amount: 0, ...recordOf(answer.headers) } : costOf(answer.headers, cost),
+        isKeyed,
       );
     }
     case 'response':
-      return responseResult(answer, cost);
+      return responseResult(answer, cost, isKeyed);
   }
 }
 
 function responseResult(
   { status, headers, body, cutBy }: Extract<CallAnswer, { kind: 'response' }>,
   settled: CallCost,
+  isKeyed: boolean,
 ): ToolResult {
   const cost = costOf(headers, settled);
+  const isReplayed = headers.get('idempotent-replayed') === 'true';
   const location = headers.get('location');
   const mediaType = headers.get('content-type');
   const session = headers.get('mcp-session-id');
@@ -46,8 +51,10 @@ function responseResult(
     ...readableBody(body, headers, cutBy !== null),
     truncated: cutBy !== null,
     ...cost,
+    ...(isReplayed ? { replayed: true } : {}),
   };
-  const note = noteOnResponse(status, cutBy, cost, settled.isRefunded);
+  const ending = { cutBy, isRefunded: settled.isRefunded, isKeyed, isReplayed };
+  const note = noteOnResponse(status, cost, ending);
   return toolResult(note === '' ? value : { ...value, note }, status >= 400);
 }
 
@@ -94,16 +101,27 @@ function recordOf(headers: Headers): { readonly usage_id?: string } {
   return id === undefined ? {} : { usage_id: id };
 }
 
+/** How a response ended that a note is made on. */
+type Ending = {
+  readonly cutBy: 'size' | 'time' | null;
+  readonly isRefunded: boolean;
+  readonly isKeyed: boolean;
+  /** It is the answer to an earlier call. */
+  readonly isReplayed: boolean;
+};
+
+function costText({ amount, held }: Cost, isReplayed: boolean): string {
+  if (isReplayed) return `Nothing more was charged: the first call cost $${amount}.`;
+  return held ? `At most $${amount} is charged; get_usage tells what it was.` : chargedText(amount);
+}
+
 /** The fact first, then what to do: an agent must not repeat a call that it would pay for again. */
-function noteOnResponse(
-  status: number,
-  cutBy: 'size' | 'time' | null,
-  { amount, held }: Cost,
-  isRefunded: boolean,
-): string {
+function noteOnResponse(status: number, cost: Cost, { cutBy, isRefunded, isKeyed, isReplayed }: Ending): string {
   const notes: string[] = [];
+  const { amount } = cost;
   // A call for nothing may have been one of the free calls, and the next one may not be.
-  const again = amount === 0 ? 'may be charged' : 'is charged again';
+  const unkeyed = amount === 0 ? 'may be charged' : 'is charged again';
+  const again = isKeyed ? 'with another idempotency_key is charged' : unkeyed;
   if (cutBy === 'size') {
     notes.push(
       `The body was longer than a tool result may be; only its beginning is here. A repeat brings no more and ${again}:`,
@@ -124,8 +142,7 @@ function noteOnResponse(
     notes.push(`The service refused the request as it is. Change it before you call again: a repeat ${again}.`);
   } else if (status >= 300 && status !== 304) notes.push('Redirects are not followed.');
   if (notes.length === 0) return '';
-  const charged = held ? `At most $${amount} is charged; get_usage tells what it was.` : chargedText(amount);
-  return [charged, ...notes].join(' ');
+  return [costText(cost, isReplayed), ...notes].join(' ');
 }
 
 /** `body` is JSON or text; `body_base64` is everything else. A response without a body has neither. */

@@ -1,4 +1,5 @@
 import { ApiError, unauthorizedError } from '../errors.ts';
+import { headerOf } from '../http/request-head.ts';
 import { callResult } from './call-answer.ts';
 import { callRequest } from './call-request.ts';
 import type { InProcessCaller } from './in-process-caller.ts';
@@ -27,9 +28,10 @@ export async function callService(
     const request = requestOf(visit);
     const reporter = new Reporter(progress);
     try {
+      const isKeyed = headerOf(request.head.headers, 'idempotency-key') !== undefined;
       const { answer, cost } = await visit.call(start, request, cancelled, (call) => reporter.report(call));
       if (answer.kind === 'left') return LEFT;
-      return callResult(answer, cost);
+      return callResult(answer, cost, isKeyed);
     } finally {
       reporter.stop();
     }

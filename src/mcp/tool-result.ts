@@ -18,13 +18,17 @@ export function toolResult(value: Record<string, unknown>, isError = false): Too
 /**
  * An error of `call_service` in the shape that the API's errors have, with what it cost and what an agent should know before it
  * tries again.
+ *
+ * @param isKeyed  whether the call had an idempotency key
  */
 export function callError(
   error: ErrorFields,
   cost: { readonly amount: number; readonly usage_id?: string },
+  isKeyed = false,
 ): ToolResult {
   const fields = { ...cost, ...error };
-  const advice = fields.amount === 0 ? ADVICE[error.error as ErrorCode] : 'A repeat is charged again.';
+  const again = isKeyed ? 'A repeat with the same idempotency_key is not charged again.' : 'A repeat is charged again.';
+  const advice = fields.amount === 0 ? ADVICE[error.error as ErrorCode] : again;
   const note = [chargedText(fields.amount), advice].filter((part) => part !== undefined).join(' ');
   return toolResult({ ...fields, note }, true);
 }
@@ -80,6 +84,10 @@ const ADVICE: { readonly [code in ErrorCode]?: string } = {
   not_acceptable: 'Name both media types in `headers.accept`, or leave it out.',
   price_exceeds_maximum:
     'The call costs `price`: raise max_amount if that is acceptable and your API key permits it, or choose another service.',
+  call_in_progress:
+    'Wait retry_after_seconds, then repeat the call with the same idempotency_key and arguments to get its answer.',
+  answer_not_kept: 'get_usage tells what the first call cost. A call with another idempotency_key is charged again.',
+  idempotency_mismatch: 'Take another idempotency_key for another call.',
   payload_too_large: 'Send less.',
   rate_limited: 'Wait retry_after_seconds before any other request with this API key.',
   upstream_error: PERHAPS_DONE,

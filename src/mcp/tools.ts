@@ -265,7 +265,7 @@ export const TOOLS: readonly Tool[] = [
           type: 'string',
           pattern: '^[\\x21-\\x7e]{1,255}$',
           description:
-            'Sent to the service as Idempotency-Key, so that a service which supports it acts only once. It does not prevent a second charge.',
+            'The same value when you repeat a call: for 24 hours you get its answer again, and it is charged once. Another call needs another value. The service gets it as Idempotency-Key, too.',
         },
       },
       required: ['service_id', 'method', 'path'],
@@ -289,6 +289,11 @@ export const TOOLS: readonly Tool[] = [
         },
         body: { description: 'The body, as JSON if it is JSON without integers above 2^53, else as text' },
         body_base64: { type: 'string', description: 'The body, if it is neither JSON nor text' },
+        replayed: {
+          type: 'boolean',
+          description:
+            'This is the answer to the first call with this idempotency_key, and amount is what that call cost: nothing more was charged',
+        },
         truncated: { type: 'boolean', description: 'Only the beginning of the body is here' },
         amount: { type: 'number', description: 'USD that this call cost; 0 when it was free, refused or refunded' },
         authorized: {

@@ -83,6 +83,7 @@ const HEADERS: { readonly [code in ErrorCode]?: Headers } = {
   rate_limited: { 'Retry-After': RETRY_AFTER },
   unavailable: { 'Retry-After': RETRY_AFTER },
   upstream_busy: { 'Retry-After': RETRY_AFTER },
+  call_in_progress: { 'Retry-After': RETRY_AFTER },
 };
 
 /** Where the message of the table says less than the one that is really sent. */

@@ -71,6 +71,13 @@ export const CALL_HEADERS: Headers = {
     example: '019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10',
   },
   'X-ACF-Balance': usd('What the account, or a child key, can spend after this call: decimal US dollars', '9.998'),
+  'Idempotent-Replayed': {
+    optional: true,
+    description:
+      'This is the answer to the first call with this `Idempotency-Key`, whose cost the headers tell. Nothing was charged for it again',
+    schema: { type: 'string', const: 'true' },
+    example: 'true',
+  },
   'Server-Timing': text(
     "Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow",
     'admission;dur=0.8, service;dur=12.3',

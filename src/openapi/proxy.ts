@@ -46,6 +46,12 @@ export const PROXY_REQUEST_HEADERS: Readonly<Record<string, Described>> = {
     schema: { type: 'string', enum: ['true', 'false'] },
     example: 'true',
   },
+  'Idempotency-Key': {
+    description:
+      'Makes the call one that is paid once: within 24 hours the same value from the same API key gets the first answer again, and is not charged. 1 to 255 visible ASCII characters, which may be between double quotes. It reaches the service, too',
+    schema: { type: 'string', pattern: '^("[!#-~]{1,255}"|[!#-~][!-~]{0,254})$' },
+    example: '4d1c8a1e-5f0b-4f6e-9d0a-3b1f7c2e8a90',
+  },
   'X-ACF-Forward': {
     description:
       'Names of credential headers of this request that may reach the service, joined by commas. Only those in its `forward_headers` do',
@@ -81,9 +87,12 @@ const CODES: readonly ErrorCode[] = [
   ...([
     'service_not_found',
     'operation_not_found',
+    'call_in_progress',
     'price_exceeds_maximum',
     'body_too_slow',
     'payload_too_large',
+    'answer_not_kept',
+    'idempotency_mismatch',
     'upgrade_not_supported',
   ] as const),
   ...(['rate_limited', 'internal', 'upstream_error', 'unavailable', 'upstream_busy', 'upstream_timeout'] as const),

@@ -16,6 +16,11 @@ export class RedisKeys {
   /** Text: the last flush after which the shard's stream was trimmed (`markText` in src/ledger/history/marks.ts). */
   readonly mark: readonly string[];
 
+  /** Hash: the answers to calls with idempotency keys, and how many bytes they have (replay/scripts/keep-answer.lua). */
+  readonly answers: readonly string[];
+  /** Sorted set: when each of them was kept. */
+  readonly answerTimes: readonly string[];
+
   readonly #tags: readonly string[];
 
   /** @param tags  the hash tag of each shard; by default its number */
@@ -27,6 +32,8 @@ export class RedisKeys {
     this.lease = perShard('lease');
     this.usage = perShard('usage');
     this.mark = perShard('mark');
+    this.answers = perShard('answers');
+    this.answerTimes = perShard('answers-at');
   }
 
   shardOf(id: string): number {
@@ -41,6 +48,21 @@ export class RedisKeys {
   /** Hash: `balance`, `credit_seq`, `free:<service_id>` (free calls used), `<key_id>` (of a child key: CHILD_FIELD); `ticket` and `repair` are for the reconciliation. */
   wallet(shard: number, accountId: string): string {
     return `wallet:{${this.#tags[shard]}}:${accountId}`;
+  }
+
+  /** Hash: the idempotency keys that calls of an account have claimed (admission/scripts/includes/claims.lua). */
+  claims(shard: number, accountId: string): string {
+    return `claims:{${this.#tags[shard]}}:${accountId}`;
+  }
+
+  /** Sorted set: when each of these claims was made. */
+  claimTimes(shard: number, accountId: string): string {
+    return `claims-at:{${this.#tags[shard]}}:${accountId}`;
+  }
+
+  /** Sorted set: when each answer of an account was kept. */
+  answersOf(shard: number, accountId: string): string {
+    return `answers-of:{${this.#tags[shard]}}:${accountId}`;
   }
 
   /** Text: id of the installation, of a shard of a cluster. A single Redis has `INSTALLATION_KEY` instead. */

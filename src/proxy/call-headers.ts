@@ -10,12 +10,17 @@ import type { Use } from './by-use/use.ts';
  * @param use  of a call that is priced by use: until its service has reported, its amount is what is held
  */
 export function callHeaderLines(admitted: Admitted, usageId: string, refunded: boolean, use: Use | null): string {
+  return commonHeaderLines(admitted.rate, usageId) + costHeaderLines(admitted, usageId, refunded, use);
+}
+
+/** Those of these lines that are about the call and its cost. */
+export function costHeaderLines(admitted: Admitted, usageId: string, refunded: boolean, use: Use | null): string {
   const returned = refunded ? admitted.amountMicros : use === null ? 0 : returnedOf(use);
   const held = use?.isOpen && !refunded ? '\r\nX-ACF-Held: true' : '';
   const { freeTier, freeLeft } = admitted;
   const left = freeLeft === null ? '' : `\r\nX-ACF-Free-Left: ${freeLeft + (refunded && freeTier ? 1 : 0)}`;
   return (
-    `${commonHeaderLines(admitted.rate, usageId)}\r\nX-ACF-Amount: ${formatUsd(admitted.amountMicros - returned)}${held}` +
+    `\r\nX-ACF-Amount: ${formatUsd(admitted.amountMicros - returned)}${held}` +
     `\r\nX-ACF-Free-Tier: ${freeTier}${left}\r\nX-ACF-Usage-Id: ${usageId}` +
     `\r\nX-ACF-Balance: ${formatUsd(admitted.balanceMicros + returned)}`
   );

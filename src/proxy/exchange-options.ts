@@ -7,6 +7,7 @@ import type { RefundReason } from '../ledger/usage-event.ts';
 import { LatencyHistogram } from '../observability/latency-histogram.ts';
 import type { Log } from '../observability/log.ts';
 import type { Operator } from '../platform/operator.ts';
+import type { Answers } from '../replay/answers.ts';
 import type { UpstreamClient } from '../upstream/index.ts';
 import type { BufferedBytes } from './buffered-bytes.ts';
 import type { UnheardCalls } from './by-use/unheard-calls.ts';
@@ -29,6 +30,7 @@ export type ExchangeOptions = {
   readonly messages: Messages;
   readonly eventStreams: EventStreams;
   readonly unheardCalls: UnheardCalls;
+  readonly answers: Answers;
   readonly budgetRefusals: Pick<BudgetRefusals, 'count'>;
   /** True while too many usage events wait in Redis, or Redis's memory is nearly full. Every new call is refused then. */
   readonly backlogFull: () => boolean;
@@ -43,6 +45,8 @@ export type ExchangeCounters = {
   completed: number;
   refunded: Map<RefundReason, number>;
   refused: Map<string, number>;
+  /** Calls that were given the first answer again. */
+  replayed: number;
   /** Latencies of the calls that ended, by the buckets of src/ledger/rollups/latency-buckets.ts. */
   latencies: Float64Array;
   /** Where the time of calls goes, for Prometheus. */
@@ -66,6 +70,7 @@ export const newCounters = (): ExchangeCounters => ({
   completed: 0,
   refunded: new Map(),
   refused: new Map(),
+  replayed: 0,
   latencies: noLatencies(),
   timings: { admission: new LatencyHistogram(), service: new LatencyHistogram(), total: new LatencyHistogram() },
 });

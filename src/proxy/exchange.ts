@@ -6,6 +6,7 @@ import type { KeyRecord } from '../keys/caller.ts';
 import { describeCaller } from './access.ts';
 import type { ExchangeOptions } from './exchange-options.ts';
 import type { MessageListener, PricedMessage } from './mcp/messages.ts';
+import { refuseUnlessRepeated } from './replay/repeated-call.ts';
 import { ArrivedCall } from './stages/arrived-call.ts';
 import { CheckedCall } from './stages/checked-call.ts';
 import { IdentifiedCall } from './stages/identified-call.ts';
@@ -21,7 +22,7 @@ import { IdentifiedCall } from './stages/identified-call.ts';
  *
  * - From *arrived* to *identified*, the key may have to be looked up. If the caller leaves meanwhile, nothing happens any more.
  * - From *identified* to *checked*, a call to an MCP server waits for its message, which decides the price. Other calls do not wait.
- * - From *checked* to *admitted* or refused, Redis decides. If the caller has left meanwhile, the call is refunded, not forwarded.
+ * - From *checked* to *admitted* or refused, Redis decides. A call whose idempotency key another one has becomes a `RepeatedCall`. If the caller has left meanwhile, the call is refunded, not forwarded.
  * - A *forwarded* call becomes *answered* with the response head of the service. It may be settled in either stage.
  *   If it is priced by use, and its caller leaves before the service has reported, an `UnheardCall` settles it.
  *
@@ -63,7 +64,7 @@ function onKey(call: ArrivedCall, key: KeyRecord | null): void {
     }
     terms = operations === null ? identified.offer.terms : operations.termsOf(head, identified.target.rest);
   } catch (error) {
-    call.refuse(key, error);
+    refuseUnlessRepeated(call, key, error);
     return;
   }
   admit(identified, terms, '', null);
@@ -100,7 +101,7 @@ function admit(identified: IdentifiedCall, terms: CallTerms, mark: string, messa
   try {
     checked = new CheckedCall(identified, terms, mark, message);
   } catch (error) {
-    call.refuse(key, error);
+    refuseUnlessRepeated(call, key, error, message);
     return;
   }
   call.options.admission.admit(checked, checked);

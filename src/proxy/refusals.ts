@@ -8,7 +8,9 @@ import type { KeyRecord } from '../keys/caller.ts';
 import { isTag } from '../platform/call-tag.ts';
 import { formatUsd, microsToUsd, parseUsd } from '../platform/money.ts';
 import type { Operator } from '../platform/operator.ts';
+import { readIdempotencyKey } from '../replay/idempotency-key.ts';
 import type { ExchangeOptions } from './exchange-options.ts';
+import { badIdempotencyKey, refusalOfClaim } from './replay/refusals.ts';
 
 /** The error that tells the caller what is wrong with its HTTP message. */
 export function faultError({ code, message }: HeadFault): ApiError {
@@ -24,8 +26,9 @@ const FAULT_HEADERS: { readonly [code in HeadFault['code']]?: Readonly<Record<st
 const MAX_AMOUNT = 'x-acf-max-amount';
 const FREE_ONLY = 'x-acf-free-only';
 const TAG = 'x-acf-tag';
+const IDEMPOTENCY_KEY = 'idempotency-key';
 
-/** What the caller says of a call: what it agrees to pay, and whom or what the call is for. */
+/** What the caller says of a call: what it agrees to pay, by which name it pays for it once, and whom or what the call is for. */
 type Said = {
   /** Micro-USD; more than any price if nothing says otherwise. */
   readonly ceilingMicros: number;
@@ -33,16 +36,19 @@ type Said = {
   readonly isFreeOnly: boolean;
   /** Null: it has none. */
   readonly tag: string | null;
+  /** Null: it has none. */
+  readonly idempotencyKey: string | null;
 };
 
 /**
- * Reads `X-ACF-Max-Amount: <usd>`, `X-ACF-Free-Only: true` and `X-ACF-Tag`. The ceiling is what the first says, or the maximum of a
- * child key, whichever is lower. Throws if the price is higher, or if a value is not what it should be.
+ * Reads `X-ACF-Max-Amount: <usd>`, `X-ACF-Free-Only: true`, `X-ACF-Tag` and `Idempotency-Key`. The ceiling is what the first says, or the
+ * maximum of a child key, whichever is lower. Throws if the price is higher, or if a value is not what it should be.
  */
 export function saidIn(headers: readonly string[], priceMicros: number, ofKey: number | null): Said {
   let ceilingMicros = ofKey ?? Number.MAX_SAFE_INTEGER;
   let isFreeOnly = false;
   let tag: string | null = null;
+  let idempotencyKey: string | null = null;
   if (priceMicros > ceilingMicros) {
     const message = `The price of this service is above the maximum of your API key, ${formatUsd(ceilingMicros)} USD.`;
     throw priceExceedsMaximum(priceMicros, message);
@@ -51,8 +57,14 @@ export function saidIn(headers: readonly string[], priceMicros: number, ofKey: n
     const name = headers[i] as string;
     // The lengths spare most headers the second comparison.
     if (name.length === TAG.length && name === TAG) tag = tagOf(headers[i + 1] as string, tag);
-    if (name.length === FREE_ONLY.length && name === FREE_ONLY)
-      isFreeOnly = isTrue(headers[i + 1] as string) || isFreeOnly;
+    if (name.length === FREE_ONLY.length) {
+      if (name === FREE_ONLY) isFreeOnly = isTrue(headers[i + 1] as string) || isFreeOnly;
+      else if (name === IDEMPOTENCY_KEY) {
+        if (idempotencyKey !== null) throw badIdempotencyKey();
+        idempotencyKey = readIdempotencyKey(headers[i + 1] as string);
+        if (idempotencyKey === null) throw badIdempotencyKey();
+      }
+    }
     if (name.length !== MAX_AMOUNT.length || name !== MAX_AMOUNT) continue;
     const bound = parseUsd(headers[i + 1] as string);
     if (bound === null)
@@ -60,7 +72,7 @@ export function saidIn(headers: readonly string[], priceMicros: number, ofKey: n
     if (priceMicros > bound) throw priceExceedsMaximum(priceMicros);
     ceilingMicros = Math.min(ceilingMicros, bound);
   }
-  return { ceilingMicros, isFreeOnly, tag };
+  return { ceilingMicros, isFreeOnly, tag, idempotencyKey };
 }
 
 /** @param earlier  what another line of the header said: a call has one tag, and nobody could tell which of two was meant */
@@ -102,7 +114,7 @@ export const blockedError = (): ApiError =>
 
 /** The error for a call that admission refused, and the rate limit to tell with it. */
 export function refusalOf(
-  result: Rejected,
+  result: Exclude<Rejected, { readonly outcome: 'charged_before' }>,
   key: KeyRecord,
   terms: CallTerms,
   { gate, operator }: Pick<ExchangeOptions, 'gate' | 'operator'>,
@@ -116,6 +128,10 @@ export function refusalOf(
       return { error: budgetExceeded(terms, result.budget, key), rate: result.rate };
     case 'damaged':
       return { error: damagedAccount(), rate: result.rate };
+    case 'call_in_progress':
+    case 'idempotency_mismatch':
+    case 'claims_full':
+      return { error: refusalOfClaim(result.outcome), rate: result.rate };
     case 'unavailable':
       return { error: unavailableError(), rate: unknownRate(key.rateLimit) };
     default:

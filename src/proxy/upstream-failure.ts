@@ -27,13 +27,18 @@ export type Asked = {
 /** Answers of a service to credentials: it refuses them, or has no quota left for them. */
 const DENIALS: ReadonlySet<number> = new Set([401, 407, 429]);
 
-/** Why a call is refunded whatever follows the head of its answer; null if it is not. */
-export function refundOfAnswer(status: number, asked: Asked): RefundReason | null {
+/**
+ * Why a call is refunded whatever follows the head of its answer; null if it is not.
+ *
+ * @param isKeyed  whether it has an idempotency key, with which its caller repeats it until it has been answered
+ */
+export function refundOfAnswer(status: number, asked: Asked, isKeyed: boolean): RefundReason | null {
   if (status < 300) return null;
   if (status >= 500) return 'upstream_5xx';
   // Clients of the protocol follow no redirect, and no message without the right `Accept` gets as far as the service.
   if (asked.isMcp && (status < 400 || status === 406)) return 'upstream_error';
-  return DENIALS.has(status) && asked.hasListingCredentialsOnly ? 'upstream_denied' : null;
+  if (DENIALS.has(status) && asked.hasListingCredentialsOnly) return 'upstream_denied';
+  return status === 429 && isKeyed ? 'upstream_rate_limited' : null;
 }
 
 /**

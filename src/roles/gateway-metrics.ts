@@ -8,6 +8,7 @@ import type { Breakers } from '../proxy/breakers.ts';
 import type { UnheardCalls } from '../proxy/by-use/unheard-calls.ts';
 import type { CallTimings, ExchangeCounters } from '../proxy/exchange-options.ts';
 import type { LoadShedder } from '../proxy/load-shedder.ts';
+import type { Answers } from '../replay/answers.ts';
 import type { Resealer } from '../secrets/resealer.ts';
 import type { UpstreamClient } from '../upstream/index.ts';
 import { type GatewayNodes, gatewayNodeMetrics } from './redis-node-metrics.ts';
@@ -29,6 +30,7 @@ export function gatewayMetrics(parts: {
   readonly breakers: Breakers;
   readonly shedder: LoadShedder;
   readonly unheardCalls: UnheardCalls;
+  readonly answers: Answers;
   /** Null in all workers but the first. */
   readonly resealer: Resealer | null;
   readonly shards: number;
@@ -56,6 +58,25 @@ export function gatewayMetrics(parts: {
       type: 'counter',
       label: 'error',
       read: () => new Map([...WATCHED_REFUSALS, ...counters.refused]),
+    },
+    {
+      name: 'tollgate_calls_replayed_total',
+      help: 'Calls that were given the first answer to their Idempotency-Key again, and not charged',
+      type: 'counter',
+      read: () => counters.replayed,
+    },
+    {
+      name: 'tollgate_answers_kept_total',
+      help: 'Answers to calls with an Idempotency-Key that are kept for repeats',
+      type: 'counter',
+      read: () => parts.answers.kept,
+    },
+    {
+      name: 'tollgate_answers_not_kept_total',
+      help: 'Answers to calls with an Idempotency-Key that are not kept: too long, begun before the request had come whole, no room in Redis, or Redis did not take them',
+      type: 'counter',
+      label: 'reason',
+      read: () => parts.answers.notKept,
     },
     ...timingMetrics(counters.timings),
     {

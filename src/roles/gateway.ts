@@ -47,6 +47,7 @@ import { Pseudonyms } from '../proxy/pseudonyms.ts';
 import { shedCall } from '../proxy/shed.ts';
 import type { ArrivedCall } from '../proxy/stages/arrived-call.ts';
 import { QualityFeed } from '../quality/quality-feed.ts';
+import { Answers } from '../replay/answers.ts';
 import { openApiRoutes } from '../routes/openapi.ts';
 import { pageRoutes } from '../routes/pages.ts';
 import type { Watch } from '../routes/shown-service.ts';
@@ -230,6 +231,14 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const resealer = (options.worker ?? 1) === 1 ? new Resealer({ sql, secrets, log }) : null;
   // A quarter of the connections, so that three quarters are left for calls that somebody waits for.
   const unheardCalls = new UnheardCalls(Math.ceil(maxConnections / 4));
+  const answers = new Answers({
+    redis,
+    keys: redisKeys,
+    maxAnswerBytes: config.replayMaxBytes,
+    maxBytes: config.replayBytes,
+    memoryShare: (shard) => backlog.memoryShare(shard),
+    log,
+  });
   const budgetRefusals = new BudgetRefusals({ sql, log });
   const exchangeOptions = {
     gate,
@@ -244,6 +253,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     messages: new Messages(gate, new MessageBodies({ maxMessageBytes: config.maxRequestBodyBytes })),
     eventStreams: new EventStreams(),
     unheardCalls,
+    answers,
     budgetRefusals,
     backlogFull: () => backlog.full,
     counters,
@@ -362,6 +372,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       breakers,
       shedder,
       unheardCalls,
+      answers,
       resealer,
       shards: redisKeys.shards,
       maxBacklogEvents: config.maxBacklogEvents,
@@ -385,6 +396,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       server.close();
       unheardCalls.stop();
       const unsettled = await admission.drain(FLUSH_SETTLEMENTS_MS);
+      await answers.drain();
       await reporter.stop();
       backlog.stop();
       breakers.stop();

@@ -212,7 +212,8 @@ export class BudgetRun {
       const paid = new CallTerms({ ...SERVICE, priceMicros: asked.price, maxPriceMicros, freeCalls: asked.quota });
       const terms = asked.isFreeOnly && paid.heldMicros > 0 ? paid.freeOnly() : paid;
       const buyer = encodedKeys.buyer(keyId, this.#accountId, ancestors);
-      const request = { usageId: this.#ids[asked.id] as string, buyer, terms, method: 'GET', path: '/x', tag: null };
+      const of = { tag: null, claim: null };
+      const request = { usageId: this.#ids[asked.id] as string, buyer, terms, method: 'GET', path: '/x', ...of };
       return new AdmitCommand(
         request,
         listener((result) => (results[i] = result)),

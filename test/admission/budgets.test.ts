@@ -306,7 +306,7 @@ it('calls of root keys are sent as the same bytes as before there were trees', (
     new AdmitCommand(
       requestAt(scene, of, usageId),
       listener(() => {}),
-    ).encode(batch);
+    ).encode(batch, host);
   }
   for (const bucket of ['own', 'reads', 'control'] as const) {
     new TakeCommand('key', 'account', 0, () => {}, bucket).encode(batch, host);

@@ -69,6 +69,7 @@ export function requestAt({ keyId, accountId, ancestors }: Scene, terms: CallTer
     method: 'GET',
     path: '/x',
     tag: null,
+    claim: null,
   };
 }
 
@@ -89,6 +90,7 @@ export async function admitAll(
   store: Store,
   requests: readonly AdmitRequest[],
   instance = INSTANCE,
+  host = hostOf(store.keys, instance),
 ): Promise<AdmitResult[]> {
   const results: AdmitResult[] = [];
   const commands = requests.map(
@@ -100,7 +102,7 @@ export async function admitAll(
         }),
       ),
   );
-  await store.run(commands, hostOf(store.keys, instance));
+  await store.run(commands, host);
   return results;
 }
 

@@ -219,6 +219,7 @@ export class Run {
       method: 'GET',
       path: `/by/${instance}`,
       tag: null,
+      claim: null,
     };
     return [new AdmitCommand(call, listener(done))];
   }

@@ -1,5 +1,5 @@
 import { beforeAll, expect, it, vi } from 'vitest';
-import { type Key, startService } from '../integration/marketplace.ts';
+import { bodyOf, type Key, startService } from '../integration/marketplace.ts';
 import { type DemoMarket, textOf } from './demo-market.ts';
 import { type Ended, run } from './programs.ts';
 
@@ -95,6 +95,39 @@ export function exampleTests(demo: () => DemoMarket): void {
     expect(by_key).toEqual(expect.arrayContaining(spent));
     const { keys } = await market.json<{ keys: { status: string }[] }>('/api/v1/keys', { key });
     expect(keys.map(({ status }) => status)).toEqual(['revoked', 'revoked', 'active']);
+  });
+
+  it.each([
+    ['mjs', process.execPath],
+    ['py', 'python3'],
+  ])('examples/until-answered.%s gets the answer that was lost on the way, and pays once', async (type, command) => {
+    const { market } = demo();
+    const key = await market.buyer(1);
+    let lost = 0;
+    // Hands requests on, and cuts the connection of the first two calls when their answer is there.
+    const relay = await startService(async (request, response) => {
+      const body = await bodyOf(request);
+      const { host: _, connection: __, ...headers } = request.headers as Record<string, string>;
+      const { method = 'GET', url = '' } = request;
+      const answer = await fetch(demo().url + url, { method, headers, ...(method === 'POST' ? { body } : {}) });
+      const text = await answer.text();
+      if (method === 'POST' && lost < 2) {
+        lost += 1;
+        request.socket.destroy();
+        return;
+      }
+      const amounts = ['x-acf-amount', 'x-acf-balance'].map((name) => [name, answer.headers.get(name) ?? '']);
+      response.writeHead(answer.status, Object.fromEntries(amounts)).end(text);
+    });
+    const env = { TOLLGATE_URL: relay.url, TOLLGATE_KEY: textOf(key) };
+    const ended = await run(command, [`examples/until-answered.${type}`], { env });
+    expect([ended.code, ended.errors, lost]).toEqual([0, '', 2]);
+    expect(ended.output.match(/no answer: trying again/g)).toHaveLength(2);
+    expect(ended.output).toContain('words');
+    expect(ended.output).toContain('paid $0.003, $0.997 left');
+    const records = await market.records(key);
+    expect(records.map(({ amount, outcome }) => [amount, outcome])).toEqual([[0.003, 'completed']]);
+    await relay.close();
   });
 
   it('the buyers wait as long as a 429 says, and then pay once', async () => {

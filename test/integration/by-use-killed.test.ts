@@ -1,4 +1,4 @@
-// A gateway that is killed with calls priced by use, in its own process.
+// A gateway that is killed with calls priced by use, which have idempotency keys, in its own process.
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { freePort } from '../../scripts/local/ports.mjs';
@@ -52,9 +52,13 @@ const metric = async (name: string): Promise<string | undefined> =>
   )?.[1];
 
 /** Calls whose services have begun to answer: who called, the call, and its service. */
-async function begin(scene: Scene): Promise<{ scene: Scene; caller: RawCaller; service: Peer }> {
-  const caller = await RawCaller.connect(`http://127.0.0.1:${ports.PORT}`);
-  caller.send(requestText(`GET ${scene.path}`, { key: scene.buyer, headers: [`X-ACF-Tag: ${TAG}`] }));
+async function begin(
+  scene: Scene,
+  baseUrl = `http://127.0.0.1:${ports.PORT}`,
+): Promise<{ scene: Scene; caller: RawCaller; service: Peer }> {
+  const caller = await RawCaller.connect(baseUrl);
+  const headers = ['Idempotency-Key: once', `X-ACF-Tag: ${TAG}`];
+  caller.send(requestText(`GET ${scene.path}`, { key: scene.buyer, headers }));
   await caller.until((received) => received.includes('data'));
   return { scene, caller, service: scene.service.peers.at(-1) as Peer };
 }
@@ -73,8 +77,10 @@ it.skipIf(oneRedis('stands between a gateway and its Redis'))(
     const first = await Scene.open(
       market,
       async (peer) => {
-        await peer.takeRequest();
-        peer.send(BEGUN);
+        for (;;) {
+          await peer.takeRequest();
+          peer.send(BEGUN);
+        }
       },
       { max_price: 0.5 },
     );
@@ -108,6 +114,29 @@ it.skipIf(oneRedis('stands between a gateway and its Redis'))(
       const { by_tag } = await market.json<{ by_tag: unknown }>('/api/v1/usage', { key: captured.scene.buyer });
       expect(by_tag).toEqual([{ tag: TAG, calls: 1, free_calls: 0, spent: 0.25, avg_latency_ms: expect.any(Number) }]);
       expect(await market.books()).toMatchObject({ drifting: [], total: '0', negative: 0 });
+
+      // The answer to the charged call went with the gateway: nobody pays for it again. The swept calls are made again.
+      const served = first.service.peers.length;
+      const lost = await until(async () => {
+        const caller = await RawCaller.connect(market.baseUrl);
+        const options = { key: captured.scene.buyer, headers: ['Idempotency-Key: once'] };
+        const answer = await caller.exchange(`GET ${first.path}`, options);
+        caller.destroy();
+        return answer.status === 409 ? null : answer;
+      });
+      expect([lost.status, lost.json()]).toEqual([422, expect.objectContaining({ error: 'answer_not_kept' })]);
+      expect(first.service.peers).toHaveLength(served);
+      for (const { scene } of [unreported, left]) {
+        const { caller, service } = await begin(scene, market.baseUrl);
+        service.send(REPORT);
+        expect((await caller.response()).get('Idempotent-Replayed')).toBeNull();
+        const ends = (await market.records(scene.buyer)).map(({ outcome, amount }) => [outcome, amount]);
+        expect(ends).toEqual([
+          ['completed', 0.25],
+          ['abandoned', 0],
+        ]);
+      }
+      expect((await market.records(captured.scene.buyer)).map(({ amount }) => amount)).toEqual([0.25]);
     } finally {
       if (!gateway.child.hasExited()) await gateway.stop('SIGKILL');
       await proxy.close();

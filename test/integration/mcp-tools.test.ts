@@ -161,6 +161,14 @@ describe.each(REVISIONS)('a client of %s', (revision) => {
       outcome: 'completed',
       request_bytes: 18,
     });
+    const again = { service_id: serviceId, ...args, max_amount: PRICE, idempotency_key: 'once' };
+    expect((await tools.call('call_service', again)).structured).toEqual({ ...structured, replayed: true });
+    const mismatch = await tools.call('call_service', { ...again, body: 'other' });
+    expect(mismatch.structured).toMatchObject({
+      error: 'idempotency_mismatch',
+      amount: 0,
+      note: 'Nothing was charged. Take another idempotency_key for another call.',
+    });
     const usage = await tools.call('get_usage', { service_id: serviceId });
     expect(usage.structured).toMatchObject({ total_calls: 1, total_spent: PRICE });
     expect(usage.structured).not.toHaveProperty('by_day');

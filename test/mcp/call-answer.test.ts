@@ -77,6 +77,19 @@ describe('what call_service answers', () => {
     expect(note).toMatch(/^\$0\.1 was charged\. .*A repeat is charged again/);
   });
 
+  test('of a call with an idempotency key, what a repeat with the same one brings', () => {
+    const call = (status: number, cutBy: 'size' | 'time' | null, headers: Record<string, string> = {}) => {
+      const all = new Map([...OURS, ...Object.entries(headers)]);
+      const answer = { kind: 'response' as const, status, headers: all, body: Buffer.from('x'), cutBy };
+      return callResult(answer, FIXED, true).structuredContent as Record<string, unknown>;
+    };
+    expect(call(200, 'time').note).toContain('A repeat with another idempotency_key is charged.');
+    expect(call(400, null).note).toContain('a repeat with another idempotency_key is charged');
+    const replayed = call(404, null, { 'idempotent-replayed': 'true' });
+    expect(replayed).toMatchObject({ replayed: true, amount: 0.1 });
+    expect(replayed.note).toMatch(/^Nothing more was charged: the first call cost \$0\.1\. /);
+  });
+
   test('a redirect is told, not followed', () => {
     expect(response('', { location: '/there' }, { status: 302 })).toMatchObject({
       location: '/there',

@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Key, Marketplace, startService, type TestService } from '../integration/marketplace.ts';
 import { importWorker } from '../support/build.ts';
@@ -23,6 +24,9 @@ const MCP = { 'Content-Type': 'application/json', Accept: 'application/json, tex
 const UNKNOWN_ID = '00000000-0000-7000-8000-000000000000';
 const UNKNOWN_KEY = `acf_${'0'.repeat(22)}`;
 
+/** Responses to `/hang`. */
+const hanging: ServerResponse[] = [];
+
 let market: Marketplace;
 let service: TestService;
 let driver: Driver;
@@ -45,9 +49,12 @@ beforeAll(async () => {
     ...OPERATOR_SETTINGS,
   };
   market = await Marketplace.start({ ...settings, PRICE_NOTICE_SECONDS: '60' }, { asksNewEndpoints: true });
-  // A service that answers with the status that its path names, in text that is no JSON; to `/hang` it never answers.
+  // A service that answers with the status that its path names, in text that is no JSON; to `/hang` it answers when it is told to.
   service = await startService((request, response) => {
-    if (request.url === '/hang') return;
+    if (request.url === '/hang') {
+      hanging.push(response);
+      return;
+    }
     response.statusCode = Number(request.url?.slice(1)) || 200;
     const isProgram = request.url === '/greet';
     response.setHeader('Content-Type', isProgram ? 'application/json' : 'text/plain');
@@ -305,6 +312,21 @@ describe('each error of each operation is as the OpenAPI document says', () => {
     };
     const operations = driver.contract.operations.filter(({ template }) => template.startsWith('/api/v1/proxy/'));
     expect(operations).toHaveLength(6);
+    const keyed = (value: string, target: Pick<Sent, 'params'>): Sent => ({
+      key: buyer,
+      ...target,
+      headers: { 'Idempotency-Key': value },
+    });
+    const { redis, keys } = market.stores;
+    const claims = keys.claims(keys.shardOf(buyer.account_id), buyer.account_id);
+    const claimed = async (state: string): Promise<[string, string][]> =>
+      Object.entries((await redis.command('hgetall', [claims])) as Record<string, string>).filter(([, text]) =>
+        text.startsWith(state),
+      );
+    const patient = await idOf({ endpoint: service.url, timeout_seconds: 300 });
+    const underWay = ({ operationId }: Operation): Sent => keyed(`${operationId}-slow`, to(patient, 'hang'));
+    const open = operations.map((operation) => driver.send(operation, underWay(operation)));
+    await until(async () => (await claimed('o')).length === operations.length);
     await Promise.all(
       operations.map(async (operation) => {
         const { operationId } = operation;
@@ -316,8 +338,21 @@ describe('each error of each operation is as the OpenAPI document says', () => {
         await driver.expect(operationId, 200, { key: buyer, ...to(byUse), headers: { 'X-ACF-Usage-Event': 'true' } });
         await driver.expect(operationId, 418, { key: buyer, ...to(free, '418') });
         await driver.expect(operationId, 404, { key: buyer, ...to(free, '404') });
+        const once = keyed(operationId, to(free));
+        await driver.expect(operationId, 200, once);
+        const again = await driver.send(operation, once);
+        driver.contract.check(operation, again);
+        expect(again.headers['idempotent-replayed']).toBe('true');
+        await driver.expectError(operationId, 'idempotency_mismatch', keyed(operationId, to(free, 'other')));
+        await driver.expectError(operationId, 'call_in_progress', underWay(operation));
       }),
     );
+    for (const response of hanging) response.end();
+    await Promise.all(open);
+    for (const [name, text] of await claimed('k')) await redis.command('hset', [claims, name, `n${text.slice(1)}`]);
+    for (const { operationId } of operations) {
+      await driver.expectError(operationId, 'answer_not_kept', keyed(operationId, to(free)));
+    }
   });
 
   it('and says how to pay when the balance does not cover a call', async () => {

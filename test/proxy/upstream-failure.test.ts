@@ -17,9 +17,9 @@ test.each<[UpstreamErrorCode, boolean, string, number]>([
 });
 
 test('an answer is refunded by its status, by who is an MCP server, and by whose credentials it refuses', () => {
-  const refunds = (isMcp: boolean, hasListingCredentialsOnly: boolean): string[] =>
+  const refunds = (isMcp: boolean, hasListingCredentialsOnly: boolean, isKeyed = false): string[] =>
     Array.from({ length: 800 }, (_, at) => 200 + at).flatMap((status) => {
-      const refund = refundOfAnswer(status, { isMcp, hasListingCredentialsOnly });
+      const refund = refundOfAnswer(status, { isMcp, hasListingCredentialsOnly }, isKeyed);
       return refund === null || refund === 'upstream_5xx' ? [] : [`${status} ${refund}`];
     });
   const denied = [401, 407, 429].map((status) => `${status} upstream_denied`);
@@ -29,8 +29,10 @@ test('an answer is refunded by its status, by who is an MCP server, and by whose
   expect(refunds(false, false)).toEqual([]);
   expect(refunds(false, true)).toEqual(denied);
   expect(refunds(true, false)).toEqual(unusable);
+  expect(refunds(false, false, true)).toEqual(['429 upstream_rate_limited']);
+  expect(refunds(false, true, true)).toEqual(denied);
   expect(refunds(true, true).sort()).toEqual([...unusable, ...denied].sort());
   expect(
-    [499, 500, 599].map((status) => refundOfAnswer(status, { isMcp: false, hasListingCredentialsOnly: true })),
+    [499, 500, 599].map((status) => refundOfAnswer(status, { isMcp: false, hasListingCredentialsOnly: true }, false)),
   ).toEqual([null, 'upstream_5xx', 'upstream_5xx']);
 });

@@ -53,6 +53,15 @@
          KEYS hash of the root key, a bucket of the child key that is made on demand, or the wallet for the key's own
          ARGV chain, limit: requests per minute of that bucket; '0' for the limit of the key, '' for the bucket of the key itself
          reply code, limit, tokens
+  'I'  as 'A', for a call with an idempotency key: it is admitted if nobody has claimed that key, and then the claim is its own
+         KEYS claims, times of the claims, then those of 'A'
+         ARGV name of the claim, digest of method, path and query; then those of 'A'
+         reply as 'A'. A claim of another call is reason for codes 13 to 15, which take one token
+  'J'  the same of 'D'. Codes 13 to 16 take a token of the key alone, as 'E' does
+  'G'  follows the command that ends a call with a claim, and ends the claim in the same step, if that command has settled the call
+         KEYS claims, times of the claims
+         ARGV usage_id, name of the claim, digest of the request body ('-': not known), k or n; '' and '' free the claim
+         reply nothing
   'L'  renew the lease of an instance in a shard
          KEYS lease, open
          ARGV instance
@@ -64,6 +73,8 @@
     8 WALLET_DAMAGED   9 SHARD_DAMAGED: the key of the open holds is of another type
    10 STATUS_UNKNOWN: the key has a status that this version does not know; it was left as it is
    11 BUDGET_EXCEEDED   12 KEY_EXPIRED
+   13 CLAIM_OPEN: the call with this idempotency key is under way   14 CLAIM_MISMATCH: it had another method, path or query
+   15 CLAIM_CHARGED: it is over, and was charged   16 CLAIMS_FULL: the account has too many claims
   Closing codes (mirrored there, too):
     0 NO_HOLD: there is no hold, as the call was settled or swept before   1 SETTLED now
     2 SETTLED_BESIDE_WALLET: settled now, but the wallet is damaged and got nothing back
@@ -71,8 +82,8 @@
     4 NOT_CLOSED: the hash of holds or the stream is damaged; nothing was changed, and the command may be sent again
 
   `tokens` is in units of 1/60000 of a request, so that a refill of `limit` requests a minute is exactly `limit` units a
-  millisecond: integers only. A rejected call changes nothing but its bucket: codes 5, 8, 9 and 11 have taken its token, and a
-  bucket whose time lies in the future gets the present time.
+  millisecond: integers only. A rejected call changes nothing but its bucket: codes 5, 8, 9, 11 and 13 to 16 have taken its token,
+  and a bucket whose time lies in the future gets the present time.
 
   A tree of keys has its terms in the hash of its root, whose limit, status, tokens and ts are the root's. The terms of a key below it are
   a field with its id: limit, status (active or revoked), time at which it expires (ms, 0 for never), budget (micro-USD, - for none), its
@@ -273,17 +284,32 @@ local function carry_out()
       chains[letter]()
     else
       rare = rare or rare_commands()
-      rare[letter]()
+      local command = rare[letter] or rare_commands(rare)[letter]
+      -- 'I' and 'J' say by which command their call goes on.
+      local following, code = command()
+      if following == 65 then
+        admit()
+        rare.take_claim()
+      elseif following then
+        chains = chains or rare_commands(true)
+        chains[following](code)
+        if not code then rare.take_claim() end
+      end
     end
   end
 end
 
--- Makes the functions that most batches do not need: those of calls of child keys, or those of rare commands and damaged data. Called
--- when a batch needs one. One function makes both, because each such function costs every batch.
-rare_commands = function(of_chains)
+-- Makes the functions that most batches do not need: those of rare commands and damaged data; with `what` true those of calls of child
+-- keys; with those of rare commands as `what`, it adds those of calls with idempotency keys. Called when a batch needs them. One function
+-- makes all, because each such function costs every batch.
+rare_commands = function(what)
   --- @include "../../ledger/scripts/includes/child-state.lua"
-  if of_chains then
+  if what == true then
     --- @include "includes/chains.lua"
+  end
+  if what then
+    local functions = what
+    --- @include "includes/claims.lua"
   end
   local KEY_NOT_LOADED = '3'
   local SETTLED, SETTLED_BESIDE_WALLET, HOLD_LEFT, NOT_CLOSED = '1', '2', '3', '4'
@@ -436,6 +462,7 @@ rare_commands = function(of_chains)
   -- binds.
   function functions.answer_damaged(fault)
     local letter = string.char(byte(letters, at))
+    if letter == 'I' then letter = 'A' end -- what its claim needs is done
     if not is_damage(fault) or not find('ASRKC', letter, 1, true) then error(fault, 0) end
     r = r + 1
     if letter == 'A' then

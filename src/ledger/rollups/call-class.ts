@@ -31,6 +31,8 @@ const CLASS_OF_OUTCOME: Readonly<Record<string, CallClass>> = {
   'refunded:upstream_timeout': 'upstream_timeout',
   'refunded:upstream_5xx': 'upstream_5xx',
   'refunded:upstream_cut': 'upstream_cut',
+  // As a 429 to a call without an idempotency key, which is charged: its caller asked too often.
+  'refunded:upstream_rate_limited': 'caller_errors',
   // The provider's credentials are as much a part of its service as its address is.
   'refunded:upstream_denied': 'upstream_error',
 };

@@ -181,7 +181,9 @@ export class Sweeper extends Job {
   ): Promise<number> {
     const { redis, keys, leaseSeconds } = this.#options;
     const names = [keys.open[shard] as string, keys.lease[shard] as string, keys.usage[shard] as string];
-    for (const { accountId } of candidates) names.push(keys.wallet(shard, accountId));
+    for (const { accountId } of candidates) {
+      names.push(keys.wallet(shard, accountId), keys.claims(shard, accountId), keys.claimTimes(shard, accountId));
+    }
     const args = [String(leaseSeconds * 1000), String(TOMBSTONE_MS), ABANDONED, String(judgedAtMs), dataId];
     for (const { usageId } of candidates) args.push(usageId);
     const [swept, ...damaged] = (await redis.script(sweepScript, names.length, [...names, ...args])) as [

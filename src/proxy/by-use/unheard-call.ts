@@ -1,10 +1,11 @@
 import type { RefundReason } from '../../ledger/usage-event.ts';
 import type { ResponseHead, UpstreamCall, UpstreamError, UpstreamHandler } from '../../upstream/index.ts';
+import type { KeyedCall } from '../replay/keyed-call.ts';
 import { refundOf } from '../upstream-failure.ts';
 import type { UnheardCalls } from './unheard-calls.ts';
 import type { Use } from './use.ts';
 
-/** Maximum bytes that are read on for a report, and dropped. A caller that leaves a longer response pays all that is held. */
+/** Maximum bytes that are read on, and dropped. A caller that leaves a longer response pays all that is held. */
 const MAX_BYTES = 67_108_864;
 
 /** Why reading on ended without the end of the response. */
@@ -14,13 +15,18 @@ export type Bound = 'time' | 'bytes' | 'number' | 'cut';
 export type Left = {
   readonly account: string;
   readonly upstream: UpstreamCall;
-  readonly use: Use;
+  /** Null: the call has a fixed price. */
+  readonly use: Use | null;
+  /** Null: it has no idempotency key. */
+  readonly keyed: KeyedCall | null;
   /** The listing's `timeout_seconds`: how long the gateway reads on. */
   readonly maxMs: number;
   /** Whether the service had begun to answer. */
   readonly isAnswered: boolean;
   /** The service answers. Called only if it had not answered before the caller left. */
-  onAnswer(): void;
+  onAnswer(head: ResponseHead): void;
+  /** The response is complete, and will be charged. */
+  onComplete(): void;
   onFailure(error: UpstreamError, isAnswered: boolean): void;
   /** Why a call whose service answers with this status is refunded; null if it is not. */
   refundOfAnswer(status: number): RefundReason | null;
@@ -34,13 +40,15 @@ export type Left = {
 };
 
 /**
- * A call that is priced by use, and whose caller left before the service had reported what it cost. The gateway reads on and drops
- * what comes, so that leaving early saves nothing:
+ * A call whose caller left before its service was through, and whose answer is read on. Of a call priced by use, until the service has
+ * reported what it cost, so that leaving early saves nothing. Of a call with an idempotency key, as long as its answer may be kept: its
+ * caller will come back for it.
  *
  *   onHead with a report, or not chunked; onEnd ───────────► the report is captured, or the price if there is none
  *   onHead that is refunded, onError before any head ──────► refunded, as for a caller that stays
  *   onError after that, `maxMs` or MAX_BYTES reached, or
- *   given up for others (UnheardCalls) ────────────────────► all that is held is captured
+ *   given up for others (UnheardCalls) ────────────────────► all that is held is captured. But onError refunds if nothing but the answer
+ *                                                            was waited for
  *   the gateway stops ─────────────────────────────────────► refunded
  *
  * Tested by test/proxy/by-use/endings.test.ts and test/integration/priced-by-use.test.ts.
@@ -64,31 +72,48 @@ export class UnheardCall implements UpstreamHandler {
   }
 
   onHead(head: ResponseHead): void {
-    const { use } = this.#left;
     this.#isAnswered = true;
-    this.#left.onAnswer();
-    use.readHead(head);
+    this.#left.onAnswer(head);
+    this.#left.use?.readHead(head);
     const refund = this.#left.refundOfAnswer(head.status);
     if (refund !== null) this.#giveUp(refund, null);
-    else if (!use.awaitsReport) this.#giveUp(null, use.capturedMicros);
+    else if (!this.#isAwaited) this.#giveUp(null, this.#capturedMicros);
+  }
+
+  get #isAwaited(): boolean {
+    return this.#awaitsReport || this.#left.keyed?.isCapturing === true;
+  }
+
+  get #awaitsReport(): boolean {
+    return this.#left.use?.awaitsReport === true;
+  }
+
+  /** What is captured if nothing more is read: all that is held, if there was no report. */
+  get #capturedMicros(): number | null {
+    const { use } = this.#left;
+    return use === null || use.awaitsReport ? null : use.capturedMicros;
   }
 
   onData(chunk: Buffer): void {
     this.#bytes += chunk.length;
     this.#calls.bytes += chunk.length;
+    this.#left.keyed?.onAnswer(chunk);
     if (this.#bytes > MAX_BYTES) this.#captureHold('bytes');
+    else if (!this.#isAwaited) this.#giveUp(null, this.#capturedMicros);
   }
 
   onEnd(trailers: readonly string[]): void {
     const { use } = this.#left;
-    use.read(trailers);
-    this.#settle(null, use.capturedMicros);
+    use?.read(trailers);
+    this.#left.onComplete();
+    this.#settle(null, use?.capturedMicros ?? null);
   }
 
   onError(error: UpstreamError): void {
     this.#left.onFailure(error, this.#isAnswered);
-    if (this.#isAnswered) this.#captureHold('cut');
-    else this.#settle(refundOf(error), null);
+    if (!this.#isAnswered) this.#settle(refundOf(error), null);
+    else if (this.#awaitsReport) this.#captureHold('cut');
+    else this.#settle('upstream_cut', null);
   }
 
   onWritable(): void {}
@@ -113,8 +138,8 @@ export class UnheardCall implements UpstreamHandler {
   }
 
   #captureHold(why: Bound): void {
-    this.#calls.reached(why);
-    this.#giveUp(null, null);
+    if (this.#awaitsReport) this.#calls.reached(why);
+    this.#giveUp(null, this.#capturedMicros);
   }
 
   #giveUp(refund: RefundReason | null, capturedMicros: number | null): void {

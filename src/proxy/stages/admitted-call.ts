@@ -1,14 +1,16 @@
 import type { Buyer } from '../../admission/buyer.ts';
 import type { CallTerms } from '../../admission/call-terms.ts';
+import type { Claim } from '../../admission/claims.ts';
 import type { Admitted } from '../../admission/commands.ts';
 import { assert } from '../../assert.ts';
 import { countLatency } from '../../ledger/rollups/latency-buckets.ts';
 import { encodeSettlement, type RefundReason } from '../../ledger/usage-event.ts';
 import type { Cost } from '../by-use/usage-event.ts';
 import { Use } from '../by-use/use.ts';
-import { callHeaderLines } from '../call-headers.ts';
+import { callHeaderLines, costHeaderLines } from '../call-headers.ts';
 import type { FailureCause } from '../cause-texts.ts';
 import { causeOfAnswer } from '../failure-cause.ts';
+import { KeyedCall } from '../replay/keyed-call.ts';
 import { type Asked, refundOfAnswer } from '../upstream-failure.ts';
 import type { ArrivedCall } from './arrived-call.ts';
 
@@ -18,19 +20,29 @@ export class AdmittedCall {
   isSettled = false;
   /** Null for a call at a fixed price. */
   readonly use: Use | null;
+  /** Null for a call without an idempotency key. */
+  readonly keyed: KeyedCall | null;
   /** Why its service failed the call, if it did: for its provider. */
   cause: FailureCause | null = null;
   readonly #call: ArrivedCall;
   readonly #admitted: Admitted;
 
-  constructor(call: ArrivedCall, buyer: Buyer, admitted: Admitted, terms: CallTerms) {
+  constructor(
+    call: ArrivedCall,
+    buyer: Buyer,
+    admitted: Admitted,
+    terms: CallTerms,
+    claim: Claim | null = null,
+    hasBody = false,
+  ) {
     this.buyer = buyer;
     this.use = admitted.authorizedMicros === null ? null : new Use(admitted, terms);
     this.#call = call;
     this.#admitted = admitted;
     call.rate = admitted.rate;
     call.authorizedMicros = admitted.authorizedMicros;
-    const { counters } = call.options;
+    const { counters, answers } = call.options;
+    this.keyed = claim === null ? null : new KeyedCall(claim, answers, hasBody);
     counters.admitted++;
     counters.open++;
   }
@@ -50,7 +62,7 @@ export class AdmittedCall {
 
   /** Why the call is refunded whatever follows the head of its answer; null if it is not. */
   refundOfAnswer(status: number, asked: Asked): RefundReason | null {
-    const refund = refundOfAnswer(status, asked);
+    const refund = refundOfAnswer(status, asked, this.keyed !== null);
     if (refund !== null) this.cause = causeOfAnswer(refund, status);
     return refund;
   }
@@ -59,6 +71,20 @@ export class AdmittedCall {
   headerLines(refunded: boolean): string {
     const { usageId, clock } = this.#call;
     return callHeaderLines(this.#admitted, usageId, refunded, this.use) + clock.headerLines();
+  }
+
+  /** The response was read to its end, and is charged: keeps it for a repeat of the call, if it has an idempotency key. */
+  keepAnswer(): void {
+    if (this.keyed === null) return;
+    const { usageId } = this.#call;
+    this.keyed.keep(this.buyer.accountId, usageId, this.#finalCostLines());
+  }
+
+  /** Unlike the head of the response, they say what a call priced by use did cost. */
+  #finalCostLines(): string {
+    const { usageId } = this.#call;
+    const { amountMicros, balanceMicros } = this.cost;
+    return costHeaderLines({ ...this.#admitted, amountMicros, balanceMicros }, usageId, false, null);
   }
 
   /**
@@ -97,6 +123,12 @@ export class AdmittedCall {
       cause: refund === null ? null : this.cause,
     });
     const captured = refund === null ? capturedMicros : null;
-    admission.settle(call.usageId, this.buyer, refund !== null, settlement, this.#admitted.owner, captured);
+    const { owner } = this.#admitted;
+    if (this.keyed === null) {
+      admission.settle(call.usageId, this.buyer, refund !== null, settlement, owner, captured);
+    } else {
+      const claim = this.keyed.end();
+      admission.settle(call.usageId, this.buyer, refund !== null, settlement, owner, captured, claim);
+    }
   }
 }

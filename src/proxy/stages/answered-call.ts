@@ -51,6 +51,7 @@ export class AnsweredCall implements StreamingCall {
 
   send(bytes: Uint8Array): void {
     this.begin();
+    this.#admitted.keyed?.onAnswer(bytes);
     if (!this.#identified.call.caller.write(bytes)) this.#flow.pause();
   }
 

@@ -1,8 +1,11 @@
 import { Buyer } from '../../admission/buyer.ts';
 import type { CallTerms } from '../../admission/call-terms.ts';
+import type { Claim } from '../../admission/claims.ts';
 import type { AdmissionListener, AdmitRequest, AdmitResult } from '../../admission/commands.ts';
 import { tooLargeError, unavailableError } from '../../errors.ts';
+import { claimOf } from '../../replay/idempotency-key.ts';
 import { freeCallsUsed, refusalOf, saidIn, unreadableSecrets } from '../refusals.ts';
+import { RepeatedCall } from '../replay/repeated-call.ts';
 import { busyServiceError, silentServiceError } from '../upstream-failure.ts';
 import { AdmittedCall } from './admitted-call.ts';
 import { type Decided, ForwardedCall } from './forwarded-call.ts';
@@ -25,6 +28,7 @@ export class CheckedCall implements AdmitRequest, AdmissionListener, Decided {
   readonly method: string;
   readonly path: string;
   readonly tag: string | null;
+  readonly claim: Claim | null;
   readonly bodyLength: number;
   readonly breakerEra: number;
   readonly isProbe: boolean;
@@ -41,8 +45,8 @@ export class CheckedCall implements AdmitRequest, AdmissionListener, Decided {
     const { call, key, target, offer, isOwn } = identified;
     const { head, options } = call;
     this.usageId = call.usageId;
-    const priceMicros = isOwn ? 0 : terms.priceMicros;
-    const { ceilingMicros, isFreeOnly, tag } = saidIn(head.headers, priceMicros, key.maxPriceMicros);
+    const said = saidIn(head.headers, isOwn ? 0 : terms.priceMicros, key.maxPriceMicros);
+    const { ceilingMicros, isFreeOnly, tag, idempotencyKey } = said;
     const bounded = terms.upTo(ceilingMicros);
     const paid = isOwn ? offer.forOwner : bounded;
     this.terms = isFreeOnly ? freeTermsOf(paid) : paid;
@@ -50,6 +54,7 @@ export class CheckedCall implements AdmitRequest, AdmissionListener, Decided {
     this.method = head.method;
     this.tag = tag;
     this.path = target.rest.slice(0, MAX_RECORDED_PATH - mark.length) + mark;
+    this.claim = idempotencyKey === null ? null : claimOf(key.keyId, idempotencyKey, head);
     this.bodyLength = message === null ? head.bodyLength : message.length;
     this.#identified = identified;
     this.#message = message;
@@ -74,13 +79,17 @@ export class CheckedCall implements AdmitRequest, AdmissionListener, Decided {
     call.clock.endAdmission();
     options.gate.heard(key, result);
     if (this.isProbe && (result.outcome !== 'admitted' || caller.aborted)) offer.breaker.returnProbe();
+    if (result.outcome === 'charged_before') {
+      new RepeatedCall(call, this.claim as Claim, result.rate).start(key.accountId, this.#message);
+      return;
+    }
     if (result.outcome !== 'admitted') {
       if (result.outcome === 'budget_exceeded' && !this.terms.isFreeOnly) options.budgetRefusals.count(result.budget);
       const { error, rate } = refusalOf(result, key, this.terms, options);
       call.answer(error, rate);
       return;
     }
-    const admitted = new AdmittedCall(call, this.buyer, result, this.terms);
+    const admitted = new AdmittedCall(call, this.buyer, result, this.terms, this.claim, this.bodyLength !== 0);
     // The later stages keep neither the message nor this object, which has it: an answer can take an hour, and a message be a megabyte.
     if (caller.aborted) admitted.settle('caller_gone', 499, 0, 0);
     else new ForwardedCall(this.#identified, admitted, this).start(this.#message);

@@ -8,7 +8,6 @@ import type { BufferingCall } from '../buffered-bytes.ts';
 import { authorizedLine } from '../by-use/authorized.ts';
 import { type Flow, PausedService } from '../by-use/paused-service.ts';
 import { UnheardCall } from '../by-use/unheard-call.ts';
-import type { Use } from '../by-use/use.ts';
 import { CAUSE_TEXTS } from '../cause-texts.ts';
 import { causeOf } from '../failure-cause.ts';
 import { requestHeaderLines } from '../header-rules.ts';
@@ -37,7 +36,8 @@ export type Decided = {
  *   forwarded ──onHead──► answered ──onEnd──────────────────────────────► settled: charged, refunded if the answer is a failure
  *       │                    ├──the caller left, or broke a bound───────► the same, but if the call is priced by use, and its
  *       │                    │                                            service may still report, it becomes an UnheardCall, or
- *       │                    │                                            all is captured if the request had not arrived whole
+ *       │                    │                                            all is captured if the request had not arrived whole. With
+ *       │                    │                                            an idempotency key it becomes one, too
  *       │                    └──onError, or the gateway stops───────────► refunded
  *       ├──the caller left, and the service has the whole request──────► charged, or an UnheardCall
  *       └──the caller left before, or broke a bound; onError; a stop───► refunded
@@ -113,6 +113,7 @@ export class ForwardedCall implements UpstreamHandler, CallerEvents, BufferingCa
     if (this.#isOver) return;
     const { options, caller } = this.#call;
     this.#requestBytes += chunk.length;
+    this.#admitted.keyed?.onRequestBody(chunk, last);
     if (this.#requestBytes > options.maxRequestBodyBytes) {
       this.overflow();
       return;
@@ -177,13 +178,14 @@ export class ForwardedCall implements UpstreamHandler, CallerEvents, BufferingCa
   }
 
   /**
-   * Settles a call whose caller has left. One that is priced by use, and to be charged, is read on until its service has reported,
-   * if it has the whole request. A service that awaits the rest might never end, and what is buffered of it would stay in memory.
+   * Settles a call whose caller has left. One that is to be charged is read on until its service has reported what it cost, or as long as
+   * its answer may be kept for a repeat, if the service has the whole request. A service that awaits the rest might never end, and what is
+   * buffered of it would stay in memory.
    */
   #leave(refund: RefundReason | null, status: number): void {
-    const { use } = this.#admitted;
-    if (refund === null && use?.awaitsReport && this.#upstream.requestSent) {
-      this.#readOn(use, status);
+    const { use, keyed } = this.#admitted;
+    if (refund === null && (use?.awaitsReport || keyed?.isCapturing) && this.#upstream.requestSent) {
+      this.#readOn(status);
       return;
     }
     this.#upstream.destroy();
@@ -195,7 +197,7 @@ export class ForwardedCall implements UpstreamHandler, CallerEvents, BufferingCa
     this.#settle(refund, status, this.#admitted.use?.awaitsReport ? null : undefined);
   }
 
-  #readOn(use: Use, status: number): void {
+  #readOn(status: number): void {
     this.#isUnheard = true;
     const { key, listing, offer } = this.#identified;
     const bytesBefore = this.#answered?.bytes ?? 0;
@@ -204,13 +206,16 @@ export class ForwardedCall implements UpstreamHandler, CallerEvents, BufferingCa
     const left = {
       account: key.accountId,
       upstream: this.#upstream,
-      use,
+      use: this.#admitted.use,
+      keyed: this.#admitted.keyed,
       maxMs: listing.timeoutSeconds * 1000,
       isAnswered: this.#answered !== null,
-      onAnswer: () => {
+      onAnswer: (head: ResponseHead) => {
         this.#call.clock.endService();
+        this.#admitted.keyed?.onHead(head, this.#identified.responseLines(head.headers));
         offer.breaker.answered(this.#isProbe);
       },
+      onComplete: () => this.#admitted.keepAnswer(),
       onFailure: (error: UpstreamError, isAnswered: boolean) => this.#noteFailure(error, isAnswered),
       refundOfAnswer: (status: number) => this.#admitted.refundOfAnswer(status, this.#identified),
       settle: (refund: RefundReason | null, capturedMicros: number | null, bytes: number) =>
@@ -232,6 +237,8 @@ export class ForwardedCall implements UpstreamHandler, CallerEvents, BufferingCa
     this.#call.clock.endService();
     this.#admitted.use?.readHead(head);
     this.#answered = new AnsweredCall(head, this.#identified, this.#admitted, this.#flow);
+    if (this.#answered.refund === null)
+      this.#admitted.keyed?.onHead(head, this.#identified.responseLines(head.headers));
     // From now on the call counts as answered: once its response begins, the caller's request body cannot be paused.
     if (this.bufferedBytes > 0) this.#call.options.bufferedBytes.changed(this, 0);
     this.#identified.offer.breaker.answered(this.#isProbe);
@@ -247,6 +254,7 @@ export class ForwardedCall implements UpstreamHandler, CallerEvents, BufferingCa
     assert(answered !== null);
     this.#admitted.use?.read(trailers);
     answered.complete();
+    if (answered.refund === null) this.#admitted.keepAnswer();
     this.#settle(answered.refund, answered.status);
     this.#call.caller.end();
   }

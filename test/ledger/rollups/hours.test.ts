@@ -18,6 +18,7 @@ const OUTCOMES: readonly string[] = [
     refunded,
   ),
   refunded('caller_gone'),
+  refunded('upstream_rate_limited'),
   ...['payload_too_large', 'invalid_request', 'body_too_slow', 'unavailable', 'of_a_newer_version'].map(refunded),
 ];
 function refunded(reason: string): string {

@@ -21,6 +21,7 @@ export const CLASS_SQL = `CASE
   WHEN outcome = 'completed' AND status < 400 THEN 'succeeded'
   WHEN outcome = 'completed' AND status < 500 THEN 'caller_errors'
   WHEN outcome IN ('refunded:invalid_request', 'refunded:payload_too_large', 'refunded:body_too_slow') THEN 'caller_errors'
+  WHEN outcome = 'refunded:upstream_rate_limited' THEN 'caller_errors'
   WHEN outcome IN ('refunded:upstream_error', 'refunded:upstream_denied') THEN 'upstream_error'
   WHEN outcome = 'refunded:upstream_timeout' THEN 'upstream_timeout'
   WHEN outcome = 'refunded:upstream_cut' THEN 'upstream_cut'

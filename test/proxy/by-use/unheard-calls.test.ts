@@ -32,6 +32,8 @@ class Run {
         use: { awaitsReport: true, capturedMicros: REPORTED, read() {} },
         maxMs: 60_000,
         isAnswered: false,
+        keyed: null,
+        onComplete() {},
         settle: (refund: string | null, captured: number | null) => {
           expect([refund, [REPORTED, null]]).toEqual([null, expect.arrayContaining([captured])]);
           this.open.splice(this.open.indexOf(one), 1);

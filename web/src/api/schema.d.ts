@@ -1142,6 +1142,13 @@ export interface components {
             services: components["schemas"]["ServiceOfAnybody"][];
             next_cursor: string | null;
         };
+        /** AnswerNotKeptError */
+        AnswerNotKeptError: components["schemas"]["Error"] & {
+            /** @constant */
+            error: "answer_not_kept";
+            /** @constant */
+            status: 422;
+        };
         /** Audit */
         Audit: {
             /** @description Newest first */
@@ -1317,6 +1324,13 @@ export interface components {
             };
             /** @description Calls under way now */
             open: number;
+        };
+        /** CallInProgressError */
+        CallInProgressError: components["schemas"]["Error"] & {
+            /** @constant */
+            error: "call_in_progress";
+            /** @constant */
+            status: 409;
         };
         /** CallSums */
         CallSums: {
@@ -1637,7 +1651,7 @@ export interface components {
              * @description Stable: decide by this
              * @enum {string}
              */
-            error: "invalid_request" | "invalid_json" | "unsupported_framing" | "unauthorized" | "budget_exceeded" | "free_calls_used" | "insufficient_balance" | "forbidden" | "not_found" | "service_not_found" | "operation_not_found" | "method_not_allowed" | "not_acceptable" | "body_too_slow" | "conflict" | "price_exceeds_maximum" | "payload_too_large" | "upgrade_not_supported" | "rate_limited" | "internal" | "upstream_error" | "unavailable" | "upstream_busy" | "upstream_timeout";
+            error: "invalid_request" | "invalid_json" | "unsupported_framing" | "unauthorized" | "budget_exceeded" | "free_calls_used" | "insufficient_balance" | "forbidden" | "not_found" | "service_not_found" | "operation_not_found" | "method_not_allowed" | "not_acceptable" | "body_too_slow" | "conflict" | "call_in_progress" | "price_exceeds_maximum" | "payload_too_large" | "answer_not_kept" | "idempotency_mismatch" | "upgrade_not_supported" | "rate_limited" | "internal" | "upstream_error" | "unavailable" | "upstream_busy" | "upstream_timeout";
             /** @description For people; may change */
             message: string;
             /** @description The status of the response */
@@ -1699,6 +1713,13 @@ export interface components {
              * @description RFC 3339, in UTC
              */
             asked_at?: string;
+        };
+        /** IdempotencyMismatchError */
+        IdempotencyMismatchError: components["schemas"]["Error"] & {
+            /** @constant */
+            error: "idempotency_mismatch";
+            /** @constant */
+            status: 422;
         };
         /** ImportedOperations */
         ImportedOperations: {
@@ -3720,6 +3741,81 @@ export interface components {
                 "application/json": components["schemas"]["BodyTooSlowError"];
             };
         };
+        /**
+         * @description `answer_not_kept`: A call with this Idempotency-Key was charged, and its answer is not kept. Nothing more was charged; another key makes another call.
+         *
+         *     `idempotency_mismatch`: This Idempotency-Key belongs to another request: method, path, query and body must be the same.
+         */
+        CallAnswerNotKeptOrIdempotencyMismatch: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                /**
+                 * @description What this call cost: decimal US dollars; 0 when free or not billed
+                 * @example 0.002
+                 */
+                "X-ACF-Amount"?: string;
+                /**
+                 * @description The call is priced by use, and its service had not reported what it cost: `X-ACF-Amount` is what is held, and the record of the call has the final amount
+                 * @example true
+                 */
+                "X-ACF-Held"?: "true";
+                /**
+                 * @description Whether this call took one of the free calls
+                 * @example false
+                 */
+                "X-ACF-Free-Tier"?: "true" | "false";
+                /**
+                 * @description How many free calls of this service the account has left. Absent if it has none to give, or the call has a price of 0
+                 * @example 99
+                 */
+                "X-ACF-Free-Left"?: number;
+                /**
+                 * @description The record of this call: GET /api/v1/usage/{usage_id}
+                 * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
+                 */
+                "X-ACF-Usage-Id"?: string;
+                /**
+                 * @description What the account, or a child key, can spend after this call: decimal US dollars
+                 * @example 9.998
+                 */
+                "X-ACF-Balance"?: string;
+                /**
+                 * @description This is the answer to the first call with this `Idempotency-Key`, whose cost the headers tell. Nothing was charged for it again
+                 * @example true
+                 */
+                "Idempotent-Replayed"?: "true";
+                /**
+                 * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
+                 * @example admission;dur=0.8, service;dur=12.3
+                 */
+                "Server-Timing"?: string;
+                /**
+                 * @description A web page of any origin finds Server-Timing in its Performance Timeline, too
+                 * @example *
+                 */
+                "Timing-Allow-Origin"?: string;
+                /**
+                 * @description A browser does not run what the service sent as a page of the gateway
+                 * @example sandbox
+                 */
+                "Content-Security-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": (components["schemas"]["AnswerNotKeptError"] | components["schemas"]["IdempotencyMismatchError"]) | components["schemas"]["ServiceAnswer"];
+                /**
+                 * @example {
+                 *       "text": "bonjour"
+                 *     }
+                 */
+                "*/*": components["schemas"]["ServiceAnswer"];
+            };
+        };
         /** @description The service's own answer */
         CallAnswered: {
             headers: {
@@ -3735,6 +3831,7 @@ export interface components {
                 "X-ACF-Free-Left": components["headers"]["X-ACF-Free-Left"];
                 "X-ACF-Usage-Id": components["headers"]["X-ACF-Usage-Id"];
                 "X-ACF-Balance": components["headers"]["X-ACF-Balance"];
+                "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
                 "Server-Timing": components["headers"]["Server-Timing"];
                 "Timing-Allow-Origin": components["headers"]["Timing-Allow-Origin"];
                 /**
@@ -3768,6 +3865,7 @@ export interface components {
                 "X-ACF-Free-Left": components["headers"]["X-ACF-Free-Left"];
                 "X-ACF-Usage-Id": components["headers"]["X-ACF-Usage-Id"];
                 "X-ACF-Balance": components["headers"]["X-ACF-Balance"];
+                "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
                 "Server-Timing": components["headers"]["Server-Timing"];
                 "Timing-Allow-Origin": components["headers"]["Timing-Allow-Origin"];
                 /**
@@ -3825,6 +3923,11 @@ export interface components {
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
+                /**
+                 * @description This is the answer to the first call with this `Idempotency-Key`, whose cost the headers tell. Nothing was charged for it again
+                 * @example true
+                 */
+                "Idempotent-Replayed"?: "true";
                 /**
                  * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
                  * @example admission;dur=0.8, service;dur=12.3
@@ -3898,6 +4001,11 @@ export interface components {
                  */
                 "X-ACF-Balance"?: string;
                 /**
+                 * @description This is the answer to the first call with this `Idempotency-Key`, whose cost the headers tell. Nothing was charged for it again
+                 * @example true
+                 */
+                "Idempotent-Replayed"?: "true";
+                /**
                  * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
                  * @example admission;dur=0.8, service;dur=12.3
                  */
@@ -3916,6 +4024,82 @@ export interface components {
             };
             content: {
                 "application/json": (components["schemas"]["BudgetExceededError"] | components["schemas"]["FreeCallsUsedError"] | components["schemas"]["InsufficientBalanceError"]) | components["schemas"]["ServiceAnswer"];
+                /**
+                 * @example {
+                 *       "text": "bonjour"
+                 *     }
+                 */
+                "*/*": components["schemas"]["ServiceAnswer"];
+            };
+        };
+        /** @description `call_in_progress`: A call with this Idempotency-Key is under way. Repeat it later to get its answer. */
+        CallCallInProgress: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                /**
+                 * @description What this call cost: decimal US dollars; 0 when free or not billed
+                 * @example 0.002
+                 */
+                "X-ACF-Amount"?: string;
+                /**
+                 * @description The call is priced by use, and its service had not reported what it cost: `X-ACF-Amount` is what is held, and the record of the call has the final amount
+                 * @example true
+                 */
+                "X-ACF-Held"?: "true";
+                /**
+                 * @description Whether this call took one of the free calls
+                 * @example false
+                 */
+                "X-ACF-Free-Tier"?: "true" | "false";
+                /**
+                 * @description How many free calls of this service the account has left. Absent if it has none to give, or the call has a price of 0
+                 * @example 99
+                 */
+                "X-ACF-Free-Left"?: number;
+                /**
+                 * @description The record of this call: GET /api/v1/usage/{usage_id}
+                 * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
+                 */
+                "X-ACF-Usage-Id"?: string;
+                /**
+                 * @description What the account, or a child key, can spend after this call: decimal US dollars
+                 * @example 9.998
+                 */
+                "X-ACF-Balance"?: string;
+                /**
+                 * @description This is the answer to the first call with this `Idempotency-Key`, whose cost the headers tell. Nothing was charged for it again
+                 * @example true
+                 */
+                "Idempotent-Replayed"?: "true";
+                /**
+                 * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
+                 * @example admission;dur=0.8, service;dur=12.3
+                 */
+                "Server-Timing"?: string;
+                /**
+                 * @description A web page of any origin finds Server-Timing in its Performance Timeline, too
+                 * @example *
+                 */
+                "Timing-Allow-Origin"?: string;
+                /**
+                 * @description A browser does not run what the service sent as a page of the gateway
+                 * @example sandbox
+                 */
+                "Content-Security-Policy"?: string;
+                /**
+                 * @description Whole seconds after which a retry makes sense
+                 * @example 3
+                 */
+                "Retry-After": number;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["CallInProgressError"] | components["schemas"]["ServiceAnswer"];
                 /**
                  * @example {
                  *       "text": "bonjour"
@@ -3963,6 +4147,11 @@ export interface components {
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
+                /**
+                 * @description This is the answer to the first call with this `Idempotency-Key`, whose cost the headers tell. Nothing was charged for it again
+                 * @example true
+                 */
+                "Idempotent-Replayed"?: "true";
                 /**
                  * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
                  * @example admission;dur=0.8, service;dur=12.3
@@ -4029,6 +4218,11 @@ export interface components {
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
+                /**
+                 * @description This is the answer to the first call with this `Idempotency-Key`, whose cost the headers tell. Nothing was charged for it again
+                 * @example true
+                 */
+                "Idempotent-Replayed"?: "true";
                 /**
                  * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
                  * @example admission;dur=0.8, service;dur=12.3
@@ -4102,6 +4296,11 @@ export interface components {
                  */
                 "X-ACF-Balance"?: string;
                 /**
+                 * @description This is the answer to the first call with this `Idempotency-Key`, whose cost the headers tell. Nothing was charged for it again
+                 * @example true
+                 */
+                "Idempotent-Replayed"?: "true";
+                /**
                  * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
                  * @example admission;dur=0.8, service;dur=12.3
                  */
@@ -4172,6 +4371,11 @@ export interface components {
                  */
                 "X-ACF-Balance"?: string;
                 /**
+                 * @description This is the answer to the first call with this `Idempotency-Key`, whose cost the headers tell. Nothing was charged for it again
+                 * @example true
+                 */
+                "Idempotent-Replayed"?: "true";
+                /**
                  * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
                  * @example admission;dur=0.8, service;dur=12.3
                  */
@@ -4237,6 +4441,11 @@ export interface components {
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
+                /**
+                 * @description This is the answer to the first call with this `Idempotency-Key`, whose cost the headers tell. Nothing was charged for it again
+                 * @example true
+                 */
+                "Idempotent-Replayed"?: "true";
                 /**
                  * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
                  * @example admission;dur=0.8, service;dur=12.3
@@ -4309,6 +4518,11 @@ export interface components {
                  */
                 "X-ACF-Balance"?: string;
                 /**
+                 * @description This is the answer to the first call with this `Idempotency-Key`, whose cost the headers tell. Nothing was charged for it again
+                 * @example true
+                 */
+                "Idempotent-Replayed"?: "true";
+                /**
                  * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
                  * @example admission;dur=0.8, service;dur=12.3
                  */
@@ -4379,6 +4593,11 @@ export interface components {
                  */
                 "X-ACF-Balance"?: string;
                 /**
+                 * @description This is the answer to the first call with this `Idempotency-Key`, whose cost the headers tell. Nothing was charged for it again
+                 * @example true
+                 */
+                "Idempotent-Replayed"?: "true";
+                /**
                  * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
                  * @example admission;dur=0.8, service;dur=12.3
                  */
@@ -4444,6 +4663,11 @@ export interface components {
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
+                /**
+                 * @description This is the answer to the first call with this `Idempotency-Key`, whose cost the headers tell. Nothing was charged for it again
+                 * @example true
+                 */
+                "Idempotent-Replayed"?: "true";
                 /**
                  * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
                  * @example admission;dur=0.8, service;dur=12.3
@@ -4511,6 +4735,11 @@ export interface components {
                  */
                 "X-ACF-Balance"?: string;
                 /**
+                 * @description This is the answer to the first call with this `Idempotency-Key`, whose cost the headers tell. Nothing was charged for it again
+                 * @example true
+                 */
+                "Idempotent-Replayed"?: "true";
+                /**
                  * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
                  * @example admission;dur=0.8, service;dur=12.3
                  */
@@ -4576,6 +4805,11 @@ export interface components {
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
+                /**
+                 * @description This is the answer to the first call with this `Idempotency-Key`, whose cost the headers tell. Nothing was charged for it again
+                 * @example true
+                 */
+                "Idempotent-Replayed"?: "true";
                 /**
                  * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
                  * @example admission;dur=0.8, service;dur=12.3
@@ -4647,6 +4881,11 @@ export interface components {
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
+                /**
+                 * @description This is the answer to the first call with this `Idempotency-Key`, whose cost the headers tell. Nothing was charged for it again
+                 * @example true
+                 */
+                "Idempotent-Replayed"?: "true";
                 /**
                  * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
                  * @example admission;dur=0.8, service;dur=12.3
@@ -4723,6 +4962,11 @@ export interface components {
                  */
                 "X-ACF-Balance"?: string;
                 /**
+                 * @description This is the answer to the first call with this `Idempotency-Key`, whose cost the headers tell. Nothing was charged for it again
+                 * @example true
+                 */
+                "Idempotent-Replayed"?: "true";
+                /**
                  * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
                  * @example admission;dur=0.8, service;dur=12.3
                  */
@@ -4793,6 +5037,11 @@ export interface components {
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
+                /**
+                 * @description This is the answer to the first call with this `Idempotency-Key`, whose cost the headers tell. Nothing was charged for it again
+                 * @example true
+                 */
+                "Idempotent-Replayed"?: "true";
                 /**
                  * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
                  * @example admission;dur=0.8, service;dur=12.3
@@ -4865,6 +5114,11 @@ export interface components {
                  */
                 "X-ACF-Balance"?: string;
                 /**
+                 * @description This is the answer to the first call with this `Idempotency-Key`, whose cost the headers tell. Nothing was charged for it again
+                 * @example true
+                 */
+                "Idempotent-Replayed"?: "true";
+                /**
                  * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
                  * @example admission;dur=0.8, service;dur=12.3
                  */
@@ -4930,6 +5184,11 @@ export interface components {
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
+                /**
+                 * @description This is the answer to the first call with this `Idempotency-Key`, whose cost the headers tell. Nothing was charged for it again
+                 * @example true
+                 */
+                "Idempotent-Replayed"?: "true";
                 /**
                  * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
                  * @example admission;dur=0.8, service;dur=12.3
@@ -5211,6 +5470,11 @@ export interface components {
          * @example 9.998
          */
         "X-ACF-Balance": string;
+        /**
+         * @description This is the answer to the first call with this `Idempotency-Key`, whose cost the headers tell. Nothing was charged for it again
+         * @example true
+         */
+        "Idempotent-Replayed": "true";
         /**
          * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
          * @example admission;dur=0.8, service;dur=12.3

@@ -388,4 +388,17 @@ chain_commands[byte('E')] = function()
   a = a + 2
 end
 
+-- Refuses a call of a child key because of the claim of another one (claims.lua). @param code  why
+function chain_commands.refuse(code)
+  if ARGV[a + 2] ~= last_chain then read_chain(ARGV[a + 2]) end
+  local key_code, state = look_at(KEYS[k])
+  local tokens = 0
+  if key_code == '0' then key_code, tokens = take_own(KEYS[k + 1]) end
+  if key_code == '0' then key_code = code end
+  r = r + 1
+  reply[r] = key_code .. ' ' .. (state and terms[n].limit_text or '0') .. format(' %d', tokens) .. NOTHING
+  k = k + 3
+  a = a + 4
+end
+
 return chain_commands

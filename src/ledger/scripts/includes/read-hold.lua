@@ -2,8 +2,8 @@
   read_hold(hold): reads an open hold.
 
   A hold's text: 'v1', amount, free (0|1), admitted at (ms), instance, account, key, service, provider, method, path; tab separated.
-  Then any number of fields name=value, which belong to the record of the call (ledger/usage-event.ts). Scripts read only the last,
-  budgets=, in give-back.lua.
+  Then any number of fields name=value, which belong to the record of the call (ledger/usage-event.ts). Scripts read only claim=, in
+  sweep.lua, and the last, budgets=, in give-back.lua.
   A tombstone's text: 'x', '', ms, instance.
 
   @return amount (text, micro-USD), free ('0' or '1'), instance, account, service, key; nil for a tombstone, and for a hold that

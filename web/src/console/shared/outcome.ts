@@ -37,6 +37,10 @@ const REFUNDS: Readonly<Record<string, readonly [reason: string, text: string]>>
     'credentials refused',
     'The service refused the credentials, or the quota was used up, that its provider has with it.',
   ],
+  upstream_rate_limited: [
+    'asked too often',
+    'The service answered 429. The call had an Idempotency-Key, so its program repeats it until it is answered.',
+  ],
   caller_gone: ['caller left', 'The calling program ended the connection before the service had the whole request.'],
   payload_too_large: ['request too large', 'The body of the request was longer than the gateway allows.'],
   body_too_slow: ['request too slow', 'The body of the request arrived at less than 1 KiB a second.'],

@@ -1,0 +1,98 @@
+import type { Claim, EndedClaim } from '../../admission/claims.ts';
+import type { Answer } from '../../replay/answer-text.ts';
+import type { Answers, NotKept } from '../../replay/answers.ts';
+import { BodyDigest } from '../../replay/idempotency-key.ts';
+import type { ResponseHead } from '../../upstream/index.ts';
+
+/** Maximum characters of the header lines of an answer that is kept. */
+const MAX_LINES = 16_384;
+
+type Head = Omit<Answer, 'body'>;
+
+/**
+ * What an admitted call with an idempotency key has beside others: the digest of its request body, made as the body arrives, and a copy of
+ * the answer, made as the caller gets it, as long as it may be kept. An answer that begins before the request has come whole is not kept,
+ * because nobody knows to which request it would be the answer.
+ *
+ * Tested by test/integration/replay.test.ts.
+ */
+export class KeyedCall {
+  readonly #name: string;
+  readonly #answers: Answers;
+  readonly #body = new BodyDigest();
+  #bodyDigest: string | null = null;
+  /** Null: the service has not answered, or its answer is not kept. */
+  #head: Head | null = null;
+  #chunks: Buffer[] = [];
+  #bytes = 0;
+  #isGivenUp = false;
+  #isKept = false;
+
+  /** @param hasBody  whether a request body is to come */
+  constructor({ name }: Claim, answers: Answers, hasBody: boolean) {
+    this.#name = name;
+    this.#answers = answers;
+    if (!hasBody) this.#bodyDigest = this.#body.end();
+  }
+
+  onRequestBody(chunk: Uint8Array, last: boolean): void {
+    if (this.#bodyDigest !== null) return;
+    this.#body.add(chunk);
+    if (last) this.#bodyDigest = this.#body.end();
+  }
+
+  /** Whether the answer, or what has come of it, can still be kept. */
+  get isCapturing(): boolean {
+    return !this.#isGivenUp && this.#bodyDigest !== null && this.#answers.maxAnswerBytes > 0;
+  }
+
+  /** @param serviceLines  the header lines of the service, as the caller gets them */
+  onHead({ status, isAscii, contentLength, hasBody }: ResponseHead, serviceLines: string): void {
+    if (this.#answers.maxAnswerBytes === 0) this.#isGivenUp = true;
+    else if (this.#bodyDigest === null) this.#giveUp('early');
+    else if (contentLength > this.#answers.maxAnswerBytes && hasBody) this.#giveUp('too_long');
+    else if (serviceLines.length > MAX_LINES) this.#giveUp('too_long');
+    else this.#head = { status, lines: serviceLines, isAscii, contentLength, hasBody };
+  }
+
+  /** A piece of the answer's body. */
+  onAnswer(chunk: Uint8Array): void {
+    if (this.#head === null) return;
+    if (this.#bytes + chunk.length > this.#answers.maxAnswerBytes) this.#giveUp('too_long');
+    else if (!this.#answers.capture(chunk.length)) this.#giveUp('no_room');
+    else {
+      // A copy: the upstream client overwrites its buffer.
+      this.#chunks.push(Buffer.from(chunk));
+      this.#bytes += chunk.length;
+    }
+  }
+
+  /** The answer is complete, and charged. @param costLines  what it cost in the end, as header lines */
+  keep(accountId: string, usageId: string, costLines: string): void {
+    const head = this.#head;
+    if (head === null) return;
+    const body = Buffer.concat(this.#chunks);
+    this.#drop();
+    const lines = costLines + head.lines;
+    this.#isKept = this.#answers.keep(accountId, usageId, { ...head, lines, body });
+  }
+
+  /** How its claim ends. Nothing is captured any more. */
+  end(): EndedClaim {
+    this.#drop();
+    return { name: this.#name, charged: { bodyDigest: this.#bodyDigest, keeps: this.#isKept } };
+  }
+
+  #giveUp(why: NotKept): void {
+    this.#answers.isNotKept(why);
+    this.#drop();
+  }
+
+  #drop(): void {
+    this.#answers.capture(-this.#bytes);
+    this.#bytes = 0;
+    this.#chunks = [];
+    this.#head = null;
+    this.#isGivenUp = true;
+  }
+}

@@ -1,0 +1,31 @@
+import type { ClaimRefusal } from '../../admission/codes.ts';
+import { ApiError, unavailableError } from '../../errors.ts';
+
+/** The oldest claims of the account end at any time, but only whoever makes them knows when this many do. */
+const FULL_SECONDS = 60;
+
+export const callInProgress = (): ApiError =>
+  new ApiError('call_in_progress', undefined, { headers: { 'Retry-After': '1' } });
+
+export const idempotencyMismatch = (): ApiError => new ApiError('idempotency_mismatch');
+
+export const answerNotKept = (): ApiError => new ApiError('answer_not_kept');
+
+export const badIdempotencyKey = (): ApiError =>
+  new ApiError('invalid_request', 'Idempotency-Key must be sent once, and have 1 to 255 visible ASCII characters.');
+
+/** The error for a call that another one with its idempotency key keeps out. */
+export function refusalOfClaim(outcome: Exclude<ClaimRefusal, 'charged_before'>): ApiError {
+  switch (outcome) {
+    case 'call_in_progress':
+      return callInProgress();
+    case 'idempotency_mismatch':
+      return idempotencyMismatch();
+    case 'claims_full':
+      return unavailableError(
+        undefined,
+        'The account has 100000 idempotency keys of the last 24 hours. Calls without one are served.',
+        FULL_SECONDS,
+      );
+  }
+}

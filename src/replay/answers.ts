@@ -1,0 +1,138 @@
+import { SparseWarning } from '../observability/sparse-warning.ts';
+import type { RedisStore } from '../platform/redis.ts';
+import type { RedisKeys } from '../platform/redis-keys.ts';
+import { type Answer, decodeAnswer, encodeAnswer } from './answer-text.ts';
+import { keepAnswerScript, readAnswerScript } from './scripts.ts';
+
+/** Bounds of what one account keeps: its oldest answers make room. */
+const MAX_ANSWERS = 1_000;
+const MAX_ACCOUNT_BYTES = 8_388_608;
+/** Share of its Redis's `maxmemory` above which nothing is kept. New calls are refused later (admission/backlog.ts). */
+const MAX_MEMORY_SHARE = 0.7;
+/** Maximum bytes that this process captures of answers under way, and waits to have kept. Beyond it, answers are not kept. */
+const MAX_CAPTURED_BYTES = 67_108_864;
+/**
+ * How long after its charge a call's answer may still be on its way to Redis. The charge does not wait for it. Far longer than a
+ * command may take by default, so that an answer that is not there then was lost.
+ */
+const BEING_KEPT_MS = 5_000;
+
+/**
+ * Why an answer is not kept: it was too long; it began before the request had come whole; Redis or the process has no room; Redis did
+ * not take it.
+ */
+export type NotKept = 'too_long' | 'early' | 'no_room' | 'failed';
+
+/** The call that has an idempotency key, once it was charged. */
+export type ChargedCall = {
+  readonly target: string;
+  /** Null: all of its request body had not come when it was over. */
+  readonly bodyDigest: string | null;
+  /** Null: it is not kept. */
+  readonly answer: Answer | null;
+};
+
+type AnswersOptions = {
+  readonly redis: RedisStore;
+  readonly keys: RedisKeys;
+  /** Maximum bytes of the body of an answer; 0: none is kept. */
+  readonly maxAnswerBytes: number;
+  /** Maximum bytes of the answers of all shards together. */
+  readonly maxBytes: number;
+  /** How much of its `maxmemory` the Redis of a shard uses, from 0 to 1. */
+  readonly memoryShare: (shard: number) => number;
+  readonly log: { warn(fields: object, message: string): void };
+};
+
+/**
+ * The answers to calls with idempotency keys, in Redis. They are written apart from settlements, so that no charge waits for them, and
+ * no settlement is refused because Redis is full. An answer that is lost costs nobody anything: a repeat is told so, and not charged.
+ *
+ * Tested by test/replay/answers.test.ts.
+ */
+export class Answers {
+  readonly maxAnswerBytes: number;
+  readonly #options: AnswersOptions;
+  readonly #maxShardBytes: number;
+  readonly #failures: SparseWarning;
+  #capturedBytes = 0;
+  readonly #underWay = new Set<Promise<void>>();
+  kept = 0;
+  readonly notKept = new Map<NotKept, number>([
+    ['too_long', 0],
+    ['early', 0],
+    ['no_room', 0],
+    ['failed', 0],
+  ]);
+
+  constructor(options: AnswersOptions) {
+    this.#options = options;
+    this.maxAnswerBytes = options.maxAnswerBytes;
+    this.#maxShardBytes = Math.floor(options.maxBytes / options.keys.shards);
+    this.#failures = new SparseWarning(options.log);
+  }
+
+  /** Counts bytes that a call captures, or no longer has (negative). @returns whether there is room for them */
+  capture(bytes: number): boolean {
+    if (bytes > 0 && this.#capturedBytes + bytes > MAX_CAPTURED_BYTES) return false;
+    this.#capturedBytes += bytes;
+    return true;
+  }
+
+  isNotKept(why: NotKept): void {
+    this.notKept.set(why, (this.notKept.get(why) ?? 0) + 1);
+  }
+
+  /** @returns whether the answer is being kept; false: it certainly is not */
+  keep(accountId: string, usageId: string, answer: Answer): boolean {
+    const { keys, memoryShare } = this.#options;
+    const shard = keys.shardOf(accountId);
+    if (memoryShare(shard) > MAX_MEMORY_SHARE || !this.capture(answer.body.length)) {
+      this.isNotKept('no_room');
+      return false;
+    }
+    const writing = this.#write(shard, accountId, usageId, encodeAnswer(answer)).then(() => {
+      this.capture(-answer.body.length);
+      this.#underWay.delete(writing);
+    });
+    this.#underWay.add(writing);
+    return true;
+  }
+
+  async #write(shard: number, accountId: string, usageId: string, text: string): Promise<void> {
+    const { redis, keys } = this.#options;
+    const names = [keys.answers[shard] as string, keys.answerTimes[shard] as string, keys.answersOf(shard, accountId)];
+    const bounds = [MAX_ANSWERS, MAX_ACCOUNT_BYTES, this.#maxShardBytes].map(String);
+    try {
+      const reply = await redis.script(keepAnswerScript, names.length, [...names, usageId, accountId, text, ...bounds]);
+      if (reply === 1) this.kept++;
+      else this.isNotKept('no_room');
+    } catch (err) {
+      this.isNotKept('failed');
+      this.#failures.warn({ err, account_id: accountId }, 'cannot keep the answer to a call with an idempotency key');
+    }
+  }
+
+  /**
+   * Finds the call that has a claim.
+   *
+   * @returns null if there is none, or it is under way, or its answer is
+   * @throws when Redis is away
+   */
+  async find(accountId: string, claimName: string): Promise<ChargedCall | null> {
+    const { redis, keys } = this.#options;
+    const shard = keys.shardOf(accountId);
+    const args = [keys.claims(shard, accountId), keys.answers[shard] as string, claimName];
+    const [now, claim, text] = (await redis.script(readAnswerScript, 2, args)) as [number, string, string];
+    const [state, , , target = '', bodyDigest = '-', chargedAt = '0'] = claim.split('\t');
+    if (claim === '' || state === 'o') return null;
+    const answer = state === 'k' ? decodeAnswer(text) : null;
+    if (state === 'k' && text === '' && now - Number(chargedAt) < BEING_KEPT_MS) return null;
+    return { target, bodyDigest: bodyDigest === '-' ? null : bodyDigest, answer };
+  }
+
+  /** Waits for the answers that are being written. */
+  async drain(): Promise<void> {
+    await Promise.all(this.#underWay);
+  }
+}

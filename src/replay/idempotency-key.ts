@@ -1,0 +1,36 @@
+import { createHash } from 'node:crypto';
+
+/** 1 to 255 visible ASCII characters, which may be between quotes (a string of RFC 9651): the quotes are no part of the key. */
+const KEY = /^(?:"([\x21\x23-\x7e]{1,255})"|([\x21\x23-\x7e][\x21-\x7e]{0,254}))$/;
+
+/** @returns null if the value of an `Idempotency-Key` is none */
+export function readIdempotencyKey(value: string): string | null {
+  const match = KEY.exec(value);
+  return match === null ? null : (match[1] ?? match[2] ?? null);
+}
+
+type Called = { readonly method: string; readonly path: string; readonly query: string | undefined };
+
+/** The claim of a call (src/admission/claims.ts). An idempotency key belongs to the API key that sends it. */
+export function claimOf(keyId: string, idempotencyKey: string, { method, path, query }: Called) {
+  return {
+    name: digest(`${keyId}\n${idempotencyKey}`),
+    target: digest(`${method}\n${path}\n${query === undefined ? '' : `?${query}`}`),
+  };
+}
+
+/** 128 bits: enough, as only who has the API key chooses what is compared. */
+const digest = (text: string): string => createHash('sha256').update(text).digest().toString('base64url', 0, 16);
+
+/** The digest of a request body, of which the pieces are given one by one. */
+export class BodyDigest {
+  readonly #hash = createHash('sha256');
+
+  add(chunk: Uint8Array): void {
+    this.#hash.update(chunk);
+  }
+
+  end(): string {
+    return this.#hash.digest('base64url');
+  }
+}

@@ -1,0 +1,209 @@
+import { randomBytes } from 'node:crypto';
+import fc from 'fast-check';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { uuidv7 } from '../../src/platform/ids.ts';
+import { type Answer, decodeAnswer, encodeAnswer } from '../../src/replay/answer-text.ts';
+import { Answers } from '../../src/replay/answers.ts';
+import { claimOf, readIdempotencyKey } from '../../src/replay/idempotency-key.ts';
+import { SHARDS, Store } from '../support/store.ts';
+
+const DAY_MS = 86_400_000;
+
+let store: Store;
+beforeAll(async () => {
+  store = await Store.open();
+});
+afterAll(() => store.close());
+beforeEach(async () => {
+  await store.command('config', 'set', 'maxmemory', 0);
+  await store.command('flushall');
+});
+
+const answerOf = (body: Buffer | string): Answer => ({
+  status: 200,
+  lines: '\r\nX-A: \xff',
+  isAscii: false,
+  contentLength: -1,
+  hasBody: true,
+  body: Buffer.from(body as string),
+});
+
+function answersOf({ maxBytes = 2 ** 30, share = 0 } = {}): Answers {
+  const log = { warn() {} };
+  return new Answers({
+    redis: store.redis,
+    keys: store.keys,
+    maxAnswerBytes: 32_768,
+    maxBytes,
+    memoryShare: () => share,
+    log,
+  });
+}
+
+/** Accounts of one shard. */
+function accounts(count: number): string[] {
+  const found: string[] = [];
+  while (found.length < count) {
+    const id = uuidv7();
+    if (store.keys.shardOf(id) === 0) found.push(id);
+  }
+  return found;
+}
+
+async function kept(): Promise<Record<string, string>> {
+  return store.hash(store.keys.answers[0] as string);
+}
+
+/** The ids of the answers that are kept. The counts beside them have to be right. */
+async function ids(of: readonly string[]): Promise<string[]> {
+  const { bytes = '0', ...fields } = await kept();
+  const answers = Object.entries(fields).filter(([name]) => !of.includes(name));
+  const size = answers.reduce((sum, [, text]) => sum + Buffer.byteLength(text), 0);
+  expect(Number(bytes)).toBe(size);
+  expect(of.reduce((sum, account) => sum + Number(fields[account] ?? 0), 0)).toBe(size);
+  return answers.map(([id]) => id);
+}
+
+async function keepAll(answers: Answers, account: string, texts: readonly (Buffer | string)[]): Promise<string[]> {
+  const made: string[] = [];
+  for (const text of texts) {
+    const id = uuidv7();
+    made.push(id);
+    expect(answers.keep(account, id, answerOf(text))).toBe(true);
+    await answers.drain();
+  }
+  return made;
+}
+
+describe('an answer that is kept', () => {
+  it('is the same in bytes, whatever they are', () => {
+    const property = fc.property(
+      fc.oneof(fc.uint8Array({ maxLength: 200 }), fc.string({ unit: 'binary', maxLength: 100 }).map(Buffer.from)),
+      fc.record({ status: fc.nat(599), lines: fc.string(), isAscii: fc.boolean(), contentLength: fc.integer() }),
+      (body, head) => {
+        const answer = { ...head, hasBody: true, body: Buffer.from(body) };
+        expect(decodeAnswer(encodeAnswer(answer))).toEqual(answer);
+      },
+    );
+    fc.assert(property);
+    for (const text of ['', '{}', 'x', '{"status":200}\nx', '[]\n', 'null\n']) expect(decodeAnswer(text)).toBeNull();
+  });
+
+  it('is found by the claim of its call, in Redis, too', async () => {
+    const answers = answersOf();
+    const [account] = accounts(1) as [string];
+    for (const body of [randomBytes(2_000), 'text \u{1f600}', '', '\ufeffmark']) {
+      const [id] = await keepAll(answers, account, [body]);
+      await store.command('hset', store.keys.claims(0, account), 'name', `k\t${id}\t1\ttarget\tdigest\t2`);
+      expect(await answers.find(account, 'name')).toEqual({
+        target: 'target',
+        bodyDigest: 'digest',
+        answer: answerOf(body),
+      });
+    }
+    expect(await answers.find(account, 'other')).toBeNull();
+  });
+});
+
+describe('answers', () => {
+  it('of an account are the last 1 000, and 8 MiB, and its own make room', async () => {
+    const answers = answersOf();
+    const [one, other] = accounts(2) as [string, string];
+    const few = await keepAll(answers, other, ['of another account']);
+    const many = await keepAll(
+      answers,
+      one,
+      Array.from({ length: 1_003 }, (_, i) => String(i)),
+    );
+    expect((await ids([one, other])).sort()).toEqual([...few, ...many.slice(3)].sort());
+    const large = await keepAll(
+      answers,
+      one,
+      Array.from({ length: 300 }, () => 'x'.repeat(32_000)),
+    );
+    const left = await ids([one, other]);
+    const bytes = Number((await kept())[one]);
+    expect(bytes).toBeLessThanOrEqual(8_388_608);
+    expect(bytes).toBeGreaterThan(8_388_608 - 33_000);
+    expect(left).toContain(few[0]);
+    expect(left).toContain(large.at(-1));
+    expect(left).not.toContain(large[0]);
+    expect(answers.notKept.get('no_room')).toBe(0);
+  });
+
+  it('older than a day make room in the shard, of whatever account they are', async () => {
+    const answers = answersOf({ maxBytes: SHARDS * 3_000 });
+    const [one, other] = accounts(2) as [string, string];
+    const [old] = (await keepAll(answers, one, ['x'.repeat(2_000)])) as [string];
+    await keepAll(answers, other, ['y'.repeat(2_000)]);
+    expect(answers.notKept.get('no_room')).toBe(1);
+    expect(await ids([one, other])).toEqual([old]);
+    const times = store.keys.answerTimes[0] as string;
+    await store.command('zadd', times, (await store.now()) - DAY_MS - 1, `${old} ${one}`);
+    const [next] = await keepAll(answers, other, ['y'.repeat(2_000)]);
+    expect(await ids([one, other])).toEqual([next]);
+    expect(await store.command('zrange', times, 0, -1)).toEqual([`${next} ${other}`]);
+    for (const name of [times, store.keys.answers[0] as string, store.keys.answersOf(0, other)]) {
+      expect(await store.command('pttl', name)).toBeGreaterThan(DAY_MS - 60_000);
+    }
+    // What the index of the first account still has of it goes with its next answer.
+    await store.command('zadd', store.keys.answersOf(0, one), (await store.now()) - DAY_MS - 1, old);
+    const [last] = await keepAll(answers, one, ['x']);
+    expect(await store.command('zrange', store.keys.answersOf(0, one), 0, -1)).toEqual([last]);
+  });
+
+  it('are not kept while Redis is full or nearly full, nor beyond what the process may have', async () => {
+    const [account] = accounts(1) as [string];
+    expect(answersOf({ share: 0.71 }).keep(account, uuidv7(), answerOf('x'))).toBe(false);
+    expect(answersOf({ share: 0.7 }).keep(account, uuidv7(), answerOf('x'))).toBe(true);
+    const full = answersOf();
+    await store.command('config', 'set', 'maxmemory', 1);
+    full.keep(account, uuidv7(), answerOf('x'));
+    await full.drain();
+    expect([full.kept, full.notKept.get('failed')]).toEqual([0, 1]);
+    const crowded = answersOf();
+    expect(crowded.capture(67_108_864)).toBe(true);
+    expect(crowded.capture(1)).toBe(false);
+    expect(crowded.keep(account, uuidv7(), answerOf('x'))).toBe(false);
+    crowded.capture(-1);
+    expect(crowded.capture(1)).toBe(true);
+  });
+});
+
+describe('a claim', () => {
+  it('has another name for another API key or value, and another target for another method, path or query', () => {
+    const called = { method: 'GET', path: '/a', query: undefined };
+    const claim = claimOf('key', 'value', called);
+    expect(claimOf('key', 'value', { ...called })).toEqual(claim);
+    expect(claim.name).toMatch(/^[\w-]{22}$/);
+    for (const [key, value] of [
+      ['key2', 'value'],
+      ['key', 'value2'],
+      ['keyv', 'alue'],
+    ] as const) {
+      expect(claimOf(key, value, called).name).not.toBe(claim.name);
+    }
+    for (const other of [{ method: 'PUT' }, { path: '/b' }, { query: '' }, { path: '/', query: 'a' }]) {
+      const { name, target } = claimOf('key', 'value', { ...called, ...other });
+      expect([name, target === claim.target]).toEqual([claim.name, false]);
+    }
+  });
+
+  it.each([
+    ['a', 'a'],
+    ['"a"', 'a'],
+    ['a"b', 'a"b'],
+    ['a"', 'a"'],
+    ['"a', null],
+    ['""', null],
+    ['', null],
+    ['"a"b"', null],
+    ['a b', null],
+    ['"a b"', null],
+    ['~'.repeat(255), '~'.repeat(255)],
+    ['~'.repeat(256), null],
+    [`"${'~'.repeat(256)}"`, null],
+  ])('of %j has the key %j', (value, key) => {
+    expect(readIdempotencyKey(value)).toBe(key);
+  });
+});
