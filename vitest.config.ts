@@ -1,6 +1,5 @@
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
-import './test/support/native/register.mjs';
 
 /**
  * Files that take 15 s or more, in the order in which they are begun. Where no durations are known, as in a fresh clone, Vitest begins
@@ -66,9 +65,6 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 120_000,
     pool: 'forks',
-    // Node loads src/ itself, with less CPU than Vitest: test/support/native/.
-    execArgv: ['--enable-source-maps', '--import', new URL('./test/support/native/register.mjs', import.meta.url).href],
-    server: { deps: { external: [/\/src\/.*\.ts$/] } },
     // The files of one worker share its modules. Loading them anew for each file took a quarter of the suite's time. So a test file
     // must not change a module that another one uses.
     isolate: false,

@@ -115,8 +115,7 @@ const PAGES: Record<string, (sql: Sql) => Promise<unknown>> = {
       null,
       101,
     ),
-  '… of the tag other': (sql) =>
-    selectUsage(sql, { ...filter, scope: { kind: 'account', accountId }, tag: 'other' }, null, 101),
+  [NO_INDEX]: (sql) => selectUsage(sql, { ...filter, scope: { kind: 'account', accountId }, tag: 'other' }, null, 101),
   '… as CSV': (sql) => selectCallPage(sql, filter, null, 10_001),
   '… of a key without calls': (sql) => selectUsage(sql, { ...filter, scope: onlyKey('acf_none') }, null, 101),
   'GET /usage': (sql) => selectUsage(sql, { ...filter, scope: { kind: 'account', accountId } }, null, 101),
