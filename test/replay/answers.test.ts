@@ -50,6 +50,9 @@ function accounts(count: number): string[] {
   return found;
 }
 
+/** In microseconds, as answers have it. */
+const dayAgo = async (): Promise<number> => ((await store.now()) - DAY_MS - 1) * 1_000;
+
 async function kept(): Promise<Record<string, string>> {
   return store.hash(store.keys.answers[0] as string);
 }
@@ -139,7 +142,7 @@ describe('answers', () => {
     expect(answers.notKept.get('no_room')).toBe(1);
     expect(await ids([one, other])).toEqual([old]);
     const times = store.keys.answerTimes[0] as string;
-    await store.command('zadd', times, (await store.now()) - DAY_MS - 1, `${old} ${one}`);
+    await store.command('zadd', times, await dayAgo(), `${old} ${one}`);
     const [next] = await keepAll(answers, other, ['y'.repeat(2_000)]);
     expect(await ids([one, other])).toEqual([next]);
     expect(await store.command('zrange', times, 0, -1)).toEqual([`${next} ${other}`]);
@@ -147,7 +150,7 @@ describe('answers', () => {
       expect(await store.command('pttl', name)).toBeGreaterThan(DAY_MS - 60_000);
     }
     // What the index of the first account still has of it goes with its next answer.
-    await store.command('zadd', store.keys.answersOf(0, one), (await store.now()) - DAY_MS - 1, old);
+    await store.command('zadd', store.keys.answersOf(0, one), await dayAgo(), old);
     const [last] = await keepAll(answers, one, ['x']);
     expect(await store.command('zrange', store.keys.answersOf(0, one), 0, -1)).toEqual([last]);
   });
