@@ -113,7 +113,8 @@ async function selectSums(tx: Tx, filter: UsageFilter): Promise<UsageSums> {
   const { days, hours, rest } = divideRange(filter);
   const { before, after } = splitAt(days, summedFrom);
   const parts = [
-    ...rest.map((range) => sumsOfCalls(tx, { ...filter, ...range })),
+    // Sums of a key or a service are of all its calls, whatever their tags.
+    ...rest.map((range) => sumsOfCalls(tx, { ...filter, ...range, tag: null })),
     ...hours.map((range) => hourSums(tx, filter, range)),
     before === null ? noSums(tx) : daySums(tx, filter, before),
   ];

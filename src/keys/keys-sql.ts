@@ -121,29 +121,6 @@ export async function selectKeysOfAccount(
     ORDER BY k.created_at DESC, k.key_id DESC LIMIT ${limit}`;
 }
 
-const DAY_MS = 86_400_000;
-/** Ids carry the gateway's time: those of another one may be ahead of ours. */
-const CLOCK_SLACK_MS = 3_600_000;
-
-/**
- * When the last call of each key began, by key; those that never called are missing. Without a call since yesterday, it is the last that
- * statistics count.
- *
- * In `calls` that is the first row of an index. The sums of an hour have a row for each service that the key called: of a thousand keys
- * with fifty services, 50 000.
- */
-export async function selectLastUses(sql: Sql, keyIds: readonly string[]): Promise<ReadonlyMap<string, Date>> {
-  const [first, last] = [-DAY_MS, CLOCK_SLACK_MS].map((ms) => new Date(Date.now() + ms).toISOString().slice(0, 10));
-  const rows = await sql.anew<{ keyId: string; lastUsedAt: Date | null }[]>`
-    SELECT k.key_id AS "keyId", coalesce(
-      (SELECT created_at FROM calls WHERE key_id = k.key_id AND day BETWEEN ${first as string} AND ${last as string}
-       ORDER BY usage_id DESC LIMIT 1),
-      (SELECT last_call_at FROM key_hours WHERE key_id = k.key_id ORDER BY hour DESC, last_call_at DESC LIMIT 1)
-    ) AS "lastUsedAt"
-    FROM unnest(${keyIds}::text[]) AS k(key_id)`;
-  return new Map(rows.flatMap(({ keyId, lastUsedAt }) => (lastUsedAt === null ? [] : [[keyId, lastUsedAt]])));
-}
-
 /** The active keys that an operator issued to the account, newest first; `limit` of them at most. */
 export function selectOperatorKeys(sql: Sql, accountId: string, limit: number): Promise<OperatorKey[]> {
   return sql<OperatorKey[]>`

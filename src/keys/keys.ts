@@ -9,7 +9,7 @@ import { changed, checkLimits, type KeyChange } from './children/change.ts';
 import { countBelow, insertChild, lockChain, type StoredKey, updateKey } from './children/children-sql.ts';
 import { type Limits, MAX_LEVELS } from './children/limits.ts';
 import { hashSecret, newKeyId, newSecret } from './credentials.ts';
-import type { BudgetedKey, CreatedKey, KeyRow, OperatorKey, ShownKey } from './key-fields.ts';
+import type { CreatedKey, KeyRow, OperatorKey, ShownKey } from './key-fields.ts';
 import {
   insertAccount,
   insertKey,
@@ -20,7 +20,6 @@ import {
   selectChain,
   selectKey,
   selectKeysOfAccount,
-  selectLastUses,
   selectOperatorKeys,
   sumIfManyKeys,
   updateSecret,
@@ -167,20 +166,12 @@ export class Keys {
     return key === null ? null : ((await this.shown([key]))[0] ?? null);
   }
 
-  /** The keys with when they were last used, what their budgets have left, and the limits that count. */
+  /** The keys with what their budgets have left, and with the limits that count: no stored one counts beyond `maxRateLimit`. */
   async shown(keys: readonly KeyRow[]): Promise<ShownKey[]> {
-    const [budgeted, lastUses] = await Promise.all([
-      this.#withBudgets(this.#sql, keys),
-      selectLastUses(
-        this.#sql,
-        keys.map((key) => key.key_id),
-      ),
-    ]);
-    return budgeted.map((key) => ({ ...key, last_used_at: lastUses.get(key.key_id) ?? null }));
+    return this.#shownIn(this.#sql, keys);
   }
 
-  /** No stored limit counts beyond `maxRateLimit`. */
-  async #withBudgets(sql: Sql | Tx, keys: readonly KeyRow[]): Promise<BudgetedKey[]> {
+  async #shownIn(sql: Sql | Tx, keys: readonly KeyRow[]): Promise<ShownKey[]> {
     const budgets = await selectBudgets(sql, keys);
     return keys.map((key) => ({
       ...key,
@@ -249,8 +240,8 @@ export class Keys {
       await sumIfManyKeys(tx, accountId);
       const row = await selectKey(tx, keyId);
       assert(row !== null, 'the key was just inserted');
-      const [key] = await this.#withBudgets(tx, [row]);
-      return { ...(key as BudgetedKey), secret };
+      const [key] = await this.#shownIn(tx, [row]);
+      return { ...(key as ShownKey), secret };
     });
   }
 

@@ -5,7 +5,6 @@ import { selectServiceCalls } from '../../src/accounts/service-calls-sql.ts';
 import { selectStatement } from '../../src/accounts/statement-sql.ts';
 import { selectCall } from '../../src/accounts/usage-sql.ts';
 import { selectCallPage, selectKeyActivity, selectUsage } from '../../src/accounts/usage-sums.ts';
-import { selectLastUses } from '../../src/keys/keys-sql.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { PostgresSession, type Sql } from '../../src/platform/postgres.ts';
 import { type Run, templateTag } from '../../src/platform/postgres-query.ts';
@@ -115,11 +114,11 @@ const PAGES: Record<string, (sql: Sql) => Promise<unknown>> = {
       null,
       101,
     ),
-  [NO_INDEX]: (sql) => selectUsage(sql, { ...filter, scope: { kind: 'account', accountId }, tag: 'other' }, null, 101),
+  '… of the tag other': (sql) =>
+    selectUsage(sql, { ...filter, scope: { kind: 'account', accountId }, tag: 'other' }, null, 101),
   '… as CSV': (sql) => selectCallPage(sql, filter, null, 10_001),
   '… of a key without calls': (sql) => selectUsage(sql, { ...filter, scope: onlyKey('acf_none') }, null, 101),
   'GET /usage': (sql) => selectUsage(sql, { ...filter, scope: { kind: 'account', accountId } }, null, 101),
-  'GET /keys': (sql) => selectLastUses(sql, [keyId]),
   'GET /keys/me': (sql) => selectKeyActivity(sql, keyId),
   'GET /usage/{id}': (sql) => selectCall(sql, uuidv7(todayMs - 500 * DAY_MS)),
   'GET /services/{id}/calls': (sql) => selectServiceCalls(sql, { ...filter, serviceId }, null, 100),

@@ -96,7 +96,10 @@ const toldBy = ({ status, body, headers }: RawResponse) => [
   status,
   body.toString('latin1'),
   headers
-    .filter(([name]) => !/^(?:x-ratelimit-.*|x-request-id|date|server-timing|idempotent-replayed)$/i.test(name))
+    .filter(
+      ([name]) =>
+        !/^(?:x-ratelimit-.*|x-request-id|date|server-timing|idempotent-replayed|connection|uwebsockets)$/i.test(name),
+    )
     .map(([name, value]) => `${name.toLowerCase()}: ${value}`)
     .sort(),
 ];

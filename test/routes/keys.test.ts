@@ -306,15 +306,6 @@ it('GET /keys/me describes the key, what it has spent and when it was last used,
   );
 });
 
-it('the last call that GET /keys shows need not count in statistics', async () => {
-  const buyer = await addAccount(sql);
-  const earlier = Date.now() - 2_000;
-  await addCall(sql, { buyer, serviceId: uuidv7(), amount: 1, atMs: earlier - 1_000 });
-  await addCall(sql, { buyer, serviceId: uuidv7(), path: '#ping', atMs: earlier });
-  const { keys } = json(await send(routes(), 'GET /keys', { by: buyer, query: {} }));
-  expect(keys).toMatchObject([{ last_used_at: new Date(earlier).toISOString() }]);
-});
-
 it('GET /keys/me answers 401, and says how to authenticate, if the key no longer exists', async () => {
   const by = { ...(await addAccount(sql, 'buyer')), keyId: newKeyId() };
   await expect(send(routes(), 'GET /keys/me', { by })).rejects.toMatchObject({

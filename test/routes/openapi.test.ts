@@ -142,6 +142,7 @@ describe('the OpenAPI document', () => {
         { name: 'X-ACF-Free-Only' },
         { name: 'X-ACF-Tag' },
         { name: 'X-ACF-Usage-Event' },
+        { name: 'Idempotency-Key' },
         { name: 'X-ACF-Forward' },
       ]);
       for (const status of ['200', 'default']) {

@@ -24,12 +24,11 @@ type Drop = {
  */
 export async function dropIdle(stores: ReconcileStores, drop: Drop): Promise<ReadonlyMap<string, number>> {
   const { view, shard, accountIds } = drop;
-  const before = Promise.all([forgetTrees(stores, shard, accountIds), view.readAhead()]);
-  const dropping = view.readNumbers(Array.from(pagesOf(accountIds, DROP_AT_ONCE)), async (some, read) => {
-    await before;
-    return view.hasUnreadable ? [] : dropThese(stores, { ...drop, accountIds: some }, read);
-  });
-  const [dropped] = await Promise.all([dropping, before]);
+  // Before the transaction: a program with one connection has no second one for this.
+  await Promise.all([forgetTrees(stores, shard, accountIds), view.readAhead()]);
+  const dropped = await view.readNumbers(Array.from(pagesOf(accountIds, DROP_AT_ONCE)), async (some, read) =>
+    view.hasUnreadable ? [] : dropThese(stores, { ...drop, accountIds: some }, read),
+  );
   return new Map(dropped.flat());
 }
 
