@@ -28,8 +28,7 @@ export async function readWithDeadline<T>(
         read(async () => {
           const leftMs = Math.ceil(endsAt - performance.now());
           if (leftMs <= 0) throw tooLong();
-          // It travels with the statement. If it fails, so does the statement, because the transaction is aborted.
-          tx`SELECT set_config('statement_timeout', ${String(leftMs)}, true)`.catch(() => {});
+          await tx`SELECT set_config('statement_timeout', ${String(leftMs)}, true)`;
           return tx;
         }),
       mode,

@@ -24,7 +24,7 @@ export type LastNumbers = {
   readonly debits: ReadonlyMap<string, Pick<Numbers, 'debitSeq'> & { readonly hasBegunDebit: boolean }>;
 };
 
-/** Of two instants: a wallet that has any later number is not dropped. */
+/** Credits and debits are read by two statements, so at two instants. Nothing is lost by that: a wallet with a later number stays. */
 export async function selectLastNumbers(tx: Tx, accountIds: readonly string[]): Promise<LastNumbers> {
   // Postgres looks up a list in a third of the time that a join takes, which asks for each account by itself. Joined here, because ids need
   // no quotes.
