@@ -306,6 +306,20 @@ describe('an answer that is not kept', () => {
     expect(codeOf(await call(`${path}/200`, 'k', { key }))).toEqual([422, 'answer_not_kept']);
     expect(await spent(key)).toEqual([['completed', PRICE]]);
   });
+
+  it('is that of a call whose claim an older Redis has brought back open, without its hold', async () => {
+    const key = await market.buyer(1);
+    const { redis, keys } = market.stores;
+    await call(`${path}/200`, 'k', { key });
+    expect(await spent(key)).toEqual([['completed', PRICE]]);
+    const claims = keys.claims(keys.shardOf(key.account_id), key.account_id);
+    const [name, text] = Object.entries((await redis.command('hgetall', [claims])) as Record<string, string>)[0] ?? [];
+    const [, usageId, at, target] = (text as string).split('\t');
+    await redis.command('hset', [claims, name as string, ['o', usageId, at, target, '-', '0'].join('\t')]);
+    expect(codeOf(await call(`${path}/200`, 'k', { key }))).toEqual([422, 'answer_not_kept']);
+    expect(codeOf(await call(`${path}/201`, 'k', { key }))).toEqual([422, 'idempotency_mismatch']);
+    expect(await spent(key)).toEqual([['completed', PRICE]]);
+  });
 });
 
 describe('a caller that leaves before it has its answer', () => {
