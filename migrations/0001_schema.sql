@@ -355,6 +355,16 @@ CREATE TABLE budget_refusals (
   calls      bigint NOT NULL
 ) WITH (fillfactor = 50);
 
+-- How often the answer to a call with an `Idempotency-Key` was given again. Counted by gateways every few seconds, as best they can: no money
+-- depends on it. A call without a row was answered once. The rows of a day leave with its calls.
+CREATE TABLE call_replays (
+  -- As in `calls`. The row may be there a moment before the call.
+  day       date NOT NULL,
+  usage_id  uuid NOT NULL,
+  replays   bigint NOT NULL CHECK (replays > 0),
+  PRIMARY KEY (day, usage_id)
+);
+
 -- What the wallet in Redis gets, in the order of the numbers: money that came in, and refunds of calls.
 CREATE TABLE credits (
   account_id  uuid NOT NULL REFERENCES accounts,

@@ -78,6 +78,17 @@ export const CALL = {
     ...optional(text('Whom or what the call was for, as its caller said in X-ACF-Tag')),
     example: 'customer-17',
   },
+  replays: {
+    column: '(SELECT p.replays FROM call_replays p WHERE p.day = c.day AND p.usage_id = c.usage_id)',
+    audience: 'owner',
+    ...optional(
+      plain<number>({
+        ...COUNT,
+        description: 'How often its answer was given again to requests with its Idempotency-Key, which cost nothing',
+      }),
+    ),
+    example: 2,
+  },
   refunded: {
     column: '(SELECT sum(r.amount)::bigint FROM refunds r WHERE r.usage_id = c.usage_id)',
     audience: 'anyone',

@@ -8,6 +8,7 @@ import { LatencyHistogram } from '../observability/latency-histogram.ts';
 import type { Log } from '../observability/log.ts';
 import type { Operator } from '../platform/operator.ts';
 import type { Answers } from '../replay/answers.ts';
+import type { Replays } from '../replay/replays.ts';
 import type { UpstreamClient } from '../upstream/index.ts';
 import type { BufferedBytes } from './buffered-bytes.ts';
 import type { UnheardCalls } from './by-use/unheard-calls.ts';
@@ -32,6 +33,7 @@ export type ExchangeOptions = {
   readonly unheardCalls: UnheardCalls;
   readonly answers: Answers;
   readonly budgetRefusals: Pick<BudgetRefusals, 'count'>;
+  readonly replays: Pick<Replays, 'count'>;
   /** True while too many usage events wait in Redis, or Redis's memory is nearly full. Every new call is refused then. */
   readonly backlogFull: () => boolean;
   readonly counters: ExchangeCounters;

@@ -25,6 +25,7 @@ export type NotKept = 'too_long' | 'early' | 'no_room' | 'failed';
 
 /** The call that has an idempotency key, once it was charged. */
 export type ChargedCall = {
+  readonly usageId: string;
   readonly target: string;
   /** Null: all of its request body had not come when it was over. */
   readonly bodyDigest: string | null;
@@ -125,11 +126,11 @@ export class Answers {
     const names = [keys.claims(shard, accountId), keys.answers[shard] as string, keys.open[shard] as string];
     const reply = await redis.script(readAnswerScript, names.length, [...names, claimName]);
     const [now, claim, text] = reply as [number, string, string];
-    const [state, , , target = '', bodyDigest = '-', chargedAt = '0'] = claim.split('\t');
+    const [state, usageId = '', , target = '', bodyDigest = '-', chargedAt = '0'] = claim.split('\t');
     if (claim === '' || state === 'o') return null;
     const answer = state === 'k' ? decodeAnswer(text) : null;
     if (state === 'k' && text === '' && now - Number(chargedAt) < BEING_KEPT_MS) return null;
-    return { target, bodyDigest: bodyDigest === '-' ? null : bodyDigest, answer };
+    return { usageId, target, bodyDigest: bodyDigest === '-' ? null : bodyDigest, answer };
   }
 
   /** Waits for the answers that are being written. */

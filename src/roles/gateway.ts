@@ -48,6 +48,7 @@ import { shedCall } from '../proxy/shed.ts';
 import type { ArrivedCall } from '../proxy/stages/arrived-call.ts';
 import { QualityFeed } from '../quality/quality-feed.ts';
 import { Answers } from '../replay/answers.ts';
+import { Replays } from '../replay/replays.ts';
 import { openApiRoutes } from '../routes/openapi.ts';
 import { pageRoutes } from '../routes/pages.ts';
 import type { Watch } from '../routes/shown-service.ts';
@@ -240,6 +241,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     log,
   });
   const budgetRefusals = new BudgetRefusals({ sql, log });
+  const replays = new Replays({ sql, log });
   const exchangeOptions = {
     gate,
     catalog,
@@ -255,6 +257,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     unheardCalls,
     answers,
     budgetRefusals,
+    replays,
     backlogFull: () => backlog.full,
     counters,
     log,
@@ -381,7 +384,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   backlog.start();
   breakers.start();
   shedder.start();
-  const jobs = [qualities, uptimes, profiles, budgetRefusals, ...(resealer === null ? [] : [resealer])];
+  const jobs = [qualities, uptimes, profiles, budgetRefusals, replays, ...(resealer === null ? [] : [resealer])];
   for (const job of jobs) job.start();
   const port = await server.listen();
 

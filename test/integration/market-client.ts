@@ -18,6 +18,7 @@ export type CallRecord = {
   readonly authorized?: number;
   readonly clamped?: boolean;
   readonly tag?: string;
+  readonly replays?: number;
   readonly outcome: string;
   readonly free_tier: boolean;
   readonly request_bytes: number;

@@ -363,3 +363,18 @@ describe('a caller that leaves before it has its answer', () => {
     expect(await spent(key)).toEqual([['completed', PRICE]]);
   });
 });
+
+it('the record of a call says how often its answer was given again; what is refused is no such time', async () => {
+  const key = await market.buyer(1);
+  const gateway = await market.anotherGateway();
+  const { baseUrl } = gateway;
+  await call(`${path}/200`, 'k', { key, body: 'x' });
+  await call(`${path}/200`, 'once', { key, body: 'x' });
+  for (let i = 0; i < 2; i++)
+    expect(isReplayed(await call(`${path}/200`, 'k', { key, body: 'x', baseUrl }))).toBe(true);
+  expect(codeOf(await call(`${path}/200`, 'k', { key, body: 'y', baseUrl }))).toEqual([422, 'idempotency_mismatch']);
+  // It stores what it has counted before it ends.
+  await gateway.stop();
+  const [once, twice] = await market.records(key);
+  expect([once?.replays, twice?.replays]).toEqual([undefined, 2]);
+});

@@ -156,6 +156,7 @@ beforeAll(async () => {
   expect([call.status, usageId]).toEqual([200, expect.any(String)]);
   await market.settled();
   await market.stores.sql`UPDATE calls SET budgets = 'acf_0123456789abcdefghijkl.20783' WHERE usage_id = ${usageId}`;
+  await market.stores.sql`INSERT INTO call_replays SELECT day, usage_id, 1 FROM calls WHERE usage_id = ${usageId}`;
   const refund = { amount: 0.0004, reason: 'marker-refunds-reason', reference: 'marker-refunds-reference' };
   await market.json(`/api/v1/usage/${usageId}/refund`, { ...owned, body: refund });
   // What calls cost from then on is announced.
@@ -214,6 +215,15 @@ beforeAll(async () => {
       fields: REFUND,
       anyone: ['buyer', 'provider', 'admin'],
       unmarked: ['credit_seq', 'succeeded', 'carried', 'whole'],
+    },
+    {
+      table: 'call_replays',
+      where: `usage_id = '${usageId}'`,
+      owner: 'buyer',
+      counterpart: 'provider',
+      fields: { usage_id: CALL.usage_id, replays: CALL.replays },
+      anyone: ['buyer', 'provider', 'admin'],
+      unmarked: ['day'],
     },
     { ...of('accounts', 'buyer', 'id', buyer.account_id), ...account },
     { ...of('accounts', 'provider', 'id', provider.account_id), ...account },

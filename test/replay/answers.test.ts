@@ -99,6 +99,7 @@ describe('an answer that is kept', () => {
       const [id] = await keepAll(answers, account, [body]);
       await store.command('hset', store.keys.claims(0, account), 'name', `k\t${id}\t1\ttarget\tdigest\t2`);
       expect(await answers.find(account, 'name')).toEqual({
+        usageId: id,
         target: 'target',
         bodyDigest: 'digest',
         answer: answerOf(body),

@@ -253,7 +253,7 @@ describe('budgets', () => {
     gateways[1].count({ keyId: child.keyId, resetsAtMs: tomorrow });
     await gateways[1].stop();
     await sql`ALTER TABLE away RENAME TO budget_refusals`;
-    expect(warnings).toEqual([expect.objectContaining({ budgets: 1 })]);
+    expect(warnings).toEqual([expect.objectContaining({ waiting: 1 })]);
     expect(await store(gateways[1])).toMatchObject([{ refused: 4 }, { refused: 2 }]);
 
     await patch(root, whole, { budget: null });

@@ -2,6 +2,7 @@ import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Route } from '../../src/http/route.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
+import { Replays } from '../../src/replay/replays.ts';
 import { usageRoutes } from '../../src/routes/usage.ts';
 import {
   accepts,
@@ -247,8 +248,8 @@ describe('GET /usage/me as text/csv', () => {
     const response = await csv();
     expect(response.headers?.['Content-Type']).toBe('text/csv; charset=utf-8; header=present');
     expect(response.body).toBe(
-      'usage_id,service_id,service_name,method,path,status,amount,free_tier,outcome,latency_ms,request_bytes,response_bytes,created_at,key_id,key_label,authorized,clamped,tag,refunded\r\n' +
-        `${id},${weather},weather,GET,"/say,""hi""",200,0.1,false,completed,1.5,10,20,2026-01-15T12:00:00.000Z,${buyer.keyId},,,,,\r\n`,
+      'usage_id,service_id,service_name,method,path,status,amount,free_tier,outcome,latency_ms,request_bytes,response_bytes,created_at,key_id,key_label,authorized,clamped,tag,replays,refunded\r\n' +
+        `${id},${weather},weather,GET,"/say,""hi""",200,0.1,false,completed,1.5,10,20,2026-01-15T12:00:00.000Z,${buyer.keyId},,,,,,\r\n`,
     );
   });
 
@@ -322,6 +323,24 @@ describe('GET /usage/:usage_id', () => {
       provider_id: provider.accountId,
       fee: 0.00005,
     });
+  });
+
+  it('says how often the answer was given again, whichever gateway gave it, and says it to the buyer and an admin', async () => {
+    const [id, other] = [await call({ amount: 1_000, atMs: NOON }), await call({ atMs: NOON + 1 })];
+    const lines: string[] = [];
+    const log = { warn: (_: object, line: string) => void lines.push(line), info: () => {} };
+    for (const times of [1, 2]) {
+      const gateway = new Replays({ sql, log });
+      // A damaged claim names no call. A call that is not stored yet has its count already.
+      for (const usageId of ['damaged', ...Array.from({ length: times }, () => id), uuidv7()]) gateway.count(usageId);
+      await gateway.stop();
+    }
+    expect(lines).toEqual([]);
+    expect(await read(id, buyer)).toMatchObject({ replays: 3 });
+    expect(await read(id, await addAccount(sql, 'admin'))).toMatchObject({ replays: 3 });
+    for (const seen of [await read(id, provider), await read(other, buyer)]) expect(seen).not.toHaveProperty('replays');
+    const listed = json(await usage()).records.map((record: { replays?: number }) => record.replays);
+    expect(listed).toEqual([undefined, 3]);
   });
 
   it('answers everybody else as if the call did not exist', async () => {

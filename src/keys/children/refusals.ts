@@ -1,71 +1,37 @@
-import { Job, type JobOptions } from '../../platform/job.ts';
+import type { JobOptions } from '../../platform/job.ts';
+import { LateCounts } from '../../platform/late-counts.ts';
 import type { Sql } from '../../platform/postgres.ts';
-
-/** How long counts wait in memory. They are lost with a process that dies. */
-const STORE_MS = 5_000;
-/** Maximum budgets with refusals that wait. Refusals by further budgets are not counted. */
-const MAX_BUDGETS = 10_000;
 
 /** The budget that did not cover a call, in its present period. */
 type RefusingBudget = { readonly keyId: string; readonly resetsAtMs: number | null };
-type Count = { readonly resetsAtMs: number | null; calls: number };
+type Count = { readonly resetsAtMs: number | null; readonly calls: number };
 
 /**
  * Counts the calls that budgets refused, for the owners of the keys. A refused call has no hold and no event, so it is counted here and
- * added to `budget_refusals` every few seconds. No money depends on it: a count may lack what a killed process had, and may have twice what
- * Postgres stored without being able to say so.
+ * added to `budget_refusals` every few seconds.
  *
  * Tested by test/routes/child-keys.test.ts.
  */
-export class BudgetRefusals extends Job {
+export class BudgetRefusals extends LateCounts<Count> {
   readonly #sql: Sql;
-  readonly #log: JobOptions['log'];
-  #waiting = new Map<string, Count>();
 
   constructor({ sql, log }: { readonly sql: Sql; readonly log: JobOptions['log'] }) {
-    super({
-      everyMs: STORE_MS,
-      messages: {
-        failing: 'calls that budgets refused cannot be counted in Postgres; trying again',
-        again: 'calls that budgets refused are counted in Postgres again',
-      },
-      log,
-    });
+    super('calls that budgets refused', log);
     this.#sql = sql;
-    this.#log = log;
   }
 
   count({ keyId, resetsAtMs }: RefusingBudget): void {
-    const waiting = this.#waiting.get(keyId);
-    if (waiting !== undefined && waiting.resetsAtMs === resetsAtMs) waiting.calls++;
-    else if (waiting !== undefined || this.#waiting.size < MAX_BUDGETS)
-      this.#waiting.set(keyId, { resetsAtMs, calls: 1 });
+    this.add(keyId, { resetsAtMs, calls: 1 });
   }
 
-  /** Stores what waits. Call it after the last call has been answered. */
-  override async stop(): Promise<void> {
-    await super.stop();
-    try {
-      await this.round();
-    } catch (err) {
-      this.#log.warn({ err, budgets: this.#waiting.size }, 'calls that budgets refused are not counted');
-    }
+  /** A count of a later period replaces that of the one before. */
+  protected override merged(earlier: Count, later: Count): Count {
+    if (earlier.resetsAtMs !== later.resetsAtMs) return later;
+    return { resetsAtMs: later.resetsAtMs, calls: earlier.calls + later.calls };
   }
 
-  protected override async round(): Promise<void> {
-    if (this.#waiting.size === 0) return;
-    const taken = this.#waiting;
-    this.#waiting = new Map();
-    try {
-      await addRefusals(this.#sql, taken);
-    } catch (error) {
-      for (const [keyId, { resetsAtMs, calls }] of taken) {
-        const since = this.#waiting.get(keyId);
-        if (since === undefined) this.#waiting.set(keyId, { resetsAtMs, calls });
-        else if (since.resetsAtMs === resetsAtMs) since.calls += calls;
-      }
-      throw error;
-    }
+  protected override async store(counts: ReadonlyMap<string, Count>): Promise<void> {
+    await addRefusals(this.#sql, counts);
   }
 }
 

@@ -185,6 +185,11 @@ async function dropTagSums(session: PostgresSession, day: string): Promise<void>
   await session.query(`DELETE FROM tag_months WHERE month < date_trunc('month', $1::timestamp)`, [day]);
 }
 
+/** Late counts of earlier days go, too. */
+async function dropReplays(session: PostgresSession, day: string): Promise<void> {
+  await session.query('DELETE FROM call_replays WHERE day <= $1::date', [day]);
+}
+
 /** Drops the calls of a closed day for good, and notes what they were. @param fileSha256 of their export; null: there is none */
 export async function dropDay(
   session: PostgresSession,
@@ -199,5 +204,6 @@ export async function dropDay(
     );
     await session.query(`DROP TABLE ${closedTable(day)}`);
     await dropTagSums(session, day);
+    await dropReplays(session, day);
   });
 }

@@ -104,13 +104,14 @@ export class RepeatedCall implements CallerEvents {
     if (this.#isOver || first === null || this.#digest === null) return;
     if (first.bodyDigest !== this.#digest) this.#refuse(idempotencyMismatch());
     else if (first.answer === null) this.#refuse(answerNotKept());
-    else this.#replay(first.answer);
+    else this.#replay(first.usageId, first.answer);
   }
 
-  #replay({ status, lines, isAscii, contentLength, hasBody, body }: Answer): void {
+  #replay(firstUsageId: string, { status, lines, isAscii, contentLength, hasBody, body }: Answer): void {
     this.#isOver = true;
     const { caller, usageId, clock, options } = this.#call;
     options.counters.replayed++;
+    options.replays.count(firstUsageId);
     const ours = commonHeaderLines(this.#rate, usageId) + clock.headerLines();
     caller.begin(status, `${ours}\r\nIdempotent-Replayed: true${lines}`, isAscii, contentLength, hasBody);
     if (body.length > 0) caller.write(body);

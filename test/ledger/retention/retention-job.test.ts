@@ -238,3 +238,18 @@ it('sums by tag leave with the calls, and no tag of theirs is left', async () =>
   ]);
   await (await newJob('2010-09-02')).runOnce();
 });
+
+it('how often answers were given again leaves with the calls, and late counts of earlier days with it', async () => {
+  const days = ['2009-03-01', '2009-03-02', '2009-03-03'];
+  await store(
+    days,
+    days.map((day) => eventOf(day)),
+  );
+  await ledger.sql`
+    INSERT INTO call_replays SELECT day, usage_id, 2 FROM calls
+    UNION ALL SELECT '2009-02-27', '01200000-0000-7000-8000-000000000000', 1`;
+  await (await newJob('2009-03-02')).runOnce();
+  const left = await ledger.sql`SELECT to_char(day, 'YYYY-MM-DD') AS day, replays FROM call_replays`;
+  expect(left).toEqual([{ day: '2009-03-03', replays: 2 }]);
+  await (await newJob('2009-03-03')).runOnce();
+});

@@ -1106,6 +1106,8 @@ export interface components {
             clamped?: boolean;
             /** @description Whom or what the call was for, as its caller said in X-ACF-Tag */
             tag?: string;
+            /** @description How often its answer was given again to requests with its Idempotency-Key, which cost nothing */
+            replays?: number;
             /** @description What was given back of the amount after the call, in US dollars with at most six decimals */
             refunded?: number;
             /** @description Why the service failed the call, where the status does not say it */
@@ -1247,7 +1249,7 @@ export interface components {
         };
         /**
          * Call
-         * @description Its buyer sees key_id and key_label and tag, its provider fee and earned and cause, an admin all of it
+         * @description Its buyer sees key_id and key_label and tag and replays, its provider fee and earned and cause, an admin all of it
          */
         Call: {
             /** Format: uuid */
@@ -1288,6 +1290,8 @@ export interface components {
             clamped?: boolean;
             /** @description Whom or what the call was for, as its caller said in X-ACF-Tag */
             tag?: string;
+            /** @description How often its answer was given again to requests with its Idempotency-Key, which cost nothing */
+            replays?: number;
             /** @description What was given back of the amount after the call, in US dollars with at most six decimals */
             refunded?: number;
             /** @description The oldest first */
@@ -3502,6 +3506,8 @@ export interface components {
             clamped?: boolean;
             /** @description Whom or what the call was for, as its caller said in X-ACF-Tag */
             tag?: string;
+            /** @description How often its answer was given again to requests with its Idempotency-Key, which cost nothing */
+            replays?: number;
             /** @description What was given back of the amount after the call, in US dollars with at most six decimals */
             refunded?: number;
         };
@@ -7582,6 +7588,7 @@ export interface operations {
                      *           "authorized": 0.05,
                      *           "clamped": false,
                      *           "tag": "customer-17",
+                     *           "replays": 2,
                      *           "refunded": 0.001
                      *         }
                      *       ],
@@ -7590,8 +7597,8 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["Usage"];
                     /**
-                     * @example usage_id,service_id,service_name,method,path,status,amount,free_tier,outcome,latency_ms,request_bytes,response_bytes,created_at,key_id,key_label,authorized,clamped,tag,refunded
-                     *     019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10,019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,POST,/translate,200,0.002,false,completed,17.322,41,52,2026-11-22T07:51:00.486Z,acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd,research,0.05,false,customer-17,0.001
+                     * @example usage_id,service_id,service_name,method,path,status,amount,free_tier,outcome,latency_ms,request_bytes,response_bytes,created_at,key_id,key_label,authorized,clamped,tag,replays,refunded
+                     *     019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10,019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,POST,/translate,200,0.002,false,completed,17.322,41,52,2026-11-22T07:51:00.486Z,acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd,research,0.05,false,customer-17,2,0.001
                      */
                     "text/csv": string;
                 };
@@ -7732,6 +7739,7 @@ export interface operations {
                      *           "authorized": 0.05,
                      *           "clamped": false,
                      *           "tag": "customer-17",
+                     *           "replays": 2,
                      *           "refunded": 0.001
                      *         }
                      *       ],
@@ -7740,8 +7748,8 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["AccountUsage"];
                     /**
-                     * @example usage_id,service_id,service_name,method,path,status,amount,free_tier,outcome,latency_ms,request_bytes,response_bytes,created_at,key_id,key_label,authorized,clamped,tag,refunded
-                     *     019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10,019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,POST,/translate,200,0.002,false,completed,17.322,41,52,2026-11-22T07:51:00.486Z,acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd,research,0.05,false,customer-17,0.001
+                     * @example usage_id,service_id,service_name,method,path,status,amount,free_tier,outcome,latency_ms,request_bytes,response_bytes,created_at,key_id,key_label,authorized,clamped,tag,replays,refunded
+                     *     019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10,019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,POST,/translate,200,0.002,false,completed,17.322,41,52,2026-11-22T07:51:00.486Z,acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd,research,0.05,false,customer-17,2,0.001
                      */
                     "text/csv": string;
                 };
@@ -7802,6 +7810,7 @@ export interface operations {
                      *       "authorized": 0.05,
                      *       "clamped": false,
                      *       "tag": "customer-17",
+                     *       "replays": 2,
                      *       "refunded": 0.001,
                      *       "refunds": [
                      *         {
@@ -8745,6 +8754,7 @@ export interface operations {
                      *           "authorized": 0.05,
                      *           "clamped": false,
                      *           "tag": "customer-17",
+                     *           "replays": 2,
                      *           "refunded": 0.001,
                      *           "cause": "tls_expired",
                      *           "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
@@ -8758,8 +8768,8 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["AllCalls"];
                     /**
-                     * @example usage_id,service_id,service_name,method,path,status,amount,fee,earned,free_tier,outcome,latency_ms,request_bytes,response_bytes,created_at,key_id,key_label,authorized,clamped,tag,refunded,cause,account_id,owner_id,provider_id,provider_owner_id
-                     *     019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10,019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,POST,/translate,200,0.002,0.0001,0.0019,false,completed,17.322,41,52,2026-11-22T07:51:00.486Z,acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd,research,0.05,false,customer-17,0.001,tls_expired,019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e,acme-bot,019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f,translators
+                     * @example usage_id,service_id,service_name,method,path,status,amount,fee,earned,free_tier,outcome,latency_ms,request_bytes,response_bytes,created_at,key_id,key_label,authorized,clamped,tag,replays,refunded,cause,account_id,owner_id,provider_id,provider_owner_id
+                     *     019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10,019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,POST,/translate,200,0.002,0.0001,0.0019,false,completed,17.322,41,52,2026-11-22T07:51:00.486Z,acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd,research,0.05,false,customer-17,2,0.001,tls_expired,019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e,acme-bot,019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f,translators
                      */
                     "text/csv": string;
                 };
