@@ -36,7 +36,7 @@ export const ERRORS = {
   answer_not_kept: {
     status: 422,
     message:
-      'A call with this Idempotency-Key was charged, and its answer is not kept. Nothing more was charged; another key makes another call.',
+      'A call with this Idempotency-Key was charged, and its answer is not kept. Nothing more was charged; another Idempotency-Key makes another call.',
   },
   idempotency_mismatch: {
     status: 422,

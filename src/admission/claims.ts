@@ -14,5 +14,7 @@ export type EndedClaim = {
     readonly bodyDigest: string | null;
     /** Whether the answer is being kept. */
     readonly keeps: boolean;
+    /** What the call cost. */
+    readonly amountMicros: number;
   };
 };

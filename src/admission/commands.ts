@@ -399,8 +399,10 @@ function endClaim(
   charged: EndedClaim['charged'] | null,
 ): void {
   const end =
-    charged === null ? bulk('') + bulk('') : bulk(charged.bodyDigest ?? '-') + bulk(charged.keeps ? 'k' : 'n');
-  batch.command('G', keys.claims(accountId), 2, bulk(usageId) + bulk(name) + end, 4, 0);
+    charged === null
+      ? ['', '', '']
+      : [charged.bodyDigest ?? '-', charged.keeps ? 'k' : 'n', String(charged.amountMicros)];
+  batch.command('G', keys.claims(accountId), 2, [usageId, name, ...end].map(bulk).join(''), 5, 0);
 }
 
 export class SettleCommand implements Command {

@@ -3,7 +3,7 @@ const FIRST_BYTES = 4_096;
 const EMPTY = Buffer.alloc(0);
 
 /**
- * Collects the pieces of a request body in one buffer. A list of pieces would take 115 bytes for each, and a caller can send a piece
+ * Collects the pieces of a body in one buffer. A list of pieces would take 115 bytes for each, and a caller or a service can send a piece
  * for every byte of its body, by chunked coding.
  *
  * Tested by test/http/body.test.ts.

@@ -26,11 +26,13 @@ export function callError(
   cost: { readonly amount: number; readonly usage_id?: string },
   isKeyed = false,
 ): ToolResult {
-  const fields = { ...cost, ...error };
+  const { amount } = cost;
   const again = isKeyed ? 'A repeat with the same idempotency_key is not charged again.' : 'A repeat is charged again.';
-  const advice = fields.amount === 0 ? ADVICE[error.error as ErrorCode] : again;
-  const note = [chargedText(fields.amount), advice].filter((part) => part !== undefined).join(' ');
-  return toolResult({ ...fields, note }, true);
+  const advice = amount === 0 ? ADVICE[error.error as ErrorCode] : again;
+  // This error tells the amount of the call that is repeated, in place of its own.
+  const charged = error.error === 'answer_not_kept' ? 'Nothing more was charged.' : chargedText(amount);
+  const note = [charged, advice].filter((part) => part !== undefined).join(' ');
+  return toolResult({ ...cost, ...error, note }, true);
 }
 
 /** The sentence with which every note begins. */
@@ -86,7 +88,8 @@ const ADVICE: { readonly [code in ErrorCode]?: string } = {
     'The call costs `price`: raise max_amount if that is acceptable and your API key permits it, or choose another service.',
   call_in_progress:
     'Wait retry_after_seconds, then repeat the call with the same idempotency_key and arguments to get its answer.',
-  answer_not_kept: 'get_usage tells what the first call cost. A call with another idempotency_key is charged again.',
+  answer_not_kept:
+    'get_usage has the record of the first call (usage_id). A call with another idempotency_key is charged again.',
   idempotency_mismatch: 'Take another idempotency_key for another call.',
   payload_too_large: 'Send less.',
   rate_limited: 'Wait retry_after_seconds before any other request with this API key.',

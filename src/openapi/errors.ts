@@ -63,6 +63,19 @@ const FIELDS: { readonly [code in ErrorCode]?: { readonly schema: JsonSchema; re
     },
     example: {},
   },
+  answer_not_kept: {
+    schema: {
+      required: ['usage_id', 'amount'],
+      properties: {
+        usage_id: { ...TEXT, description: 'The first call' },
+        amount: {
+          ...orNull(usd('What it cost')),
+          description: 'What it cost; null: nobody knows any more how it ended',
+        },
+      },
+    },
+    example: { usage_id: EXAMPLE.usageId, amount: 0.002 },
+  },
   price_exceeds_maximum: {
     schema: { required: ['price'], properties: { price: usd('The present price of a call') } },
     example: { price: 0.002 },

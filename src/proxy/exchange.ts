@@ -5,7 +5,7 @@ import type { CallerStream, RequestHead } from '../gate/caller-io.ts';
 import type { KeyRecord } from '../keys/caller.ts';
 import { describeCaller } from './access.ts';
 import type { ExchangeOptions } from './exchange-options.ts';
-import type { MessageListener, PricedMessage } from './mcp/messages.ts';
+import type { MessageListener, PricedMessage, ReadMessage } from './mcp/messages.ts';
 import { refuseUnlessRepeated } from './replay/repeated-call.ts';
 import { ArrivedCall } from './stages/arrived-call.ts';
 import { CheckedCall } from './stages/checked-call.ts';
@@ -78,9 +78,14 @@ class AwaitedMessage implements MessageListener {
     this.#identified = identified;
   }
 
-  onMessage({ terms, mark, body }: PricedMessage): void {
+  onMessage({ terms, mark, message }: PricedMessage): void {
     this.#identified.call.clock.beginAdmission();
-    admit(this.#identified, terms, mark, body);
+    admit(this.#identified, terms, mark, message);
+  }
+
+  onNoTool(error: unknown, { digest }: ReadMessage): void {
+    const { call, key } = this.#identified;
+    refuseUnlessRepeated(call, key, error, digest);
   }
 
   onNoMessage(error: unknown, rate: RateState | null): void {
@@ -95,13 +100,13 @@ class AwaitedMessage implements MessageListener {
  * @param mark  what the record has behind the path, printable ASCII
  * @param message  the whole request body of a call to an MCP server; null if the body is forwarded as it arrives
  */
-function admit(identified: IdentifiedCall, terms: CallTerms, mark: string, message: Buffer | null): void {
+function admit(identified: IdentifiedCall, terms: CallTerms, mark: string, message: ReadMessage | null): void {
   const { call, key } = identified;
   let checked: CheckedCall;
   try {
     checked = new CheckedCall(identified, terms, mark, message);
   } catch (error) {
-    refuseUnlessRepeated(call, key, error, message);
+    refuseUnlessRepeated(call, key, error, message?.digest ?? null);
     return;
   }
   call.options.admission.admit(checked, checked);

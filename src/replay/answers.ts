@@ -23,9 +23,17 @@ const BEING_KEPT_MS = 5_000;
  */
 export type NotKept = 'too_long' | 'early' | 'no_room' | 'failed';
 
-/** The call that has an idempotency key, once it was charged. */
+/** The call that has an idempotency key. */
+export type FirstCall = UnderWay | ChargedCall;
+
+/** It is under way, or its answer is. */
+export type UnderWay = { readonly isUnderWay: true; readonly target: string };
+
 export type ChargedCall = {
+  readonly isUnderWay: false;
   readonly usageId: string;
+  /** What it cost. Null: Redis has lost how it ended. */
+  readonly amountMicros: number | null;
   readonly target: string;
   /** Null: all of its request body had not come when it was over. */
   readonly bodyDigest: string | null;
@@ -117,20 +125,27 @@ export class Answers {
   /**
    * Finds the call that has a claim.
    *
-   * @returns null if there is none, or it is under way, or its answer is
+   * @returns null if there is none
    * @throws when Redis is away
    */
-  async find(accountId: string, claimName: string): Promise<ChargedCall | null> {
+  async find(accountId: string, claimName: string): Promise<FirstCall | null> {
     const { redis, keys } = this.#options;
     const shard = keys.shardOf(accountId);
     const names = [keys.claims(shard, accountId), keys.answers[shard] as string, keys.open[shard] as string];
     const reply = await redis.script(readAnswerScript, names.length, [...names, claimName]);
     const [now, claim, text] = reply as [number, string, string];
-    const [state, usageId = '', , target = '', bodyDigest = '-', chargedAt = '0'] = claim.split('\t');
-    if (claim === '' || state === 'o') return null;
-    const answer = state === 'k' ? decodeAnswer(text) : null;
-    if (state === 'k' && text === '' && now - Number(chargedAt) < BEING_KEPT_MS) return null;
-    return { usageId, target, bodyDigest: bodyDigest === '-' ? null : bodyDigest, answer };
+    if (claim === '') return null;
+    const [state, usageId = '', , target = '', bodyDigest = '-', chargedAt = '0', amount = ''] = claim.split('\t');
+    const isBeingKept = state === 'k' && text === '' && now - Number(chargedAt) < BEING_KEPT_MS;
+    if (state === 'o' || isBeingKept) return { isUnderWay: true, target };
+    return {
+      isUnderWay: false,
+      usageId,
+      target,
+      bodyDigest: bodyDigest === '-' ? null : bodyDigest,
+      amountMicros: /^\d+$/.test(amount) ? Number(amount) : null,
+      answer: state === 'k' ? decodeAnswer(text) : null,
+    };
   }
 
   /** Waits for the answers that are being written. */

@@ -9,6 +9,16 @@ export function readIdempotencyKey(value: string): string | null {
   return match === null ? null : (match[1] ?? match[2] ?? null);
 }
 
+const HEADER = 'idempotency-key';
+
+/** @returns the key of a call, if its headers (names in lower case) have exactly one */
+export function idempotencyKeyIn(headers: readonly string[]): string | null {
+  const isKey = (name: string, i: number): boolean => i % 2 === 0 && name === HEADER;
+  const at = headers.findIndex(isKey);
+  if (at < 0 || headers.findLastIndex(isKey) !== at) return null;
+  return readIdempotencyKey(headers[at + 1] as string);
+}
+
 type Called = { readonly method: string; readonly path: string; readonly query: string | undefined };
 
 /** The claim of a call (src/admission/claims.ts). An idempotency key belongs to the API key that sends it. */
@@ -24,7 +34,15 @@ const digest = (text: string): string => createHash('sha256').update(text).diges
 
 /** The digest of a request body, of which the pieces are given one by one. */
 export class BodyDigest {
+  /** Of a request without a body. */
+  static readonly EMPTY = new BodyDigest().end();
   readonly #hash = createHash('sha256');
+
+  static of(bytes: Uint8Array): string {
+    const digest = new BodyDigest();
+    digest.add(bytes);
+    return digest.end();
+  }
 
   add(chunk: Uint8Array): void {
     this.#hash.update(chunk);

@@ -52,7 +52,8 @@ type End = 'kept' | 'not kept' | 'refunded' | 'captured';
 
 function endOf({ usageId, buyer, claim }: AdmitRequest, end: End, bodyDigest: string | null = 'digest'): Command {
   const refund = end === 'refunded';
-  const ended = claim === null ? null : { name: claim.name, charged: { bodyDigest, keeps: end === 'kept' } };
+  const ended =
+    claim === null ? null : { name: claim.name, charged: { bodyDigest, keeps: end === 'kept', amountMicros: PRICE } };
   const captured = end === 'captured' ? 1 : null;
   return new SettleCommand(usageId, buyer, refund, refund ? REFUNDED : COMPLETED, () => {}, captured, ended);
 }
@@ -161,6 +162,16 @@ describe('an idempotency key', () => {
         await end(second, 'refunded');
       }
       expect(await store.balance(scene.accountId)).toBe(10_000);
+    }
+  });
+
+  it('of a charged call says what it cost', async () => {
+    for (const scene of await scenes(10_000)) {
+      const call = keyed(scene, claimOf('a'));
+      await admit(store, call);
+      await end(call, 'not kept');
+      const text = (await store.hash(claimsName(scene)))['claim-a'] as string;
+      expect(text.split('\t').at(-1)).toBe(String(PRICE));
     }
   });
 

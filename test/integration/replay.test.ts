@@ -47,7 +47,7 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
       return;
     case 'metered':
       response.setHeader('Trailer', 'X-ACF-Charge');
-      response.write(n);
+      response.write(n.padEnd(Number(url.searchParams.get('size'))));
       response.addTrailers({ 'X-ACF-Charge': '0.005' });
       response.end();
       return;
@@ -175,6 +175,8 @@ describe('a repeat with the same Idempotency-Key', () => {
     const expected = [true, first.body.toString()];
     expect(await again()).toEqual(expected);
     expect(await again(['X-ACF-Max-Amount: 0'])).toEqual(expected);
+    const twice = await call(`${own}/200`, 'a', { key, body: 'x', headers: ['Idempotency-Key: a'] });
+    expect(codeOf(twice), 'which of two keys is meant nobody knows').toEqual([400, 'invalid_request']);
     const id = own.split('/').at(-1);
     await market.json(`/api/v1/services/${id}`, { key: market.provider, method: 'PATCH', body: { status: 'paused' } });
     await until(async () => (await call(`${own}/200`, 'b', { key })).status === 404);
@@ -259,6 +261,9 @@ describe('an Idempotency-Key', () => {
       expect(codeOf(early)).toEqual([409, 'call_in_progress']);
       expect(early.get('Retry-After')).toBe('1');
     }
+    // A refusal would let it end its tries, although the call under way will be charged.
+    const dearer = await call(`${path}/slow`, 'k', { key, body: 'x', headers: ['X-ACF-Max-Amount: 0'] });
+    expect([codeOf(dearer), dearer.get('Retry-After')]).toEqual([[409, 'call_in_progress'], '1']);
     release();
     const first = await caller.response();
     expect(first.status).toBe(200);
@@ -273,9 +278,19 @@ describe('an answer that is not kept', () => {
     const key = await market.buyer(1);
     const before = await market.metric('tollgate_answers_not_kept_total');
     expect((await call(`${path}/bytes?size=32769`, 'k', { key })).body).toHaveLength(32_769);
-    expect(codeOf(await call(`${path}/bytes?size=32769`, 'k', { key }))).toEqual([422, 'answer_not_kept']);
+    const again = await call(`${path}/bytes?size=32769`, 'k', { key });
+    const [record] = await market.records(key);
+    expect(codeOf(again)).toEqual([422, 'answer_not_kept']);
+    expect(again.json()).toMatchObject({ usage_id: record?.usage_id, amount: PRICE });
     expect(await market.metric('tollgate_answers_not_kept_total')).toBe(before + 1);
     expect(await spent(key)).toEqual([['completed', PRICE]]);
+    const first = await call(`${byUse}/metered?size=32769`, 'm', { key });
+    const metered = await call(`${byUse}/metered?size=32769`, 'm', { key });
+    expect(metered.json(), 'it tells what the call did cost').toMatchObject({
+      error: 'answer_not_kept',
+      usage_id: first.get('X-ACF-Usage-Id'),
+      amount: 0.005,
+    });
   });
 
   it('is one that began before the request was read whole', async () => {
@@ -287,7 +302,8 @@ describe('an answer that is not kept', () => {
     await caller.until((bytes) => bytes.includes('early'));
     caller.destroy();
     await market.settled(key.account_id);
-    expect(codeOf(await call(`${path}/early`, 'k', { key, body: 'abcd' }))).toEqual([422, 'answer_not_kept']);
+    const again = await call(`${path}/early`, 'k', { key, body: 'abcd' });
+    expect([codeOf(again), again.json<{ amount: number }>().amount]).toEqual([[422, 'answer_not_kept'], PRICE]);
     expect(await market.metric('tollgate_answers_not_kept_total')).toBe(before + 1);
     expect(await spent(key)).toEqual([['completed', PRICE]]);
   });
@@ -301,7 +317,7 @@ describe('an answer that is not kept', () => {
     expect(codeOf(await call(`${path}/200`, 'k', { key }))).toEqual([409, 'call_in_progress']);
     const claims = keys.claims(shard, key.account_id);
     const [name, text] = Object.entries((await redis.command('hgetall', [claims])) as Record<string, string>)[0] ?? [];
-    const old = (text as string).replace(/\d+$/, (at) => String(Number(at) - 60_000));
+    const old = (text as string).replace(/\d+(?=\t\d+$)/, (at) => String(Number(at) - 60_000));
     await redis.command('hset', [claims, name as string, old]);
     expect(codeOf(await call(`${path}/200`, 'k', { key }))).toEqual([422, 'answer_not_kept']);
     expect(await spent(key)).toEqual([['completed', PRICE]]);
@@ -346,10 +362,11 @@ describe('a caller that leaves before it has its answer', () => {
     expect(await spent(key)).toEqual([['completed', amount]]);
   });
 
-  it('in the middle of it, too', async () => {
+  it('in the middle of it, too, and its repeat has the event with the cost', async () => {
     const key = await market.buyer(1);
     const caller = await RawCaller.connect(market.baseUrl);
-    caller.send(requestText(`GET ${path}/stream`, { key, headers: ['Idempotency-Key: k'] }));
+    const asking = ['Idempotency-Key: k', 'X-ACF-Usage-Event: true'];
+    caller.send(requestText(`GET ${path}/stream`, { key, headers: asking }));
     await caller.until((bytes) => bytes.includes('data: '));
     const open = await market.metric('tollgate_responses_open');
     caller.destroy();
@@ -359,8 +376,49 @@ describe('a caller that leaves before it has its answer', () => {
       const response = await call(`${path}/stream`, 'k', { key });
       return response.status === 409 ? null : response;
     });
-    expect(answer.body.toString()).toMatch(/^data: (\d+)\n\ndata: end \1\n\n$/);
+    const event = `event: acf.usage\ndata: ${JSON.stringify({
+      usage_id: answer.get('X-ACF-Usage-Id'),
+      amount: PRICE,
+      free_tier: false,
+      balance: 1 - PRICE,
+    })}\n\n`;
+    expect(answer.body.toString().split('event: ')).toEqual([
+      expect.stringMatching(/^data: (\d+)\n\ndata: end \1\n\n$/),
+      event.slice('event: '.length),
+    ]);
     expect(await spent(key)).toEqual([['completed', PRICE]]);
+  });
+});
+
+describe('a message to an MCP server', () => {
+  const said = (tool: string, space = ' '): string =>
+    `{"jsonrpc":${space}"2.0", "id": 1, "method": "tools/call", "params": {"name": "${tool}"}}`;
+
+  it('is repeated as its bytes say, also when its tool or its listing is gone', async () => {
+    const key = await market.buyer(1);
+    const operations = [{ tool: 'stays' }, { tool: 'leaves' }];
+    const options = { price: PRICE, protocol: 'mcp' as const, only_operations: true, operations };
+    const mcp = await market.service({ endpoint: `${service.url}/200`, ...options });
+    const send = (name: string, body: string) => {
+      const headers = ['Content-Type: application/json', 'Accept: application/json, text/event-stream'];
+      return call(mcp, name, { key, body, headers });
+    };
+    const change = (body: object) =>
+      market.json(`/api/v1/services/${mcp.split('/').at(-1)}`, { key: market.provider, method: 'PATCH', body });
+    const [stays, leaves] = [await send('a', said('stays')), await send('b', said('leaves'))];
+    const repeats = async () => {
+      expect(toldBy(await send('a', said('stays')))).toEqual(toldBy(stays));
+      expect(toldBy(await send('b', said('leaves')))).toEqual(toldBy(leaves));
+      expect(codeOf(await send('a', said('stays', '')))).toEqual([422, 'idempotency_mismatch']);
+    };
+    await repeats();
+    await change({ operations: [{ tool: 'leaves', remove: true }] });
+    await until(async () => (await send('c', said('leaves'))).status === 404);
+    await repeats();
+    await change({ status: 'paused' });
+    await until(async () => (await send('d', said('stays'))).status === 404);
+    await repeats();
+    expect((await spent(key)).filter(([outcome]) => outcome === 'completed')).toHaveLength(2);
   });
 });
 

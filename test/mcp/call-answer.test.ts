@@ -128,7 +128,17 @@ describe('what call_service answers', () => {
       );
       expect(result.isError).toBe(true);
       expect(result.structuredContent).toMatchObject({ error, status, amount: 0, retry_after_seconds: 3 });
-      expect(result.structuredContent?.note, error).toMatch(/^Nothing was charged/);
+      expect(result.structuredContent?.note, error).toMatch(/^Nothing (?:more )?was charged\./);
     }
+  });
+
+  test('an answer that is not kept names the first call and what it cost', () => {
+    const body = JSON.stringify({ error: 'answer_not_kept', message: '', status: 422, usage_id: 'first', amount: 0.3 });
+    const result = callResult({ kind: 'error', headers: new Map(), body }, FIXED, true);
+    expect(result.structuredContent).toMatchObject({
+      usage_id: 'first',
+      amount: 0.3,
+      note: expect.stringMatching(/^Nothing more was charged\. get_usage has the record of the first call/),
+    });
   });
 });

@@ -109,7 +109,7 @@ it('the message of a call to an MCP server is not kept once the service has it, 
       read: (...[, , , , listener]: Parameters<Messages['read']>) => {
         const body = Buffer.alloc(100_000);
         message = new WeakRef(body);
-        listener.onMessage({ terms, mark: '', body } as unknown as PricedMessage);
+        listener.onMessage({ terms, mark: '', message: { body, digest: null } } as unknown as PricedMessage);
       },
     },
     admission: { admit: (_command: unknown, listener: AdmissionListener) => listener.onAdmission(admitted as never) },

@@ -97,15 +97,45 @@ describe('an answer that is kept', () => {
     const [account] = accounts(1) as [string];
     for (const body of [randomBytes(2_000), 'text \u{1f600}', '', '\ufeffmark']) {
       const [id] = await keepAll(answers, account, [body]);
-      await store.command('hset', store.keys.claims(0, account), 'name', `k\t${id}\t1\ttarget\tdigest\t2`);
+      const now = await store.now();
+      await store.command('hset', store.keys.claims(0, account), 'name', `k\t${id}\t${now}\ttarget\tdigest\t2\t10`);
       expect(await answers.find(account, 'name')).toEqual({
+        isUnderWay: false,
         usageId: id,
         target: 'target',
         bodyDigest: 'digest',
+        amountMicros: 10,
         answer: answerOf(body),
       });
     }
     expect(await answers.find(account, 'other')).toBeNull();
+  });
+});
+
+describe('the first call', () => {
+  const hour = 3_600_000;
+  it.each([
+    ['is under way while it has a hold', 'o', { age: 0, chargedAgo: 0, hold: true }, { isUnderWay: true }],
+    ['is under way while its answer may be', 'k', { age: hour, chargedAgo: 1_000 }, { isUnderWay: true }],
+    [
+      'is charged if its answer did not come',
+      'k',
+      { age: hour, chargedAgo: 10_000 },
+      { answer: null, amountMicros: 7 },
+    ],
+    ['is charged without a hold, for nobody knows what', 'o', { age: 0, chargedAgo: 0 }, { amountMicros: null }],
+    ['of a day ago is none', 'n', { age: 24 * hour, chargedAgo: hour }, null],
+    ['of less than a day ago is one', 'n', { age: 24 * hour - 60_000, chargedAgo: hour }, { isUnderWay: false }],
+  ] as const)('%s', async (_, state, { age, chargedAgo, ...more }, expected) => {
+    const [account] = accounts(1) as [string];
+    const [id, now] = [uuidv7(), await store.now()];
+    if ('hold' in more) await store.command('hset', store.keys.open[0] as string, id, 'v1');
+    const end = state === 'o' ? ['-', '0'] : ['digest', now - chargedAgo, '7'];
+    const text = [state, id, now - age, 'target', ...end].join('\t');
+    await store.command('hset', store.keys.claims(0, account), 'name', text);
+    const found = await answersOf().find(account, 'name');
+    if (expected === null) expect(found).toBeNull();
+    else expect(found).toMatchObject(expected);
   });
 });
 

@@ -60,7 +60,8 @@
   'J'  the same of 'D'. Codes 13 to 16 take a token of the key alone, as 'E' does
   'G'  follows the command that ends a call with a claim, and ends the claim in the same step, if that command has settled the call
          KEYS claims, times of the claims
-         ARGV usage_id, name of the claim, digest of the request body ('-': not known), k or n; '' and '' free the claim
+         ARGV usage_id, name of the claim, digest of the request body ('-': not known), k or n, what the call cost (micro-USD);
+              three times '' frees the claim
          reply nothing
   'L'  renew the lease of an instance in a shard
          KEYS lease, open

@@ -4,22 +4,32 @@ import type { CallerStream, RequestHead } from '../../gate/caller-io.ts';
 import type { Gate } from '../../gate/gate.ts';
 import type { KeyRecord } from '../../keys/caller.ts';
 import { MESSAGE_MARK } from '../../ledger/usage-event.ts';
-import { readMessage } from './message.ts';
+import { BodyDigest, idempotencyKeyIn } from '../../replay/idempotency-key.ts';
+import { type Message, readMessage } from './message.ts';
 import type { MessageBodies } from './message-bodies.ts';
 import type { PricedTools } from './priced-tools.ts';
+
+export type ReadMessage = {
+  /** As the service gets it. */
+  readonly body: Buffer;
+  /** Of the message as its caller sent it. Null: the call has no idempotency key. */
+  readonly digest: string | null;
+};
 
 export type PricedMessage = {
   /** What the call of the MCP server costs. */
   readonly terms: CallTerms;
   /** What its record has behind the path: empty if a tool is called, otherwise `#` and which free message it was. */
   readonly mark: string;
-  /** The body that the service gets; null for a request without one (GET, DELETE). */
-  readonly body: Buffer | null;
+  /** Null for a request without one (GET, DELETE). */
+  readonly message: ReadMessage | null;
 };
 
 /** Is told once how the reading of a message ended, unless the caller leaves first: then nobody is left to answer. */
 export interface MessageListener {
   onMessage(message: PricedMessage): void;
+  /** The message calls a tool that the listing does not offer. */
+  onNoTool(error: unknown, message: ReadMessage): void;
   /** @param rate  the state of the caller's bucket, if the caller is refused because it is empty; otherwise null */
   onNoMessage(error: unknown, rate: RateState | null): void;
 }
@@ -60,20 +70,33 @@ export class Messages {
   }
 }
 
-function judge(head: RequestHead, bytes: Uint8Array | null, tools: PricedTools, listener: MessageListener): void {
-  let message: PricedMessage;
+function judge(
+  { method, headers }: RequestHead,
+  bytes: Uint8Array | null,
+  tools: PricedTools,
+  listener: MessageListener,
+): void {
+  if (bytes === null) {
+    const mark = markOf(method === 'GET' ? 'stream' : 'end');
+    listener.onMessage({ terms: tools.termsOf(null), mark, message: null });
+    return;
+  }
+  let read: Message;
   try {
-    if (bytes === null) {
-      message = { terms: tools.termsOf(null), mark: markOf(head.method === 'GET' ? 'stream' : 'end'), body: null };
-    } else {
-      const { tool, method, body } = readMessage(head.headers, bytes);
-      message = { terms: tools.termsOf(tool), mark: tool === null ? markOf(method ?? 'response') : '', body };
-    }
+    read = readMessage(headers, bytes);
   } catch (error) {
     listener.onNoMessage(error, null);
     return;
   }
-  listener.onMessage(message);
+  const message = { body: read.body, digest: idempotencyKeyIn(headers) === null ? null : BodyDigest.of(bytes) };
+  let terms: CallTerms;
+  try {
+    terms = tools.termsOf(read.tool);
+  } catch (error) {
+    listener.onNoTool(error, message);
+    return;
+  }
+  listener.onMessage({ terms, mark: read.tool === null ? markOf(read.method ?? 'response') : '', message });
 }
 
 /** The caller chose the text, at most `MAX_NAME_LENGTH` characters of it. A record takes printable ASCII without a tab. */

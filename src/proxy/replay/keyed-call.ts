@@ -1,8 +1,10 @@
 import type { Claim, EndedClaim } from '../../admission/claims.ts';
+import { BodyBytes } from '../../gate/body-bytes.ts';
 import type { Answer } from '../../replay/answer-text.ts';
 import type { Answers, NotKept } from '../../replay/answers.ts';
 import { BodyDigest } from '../../replay/idempotency-key.ts';
 import type { ResponseHead } from '../../upstream/index.ts';
+import { EventBoundary } from '../event-boundary.ts';
 
 /** Maximum characters of the header lines of an answer that is kept. */
 const MAX_LINES = 16_384;
@@ -20,19 +22,20 @@ export class KeyedCall {
   readonly #name: string;
   readonly #answers: Answers;
   readonly #body = new BodyDigest();
-  #bodyDigest: string | null = null;
+  /** Of the request body. Null until it has come whole. */
+  #bodyDigest: string | null;
   /** Null: the service has not answered, or its answer is not kept. */
   #head: Head | null = null;
-  #chunks: Buffer[] = [];
-  #bytes = 0;
+  readonly #bytes: BodyBytes;
   #isGivenUp = false;
   #isKept = false;
 
-  /** @param hasBody  whether a request body is to come */
-  constructor({ name }: Claim, answers: Answers, hasBody: boolean) {
+  /** @param bodyDigest  of the request body; null: it is to come */
+  constructor({ name }: Claim, answers: Answers, bodyDigest: string | null) {
     this.#name = name;
     this.#answers = answers;
-    if (!hasBody) this.#bodyDigest = this.#body.end();
+    this.#bodyDigest = bodyDigest;
+    this.#bytes = new BodyBytes(answers.maxAnswerBytes);
   }
 
   onRequestBody(chunk: Uint8Array, last: boolean): void {
@@ -58,29 +61,34 @@ export class KeyedCall {
   /** A piece of the answer's body. */
   onAnswer(chunk: Uint8Array): void {
     if (this.#head === null) return;
-    if (this.#bytes + chunk.length > this.#answers.maxAnswerBytes) this.#giveUp('too_long');
-    else if (!this.#answers.capture(chunk.length)) this.#giveUp('no_room');
-    else {
-      // A copy: the upstream client overwrites its buffer.
-      this.#chunks.push(Buffer.from(chunk));
-      this.#bytes += chunk.length;
-    }
+    const bytes = this.#bytes;
+    if (bytes.length + chunk.length > this.#answers.maxAnswerBytes) this.#giveUp('too_long');
+    else if (!this.#answers.capture(bytes.capacityWith(chunk.length) - bytes.capacity)) this.#giveUp('no_room');
+    // A copy: the upstream client overwrites its buffer.
+    else bytes.add(chunk);
+  }
+
+  /** Of an answer that is an event stream: whether the next event would begin anew. */
+  get isBetweenEvents(): boolean {
+    const boundary = new EventBoundary();
+    boundary.pass(this.#bytes.all);
+    return boundary.isBetweenEvents;
   }
 
   /** The answer is complete, and charged. @param costLines  what it cost in the end, as header lines */
   keep(accountId: string, usageId: string, costLines: string): void {
     const head = this.#head;
     if (head === null) return;
-    const body = Buffer.concat(this.#chunks);
+    const body = this.#bytes.all;
     this.#drop();
     const lines = costLines + head.lines;
     this.#isKept = this.#answers.keep(accountId, usageId, { ...head, lines, body });
   }
 
-  /** How its claim ends. Nothing is captured any more. */
-  end(): EndedClaim {
+  /** How its claim ends. Nothing is captured any more. @param amountMicros  what the call costs */
+  end(amountMicros: number): EndedClaim {
     this.#drop();
-    return { name: this.#name, charged: { bodyDigest: this.#bodyDigest, keeps: this.#isKept } };
+    return { name: this.#name, charged: { bodyDigest: this.#bodyDigest, keeps: this.#isKept, amountMicros } };
   }
 
   #giveUp(why: NotKept): void {
@@ -89,9 +97,8 @@ export class KeyedCall {
   }
 
   #drop(): void {
-    this.#answers.capture(-this.#bytes);
-    this.#bytes = 0;
-    this.#chunks = [];
+    this.#answers.capture(-this.#bytes.capacity);
+    this.#bytes.clear();
     this.#head = null;
     this.#isGivenUp = true;
   }

@@ -1,5 +1,7 @@
 import type { ClaimRefusal } from '../../admission/codes.ts';
 import { ApiError, unavailableError } from '../../errors.ts';
+import { microsToUsd } from '../../platform/money.ts';
+import type { ChargedCall } from '../../replay/answers.ts';
 
 /** The oldest claims of the account end at any time, but only whoever makes them knows when this many do. */
 const FULL_SECONDS = 60;
@@ -9,7 +11,11 @@ export const callInProgress = (): ApiError =>
 
 export const idempotencyMismatch = (): ApiError => new ApiError('idempotency_mismatch');
 
-export const answerNotKept = (): ApiError => new ApiError('answer_not_kept');
+/** Names the first call, whose record has what the caller misses. */
+export const answerNotKept = ({ usageId, amountMicros }: ChargedCall): ApiError =>
+  new ApiError('answer_not_kept', undefined, {
+    fields: { usage_id: usageId, amount: amountMicros === null ? null : microsToUsd(amountMicros) },
+  });
 
 export const badIdempotencyKey = (): ApiError =>
   new ApiError('invalid_request', 'Idempotency-Key must be sent once, and have 1 to 255 visible ASCII characters.');

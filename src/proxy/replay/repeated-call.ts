@@ -2,11 +2,11 @@ import type { Claim } from '../../admission/claims.ts';
 import type { RateState } from '../../admission/codes.ts';
 import { ApiError, tooLargeError, unavailableError } from '../../errors.ts';
 import { commonHeaderLines } from '../../gate/answer.ts';
-import type { CallerEvents, RequestHead } from '../../gate/caller-io.ts';
+import type { CallerEvents } from '../../gate/caller-io.ts';
 import type { KeyRecord } from '../../keys/caller.ts';
 import type { Answer } from '../../replay/answer-text.ts';
-import type { ChargedCall } from '../../replay/answers.ts';
-import { BodyDigest, claimOf, readIdempotencyKey } from '../../replay/idempotency-key.ts';
+import type { ChargedCall, FirstCall } from '../../replay/answers.ts';
+import { BodyDigest, claimOf, idempotencyKeyIn } from '../../replay/idempotency-key.ts';
 import type { ArrivedCall } from '../stages/arrived-call.ts';
 import { answerNotKept, callInProgress, idempotencyMismatch } from './refusals.ts';
 
@@ -41,9 +41,9 @@ export class RepeatedCall implements CallerEvents {
     call.rate = rate;
   }
 
-  /** @param message  the whole request body, if it has been read */
-  start(accountId: string, message: Buffer | null): void {
-    this.#readBody(message);
+  /** @param bodyDigest  of the request body, if it has been read */
+  start(accountId: string, bodyDigest: string | null): void {
+    this.#readBody(bodyDigest);
     this.#call.options.answers.find(accountId, this.#claim.name).then(
       (first) => this.#found(first),
       (error: unknown) => this.#refuse(unavailableError(error)),
@@ -51,15 +51,14 @@ export class RepeatedCall implements CallerEvents {
   }
 
   /** The same, where Redis has told the first call already. */
-  startWith(first: ChargedCall, message: Buffer | null): void {
-    this.#readBody(message);
+  startWith(first: ChargedCall, bodyDigest: string | null): void {
+    this.#readBody(bodyDigest);
     this.#found(first);
   }
 
-  #readBody(message: Buffer | null): void {
+  #readBody(bodyDigest: string | null): void {
     const { head, caller } = this.#call;
-    if (message !== null) this.onCallerBody(message, true);
-    else if (head.bodyLength === 0) this.#digest = this.#body.end();
+    this.#digest = bodyDigest ?? (head.bodyLength === 0 ? BodyDigest.EMPTY : null);
     caller.attach(this);
   }
 
@@ -88,10 +87,11 @@ export class RepeatedCall implements CallerEvents {
   /** All of the answer has been handed over at once. */
   onCallerWritable(): void {}
 
-  #found(first: ChargedCall | null): void {
-    if (first === null) this.#refuse(callInProgress());
+  /** @param first  null: it has given its claim back since, so the next repeat is a call of its own */
+  #found(first: FirstCall | null): void {
+    if (first === null || first.isUnderWay) this.#refuse(callInProgress());
     else if (first.target !== '' && first.target !== this.#claim.target) this.#refuse(idempotencyMismatch());
-    else if (first.bodyDigest === null) this.#refuse(answerNotKept());
+    else if (first.bodyDigest === null) this.#refuse(answerNotKept(first));
     else {
       this.#first = first;
       this.#answer();
@@ -103,7 +103,7 @@ export class RepeatedCall implements CallerEvents {
     const first = this.#first;
     if (this.#isOver || first === null || this.#digest === null) return;
     if (first.bodyDigest !== this.#digest) this.#refuse(idempotencyMismatch());
-    else if (first.answer === null) this.#refuse(answerNotKept());
+    else if (first.answer === null) this.#refuse(answerNotKept(first));
     else this.#replay(first.usageId, first.answer);
   }
 
@@ -126,23 +126,25 @@ export class RepeatedCall implements CallerEvents {
 }
 
 /**
- * Refuses a call that did not get as far as its admission, unless it repeats a call that was charged: then the service that is paused,
- * silent or more expensive by now changes nothing, because the answer is there.
+ * Refuses a call that did not get as far as its admission, unless it repeats another one: then the service that is paused, silent or more
+ * expensive by now changes nothing, because the answer is there, or on its way.
  *
  * @param key  of the caller; null if it has no valid one
- * @param message  the whole request body, if it has been read
+ * @param bodyDigest  of the request body, if it has been read
  */
 export function refuseUnlessRepeated(
   call: ArrivedCall,
   key: KeyRecord | null,
   error: unknown,
-  message: Buffer | null = null,
+  bodyDigest: string | null = null,
 ): void {
-  const claim = key === null || call.head.fault !== null ? null : claimIn(call.head, key.keyId);
-  if (key === null || claim === null) {
+  const { head } = call;
+  const idempotencyKey = head.fault !== null ? null : idempotencyKeyIn(head.headers);
+  if (key === null || idempotencyKey === null) {
     call.refuse(key, error);
     return;
   }
+  const claim = claimOf(key.keyId, idempotencyKey, head);
   const { gate, answers } = call.options;
   gate.take(key, ({ rate, refusal }) => {
     if (refusal !== null) {
@@ -152,15 +154,10 @@ export function refuseUnlessRepeated(
     answers.find(key.accountId, claim.name).then(
       (first) => {
         if (first === null || first.target !== claim.target) call.fail(error, rate);
-        else new RepeatedCall(call, claim, rate).startWith(first, message);
+        else if (first.isUnderWay) call.answer(callInProgress(), rate);
+        else new RepeatedCall(call, claim, rate).startWith(first, bodyDigest);
       },
       () => call.fail(error, rate),
     );
   });
-}
-
-function claimIn(head: RequestHead, keyId: string): Claim | null {
-  const at = head.headers.findIndex((name, i) => i % 2 === 0 && name === 'idempotency-key');
-  const key = at < 0 ? null : readIdempotencyKey(head.headers[at + 1] as string);
-  return key === null ? null : claimOf(keyId, key, head);
 }

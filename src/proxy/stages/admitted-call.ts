@@ -33,7 +33,7 @@ export class AdmittedCall {
     admitted: Admitted,
     terms: CallTerms,
     claim: Claim | null = null,
-    hasBody = false,
+    bodyDigest: string | null = null,
   ) {
     this.buyer = buyer;
     this.use = admitted.authorizedMicros === null ? null : new Use(admitted, terms);
@@ -42,7 +42,7 @@ export class AdmittedCall {
     call.rate = admitted.rate;
     call.authorizedMicros = admitted.authorizedMicros;
     const { counters, answers } = call.options;
-    this.keyed = claim === null ? null : new KeyedCall(claim, answers, hasBody);
+    this.keyed = claim === null ? null : new KeyedCall(claim, answers, bodyDigest);
     counters.admitted++;
     counters.open++;
   }
@@ -127,7 +127,7 @@ export class AdmittedCall {
     if (this.keyed === null) {
       admission.settle(call.usageId, this.buyer, refund !== null, settlement, owner, captured);
     } else {
-      const claim = this.keyed.end();
+      const claim = this.keyed.end(call.chargedMicros);
       admission.settle(call.usageId, this.buyer, refund !== null, settlement, owner, captured, claim);
     }
   }

@@ -3,7 +3,8 @@ import type { CallTerms } from '../../admission/call-terms.ts';
 import type { Claim } from '../../admission/claims.ts';
 import type { AdmissionListener, AdmitRequest, AdmitResult } from '../../admission/commands.ts';
 import { tooLargeError, unavailableError } from '../../errors.ts';
-import { claimOf } from '../../replay/idempotency-key.ts';
+import { BodyDigest, claimOf } from '../../replay/idempotency-key.ts';
+import type { ReadMessage } from '../mcp/messages.ts';
 import { freeCallsUsed, refusalOf, saidIn, unreadableSecrets } from '../refusals.ts';
 import { RepeatedCall } from '../replay/repeated-call.ts';
 import { busyServiceError, silentServiceError } from '../upstream-failure.ts';
@@ -34,14 +35,14 @@ export class CheckedCall implements AdmitRequest, AdmissionListener, Decided {
   readonly isProbe: boolean;
   readonly authorizedMicros: number | null;
   readonly #identified: IdentifiedCall;
-  readonly #message: Buffer | null;
+  readonly #message: ReadMessage | null;
 
   /**
    * @param mark  what the record has behind the path. The path is cut to make room for it, because statistics depend on it
    * @param message  the whole request body, if it has been read; null if it is forwarded as it arrives
    * @throws ApiError, which the caller gets
    */
-  constructor(identified: IdentifiedCall, terms: CallTerms, mark: string, message: Buffer | null) {
+  constructor(identified: IdentifiedCall, terms: CallTerms, mark: string, message: ReadMessage | null) {
     const { call, key, target, offer, isOwn } = identified;
     const { head, options } = call;
     this.usageId = call.usageId;
@@ -55,7 +56,7 @@ export class CheckedCall implements AdmitRequest, AdmissionListener, Decided {
     this.tag = tag;
     this.path = target.rest.slice(0, MAX_RECORDED_PATH - mark.length) + mark;
     this.claim = idempotencyKey === null ? null : claimOf(key.keyId, idempotencyKey, head);
-    this.bodyLength = message === null ? head.bodyLength : message.length;
+    this.bodyLength = message === null ? head.bodyLength : message.body.length;
     this.#identified = identified;
     this.#message = message;
     if (this.bodyLength > options.maxRequestBodyBytes) throw tooLargeError(options.maxRequestBodyBytes);
@@ -80,7 +81,7 @@ export class CheckedCall implements AdmitRequest, AdmissionListener, Decided {
     options.gate.heard(key, result);
     if (this.isProbe && (result.outcome !== 'admitted' || caller.aborted)) offer.breaker.returnProbe();
     if (result.outcome === 'charged_before') {
-      new RepeatedCall(call, this.claim as Claim, result.rate).start(key.accountId, this.#message);
+      new RepeatedCall(call, this.claim as Claim, result.rate).start(key.accountId, this.#message?.digest ?? null);
       return;
     }
     if (result.outcome !== 'admitted') {
@@ -89,10 +90,11 @@ export class CheckedCall implements AdmitRequest, AdmissionListener, Decided {
       call.answer(error, rate);
       return;
     }
-    const admitted = new AdmittedCall(call, this.buyer, result, this.terms, this.claim, this.bodyLength !== 0);
+    const digest = this.#message?.digest ?? (this.bodyLength === 0 ? BodyDigest.EMPTY : null);
+    const admitted = new AdmittedCall(call, this.buyer, result, this.terms, this.claim, digest);
     // The later stages keep neither the message nor this object, which has it: an answer can take an hour, and a message be a megabyte.
     if (caller.aborted) admitted.settle('caller_gone', 499, 0, 0);
-    else new ForwardedCall(this.#identified, admitted, this).start(this.#message);
+    else new ForwardedCall(this.#identified, admitted, this).start(this.#message?.body ?? null);
   }
 }
 

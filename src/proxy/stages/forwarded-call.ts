@@ -8,7 +8,9 @@ import type { BufferingCall } from '../buffered-bytes.ts';
 import { authorizedLine } from '../by-use/authorized.ts';
 import { type Flow, PausedService } from '../by-use/paused-service.ts';
 import { UnheardCall } from '../by-use/unheard-call.ts';
+import { usageEvent, wantsUsageEvent } from '../by-use/usage-event.ts';
 import { CAUSE_TEXTS } from '../cause-texts.ts';
+import { isEventStream } from '../event-stream.ts';
 import { causeOf } from '../failure-cause.ts';
 import { requestHeaderLines } from '../header-rules.ts';
 import { upstreamPath } from '../target.ts';
@@ -200,22 +202,31 @@ export class ForwardedCall implements UpstreamHandler, CallerEvents, BufferingCa
   #readOn(status: number): void {
     this.#isUnheard = true;
     const { key, listing, offer } = this.#identified;
+    const { keyed } = this.#admitted;
     const bytesBefore = this.#answered?.bytes ?? 0;
+    let isStream = this.#answered?.isEventStream ?? false;
     this.#answered?.stop();
     this.#countBuffered(-this.bufferedBytes);
     const left = {
       account: key.accountId,
       upstream: this.#upstream,
       use: this.#admitted.use,
-      keyed: this.#admitted.keyed,
+      keyed,
       maxMs: listing.timeoutSeconds * 1000,
       isAnswered: this.#answered !== null,
       onAnswer: (head: ResponseHead) => {
         this.#call.clock.endService();
-        this.#admitted.keyed?.onHead(head, this.#identified.responseLines(head.headers));
+        isStream = isEventStream(head);
+        if (this.#admitted.refundOfAnswer(head.status, this.#identified) === null)
+          keyed?.onHead(head, this.#identified.responseLines(head.headers));
         offer.breaker.answered(this.#isProbe);
       },
-      onComplete: () => this.#admitted.keepAnswer(),
+      onComplete: () => {
+        // The repeat gets what a caller that stayed would have got.
+        if (keyed !== null && isStream && wantsUsageEvent(this.#call.head.headers))
+          keyed.onAnswer(usageEvent(this.#admitted.cost, keyed.isBetweenEvents));
+        this.#admitted.keepAnswer();
+      },
       onFailure: (error: UpstreamError, isAnswered: boolean) => this.#noteFailure(error, isAnswered),
       refundOfAnswer: (status: number) => this.#admitted.refundOfAnswer(status, this.#identified),
       settle: (refund: RefundReason | null, capturedMicros: number | null, bytes: number) =>

@@ -9,6 +9,7 @@
     digest of method, path and query
     digest of the request body; '-': not known
     charged at (ms); 0: not yet
+    what the call cost (micro-USD), once it was charged
 
   Included where batch.lua makes what most batches do not need, so it sees that file's locals. Nothing here raises an error for damaged
   data: claims that are of another type are deleted, as they have none, and a text that cannot be read counts as charged.
@@ -104,12 +105,12 @@ functions[byte('G')] = function()
       local claim = try('HGET', its_claims, its_name)
       local rest = type(claim) == 'string' and match(claim, '^o(\t[^\t]+\t%d+\t[^\t]+\t)')
       if rest and sub(rest, 2, #whose + 2) == whose .. '\t' then
-        call('HSET', its_claims, its_name, ARGV[a + 3] .. rest .. digest .. '\t' .. now_text)
+        call('HSET', its_claims, its_name, ARGV[a + 3] .. rest .. digest .. '\t' .. now_text .. '\t' .. ARGV[a + 4])
       end
     end
   end
   k = k + 2
-  a = a + 4
+  a = a + 5
 end
 
 return functions
