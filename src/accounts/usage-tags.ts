@@ -28,12 +28,12 @@ const tagDays = (tx: Tx, { scope }: UsageFilter, days: TimeRange | null, horizon
     ${days === null ? tx`AND false` : within(tx, 'day', days)}
     ${horizonMs === null ? tx`` : tx`AND day >= ${utcDay(horizonMs)}::date`}`;
 
-/** Those that spent the most first, as many as may have sums in a month. */
+/** Those that spent the most first, as many as a month may have: its tags with sums of their own, and `other`. */
 export function selectTags(tx: Tx, filter: UsageFilter, horizonMs: number | null): Promise<TagUsage[]> {
   return tx<TagUsage[]>`
     SELECT tag, ${tx.text(NAMED)} FROM (
       SELECT tag, ${tx.text(ADDED_UP)} ${tagDays(tx, filter, divideDays(filter).days, horizonMs)} GROUP BY tag
-    ) AS t ORDER BY spent DESC, calls DESC, tag LIMIT ${MAX_TAGS}`;
+    ) AS t ORDER BY spent DESC, calls DESC, tag LIMIT ${MAX_TAGS + 1}`;
 }
 
 /** The days of one tag with calls, newest first. Begun days are added up from their calls. */

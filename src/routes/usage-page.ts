@@ -36,7 +36,7 @@ const TOTALS = {
 };
 const TAG = record('TagUsage', { tag: TEXT, ...SUMS });
 const TAGS =
-  'Tags with calls, those that spent the most first; at most 1 000. The calls of tags without sums of their own are those of the tag ' +
+  'Tags with calls, those that spent the most first; at most 1 001. The calls of tags without sums of their own are those of the tag ' +
   '`other`. Absent where there are no sums by tag: with `key_id` or `service_id`, for a key with a parent, and unless `from` and `to` are ' +
   'whole days (UTC) or `tag` is given';
 const RECORDS = { records: list(RECORD, 'Newest first'), next_cursor: orNull(TEXT), records_since: RECORDS_SINCE };

@@ -195,6 +195,23 @@ it('sums and records are those of the calls that the key sees and the filters le
   );
 }, 60_000);
 
+it('by_tag has all tags of a month, and what the rest of them cost', async () => {
+  await sql.unsafe(`TRUNCATE ${TABLES}`);
+  const sums = sql`'2026-01-16'::date, tag, 1, 0, spent, 0, 0`;
+  await sql`
+    INSERT INTO tag_days (account_id, day, tag, calls, free_calls, spent, latency_sum_us, latency_count)
+    SELECT ${keys.root.accountId}::uuid, ${sums} FROM (
+      SELECT 'tag-' || i AS tag, 1000 + i AS spent FROM generate_series(1, ${MAX_TAGS}::int) AS i
+      UNION ALL SELECT 'other', 1
+    ) AS t`;
+  const { by_tag: tags } = await usage(keys.root, { from: '2026-01-01', to: '2026-02-01' });
+  expect(tags).toHaveLength(MAX_TAGS + 1);
+  expect([tags[0], tags.at(-1)]).toMatchObject([
+    { tag: `tag-${MAX_TAGS}`, spent: 0.002 },
+    { tag: 'other', spent: 0.000001 },
+  ]);
+});
+
 /** The tags that have sums of their own: of counted calls, the first that there is room for. */
 function tagsWithSums(calls: readonly Call[]): Set<string | null> {
   const tags = calls.filter(({ isCounted, tag }) => isCounted && tag !== null && tag !== 'other').map(({ tag }) => tag);

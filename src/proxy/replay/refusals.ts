@@ -3,7 +3,7 @@ import { ApiError, unavailableError } from '../../errors.ts';
 import { microsToUsd } from '../../platform/money.ts';
 import type { ChargedCall } from '../../replay/answers.ts';
 
-/** The oldest claims of the account end at any time, but only whoever makes them knows when this many do. */
+/** Each claim ends a day after it was made. When enough of them do depends on the account's other calls. */
 const FULL_SECONDS = 60;
 
 export const callInProgress = (): ApiError =>

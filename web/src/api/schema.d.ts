@@ -1013,7 +1013,7 @@ export interface components {
             by_key: components["schemas"]["KeyUsage"][];
             /** @description Days with calls, newest first; at most 366 */
             by_day: components["schemas"]["AccountDayUsage"][];
-            /** @description Tags with calls, those that spent the most first; at most 1 000. The calls of tags without sums of their own are those of the tag `other`. Absent where there are no sums by tag: with `key_id` or `service_id`, for a key with a parent, and unless `from` and `to` are whole days (UTC) or `tag` is given */
+            /** @description Tags with calls, those that spent the most first; at most 1 001. The calls of tags without sums of their own are those of the tag `other`. Absent where there are no sums by tag: with `key_id` or `service_id`, for a key with a parent, and unless `from` and `to` are whole days (UTC) or `tag` is given */
             by_tag?: components["schemas"]["TagUsage"][];
             /** @description Newest first */
             records: components["schemas"]["UsageRecord"][];
@@ -1150,6 +1150,10 @@ export interface components {
             error: "answer_not_kept";
             /** @constant */
             status: 422;
+            /** @description The first call */
+            usage_id: string;
+            /** @description What it cost; null: nobody knows any more how it ended */
+            amount: number | null;
         };
         /** Audit */
         Audit: {
@@ -3748,7 +3752,7 @@ export interface components {
             };
         };
         /**
-         * @description `answer_not_kept`: A call with this Idempotency-Key was charged, and its answer is not kept. Nothing more was charged; another key makes another call.
+         * @description `answer_not_kept`: A call with this Idempotency-Key was charged, and its answer is not kept. Nothing more was charged; another Idempotency-Key makes another call.
          *
          *     `idempotency_mismatch`: This Idempotency-Key belongs to another request: method, path, query and body must be the same.
          */
