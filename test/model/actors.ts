@@ -2,6 +2,7 @@
 
 import { isInDoubt } from '../../src/ledger/history/judge.ts';
 import type { Rules } from './checks.ts';
+import { ended, openClaim, told } from './claims.ts';
 import {
   bitsOfHold,
   callsOf,
@@ -10,6 +11,7 @@ import {
   counted,
   creditOf,
   dataIdOf,
+  endOf,
   entryOf,
   historyOf,
   isFree,
@@ -86,7 +88,13 @@ export function gateway(state: State, rules: Rules): Step[] {
   for (const [call, how] of state.calls.entries()) {
     const price = chargeOf(call, rules);
     const name = `call ${call + 1}`;
-    if (how === CALL.new && data.wallet !== null && data.wallet.balance >= price) {
+    if (rules.without.has('claimAtOnce') && how === CALL.new && told(data, rules) === 'free') {
+      steps.push({
+        words: `the gateway finds that the key of ${name} is free${at}`,
+        state: { ...state, calls: end(call, CALL.looked) },
+      });
+    }
+    if (mayClaim(how, data, rules) && data.wallet !== null && data.wallet.balance >= price) {
       const used = isFree(call, rules) ? 1 : 0;
       const holds = data.holds | newHold(call, data.wallet, rules);
       const period = periodOfHold(call, { ...data, holds }, rules);
@@ -96,11 +104,14 @@ export function gateway(state: State, rules: Rules): Step[] {
         balance: data.wallet.balance - price,
         freeUsed: data.wallet.freeUsed + used,
       };
-      const next = withData(checkNotTooMuch(state, ON.gateway, rules), ON.gateway, {
+      const admitted = withData(checkNotTooMuch(state, ON.gateway, rules), ON.gateway, {
         ...data,
         wallet,
         holds,
+        claim: openClaim(call, rules),
       });
+      const unclaimed = state.ghost.unclaimed | (1 << call);
+      const next = rules.keyed && server !== state.redis ? withGhost(admitted, { unclaimed }) : admitted;
       steps.push({
         words: `the gateway admits ${name}${at}: ${price} is held`,
         state: { ...next, calls: end(call, CALL.open) },
@@ -115,13 +126,14 @@ export function gateway(state: State, rules: Rules): Step[] {
           ...data,
           holds,
           stream: [...data.stream, entryOf(call, charged, server, state.faultsLeft)],
+          claim: ended(data, call, charged, rules),
         })
       : state;
-    const told = has
+    const words = has
       ? `charges ${name}${at}: its hold becomes an event`
       : `ends ${name}${at}, which has no hold any more`;
     steps.push({
-      words: `the gateway ${told}`,
+      words: `the gateway ${words}`,
       state: { ...settled, calls: end(call, has ? CALL.charged : CALL.lost) },
     });
     if (call === 1 && has) {
@@ -149,10 +161,14 @@ export function gateway(state: State, rules: Rules): Step[] {
   return steps;
 }
 
+const mayClaim = (how: number, data: Data, rules: Rules): boolean =>
+  rules.without.has('claimAtOnce') ? how === CALL.looked : how === CALL.new && told(data, rules) === 'free';
+
 /** Appends the event of a call that costs less than its hold, and gives back the rest. */
 function giveBack(data: Data, call: number, event: Event, costs: number, rules: Rules): Data {
   const stream = [...data.stream, event];
-  if (data.wallet === null) return { ...data, stream };
+  const claim = ended(data, call, endOf(event), rules);
+  if (data.wallet === null) return { ...data, stream, claim };
   const { balance, freeUsed } = data.wallet;
   const back = chargeOf(call, rules) - costs;
   const wallet = {
@@ -161,7 +177,7 @@ function giveBack(data: Data, call: number, event: Event, costs: number, rules: 
     balance: balance + back,
     freeUsed: freeUsed - (isFree(call, rules) ? 1 : 0),
   };
-  return { ...data, stream, wallet };
+  return { ...data, stream, wallet, claim };
 }
 
 /** Gives back holds of calls that no gateway has open. */

@@ -38,6 +38,12 @@ export const CHECKS = {
   dropAhead: 'a wallet with a credit or a debit that Postgres does not know stays',
   dropIdle: 'a wallet with holds or events stays',
   dropDebit: 'a wallet with a begun debit stays',
+  claimed: 'a call whose idempotency key another one has is not admitted',
+  claimAtOnce: '… and that is looked at in the step that takes the money',
+  claimOver: 'a claim is under way only while its call has a hold',
+  claimUnknown: '… and without it nobody is charged for the key',
+  claimFreed: 'what ends a call that costs nothing frees its key',
+  claimOwner: '… where the key is that of the call',
   warning: 'a commit that came back with a warning counts as failed',
 } as const;
 
@@ -57,6 +63,10 @@ export type Scenario = {
   /** The first call is given back when it is stored, by a credit that lowers its budget. */
   readonly refund?: boolean;
   readonly debit?: boolean;
+  /** Both calls have one idempotency key. */
+  readonly keyed?: boolean;
+  /** No wallet is dropped: others show that, and this one has states enough. */
+  readonly dropsNone?: boolean;
   /** Comparisons are left out while nothing has changed. */
   readonly leavesOut?: boolean;
   /** Postgres refuses the event of the second call. */
@@ -67,7 +77,7 @@ export type Scenario = {
 
 export const FAULTS = {
   cut: 'Redis crashes and comes back with an earlier prefix of its writes',
-  torn: 'Redis crashes within a transaction, and again later: half of a settlement comes back',
+  torn: 'Redis crashes within a transaction, and again later: half of a settlement, or of an admission, comes back',
   failover: 'a replica that was behind becomes master, and the old master lives on',
   oldBack: 'the old master is back',
   swap: 'Redis follows a replica that was behind, and is master again (A→B→A)',

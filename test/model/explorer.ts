@@ -3,7 +3,8 @@
 
 import { credit, debit, gateway, refund, sweep } from './actors.ts';
 import type { Rules } from './checks.ts';
-import { faults, recover } from './faults.ts';
+import { brokenClaim } from './claims.ts';
+import { faults, forget, recover } from './faults.ts';
 import { compareAt, dataIdOf, verdictOn } from './judging.ts';
 import { compareAndRepair, drop, hydrate, lateWriter, writer } from './ledger.ts';
 import { CALL, FIRST_REDIS, fingerprint, STORED, type State, type Step, start } from './state.ts';
@@ -21,7 +22,13 @@ const ACTORS = [gateway, sweep, credit, refund, debit, writer, lateWriter, hydra
 
 const begin = (rules: Rules): State => start(rules.calls, rules.maxFaults, dataIdOf(FIRST_REDIS, rules));
 
-const work = (state: State, rules: Rules): Step[] => ACTORS.flatMap((actor) => actor(state, rules));
+function work(state: State, rules: Rules): Step[] {
+  const forgotten = forget(state, rules);
+  if (forgotten.length > 0) return forgotten;
+  const steps: Step[] = [];
+  for (const actor of ACTORS) for (const step of actor(state, rules)) steps.push(step);
+  return steps;
+}
 
 export function explore(rules: Rules, maxStates: number): Result {
   const beganAt = performance.now();
@@ -86,7 +93,7 @@ function brokenAtEnd(state: State, rules: Rules): string {
   const isOurs = data.wallet?.tampered === 0 && !pg.stored.includes(STORED.aside) && isKnown;
   if (!isAgreed && !pg.reported) return 'a drift stays, and nobody was told';
   if (!isAgreed && isOurs) return 'a drift of Redis’s stays: it was taken for a bug or tampering';
-  return '';
+  return brokenClaim(state, rules);
 }
 
 function tell(path: readonly number[], rules: Rules): string[] {

@@ -3,7 +3,8 @@
 
 import { broken, withGhost, withPg } from './actors.ts';
 import { FAULTS, type Fault, type Rules } from './checks.ts';
-import { callsOf, entryOf, verdictOn } from './judging.ts';
+import { told } from './claims.ts';
+import { callOf, callsOf, chargeOf, entryOf, verdictOn } from './judging.ts';
 import { nextMark } from './ledger.ts';
 import { isAnyLost, withLosses } from './losses.ts';
 import {
@@ -83,7 +84,7 @@ function strikes(state: State, rules: Rules): Step[] {
     if (rules.faults.has('cut')) {
       steps.push({ words: `FAULT ${FAULTS.cut}`, state: with_({ data, run: newest, replication: newest }) });
     }
-    for (const half of rules.faults.has('torn') ? halvesOf(state, data) : []) {
+    for (const half of rules.faults.has('torn') ? halvesOf(state, data, rules) : []) {
       steps.push({ words: `FAULT ${FAULTS.torn}`, state: with_({ data: half, run: newest, replication: newest }) });
     }
     if (rules.faults.has('swap'))
@@ -91,7 +92,9 @@ function strikes(state: State, rules: Rules): Step[] {
     if (rules.faults.has('failover') && old === null) {
       const next = with_({ data, run: newest, replication: newest }, { old: redis, onOld: ALL });
       // Two masters may both end a call that is open in the newer one. The end that is stored first counts.
-      const both = withGhost(next, { lost: next.ghost.lost | (data.holds & ~LATE) });
+      const open = data.holds & ~LATE;
+      const { lost, unclaimed } = next.ghost;
+      const both = withGhost(next, { lost: lost | open, unclaimed: rules.keyed ? unclaimed | open : 0 });
       steps.push({ words: `FAULT ${FAULTS.failover}`, state: both });
     }
   }
@@ -127,16 +130,30 @@ function strikes(state: State, rules: Rules): Step[] {
  * Redis's data with the event of a call that had ended by then, but with its hold, too. What such a half has changed in the wallet, the
  * repair of a crash takes out as any drift.
  */
-function halvesOf({ redis, calls, faultsLeft }: State, data: Data): Data[] {
+function halvesOf({ redis, calls, faultsLeft }: State, data: Data, rules: Rules): Data[] {
   const ends = new Map<number, End>([
     [CALL.charged, (data.holds & LATE) === 0 ? END.charged : END.late],
     [CALL.captured, END.captured],
     [CALL.refunded, END.refunded],
   ]);
-  return callsOf(data.holds).flatMap((call) => {
+  const ended = callsOf(data.holds).flatMap((call) => {
     const end = ends.get(calls[call] as number);
     if (end === undefined) return [];
     return [intern({ ...data, stream: [...data.stream, entryOf(call, end, redis, faultsLeft)] })];
+  });
+  return rules.keyed ? [...ended, ...halfAdmissions(calls, data, rules)] : ended;
+}
+
+/** Redis's data with the hold of a call that had been admitted by then, and without its claim. */
+function halfAdmissions(calls: readonly number[], data: Data, rules: Rules): Data[] {
+  const { wallet, holds, stream } = data;
+  if (wallet === null || told(data, rules) !== 'free') return [];
+  return calls.flatMap((how, call) => {
+    const price = chargeOf(call, rules);
+    const isBefore = (holds & (1 << call)) !== 0 || stream.some((event) => callOf(event) === call);
+    if (how === CALL.new || isBefore || wallet.balance < price) return [];
+    const held = { ...wallet, balance: wallet.balance - price };
+    return [intern({ ...data, wallet: held, holds: holds | (1 << call) })];
   });
 }
 
@@ -174,7 +191,7 @@ export function recover(state: State, rules: Rules): Step[] {
       steps.push({ words: 'the writer notices the new master', state: { ...state, onOld: onOld & ~ON.writer } });
     if (onOld & ON.others)
       steps.push({ words: 'the others notice the new master', state: { ...state, onOld: onOld & ~ON.others } });
-    if (onOld === 0) steps.push({ words: 'the old master ends', state: withLosses(state, { ...state, old: null }) });
+    if (onOld === 0) steps.push(oldEnds(state));
   }
   if (state.copy?.warned) steps.push({ words: 'the standby follows again', state: { ...state, copy: null } });
   if (state.right === null && verdictOn(redis, pg, rules) === 'postgres is older') {
@@ -193,6 +210,21 @@ export function recover(state: State, rules: Rules): Step[] {
     });
   }
   return steps;
+}
+
+const oldEnds = (state: State): Step => ({
+  words: 'the old master ends',
+  state: withLosses(state, { ...state, old: null }),
+});
+
+/**
+ * What everybody has left and nothing brings back changes nothing any more, so it ends at once: that leaves out only histories in which it
+ * ends later. What a writer has read there, and is about to store, is not lost yet.
+ */
+export function forget(state: State, rules: Rules): Step[] {
+  const { old, onOld, writer, faultsLeft } = state;
+  const isForgotten = old !== null && onOld === 0 && (faultsLeft === 0 || !rules.faults.has('oldBack'));
+  return isForgotten && writer.at !== 'locked' ? [oldEnds(state)] : [];
 }
 
 const redisFault = (before: State, after: State): State =>

@@ -207,7 +207,7 @@ export function compareAndRepair(state: State, rules: Rules): Step[] {
   const lastRun = rules.leavesOut ? runOf(comparison) : null;
   const done = { ...state, comparison: null, lastRun };
   if (kind === 'clean') {
-    const next = withPg(done, { ...verified(state.pg, comparison, rules), reported: false });
+    const next = countedAnew(withPg(done, { ...verified(state.pg, comparison, rules), reported: false }));
     const isNew = strikes === state.ghost.strikes;
     const ended = isNew ? withGhost(next, { changed: false, exact: true }) : next;
     return [...late, { words: 'the comparison ends clean', state: ended }];
@@ -216,7 +216,7 @@ export function compareAndRepair(state: State, rules: Rules): Step[] {
   // What is reported waits for an operator. The rest of the shard, and its sweep, must not.
   const isAllElseRight = comparison.storedHolds === 0 && comparison.lostDebits === 0;
   const pg = isAllElseRight ? verified(state.pg, comparison, rules) : state.pg;
-  const told = repair(withPg(done, { ...pg, reported: true }), comparison, false, rules);
+  const told = repair(countedAnew(withPg(done, { ...pg, reported: true })), comparison, false, rules);
   return [...late, { ...told, words: `The drift is reported. ${told.words}` }];
 }
 
@@ -225,6 +225,13 @@ function verified(pg: Pg, { began, stays }: NonNullable<Comparison>, { without }
   if (pg.verified > began) return pg;
   const history = verifiedBy(historyOf(pg), without.has('began') ? pg.doubt : began);
   return { ...pg, verified: history.verified, left: stays };
+}
+
+/** Doubts are only compared with each other. So they are counted from the last verified one, where no other number is known: states stay few. */
+function countedAnew(state: State): State {
+  const { pg, copy, right, lateRepair } = state;
+  if (pg.verified === 0 || copy !== null || right !== null || lateRepair !== null) return state;
+  return withPg(state, { ...pg, doubt: pg.doubt - pg.verified, verified: 0 });
 }
 
 function repair(state: State, its: NonNullable<Comparison>, isLate: boolean, rules: Rules): Step {
@@ -387,6 +394,7 @@ export function drop(state: State, rules: Rules): Step[] {
   const server = serverOf(state, ON.others);
   const at = where(state, ON.others);
   if (dropping !== null) return [dropNow({ ...state, dropping: null }, dropping, rules)];
+  if (rules.dropsNone) return [];
   if (server.data.wallet === null || verdictOn(server, pg, rules) !== 'as known') return [];
   // What is under way ends with a trim, and then the script finds another mark.
   const { holds, stream } = server.data;

@@ -1,13 +1,16 @@
 // Which calls a fault took from both stores. Only these may be missing at the end.
 
 import { withGhost } from './actors.ts';
+import { claimsLost } from './claims.ts';
 import { callOf, isCharged } from './judging.ts';
 import { type Data, STORED, type State } from './state.ts';
 
 /** A call is lost when a fault takes its event from the last store that has it: a stream of a living Redis, or Postgres. */
 export function withLosses(before: State, after: State): State {
   const lost = before.ghost.lost | (eventsOf(before) & ~eventsOf(after));
-  return lost === after.ghost.lost ? after : withGhost(after, { lost });
+  const unclaimed = before.ghost.unclaimed | claimsLost(before, after);
+  const isSame = lost === after.ghost.lost && unclaimed === after.ghost.unclaimed;
+  return isSame ? after : withGhost(after, { lost, unclaimed });
 }
 
 /** Whether a fault took more than others had taken before. */

@@ -6,6 +6,21 @@ const of = (...faults: Fault[]): ReadonlySet<Fault> => new Set(faults);
 export const SCENARIOS = {
   crashes: { name: 'crashes, two calls', calls: 2, faults: of('cut'), maxFaults: 1 },
   torn: { name: 'settlements that come back by half', calls: 2, byUse: true, faults: of('torn'), maxFaults: 1 },
+  keyed: {
+    name: 'two calls with one key',
+    calls: 2,
+    keyed: true,
+    faults: of('cut', 'torn', 'flushall'),
+    maxFaults: 1,
+  },
+  keyedMasters: {
+    name: 'two calls with one key, and a deposed master',
+    calls: 2,
+    keyed: true,
+    dropsNone: true,
+    faults: of('failover'),
+    maxFaults: 1,
+  },
   swapped: {
     name: 'a master that follows and leads again',
     calls: 1,

@@ -56,6 +56,8 @@ export type Data = {
   readonly holds: number;
   readonly stream: readonly Event[];
   readonly mark: MarkNumber;
+  /** Who has the idempotency key of the calls: see claims.ts. */
+  readonly claim: number;
 };
 
 export type Instance = { readonly data: Data; readonly run: number; readonly replication: number };
@@ -139,8 +141,8 @@ export type Dropping = {
   readonly isDebitEnded: boolean;
 } | null;
 
-/** What a gateway knows of each call; after its end a ghost that says what the caller was told. */
-export const CALL = { new: 0, open: 1, charged: 2, refunded: 3, died: 4, lost: 5, captured: 6 } as const;
+/** What a gateway knows of each call; after its end a ghost that says what the caller was told. `looked`: only where a check is off. */
+export const CALL = { new: 0, open: 1, charged: 2, refunded: 3, died: 4, lost: 5, captured: 6, looked: 7 } as const;
 
 /** The process that carries a debit out: what the wallet answered. */
 export type DebitAnswer = number;
@@ -149,6 +151,8 @@ export type DebitAnswer = number;
 export type Ghost = {
   /** A bit for each call whose event a fault took from both stores. */
   readonly lost: number;
+  /** A bit for each call whose claim a fault took, or a deposed master got. */
+  readonly unclaimed: number;
   /** How often Redis's data were changed by a fault. */
   readonly strikes: number;
   /** Redis may have changed since the last clean comparison. */
@@ -304,6 +308,7 @@ export function start(calls: number, faults: number, dataId: string): State {
     faultsLeft: faults,
     ghost: intern({
       lost: 0,
+      unclaimed: 0,
       strikes: 0,
       changed: false,
       exact: true,
@@ -315,6 +320,6 @@ export function start(calls: number, faults: number, dataId: string): State {
   };
 }
 
-export const NO_DATA: Data = { wallet: null, holds: 0, stream: [], mark: 0 };
+export const NO_DATA: Data = { wallet: null, holds: 0, stream: [], mark: 0, claim: 0 };
 export const FIRST_REDIS: Instance = { data: intern(NO_DATA), run: 1, replication: 1 };
 export const IDLE: Writer = intern({ at: 'idle' });
