@@ -5,7 +5,7 @@ import { count, duration, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { type Place, usePlace } from '../../place.tsx';
 import { useResource } from '../../resource.ts';
-import { ByUse, OutcomeBadge, shortId, When } from '../shared/cells.tsx';
+import { AskedFor, ByUse, OutcomeBadge, shortId, When } from '../shared/cells.tsx';
 import { RANGE_FILTERS } from '../shared/days.ts';
 import { type Filter, ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
@@ -153,7 +153,15 @@ function CallList() {
             ),
           },
           { title: 'Status', minor: true, cell: ({ status }) => <span class="number">{status}</span> },
-          { title: 'Outcome', cell: (call) => <OutcomeBadge call={call} /> },
+          {
+            title: 'Outcome',
+            cell: (call) => (
+              <span class="outcome">
+                <OutcomeBadge call={call} />
+                <AskedFor call={call} />
+              </span>
+            ),
+          },
           {
             title: 'Took',
             right: true,
