@@ -31,26 +31,30 @@ export default function Calls() {
   return id === '' ? <CallList /> : <CallPage id={id} />;
 }
 
-const KEY_COLUMN: Column<Call> = {
-  title: 'Key',
-  minor: true,
-  cell: ({ key_id, key_label }) => (
-    <a class="name" href={callsOfKey(key_id)} title={key_id}>
-      {key_label ?? shortId(key_id)}
+const keyOf = ({ key_id, key_label }: Call) => (
+  <a class="name" href={callsOfKey(key_id)} title={key_id}>
+    {key_label ?? shortId(key_id)}
+  </a>
+);
+const tagOf = ({ tag }: Call) =>
+  tag !== undefined && (
+    <a class="name two-lines" href={callsOfTag(tag)} title={tag}>
+      {tag}
     </a>
-  ),
-};
+  );
 
-const TAG_COLUMN: Column<Call> = {
-  title: 'Tag',
-  minor: true,
-  cell: ({ tag }) =>
-    tag !== undefined && (
-      <a class="name" href={callsOfTag(tag)}>
-        {tag}
-      </a>
-    ),
-};
+/** Whose calls these are, and for whom. In one column, because two leave no room for the request. */
+function whoColumns(hasKeys: boolean, isTagged: boolean): Column<Call>[] {
+  if (!hasKeys) return isTagged ? [{ title: 'Tag', minor: true, cell: tagOf }] : [];
+  if (!isTagged) return [{ title: 'Key', minor: true, cell: keyOf }];
+  const cell = (call: Call) => (
+    <>
+      {keyOf(call)}
+      {tagOf(call)}
+    </>
+  );
+  return [{ title: 'Key and tag', minor: true, cell }];
+}
 
 /** A filter of those that are known. A shared address may name another one. */
 function choice(
@@ -141,13 +145,12 @@ function CallList() {
             ),
           },
           { title: 'Service', cell: ({ service_name }) => <span class="name">{service_name}</span> },
-          ...(names.size > 1 ? [KEY_COLUMN] : []),
-          ...(isTagged ? [TAG_COLUMN] : []),
+          ...whoColumns(names.size > 1, isTagged),
           {
             title: 'Request',
             minor: true,
             cell: ({ method, path }) => (
-              <code class="request" title={`${method} ${path}`}>
+              <code class="request two-lines" title={`${method} ${path}`}>
                 {method} {path}
               </code>
             ),

@@ -36,10 +36,7 @@ export function AskedFor({ call: { replays } }: { readonly call: { readonly repl
   const { language } = useI18n();
   if (replays === undefined) return null;
   return (
-    <span
-      class="small soft nowrap"
-      title="Repeats with the same Idempotency-Key got its answer again, and cost nothing."
-    >
+    <span class="small soft" title="Repeats with the same Idempotency-Key got its answer again, and cost nothing.">
       asked for {count(replays + 1, language)} times
     </span>
   );
