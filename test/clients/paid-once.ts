@@ -61,6 +61,12 @@ export function paidOnceTests(demo: () => DemoMarket): void {
     expect(answer.choices[0]?.message.content).toBe(TEXT);
     expect(received).toEqual(['a', 'a', 'a']);
     expect(await paid()).toEqual([RATE_LIMITED, RATE_LIMITED, ...ONCE]);
+    // A 409 of the service is an answer: its repeats get it again, and it is paid once.
+    failures = [409];
+    const refused = openai().chat.completions.create(ASKED, keyed('b'));
+    await expect(refused).rejects.toBeInstanceOf(OpenAI.ConflictError);
+    expect(received.slice(3)).toEqual(['b']);
+    expect(await paid()).toEqual([RATE_LIMITED, RATE_LIMITED, ...ONCE, ...ONCE]);
 
     buyer = await demo().market.buyer(1);
     failures = [429, 409];
