@@ -10,6 +10,7 @@ import { exampleTests } from './examples.ts';
 import { libraryTests } from './libraries.ts';
 import { llmsTests } from './llms.ts';
 import { mcpServerTests } from './mcp-server.ts';
+import { paidOnceTests } from './paid-once.ts';
 import { priceByUseTests } from './price-by-use.ts';
 import { sdkTests } from './sdks.ts';
 
@@ -21,6 +22,7 @@ beforeAll(async () => {
 afterAll(() => demo.stop());
 
 describe('SDKs', () => sdkTests(() => demo));
+describe('SDKs that repeat calls', () => paidOnceTests(() => demo));
 describe('HTTP libraries', () => libraryTests(() => demo));
 describe('curl and Python', () => commandLineTests(() => demo));
 describe('examples', () => exampleTests(() => demo));

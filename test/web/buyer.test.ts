@@ -180,6 +180,8 @@ describe('the console of a buyer', () => {
       for (let i = 0; i < calls; i++) await call(key, `/${i}`, i === 0 ? undefined : `customer-${i}`);
     }
     await web.market.settled(one.account_id);
+    await web.market.stores.sql`
+      INSERT INTO call_replays SELECT day, usage_id, 2 FROM calls WHERE key_id = ${server.key_id} AND tag = 'customer-1'`;
     for (const key of [one, server, laptop]) {
       const visit = await web.visit('/console', { key: textOf(key) });
       const [spent, calls, of] =
@@ -221,6 +223,8 @@ describe('the console of a buyer', () => {
       await page.waitForURL(/\/console\/calls\?tag=customer-1&from=/);
       await page.getByText('2 calls for $0.02').waitFor();
       expect(await page.getByRole('row').count()).toBe(3);
+      await page.getByRole('row', { name: /server/ }).getByText('asked for 3 times').waitFor();
+      expect(await page.getByText('asked for').count()).toBe(1);
       await visit.shot('buyer-tag-calls');
       await page
         .getByRole('row', { name: /server/ })
@@ -228,6 +232,7 @@ describe('the console of a buyer', () => {
         .first()
         .click();
       await page.getByText('customer-1', { exact: true }).waitFor();
+      await page.getByText('It was asked for 3 times').waitFor();
       await visit.shot('buyer-tag-call');
       expect(await visit.findings()).toEqual([]);
     }

@@ -1,6 +1,6 @@
 import { ApiFailure, dataOf, type Schemas } from '../../api/client.ts';
 import { Card, CopyButton, Empty, FailureNote, LinkButton, Skeleton } from '../../design/index.ts';
-import { bytes, duration, money } from '../../i18n/format.ts';
+import { bytes, count, duration, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
 import { api } from '../../session.ts';
@@ -78,6 +78,15 @@ function Facts({ call }: { readonly call: Call }) {
           <>
             <dt>Tag</dt>
             <dd class="break">{call.tag}</dd>
+          </>
+        )}
+        {call.replays !== undefined && (
+          <>
+            <dt>Asked for</dt>
+            <dd>
+              {count(call.replays + 1, language)} times{' '}
+              <span class="soft">with one Idempotency-Key: the repeats got its answer again, and cost nothing</span>
+            </dd>
           </>
         )}
         <dt>Provider</dt>

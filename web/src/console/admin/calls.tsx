@@ -4,7 +4,7 @@ import { duration } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { usePlace } from '../../place.tsx';
 import { api } from '../../session.ts';
-import { OutcomeBadge, When } from '../shared/cells.tsx';
+import { AskedFor, OutcomeBadge, When } from '../shared/cells.tsx';
 import { RANGE_FILTERS } from '../shared/days.ts';
 import { ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
@@ -71,7 +71,15 @@ function CallList() {
               </>
             ),
           },
-          { title: 'Outcome', cell: (row) => <OutcomeBadge call={row} side="others" /> },
+          {
+            title: 'Outcome',
+            cell: (row) => (
+              <span class="outcome">
+                <OutcomeBadge call={row} side="others" />
+                <AskedFor call={row} />
+              </span>
+            ),
+          },
           { title: 'Status', right: true, cell: (row) => (row.status === 0 ? '–' : row.status) },
           { title: 'Latency', right: true, cell: (row) => duration(row.latency_ms, language) },
           { title: 'Charged', amount: (row) => row.amount, cell: (row, text) => (row.free_tier ? 'Free' : text) },

@@ -1,6 +1,6 @@
 import { ApiFailure, dataOf, type Schemas } from '../../api/client.ts';
 import { Card, CopyButton, FailureNote, Skeleton } from '../../design/index.ts';
-import { bytes, duration, moment, money } from '../../i18n/format.ts';
+import { bytes, count, duration, moment, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
 import { api } from '../../session.ts';
@@ -56,6 +56,12 @@ function Facts({ call }: { readonly call: Schemas['Call'] }) {
             <p>
               <strong class="number">{money(call.refunded, language)}</strong> came back to your account, so the call
               cost <strong class="number">{money(leftOf(call), language)}</strong>.
+            </p>
+          )}
+          {call.replays !== undefined && (
+            <p>
+              It was asked for <strong class="number">{count(call.replays + 1, language)}</strong> times with one
+              Idempotency-Key, and charged at most once: the repeats got its answer again.
             </p>
           )}
         </div>

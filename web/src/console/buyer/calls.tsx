@@ -5,7 +5,7 @@ import { count, duration, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { type Place, usePlace } from '../../place.tsx';
 import { useResource } from '../../resource.ts';
-import { ByUse, OutcomeBadge, shortId, When } from '../shared/cells.tsx';
+import { AskedFor, ByUse, OutcomeBadge, shortId, When } from '../shared/cells.tsx';
 import { RANGE_FILTERS } from '../shared/days.ts';
 import { type Filter, ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
@@ -31,26 +31,30 @@ export default function Calls() {
   return id === '' ? <CallList /> : <CallPage id={id} />;
 }
 
-const KEY_COLUMN: Column<Call> = {
-  title: 'Key',
-  minor: true,
-  cell: ({ key_id, key_label }) => (
-    <a class="name" href={callsOfKey(key_id)} title={key_id}>
-      {key_label ?? shortId(key_id)}
+const keyOf = ({ key_id, key_label }: Call) => (
+  <a class="name" href={callsOfKey(key_id)} title={key_id}>
+    {key_label ?? shortId(key_id)}
+  </a>
+);
+const tagOf = ({ tag }: Call) =>
+  tag !== undefined && (
+    <a class="name two-lines" href={callsOfTag(tag)} title={tag}>
+      {tag}
     </a>
-  ),
-};
+  );
 
-const TAG_COLUMN: Column<Call> = {
-  title: 'Tag',
-  minor: true,
-  cell: ({ tag }) =>
-    tag !== undefined && (
-      <a class="name" href={callsOfTag(tag)}>
-        {tag}
-      </a>
-    ),
-};
+/** Whose calls these are, and for whom. In one column, because two leave no room for the request. */
+function whoColumns(hasKeys: boolean, isTagged: boolean): Column<Call>[] {
+  if (!hasKeys) return isTagged ? [{ title: 'Tag', minor: true, cell: tagOf }] : [];
+  if (!isTagged) return [{ title: 'Key', minor: true, cell: keyOf }];
+  const cell = (call: Call) => (
+    <>
+      {keyOf(call)}
+      {tagOf(call)}
+    </>
+  );
+  return [{ title: 'Key and tag', minor: true, cell }];
+}
 
 /** A filter of those that are known. A shared address may name another one. */
 function choice(
@@ -141,19 +145,26 @@ function CallList() {
             ),
           },
           { title: 'Service', cell: ({ service_name }) => <span class="name">{service_name}</span> },
-          ...(names.size > 1 ? [KEY_COLUMN] : []),
-          ...(isTagged ? [TAG_COLUMN] : []),
+          ...whoColumns(names.size > 1, isTagged),
           {
             title: 'Request',
             minor: true,
             cell: ({ method, path }) => (
-              <code class="request" title={`${method} ${path}`}>
+              <code class="request two-lines" title={`${method} ${path}`}>
                 {method} {path}
               </code>
             ),
           },
           { title: 'Status', minor: true, cell: ({ status }) => <span class="number">{status}</span> },
-          { title: 'Outcome', cell: (call) => <OutcomeBadge call={call} /> },
+          {
+            title: 'Outcome',
+            cell: (call) => (
+              <span class="outcome">
+                <OutcomeBadge call={call} />
+                <AskedFor call={call} />
+              </span>
+            ),
+          },
           {
             title: 'Took',
             right: true,

@@ -112,7 +112,12 @@ function TopSpending({
           ]}
         />
       )}
-      {left > 0 && <p class="card-foot soft">And {count(left, language)} more. The list of calls has them all.</p>}
+      {left > 0 && (
+        <p class="card-foot soft">
+          And {count(left, language)} more.{' '}
+          {what === 'Tag' ? 'GET /api/v1/usage has them all.' : 'The list of calls has them all.'}
+        </p>
+      )}
     </Card>
   );
 }

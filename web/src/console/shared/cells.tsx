@@ -1,5 +1,5 @@
 import { Badge, type Tone } from '../../design/index.ts';
-import { clock, clockHour, date, moment, money } from '../../i18n/format.ts';
+import { clock, clockHour, count, date, moment, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { outcomeOf } from './outcome.ts';
 
@@ -27,6 +27,17 @@ export function OutcomeBadge({
     <span class="outcome" title={text}>
       <Badge tone={tone}>{word}</Badge>
       {reason !== null && <span class={brief ? 'visually-hidden' : 'small soft'}>{reason}</span>}
+    </span>
+  );
+}
+
+/** Of a call whose answer was given again: how often it was asked for. */
+export function AskedFor({ call: { replays } }: { readonly call: { readonly replays?: number } }) {
+  const { language } = useI18n();
+  if (replays === undefined) return null;
+  return (
+    <span class="small soft" title="Repeats with the same Idempotency-Key got its answer again, and cost nothing.">
+      asked for {count(replays + 1, language)} times
     </span>
   );
 }
