@@ -94,7 +94,10 @@ function mayBeEmpty({ keyId, endMs }: Told, buyer: Buyer, told: readonly Told[])
  */
 export function checkTokens(buyer: Buyer, told: readonly Told[]): string[] {
   return buyer.children.flatMap((child) => {
-    const admitted = callsBelow(child, buyer, told).filter(({ usageId }) => usageId !== null);
+    // A replay takes a token of its own key alone.
+    const admitted = callsBelow(child, buyer, told).filter(
+      ({ usageId, isReplayed, keyId }) => usageId !== null && (!isReplayed || keyId === child.key.key_id),
+    );
     const times = admitted.flatMap(({ atMs, endMs }) => [atMs, endMs]);
     const lastedMs = Math.max(0, Math.max(...times) - Math.min(...times)) + CLOCKS_DIFFER_MS;
     if (admitted.length <= child.rateLimit * (1 + lastedMs / 60_000)) return [];
