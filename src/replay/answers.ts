@@ -122,8 +122,9 @@ export class Answers {
   async find(accountId: string, claimName: string): Promise<ChargedCall | null> {
     const { redis, keys } = this.#options;
     const shard = keys.shardOf(accountId);
-    const args = [keys.claims(shard, accountId), keys.answers[shard] as string, claimName];
-    const [now, claim, text] = (await redis.script(readAnswerScript, 2, args)) as [number, string, string];
+    const names = [keys.claims(shard, accountId), keys.answers[shard] as string, keys.open[shard] as string];
+    const reply = await redis.script(readAnswerScript, names.length, [...names, claimName]);
+    const [now, claim, text] = reply as [number, string, string];
     const [state, , , target = '', bodyDigest = '-', chargedAt = '0'] = claim.split('\t');
     if (claim === '' || state === 'o') return null;
     const answer = state === 'k' ? decodeAnswer(text) : null;
