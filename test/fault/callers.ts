@@ -87,6 +87,10 @@ export class Caller {
       await this.#turn();
       await sleep(this.#random.int(0, 12));
     }
+    this.close();
+  }
+
+  close(): void {
     this.#agent.destroy();
     this.#otherAgent.destroy();
   }
@@ -98,20 +102,21 @@ export class Caller {
     const asked = { key, wish: drawWish(random, this.#listings, drawMarks(repeats, idempotencyKey)) };
     const leavesAfterMs = random.chance(0.08) ? random.int(0, 60) : PATIENCE_MS;
     if (asked.wish.headers[IDEMPOTENCY_KEY] === undefined) {
-      await this.#call(asked, { leavesAfterMs });
+      await this.call(asked, { leavesAfterMs });
     } else {
       this.#notebook.add(asked);
       const isTwice = repeats.chance(0.3);
-      const other = isTwice ? this.#call(varied(asked, repeats, 0.1), { agent: this.#otherAgent }) : null;
-      const told = await this.#call(asked, { leavesAfterMs });
+      const other = isTwice ? this.call(varied(asked, repeats, 0.1), { agent: this.#otherAgent }) : null;
+      const told = await this.call(asked, { leavesAfterMs });
       await other;
-      if (isToBeRepeated(told) && repeats.chance(0.8)) await this.#call(asked);
+      if (isToBeRepeated(told) && repeats.chance(0.8)) await this.call(asked);
     }
     const former = repeats.chance(0.25) ? this.#notebook.draw(key, repeats) : null;
-    if (former !== null) await this.#call(varied(former, repeats, 0.3));
+    if (former !== null) await this.call(varied(former, repeats, 0.3));
   }
 
-  #call(
+  /** Makes a call, and remembers what it was told. */
+  call(
     { key, wish }: Asked,
     { leavesAfterMs = PATIENCE_MS, agent = this.#agent }: { leavesAfterMs?: number; agent?: Agent } = {},
   ): Promise<Told> {

@@ -42,8 +42,8 @@ export async function runSchedule(
   return runCourse(scene, {
     mayOverspend: false,
     load: () => load(scene),
-    end: () => end(scene),
-    judge: (evidence) => judge(scene, evidence),
+    end: () => endSchedule(scene),
+    judge: (evidence) => judgeSchedule(scene, evidence),
   });
 }
 
@@ -83,7 +83,7 @@ async function load(scene: RefundScene): Promise<Told[]> {
   return callers.flatMap(({ told }) => told);
 }
 
-const end = ({ stack, market, buyers }: Scene): Promise<void> =>
+export const endSchedule = ({ stack, market, buyers }: Scene): Promise<void> =>
   becomeQuiet(stack, market, {
     // In a cluster each buyer's account is on a node of its own.
     buyers: stack.cluster === null ? [] : buyers,
@@ -94,7 +94,7 @@ const end = ({ stack, market, buyers }: Scene): Promise<void> =>
     },
   });
 
-async function judge(scene: RefundScene, evidence: Evidence) {
+export async function judgeSchedule(scene: RefundScene, evidence: Evidence) {
   const { stack, market, plan, buyers, losses } = scene;
   const { told, held, before } = evidence;
   const mayBeLost = (accountId: string, fromMs: number, toMs: number): boolean =>
