@@ -26,6 +26,8 @@ const AT_ONCE = 10;
 const BUYERS = 3;
 /** A pair has its answers after this: a gateway takes 2 s to start again. */
 const ANSWERED_WITHIN_MS = 30_000;
+/** Most wait for the other call of their pair, or for what a fault has ended. */
+const RETRY_MS = 30;
 /** Enough for all calls of an account. */
 const RATE_LIMIT = 1_000_000;
 const CREDIT_MICROS = 900_000_000;
@@ -48,7 +50,7 @@ type Pair = { readonly asked: Asked; readonly answers: readonly [Told, Told] };
 export type PairsOutcome = Outcome & { readonly pairs: readonly Pair[]; readonly faultsMade: readonly PairFault[] };
 
 export async function runPairs(stack: Stack, market: Market, count: number, seed: number): Promise<PairsOutcome> {
-  const random = new Random(seed);
+  const [random, faults] = [new Random(seed), new Random(seed ^ 0xfa017)];
   const second = await SecondGateway.start(stack);
   const scene = { ...(await openScene(stack, market, planOf(seed), new Losses(false))), given: [] };
   const ids = scene.buyers.map(({ key }) => key.key_id);
@@ -59,7 +61,7 @@ export async function runPairs(stack: Stack, market: Market, count: number, seed
   const run = async (): Promise<Told[]> => {
     const callers = callersOf(scene, second);
     for (let from = 0; from < count; from += AT_ONCE) {
-      const fault = random.pick(FAULTS);
+      const fault = faults.pick(FAULTS);
       faultsMade.push(fault);
       const asked = Array.from({ length: Math.min(AT_ONCE, count - from) }, (_, i) => ask(scene, random, from + i));
       const [answered] = await Promise.all([
@@ -79,8 +81,7 @@ export async function runPairs(stack: Stack, market: Market, count: number, seed
       end: () => endSchedule(scene),
       judge: (evidence) => judgeSchedule(scene, evidence),
     });
-    const faults = [...outcome.faults, ...checkPairs(pairs, outcome.rows)];
-    return { ...outcome, faults, pairs, faultsMade };
+    return { ...outcome, faults: [...outcome.faults, ...checkPairs(pairs, outcome.rows)], pairs, faultsMade };
   } finally {
     await second.stop();
   }
@@ -131,7 +132,9 @@ const untilTold = (caller: Caller, asked: Asked): Promise<Told> =>
   until(async () => {
     const told = await caller.call(asked);
     const isAnswer = told.complete && told.usageId !== null && told.status < 400;
-    return isAnswer || told.code === 'answer_not_kept' ? told : null;
+    if (isAnswer || told.code === 'answer_not_kept') return told;
+    await sleep(RETRY_MS);
+    return null;
   }, ANSWERED_WITHIN_MS);
 
 async function inflict(stack: Stack, second: SecondGateway, fault: PairFault, random: Random): Promise<void> {
