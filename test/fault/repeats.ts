@@ -20,8 +20,7 @@ export const isKeptOut = ({ isReplayed, code }: Told): boolean => isReplayed || 
 /** Longer answers are not kept (REPLAY_MAX_BYTES); those of `/large/` are. */
 const IS_LONG = /^\/large\//;
 
-type Evidence = {
-  readonly buyers: readonly Buyer[];
+export type Evidence = {
   readonly told: readonly Told[];
   readonly rows: readonly Row[];
   readonly seen: ReadonlySet<string>;
@@ -34,17 +33,20 @@ type Evidence = {
 };
 
 /** A claim that Redis has. */
-type Kept = { readonly state: string; readonly usageId: string; readonly bodyDigest: string };
+export type Kept = { readonly state: string; readonly usageId: string; readonly bodyDigest: string };
 
 /** Everything that has one idempotency key of one API key. */
 type Group = { readonly accountId: string; readonly claim: string; readonly told: Told[]; readonly rows: Row[] };
 
 /** To be called when nothing is under way. @returns in words what is wrong */
-export async function checkRepeats(stack: Stack, evidence: Evidence): Promise<string[]> {
+export async function checkRepeats(stack: Stack, buyers: readonly Buyer[], evidence: Evidence): Promise<string[]> {
+  const kept = await Promise.all(buyers.map(({ key }) => readClaims(stack, key.account_id)));
+  return judgeRepeats(evidence, new Map(kept.flat()));
+}
+
+/** @param kept  the claims of all accounts, by their names */
+export function judgeRepeats(evidence: Evidence, kept: ReadonlyMap<string, Kept>): string[] {
   const groups = groupsOf(evidence);
-  const kept = new Map<string, Kept>();
-  for (const { key } of evidence.buyers)
-    for (const [name, claim] of await readClaims(stack, key.account_id)) kept.set(name, claim);
   const known = new Set(groups.map(({ claim }) => claim));
   const recorded = new Set(evidence.rows.map(({ usageId }) => usageId));
   return [

@@ -130,8 +130,7 @@ export async function judgeSchedule(scene: RefundScene, evidence: Evidence) {
     ...checkRecords(rows, market, buyers, told),
     ...checkUncharged({ told, rows, listings: market.listings, mayBeForgotten: mayRowBeLost }),
     ...(await checkRefunds(stack, scene.given, rows)),
-    ...(await checkRepeats(stack, {
-      buyers,
+    ...(await checkRepeats(stack, buyers, {
       told,
       rows,
       seen,

@@ -319,8 +319,7 @@ async function judge(scene: HistoryScene, evidence: Evidence) {
       rows,
       (reference) => givenUp.moves.has(reference) || givenUp.absentMoves.has(reference),
     )),
-    ...(await checkRepeats(stack, {
-      buyers,
+    ...(await checkRepeats(stack, buyers, {
       told,
       rows,
       seen,
