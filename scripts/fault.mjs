@@ -3,13 +3,14 @@
 //
 //   npm run test:fault -- --schedules 1000      1 000 schedules, from a random first seed, which is printed
 //   npm run test:fault -- --seed 47 --times 9   the schedule of seed 47 again: the machine decides how its processes interleave
+//   npm run test:fault -- --pairs 1000          1 000 pairs of equal calls at two gateways, no schedules
 //   npm run test:fault -- --cluster             schedules on a Redis Cluster: each has a failover or a partition
 //   npm run test:fault -- --histories           schedules of two and three faults of both stores, with --cluster too
 //   npm run test:fault -- --histories --clocks  the same, and clocks jump ahead under way: Linux with a C compiler
 //   npm run test:fault -- --cluster --wait      the same with REDIS_WAIT_REPLICAS=1, so that nothing may be lost
 //
-// Options: --seed N, --schedules N (default: 50, or 1 with --seed), --times N (how often each runs; default: once), --cluster, --wait,
-// --histories, --clocks. More than 100 schedules run in groups of a hundred, each group on its own installation. After a group with a
+// Options: --seed N, --schedules N (default: 50, or 1 with --seed), --times N (how often each runs; default: once), --pairs N,
+// --cluster, --wait, --histories, --clocks. More than 100 schedules run in groups of a hundred, each group on its own installation. After a group with a
 // failure no further group runs.
 
 import { spawnSync } from 'node:child_process';
@@ -45,6 +46,7 @@ try {
       seed: { type: 'string' },
       schedules: { type: 'string' },
       times: { type: 'string' },
+      pairs: { type: 'string' },
       cluster: { type: 'boolean' },
       histories: { type: 'boolean' },
       clocks: { type: 'boolean' },
@@ -56,6 +58,8 @@ try {
   if (values.cluster && process.platform !== 'linux')
     throw new Error('--cluster needs Linux: it uses 127.0.1.1 and on');
   if (values.clocks && !values.histories) throw new Error('--clocks is for histories');
+  if (values.pairs !== undefined && (values.cluster || values.histories || values.schedules !== undefined))
+    throw new Error('--pairs is for one Redis, and runs no schedules');
   if (values.clocks) process.env.FAULT_CLOCKS = '1';
   if (values.wait) process.env.FAULT_WAIT = '1';
   if (values.cluster) process.env.FAULT_CLUSTER = '1';
@@ -66,6 +70,11 @@ try {
   checkNodeVersion();
   ensureDependencies(console.log);
   ensureRedisServer(console.log);
+  if (values.pairs !== undefined) {
+    process.env.FAULT_PAIRS = String(wholeNumber('pairs', values.pairs, 0));
+    console.log(`pairs of seed ${first}`);
+    process.exit(runRound(file, first, 0, 1) ? 0 : 1);
+  }
   console.log(`schedules of seeds ${first} to ${first + schedules - 1}`);
   let failed = false;
   for (let done = 0; done < schedules && !failed; done += MAX_ROUND) {

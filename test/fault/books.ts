@@ -18,7 +18,7 @@ import { reportOf } from './fixtures/reports.mjs';
 import { isSumOf } from './losses.ts';
 import type { Buyer, Listing, Market } from './market.ts';
 import type { Stack } from './stack.ts';
-import { CEILING_MICROS } from './wishes.ts';
+import { CEILING_MICROS, tagOf } from './wishes.ts';
 
 /** The platform's default share of a charge (config/settings.ts). */
 const FEE_BASIS_POINTS = 1_000;
@@ -33,6 +33,7 @@ export type Row = {
   readonly admittedAtMs: number;
   readonly outcome: string;
   readonly status: number;
+  readonly tag: string | null;
   readonly amountMicros: number;
   readonly feeMicros: number;
   readonly freeTier: boolean;
@@ -47,7 +48,7 @@ export async function readRecords({ stores }: Stack, buyers: readonly Buyer[]): 
   const ids = buyers.map(({ key }) => key.account_id);
   return stores.sql<Row[]>`
     SELECT usage_id AS "usageId", account_id AS "accountId", key_id AS "keyId", service_id AS "serviceId", path,
-           (extract(epoch FROM created_at) * 1000)::bigint AS "admittedAtMs", outcome, status::int,
+           (extract(epoch FROM created_at) * 1000)::bigint AS "admittedAtMs", outcome, status::int, tag,
            amount AS "amountMicros", fee AS "feeMicros", free_tier AS "freeTier",
            authorized AS "authorizedMicros", clamped AS "isClamped",
            (SELECT coalesce(sum(r.amount), 0)::bigint FROM refunds r WHERE r.usage_id = calls.usage_id) AS "refundedMicros"
@@ -81,6 +82,7 @@ export function checkRecords(
       faults.push(`${row.usageId}, ${row.outcome}: ${row.amountMicros}, not ${price}`);
     const hasBudget = buyers.some((buyer) => budgetsOf(buyer, row.keyId).length > 0);
     faults.push(...faultsOfUse(row, listing, hasBudget));
+    if (row.tag !== tagOf(row.path)) faults.push(`tag of ${row.usageId}: ${row.tag}, not ${tagOf(row.path)}`);
     if (row.feeMicros !== feeMicros(row.amountMicros, FEE_BASIS_POINTS)) faults.push(`fee of ${row.usageId}`);
   }
   return faults;

@@ -9,6 +9,7 @@ import { GROUPS } from './cluster/nodes.ts';
 import { inflict } from './faults.ts';
 import { type Losses, timeOf } from './losses.ts';
 import type { Buyer, Market } from './market.ts';
+import { Notebook } from './notebook.ts';
 import type { Plan } from './plan.ts';
 import { type Exception, LONGEST_CALL_MS } from './promises.ts';
 import type { Stack } from './stack.ts';
@@ -118,7 +119,10 @@ export async function runCourse(scene: Scene, steps: Steps): Promise<Outcome> {
 /** The callers of a plan, none of which has begun. */
 export function callersOf({ stack, market, plan, buyers }: Scene): Caller[] {
   const url = stack.link('caller-gateway').through(stack.gatewayUrl).replace(/\/$/, '');
-  return plan.callers.map(({ buyer, seed }) => new Caller(url, buyers[buyer] as Buyer, market.listings, seed));
+  const notebooks = buyers.map(() => new Notebook());
+  return plan.callers.map(
+    ({ buyer, seed }) => new Caller(url, buyers[buyer] as Buyer, market.listings, seed, notebooks[buyer] as Notebook),
+  );
 }
 
 /** The faults of parts and links, each at its time; resolves when the last is healed. */

@@ -10,6 +10,8 @@ type Window = {
   readonly fromMs: number;
   readonly toMs: number;
   readonly why: string;
+  /** Everything that was written before is lost, too. */
+  readonly isAll?: boolean;
 };
 
 /** A call, or what is known of it. */
@@ -62,6 +64,15 @@ export class Losses {
         fromMs <= window.toMs &&
         toMs + SETTLING_MS >= window.fromMs,
     );
+  }
+
+  /** Whether Redis may have lost what it kept of this call after its end: as a write of it, or with everything else. */
+  mayForget(call: Span): boolean {
+    const { shard, fromMs } = call;
+    const isLost = this.#windows.some(
+      ({ shards, toMs, isAll = false }) => isAll && shards.has(shard) && fromMs <= toMs,
+    );
+    return isLost || this.allow(call);
   }
 
   /** Whether what the shard's master had acknowledged may be lost: its wallets are then repaired, so that they are what Postgres has. */

@@ -82,7 +82,8 @@ function judge(
   byId: ReadonlyMap<string, Row>,
   { losesGateway, seen, mayBeLost, mayBeNegative = false }: Evidence,
 ): Exception | null | string {
-  if (call.requestId === null) return null;
+  // What a replay says is of another call; repeats.ts judges it.
+  if (call.requestId === null || call.isReplayed) return null;
   const row = byId.get(call.requestId);
   if (call.usageId === null) {
     if (seen.has(call.requestId)) return '!refused, but the service got it';

@@ -4,6 +4,7 @@ import { ERRORS, type ErrorCode } from '../../src/errors.ts';
 import { type Budgeted, budgetsOf, chainOf, isBelow } from './budgets.ts';
 import type { Told } from './callers.ts';
 import type { Buyer, Child } from './market.ts';
+import { isKeptOut, OF_REPEATS } from './repeats.ts';
 import { OWN_RATE_LIMIT } from './trees.ts';
 import { isFreeOnly, refusalOf } from './wishes.ts';
 
@@ -14,10 +15,11 @@ const CLOCKS_DIFFER_MS = 20;
 const FOR_WANT: readonly ErrorCode[] = ['insufficient_balance', 'budget_exceeded'];
 
 /** Those that this call may meet. One that is refused in any case meets no other but for want of a token. */
-function refusalsOf({ listing, path }: Told): readonly ErrorCode[] {
+function refusalsOf({ listing, path, idempotencyKey }: Told): readonly ErrorCode[] {
   const refusal = refusalOf({ listing, path });
   if (refusal !== null) return ['rate_limited', refusal];
-  return ['rate_limited', ...(isFreeOnly(path) ? (['free_calls_used'] as const) : FOR_WANT)];
+  const ofRepeats = idempotencyKey === null ? [] : OF_REPEATS;
+  return ['rate_limited', ...ofRepeats, ...(isFreeOnly(path) ? (['free_calls_used'] as const) : FOR_WANT)];
 }
 
 /** @param told  all calls of the account, and only these */
@@ -62,6 +64,7 @@ function leastLeft({ budget, change }: Budgeted, { endMs }: Told, calls: readonl
 }
 
 const mayHold = (call: Told): boolean => {
+  if (isKeptOut(call)) return false;
   if (call.usageId !== null) return true;
   return refusalOf(call) === null && ![401, 402, 429].includes(call.status);
 };
@@ -91,7 +94,10 @@ function mayBeEmpty({ keyId, endMs }: Told, buyer: Buyer, told: readonly Told[])
  */
 export function checkTokens(buyer: Buyer, told: readonly Told[]): string[] {
   return buyer.children.flatMap((child) => {
-    const admitted = callsBelow(child, buyer, told).filter(({ usageId }) => usageId !== null);
+    // A replay takes a token of its own key alone.
+    const admitted = callsBelow(child, buyer, told).filter(
+      ({ usageId, isReplayed, keyId }) => usageId !== null && (!isReplayed || keyId === child.key.key_id),
+    );
     const times = admitted.flatMap(({ atMs, endMs }) => [atMs, endMs]);
     const lastedMs = Math.max(0, Math.max(...times) - Math.min(...times)) + CLOCKS_DIFFER_MS;
     if (admitted.length <= child.rateLimit * (1 + lastedMs / 60_000)) return [];

@@ -12,15 +12,19 @@ export function report(outcomes: readonly Outcome[]): void {
     if (driftMicros > 0) count('micro-USD of drift', driftMicros);
     count('calls', told.length);
     if (ofChildren > 0) count('by child keys', ofChildren);
-    for (const { path, usageId, status, code } of told) {
+    for (const { path, usageId, status, code, idempotencyKey, isReplayed } of told) {
+      if (idempotencyKey !== null) count('with an idempotency key');
+      if (isReplayed) count('replayed');
       if (isFreeOnly(path) && usageId !== null) count('free only and served');
       count(status === 0 ? 'without an answer' : `answered ${status}${code === null ? '' : ` (${code})`}`);
     }
     for (const row of rows) {
-      const { outcome, status, freeTier, usageId, amountMicros, refundedMicros, authorizedMicros, isClamped } = row;
+      const { outcome, status, tag, freeTier, usageId, amountMicros, refundedMicros, authorizedMicros, isClamped } =
+        row;
       count(outcome);
       if (outcome === 'refunded:upstream_error' && status < 499) count(`given back for a ${status} of an MCP server`);
       if (outcome.startsWith('refunded:') && freeTier) count('free calls given back');
+      if (tag !== null) count('tagged');
       if (refundedMicros > 0) count(refundedMicros === amountMicros ? 'given back whole' : 'given back in part');
       if (authorizedMicros !== null) count('priced by use');
       if (isClamped) count('clamped');

@@ -13,7 +13,7 @@ export function wantedSeeds(suite: readonly number[]): readonly number[] {
   return Array.from({ length: Number(FAULT_TIMES) }, () => seeds).flat();
 }
 
-/** One test for each seed, all on one stack. To be called within `describe`. */
+/** One test for each seed, all on one stack. To be called within `describe`. @returns the stack, for tests that follow */
 export function testSchedules<P extends Plan>(options: {
   readonly seeds: readonly number[];
   readonly timeoutMs: number;
@@ -24,7 +24,7 @@ export function testSchedules<P extends Plan>(options: {
   readonly describe?: (plan: P) => string;
   /** After a failure the next schedules run on another stack. Default: they are skipped. */
   readonly goesOn?: boolean;
-}): void {
+}): () => { readonly stack: Stack; readonly market: Market } {
   const { seeds, timeoutMs, start, makePlan, run, describe = describePlan, goesOn = false } = options;
   let stack: Stack | null = null;
   let market: Market;
@@ -70,4 +70,9 @@ export function testSchedules<P extends Plan>(options: {
       throw error;
     }
   });
+
+  return () => {
+    if (stack === null) throw new Error('there is no stack');
+    return { stack, market };
+  };
 }

@@ -27,6 +27,7 @@ import { checkPromises } from './promises.ts';
 import { becomeQuiet } from './quiet.ts';
 import { checkRefunds, type GivenBack, giveBackAll } from './refunds.ts';
 import { checkRefusals, checkTokens } from './refusals.ts';
+import { checkRepeats } from './repeats.ts';
 import type { Stack } from './stack.ts';
 import { checkUncharged } from './uncharged.ts';
 
@@ -41,8 +42,8 @@ export async function runSchedule(
   return runCourse(scene, {
     mayOverspend: false,
     load: () => load(scene),
-    end: () => end(scene),
-    judge: (evidence) => judge(scene, evidence),
+    end: () => endSchedule(scene),
+    judge: (evidence) => judgeSchedule(scene, evidence),
   });
 }
 
@@ -82,7 +83,7 @@ async function load(scene: RefundScene): Promise<Told[]> {
   return callers.flatMap(({ told }) => told);
 }
 
-const end = ({ stack, market, buyers }: Scene): Promise<void> =>
+export const endSchedule = ({ stack, market, buyers }: Scene): Promise<void> =>
   becomeQuiet(stack, market, {
     // In a cluster each buyer's account is on a node of its own.
     buyers: stack.cluster === null ? [] : buyers,
@@ -93,7 +94,7 @@ const end = ({ stack, market, buyers }: Scene): Promise<void> =>
     },
   });
 
-async function judge(scene: RefundScene, evidence: Evidence) {
+export async function judgeSchedule(scene: RefundScene, evidence: Evidence) {
   const { stack, market, plan, buyers, losses } = scene;
   const { told, held, before } = evidence;
   const mayBeLost = (accountId: string, fromMs: number, toMs: number): boolean =>
@@ -129,6 +130,14 @@ async function judge(scene: RefundScene, evidence: Evidence) {
     ...checkRecords(rows, market, buyers, told),
     ...checkUncharged({ told, rows, listings: market.listings, mayBeForgotten: mayRowBeLost }),
     ...(await checkRefunds(stack, scene.given, rows)),
+    ...(await checkRepeats(stack, buyers, {
+      told,
+      rows,
+      seen,
+      mayBeForgotten: (accountId, usageId) => mayBeLost(accountId, ...spanOf(usageId, told)),
+      mayLoseAnswers: mayLoseAnswers(plan),
+      isOrdered: true,
+    })),
     ...(await Promise.all(buyers.map(ofBuyer))).flat(),
     ...ofOthers.map((drift) => `drift of an account of an earlier schedule: ${JSON.stringify(drift)}`),
     ...repairs.map((repair) => `repaired: ${JSON.stringify(repair)}`),
@@ -141,6 +150,13 @@ async function judge(scene: RefundScene, evidence: Evidence) {
 /** Another Redis, or one that has started again, loads the trees of keys again, with full buckets. */
 const mayForgetBuckets = ({ faults, cluster }: Plan): boolean =>
   cluster !== null || faults.some((fault) => fault.kind === 'kill' && fault.who === 'redis');
+
+/** Whether an answer may have to wait for Redis, or be lost with its gateway. */
+const mayLoseAnswers = ({ faults, cluster }: Plan): boolean =>
+  cluster !== null ||
+  faults.some((fault) =>
+    ['worker', 'gateway', 'redis', 'gateway-redis'].includes('link' in fault ? fault.link : fault.who),
+  );
 
 /** Why a wallet is repaired after a failover, even if nothing may be lost. */
 const PROVEN_IN_A_CLUSTER = /holds belonged to calls that had ended|came back without credits/;

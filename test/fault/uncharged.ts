@@ -4,7 +4,8 @@
 import type { Row } from './books.ts';
 import type { Told } from './callers.ts';
 import type { Listing } from './market.ts';
-import { costs, isDenied, isFreeOnly, isGivenBack, refusalOf } from './wishes.ts';
+import { isKeptOut } from './repeats.ts';
+import { costs, isDenied, isFreeOnly, isGivenBack, isTooMany, refusalOf } from './wishes.ts';
 
 type Evidence = {
   readonly told: readonly Told[];
@@ -20,9 +21,11 @@ export function checkUncharged({ told, rows, listings, mayBeForgotten }: Evidenc
   const kept = rows.filter((row) => row.freeTier && row.outcome === 'completed' && !mayBeForgotten(row));
   const hasTaken = new Set(kept.map(({ usageId }) => usageId));
   const said = (why: string | null, of: object): string[] => (why === null ? [] : [`${why}: ${JSON.stringify(of)}`]);
+  // What a replay says is of another call.
+  const calls = told.filter(({ isReplayed }) => !isReplayed);
   return [
     ...rows.flatMap((row) => said(faultOfRow(row, byId.get(row.serviceId) as Listing), row)),
-    ...told.flatMap((call) => said(faultOfAnswer(call) ?? faultOfFreeCalls(call, told, hasTaken), call)),
+    ...calls.flatMap((call) => said(faultOfAnswer(call) ?? faultOfFreeCalls(call, calls, hasTaken), call)),
   ];
 }
 
@@ -35,6 +38,7 @@ function faultOfRow(row: Row, listing: Listing): string | null {
     return 'to be a free call, but is none';
   // A caller that left before the answer pays for what it was.
   if (isGivenBack(call) && outcome === 'completed' && status !== 499) return 'to be given back, but kept';
+  if (outcome === 'refunded:upstream_rate_limited' && !isTooMany(call)) return 'given back for no reason';
   return outcome === 'refunded:upstream_denied' && !isDenied(call) ? 'given back for no reason' : null;
 }
 
@@ -74,6 +78,6 @@ const isSame = (a: Listing, b: Listing): boolean => a.id === b.id;
 
 /** Whether the call may have had a free call, if only for a while. */
 const mayTake = (call: Told): boolean => {
-  if (refusalOf(call) !== null) return false;
+  if (refusalOf(call) !== null || isKeptOut(call)) return false;
   return call.usageId === null ? ![401, 402, 429].includes(call.status) : call.freeTier === true;
 };

@@ -21,13 +21,40 @@ export const CEILING_MICROS = 3_000;
 /** In which a listing with its own credentials lets callers forward theirs. */
 export const CALLERS_CREDENTIAL = 'x-auth-token';
 
+export const IDEMPOTENCY_KEY = 'Idempotency-Key';
 const PROXY = '/api/v1/proxy/';
-/** Ends of paths: the caller forwards credentials, takes a free call or none, or does not accept what MCP servers answer with. */
+/** Parts of paths: the caller forwards credentials, takes a free call or none, or does not accept what MCP servers answer with. */
 const [OWN, FREE_ONLY, UNACCEPTED] = ['/own', '/free-only', '/unaccepted'] as const;
+/** Others: which of the tags the call has, and its idempotency key. */
+const [TAGGED, KEYED] = ['/tag-', '/key-'] as const;
+
+/** What calls are tagged with; one is the name of the rest. */
+const TAGS = ['Customer-17/eu:a.b@c_d', 'other', 'x'.repeat(64)] as const;
+
+/** What a call has beside its wish. */
+export type Marks = {
+  readonly idempotencyKey: string | null;
+  /** The number of its tag. */
+  readonly tag: number | null;
+};
+
+export function drawMarks(random: Random, idempotencyKey: string | null): Marks {
+  return { idempotencyKey, tag: random.chance(0.3) ? random.int(0, TAGS.length - 1) : null };
+}
 
 type Call = Pick<Wish, 'listing' | 'path'>;
 
-export const isFreeOnly = (path: string): boolean => path.endsWith(FREE_ONLY);
+export const isFreeOnly = (path: string): boolean => path.split('/').includes(FREE_ONLY.slice(1));
+
+const partAfter = (path: string, mark: string): string | null => path.split(mark)[1]?.split('/', 1)[0] ?? null;
+
+/** The tag that the record must have. */
+export function tagOf(path: string): string | null {
+  const tag = partAfter(path, TAGGED);
+  return tag === null ? null : (TAGS[Number(tag)] ?? null);
+}
+
+export const idempotencyKeyOf = (path: string): string | null => partAfter(path, KEYED);
 
 export const costs = ({ priceMicros, maxMicros }: Listing): boolean => priceMicros > 0 || maxMicros !== null;
 
@@ -38,15 +65,19 @@ export function refusalOf({ listing, path }: Call): ErrorCode | null {
   return isFreeOnly(path) && costs(listing) && listing.freeCalls === 0 ? 'free_calls_used' : null;
 }
 
-const DENIALS = /^\/denied\/(401|407|429)(\/free-only)?$/;
-const OF_MCP_SERVERS = /^\/(redirect|unacceptable)(\/free-only)?$/;
+const DENIALS = /^\/denied\/(401|407|429)(?!\/own)/;
+const TOO_MANY = /^\/denied\/429/;
+const OF_MCP_SERVERS = /^\/(redirect|unacceptable)/;
 
 /** Whether the service refuses the credentials of the listing, and no others. */
 export const isDenied = ({ listing, path }: Call): boolean => listing.hasCredentials && DENIALS.test(path);
 
+/** Whether the service has too many requests of a call with an idempotency key. */
+export const isTooMany = ({ path }: Call): boolean => TOO_MANY.test(path) && idempotencyKeyOf(path) !== null;
+
 /** Whether the answer of the service is given back. */
 export const isGivenBack = (call: Call): boolean =>
-  isDenied(call) || (call.listing.isMcp && OF_MCP_SERVERS.test(call.path));
+  isDenied(call) || isTooMany(call) || (call.listing.isMcp && OF_MCP_SERVERS.test(call.path));
 
 /** Paths, each drawn in proportion to its weight. */
 type Paths = readonly (readonly [weight: number, path: (random: Random) => string])[];
@@ -68,19 +99,23 @@ const OF_ALL: Paths = [
 const WITH_CREDENTIALS: Paths = [...OF_ALL, [60, denied], [20, (random) => denied(random) + OWN]];
 const OF_MCP: Paths = [...OF_ALL, [12, () => '/redirect'], [8, () => '/unacceptable']];
 
-export function drawWish(random: Random, listings: readonly Listing[]): Wish {
+export function drawWish(random: Random, listings: readonly Listing[], marks: Marks): Wish {
   const listing = random.pick(listings);
   const { id, isMcp, hasCredentials, freeCalls } = listing;
   const of = isMcp ? OF_MCP : hasCredentials ? WITH_CREDENTIALS : OF_ALL;
   const [drawn, isOnlyFree] = [drawPath(random, of), random.chance(freeCalls > 0 ? 0.3 : 0.06)];
   const isAccepted = !isMcp || random.chance(0.8);
-  const path = `${drawn}${isOnlyFree ? FREE_ONLY : ''}${isAccepted ? '' : UNACCEPTED}`;
+  const { idempotencyKey, tag } = marks;
+  const marked = `${tag === null ? '' : TAGGED + tag}${idempotencyKey === null ? '' : KEYED + idempotencyKey}`;
+  const path = `${drawn}${isOnlyFree ? FREE_ONLY : ''}${marked}${isAccepted ? '' : UNACCEPTED}`;
   const size = random.chance(0.25) ? random.int(1, 60_000) : 0;
   const ceiling = random.chance(0.2) ? { 'X-ACF-Max-Amount': String(CEILING_MICROS / 1e6) } : {};
   if (random.chance(0.03)) return byTool(listing, path);
   const headers = {
     ...ceiling,
     ...(isOnlyFree ? { 'X-ACF-Free-Only': 'true' } : {}),
+    ...(tag === null ? {} : { 'X-ACF-Tag': TAGS[tag] as string }),
+    ...(idempotencyKey === null ? {} : { [IDEMPOTENCY_KEY]: idempotencyKey }),
     ...(drawn.endsWith(OWN) ? { 'X-ACF-Forward': CALLERS_CREDENTIAL, [CALLERS_CREDENTIAL]: 'mine' } : {}),
   };
   const call = { listing, path, target: `${PROXY}${id}${path}` };
@@ -88,6 +123,15 @@ export function drawWish(random: Random, listings: readonly Listing[]): Wish {
   const types = isAccepted ? MESSAGE : { ...MESSAGE, Accept: 'application/json' };
   return { ...call, headers: { ...headers, ...types }, body: toolCall('any', { text: 'b'.repeat(size) }) };
 }
+
+/** The same request with another body. */
+export function withAnotherBody(wish: Wish): Wish {
+  const text = 'another';
+  return { ...wish, body: wish.listing.isMcp ? toolCall('any', { text }) : Buffer.from(text) };
+}
+
+/** The same request with another query, which no record has. */
+export const withAnotherQuery = (wish: Wish): Wish => ({ ...wish, target: `${wish.target}?another` });
 
 /** The mistake of agents that take the `proxy_path` of a service for what follows it. */
 function byTool(listing: Listing, rest: string): Wish {

@@ -110,6 +110,16 @@ describe('an answer that is kept', () => {
     }
     expect(await answers.find(account, 'other')).toBeNull();
   });
+
+  it('is not of a call under way; one without its hold counts as charged, its answer as lost', async () => {
+    const [answers, [account], id] = [answersOf(), accounts(1) as [string], uuidv7()];
+    await store.command('hset', store.keys.claims(0, account), 'name', `o\t${id}\t1\ttarget\t-\t0`);
+    await store.command('hset', store.keys.open[0] as string, id, 'v1\t');
+    expect(await answers.find(account, 'name')).toBeNull();
+    await store.command('hdel', store.keys.open[0] as string, id);
+    const lost = { target: 'target', bodyDigest: null, answer: null };
+    expect(await answers.find(account, 'name')).toEqual(lost);
+  });
 });
 
 describe('the first call', () => {

@@ -43,13 +43,14 @@ async function inflict(scene: Scene, fault: ClusterFault, master: number): Promi
   const { cluster, losses, stack } = scene;
   const { group } = fault;
   const node = cluster.node(master);
-  const mayLose = (why: string, fromMs: number, toMs: number): void =>
+  const mayLose = (why: string, fromMs: number, toMs: number, isAll = false): void =>
     scene.losses.add({
       group,
       shards: scene.shards[group] as ReadonlySet<number>,
       fromMs: fromMs - ON_ITS_WAY_MS,
       toMs,
       why,
+      isAll,
     });
   const nowMs = Date.now();
   switch (fault.kind) {
@@ -102,7 +103,7 @@ async function inflict(scene: Scene, fault: ClusterFault, master: number): Promi
     case 'flushed': {
       for (const id of await readOnlyInRedis(stack, scene.shards[group] as ReadonlySet<number>)) scene.flushed?.add(id);
       await cluster.ask(master, 'FLUSHALL');
-      mayLose(fault.kind, nowMs, Date.now() + ON_ITS_WAY_MS);
+      mayLose(fault.kind, nowMs, Date.now() + ON_ITS_WAY_MS, true);
       losses.replaced(group);
       return async () => {};
     }

@@ -5,6 +5,7 @@ import type { Row } from '../books.ts';
 import type { Told } from '../callers.ts';
 import type { Buyer } from '../market.ts';
 import { leastOfBudgets } from '../refusals.ts';
+import { isKeptOut } from '../repeats.ts';
 import type { Move } from './money.ts';
 
 /** From a response to the end of its hold: Redis may be away for a while, and then a settlement is sent again. */
@@ -29,7 +30,8 @@ export function checkBalances({
   mayBeForgotten,
   isMoveForgotten,
 }: BalanceEvidence): string[] {
-  return told.flatMap((call): string[] => {
+  const calls = told.filter((call) => !isKeptOut(call));
+  return calls.flatMap((call): string[] => {
     const { balanceMicros, atMs, endMs } = call;
     if (balanceMicros === null) return [];
     let [atLeast, atMost] = [0, 0];
@@ -40,7 +42,7 @@ export function checkBalances({
       if (move.micros > 0 ? hasEnded : hasBegun) atLeast += move.micros;
       if (move.micros > 0 ? hasBegun : hasEnded) atMost += move.micros;
     }
-    for (const other of told) {
+    for (const other of calls) {
       const row = rows.get(other.requestId ?? '');
       // A call whose caller left may be admitted later.
       const overMs = other.endMs + (other.complete ? 0 : SETTLED_WITHIN_MS);
@@ -50,7 +52,7 @@ export function checkBalances({
       if (other.atMs <= endMs) atLeast -= row !== undefined && isOver ? row.amountMicros : (maxMicros ?? priceMicros);
     }
     // A child key is told what budgets and wallet leave it.
-    atLeast = Math.min(atLeast, leastOfBudgets(call, buyer, told));
+    atLeast = Math.min(atLeast, leastOfBudgets(call, buyer, calls));
     if (balanceMicros >= atLeast && balanceMicros <= atMost) return [];
     return [`told of a balance of ${balanceMicros}, not within ${atLeast} and ${atMost}: ${call.requestId}`];
   });

@@ -72,7 +72,7 @@ export async function sufferRedis(scene: Scene, fault: RedisFault): Promise<void
       // What waits to be stored is lost, however long it has waited.
       for (const id of await readOnlyInRedis(stack, allShards(stack))) scene.flushed.add(id);
       await ask(pair.master, 'FLUSHALL');
-      mayLose();
+      loseSince(scene, fault.kind, sinceMs, true);
   }
 }
 
@@ -87,13 +87,14 @@ async function leaveInTurn(stack: Stack): Promise<void> {
 
 const allShards = ({ stores }: Stack): ReadonlySet<number> => new Set(stores.keys.open.keys());
 
-function loseSince({ stack, losses }: Scene, why: string, sinceMs: number): void {
+function loseSince({ stack, losses }: Scene, why: string, sinceMs: number, isAll = false): void {
   losses.add({
     group: 0,
     shards: allShards(stack),
     fromMs: sinceMs - ON_ITS_WAY_MS,
     toMs: Date.now() + ON_ITS_WAY_MS,
     why,
+    isAll,
   });
   losses.replaced(0);
 }

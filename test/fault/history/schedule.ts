@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { checkRecords, compare, type Row, readRecords, readRepairs, readSeen, takeOut } from '../books.ts';
 import { checkBudgets } from '../budgets.ts';
 import type { Told } from '../callers.ts';
+import type { Clocked } from '../clocks/clocks.ts';
 import { suffer } from '../cluster/faults.ts';
 import {
   callersOf,
@@ -26,6 +27,7 @@ import { checkPromises } from '../promises.ts';
 import { becomeQuiet } from '../quiet.ts';
 import { checkRefunds, type GivenBack, giveBackAll } from '../refunds.ts';
 import { checkRefusals } from '../refusals.ts';
+import { checkRepeats } from '../repeats.ts';
 import type { Stack } from '../stack.ts';
 import { checkUncharged } from '../uncharged.ts';
 import { checkBalances } from './balances.ts';
@@ -245,6 +247,13 @@ async function judge(scene: HistoryScene, evidence: Evidence) {
     mayVanish: mayBeLost,
     mayBeNegative: true,
   });
+  const isClockWrong = (of: Clocked): boolean => plan.history.clocks.some(({ whose }) => whose.includes(of));
+  /** Whether the claim of a call may be lost, or its record. A clock that is more than a day ahead ends all claims. */
+  const isForgotten = (accountId: string, usageId: string): boolean => {
+    const [fromMs, toMs] = spanOf(usageId, told);
+    const isLost = losses.mayForget({ shard: shardOf(scene, accountId), fromMs, toMs });
+    return isClockWrong('redis') || isLost || mayBeLost(accountId, fromMs, toMs, usageId);
+  };
   /** Whether a wallet may have been without it for a while. */
   const wasAbsent = (row: Row): boolean =>
     givenUp.absentCalls.has(row.usageId) || mayBeLost(row.accountId, ...spanOf(row.usageId, told), row.usageId);
@@ -282,7 +291,7 @@ async function judge(scene: HistoryScene, evidence: Evidence) {
       reported: isOfMoves ? drift.budgetDrifts : [],
       gone: givenUp.lostMicros(id),
       doubtfulRefunds: isAnyGivenUp ? refundsOf(given, ownMoves) : [],
-      wasAhead: plan.history.clocks.some(({ whose }) => whose.includes('redis')),
+      wasAhead: isClockWrong('redis'),
     });
     const balances = checkBalances({
       buyer,
@@ -310,6 +319,14 @@ async function judge(scene: HistoryScene, evidence: Evidence) {
       rows,
       (reference) => givenUp.moves.has(reference) || givenUp.absentMoves.has(reference),
     )),
+    ...(await checkRepeats(stack, buyers, {
+      told,
+      rows,
+      seen,
+      mayBeForgotten: isForgotten,
+      mayLoseAnswers: true,
+      isOrdered: !isClockWrong('redis'),
+    })),
     ...givenUp.missing(new Map(rows.map(({ usageId, amountMicros }) => [usageId, amountMicros]))),
     ...(await Promise.all(buyers.map(ofBuyer))).flat(),
     ...drifts.filter(isOfEarlier).map((drift) => `drift of an earlier history: ${JSON.stringify(drift)}`),
