@@ -97,7 +97,8 @@ describe('the open loop', () => {
     expect(calls / seconds).toBeLessThan(240);
     const counts = server.requests.map(({ count }) => count);
     expect(counts).toHaveLength(4);
-    expect(Math.min(...counts)).toBeGreaterThan(calls / 8);
+    // Seen: at most 1. Where the one that was used last is used again, 33 on a busy machine.
+    expect(Math.max(...counts) - Math.min(...counts)).toBeLessThan(calls / 40);
   });
 
   it('counts a stall of the server for every call that was due in it, not only for one call per connection', async () => {
