@@ -3,6 +3,7 @@ import { SettleCommand } from '../../../src/admission/commands.ts';
 import { Reconciler } from '../../../src/ledger/reconcile/reconciler.ts';
 import { STREAM_PAGE } from '../../../src/ledger/reconcile/shard-view.ts';
 import { dropWalletsScript } from '../../../src/ledger/scripts.ts';
+import { openPostgres } from '../../../src/platform/postgres.ts';
 import type { RedisStore } from '../../../src/platform/redis.ts';
 import { admit, admitAll, COMPLETED, INSTANCE, request, type Scene } from '../../admission/calls.ts';
 import { hostOf } from '../../support/store.ts';
@@ -99,6 +100,19 @@ it.each([
   });
   await own.run('test');
   expect(own.dropped).toBe(0);
+});
+
+it('a program with one connection to Postgres drops wallets', async () => {
+  const { databaseUrl, store } = compared.ledger;
+  const scene = await compared.newScene(10_000);
+  await doubt();
+  const sql = openPostgres({ url: databaseUrl, maxConnections: 1, applicationName: 'test' });
+  try {
+    await new Reconciler({ sql, redis: store.redis, keys: store.keys }).run('test');
+  } finally {
+    await sql.end({ timeout: 1 });
+  }
+  expect(await isLoaded(scene)).toBe(false);
 });
 
 it('no wallet is dropped where another Postgres has trimmed: an older one could not load it again', async () => {
