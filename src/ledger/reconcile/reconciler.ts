@@ -257,8 +257,10 @@ export class Reconciler {
   async #beginShard(shard: number, scene: Scene): Promise<Shard> {
     const view = new ShardView(this.#stores, shard, scene.dataId, this.#bounds);
     const { history, hasLeftInDoubt } = await view.begin();
-    await view.readAhead();
     const inDoubt = isInDoubt(history);
+    const drops = inDoubt && this.#compared.shards.get(shard) !== history.doubt;
+    // Who drops reads the stream while Postgres is asked.
+    if (!drops) await view.readAhead();
     return {
       shard,
       view,
@@ -266,7 +268,7 @@ export class Reconciler {
       began: history.doubt,
       isAnyInDoubt: inDoubt || hasLeftInDoubt,
       left: new Set(),
-      drops: inDoubt && this.#compared.shards.get(shard) !== history.doubt,
+      drops,
       hasObstacle: false,
       sums: new ReportSums(),
     };

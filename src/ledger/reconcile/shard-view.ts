@@ -127,8 +127,9 @@ export class ShardView {
     return this.#locked(async (tx) => {
       const { seen } = await seeShards(redis, keys, [this.#shard]);
       const judged = await judgeShards(tx.unsafe, seen);
-      const { history } = this.#accept(judged);
-      await storeDoubt(tx.unsafe, judged);
+      const { history, verdict } = this.#accept(judged);
+      // What is known is stored already, and a commit that wrote nothing does not wait for the disk.
+      if (verdict === 'redis may have changed') await storeDoubt(tx.unsafe, judged);
       this.#mayHaveLeft = (await selectLeftInDoubt(tx.unsafe, this.#shard)).size > 0;
       return { history, hasLeftInDoubt: this.#mayHaveLeft };
     });
