@@ -259,7 +259,7 @@ export class Reconciler {
     const { history, hasLeftInDoubt } = await view.begin();
     const inDoubt = isInDoubt(history);
     const drops = inDoubt && this.#compared.shards.get(shard) !== history.doubt;
-    // Who drops reads the stream while Postgres is asked.
+    // A drop reads the stream while Postgres is asked.
     if (!drops) await view.readAhead();
     return {
       shard,
