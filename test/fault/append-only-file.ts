@@ -32,13 +32,31 @@ function fileEnd(dir: string): FileEnd {
   return { file, bytes: statSync(file).size };
 }
 
+/** The beginning of a transaction, its end, and an event with the time in its id, as commands of the file. */
+const MULTI = '*1\r\n$5\r\nMULTI\r\n';
+const EXEC = '*1\r\n$4\r\nEXEC\r\n';
+const EVENT = /\$4\r\nXADD\r\n\$\d+\r\n[^\r]+\r\n\$\d+\r\n(\d+)-/g;
+/** The clocks of one machine agree, but when one was set ahead. */
+const AGREE_MS = 1_000;
+
 /**
  * Cuts the file of a Redis that has ended, somewhere between an earlier end and its present one. Redis drops the command that is cut in
  * the middle. A file that was written anew meanwhile is left as it is: it was complete on the disk when it took the other's place.
+ *
+ * Redis (7.0.15) leaves the beginning of a transaction that is cut, and runs it at its second start: before what it has acknowledged since
+ * the first. An event in it whose id is from a clock that was ahead has the id of the first event since, which is then refused, and lost.
+ * Of such a transaction nothing is left here, as after `redis-check-aof --fix`, which docs/operating.md asks for.
  *
  * @param part from 0, which is the earlier end, to 1
  */
 export function cutFile(dir: string, since: FileEnd, part: number): void {
   const now = fileEnd(dir);
-  if (now.file === since.file) truncateSync(now.file, since.bytes + Math.floor((now.bytes - since.bytes) * part));
+  if (now.file !== since.file) return;
+  const end = since.bytes + Math.floor((now.bytes - since.bytes) * part);
+  // One character for each byte. The earlier end is the end of a transaction.
+  const left = readFileSync(now.file).toString('latin1', since.bytes, end);
+  const begun = left.lastIndexOf(MULTI);
+  const torn = begun > left.lastIndexOf(EXEC) ? left.slice(begun) : '';
+  const isAhead = [...torn.matchAll(EVENT)].some(([, ms]) => Number(ms) > Date.now() + AGREE_MS);
+  truncateSync(now.file, isAhead ? since.bytes + begun : end);
 }

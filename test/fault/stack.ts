@@ -31,6 +31,9 @@ const CLUSTER_SHARDS = 6;
 const HISTORY_LINKS = ['second-writer-redis', 'second-writer-postgres', 'test-redis', 'test-postgres'] as const;
 type AnyLink = LinkName | (typeof HISTORY_LINKS)[number];
 
+/** How long the gateway's page of metrics may take, which its workers write together. */
+const METRICS_MS = 5_000;
+
 /** Stacks that this process has started. */
 let stacks = 0;
 
@@ -282,10 +285,21 @@ export class Stack {
 
   /** The sum of gauges over all workers; null while a worker does not answer. */
   async gauges(names: readonly string[]): Promise<number | null> {
-    const page = await (await fetch(this.#metricsUrl)).text();
+    const page = await this.#metrics();
+    if (page === null) return null;
     const samples = page.split('\n').filter((line) => names.some((name) => line.startsWith(`${name}{`)));
     if (samples.length < names.length * this.workers().length) return null;
     return samples.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
+  }
+
+  /** Null: no answer in time. By itself `fetch` waits for 300 s. */
+  async #metrics(): Promise<string | null> {
+    try {
+      return await (await fetch(this.#metricsUrl, { signal: AbortSignal.timeout(METRICS_MS) })).text();
+    } catch (error) {
+      if (error instanceof Error && error.name === 'TimeoutError') return null;
+      throw error;
+    }
   }
 
   /** What the gateway and the writer logged last, for the report of a failure. */

@@ -5,6 +5,9 @@ import { once } from 'node:events';
 import path from 'node:path';
 import { buildSources } from './build.ts';
 
+/** A run takes a second or two. One that takes so long is killed: its exit code is null. */
+const RUN_MS = 30_000;
+
 /** What the program asks for, in what it has printed. */
 export const yesOf = (printed: string): string => /yes [0-9a-f]{12}/.exec(printed)?.[0] ?? '';
 
@@ -24,6 +27,8 @@ export async function runAcceptPostgres(run: {
       printed += chunk;
       if (program.stdin.writable && printed.includes('write: yes')) program.stdin.end(`${answer(printed)}\n`);
     });
+  const timer = setTimeout(() => program.kill('SIGKILL'), RUN_MS);
   const [code] = (await once(program, 'close')) as [number | null];
+  clearTimeout(timer);
   return { code, printed };
 }

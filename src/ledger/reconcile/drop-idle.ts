@@ -24,11 +24,16 @@ type Drop = {
  */
 export async function dropIdle(stores: ReconcileStores, drop: Drop): Promise<ReadonlyMap<string, number>> {
   const { view, shard, accountIds } = drop;
-  // Before the transaction: a program with one connection has no second one for this.
-  await Promise.all([forgetTrees(stores, shard, accountIds), view.readAhead()]);
-  const dropped = await view.readNumbers(Array.from(pagesOf(accountIds, DROP_AT_ONCE)), async (some, read) =>
-    view.hasUnreadable ? [] : dropThese(stores, { ...drop, accountIds: some }, read),
+  const reading = view.readAhead();
+  const dropping = view.readNumbers(
+    Array.from(pagesOf(accountIds, DROP_AT_ONCE)),
+    (tx) => forgetTrees(tx, stores, shard, accountIds),
+    async (some, read) => {
+      await reading;
+      return view.hasUnreadable ? [] : dropThese(stores, { ...drop, accountIds: some }, read);
+    },
   );
+  const [dropped] = await Promise.all([dropping, reading]);
   return new Map(dropped.flat());
 }
 
@@ -38,7 +43,7 @@ async function dropThese(
   { numbers: { creditSeqs, debits }, historyOf, rejected, marks }: NumbersRead,
 ): Promise<(readonly [accountId: string, repairId: number])[]> {
   const names = [keys.open, keys.usage, keys.mark].map((of) => of[shard] as string);
-  const args = [...marks, ...view.lastRead, String(STREAM_PAGE)];
+  const lastNumbers: string[] = [];
   const asked: string[] = [];
   for (const accountId of accountIds) {
     const { debitSeq = 0, hasBegunDebit = false } = debits.get(accountId) ?? {};
@@ -48,8 +53,9 @@ async function dropThese(
     if (rejected.has(accountId) || !mayDrop(historyOf(accountId), underWay)) continue;
     asked.push(accountId);
     names.push(keys.wallet(shard, accountId));
-    args.push(`${creditSeqs.get(accountId) ?? 0} ${debitSeq}`);
+    lastNumbers.push(`${creditSeqs.get(accountId) ?? 0} ${debitSeq}`);
   }
+  const args = [...marks, ...view.lastRead, String(STREAM_PAGE), lastNumbers.join()];
   const reply = (await redis.script(dropWalletsScript, names.length, [...names, ...args])) as number[];
   const dropped = reply.map((repairId, i) => [asked[i] as string, repairId] as const);
   return dropped.filter(([, repairId]) => repairId >= 0);

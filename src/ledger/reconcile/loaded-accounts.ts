@@ -2,9 +2,11 @@ import { isUuid } from '../../platform/ids.ts';
 import type { ReconcileStores } from './shard-view.ts';
 
 const SCAN_COUNT = 1_000;
+const UUID_LENGTH = 36;
 
 /**
- * Accounts with a loaded wallet, by shard. The scan may miss a wallet that is loaded during it, but that agrees with Postgres.
+ * Accounts with a loaded wallet, by shard. The scan may miss a wallet that is loaded during it, but that agrees with Postgres. It may name
+ * an account twice: a set of 100 000 took a third of the time that is spent here.
  *
  * @param shards  all of one Redis
  * @param onPage  called before each page; what it throws ends the scan
@@ -17,7 +19,8 @@ export async function loadedAccounts(
   const [only, ...others] = shards;
   // Redis goes through all its keys in any case, but sends fewer names.
   const pattern = only !== undefined && others.length === 0 ? keys.wallet(only, '*') : 'wallet:*';
-  const accounts = new Map<number, Set<string>>();
+  const accounts = new Map<number, string[]>();
+  const prefixes = Array.from(keys.open.keys(), (shard) => keys.wallet(shard, ''));
   const scan = (cursor: string) => {
     onPage();
     return redis.command('scan', [cursor, 'MATCH', pattern, 'COUNT', String(SCAN_COUNT)]) as Promise<
@@ -29,14 +32,16 @@ export async function loadedAccounts(
     // Asked for before this page is read, so that Redis and this process work at the same time.
     const next = cursor === '0' ? null : scan(cursor);
     for (const name of names) {
-      const id = name.slice(name.lastIndexOf(':') + 1);
+      const id = name.slice(-UUID_LENGTH);
       const shard = keys.shardOf(id);
-      if (!isUuid(id) || name !== keys.wallet(shard, id)) continue;
-      // A set, because a scan may return the same key twice.
-      accounts.set(shard, (accounts.get(shard) ?? new Set()).add(id));
+      const prefix = prefixes[shard] as string;
+      if (name.length !== prefix.length + id.length || !name.startsWith(prefix) || !isUuid(id)) continue;
+      const its = accounts.get(shard);
+      if (its === undefined) accounts.set(shard, [id]);
+      else its.push(id);
     }
     if (next === null) break;
     [cursor, names] = await next;
   }
-  return new Map(Array.from(accounts, ([shard, ids]) => [shard, Array.from(ids)]));
+  return accounts;
 }

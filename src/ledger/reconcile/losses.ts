@@ -38,7 +38,7 @@ export async function readLosses(
   for (const shard of shards) {
     const its = { ...stores, redis: stores.redis.shard(shard) };
     const { dataId } = await readRedisRun(its.redis);
-    const accounts = (await loadedAccounts(its, [shard])).get(shard) ?? [];
+    const accounts = Array.from(new Set((await loadedAccounts(its, [shard])).get(shard)));
     const view = new ShardView(its, shard, dataId, BOUNDS, { mayBeOlder: true });
     await view.readAhead();
     for (let from = 0; from < accounts.length; from += PAGE) {

@@ -27,6 +27,11 @@ const PAGE = 500;
  */
 const LARGE_PAGE = 2_000;
 const MANY_HOLDS = 1_000;
+/**
+ * Maximum number of accounts whose idle wallets are dropped while the flush lock is kept, for some 100 ms; meanwhile other shards are
+ * flushed, and wallets are loaded. With 2 000, and so more steps that wait for each other, the whole took a fifth longer.
+ */
+const DROP_PAGE = 10_000;
 /** Share of the time that a 'gently' paced run works. Without pauses, 100 000 accounts kept Postgres busy for 2 s: calls waited. */
 const GENTLE_SHARE = 0.1;
 const LONGEST_PAUSE_MS = 200;
@@ -252,8 +257,10 @@ export class Reconciler {
   async #beginShard(shard: number, scene: Scene): Promise<Shard> {
     const view = new ShardView(this.#stores, shard, scene.dataId, this.#bounds);
     const { history, hasLeftInDoubt } = await view.begin();
-    await view.readAhead();
     const inDoubt = isInDoubt(history);
+    const drops = inDoubt && this.#compared.shards.get(shard) !== history.doubt;
+    // A drop reads the stream while Postgres is asked.
+    if (!drops) await view.readAhead();
     return {
       shard,
       view,
@@ -261,7 +268,7 @@ export class Reconciler {
       began: history.doubt,
       isAnyInDoubt: inDoubt || hasLeftInDoubt,
       left: new Set(),
-      drops: inDoubt && this.#compared.shards.get(shard) !== history.doubt,
+      drops,
       hasObstacle: false,
       sums: new ReportSums(),
     };
@@ -272,10 +279,10 @@ export class Reconciler {
     const { shard, view, scene } = its;
     const { redis, keys } = this.#stores;
     const all = scene.accounts.get(shard) ?? [];
-    const accounts = its.drops ? await this.#dropIdle(its, all) : all;
+    const accounts = new Set(its.drops ? await this.#dropIdle(its, all) : all);
     const holds = Number(await redis.command('hlen', [keys.open[shard] as string]));
     const found: Found[] = [];
-    for (const page of pagesOf(accounts, holds > MANY_HOLDS ? LARGE_PAGE : PAGE)) {
+    for (const page of pagesOf(Array.from(accounts), holds > MANY_HOLDS ? LARGE_PAGE : PAGE)) {
       this.#checkStopping();
       const beganAt = performance.now();
       const reading = await view.read(page, async (read) => read);
@@ -288,7 +295,7 @@ export class Reconciler {
   /** Until its end accounts can spend what their wallets have too much, so it does not pause. @returns the accounts whose wallets stay */
   async #dropIdle({ shard, view, scene }: Shard, accounts: readonly string[]): Promise<readonly string[]> {
     const left: string[] = [];
-    for (const page of pagesOf(accounts, LARGE_PAGE)) {
+    for (const page of pagesOf(accounts, DROP_PAGE)) {
       this.#checkStopping();
       const dropped = await dropIdle(this.#stores, { view, shard, accountIds: page });
       this.#dropped += dropped.size;

@@ -127,8 +127,9 @@ export class ShardView {
     return this.#locked(async (tx) => {
       const { seen } = await seeShards(redis, keys, [this.#shard]);
       const judged = await judgeShards(tx.unsafe, seen);
-      const { history } = this.#accept(judged);
-      await storeDoubt(tx.unsafe, judged);
+      const { history, verdict } = this.#accept(judged);
+      // What is known is stored already, and a commit that wrote nothing does not wait for the disk.
+      if (verdict === 'redis may have changed') await storeDoubt(tx.unsafe, judged);
       this.#mayHaveLeft = (await selectLeftInDoubt(tx.unsafe, this.#shard)).size > 0;
       return { history, hasLeftInDoubt: this.#mayHaveLeft };
     });
@@ -155,10 +156,12 @@ export class ShardView {
    * Calls `work` with what decides whether the wallets of each part may be dropped. Until all have resolved, no event of the shard is stored.
    * While one part is worked on, Postgres looks up the next one: the flush lock is kept for half the time.
    *
+   * @param beside  what else is asked of Postgres, on the same connection: a program may have no second one
    * @throws RedisReplaced; and when Postgres is older than Redis
    */
   async readNumbers<T>(
     parts: readonly (readonly string[])[],
+    beside: (tx: Tx) => Promise<void>,
     work: (accountIds: readonly string[], read: NumbersRead) => Promise<T>,
   ): Promise<T[]> {
     const { redis, keys } = this.#stores;
@@ -173,7 +176,8 @@ export class ShardView {
         const [[judged, left, rejected], numbers] = await Promise.all([common, selectLastNumbers(tx, accountIds)]);
         return work(accountIds, { historyOf: historiesOf(judged, left), rejected, numbers, marks: marksOf(judged) });
       };
-      return Promise.all(parts.map(workOn));
+      const [results] = await Promise.all([Promise.all(parts.map(workOn)), beside(tx)]);
+      return results;
     });
   }
 

@@ -7,7 +7,7 @@
   ARGV   [1] [2] the marks that Redis may have
          [3] id of the last entry of the stream that was read ('': none), [4] its fields, tab separated ('': not compared)
          [5] maximum number of entries that were not read
-         then for each wallet: numbers of the last credit and of the last ended debit that Postgres knows, with a space between them
+         [6] for each wallet the numbers of the last credit and of the last ended debit that Postgres knows: 'credit debit,credit debit,…'
   Reply  for each wallet the number of its last repair (0: none) if it was deleted, else -1. Empty: nothing was done, because Redis has
          another mark, or too many entries, or holds or events that cannot be read, which may be of any account
 
@@ -82,15 +82,16 @@ local function read(wallet)
 end
 
 local is_any_busy = next(busy)
-local reply, gone = {}, {}
-for i = 4, #KEYS do
-  local wallet = not (is_any_busy and busy[string.sub(KEYS[i], -ACCOUNT_LENGTH)]) and read(KEYS[i])
-  local credit_seq, debit_seq = string.match(ARGV[i + 2], '^(%d+) (%d+)$')
+local reply, gone, n = {}, {}, 0
+for credit_seq, debit_seq in string.gmatch(ARGV[6], '(%d+) (%d+)') do
+  n = n + 1
+  local name = KEYS[n + 3]
+  local wallet = not (is_any_busy and busy[string.sub(name, -ACCOUNT_LENGTH)]) and read(name)
   if wallet and wallet.credit_seq <= number_of(credit_seq) and wallet.debit_seq <= number_of(debit_seq) then
-    gone[#gone + 1] = KEYS[i]
-    reply[i - 3] = wallet.repair or 0
+    gone[#gone + 1] = name
+    reply[n] = wallet.repair or 0
   else
-    reply[i - 3] = -1
+    reply[n] = -1
   end
 end
 if #gone > 0 then call('DEL', unpack(gone)) end

@@ -3,9 +3,14 @@
 import { renameSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import postgres from 'postgres';
+import { within } from '../../../src/platform/timing.ts';
 import { copyData, SYNCHRONOUS, startTestPostgres, startTestStandby, type TestPostgres } from '../../support/stores.ts';
 import { until } from '../../support/wait.ts';
 import { FaultProxy } from '../fault-proxy.ts';
+
+const CONNECTED_WITHIN_S = 10;
+/** The longest answer is that of a promotion. The server's own timeouts do not count it: with a clock that was set back they come too late. */
+const ANSWERED_WITHIN_MS = 30_000;
 
 /** Small logs, which are copied with the data. */
 const SETTINGS = { min_wal_size: '32MB', max_wal_size: '64MB' };
@@ -143,10 +148,15 @@ export async function askPostgres<T>(
   { url }: Pick<TestPostgres, 'url'>,
   work: (sql: postgres.Sql) => Promise<T>,
 ): Promise<T> {
-  const sql = postgres(url, { max: 1, onnotice: () => {}, connection: { application_name: 'test' } });
+  const sql = postgres(url, {
+    max: 1,
+    onnotice: () => {},
+    connect_timeout: CONNECTED_WITHIN_S,
+    connection: { application_name: 'test' },
+  });
   try {
-    return await work(sql);
+    return await within(work(sql), ANSWERED_WITHIN_MS, () => new Error('no answer from postgres in time'));
   } finally {
-    await sql.end();
+    await sql.end({ timeout: 1 });
   }
 }

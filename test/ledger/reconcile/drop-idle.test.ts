@@ -1,8 +1,12 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { SettleCommand } from '../../../src/admission/commands.ts';
 import { Reconciler } from '../../../src/ledger/reconcile/reconciler.ts';
+import { STREAM_PAGE } from '../../../src/ledger/reconcile/shard-view.ts';
 import { dropWalletsScript } from '../../../src/ledger/scripts.ts';
+import { openPostgres } from '../../../src/platform/postgres.ts';
 import type { RedisStore } from '../../../src/platform/redis.ts';
-import { admit, request, type Scene } from '../../admission/calls.ts';
+import { admit, admitAll, COMPLETED, INSTANCE, request, type Scene } from '../../admission/calls.ts';
+import { hostOf } from '../../support/store.ts';
 import { comeBackOlder, keepState } from './older-redis.ts';
 import { ComparedLedger } from './scene.ts';
 
@@ -26,6 +30,20 @@ const increase = ({ accountId }: Scene, field: string, by = '1') => {
   const { store } = compared.ledger;
   return store.command(by === '1' ? 'hincrby' : 'hincrbyfloat', store.walletName(accountId), field, by);
 };
+
+/** Another account of the same shard makes as many calls as a script reads, and one more. Then the account itself makes one. */
+async function comeLate(scene: Scene): Promise<void> {
+  const { store } = compared.ledger;
+  const shardOf = ({ accountId }: Scene): number => store.keys.shardOf(accountId);
+  let other = await compared.newScene(1);
+  while (shardOf(other) !== shardOf(scene)) other = await compared.newScene(1);
+  const calls = Array.from({ length: STREAM_PAGE + 1 }, () => request(other, 0));
+  const admitted = await admitAll(store, calls);
+  expect(admitted.filter(({ outcome }) => outcome === 'admitted')).toHaveLength(calls.length);
+  const settlements = calls.map(({ usageId, buyer }) => new SettleCommand(usageId, buyer, false, COMPLETED, () => {}));
+  await store.run(settlements, hostOf(store.keys, INSTANCE));
+  await compared.call(scene, 10);
+}
 
 /** @param before  what happens between the reading of Postgres and the script that drops wallets */
 function reconciler(before: () => Promise<unknown> = async () => {}): Reconciler {
@@ -68,6 +86,7 @@ it.each([
   ['a call was admitted', async (scene: Scene) => admit(compared.ledger.store, request(scene, 0))],
   ['a free call was made', async (scene: Scene) => compared.call(scene, 10, false, 5)],
   ['a call was made and refunded', async (scene: Scene) => compared.call(scene, 10, true)],
+  ['more events came than are read, and then its own', comeLate],
   ['a credit came', async (scene: Scene) => increase(scene, 'credit_seq')],
   ['a debit was taken', async (scene: Scene) => increase(scene, 'debit_seq')],
   ['a number of it was damaged', async (scene: Scene) => increase(scene, 'free:a service', '0.5')],
@@ -81,6 +100,19 @@ it.each([
   });
   await own.run('test');
   expect(own.dropped).toBe(0);
+});
+
+it('a program with one connection to Postgres drops wallets', async () => {
+  const { databaseUrl, store } = compared.ledger;
+  const scene = await compared.newScene(10_000);
+  await doubt();
+  const sql = openPostgres({ url: databaseUrl, maxConnections: 1, applicationName: 'test' });
+  try {
+    await new Reconciler({ sql, redis: store.redis, keys: store.keys }).run('test');
+  } finally {
+    await sql.end({ timeout: 1 });
+  }
+  expect(await isLoaded(scene)).toBe(false);
 });
 
 it('no wallet is dropped where another Postgres has trimmed: an older one could not load it again', async () => {
