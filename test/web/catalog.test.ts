@@ -31,8 +31,9 @@ beforeAll(async () => {
            100 - days * 5, days * 5, 0, 2000000, 100, 20000 * (100 - days * 5), now()
     FROM generate_series(1, 12) n, (VALUES (0), (8)) AS t (days)`;
   await market.stores.sql`
-    INSERT INTO service_quality (service_id, quality, trend, evidence, success_rate, buyers, changed_at, computed_at)
-    VALUES (${id}, 83.4, 2.5, 20, 1, 9, now(), now())`;
+    INSERT INTO service_quality (service_id, quality, trend, lower_bound, evidence, success_rate, latency_us, buyers, calls,
+                                 calls_succeeded, changed_at, computed_at)
+    VALUES (${id}, 83.4, 2.5, 80, 20, 1, 20000, 12, 2400, 0.8, now(), now())`;
   // The gateway looks for new qualities each ten seconds.
   await until(async () => {
     const { services } = await market.json<{ services: { quality: number }[] }>('/api/v1/discover?q=weather');
@@ -61,6 +62,7 @@ describe('the catalog in a browser', () => {
     expect(await card.locator('.quality').getAttribute('title')).toMatch(
       /^Quality \d\d\.\d of 100 · Up \d+\.\d in seven days$/,
     );
+    expect(await card.locator('.track-record').textContent()).toMatch(/^80% of 2,400 calls · 12 buyers · 20 ms$/);
     await visit.shot('catalog-search');
     await page.getByRole('link', { name: 'Weather' }).click();
     await page.waitForURL(/\/services\//);
@@ -125,6 +127,7 @@ describe('the catalog in a browser', () => {
     await first(visit, 'Translate');
     await page.getByLabel('Free to try').check();
     await page.getByText('No service matches').waitFor();
+    await page.getByRole('navigation', { name: 'All categories' }).getByRole('link', { name: 'many 24' }).waitFor();
     expect(await visit.findings()).toEqual([]);
     await visit.shot('catalog-empty');
     await page.goBack();

@@ -62,7 +62,7 @@ function Figures({ service, stats }: Parameters<typeof ServiceHead>[0]) {
         label={t('service.qualityShort')}
         value={
           <span class="service-quality-figure">
-            <Quality value={service.quality} isRated={service.rated} />
+            <Quality of={service} />
             <QualityTrend service={service} />
           </span>
         }
