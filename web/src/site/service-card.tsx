@@ -20,7 +20,7 @@ export function ServiceCard({ service }: { readonly service: Schemas['ListedServ
         <Monogram name={name} of={service.category} />
         <div class="service-card-name">
           <h2>
-            <a class="service-card-link" href={href(`/services/${service.id}`)}>
+            <a class="service-card-link" dir="auto" href={href(`/services/${service.id}`)}>
               {name}
             </a>
           </h2>
@@ -44,7 +44,9 @@ export function ServiceCard({ service }: { readonly service: Schemas['ListedServ
         </div>
       </div>
       {service.track_record !== undefined && <TrackRecord of={service.track_record} />}
-      <p class="soft small service-card-text break">{service.description}</p>
+      <p class="soft small service-card-text break" dir="auto">
+        {service.description}
+      </p>
       <div class="service-card-foot">
         <span class="price">{service.price_label}</span>
         {service.free_calls_label !== undefined && <Badge tone="accent">{service.free_calls_label}</Badge>}
