@@ -630,6 +630,8 @@ CREATE TABLE service_quality (
   quality       real NOT NULL CHECK (quality BETWEEN 0 AND 100),
   -- The quality less that of seven days before, with one decimal; null when too little was known then.
   trend         real,
+  -- By this catalogs sort; see docs/quality.md.
+  lower_bound   real NOT NULL CHECK (lower_bound BETWEEN 0 AND 100),
   -- How many calls' worth of evidence there is, after ageing and after the diminishing weight of each buyer.
   evidence      real NOT NULL,
   -- The weighted share of calls that succeeded, without the prior.
@@ -637,7 +639,10 @@ CREATE TABLE service_quality (
   -- The typical latency in microseconds; null when no latency is known.
   latency_us    bigint,
   buyers        int NOT NULL,
-  -- When `quality` last changed. The gateways read what has changed since they last looked.
+  -- Calls of the last 30 days that count, to three digits, and the share of them that succeeded.
+  calls         bigint NOT NULL,
+  calls_succeeded numeric(4, 3) NOT NULL CHECK (calls_succeeded BETWEEN 0 AND 1),
+  -- When something that gateways show last changed. They read what has changed since they last looked.
   changed_at    timestamptz NOT NULL,
   computed_at   timestamptz NOT NULL
 );

@@ -109,7 +109,7 @@ const layers = {
   accounts: { mayImport: ['ledger', 'keys', 'catalog', 'platform'], because: domainRule() },
   catalog: { mayImport: ['platform'], because: domainRule() },
   secrets: { mayImport: ['catalog', 'platform'], because: 'what is encrypted belongs to a listing' },
-  quality: { mayImport: ['ledger', 'platform'], because: domainRule() },
+  quality: { mayImport: ['catalog', 'ledger', 'platform'], because: domainRule() },
   traffic: { mayImport: ['platform'], because: 'what a process says of itself is handed to it' },
   supervisor: { mayImport: ['platform', 'observability'], because: 'the supervisor knows processes, not what they do' },
   platform: { mayImport: [], because: 'the platform is below everything that uses it' },

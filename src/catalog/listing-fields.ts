@@ -16,11 +16,13 @@ import {
   OPERATION_EXAMPLE,
   PROVIDER,
   PROVIDER_EXAMPLE,
+  TRACK_RECORD,
   UPTIME,
 } from './listing-schemas.ts';
 import { storedPairs, storedSigningKeys } from './listing-secrets.ts';
 import { nextPrice, nextPriceWithOperations } from './notice/next-price.ts';
 import type { Operation } from './operations/operation.ts';
+import type { Quality } from './quality.ts';
 
 /** A listing, and what else a response shows of it. */
 export type Shown = Beside & {
@@ -107,7 +109,7 @@ const is = (type: string, description: string, more: JsonSchema = {}) => ({ type
 const from1 = (description: string) => is('integer', description, { minimum: 1 });
 const oneOf = (...values: string[]) => ({ type: 'string', enum: values });
 const names = (description: string) => list(TEXT, description);
-const QUALITY = { type: 'number', minimum: 0, maximum: 100 };
+const SCORE = { type: 'number', minimum: 0, maximum: 100 };
 const FREE = 'Per buyer account; absent when there are none';
 const PATH = 'Calls go to this path, and below it';
 const TIMEOUT = 'How long a call may wait for the response head';
@@ -175,6 +177,11 @@ function providerOf({ listing: { providerId }, profile, services, isShort }: Sho
     services,
   };
 }
+function trackRecord({ record }: Quality): object | null {
+  if (record === null) return null;
+  const { calls, buyers, successRate, latencyMs } = record;
+  return { calls, success_rate: successRate, buyers, ...(latencyMs === null ? {} : { latency_ms: latencyMs }) };
+}
 const iso = (ms: number): string => new Date(Math.trunc(ms)).toISOString();
 
 /** A listing. Its owner is its provider's account. Of its secrets only names are shown, and that to the owner. */
@@ -188,11 +195,12 @@ export const LISTING = {
   free_calls: maybe(searched('free_calls', from1(FREE), ({ listing }) => listing.freeCalls || null, 100)),
   free_calls_label: maybe(searched(null, TEXT, (shown) => freeLabel(shown) || null, '100 free calls')),
   category: searched('category', TEXT, 'category', 'language'),
-  quality: searched(null, QUALITY, ({ quality }) => quality.value, 50),
+  quality: searched(null, SCORE, ({ quality }) => quality.value, 50),
   quality_trend: maybe(
     searched(null, is('number', TREND, { minimum: -100, maximum: 100 }), ({ quality }) => quality.trend),
   ),
-  rated: searched(null, is('boolean', RATED), ({ quality }) => quality.rated, false),
+  rated: searched(null, is('boolean', RATED), ({ quality }) => quality.record !== null, false),
+  track_record: maybe(searched(null, TRACK_RECORD, ({ quality }) => trackRecord(quality))),
   proxy_path: searched(null, is('string', PATH), ({ listing }) => proxyPath(listing), EXAMPLE_PATH),
   next_price: maybe(searched(NEXT, NEXT_PRICE, next)),
   uptime: maybe(searched(null, UPTIME, ({ uptime }) => uptime)),

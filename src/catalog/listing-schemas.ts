@@ -49,6 +49,21 @@ export const NEXT_PRICE = record(
   },
 );
 
+export const TRACK_RECORD = record(
+  'TrackRecord',
+  {
+    calls: {
+      type: 'integer',
+      minimum: 1,
+      description: 'Those that count in the quality, rounded down to three digits',
+    },
+    success_rate: { type: 'number', minimum: 0, maximum: 1, description: 'Rounded down: 1 only if all succeeded' },
+    buyers: { type: 'integer', minimum: 1, description: 'Accounts that called' },
+    latency_ms: { type: 'number', minimum: 0, description: 'The typical latency; absent if none is known' },
+  },
+  { optional: ['latency_ms'], description: 'The calls of the last 30 days; absent without calls' },
+);
+
 export const UPTIME = record(
   'Uptime',
   {

@@ -3,6 +3,20 @@
  * that a new service is neither buried below the proven ones nor put above them.
  */
 const NEUTRAL = 50;
+/** What `lowerBoundFrom` (src/quality/formula.ts) gives where nothing is known. */
+const NEUTRAL_BOUND = 24.2;
+
+/** The calls that a quality was made from, unweighted, rounded so that few calls change what searches show. */
+type TrackRecord = {
+  /** Rounded down to three digits. */
+  readonly calls: number;
+  /** Accounts. */
+  readonly buyers: number;
+  /** The share of calls that succeeded, from 0 to 1, rounded down to three decimals: 1 only if all did. */
+  readonly successRate: number;
+  /** The typical latency, to two digits; null when none is known. */
+  readonly latencyMs: number | null;
+};
 
 /** How well calls of a service went lately (docs/quality.md). */
 export type Quality = {
@@ -10,11 +24,18 @@ export type Quality = {
   readonly value: number;
   /** How much more that is than seven days before; null when too little was known then. */
   readonly trend: number | null;
-  /** Whether calls went into it. Calls of a rated service may make 50, too. */
-  readonly rated: boolean;
+  /** By this catalogs sort: as `value`, but of what success is at least, very likely. It may be more than `value`. */
+  readonly lowerBound: number;
+  /** Null: no calls went into it. Calls of a rated service may make 50, too. */
+  readonly record: TrackRecord | null;
 };
 
-export const UNKNOWN_QUALITY: Quality = { value: NEUTRAL, trend: null, rated: false };
+export const UNKNOWN_QUALITY: Quality = { value: NEUTRAL, trend: null, lowerBound: NEUTRAL_BOUND, record: null };
 
 export const isSameQuality = (a: Quality, b: Quality): boolean =>
-  a.value === b.value && a.trend === b.trend && a.rated === b.rated;
+  a.value === b.value && a.trend === b.trend && a.lowerBound === b.lowerBound && isSameRecord(a.record, b.record);
+
+const isSameRecord = (a: TrackRecord | null, b: TrackRecord | null): boolean =>
+  a === null || b === null
+    ? a === b
+    : a.calls === b.calls && a.buyers === b.buyers && a.successRate === b.successRate && a.latencyMs === b.latencyMs;

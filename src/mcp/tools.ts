@@ -154,6 +154,8 @@ export const TOOLS: readonly Tool[] = [
         },
         category: { type: 'string', maxLength: 50, description: 'One of the `categories` of an earlier result.' },
         min_quality: { type: 'number', minimum: 0, maximum: 100 },
+        min_success: { type: 'number', minimum: 0, maximum: 1, description: 'Share of calls that succeeded.' },
+        max_latency_ms: { type: 'number', minimum: 0, description: 'Highest typical latency.' },
         max_price: { ...USD, description: 'Highest price in USD of the cheapest call, at most 6 decimals.' },
         free: {
           type: 'boolean',

@@ -17,6 +17,10 @@ export const BUYER_WEIGHT = 5;
 const PRIOR_WEIGHT = 20;
 /** Both parts of the score have this value when nothing is known. */
 const PRIOR = 0.5;
+/** The prior of the lower bound, in calls: two that succeeded and two that failed, as of Agresti and Coull. */
+const BOUND_PRIOR_WEIGHT = 4;
+/** Nine in ten services with such evidence are better than their lower bound. */
+const BOUND_DEVIATIONS = 1.28;
 /** Success counts nine times as much as latency: a fast failure is worth nothing. */
 const SUCCESS_SHARE = 0.9;
 
@@ -38,8 +42,23 @@ export type Evidence = {
  * @param typicalUs the median of the typical latencies in the service's category, in microseconds; null when there are too few
  * @returns 0 to 100, with one decimal
  */
-export function qualityFrom({ weight, succeeded, latencyUs }: Evidence, typicalUs: number | null): number {
-  const success = shrunk(succeeded, weight);
+export function qualityFrom(evidence: Evidence, typicalUs: number | null): number {
+  return scored(shrunk(evidence.succeeded, evidence.weight), evidence, typicalUs);
+}
+
+/**
+ * The quality, but of what success is at least, very likely. Catalogs sort by it: a service with little evidence, however good, comes
+ * after one that many buyers have found as good. More successes never lower it, and more failures never raise it.
+ */
+export function lowerBoundFrom(evidence: Evidence, typicalUs: number | null): number {
+  const { weight, succeeded } = evidence;
+  const likely = (succeeded + PRIOR * BOUND_PRIOR_WEIGHT) / (weight + BOUND_PRIOR_WEIGHT);
+  const deviation = Math.sqrt((likely * (1 - likely)) / (weight + BOUND_PRIOR_WEIGHT + 1));
+  return scored(Math.max(0, likely - BOUND_DEVIATIONS * deviation), evidence, typicalUs);
+}
+
+/** @param success  from 0 to 1 */
+function scored(success: number, { weight, latencyUs }: Evidence, typicalUs: number | null): number {
   const speed =
     latencyUs === null || typicalUs === null ? PRIOR : shrunk(weight * speedOf(latencyUs, typicalUs), weight);
   return Math.round(1_000 * (SUCCESS_SHARE * success + (1 - SUCCESS_SHARE) * speed)) / 10;

@@ -1,6 +1,7 @@
+import type { Quality } from '../catalog/quality.ts';
 import { Job, type JobOptions } from '../platform/job.ts';
 import type { Sql } from '../platform/postgres.ts';
-import { type ChangeCursor, type ChangedQuality, type FoundQuality, selectChangedQualities } from './quality-sql.ts';
+import { type ChangeCursor, type ChangedQuality, selectChangedQualities } from './quality-sql.ts';
 
 /** How often a gateway asks for changed qualities: one query by an index. */
 const EVERY_MS = 10_000;
@@ -8,7 +9,7 @@ const PAGE = 2_000;
 
 type QualityFeedOptions = {
   readonly sql: Sql;
-  readonly take: (qualities: ReadonlyMap<string, FoundQuality>) => Promise<void>;
+  readonly take: (qualities: ReadonlyMap<string, Quality>) => Promise<void>;
   readonly everyMs?: number;
   readonly log: JobOptions['log'];
 };
@@ -37,7 +38,7 @@ export class QualityFeed extends Job {
     let page: ChangedQuality[];
     do {
       page = await selectChangedQualities(sql, after, PAGE);
-      await take(new Map(page.map(({ serviceId, value, trend, rated }) => [serviceId, { value, trend, rated }])));
+      await take(new Map(page.map(({ serviceId, quality }) => [serviceId, quality])));
       after = page.at(-1) ?? after;
       this.#settled = page.findLast(({ isSettled }) => isSettled) ?? this.#settled;
     } while (page.length === PAGE && !this.stopping.aborted);

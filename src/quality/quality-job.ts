@@ -1,6 +1,6 @@
 import { Job, type JobOptions } from '../platform/job.ts';
 import { type Sql, sqlState } from '../platform/postgres.ts';
-import { qualityFrom, trendFrom } from './formula.ts';
+import { lowerBoundFrom, qualityFrom, trendFrom } from './formula.ts';
 import {
   selectEvidence,
   selectJudgedServices,
@@ -137,7 +137,12 @@ export class QualityJob extends Job {
     const evidence = await selectEvidence(sql, ids);
     const judged = evidence.map((of) => {
       const typicalUs = this.#typical.get(of.category) ?? null;
-      return { ...of, quality: qualityFrom(of, typicalUs), trend: trendFrom(of, of.before, typicalUs) };
+      return {
+        ...of,
+        quality: qualityFrom(of, typicalUs),
+        trend: trendFrom(of, of.before, typicalUs),
+        lowerBound: lowerBoundFrom(of, typicalUs),
+      };
     });
     await storeQualities(sql, judged);
     for (const { serviceId, rows } of evidence) {

@@ -1,3 +1,4 @@
+import type { Quality } from '../catalog/quality.ts';
 import type { Sql, Tx } from '../platform/postgres.ts';
 import { BUYER_WEIGHT, type Evidence, HALF_LIFE_DAYS, TREND_DAYS, WINDOW_DAYS } from './formula.ts';
 
@@ -5,25 +6,30 @@ type ServiceEvidence = Evidence & {
   readonly serviceId: string;
   readonly category: string;
   readonly buyers: number;
+  /** The calls that count, each as one. */
+  readonly calls: number;
+  /** Those of `calls` that succeeded. */
+  readonly callsSucceeded: number;
   /** What was known `TREND_DAYS` before. */
   readonly before: Evidence;
   /** How many rows of `key_hours` were read: what the judgement cost. */
   readonly rows: number;
 };
 
-type JudgedService = ServiceEvidence & { readonly quality: number; readonly trend: number | null };
-
-/** What gateways read of a service's quality: see `Quality` in src/catalog/quality.ts. */
-export type FoundQuality = { readonly value: number; readonly trend: number | null; readonly rated: boolean };
+type JudgedService = ServiceEvidence & {
+  readonly quality: number;
+  readonly trend: number | null;
+  readonly lowerBound: number;
+};
 
 /** A place in the order of changes. `changedAt` is text, because a `Date` has no microseconds. */
 export type ChangeCursor = { readonly serviceId: string; readonly changedAt: string };
 
-export type ChangedQuality = ChangeCursor &
-  FoundQuality & {
-    /** Whether no earlier change can still become visible. */
-    readonly isSettled: boolean;
-  };
+export type ChangedQuality = ChangeCursor & {
+  readonly quality: Quality;
+  /** Whether no earlier change can still become visible. */
+  readonly isSettled: boolean;
+};
 
 /**
  * A row's time is taken before its transaction commits, so a row may become visible after rows with a later time. Statements end
@@ -134,17 +140,21 @@ export function selectEvidence(
       ) AS k
       WHERE s.id = ANY(${serviceIds}::uuid[])
     ), buyers AS (
-      SELECT service_id, account_id, count(*) AS rows, ${ofBuyer(tx, 'is_now', 1)}, ${ofBuyer(tx, 'was_then', WEIGHED_MORE)}
+      SELECT service_id, account_id, count(*) AS rows, sum(succeeded) FILTER (WHERE is_now) AS calls_succeeded,
+             sum(failed) FILTER (WHERE is_now) AS calls_failed, ${ofBuyer(tx, 'is_now', 1)}, ${ofBuyer(tx, 'was_then', WEIGHED_MORE)}
       FROM aged GROUP BY service_id, account_id
     ), weighed AS (
       SELECT *, is_now_calls * ${BUYER_WEIGHT} / (is_now_calls + ${BUYER_WEIGHT}) AS is_now_weight,
              was_then_calls * ${BUYER_WEIGHT} / (was_then_calls + ${BUYER_WEIGHT}) AS was_then_weight FROM buyers
     ), sums AS (
       SELECT service_id, sum(rows)::int AS rows, count(is_now_calls)::int AS buyers,
+             sum(calls_succeeded) AS calls_succeeded, sum(calls_failed) AS calls_failed,
              ${ofService(tx, 'is_now')}, ${ofService(tx, 'was_then')}
       FROM weighed GROUP BY service_id
     )
-    SELECT s.id AS "serviceId", s.category, coalesce(t.rows, 0) AS rows, coalesce(t.buyers, 0) AS buyers, t.now, t.before
+    SELECT s.id AS "serviceId", s.category, coalesce(t.rows, 0) AS rows, coalesce(t.buyers, 0) AS buyers,
+           coalesce(t.calls_succeeded, 0)::float8 AS "callsSucceeded", coalesce(t.calls_succeeded + t.calls_failed, 0)::float8 AS calls,
+           t.now, t.before
     FROM services s LEFT JOIN sums t ON t.service_id = s.id
     WHERE s.id = ANY(${serviceIds}::uuid[])
     ORDER BY s.id`;
@@ -167,31 +177,51 @@ export async function selectTypicalLatencies(sql: Sql): Promise<Map<string, numb
   return new Map(rows.map(({ category, latencyUs }) => [category, latencyUs]));
 }
 
-const newRow = ({ serviceId, quality, trend, weight, succeeded, latencyUs, buyers }: JudgedService) => ({
+const newRow = ({ serviceId, quality, trend, lowerBound, weight, succeeded, latencyUs, ...of }: JudgedService) => ({
   id: serviceId,
   quality,
   trend,
+  bound: lowerBound,
   evidence: weight,
   // A float error must not make the rate 1.0000000000000002.
   rate: weight === 0 ? 0 : Math.min(1, succeeded / weight),
   latency: latencyUs === null ? null : Math.round(latencyUs),
-  buyers,
+  buyers: of.buyers,
+  calls: threeDigits(of.calls),
+  share: of.calls === 0 ? 0 : Math.floor((of.callsSucceeded / of.calls) * 1_000) / 1_000,
 });
+
+/** Rounded down to three digits. */
+function threeDigits(n: number): number {
+  const unit = 10 ** Math.max(0, Math.floor(Math.log10(Math.max(1, n))) - 2);
+  return Math.floor(n / unit) * unit;
+}
+
+/** All that gateways show of a row. @param of  the row's name in the statement */
+const shown = (sql: Sql, of: 'q' | 'excluded') =>
+  sql.text(
+    `(${of}.quality, ${of}.trend, ${of}.lower_bound, ${of}.calls, ${of}.buyers, ${of}.calls_succeeded, ${twoDigits(of)})`,
+  );
+
+/** The latency of a row in milliseconds, to two digits, as text. */
+const twoDigits = (of: string): string => `to_char(${of}.latency_us / 1000.0, '9.9EEEE')`;
 
 /** Stores what was found. `changed_at` changes only with what gateways show, so that they read what is new. */
 export async function storeQualities(sql: Sql, services: readonly JudgedService[]): Promise<void> {
   await sql`
     INSERT INTO service_quality AS q
-      (service_id, quality, trend, evidence, success_rate, latency_us, buyers, changed_at, computed_at)
-    SELECT id, quality, trend, evidence, rate, latency, buyers, clock_timestamp(), clock_timestamp()
+      (service_id, quality, trend, lower_bound, evidence, success_rate, latency_us, buyers, calls, calls_succeeded,
+       changed_at, computed_at)
+    SELECT id, quality, trend, bound, evidence, rate, latency, buyers, calls, share, clock_timestamp(), clock_timestamp()
     FROM json_to_recordset(${JSON.stringify(services.map(newRow))}::text::json)
-      AS t (id uuid, quality real, trend real, evidence real, rate real, latency bigint, buyers int)
+      AS t (id uuid, quality real, trend real, bound real, evidence real, rate real, latency bigint, buyers int, calls bigint,
+            share numeric)
     ORDER BY id
     ON CONFLICT (service_id) DO UPDATE SET
-      quality = excluded.quality, trend = excluded.trend, evidence = excluded.evidence, success_rate = excluded.success_rate,
-      latency_us = excluded.latency_us, buyers = excluded.buyers, computed_at = excluded.computed_at,
-      changed_at = CASE WHEN q.quality = excluded.quality AND q.trend IS NOT DISTINCT FROM excluded.trend
-                             AND (q.evidence > 0) = (excluded.evidence > 0)
+      quality = excluded.quality, trend = excluded.trend, lower_bound = excluded.lower_bound, evidence = excluded.evidence,
+      success_rate = excluded.success_rate, latency_us = excluded.latency_us, buyers = excluded.buyers, calls = excluded.calls,
+      calls_succeeded = excluded.calls_succeeded, computed_at = excluded.computed_at,
+      changed_at = CASE WHEN ${shown(sql, 'q')} IS NOT DISTINCT FROM ${shown(sql, 'excluded')}
                         THEN q.changed_at ELSE excluded.changed_at END`;
 }
 
@@ -205,8 +235,12 @@ export async function selectChangedQualities(
   limit: number,
 ): Promise<ChangedQuality[]> {
   return sql<ChangedQuality[]>`
-    SELECT service_id AS "serviceId", quality::numeric::float8 AS value, trend::numeric::float8 AS trend,
-           evidence > 0 AS rated, changed_at::text AS "changedAt",
+    SELECT service_id AS "serviceId",
+           json_build_object('value', quality::numeric::float8, 'trend', trend::numeric::float8,
+             'lowerBound', lower_bound::numeric::float8, 'record', CASE WHEN calls > 0 THEN json_build_object(
+               'calls', calls, 'buyers', buyers, 'successRate', calls_succeeded,
+               'latencyMs', (${sql.text(twoDigits('service_quality'))})::float8) END) AS quality,
+           changed_at::text AS "changedAt",
            changed_at < now() - ${SETTLED_AFTER_SECONDS} * interval '1 second' AS "isSettled"
     FROM service_quality
     ${after === null ? sql`` : sql`WHERE (changed_at, service_id) > (${after.changedAt}::text::timestamptz, ${after.serviceId}::uuid)`}

@@ -38,6 +38,13 @@ const QUERY = {
       description: 'Only services of this category',
     },
     min_quality: { type: 'number', minimum: 0, maximum: 100, description: 'Only services of at least this quality' },
+    min_success: {
+      type: 'number',
+      minimum: 0,
+      maximum: 1,
+      description: 'Only services of whose calls at least this share succeeded; 0.99 is 99 %',
+    },
+    max_latency_ms: { type: 'number', minimum: 0, description: 'Only services with at most this typical latency' },
     q: {
       type: 'string',
       maxLength: 200,
@@ -232,7 +239,8 @@ function readFields(text: string): readonly FoundName[] {
   throw new ApiError('invalid_request', `fields: ${what}. Searches show ${FOUND_LISTING.names.join(', ')}.`);
 }
 
-function readFilter({ category, min_quality, q = '', free, max_price }: Query): Filter {
+function readFilter({ category, q = '', free, max_price, ...bounds }: Query): Filter {
+  const { min_quality, min_success, max_latency_ms } = bounds;
   const maxPriceMicros = max_price === undefined ? undefined : usdToMicros(max_price);
   if (maxPriceMicros === null) {
     throw new ApiError('invalid_request', 'max_price: must be a number of USD, 0 or more, with at most 6 decimals.');
@@ -241,6 +249,8 @@ function readFilter({ category, min_quality, q = '', free, max_price }: Query): 
     words: wordsOf(q),
     ...(category === undefined ? {} : { category }),
     ...(min_quality === undefined ? {} : { minQuality: min_quality }),
+    ...(min_success === undefined ? {} : { minSuccess: min_success }),
+    ...(max_latency_ms === undefined ? {} : { maxLatencyMs: max_latency_ms }),
     ...(free === undefined ? {} : { free }),
     ...(maxPriceMicros === undefined ? {} : { maxPriceMicros }),
   };

@@ -6,7 +6,7 @@ import { LANGUAGES } from '../../src/catalog/languages.ts';
 import type { Listing } from '../../src/catalog/listing.ts';
 import { shorten } from '../../src/catalog/listing-fields.ts';
 import { DiscoverWriter, fullItem } from '../../src/catalog/present.ts';
-import { makeListing } from '../support/listings.ts';
+import { makeListing, rated } from '../support/listings.ts';
 
 /** A listing without anything beside it. */
 const listed = (listing: Listing) => ({ listing, cheapest: cheapestCall(listing), ...NOTHING_BESIDE });
@@ -30,7 +30,7 @@ describe('a shortened description', () => {
 describe('a service of /discover', () => {
   it('has the fields of the contract in their order', () => {
     const listing = makeListing({ freeCalls: 100 });
-    const quality = { value: 97.4, trend: -0.3, rated: true };
+    const quality = rated(97.4, -0.3);
     const uptime = { last_24_hours: 100, last_30_days: 99.98 };
     const text = new DiscoverWriter().write(
       { ...listed(listing), quality, uptime, profile: { displayName: 'Acme', contact: 'c', url: null }, services: 2 },
@@ -49,6 +49,7 @@ describe('a service of /discover', () => {
         quality: 97.4,
         quality_trend: -0.3,
         rated: true,
+        track_record: { calls: 201, success_rate: 0.995, buyers: 12, latency_ms: 3 },
         proxy_path: `/api/v1/proxy/${listing.id}/`,
         uptime,
         provider: { display_name: 'Acme' },

@@ -42,8 +42,8 @@ it('carries what calls showed from Postgres to the gateways, and again what chan
   const sizes: number[] = [];
   const take = async (qualities: ReadonlyMap<string, Quality>) => {
     sizes.push(qualities.size);
-    for (const [id, { value, trend, rated }] of qualities) {
-      expect(rated, 'each has calls').toBe(true);
+    for (const [id, { value, trend, record }] of qualities) {
+      expect(record?.calls, 'each has calls').toBeGreaterThan(0);
       known.set(id, value);
       trends.set(id, trend);
     }
@@ -81,8 +81,9 @@ it('judges all other services while one cannot be judged in time, and that one l
   const [slow, ...others] = services as [string, string, string, string];
   for (const id of services) await call(id, buyers[0] as KeyRecord, 'completed');
   await sql`
-    INSERT INTO service_quality (service_id, quality, evidence, success_rate, buyers, changed_at, computed_at)
-    VALUES (${slow}, 7, 0, 0, 0, now(), now())`;
+    INSERT INTO service_quality (service_id, quality, lower_bound, evidence, success_rate, buyers, calls, calls_succeeded, changed_at,
+                                 computed_at)
+    VALUES (${slow}, 7, 7, 0, 0, 0, 0, 0, now(), now())`;
   const hasty = openPostgres({ url, maxConnections: 2, applicationName: 'job', settings: { statement_timeout: 300 } });
   const job = new QualityJob({ sql: hasty, isActive: () => true, everyMs: 20, log: QUIET });
   // Whoever has locked the row makes the statement that judges the service wait for too long.

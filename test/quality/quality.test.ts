@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { UNKNOWN_QUALITY } from '../../src/catalog/quality.ts';
 import { newKeyId } from '../../src/keys/credentials.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
-import { qualityFrom, trendFrom } from '../../src/quality/formula.ts';
+import { type Evidence, lowerBoundFrom, qualityFrom, trendFrom } from '../../src/quality/formula.ts';
 import { selectEvidence } from '../../src/quality/quality-sql.ts';
 import { addAccount, addService } from '../support/accounts.ts';
 import { sql, useDatabase } from '../support/use-database.ts';
@@ -184,5 +185,74 @@ describe('the quality of a service', () => {
       { buyer: 1, hoursAgo: 0, succeeded: 5, failed: 0, latencyMs: 20 },
     ]);
     expect(quality).toBe(60.9);
+  });
+});
+
+type Tally = readonly [succeeded: number, failed: number];
+
+/** Of buyers with so many successes and failures just now. */
+function evidenceOf(buyers: readonly Tally[]): Evidence {
+  const weights = buyers.map(([good, bad]) => ({ v: ((good + bad) * 5) / (good + bad + 5), p: good / (good + bad) }));
+  return {
+    weight: weights.reduce((sum, { v }) => sum + v, 0),
+    succeeded: weights.reduce((sum, { v, p }) => sum + v * p, 0),
+    latencyUs: 20_000,
+  };
+}
+const bound = (...buyers: readonly Tally[]): number => lowerBoundFrom(evidenceOf(buyers), 20_000);
+const times = <T>(n: number, value: T): T[] => Array.from({ length: n }, () => value);
+
+describe('the lower bound of the quality, by which catalogs sort', () => {
+  const tally = fc.tuple(fc.nat(500), fc.nat(500)).filter(([good, bad]) => good + bad > 0);
+
+  it('is never lowered by more successes, nor raised by more failures', () => {
+    fc.assert(
+      fc.property(tally, fc.array(tally, { maxLength: 11 }), fc.integer({ min: 1, max: 500 }), (first, others, n) => {
+        const [[good, bad], buyers] = [first, [first, ...others]];
+        const was = bound(...buyers);
+        expect(bound([good + n, bad], ...others)).toBeGreaterThanOrEqual(was);
+        expect(bound([good, bad + n], ...others)).toBeLessThanOrEqual(was);
+        expect(bound(...buyers, [n, 0])).toBeGreaterThanOrEqual(was);
+        expect(bound(...buyers, [0, n])).toBeLessThanOrEqual(was);
+        expect(was).toBeLessThanOrEqual(100);
+      }),
+    );
+  });
+
+  it('puts what works for three buyers before what fails a fifth of the calls of a hundred', () => {
+    expect(bound(...times(3, [100, 0] as const))).toBeGreaterThan(bound(...times(100, [80, 20] as const)));
+  });
+
+  it('lets 201 calls of one buyer lead nothing', () => {
+    const alone = bound([201, 0]);
+    expect(bound(...times(12, [20, 0] as const))).toBeGreaterThan(alone + 20);
+    expect(bound(...times(100, [70, 30] as const))).toBeGreaterThan(alone);
+  });
+
+  it('of the examples in docs/quality.md is what the page says', () => {
+    expect(
+      lowerBoundFrom(
+        {
+          ...evidenceOf([
+            [95, 5],
+            [5, 0],
+          ]),
+          latencyUs: 31_500,
+        },
+        20_000,
+      ),
+    ).toBe(63.7);
+    const rows = [[[201, 0]], times(3, [100, 0]), times(100, [80, 20]), times(12, [20, 0])] as Tally[][];
+    const found = rows.map((buyers) => [qualityFrom(evidenceOf(buyers), 20_000), bound(...buyers)]);
+    expect(found).toEqual([
+      [58.8, 59.4],
+      [68.8, 77],
+      [75.9, 74.7],
+      [81.8, 88.5],
+    ]);
+  });
+
+  it('is that of an unknown service where nothing is known', () => {
+    expect(lowerBoundFrom({ weight: 0, succeeded: 0, latencyUs: null }, null)).toBe(UNKNOWN_QUALITY.lowerBound);
   });
 });

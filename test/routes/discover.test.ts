@@ -3,12 +3,13 @@ import { Catalog } from '../../src/catalog/catalog.ts';
 import { Discovery } from '../../src/catalog/discovery/discovery.ts';
 import type { ListingFields } from '../../src/catalog/listing.ts';
 import { OperationsReader } from '../../src/catalog/operations/operations-reader.ts';
+import { UNKNOWN_QUALITY } from '../../src/catalog/quality.ts';
 import { insertListing, updateListing } from '../../src/catalog/sql.ts';
 import type { Route } from '../../src/http/route.ts';
 import { StatsReader } from '../../src/quality/stats-reader.ts';
 import { discoverRoutes } from '../../src/routes/discover.ts';
 import { addAccount, addCall } from '../support/accounts.ts';
-import { ask, bodyOf, LISTING_FIELDS, refusalOf } from '../support/listings.ts';
+import { ask, bodyOf, LISTING_FIELDS, rated, refusalOf } from '../support/listings.ts';
 import { sql, useDatabase } from '../support/use-database.ts';
 import { until } from '../support/wait.ts';
 
@@ -113,6 +114,8 @@ describe('GET /discover', () => {
     ['?min_quality=101', 'min_quality'],
     ['?min_quality=-1', 'min_quality'],
     ['?min_quality=high', 'min_quality'],
+    ['?min_success=99', 'min_success'],
+    ['?max_latency_ms=-1', 'max_latency_ms'],
     ['?max_price=-1', 'max_price'],
     ['?max_price=0.0000001', 'max_price'],
     ['?max_price=', 'max_price'],
@@ -188,20 +191,24 @@ describe('GET /discover', () => {
 
   it('shows a changed quality in lists and on the page of the service', async () => {
     const [{ id }] = bodyOf(await discover('?q=archive')).services;
-    await catalog.setQualities(new Map([[id, { value: 97.4, trend: -1.2, rated: true }]]));
+    await catalog.setQualities(new Map([[id, rated(97.4, -1.2)]]));
     expect((await namesIn(''))[0]).toBe('Archive');
     expect(await namesIn('?min_quality=97.4')).toEqual(['Archive']);
-    const shown = { quality: 97.4, quality_trend: -1.2, rated: true };
+    const record = { calls: 201, success_rate: 0.995, buyers: 12, latency_ms: 3 };
+    const shown = { quality: 97.4, quality_trend: -1.2, rated: true, track_record: record };
+    for (const asked of ['min_success=0.995', 'max_latency_ms=3'])
+      expect(await namesIn(`?${asked}`)).toEqual(['Archive']);
+    for (const asked of ['min_success=0.9951', 'max_latency_ms=2.9']) expect(await namesIn(`?${asked}`)).toEqual([]);
     expect(bodyOf(await discover('?q=archive')).services[0]).toMatchObject(shown);
     expect(bodyOf(await ask(routes, `GET /discover/${id}`))).toMatchObject(shown);
     const etag = async () => (await discover('?limit=all')).headers?.ETag;
     const before = await etag();
-    await catalog.setQualities(new Map([[id, { value: 97.4, trend: 0.1, rated: true }]]));
+    await catalog.setQualities(new Map([[id, rated(97.4, 0.1)]]));
     expect(await etag()).not.toBe(before);
     // The same number says something else once calls went into it.
-    await catalog.setQualities(new Map([[id, { value: 50, trend: null, rated: true }]]));
+    await catalog.setQualities(new Map([[id, rated(50)]]));
     expect(bodyOf(await discover('?q=archive')).services[0]).toMatchObject({ quality: 50, rated: true });
-    await catalog.setQualities(new Map([[id, { value: 50, trend: null, rated: false }]]));
+    await catalog.setQualities(new Map([[id, UNKNOWN_QUALITY]]));
     expect(bodyOf(await discover('?q=archive')).services[0]).toMatchObject({ quality: 50, rated: false });
   });
 

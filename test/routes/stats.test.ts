@@ -5,6 +5,7 @@ import { uuidv7 } from '../../src/platform/ids.ts';
 import { StatsReader } from '../../src/quality/stats-reader.ts';
 import { serviceStatsRoutes } from '../../src/routes/stats.ts';
 import { addAccount, addCall, addService, json, send, type TestCall } from '../support/accounts.ts';
+import { rated } from '../support/listings.ts';
 import { sql, useDatabase } from '../support/use-database.ts';
 
 const DAY_MS = 86_400_000;
@@ -27,7 +28,7 @@ const routes = (reader = new StatsReader(sql)) => {
   const catalog = {
     get: (id: string) => (id === serviceId ? ({ id } as Listing) : undefined),
     ready: () => true,
-    qualityOf: () => ({ value: 61.2, trend: null, rated: true }),
+    qualityOf: () => rated(61.2),
   };
   return serviceStatsRoutes({ catalog, reader });
 };

@@ -135,7 +135,7 @@ describe("an operator's day in the console", () => {
     await page.getByRole('tab', { name: 'Payments' }).click();
     await page.getByRole('cell', { name: `Paid twice ${XSS}` }).waitFor();
     await page.getByRole('tab', { name: 'Audit' }).click();
-    for (const act of ['account.suspend', 'account.resume', 'account.credit', 'account.debit']) {
+    for (const act of ['Account suspended', 'Account resumed', 'Money added', 'Money taken']) {
       await page.getByRole('cell', { name: act }).first().waitFor();
     }
     // The debit of $500 was begun and refused, that of $0.50 begun and taken.
@@ -144,7 +144,7 @@ describe("an operator's day in the console", () => {
     expect(await visit.findings()).toEqual([]);
     await visit.shot('admin-account-audit');
     await page.getByRole('link', { name: 'Audit', exact: true }).click();
-    await page.getByRole('cell', { name: 'key.change' }).first().waitFor();
+    await page.getByRole('cell', { name: 'Key changed' }).first().waitFor();
     await page.getByLabel('Action', { exact: true }).selectOption('account.suspend');
     await page.waitForURL(/action=account\.suspend/);
     await until(async () => (await page.getByRole('row').count()) === 2);

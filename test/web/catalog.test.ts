@@ -16,8 +16,9 @@ beforeAll(async () => {
   const weather = await add('Weather', { price: 0.002, free_calls: 100, category: 'data', description: 'Forecasts' });
   await add('Translate', { price: 0.01, category: 'language', description: 'Between thirty languages. '.repeat(20) });
   await add(HOSTILE, { category: 'testing', description: `"><script>alert(2)</script>${HOSTILE}` });
+  await add('خدمة الطقس', { price: 1, category: 'data-ar', description: 'توقعات الطقس (API) لكل مدينة' });
   await add('Free Echo', { price: 0, category: 'tools' });
-  for (let i = 0; i < 24; i++) await add(`Number ${i}`, { price: 1, category: 'many' });
+  for (let i = 0; i < 23; i++) await add(`Number ${i}`, { price: 1, category: 'many' });
   // Of a listing that nobody has called, the price would change at once.
   await market.request(weather, { key: await market.buyer(1) });
   const body = { price: 0.004 };
@@ -27,12 +28,13 @@ beforeAll(async () => {
   await market.stores.sql`
     INSERT INTO key_hours (key_id, hour, service_id, account_id, calls, free_calls, succeeded, failed, spent, latency_sum_us,
                            latency_count, succeeded_us, last_call_at)
-    SELECT 'key ' || n, date_trunc('hour', now()) - days * interval '1 day', ${id}, gen_random_uuid(), 100, 0,
+    SELECT 'key ' || n, date_trunc('hour', now()) - days * interval '1 day', ${id}, md5('buyer ' || n)::uuid, 100, 0,
            100 - days * 5, days * 5, 0, 2000000, 100, 20000 * (100 - days * 5), now()
     FROM generate_series(1, 12) n, (VALUES (0), (8)) AS t (days)`;
   await market.stores.sql`
-    INSERT INTO service_quality (service_id, quality, trend, evidence, success_rate, buyers, changed_at, computed_at)
-    VALUES (${id}, 83.4, 2.5, 20, 1, 9, now(), now())`;
+    INSERT INTO service_quality (service_id, quality, trend, lower_bound, evidence, success_rate, latency_us, buyers, calls,
+                                 calls_succeeded, changed_at, computed_at)
+    VALUES (${id}, 83.4, 2.5, 80, 20, 1, 20000, 13, 2400, 0.8, now(), now())`;
   // The gateway looks for new qualities each ten seconds.
   await until(async () => {
     const { services } = await market.json<{ services: { quality: number }[] }>('/api/v1/discover?q=weather');
@@ -61,6 +63,7 @@ describe('the catalog in a browser', () => {
     expect(await card.locator('.quality').getAttribute('title')).toMatch(
       /^Quality \d\d\.\d of 100 · Up \d+\.\d in seven days$/,
     );
+    expect(await card.locator('.track-record').textContent()).toMatch(/^80% of 2,400 calls · 13 buyers · (1\d|20) ms$/);
     await visit.shot('catalog-search');
     await page.getByRole('link', { name: 'Weather' }).click();
     await page.waitForURL(/\/services\//);
@@ -90,6 +93,24 @@ describe('the catalog in a browser', () => {
     release();
     await page.evaluate('fetch("/api/v1/discover?q=nothing")');
     expect(await cards(visit)).toEqual(['Weather']);
+    await visit.close();
+  });
+
+  it('writes the texts of sellers from the side on which their language begins', async () => {
+    const visit = await web.visit('/?category=data-ar');
+    const { page } = visit;
+    const directionOf = (selector: string) =>
+      page.evaluate<string>(`getComputedStyle(document.querySelector('${selector}')).direction`);
+    for (const selector of ['.service-card-link', '.service-card-text'])
+      expect(await directionOf(selector)).toBe('rtl');
+    expect(await directionOf('.service-card')).toBe('ltr');
+    await visit.shot('catalog-arabic');
+    await page.locator('.service-card-link').click();
+    await page.waitForURL(/\/services\//);
+    await page.locator('.service-description').waitFor();
+    for (const selector of ['h1', '.service-description']) expect(await directionOf(selector)).toBe('rtl');
+    expect(await visit.findings()).toEqual([]);
+    await visit.shot('service-arabic');
     await visit.close();
   });
 
@@ -125,6 +146,7 @@ describe('the catalog in a browser', () => {
     await first(visit, 'Translate');
     await page.getByLabel('Free to try').check();
     await page.getByText('No service matches').waitFor();
+    await page.getByRole('navigation', { name: 'All categories' }).getByRole('link', { name: 'many 23' }).waitFor();
     expect(await visit.findings()).toEqual([]);
     await visit.shot('catalog-empty');
     await page.goBack();

@@ -6,6 +6,10 @@ import { NO_MATCH, rankOf, searchedText } from './words.ts';
 export type Filter = {
   readonly category?: string;
   readonly minQuality?: number;
+  /** The share of calls that succeeded is at least this, from 0 to 1. A service without calls has none. */
+  readonly minSuccess?: number;
+  /** The typical latency is at most this. */
+  readonly maxLatencyMs?: number;
   /** Folded words (see `wordsOf`), each of which must occur in the name or the description. */
   readonly words: readonly string[];
   /** Whether some call can be free. One that is priced by use is not free, even at a price of 0. */
@@ -15,8 +19,16 @@ export type Filter = {
 };
 
 /** The same text for filters that ask for the same thing. */
-export function keyOfFilter({ category, minQuality, words, free, maxPriceMicros }: Filter): string {
-  return JSON.stringify([category, minQuality, free, maxPriceMicros, words]);
+export function keyOfFilter({
+  category,
+  minQuality,
+  minSuccess,
+  maxLatencyMs,
+  words,
+  free,
+  maxPriceMicros,
+}: Filter): string {
+  return JSON.stringify([category, minQuality, minSuccess, maxLatencyMs, free, maxPriceMicros, words]);
 }
 
 /** Decides about entries. What a filter asks of the text is apart from all else, because texts seldom change, and cost more. */
@@ -46,6 +58,9 @@ export function matcherOf(filter: Filter, signatures: Pick<Signatures, 'mayConta
 function hasTerms({ listing, quality, cheapest }: Entry, filter: Filter): boolean {
   if (filter.category !== undefined && listing.category !== filter.category) return false;
   if (filter.minQuality !== undefined && quality.value < filter.minQuality) return false;
+  const { record } = quality;
+  if (filter.minSuccess !== undefined && (record?.successRate ?? -1) < filter.minSuccess) return false;
+  if (filter.maxLatencyMs !== undefined && (record?.latencyMs ?? Infinity) > filter.maxLatencyMs) return false;
   if (filter.maxPriceMicros !== undefined && cheapest.priceMicros > filter.maxPriceMicros) return false;
   return filter.free === undefined || filter.free === cheapest.canBeFree;
 }

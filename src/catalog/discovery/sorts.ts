@@ -22,7 +22,7 @@ function sortValue(entry: Entry, sort: AnySort): number | string {
   switch (sort) {
     case 'quality':
     case 'relevance':
-      return -entry.quality.value;
+      return -entry.quality.lowerBound;
     case 'price':
       return entry.cheapest.priceMicros;
     case 'name':

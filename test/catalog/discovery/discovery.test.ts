@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { LANGUAGES } from '../../../src/catalog/languages.ts';
-import { makeListing } from '../../support/listings.ts';
+import { makeListing, rated } from '../../support/listings.ts';
 import { until } from '../../support/wait.ts';
 import { Market, textOf } from './support.ts';
 
@@ -71,7 +71,7 @@ it('pieces and pages are made once, and again only when a service on them change
     await market.answer({ filter: { category: 'data' }, limit: 20 }),
   ];
   market.change(listings[1_999] as (typeof listings)[number], { priceMicros: 77 });
-  await market.beside.setQualities(new Map([[listings[1_998]?.id ?? '', { value: 99, trend: null, rated: true }]]));
+  await market.beside.setQualities(new Map([[listings[1_998]?.id ?? '', rated(99)]]));
   const after = await piecesOf();
   expect(after.filter((piece) => !before.includes(piece))).toHaveLength(1);
   expect((await market.answer({ sort: 'name' }))?.body).toBe(page?.body);

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import type { Filter } from '../../../src/catalog/discovery/filter.ts';
 import { SORTS, type Sort } from '../../../src/catalog/discovery/sorts.ts';
 import { fold } from '../../../src/catalog/discovery/words.ts';
 import type { Listing } from '../../../src/catalog/listing.ts';
@@ -40,12 +41,17 @@ function naiveRank({ name, description }: Listing, words: readonly string[]): nu
   return ranks.reduce<number | null>((sum, rank) => (sum === null || rank === null ? null : sum + rank), 0);
 }
 
+const isGood = ({ value, record }: Quality, { minQuality = 0, minSuccess, maxLatencyMs }: Partial<Filter>): boolean =>
+  value >= minQuality &&
+  (minSuccess === undefined || (record !== null && record.successRate >= minSuccess)) &&
+  (maxLatencyMs === undefined || (record !== null && record.latencyMs !== null && record.latencyMs <= maxLatencyMs));
+
 function naive(market: Market, { q = '', filter = {}, sort }: Asked): string[] {
   const words = [...new Set(fold(q).split(/\s+/u))].filter((word) => word !== '');
   const value = (listing: Listing): number | string => {
     if (sort === 'price') return lowestOf(listing);
     if (sort === 'name') return fold(listing.name).slice(0, 120);
-    return sort === 'newest' ? -listing.createdAtMs : -market.beside.qualityOf(listing.id).value;
+    return sort === 'newest' ? -listing.createdAtMs : -market.beside.qualityOf(listing.id).lowerBound;
   };
   const found = [...market.snapshot.values()].flatMap((listing) => {
     const rank = naiveRank(listing, words);
@@ -53,7 +59,7 @@ function naive(market: Market, { q = '', filter = {}, sort }: Asked): string[] {
       listing.status === 'active' &&
       rank !== null &&
       (filter.category === undefined || listing.category === filter.category) &&
-      market.beside.qualityOf(listing.id).value >= (filter.minQuality ?? 0) &&
+      isGood(market.beside.qualityOf(listing.id), filter) &&
       lowestOf(listing) <= (filter.maxPriceMicros ?? Number.POSITIVE_INFINITY) &&
       (filter.free === undefined || filter.free === isFree(listing));
     return matches ? [{ id: listing.id, rank: sort === undefined ? rank : 0, value: value(listing) }] : [];
@@ -89,7 +95,15 @@ const fields = fc.record({
 const qualities = fc.record({
   value: fc.constantFrom(0, 50, 50.5, 100),
   trend: fc.constantFrom(null, 0, -1.5),
-  rated: fc.boolean(),
+  lowerBound: fc.constantFrom(0, 24.2, 50, 91),
+  record: fc.option(
+    fc.record({
+      calls: fc.constantFrom(1, 201),
+      buyers: fc.constantFrom(1, 12),
+      successRate: fc.constantFrom(0.8, 1),
+      latencyMs: fc.constantFrom(null, 3, 40),
+    }),
+  ),
 });
 const queries: fc.Arbitrary<Asked> = fc
   .record({
@@ -113,6 +127,8 @@ const queries: fc.Arbitrary<Asked> = fc
     ),
     category: fc.constantFrom(undefined, undefined, 'data', 'none'),
     minQuality: fc.constantFrom(undefined, undefined, 50, 50.1),
+    minSuccess: fc.constantFrom(undefined, undefined, 0, 0.8, 0.9),
+    maxLatencyMs: fc.constantFrom(undefined, undefined, 3, 10),
     maxPriceMicros: fc.constantFrom(undefined, undefined, 1),
     free: fc.constantFrom(undefined, undefined, true, false),
     sort: fc.constantFrom<Sort | undefined>(undefined, ...SORTS),

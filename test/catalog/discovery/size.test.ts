@@ -4,7 +4,7 @@
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Listing } from '../../../src/catalog/listing.ts';
-import { makeListing } from '../../support/listings.ts';
+import { makeListing, rated } from '../../support/listings.ts';
 import { Market, textOf } from './support.ts';
 
 const LISTINGS = 50_000;
@@ -118,7 +118,7 @@ describe(`with ${LISTINGS} listings, one turn of the event loop does no more tha
     const before = await market.ask({ sort: 'name', limit: 1_000 });
     const most = await mostInATurn(async () => {
       const changed = Array.from({ length: 1_000 }, (_, i) => {
-        return [at(i * 49).id, { value: 60 + (i % 40), trend: 0.1, rated: true }] as const;
+        return [at(i * 49).id, rated(60 + (i % 40), 0.1)] as const;
       });
       await market.beside.setQualities(new Map(changed));
       await market.answer({ limit: 20 });

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { wordsOf } from '../../../src/catalog/discovery/words.ts';
-import { makeListing } from '../../support/listings.ts';
+import { makeListing, rated } from '../../support/listings.ts';
 import { Market } from './support.ts';
 
 it('the words of a query are folded, each once, in one order: equal queries have equal words', () => {
@@ -22,8 +22,8 @@ it('names come before descriptions, whole words before parts, then the better se
   market.put(...others.toReversed(), good);
   await market.beside.setQualities(
     new Map([
-      [good.id, { value: 51, trend: null, rated: true }],
-      [others[4].id, { value: 100, trend: null, rated: true }],
+      [good.id, rated(51)],
+      [others[4].id, rated(100)],
     ]),
   );
   const order = ['Translate, fast', 'Translate', 'Translated texts', 'In the description'];
@@ -67,7 +67,7 @@ it.each([
   const market = new Market();
   const [better, worse] = [makeListing({ name: part }), makeListing({ name: word })];
   market.put(better, worse);
-  await market.beside.setQualities(new Map([[better.id, { value: 100, trend: null, rated: true }]]));
+  await market.beside.setQualities(new Map([[better.id, rated(100)]]));
   expect(await market.names({ q })).toEqual([word, part]);
 });
 

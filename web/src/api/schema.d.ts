@@ -1380,6 +1380,7 @@ export interface components {
             quality_trend?: number;
             /** @description Whether calls went into the quality. What nobody has called yet is not rated, and has 50 */
             rated: boolean;
+            track_record?: components["schemas"]["TrackRecord"];
             /** @description Calls go to this path, and below it */
             proxy_path: string;
             next_price?: components["schemas"]["NextPrice"];
@@ -2079,6 +2080,7 @@ export interface components {
             quality_trend?: number;
             /** @description Whether calls went into the quality. What nobody has called yet is not rated, and has 50 */
             rated: boolean;
+            track_record?: components["schemas"]["TrackRecord"];
             /** @description Calls go to this path, and below it */
             proxy_path: string;
             next_price?: components["schemas"]["NextPrice"];
@@ -2920,6 +2922,7 @@ export interface components {
             quality_trend?: number;
             /** @description Whether calls went into the quality. What nobody has called yet is not rated, and has 50 */
             rated: boolean;
+            track_record?: components["schemas"]["TrackRecord"];
             /** @description Calls go to this path, and below it */
             proxy_path: string;
             next_price?: components["schemas"]["NextPrice"];
@@ -3165,6 +3168,7 @@ export interface components {
             quality_trend?: number;
             /** @description Whether calls went into the quality. What nobody has called yet is not rated, and has 50 */
             rated: boolean;
+            track_record?: components["schemas"]["TrackRecord"];
             /** @description Calls go to this path, and below it */
             proxy_path: string;
             next_price?: components["schemas"]["NextPrice"];
@@ -3367,6 +3371,20 @@ export interface components {
             spent: number;
             /** @description Milliseconds */
             avg_latency_ms: number;
+        };
+        /**
+         * TrackRecord
+         * @description The calls of the last 30 days; absent without calls
+         */
+        TrackRecord: {
+            /** @description Those that count in the quality, rounded down to three digits */
+            calls: number;
+            /** @description Rounded down: 1 only if all succeeded */
+            success_rate: number;
+            /** @description Accounts that called */
+            buyers: number;
+            /** @description The typical latency; absent if none is known */
+            latency_ms?: number;
         };
         /** Traffic */
         Traffic: {
@@ -5866,6 +5884,10 @@ export interface operations {
                 category?: string;
                 /** @description Only services of at least this quality */
                 min_quality?: number;
+                /** @description Only services of whose calls at least this share succeeded; 0.99 is 99 % */
+                min_success?: number;
+                /** @description Only services with at most this typical latency */
+                max_latency_ms?: number;
                 /** @description Words that must all occur in name or description, also as parts of words */
                 q?: string;
                 /** @description true: only services with a call that is free, or that their free calls serve; false: only others */
@@ -5878,7 +5900,7 @@ export interface operations {
                 limit?: number | "all";
                 /** @description next_cursor of the previous page, which had the same sort */
                 cursor?: string;
-                /** @description Thins the answer: each service has these fields alone, also where ListedService requires more. Joined by commas: id, name, description, price, max_price, price_label, free_calls, free_calls_label, category, quality, quality_trend, rated, proxy_path, next_price, uptime, provider */
+                /** @description Thins the answer: each service has these fields alone, also where ListedService requires more. Joined by commas: id, name, description, price, max_price, price_label, free_calls, free_calls_label, category, quality, quality_trend, rated, track_record, proxy_path, next_price, uptime, provider */
                 fields?: string;
                 /** @description Language of the labels; overrides Accept-Language */
                 lang?: string;
@@ -8538,8 +8560,8 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["AllServices"];
                     /**
-                     * @example id,name,description,price,max_price,price_label,free_calls,free_calls_label,category,quality,quality_trend,rated,proxy_path,next_price,uptime,provider,docs_url,status,protocol,timeout_seconds,idle_seconds,only_operations,forward_headers,operations,provider_id,endpoint,health_path,health,reachable,reachable_reason,checked_at,upstream_headers,upstream_query,blocked_buyers,signed,signing_keyid,price_notice_seconds,announced_operations,signing_secret,forgotten_upstream_headers,forgotten_upstream_query,created_at,updated_at,provider_owner_id
-                     *     019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,Translates text into 30 languages.,0.002,,$0.002 per call,100,100 free calls,language,50,,false,/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/,,,"{""display_name"":""Translators & Co"",""contact"":""help@translate.example.com"",""url"":""https://translate.example.com/about"",""since"":""2026-11-22T07:51:00.486Z"",""services"":3}",,active,http,60,,false,,,019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f,https://translate.example.com/v1,,,,,,"[""x-api-key""]",[],[],false,,,,,,,2026-11-22T07:51:00.486Z,2026-11-22T07:51:00.486Z,translators
+                     * @example id,name,description,price,max_price,price_label,free_calls,free_calls_label,category,quality,quality_trend,rated,track_record,proxy_path,next_price,uptime,provider,docs_url,status,protocol,timeout_seconds,idle_seconds,only_operations,forward_headers,operations,provider_id,endpoint,health_path,health,reachable,reachable_reason,checked_at,upstream_headers,upstream_query,blocked_buyers,signed,signing_keyid,price_notice_seconds,announced_operations,signing_secret,forgotten_upstream_headers,forgotten_upstream_query,created_at,updated_at,provider_owner_id
+                     *     019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,Translates text into 30 languages.,0.002,,$0.002 per call,100,100 free calls,language,50,,false,,/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/,,,"{""display_name"":""Translators & Co"",""contact"":""help@translate.example.com"",""url"":""https://translate.example.com/about"",""since"":""2026-11-22T07:51:00.486Z"",""services"":3}",,active,http,60,,false,,,019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f,https://translate.example.com/v1,,,,,,"[""x-api-key""]",[],[],false,,,,,,,2026-11-22T07:51:00.486Z,2026-11-22T07:51:00.486Z,translators
                      */
                     "text/csv": string;
                 };

@@ -2,6 +2,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { dataOf, type Schemas } from '../api/client.ts';
 import { Empty, LinkButton, Skeleton } from '../design/index.ts';
 import { useFirstData } from '../first-data.ts';
+import { count } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { useHref, usePlace, withQuery } from '../place.tsx';
 import { useResource } from '../resource.ts';
@@ -14,6 +15,8 @@ import { ServiceCard } from './service-card.tsx';
 
 /** As many as fill a screen of any size; src/routes/site.ts asks for the same number. */
 const PAGE_SIZE = 24;
+/** The largest ones: more would be a page of their own. */
+const MOST_CATEGORIES = 30;
 type Found = Schemas['FoundServices'];
 
 /** `/`: what can be called. Its address is the search, so it can be shared. */
@@ -72,6 +75,7 @@ export function CatalogPage() {
           {t(isFiltered ? 'catalog.emptyText' : 'catalog.nothingText')}
         </Empty>
       )}
+      {page.data !== null && services.length === 0 && isFiltered && <Categories />}
       <ul class="cards" aria-busy={page.loading}>
         {services.map((service) => (
           <li key={service.id}>
@@ -96,6 +100,25 @@ export function CatalogPage() {
         </div>
       )}
     </div>
+  );
+}
+
+/** All categories that have services: where somebody may go on who found none. */
+function Categories() {
+  const { t, language } = useI18n();
+  const href = useHref();
+  const { data } = useResource('categories', (signal) =>
+    dataOf(api.value.GET('/api/v1/discover', { params: { query: { limit: 1, fields: 'id' } }, signal })),
+  );
+  if (data === null || data.categories.length === 0) return null;
+  return (
+    <nav class="row categories" aria-label={t('catalog.allCategories')}>
+      {data.categories.slice(0, MOST_CATEGORIES).map(({ category, services }) => (
+        <a key={category} class="pill pill-check break" href={href(`/?category=${encodeURIComponent(category)}`)}>
+          {category} <span class="faint number">{count(services, language)}</span>
+        </a>
+      ))}
+    </nav>
   );
 }
 

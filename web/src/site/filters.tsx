@@ -35,7 +35,7 @@ export function Filters({ categories }: { readonly categories: Schemas['FoundSer
   // Among services of one category there is only that: the others are still to be had.
   const seen = useRef<readonly string[]>([]);
   const present = categories.map(({ category }) => category);
-  if (chosen('category') === '') seen.current = present;
+  if (chosen('category') === '' && present.length > 0) seen.current = present;
   const names = [...new Set([...seen.current, ...present, chosen('category')])].filter((name) => name !== '');
   const counts = new Map(categories.map(({ category, services }) => [category, services]));
   const select = { chosen, choose };

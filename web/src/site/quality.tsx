@@ -1,29 +1,26 @@
-import { count, decimal } from '../i18n/format.ts';
+import type { Schemas } from '../api/client.ts';
+import { count, decimal, duration, percent } from '../i18n/format.ts';
 import { type I18n, useI18n } from '../i18n/i18n.tsx';
 
 /** A trend of less than this many points is none for the eye: calls age, and every quality moves a little. */
 const STEADY = 0.5;
 
+/** A score of fewer buyers would say more of them than of the service. */
+const ENOUGH_BUYERS = 5;
+
+type Judged = Pick<Schemas['ListedService'], 'quality' | 'quality_trend' | 'track_record'>;
+
 /**
- * The quality of a service: five steps for the eye, the number without its decimal, and how it moved. A service that is not rated
- * says so in words.
- *
- * @param trend    absent: not known
- * @param isRated  whether calls went into it: what nobody has called has 50, too
+ * The quality of a service: five steps for the eye, the number without its decimal, and how it moved. A service that few buyers have
+ * called, or none, says so in words.
  */
-export function Quality({
-  value,
-  trend,
-  isRated,
-}: {
-  readonly value: number;
-  readonly trend?: number | undefined;
-  readonly isRated: boolean;
-}) {
+export function Quality({ of, hasTrend = false }: { readonly of: Judged; readonly hasTrend?: boolean }) {
+  const { quality: value, track_record: record } = of;
+  const trend = hasTrend ? of.quality_trend : undefined;
   const i18n = useI18n();
   const steps = Math.round(value / 20);
   const moves = trend !== undefined && Math.abs(trend) >= STEADY;
-  if (!isRated) {
+  if (record === undefined) {
     return (
       <span class="quality quality-unknown" title={i18n.t('catalog.notRated')}>
         {i18n.t('catalog.unrated')}
@@ -31,6 +28,13 @@ export function Quality({
     );
   }
   const words = qualityWords(value, trend, i18n);
+  if (record.buyers < ENOUGH_BUYERS) {
+    return (
+      <span class="quality quality-unknown" title={words}>
+        {i18n.t('catalog.fewBuyers')}
+      </span>
+    );
+  }
   return (
     <span class="quality" title={words}>
       {moves && (
@@ -59,6 +63,22 @@ export function Quality({
       </span>
       <span class="visually-hidden">{words}</span>
     </span>
+  );
+}
+
+/** '100% of 201 calls · 12 buyers · 3 ms': what anybody can judge a service by. */
+export function TrackRecord({ of: record }: { readonly of: NonNullable<Judged['track_record']> }) {
+  const { t, language } = useI18n();
+  const { calls, buyers, success_rate: rate, latency_ms: latency } = record;
+  const parts = [
+    t('catalog.record', { rate: percent(rate, language), count: calls }),
+    t('catalog.buyers', { count: buyers }),
+    ...(latency === undefined ? [] : [duration(latency, language)]),
+  ];
+  return (
+    <p class="track-record small" title={t('catalog.recordWhy')}>
+      {parts.join(' · ')}
+    </p>
   );
 }
 

@@ -4,7 +4,7 @@ import { Badge } from '../design/index.ts';
 import { count, day } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { useHref } from '../place.tsx';
-import { Quality } from './quality.tsx';
+import { Quality, TrackRecord } from './quality.tsx';
 
 /** What a buyer wants to know of a service at a glance. */
 export function ServiceCard({ service }: { readonly service: Schemas['ListedService'] }) {
@@ -20,7 +20,7 @@ export function ServiceCard({ service }: { readonly service: Schemas['ListedServ
         <Monogram name={name} of={service.category} />
         <div class="service-card-name">
           <h2>
-            <a class="service-card-link" href={href(`/services/${service.id}`)}>
+            <a class="service-card-link" dir="auto" href={href(`/services/${service.id}`)}>
               {name}
             </a>
           </h2>
@@ -35,7 +35,7 @@ export function ServiceCard({ service }: { readonly service: Schemas['ListedServ
           </span>
         </div>
         <div class="service-card-worth">
-          <Quality value={service.quality} trend={service.quality_trend} isRated={service.rated} />
+          <Quality of={service} hasTrend />
           {uptime !== undefined && (
             <span class="faint small" title={`${t('service.uptime')}: ${uptime}`}>
               {t('catalog.uptime', { uptime })}
@@ -43,7 +43,10 @@ export function ServiceCard({ service }: { readonly service: Schemas['ListedServ
           )}
         </div>
       </div>
-      <p class="soft small service-card-text break">{service.description}</p>
+      {service.track_record !== undefined && <TrackRecord of={service.track_record} />}
+      <p class="soft small service-card-text break" dir="auto">
+        {service.description}
+      </p>
       <div class="service-card-foot">
         <span class="price">{service.price_label}</span>
         {service.free_calls_label !== undefined && <Badge tone="accent">{service.free_calls_label}</Badge>}

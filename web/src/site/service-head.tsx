@@ -27,7 +27,7 @@ export function ServiceHead({
         <a href={href(`/?category=${encodeURIComponent(service.category)}`)}>{service.category}</a>
       </nav>
       <div class="service-title">
-        <h1 class="break" {...arrival}>
+        <h1 class="break" dir="auto" {...arrival}>
           {service.name}
         </h1>
         {service.protocol === 'mcp' && <Badge tone="info">{t('service.mcpBadge')}</Badge>}
@@ -62,7 +62,7 @@ function Figures({ service, stats }: Parameters<typeof ServiceHead>[0]) {
         label={t('service.qualityShort')}
         value={
           <span class="service-quality-figure">
-            <Quality value={service.quality} isRated={service.rated} />
+            <Quality of={service} />
             <QualityTrend service={service} />
           </span>
         }

@@ -59,7 +59,9 @@ function ServiceView({ service }: { readonly service: Service }) {
         {service.description.trim() === '' ? (
           <p class="faint">{t('service.noDescription')}</p>
         ) : (
-          <p class="service-description break">{service.description}</p>
+          <p class="service-description break" dir="auto">
+            {service.description}
+          </p>
         )}
         <ServiceFacts service={service} />
       </section>

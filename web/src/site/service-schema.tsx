@@ -54,7 +54,11 @@ function Row({ row }: { readonly row: SchemaRow }) {
       {row.name !== '' && <code class="schema-name break">{row.name}</code>}
       {row.type !== '' && <span class="schema-type">{row.type}</span>}
       {row.required && <Badge tone="warn">{t('service.required')}</Badge>}
-      {row.description !== '' && <span class="schema-text break">{row.description}</span>}
+      {row.description !== '' && (
+        <span class="schema-text break" dir="auto">
+          {row.description}
+        </span>
+      )}
       {row.limits.map(([name, value]) => (
         <span key={name} class="schema-limit break">
           {name} <code>{value}</code>

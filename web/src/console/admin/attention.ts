@@ -50,7 +50,7 @@ export function attention(
     add('warn', 'Backlog', `${stats.backlog} usage events wait for Postgres.`, '/console/instances', 'Instances');
   }
   if (stats.shards_not_compared > 0) {
-    const text = `${stats.shards_not_compared} shards could not be compared with the books.`;
+    const text = `Some wallets could not be compared with the books (${stats.shards_not_compared} of the shards).`;
     add('warn', 'Not compared', text, ...reconciliation);
   }
   if (stats.reconciled_at === null) add('warn', 'Not compared', 'Money has not been compared yet.', ...reconciliation);
@@ -71,7 +71,12 @@ function fromInstances(
   const list = ['/console/instances', 'Instances'] as const;
   const written = instances.reduce((sum, instance) => sum + (instance.shards ?? 0), 0);
   if (written < shards) {
-    add('bad', 'No writer', `${shards - written} of ${shards} shards have no writer that reports.`, ...list);
+    add(
+      'bad',
+      'No writer',
+      `No writer stores the usage of some accounts (${shards - written} of ${shards} shards).`,
+      ...list,
+    );
   }
   const hanging = silent.filter(isAlive).length;
   if (hanging > 0) {

@@ -5,33 +5,12 @@ import { Id, State, shortId, When } from '../shared/cells.tsx';
 import { RANGE_FILTERS } from '../shared/days.ts';
 import { ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
+import { ACT_WORDS } from './act-words.ts';
 import { listFile } from './list-file.ts';
 import { withIds } from './name-or-id.ts';
 import { AccountLink, Changes } from './parts.tsx';
 
 type Act = Schemas['Act'];
-
-/** As docs/api.md names them. */
-const ACTIONS = [
-  'account.create',
-  'account.credit',
-  'account.debit',
-  'account.payout',
-  'account.correct',
-  'account.suspend',
-  'account.resume',
-  'account.clear_profile',
-  'account.close',
-  'call.refund',
-  'key.create',
-  'key.rotate',
-  'key.change',
-  'key.revoke',
-  'service.change',
-  'service.remove',
-  'reconciliation.run',
-  'reconciliation.accept_postgres',
-];
 
 /** `/console/audit`: who did what. */
 export default function Audit() {
@@ -47,7 +26,7 @@ export default function Audit() {
         filters={[
           { name: 'subject', label: 'Done to', placeholder: 'Label or id' },
           { name: 'actor', label: 'Done by', placeholder: 'Label or key' },
-          { name: 'action', label: 'Action', options: [['', 'Any'], ...ACTIONS.map((name) => [name, name] as const)] },
+          { name: 'action', label: 'Action', options: [['', 'Any'], ...Object.entries(ACT_WORDS)] },
           {
             name: 'outcome',
             label: 'Outcome',
@@ -94,7 +73,7 @@ export default function Audit() {
 /** What was done. An act that is no more than begun, or was refused, has a badge. */
 export const Action = ({ act }: { readonly act: Act }) => (
   <>
-    <code>{act.action}</code>
+    <span title={act.action}>{ACT_WORDS[act.action] ?? act.action}</span>
     {act.outcome !== 'done' && (
       <span class="below">
         <State value={act.outcome} />

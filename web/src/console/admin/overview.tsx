@@ -68,7 +68,7 @@ function Attention({
           <Badge tone="good">All well</Badge>
           <span>
             Money agrees, usage is stored as it comes
-            {instances === null ? '.' : ', and every shard has its writer.'}
+            {instances === null ? '.' : ', and every writer works.'}
           </span>
         </p>
       ) : (

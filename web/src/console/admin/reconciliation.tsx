@@ -110,7 +110,7 @@ function Report({
       <Stats>
         <Stat label="Held" value={usd(totals.held)} hint="by open calls" />
         <Stat label="Drift" value={usd(totals.drift)} hint={several(totals.drifting_accounts, 'account', language)} />
-        <Stat label="Sum of the books" value={usd(data.books_sum)} hint="0 in good books" />
+        <Stat label="Sum of the books" value={usd(data.books_sum)} hint="always 0" />
       </Stats>
       <Card title="Accounts that do not agree" flush>
         {drifts.length === 0 ? (

@@ -146,14 +146,12 @@ function ChangeDialog({
       {status === 'active' && <p>It is listed again, and can be called.</p>}
       {status === 'paused' && (
         <>
-          <p>It is no longer listed within a second, and calls to it are 404. Calls under way go on.</p>
+          <p>Within a second, it is no longer listed and cannot be called. Calls under way go on.</p>
           <p class="soft">Its provider can make it active again. To prevent that, suspend the account.</p>
         </>
       )}
       {status === 'removed' && (
-        <p>
-          It is no longer listed, and calls to it are 404. Nothing brings it back: its provider has to list it anew.
-        </p>
+        <p>It is no longer listed and cannot be called. This cannot be undone: its provider has to list it again.</p>
       )}
     </ConfirmDialog>
   );

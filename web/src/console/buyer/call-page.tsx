@@ -29,7 +29,7 @@ export function CallPage({ id }: { readonly id: string }) {
       {call.failure !== null && <FailureNote failure={call.failure} retry={call.reload} />}
       {call.failure instanceof ApiFailure && call.failure.status === 404 && (
         <p class="soft">
-          A call stands here a second after its end. A key for an agent sees its own calls and those of the keys below
+          A call appears within a second of its end. A key for an agent sees its own calls and those of the keys below
           it.
         </p>
       )}

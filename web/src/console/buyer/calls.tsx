@@ -104,7 +104,7 @@ function CallList() {
   ];
   return (
     <>
-      <PageHead title="Calls" lead={`Calls of ${whose()}, newest first. A call stands here a second after its end.`} />
+      <PageHead title="Calls" lead={`Calls of ${whose()}, newest first. A call appears within a second of its end.`} />
       {/* The sums are of all outcomes, and where there are none by tag, of all tags. */}
       {sums !== null && !place.query.get('outcome') && (tag === '' || sums.by_tag !== undefined) && (
         <p class="small soft number">
@@ -131,7 +131,7 @@ function CallList() {
               </LinkButton>
             }
           >
-            Calls stand here with what they cost and what became of them.
+            Your calls appear here, with what each cost and how it ended.
           </Empty>
         }
         file={{ name: 'calls', ask: usageFile }}

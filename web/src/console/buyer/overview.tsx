@@ -8,12 +8,15 @@ import { api, session } from '../../session.ts';
 import { lastDays } from '../shared/days.ts';
 import { PageHead } from '../shared/page-head.tsx';
 import { LastCalls } from './last-calls.tsx';
+import { daysLeft } from './lasts.ts';
 import { SpendingChart } from './spending-chart.tsx';
 import { StartHere } from './start-here.tsx';
 import { TopKeys, TopServices, TopTags } from './top-spending.tsx';
 import { type Usage, usageOf, whose } from './usage.ts';
 
 const LAST_CALLS = 6;
+/** A balance that lasts for fewer days is pointed out. */
+const FEW_DAYS = 7;
 
 /** `/console` of a buyer: what is left, what was spent on what, and what to do next. */
 export default function Overview() {
@@ -26,6 +29,8 @@ export default function Overview() {
     balance.reload();
     usage.reload();
   };
+  const lasts =
+    balance.data === null || usage.data === null ? null : daysLeft(balance.data.balance, days, usage.data.by_day);
   const isNew = usage.data?.total_calls === 0 && session.value?.me.last_used_at === null;
   return (
     <>
@@ -47,6 +52,16 @@ export default function Overview() {
         <Note tone="warn">
           <span>
             The account has no money left. Calls that cost something are refused until money is added; free calls go on.{' '}
+            <a href="/console/money">How to add money</a>
+          </span>
+        </Note>
+      )}
+      {lasts !== null && lasts < FEW_DAYS && (balance.data?.balance ?? 0) > 0 && (
+        <Note tone="warn">
+          <span>
+            {lasts === 0
+              ? 'At the pace of the last week, the balance does not last for another day.'
+              : `At the pace of the last week, the balance lasts about ${lasts} ${lasts === 1 ? 'day' : 'days'}.`}{' '}
             <a href="/console/money">How to add money</a>
           </span>
         </Note>

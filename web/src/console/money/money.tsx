@@ -61,8 +61,8 @@ export default function Money() {
         empty={
           <Empty title="Nothing has moved yet">
             {isBuyer
-              ? 'Money that is added, and what calls cost, stands here with the balance after it.'
-              : 'What you earn, fees and payouts stand here with the balance after them.'}
+              ? 'Money that is added and the cost of calls appear here, each with the balance after it.'
+              : 'Earnings, fees and payouts appear here, each with the balance after it.'}
           </Empty>
         }
         file={{

@@ -53,8 +53,8 @@ function Judged({ id, quality, inputs }: { readonly id: string; readonly quality
           </dd>
           <dt>Evidence</dt>
           <dd>
-            {inputs.evidence.toFixed(1)}: their calls after age and voice. Beside it stand {PRIOR} calls that nobody
-            made, half of them good, so little evidence keeps a service near the middle.
+            {inputs.evidence.toFixed(1)}: their calls, by age and buyer. {PRIOR} calls that nobody made are added, half
+            of them good, so a service with little evidence stays near the middle.
           </dd>
           <dt>Success</dt>
           <dd>{percent(inputs.success_rate, EN)} of that evidence. A call weighs half after five days.</dd>
@@ -103,11 +103,11 @@ function RateByDay({ stats }: { readonly stats: Stats30 }) {
 
 function Formula() {
   return (
-    <Card title="The formula">
+    <Card title="What counts">
       <div class="stack small" id="formula">
         <p>
-          Quality = 100 × (0.9 × success + 0.1 × speed). Catalogs sort by it and buyers filter by it; nobody can buy or
-          set it.
+          Success counts nine times as much as speed. In a catalog a service rises as more buyers find it good. Nobody
+          can buy or set its quality.
         </p>
         <dl class="facts">
           <dt>Success</dt>
@@ -117,15 +117,26 @@ function Formula() {
           <dt>Neither</dt>
           <dd>4xx, callers who left, faults of the gateway, your own calls</dd>
         </dl>
-        <ul class="plain-list">
-          <li>A call weighs half after 5 days, and nothing after 30.</li>
-          <li>All n calls of one buyer weigh v = n × 5 / (n + 5) together: never more than 5.</li>
-          <li>success = (Σ v × p + 10) / (Σ v + 20), where p is the share of a buyer's calls that succeeded.</li>
-          <li>
-            speed compares your mean latency with the median of your category: s = median / (latency + median), then (Σ
-            v × s + 10) / (Σ v + 20).
-          </li>
-        </ul>
+        <p>
+          A call weighs half after 5 days, and nothing after 30. However often one buyer calls, all these calls together
+          weigh no more than five.
+        </p>
+        <details class="disclosure">
+          <summary>The formula</summary>
+          <ul class="plain-list">
+            <li>Quality = 100 × (0.9 × success + 0.1 × speed).</li>
+            <li>All n calls of one buyer weigh v = n × 5 / (n + 5) together: never more than 5.</li>
+            <li>success = (Σ v × p + 10) / (Σ v + 20), where p is the share of a buyer's calls that succeeded.</li>
+            <li>
+              speed compares your mean latency with the median of your category: s = median / (latency + median), then
+              (Σ v × s + 10) / (Σ v + 20).
+            </li>
+            <li>
+              The order of catalogs has e − 1.28 × √(e × (1 − e) / (Σ v + 5)) in place of success, where e = (Σ v × p +
+              2) / (Σ v + 4).
+            </li>
+          </ul>
+        </details>
       </div>
     </Card>
   );

@@ -71,7 +71,6 @@ export function ServiceFrame({
           <span class="row">
             <State value={service.status} />
             <span class="small">{service.price_label}</span>
-            <code class="faint break small">{service.id}</code>
           </span>
         }
         actions={<Acts service={service} show={show} />}
@@ -178,7 +177,7 @@ function Acts({ service, show }: Pick<TabProps, 'service' | 'show'>) {
           act={() => setStatus('paused')}
           onClose={() => setAsking(null)}
         >
-          <p>Buyers get 404 from the next second on. Calls under way go on. You can resume it at any time.</p>
+          <p>Within a second, buyers can no longer call it. Calls under way go on. You can resume it at any time.</p>
         </ConfirmDialog>
       )}
       {asking === 'remove' && (

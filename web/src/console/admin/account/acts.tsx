@@ -104,7 +104,7 @@ function Suspend({ account, onClose, onChanged }: Props) {
       }}
     >
       <p>Every key of this account gets 403 from its next request on. It may still read its own money.</p>
-      <p>What it sells is no longer listed within a second, and calls to it are 404.</p>
+      <p>Within a second, what it sells is no longer listed and cannot be called.</p>
       <p class="soft">Calls under way go on, and no money moves. You can resume the account at any time.</p>
       <TextInput
         label="Reason"

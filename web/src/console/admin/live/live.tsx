@@ -130,7 +130,7 @@ function Outcomes({ traffic }: { readonly traffic: Traffic }) {
   const { language } = useI18n();
   const rows = outcomes(traffic).filter(([, , calls]) => calls > 0);
   return (
-    <Card flush title="What became of calls since the workers started">
+    <Card flush title="How calls ended since the workers started">
       {rows.length === 0 ? (
         <p class="quiet">No calls yet. They show here as soon as one ends.</p>
       ) : (

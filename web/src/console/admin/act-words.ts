@@ -1,0 +1,21 @@
+/** What was done, in words, by the action's name in docs/api.md. */
+export const ACT_WORDS: Readonly<Record<string, string>> = {
+  'account.create': 'Account opened',
+  'account.credit': 'Money added',
+  'account.debit': 'Money taken',
+  'account.payout': 'Paid out',
+  'account.correct': 'Drift ended',
+  'account.suspend': 'Account suspended',
+  'account.resume': 'Account resumed',
+  'account.clear_profile': 'Profile cleared',
+  'account.close': 'Account closed',
+  'call.refund': 'Call given back',
+  'key.create': 'Key made',
+  'key.rotate': 'Key rotated',
+  'key.change': 'Key changed',
+  'key.revoke': 'Key revoked',
+  'service.change': 'Service changed',
+  'service.remove': 'Service removed',
+  'reconciliation.run': 'Money compared',
+  'reconciliation.accept_postgres': 'Older Postgres accepted',
+};
