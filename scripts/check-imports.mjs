@@ -177,7 +177,7 @@ const libraries = [
     owners: ['http'],
     because: 'it is types only, and the edge says what a handler gets',
   },
-  { names: ['ajv'], owners: ['config', 'http'], because: 'input is validated where it enters' },
+  { names: ['ajv'], owners: ['http'], because: 'input is validated where it enters' },
   {
     names: ['@seriousme/openapi-schema-validator', 'js-yaml'],
     owners: ['catalog'],

@@ -1,7 +1,7 @@
 import { isAbsolute } from 'node:path';
-import { Ajv } from 'ajv';
 import { isCidr } from '../platform/addresses.ts';
 import { Operator } from '../platform/operator.ts';
+import { readSettings } from './read-settings.ts';
 import { parseSecretsKeys } from './secrets-key.ts';
 import { SETTINGS } from './settings.ts';
 import { MAX_WORKERS, parseWorkers } from './workers.ts';
@@ -72,31 +72,9 @@ export class ConfigError extends Error {
   }
 }
 
-/** A test checks that it is a valid schema. To do that here would take half of the time of a process that starts no role. */
-export const ENVIRONMENT = { type: 'object', properties: SETTINGS, required: ['DATABASE_URL', 'REDIS_URL'] } as const;
-
-const validate = new Ajv({
-  allErrors: true,
-  coerceTypes: true,
-  useDefaults: true,
-  strictSchema: true,
-  meta: false,
-  validateSchema: false,
-  // It makes the check faster, which runs once, and compiling slower.
-  code: { optimize: false },
-}).compile(ENVIRONMENT);
-
 /** Turns the environment into a validated, frozen configuration. An empty variable counts as unset. Throws `ConfigError`. */
 export function loadConfig(env: Readonly<Record<string, string | undefined>>): Config {
-  const values: Record<string, unknown> = {};
-  for (const name of Object.keys(SETTINGS)) if (env[name]) values[name] = env[name];
-  const faults = validate(values)
-    ? []
-    : (validate.errors ?? []).map((fault) => {
-        const missing = (fault.params as { missingProperty?: string }).missingProperty;
-        // The message leaves out the value, because it may be a password.
-        return missing === undefined ? `${fault.instancePath.slice(1)} ${fault.message}` : `${missing} is not set`;
-      });
+  const { values, faults } = readSettings(SETTINGS, ['DATABASE_URL', 'REDIS_URL'], env);
   const text = (name: keyof typeof SETTINGS): string => values[name] as string;
   const number = (name: keyof typeof SETTINGS): number => values[name] as number;
   const list = (name: keyof typeof SETTINGS): string[] =>

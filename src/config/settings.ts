@@ -1,5 +1,6 @@
 import { ONE_LINE } from '../platform/schemas.ts';
 import { DRAIN_SECONDS } from '../shared.mjs';
+import type { Setting } from './read-settings.ts';
 
 /** The largest rate limit that MAX_RATE_LIMIT, and the database, may have. */
 export const LARGEST_RATE_LIMIT = 1_000_000;
@@ -264,4 +265,4 @@ export const SETTINGS = {
     default: DRAIN_SECONDS,
     description: 'how long calls under way may take to finish after SIGTERM; then they are cut off and refunded',
   },
-} as const satisfies Record<string, { type: string; description: string } & Record<string, unknown>>;
+} as const satisfies Record<string, Setting>;

@@ -1,8 +1,10 @@
 import { readFileSync } from 'node:fs';
+import { isDeepStrictEqual } from 'node:util';
 import { Ajv } from 'ajv';
 import { describe, expect, it } from 'vitest';
 import { helpText, parseCommand } from '../../src/config/commands.ts';
-import { ConfigError, ENVIRONMENT, loadConfig } from '../../src/config/config.ts';
+import { ConfigError, loadConfig } from '../../src/config/config.ts';
+import { readSettings } from '../../src/config/read-settings.ts';
 import { SETTINGS } from '../../src/config/settings.ts';
 
 const stores = { DATABASE_URL: 'postgres://u:secret@h/d', REDIS_URL: 'redis://h:1' };
@@ -17,10 +19,42 @@ const faultsOf = (env: Record<string, string>): readonly string[] => {
 };
 
 describe('the configuration', () => {
-  it('has a valid schema, which no process checks at its start', () => {
-    const ajv = new Ajv();
-    expect([ajv.validateSchema(ENVIRONMENT), ajv.errors]).toEqual([true, null]);
-    expect(ajv.validateSchema({ ...ENVIRONMENT, properties: { PORT: { type: 'port' } } })).toBe(false);
+  it('is read as ajv reads the schemas of the settings', () => {
+    const required = ['DATABASE_URL', 'REDIS_URL'];
+    const schema = { type: 'object', properties: SETTINGS, required };
+    const validate = new Ajv({ allErrors: true, coerceTypes: true, useDefaults: true }).compile(schema);
+    const texts = [
+      '-1',
+      '0',
+      '1',
+      '15',
+      '16',
+      '1000',
+      '9007199254740992',
+      'on',
+      'info',
+      'auto',
+      '1.5',
+      'x',
+      'a\nb',
+      '\u{1f600}',
+    ];
+    texts.push('\u{1f600}'.repeat(100), 'x'.repeat(101), 'y'.repeat(10_000), stores.DATABASE_URL, stores.REDIS_URL);
+    const differing: object[] = [];
+    for (const name of Object.keys(SETTINGS)) {
+      for (const text of [...texts, '']) {
+        const env: Record<string, string> = { ...stores, [name]: text };
+        const { values, faults } = readSettings(SETTINGS, required, env);
+        const expected: Record<string, unknown> = Object.fromEntries(
+          Object.entries(env).filter(([, value]) => value !== ''),
+        );
+        const isValid = validate(expected);
+        const same =
+          faults.length === (validate.errors?.length ?? 0) && (!isValid || isDeepStrictEqual(values, expected));
+        if (!same) differing.push({ name, text, values, faults, errors: validate.errors });
+      }
+    }
+    expect(differing).toEqual([]);
   });
 
   it('reports all faults at once, by name, without repeating values that may be secrets', () => {
