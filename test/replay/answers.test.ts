@@ -113,12 +113,13 @@ describe('an answer that is kept', () => {
 
   it('is not of a call under way; one without its hold counts as charged, its answer as lost', async () => {
     const [answers, [account], id] = [answersOf(), accounts(1) as [string], uuidv7()];
-    await store.command('hset', store.keys.claims(0, account), 'name', `o\t${id}\t1\ttarget\t-\t0`);
+    const since = await store.now();
+    await store.command('hset', store.keys.claims(0, account), 'name', `o\t${id}\t${since}\ttarget\t-\t0`);
     await store.command('hset', store.keys.open[0] as string, id, 'v1\t');
-    expect(await answers.find(account, 'name')).toBeNull();
+    expect(await answers.find(account, 'name')).toEqual({ isUnderWay: true, target: 'target' });
     await store.command('hdel', store.keys.open[0] as string, id);
-    const lost = { target: 'target', bodyDigest: null, answer: null };
-    expect(await answers.find(account, 'name')).toEqual(lost);
+    const lost = { usageId: id, target: 'target', bodyDigest: null, amountMicros: null, answer: null };
+    expect(await answers.find(account, 'name')).toEqual({ isUnderWay: false, ...lost });
   });
 });
 
