@@ -27,7 +27,7 @@ export type NotKept = 'too_long' | 'early' | 'no_room' | 'failed';
 export type FirstCall = UnderWay | ChargedCall;
 
 /** It is under way, or its answer is. */
-export type UnderWay = { readonly isUnderWay: true; readonly target: string };
+type UnderWay = { readonly isUnderWay: true; readonly target: string };
 
 export type ChargedCall = {
   readonly isUnderWay: false;
