@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import '../support/browser.ts';
 import { type Key, startService, type TestService } from '../integration/marketplace.ts';
 import { until } from '../support/wait.ts';
-import { type Visit, WebMarket } from './web-market.ts';
+import { type Visit, WebMarket, WIDE_TABLES } from './web-market.ts';
 
 const EVIL = '<img src=x onerror=alert(1)>"><script>alert(2)</script>';
 const BUDGET = { amount: 1, period: 'total' };
@@ -177,7 +177,8 @@ describe('the console of a buyer', () => {
       [laptop, 3],
       [server, 2],
     ] as const) {
-      for (let i = 0; i < calls; i++) await call(key, `/${i}`, i === 0 ? undefined : `customer-${i}`);
+      for (let i = 0; i < calls; i++)
+        await call(key, `/${i}/${'a-long-path/'.repeat(i)}`, i === 0 ? undefined : `customer-${i}`);
     }
     await web.market.settled(one.account_id);
     await web.market.stores.sql`
@@ -214,6 +215,7 @@ describe('the console of a buyer', () => {
       await page.getByText('6 calls for $0.05').waitFor();
       await page.getByRole('row').getByText('server').first().waitFor();
       await visit.shot('buyer-keys-calls');
+      expect(await page.evaluate(WIDE_TABLES)).toEqual([]);
       expect(await visit.findings()).toEqual([]);
       await page.getByRole('link', { name: 'Overview' }).click();
       await page
@@ -223,7 +225,10 @@ describe('the console of a buyer', () => {
       await page.waitForURL(/\/console\/calls\?tag=customer-1&from=/);
       await page.getByText('2 calls for $0.02').waitFor();
       expect(await page.getByRole('row').count()).toBe(3);
-      await page.getByRole('row', { name: /server/ }).getByText('asked for 3 times').waitFor();
+      await page
+        .getByRole('row', { name: /server/ })
+        .getByText('asked for 3 times')
+        .waitFor();
       expect(await page.getByText('asked for').count()).toBe(1);
       await visit.shot('buyer-tag-calls');
       await page
