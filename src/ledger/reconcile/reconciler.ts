@@ -79,7 +79,7 @@ type Shard = {
   readonly isAnyInDoubt: boolean;
   /** The accounts that stay in doubt when the shard is verified. */
   readonly left: Set<string>;
-  /** Whether idle wallets and trees of keys are dropped: when this process compares these data with this doubt for the first time. */
+  /** Whether idle wallets and trees of keys are dropped: when this process compares these data with this doubt for the first time, and there are any. */
   readonly drops: boolean;
   /** Set when an account cannot be judged until somebody removes an obstacle: the shard stays in doubt. */
   hasObstacle: boolean;
@@ -258,7 +258,8 @@ export class Reconciler {
     const view = new ShardView(this.#stores, shard, scene.dataId, this.#bounds);
     const { history, hasLeftInDoubt } = await view.begin();
     const inDoubt = isInDoubt(history);
-    const drops = inDoubt && this.#compared.shards.get(shard) !== history.doubt;
+    const isNew = this.#compared.shards.get(shard) !== history.doubt;
+    const drops = inDoubt && isNew && scene.accounts.has(shard);
     // A drop reads the stream while Postgres is asked.
     if (!drops) await view.readAhead();
     return {
