@@ -6,6 +6,7 @@ import {
   tollgate,
   tollgateAccessLog,
   tollgateAll,
+  tollgateBefore,
   tollgateCluster,
   tollgateClusterReplica,
   tollgateDefault,
@@ -15,7 +16,7 @@ import {
 
 /**
  * @typedef {'direct' | 'nginx' | 'nginx-lua' | 'fastify' | 'tollgate' | 'tollgate-default' | 'tollgate-all' | 'tollgate-two'
- *   | 'tollgate-replica' | 'tollgate-cluster' | 'tollgate-cluster-replica' | 'tollgate-access-log'} PeerName
+ *   | 'tollgate-replica' | 'tollgate-cluster' | 'tollgate-cluster-replica' | 'tollgate-access-log' | 'tollgate-before'} PeerName
  */
 
 /** @type {Record<PeerName, import('./peer.mjs').PeerKind>} */
@@ -26,6 +27,7 @@ export const peerKinds = {
   fastify,
   tollgate,
   'tollgate-access-log': tollgateAccessLog,
+  'tollgate-before': tollgateBefore,
   'tollgate-default': tollgateDefault,
   'tollgate-all': tollgateAll,
   'tollgate-two': tollgateTwo,

@@ -34,8 +34,11 @@ const drainTimeoutMs = 60_000;
 
 /** @typedef {import('../stage/stage.mjs').RedisForm} RedisForm */
 
-/** @param {Stage} stage @param {string} name @param {RedisForm} [form] default: one Redis */
-export async function environment(stage, name, form) {
+/**
+ * @param {Stage} stage @param {string} name @param {RedisForm} [form] default: one Redis
+ * @param {string} [dir] the checkout whose programs run there; default: this one
+ */
+export async function environment(stage, name, form, dir = projectDir) {
   const database = await stage.database(`bench_${name.replaceAll('-', '_')}`);
   const redis = form ?? (await stage.oneRedis(name));
   const [port, metricsPort] = [await freePort(), await freePort()];
@@ -57,7 +60,7 @@ export async function environment(stage, name, form) {
     UPSTREAM_MAX_CONNECTIONS: '20000',
     ANONYMOUS_RATE_LIMIT: '1000000',
   };
-  return { name, database, redis, port, metricsPort, env };
+  return { name, dir, database, redis, port, metricsPort, env };
 }
 
 /** @typedef {Awaited<ReturnType<typeof environment>>} Place */
@@ -73,12 +76,12 @@ export async function environment(stage, name, form) {
  *
  * @param {Stage} stage @param {string} name @param {Shape} shape @param {Place} place
  */
-async function startGateway(stage, name, shape, { port, env }) {
+async function startGateway(stage, name, shape, { dir, port, env }) {
   const { role, workers, oneProcess = false, waitReplicas = 0, accessLog = false } = shape;
   const gateway = await stage.start({
     name,
     command: process.execPath,
-    args: [program, role],
+    args: [path.join(dir, program), role],
     env: {
       ...env,
       WORKERS: String(workers),
@@ -102,20 +105,20 @@ async function startGateway(stage, name, shape, { port, env }) {
 export const startAll = (stage, place) => startGateway(stage, place.name, { role: 'all', workers: 1 }, place);
 
 /** @param {Stage} stage @param {Place} place @param {number} [number] of several writers */
-export async function startWriter(stage, { name, env }, number = 1) {
+export async function startWriter(stage, { name, dir, env }, number = 1) {
   const metricsPort = await freePort();
   return stage.start({
     name: `${name}-writer-${number}`,
     command: process.execPath,
-    args: [program, 'writer'],
+    args: [path.join(dir, program), 'writer'],
     env: { ...env, METRICS_PORT: String(metricsPort) },
     isReady: () => answers(metricsPort, '/metrics'),
   });
 }
 
 /** Runs a program of the project and waits for its end. @param {string} what @param {string[]} args @param {Place} place */
-function runToEnd(what, args, { env }) {
-  const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: projectDir, env, encoding: 'utf8' });
+function runToEnd(what, args, { dir, env }) {
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: dir, env, encoding: 'utf8' });
   if (status !== 0) throw new Error(`${what} failed:\n${stdout}${stderr}`);
 }
 
@@ -212,12 +215,12 @@ function switchLog(place, file) {
   Object.assign(place.env, { NODE_OPTIONS: `--import ${preload}`, BENCH_LOG_SWITCH_FILE: file });
 }
 
-/** @typedef {Pick<Shape, 'redis' | 'waitReplicas'>} Stores */
+/** @typedef {Pick<Shape, 'redis' | 'waitReplicas'> & { dir?: string | undefined }} Stores */
 
 /** Both peers with a cluster share one: two clusters would be twelve processes. @param {Stage} stage @param {string} name @param {Stores} how */
-async function placeFor(stage, name, { redis }) {
+async function placeFor(stage, name, { redis, dir }) {
   if (redis === 'cluster') return environment(stage, 'tollgate-cluster', await stage.redisCluster('tollgate'));
-  return environment(stage, name, redis === 'replica' ? await stage.redisWithReplica(name) : undefined);
+  return environment(stage, name, redis === 'replica' ? await stage.redisWithReplica(name) : undefined, dir);
 }
 
 /** @param {Stores} how */
@@ -239,7 +242,11 @@ function clientOf({ masterUrls }) {
   return client;
 }
 
-/** @param {string} kind @param {Omit<Shape, 'workers'> & { workers?: number }} how workers: by default the number of the command line */
+/**
+ * @param {string} kind
+ * @param {Omit<Shape, 'workers'> & { workers?: number, dir?: string | undefined }} how workers: by default the number of the command line;
+ *   dir: the checkout whose programs run, by default this one
+ */
 const startAs =
   (kind, { workers, ...how }) =>
   /** @type {PeerKind['start']} */
@@ -283,6 +290,16 @@ const startAs =
 
 /** Only the gateway counts as the proxy; the writer is accounted for beside it. @type {PeerKind} */
 export const tollgate = { title: 'Tollgate', missing: () => null, start: startAs('tollgate', { role: 'gateway' }) };
+
+// A built checkout of another commit, which stands beside this one.
+const before = process.env.BENCH_BEFORE;
+
+/** @type {PeerKind} */
+export const tollgateBefore = {
+  title: 'Tollgate, before',
+  missing: () => (before === undefined ? 'BENCH_BEFORE does not name a checkout' : null),
+  start: startAs('tollgate-before', { role: 'gateway', dir: before }),
+};
 
 /** @type {PeerKind} */
 export const tollgateAccessLog = {

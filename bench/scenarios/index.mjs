@@ -32,6 +32,7 @@ const onRequest = [
   'drain',
   'clusters',
   'access-log',
+  'before',
 ];
 const known = [...names, ...onRequest];
 

@@ -22,7 +22,7 @@ export function refusePartsOfDropped(range: TimeRange, horizonMs: number | null)
 }
 
 /** A time range in parts: whole days and whole hours, whose sums are stored, and the rest, whose calls have to be read. */
-type DividedRange = {
+export type DividedRange = {
   readonly days: TimeRange | null;
   /** Before the first whole day, and after the last one. */
   readonly hours: readonly TimeRange[];

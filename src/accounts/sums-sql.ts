@@ -21,6 +21,10 @@ export const SUMS = 'calls, free_calls, spent, latency_sum_us, latency_count';
 export const ADDED_UP = `sum(calls)::bigint AS calls, sum(free_calls)::bigint AS free_calls, sum(spent)::bigint AS spent,
   sum(latency_sum_us)::bigint AS latency_sum_us, sum(latency_count)::bigint AS latency_count`;
 
+/** These columns by the names that `Sums` has. */
+export const NAMED_SUMS = `calls, free_calls AS "freeCalls", spent AS "spentMicros", latency_sum_us AS "latencySumUs",
+  latency_count AS "latencyCount"`;
+
 /** The sums of begun hours or days, from their calls, in the form of `hourSums` and `daySums`. */
 export const sumsOfCalls = (tx: Tx, filter: UsageFilter) => tx`
   SELECT service_id, key_id, (created_at AT TIME ZONE 'UTC')::date AS day, count(*) AS calls,

@@ -1,44 +1,19 @@
 import { readHorizonMs } from '../ledger/retention/horizon.ts';
 import type { Sql, Tx } from '../platform/postgres.ts';
+import { selectAccountSums, selectSummedFrom } from './account-sums.ts';
 import type { CallRow } from './call-fields.ts';
-import { divideRange, refusePartsOfDropped } from './divided-range.ts';
+import { type DividedRange, divideRange, refusePartsOfDropped } from './divided-range.ts';
 import { isOfKeys, isOfSums, onlyKey } from './key-scope.ts';
+import { type ListedSums, MAX_DAYS, MAX_KEYS, MAX_KEYS_OF_DAY, type ServiceUsage } from './listed-sums.ts';
 import { readWithDeadline } from './lists/deadline.ts';
 import { ADDED_UP, addedUp, SUMS, type Sums, sumsOfCalls, within } from './sums-sql.ts';
 import type { TimeRange } from './time-range.ts';
 import { selectCalls, type UsageFilter } from './usage-sql.ts';
 import { hasTagSums, selectTagDays, selectTags, type TagUsage } from './usage-tags.ts';
 
-/** Maximum days of a page: the newest with calls. */
-export const MAX_DAYS = 366;
-/** Maximum keys of a page: those that spent the most. As many as an account may have at a time. */
-export const MAX_KEYS = 1_000;
-/** How many keys each day names: those that spent the most in the whole range. */
-export const MAX_KEYS_OF_DAY = 8;
-
-type ServiceUsage = Sums & { readonly serviceId: string; readonly serviceName: string };
-type KeyUsage = Sums & {
-  readonly keyId: string;
-  readonly label: string | null;
-  /** Null: it has none. */
-  readonly parentKeyId: string | null;
-};
-type DayUsage = Sums & {
-  /** YYYY-MM-DD, UTC. */
-  readonly day: string;
-  /** Of the keys that spent the most in the whole range: `MAX_KEYS_OF_DAY` of them at most. */
-  readonly byKey: readonly (Sums & { readonly keyId: string })[];
-};
-
-type UsageSums = {
+type UsageSums = ListedSums & {
   /** Over all calls that match. */
   readonly total: Sums;
-  /** In descending order of money spent. */
-  readonly byService: readonly ServiceUsage[];
-  /** In descending order of money spent, `MAX_KEYS` at most. */
-  readonly byKey: readonly KeyUsage[];
-  /** Days with calls, newest first, `MAX_DAYS` at most. */
-  readonly byDay: readonly DayUsage[];
   /** Null: there are no sums by tag of what was asked for. */
   readonly byTag: readonly TagUsage[] | null;
   /** The first day whose calls have records, in ms; null: all have. The sums are of all calls. */
@@ -65,18 +40,6 @@ const daySums = (tx: Tx, { scope, serviceId }: UsageFilter, range: TimeRange) =>
   WHERE ${serviceId === null ? isOfKeys(tx, scope) : tx`${isOfSums(tx, scope)} AND service_id = ${serviceId}`} ${within(tx, 'day', range)}`;
 
 const noSums = (tx: Tx) => tx`SELECT service_id, key_id, day, ${tx.text(SUMS)} FROM key_days WHERE false`;
-
-/**
- * The first day, in ms, from which on the sums by account have all that the filter asks for; null: they have not. One service of an
- * account is found in `key_days`.
- */
-async function selectSummedFrom(tx: Tx, { scope, serviceId }: UsageFilter): Promise<number | null> {
-  if (scope.kind !== 'account' || serviceId !== null) return null;
-  const rows = await tx<{ day: string | null }[]>`
-    SELECT summed_from::text AS day FROM accounts WHERE id = ${scope.accountId}`;
-  const day = rows[0]?.day ?? null;
-  return day === null ? null : Date.parse(day);
-}
 
 /** Days in two parts: those before an instant, and those after it. */
 function splitAt(days: TimeRange | null, ms: number | null): { before: TimeRange | null; after: TimeRange | null } {
@@ -107,19 +70,46 @@ async function selectSums(tx: Tx, filter: UsageFilter): Promise<UsageSums> {
     const horizonMs = await readHorizonMs(tx);
     return { ...(await selectSumsOfTag(tx, filter, horizonMs)), horizonMs };
   }
-  const [horizonMs, summedFrom] = await Promise.all([readHorizonMs(tx), selectSummedFrom(tx, filter)]);
+  const { scope, serviceId } = filter;
+  // One service of an account is found in `key_days`.
+  const hasOwnSums = scope.kind !== 'key' && serviceId === null;
+  const [horizonMs, summedFrom] = await Promise.all([
+    readHorizonMs(tx),
+    hasOwnSums ? selectSummedFrom(tx, scope) : null,
+  ]);
   refusePartsOfDropped(filter, horizonMs);
-  const { scope } = filter;
   const { days, hours, rest } = divideRange(filter);
   const { before, after } = splitAt(days, summedFrom);
+  const isOfWholeDays = hours.length === 0 && rest.length === 0;
+  const listed =
+    hasOwnSums && after !== null && before === null && isOfWholeDays
+      ? await selectAccountSums(tx, scope, after)
+      : await selectFromParts(tx, filter, { hours, rest, before, after });
+  const byTag = hasTagSums(filter) ? await selectTags(tx, filter, horizonMs) : null;
+  return { total: addedUp(listed.byService), ...listed, byTag, horizonMs };
+}
+
+type Parts = Pick<DividedRange, 'hours' | 'rest'> & {
+  readonly before: TimeRange | null;
+  readonly after: TimeRange | null;
+};
+
+/** Adds up what the parts of a range have. @param parts  `after`: days with sums of the account, which are read there for an account */
+async function selectFromParts(
+  tx: Tx,
+  filter: UsageFilter,
+  { hours, rest, before, after }: Parts,
+): Promise<ListedSums> {
+  const { scope } = filter;
   const parts = [
     // Sums of a key or a service are of all its calls, whatever their tags.
     ...rest.map((range) => sumsOfCalls(tx, { ...filter, ...range, tag: null })),
     ...hours.map((range) => hourSums(tx, filter, range)),
     before === null ? noSums(tx) : daySums(tx, filter, before),
+    ...(after !== null && scope.kind !== 'account' ? [daySums(tx, filter, after)] : []),
   ];
   // Planned for any range, the sums of an account with many keys took 1.7 times as long; those by key half as long.
-  const ask = rest.length > 0 || after !== null ? tx.anew : tx;
+  const ask = rest.length > 0 || (after !== null && scope.kind === 'account') ? tx.anew : tx;
   // The rows that sums by account add to a part: they are few where keys and services are many.
   const ofAccount = (table: 'account_days' | 'account_key_days', query: (from: ReturnType<Tx>) => ReturnType<Tx>) =>
     scope.kind !== 'account' || after === null
@@ -171,16 +161,12 @@ async function selectSums(tx: Tx, filter: UsageFilter): Promise<UsageSums> {
     if (isOfKey(row)) keys.push(row);
     keysByDay.set(row.day, keys);
   }
-  const byService = rows.filter((row): row is SumsRow & ServiceUsage => row.serviceId !== null);
   return {
-    total: addedUp(byService),
-    byService,
+    byService: rows.filter((row): row is SumsRow & ServiceUsage => row.serviceId !== null),
     byKey: rows.filter((row) => row.day === null).filter(isOfKey),
     byDay: rows
       .filter((row): row is SumsRow & { day: string } => row.keyId === null && row.day !== null)
       .map((row) => ({ ...row, byKey: keysByDay.get(row.day) ?? [] })),
-    byTag: hasTagSums(filter) ? await selectTags(tx, filter, horizonMs) : null,
-    horizonMs,
   };
 }
 

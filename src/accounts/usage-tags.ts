@@ -1,7 +1,7 @@
 import { MAX_TAGS } from '../ledger/rollups/tag-sums.ts';
 import type { Tx } from '../platform/postgres.ts';
 import { divideDays } from './divided-range.ts';
-import { ADDED_UP, SUMS, type Sums, sumsOfCalls, within } from './sums-sql.ts';
+import { ADDED_UP, NAMED_SUMS, SUMS, type Sums, sumsOfCalls, within } from './sums-sql.ts';
 import { type TimeRange, utcDay } from './time-range.ts';
 import type { UsageFilter } from './usage-sql.ts';
 
@@ -19,9 +19,6 @@ export function hasTagSums(filter: UsageFilter): boolean {
   return filter.tag !== null || divideDays(filter).rest.length === 0;
 }
 
-const NAMED = `calls, free_calls AS "freeCalls", spent AS "spentMicros", latency_sum_us AS "latencySumUs",
-  latency_count AS "latencyCount"`;
-
 /** The rows of an account in whole days. */
 const tagDays = (tx: Tx, { scope }: UsageFilter, days: TimeRange | null, horizonMs: number | null) => tx`
   FROM tag_days WHERE ${scope.kind === 'account' ? tx`account_id = ${scope.accountId}` : tx`false`}
@@ -31,7 +28,7 @@ const tagDays = (tx: Tx, { scope }: UsageFilter, days: TimeRange | null, horizon
 /** Those that spent the most first, as many as a month may have: its tags with sums of their own, and `other`. */
 export function selectTags(tx: Tx, filter: UsageFilter, horizonMs: number | null): Promise<TagUsage[]> {
   return tx<TagUsage[]>`
-    SELECT tag, ${tx.text(NAMED)} FROM (
+    SELECT tag, ${tx.text(NAMED_SUMS)} FROM (
       SELECT tag, ${tx.text(ADDED_UP)} ${tagDays(tx, filter, divideDays(filter).days, horizonMs)} GROUP BY tag
     ) AS t ORDER BY spent DESC, calls DESC, tag LIMIT ${MAX_TAGS + 1}`;
 }
@@ -52,7 +49,7 @@ export function selectTagDays(
     }),
   ];
   return ask<(Sums & { readonly day: string })[]>`
-    SELECT to_char(day, 'YYYY-MM-DD') AS day, ${tx.text(NAMED)} FROM (
+    SELECT to_char(day, 'YYYY-MM-DD') AS day, ${tx.text(NAMED_SUMS)} FROM (
       SELECT day, ${tx.text(ADDED_UP)} FROM (${parts}) AS parts GROUP BY day
     ) AS t ORDER BY t.day DESC`;
 }

@@ -1,8 +1,9 @@
 import { BOUGHT_LIST, type CallRow } from '../accounts/call-fields.ts';
+import { MAX_DAYS, MAX_KEYS, MAX_KEYS_OF_DAY } from '../accounts/listed-sums.ts';
 import type { Sums } from '../accounts/sums-sql.ts';
 import { recordsSince } from '../accounts/time-range.ts';
 import { OUTCOMES } from '../accounts/usage-sql.ts';
-import { MAX_DAYS, MAX_KEYS, MAX_KEYS_OF_DAY, type selectUsage } from '../accounts/usage-sums.ts';
+import type { selectUsage } from '../accounts/usage-sums.ts';
 import type { JsonSchema } from '../http/route.ts';
 import type { KeyRecord } from '../keys/caller.ts';
 import { COUNT, EXAMPLE, json, list, orNull, record, TEXT, UUID, usd } from '../openapi/schemas.ts';

@@ -114,6 +114,39 @@ it('a page of records is complete, whether each key called once or one key nearl
   }
 });
 
+it('an account with very many keys has the same pages, whether its calls are among the newest of all accounts or not', async () => {
+  const owner = await addAccount(sql, 'buyer');
+  await sql`
+    INSERT INTO api_keys (key_id, account_id, role, secret_hash)
+    SELECT 'acf_many' || lpad(i::text, 18, '0'), ${owner.accountId}, 'buyer', ${'0'.repeat(64)} FROM generate_series(1, 200) AS i`;
+  const keyOf = (i: number): KeyRecord => ({ ...owner, keyId: `acf_many${String(i).padStart(18, '0')}` });
+  const ids: string[] = [];
+  for (let i = 0; i < 12; i++) {
+    ids.unshift(await call(keyOf(1 + (i % 5)), { atMs: MIDNIGHT + i, serviceId: services[i % 2] as string }));
+    await call(stranger, { atMs: MIDNIGHT + i });
+  }
+  const to = new Date(MIDNIGHT + HOUR_MS).toISOString();
+  const expectPages = async () => {
+    for (const limit of [1, 5, 11, 12, 13]) {
+      const first = await usage(owner, { limit, to });
+      expect(idsOf(first)).toEqual(ids.slice(0, limit));
+      if (limit < 12) expect(idsOf(await usage(owner, { cursor: first.next_cursor }))).toEqual(ids.slice(limit));
+    }
+    const odd = ids.filter((_, i) => i % 2 === 0);
+    expect(idsOf(await usage(owner, { to, limit: 2, service_id: services[1] }))).toEqual(odd.slice(0, 2));
+    expect(idsOf(await usage(owner, { to: new Date(MIDNIGHT + 6).toISOString(), limit: 2 }))).toEqual(ids.slice(6, 8));
+    expect(idsOf(await usage(owner, { to, limit: 2, outcome: 'refunded' }))).toEqual([]);
+  };
+  await expectPages();
+  // As many newer calls of another account as are looked through.
+  await sql`
+    INSERT INTO calls SELECT (to_timestamp(${MIDNIGHT / 1000}) AT TIME ZONE 'UTC')::date, (substr(usage_id::text, 1, 15) || 'fff-bfff-' || lpad(to_hex(i), 12, '0'))::uuid,
+      account_id, key_id, provider_id, service_id, method, path, status, amount, fee, free_tier, outcome, latency_us, request_bytes,
+      response_bytes, created_at, journal_id
+    FROM (SELECT * FROM calls WHERE account_id = ${stranger.accountId} ORDER BY usage_id DESC LIMIT 1) AS newest, generate_series(1, 400) AS i`;
+  await expectPages();
+});
+
 it('sums and records are those of the calls that the key sees and the filters leave, whatever was called', async () => {
   await fc.assert(
     fc.asyncProperty(

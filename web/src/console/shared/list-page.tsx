@@ -71,6 +71,8 @@ export function ListPage<Row>({
   const page = useResource(key, async (signal) => ({ ...(await ask({ ...query, ...rangeOf(query) }, signal)), key }));
   // Rows that answer another question are no answer to this one, once it has failed.
   const data = page.failure !== null && page.data?.key !== key ? null : page.data;
+  // They leave with the calls, because tags may name somebody.
+  const hasTags = filters.some(({ name }) => name === 'tag');
   const isFiltered = filters.some(({ name }) => query[name] !== undefined);
   return (
     <Card flush>
@@ -109,7 +111,8 @@ export function ListPage<Row>({
         ))}
       {data?.since !== undefined && data.next === null && (
         <p class="card-note small soft">
-          Single calls are kept from {data.since} (UTC) on. Sums and balances are of all calls, older ones too.
+          Single calls{hasTags && ' and sums by tag'} are kept from {data.since} (UTC) on.{' '}
+          {hasTags ? 'Other sums' : 'Sums'} and balances are of all calls, older ones too.
         </p>
       )}
       {(query.cursor !== undefined || (data?.next ?? null) !== null) && (
