@@ -2,7 +2,7 @@ import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /**
- * Files that take 15 s or more, in the order in which they are begun. Where no durations are known, as in a fresh clone, Vitest begins
+ * Files that take about 15 s or more, in the order in which they are begun. Where no durations are known, as in a fresh clone, Vitest begins
  * with the largest files: some of these would be among the last then, and run alone at the end. Files that compute stand between
  * files that mostly wait, so that not all workers compute at the same time: then every timer is late.
  */
@@ -44,6 +44,28 @@ const SLOW = [
   'test/fault/cluster.test.ts',
   'test/ledger/sweep/sweeper.test.ts',
   'test/http/caller-stream.test.ts',
+  'test/ledger/writing/writer.test.ts',
+  'test/ledger/rollups/rebuild.test.ts',
+  'test/ledger/writing/versions.test.ts',
+  'test/integration/child-keys.test.ts',
+  'test/ledger/reconcile/reconciler.test.ts',
+  'test/fault/redis-durability.test.ts',
+  'test/ledger/writing/flush.test.ts',
+  'test/roles/reshard.test.ts',
+  'test/fault/history.test.ts',
+  'test/integration/priced-by-use.test.ts',
+  'test/roles/writer.test.ts',
+  'test/integration/billing.test.ts',
+  'test/integration/caller-gone.test.ts',
+  'test/web/service-snippets.test.ts',
+  'test/bench/proc.test.ts',
+  'test/integration/who-sees-what.test.ts',
+  'test/integration/cluster-replicas.test.ts',
+  'test/catalog/openapi-import/real-documents.test.ts',
+  'test/integration/mcp-tools.test.ts',
+  'test/accounts/refunds/books.test.ts',
+  'test/accounts/partitions.test.ts',
+  'test/conformance/services.test.ts',
 ];
 
 class SlowFirst extends BaseSequencer {
@@ -68,9 +90,9 @@ export default defineConfig({
     // The files of one worker share its modules. Loading them anew for each file took a quarter of the suite's time. So a test file
     // must not change a module that another one uses.
     isolate: false,
-    // For two cores. A file waits for timers and processes two thirds of its time, so six files keep two cores busy. Every file
+    // For two cores. A file waits for timers and processes two thirds of its time, so seven files keep two cores busy. Every file
     // starts its own servers on free ports.
-    maxWorkers: 6,
+    maxWorkers: 7,
     sequence: { sequencer: SlowFirst },
   },
 });

@@ -69,7 +69,7 @@ describe('the configuration', () => {
     expect(loadConfig({ ...stores, PORT: '81', METRICS_PORT: '' })).toMatchObject({ port: 81, metricsPort: 9464 });
   });
 
-  it.each(['1.5', 'abc', '', ' '])(
+  it.each(['1.5', 'abc', '', ' ', '0x50', '1e3', ' 50'])(
     'refuses %j where an integer of at least one is needed, or uses the default',
     (value) => {
       if (value === '') expect(loadConfig({ ...stores, DRAIN_SECONDS: value }).drainSeconds).toBe(20);

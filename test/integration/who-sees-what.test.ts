@@ -7,6 +7,7 @@ import { CALL } from '../../src/accounts/call-fields.ts';
 import { LISTING } from '../../src/catalog/listing-fields.ts';
 import { KEY } from '../../src/keys/key-fields.ts';
 import type { Audience, Fields } from '../../src/platform/fields.ts';
+import { until } from '../support/wait.ts';
 import { authorization, type Key, Marketplace, startService, type TestService } from './marketplace.ts';
 
 type Actor = 'stranger' | 'buyer' | 'another buyer' | 'provider' | 'another provider' | 'admin';
@@ -303,9 +304,13 @@ it('shows each column to its audience, and to nobody else', async () => {
       const headers: Record<string, string> = { Accept: accept, 'Content-Type': 'application/json' };
       if (key !== undefined) headers.Authorization = authorization(key);
       const init = { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) };
-      const response = await fetch(fresh.baseUrl + path, init);
+      // A fast machine asks for more than the minute's requests: the bucket fills up again.
+      const answered = async (): Promise<Response | null> => {
+        const response = await fetch(fresh.baseUrl + path, init);
+        return response.status === 429 ? null : response;
+      };
+      const response = await until(answered, 60_000);
       const text = [...response.headers.values(), await response.text()].join('\n');
-      expect([path, actor, response.status]).not.toEqual([path, actor, 429]);
       if (response.ok) answers++;
       const numbers = numbersIn(text);
       for (const [value, { columns, seenBy, mayBeSeenBy }] of markers) {

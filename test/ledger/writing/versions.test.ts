@@ -82,17 +82,18 @@ it('beside an event of a newer version, the writer gathers batches under steady 
   await newer();
   const writer = ledger.startWriter({ log });
   await until(() => writer.stats().newerEvents === 1);
-  const endsAt = performance.now() + 3_000;
+  const startedAt = performance.now();
+  const seconds = (): number => (performance.now() - startedAt) / 1_000;
   let appended = 0;
-  while (performance.now() < endsAt) {
+  // On a busy machine it takes longer until there was a steady load of 200 events.
+  while (seconds() < 3 || appended <= 200) {
     await ledger.append(newEventOf(0, ledger.store));
     appended++;
     // About 300 events a second: the next one comes before a flush is over.
     await setTimeout(3);
   }
-  expect(appended).toBeGreaterThan(200);
   // At most ten flushes, 0.1 s apart, until the load counts as steady; then two a second.
-  expect(writer.stats().flushes).toBeLessThan(20);
+  expect(writer.stats().flushes).toBeLessThan(14 + 2 * seconds());
   await until(async () => (await idsLeft()).length === 1);
   expect(writer.stats().storedCalls).toBe(appended);
 });
