@@ -50,7 +50,7 @@ type SessionsOptions = {
  *
  * All methods pass on the errors of Postgres.
  *
- * Tested by test/integration/sessions.test.ts.
+ * Tested by test/integration/sessions.test.ts and test/web/sessions.test.ts.
  */
 export class Sessions {
   readonly #options: SessionsOptions;

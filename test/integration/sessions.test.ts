@@ -1,4 +1,4 @@
-// Sessions as bytes: what the gateway sets, takes and refuses.
+// Sessions as bytes: what the gateway sets, takes and refuses. What browsers make of it: test/web/sessions.test.ts.
 
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 import fc from 'fast-check';
