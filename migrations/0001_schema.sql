@@ -78,6 +78,31 @@ CREATE INDEX api_keys_role ON api_keys (role, created_at, key_id);
 CREATE INDEX api_keys_status ON api_keys (status, created_at, key_id);
 CREATE INDEX api_keys_account_newest ON api_keys (account_id, created_at, key_id);
 
+-- A browser in which a person is signed in with a key. It counts while the key is active and the secret that signed in is valid.
+-- Rows that have expired are deleted when somebody signs in.
+CREATE TABLE sessions (
+  -- Names it in lists. Not a secret.
+  id                          uuid PRIMARY KEY,
+  key_id                      text NOT NULL REFERENCES api_keys,
+  -- SHA-256 of the cookie and of what the page keeps beside it, hex. The sessions of one browser have the same.
+  browser_hash                text NOT NULL CHECK (length(browser_hash) = 64),
+  -- As `api_keys.secret_hash` was when it signed in.
+  secret_hash                 text NOT NULL CHECK (length(secret_hash) = 64),
+  created_at                  timestamptz NOT NULL DEFAULT now(),
+  -- When a bearer was last issued.
+  last_used_at                timestamptz NOT NULL DEFAULT now(),
+  expires_at                  timestamptz NOT NULL,
+  -- How many bearers it was issued. The number makes each another one.
+  bearers                     int NOT NULL DEFAULT 0,
+  bearer_hash                 text CHECK (length(bearer_hash) = 64),
+  bearer_expires_at           timestamptz,
+  previous_bearer_hash        text CHECK (length(previous_bearer_hash) = 64),
+  previous_bearer_expires_at  timestamptz,
+  UNIQUE (browser_hash, key_id)
+);
+CREATE INDEX sessions_key ON sessions (key_id, last_used_at);
+CREATE INDEX sessions_expired ON sessions (expires_at);
+
 -- How many accounts each public address has opened today without a key, so that all gateways together keep to the limit. Rows of
 -- earlier days are deleted when the next account is opened.
 CREATE TABLE account_openings (

@@ -65,6 +65,7 @@ export class Closing {
       await deleteProfile(tx, accountId);
       await eraseNames(tx, accountId);
       await eraseTagSums(tx, accountId);
+      await tx`DELETE FROM sessions WHERE key_id IN (SELECT key_id FROM api_keys WHERE account_id = ${accountId})`;
       const closing = await setClosed(tx, accountId);
       const after = { status: 'closed', keys_revoked: keys.length, services_removed: listings };
       const subject = { subjectType: 'account', subjectId: accountId } as const;

@@ -35,6 +35,7 @@ export type Config = {
   readonly maxRateLimit: number;
   readonly maxListingsPerAccount: number;
   readonly maxAccountsPerAddress: number;
+  readonly sessionDays: number;
   readonly trustedProxyHops: number;
   readonly platformFeeBasisPoints: number;
   readonly priceNoticeSeconds: number;
@@ -142,6 +143,7 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
     maxRateLimit: number('MAX_RATE_LIMIT'),
     maxListingsPerAccount: number('MAX_LISTINGS_PER_ACCOUNT'),
     maxAccountsPerAddress: number('MAX_ACCOUNTS_PER_ADDRESS'),
+    sessionDays: number('SESSION_DAYS'),
     trustedProxyHops: number('TRUSTED_PROXY_HOPS'),
     platformFeeBasisPoints: number('PLATFORM_FEE_BASIS_POINTS'),
     priceNoticeSeconds: number('PRICE_NOTICE_SECONDS'),

@@ -144,6 +144,13 @@ export const SETTINGS = {
     description:
       'maximum accounts that one public address may open in a day (UTC) without a key; `0`: no limit. Loopback and private addresses have none',
   },
+  SESSION_DAYS: {
+    type: 'integer',
+    minimum: 1,
+    maximum: 400,
+    default: 14,
+    description: 'days for which a browser stays signed in; with the key of an admin it is always 12 hours',
+  },
   TRUSTED_PROXY_HOPS: {
     type: 'integer',
     minimum: 0,

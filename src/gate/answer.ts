@@ -9,7 +9,7 @@ export type ShownRate = Pick<RateState, 'limit' | 'remaining' | 'resetSeconds'>;
 
 /**
  * Lets a web page of any origin read a response and all of its headers (Fetch standard, 'CORS protocol'). A browser adds no
- * credentials of its own, because the API has no cookies. What a page gains is that it reaches its visitor's network: decision 0025
+ * credentials of its own, because no path that has these headers reads a cookie. What a page gains is that it reaches its visitor's network: decision 0025
  * says what is closed to it for that. `*` means all headers, because requests of pages come without credentials mode.
  */
 const FOR_ANY_PAGE = '\r\nAccess-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: *';
@@ -18,14 +18,14 @@ const FOR_ANY_PAGE = '\r\nAccess-Control-Allow-Origin: *\r\nAccess-Control-Expos
  * The header lines of every response (docs/api.md, 'Every response'), each preceded by CRLF. FOR_ANY_PAGE costs 0.01 µs of it.
  */
 export function commonHeaderLines(rate: ShownRate, requestId: string): string {
-  return FOR_ANY_PAGE + adminHeaderLines(rate, requestId);
+  return FOR_ANY_PAGE + closedHeaderLines(rate, requestId);
 }
 
 /**
- * The header lines of every response below ADMIN_PREFIX. Browsers keep these responses from pages of other origins, so such a page
- * cannot use an admin's key there, even if it has one.
+ * The header lines of every response on a path that is closed to pages. Browsers keep these responses from pages of other origins. So
+ * such a page cannot use an admin's key, even if it has one, nor the session of its visitor.
  */
-export function adminHeaderLines(rate: ShownRate, requestId: string): string {
+export function closedHeaderLines(rate: ShownRate, requestId: string): string {
   return (
     `\r\nX-RateLimit-Limit: ${rate.limit}\r\nX-RateLimit-Remaining: ${rate.remaining}` +
     `\r\nX-RateLimit-Reset: ${rate.resetSeconds}\r\nX-Request-Id: ${requestId}`
@@ -64,7 +64,7 @@ export function rateLimitedError(seconds: number): ApiError {
 /**
  * The serialised header lines and the body of an error response.
  *
- * @param common  the lines of `commonHeaderLines` or `adminHeaderLines`
+ * @param common  the lines of `commonHeaderLines` or `closedHeaderLines`
  */
 export function renderError(error: ApiError, common: string): { lines: string; body: string } {
   return { lines: common + errorHeaderLines(error), body: JSON.stringify(error.body()) };

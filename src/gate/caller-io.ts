@@ -8,8 +8,13 @@ import type { AccessEntry } from '../observability/access-log.ts';
 
 /** The path of every call begins with this; `{service_id}` and the service's own path follow. */
 export const PROXY_PREFIX = '/api/v1/proxy/';
-/** Pages of other origins get no access to paths that begin with this. */
-export const ADMIN_PREFIX = '/api/v1/admin/';
+const ADMIN_PREFIX = '/api/v1/admin/';
+/** The only path on which a browser sends a credential by itself: the cookie of a session. */
+const SESSION_PATH = '/api/v1/session';
+
+/** Whether pages of other origins get no access to this path. */
+export const isClosedToPages = (path: string): boolean =>
+  path.startsWith(ADMIN_PREFIX) || path.startsWith(SESSION_PATH);
 
 /** A request head, copied from the socket in one pass and checked for framing tricks. */
 export type RequestHead = {

@@ -66,6 +66,20 @@ export class Gate {
     return this.#countedByAddress(who, caller.address);
   }
 
+  /**
+   * The key for which a caller acts who shows something else than its secret. Null as of `identify`.
+   *
+   * @param find  finds the id of the key, if it may ask Postgres
+   */
+  async identifyHolder(
+    find: (mayLoad: () => boolean) => Promise<string | null>,
+    caller: { readonly address: string | null },
+  ): Promise<KeyRecord | null> {
+    const { address } = caller;
+    const keyId = await find(() => address !== null && this.#exhausted.mayLookUp(address));
+    return keyId === null ? null : this.#options.authenticator.active(keyId);
+  }
+
   /** The key if its caller's address has a token for it. Redis still decides whether the key is expired. */
   #countedByAddress(key: KeyRecord, address: string | null): Promise<KeyRecord | null> {
     const { admission, anonymousRateLimit } = this.#options;

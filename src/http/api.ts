@@ -1,6 +1,6 @@
 import { ApiError, expiredError, olderPostgresError, tooLargeError } from '../errors.ts';
 import {
-  adminHeaderLines,
+  closedHeaderLines,
   commonHeaderLines,
   type RateState,
   renderError,
@@ -10,7 +10,7 @@ import {
   unknownRate,
   untouchedRate,
 } from '../gate/answer.ts';
-import { ADMIN_PREFIX, type CallerStream, type RequestHead } from '../gate/caller-io.ts';
+import { type CallerStream, isClosedToPages, type RequestHead } from '../gate/caller-io.ts';
 import type { Gate, Passage } from '../gate/gate.ts';
 import { type Caller, isExpired, type KeyRecord } from '../keys/caller.ts';
 import type { Log } from '../observability/log.ts';
@@ -90,7 +90,7 @@ export class Api {
   /** Answers one request, unless the caller has left. Never throws and never rejects. */
   async handle(head: RequestHead, stream: CallerStream): Promise<void> {
     const requestId = uuidv7();
-    const headerLines = head.path.startsWith(ADMIN_PREFIX) ? adminHeaderLines : commonHeaderLines;
+    const headerLines = isClosedToPages(head.path) ? closedHeaderLines : commonHeaderLines;
     let key: KeyRecord | null = null;
     let rate: RateState | null = null;
     const match = this.#router.match(head.method, head.path);
@@ -102,7 +102,7 @@ export class Api {
       if (unmetered) {
         rate = untouchedRate(this.#gate.limitOf(null));
       } else {
-        key = await this.#gate.identify(head.authorization, stream);
+        key = await this.#identify(route, head, stream);
         if (accessEntry !== undefined && key !== null) accessEntry.keyId = key.keyId;
         // Redis has no tokens for a suspended account, whose key may read all the same.
         const who = key === null || (route?.forSuspended && isSuspended(key)) ? stream.address : key;
@@ -201,6 +201,17 @@ export class Api {
     return route === undefined ? '' : `${route.method} ${route.path.replace(/:(\w+)/g, '{$1}')}`;
   }
 
+  #identify(
+    route: Route | undefined,
+    head: RequestHead,
+    stream: CallerStream,
+  ): KeyRecord | null | Promise<KeyRecord | null> {
+    if (route?.holder === undefined) return this.#gate.identify(head.authorization, stream);
+    const { holder } = route;
+    const request = { method: head.method as Method, header: (name: string) => headerOf(head.headers, name) };
+    return this.#gate.identifyHolder((mayLoad) => holder(request, mayLoad), stream);
+  }
+
   #take(who: KeyRecord | string, bucket: Route['bucket']): Promise<Passage> {
     return new Promise((resolve) => {
       this.#gate.take(who, resolve, bucket);
@@ -285,7 +296,7 @@ async function answeredInTime(handled: Promise<ApiResponse>): Promise<ApiRespons
 const isSuspended = ({ accountStatus }: KeyRecord): boolean => accountStatus !== 'active';
 
 function checkAccess(route: Route, key: KeyRecord | null, authorization: string | undefined): void {
-  if (route.access === 'anyone') return;
+  if (route.access === 'anyone' || route.access === 'cookie') return;
   if (route.access === 'optional') {
     if (key === null && authorization !== undefined) throw unauthorizedError();
   } else {

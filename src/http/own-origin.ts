@@ -40,3 +40,25 @@ export function isOwnOrigin(origin: string, host: string): boolean {
 function isFixedName(name: string): boolean {
   return name === 'localhost' || networkOf(name.replace(/^\[|\]$/g, '')) !== null;
 }
+
+/**
+ * Refuses a request for a session that no page of this gateway sent. A session is ambient: the browser adds its cookie by itself, also
+ * for a page of another port of the host or of a sibling subdomain, which `SameSite` lets pass.
+ *
+ * Browsers send `Origin` with every request but GET, so only there it may be absent. They send `Sec-Fetch-Site` to https and to
+ * localhost: it tells apart schemes, too, which the gateway does not see.
+ */
+export function refuseAllButOwnPage(request: Pick<ApiRequest, 'method' | 'header'>): void {
+  if (isOwnPage(request)) return;
+  throw new ApiError(
+    'forbidden',
+    'Sessions are for pages of this gateway: Origin must be its own, and https, localhost or a literal address. Elsewhere send the key.',
+  );
+}
+
+export function isOwnPage({ method, header }: Pick<ApiRequest, 'method' | 'header'>): boolean {
+  const origin = header('origin');
+  const isReading = method === 'GET' || method === 'HEAD';
+  const isOwn = origin === undefined ? isReading : isOwnOrigin(origin, header('host') ?? '');
+  return isOwn && (header('sec-fetch-site') ?? 'same-origin') === 'same-origin';
+}

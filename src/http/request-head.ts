@@ -1,6 +1,6 @@
 import { ERRORS } from '../errors.ts';
 import type { HeadFault, RequestHead } from '../gate/caller-io.ts';
-import { ADMIN_PREFIX, PROXY_PREFIX } from '../gate/caller-io.ts';
+import { isClosedToPages, PROXY_PREFIX } from '../gate/caller-io.ts';
 import { decidingCredentials } from '../keys/credentials.ts';
 import type { HttpRequest } from './uws.ts';
 
@@ -152,7 +152,7 @@ function isHost(value: string): boolean {
 }
 
 /**
- * Whether a browser asks here what a page of another origin may send (Fetch standard, 'CORS-preflight request'). On admin paths it
+ * Whether a browser asks here what a page of another origin may send (Fetch standard, 'CORS-preflight request'). On paths that are closed to pages it
  * is refused like any OPTIONS, so the page may send nothing there that needs a preflight. A preflight has no body, and one with
  * a body would make the gateway read it for nothing.
  */
@@ -160,7 +160,7 @@ function isPreflight(method: string, path: string, headers: readonly string[], b
   return (
     method === 'OPTIONS' &&
     bodyLength === 0 &&
-    !path.startsWith(ADMIN_PREFIX) &&
+    !isClosedToPages(path) &&
     headerOf(headers, 'access-control-request-method') !== undefined
   );
 }

@@ -62,10 +62,10 @@ export type ResponseDescription = {
 
 /**
  * Who may use a route. 'anyone': no key is needed; a request with a valid key still counts against that key's rate limit.
- * 'optional': no key is needed, but a key that is sent must be valid. A list: a valid key with one of these roles is needed;
+ * 'optional': no key is needed, but a key that is sent must be valid. 'cookie': `holder` says whose cookie it is. A list: a valid key with one of these roles is needed;
  * an admin key passes every list.
  */
-type Access = 'anyone' | 'optional' | readonly Role[];
+type Access = 'anyone' | 'optional' | 'cookie' | readonly Role[];
 
 export type Route = {
   readonly method: Method;
@@ -75,6 +75,12 @@ export type Route = {
   /** A page for people, which the OpenAPI document leaves out. `responses` may be empty then. */
   readonly isPage?: true;
   readonly access: Access;
+  /**
+   * Finds the key for which the caller acts who shows a cookie and no key; its handler decides what a caller without one gets.
+   *
+   * @param mayLoad  called before Postgres is asked; when it returns false, the cookie counts as wrong
+   */
+  readonly holder?: (request: Pick<ApiRequest, 'method' | 'header'>, mayLoad: () => boolean) => Promise<string | null>;
   /**
    * Requests to this route take no token from a rate limit's bucket, because health checks must answer whatever else is broken.
    */

@@ -21,6 +21,8 @@ export type KeyRecord = {
   /** Digest of the secret that the last rotation replaced, valid until `previousExpiresAtMs`; null when there is none. */
   readonly previousSecretDigest: string | null;
   readonly previousExpiresAtMs: number;
+  /** What pages send in place of the secret, each for 15 minutes (src/sessions). Null: none. */
+  readonly bearers: readonly { readonly digest: string; readonly expiresAtMs: number }[] | null;
   /** The keys above this one: that without a parent first. None: the key has no parent. */
   readonly ancestors: readonly string[];
   /** The most that a call with a child key may cost: the lowest of its own and of those above it. Null: no maximum. Micro-USD. */

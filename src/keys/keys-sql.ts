@@ -25,8 +25,9 @@ type NewKey = {
 
 type RecordRow = Omit<
   KeyRecord,
-  'secretDigest' | 'previousSecretDigest' | 'previousExpiresAtMs' | 'services' | 'expiresAtMs' | 'buyer'
+  'secretDigest' | 'previousSecretDigest' | 'previousExpiresAtMs' | 'bearers' | 'services' | 'expiresAtMs' | 'buyer'
 > & {
+  readonly bearers: readonly { readonly hash: string; readonly expiresAtMs: number }[] | null;
   /** The lists of a child key and of those above it. */
   readonly services: readonly (readonly string[])[] | null;
   readonly expiresAt: Date | null;
@@ -34,6 +35,12 @@ type RecordRow = Omit<
   readonly previousSecretHash: string | null;
   readonly previousExpiresAt: Date | null;
 };
+
+/** Of a session `s` with a key `k`: a session ends with the secret that signed in. */
+export const SECRET_IS_VALID = `(s.secret_hash = k.secret_hash
+  OR (s.secret_hash = k.previous_secret_hash AND k.previous_expires_at > now()))`;
+/** When that is, if it is known: NULL is the present secret. */
+const SECRET_ENDS_AT = 'CASE WHEN s.secret_hash <> k.secret_hash THEN k.previous_expires_at END';
 
 /** The records of these keys for `KeyCache`; the result lacks unknown ids. No limit in them is above `maxRateLimit`. */
 export async function selectKeyRecords(
@@ -46,13 +53,20 @@ export async function selectKeyRecords(
            k.secret_hash AS "secretHash", k.previous_secret_hash AS "previousSecretHash",
            k.previous_expires_at AS "previousExpiresAt", k.ancestors, k.rate_limit AS "rateLimit", ${keyStatus(sql)} AS "status",
            a.status AS "accountStatus", a.suspension_reason AS "suspensionReason",
-           above."maxPriceMicros", above.services, above."expiresAt"
+           above."maxPriceMicros", above.services, above."expiresAt", signed_in.bearers
     FROM api_keys k JOIN accounts a ON a.id = k.account_id
     LEFT JOIN LATERAL (
       SELECT min(max_price) AS "maxPriceMicros", json_agg(services) FILTER (WHERE services IS NOT NULL) AS services,
              min(expires_at) AS "expiresAt"
       FROM api_keys WHERE key_id = ANY(k.ancestors || k.key_id)
     ) AS above ON k.ancestors <> '{}'
+    LEFT JOIN LATERAL (
+      SELECT json_agg(json_build_object('hash', bearer.hash, 'expiresAtMs',
+               floor(1000 * extract(epoch FROM least(bearer.expires_at, s.expires_at, ${sql.text(SECRET_ENDS_AT)}))))) AS bearers
+      FROM sessions s CROSS JOIN LATERAL (VALUES
+        (s.bearer_hash, s.bearer_expires_at), (s.previous_bearer_hash, s.previous_bearer_expires_at)) AS bearer (hash, expires_at)
+      WHERE s.key_id = k.key_id AND s.expires_at > now() AND bearer.expires_at > now() AND ${sql.text(SECRET_IS_VALID)}
+    ) AS signed_in ON true
     WHERE k.key_id = ANY(${keyIds}::text[])`;
   // Copied field by field: a spread row keeps the Postgres client's dictionary of columns, and reading that cost 1.6 µs a call.
   return rows.map((row) => ({
@@ -63,6 +77,9 @@ export async function selectKeyRecords(
     secretDigest: digestOfHash(row.secretHash),
     previousSecretDigest: row.previousSecretHash === null ? null : digestOfHash(row.previousSecretHash),
     previousExpiresAtMs: row.previousExpiresAt?.getTime() ?? 0,
+    bearers:
+      row.bearers?.map(({ hash, expiresAtMs }) => ({ digest: digestOfHash(hash), expiresAtMs: Number(expiresAtMs) })) ??
+      null,
     ancestors: row.ancestors.length === 0 ? NONE : row.ancestors,
     maxPriceMicros: row.maxPriceMicros,
     services: servicesInAll(row.services),

@@ -64,6 +64,11 @@ export function openApiDocument(routes: readonly Route[], operator: OperatorDeta
     components: {
       securitySchemes: {
         key: { type: 'http', scheme: 'bearer', bearerFormat: '{key_id}:{secret}', description: 'An API key' },
+        cookie: {
+          ...{ type: 'apiKey', in: 'cookie', name: 'tollgate-session' },
+          description:
+            'Of a browser that is signed in; on https __Secure-tollgate-session, and with the port if Host has one',
+        },
         apiKey: { type: 'apiKey', in: 'header', name: 'X-Api-Key', description: 'The same: {key_id}:{secret}' },
       },
       headers: headerObjects({ ...EVERY_RESPONSE, ...FOR_PAGES, ...CALL_HEADERS }),
@@ -174,7 +179,8 @@ function mcpOperation(components: Components): Json {
 /** Spoken out, because many readers of the document are models and people who do not look at `security`. */
 const BUCKETS = {
   reads: ' Its token comes from a bucket for reads, which calls do not touch.',
-  control: ' Its token comes from a bucket of the account for revoking and rotating keys, which calls do not touch.',
+  control:
+    ' Its token comes from a bucket of the account for revoking and rotating keys and for sessions, which calls do not touch.',
 };
 
 function whoMay(route: Route): string {
@@ -185,6 +191,7 @@ function whoMay(route: Route): string {
 function roles({ access }: Route): string {
   if (access === 'anyone') return 'Open to anyone; a key is not needed.';
   if (access === 'optional') return 'Works with or without a key. A key that is sent must be valid.';
+  if (access === 'cookie') return 'Needs the cookie of a browser that is signed in, and the own Origin.';
   if (access.length > 1) return `Needs a key with the role ${access.slice(0, -1).join(', ')} or ${access.at(-1)}.`;
   return access[0] === 'admin'
     ? 'Needs a key with the role admin.'
@@ -198,6 +205,7 @@ const WITH_OR_WITHOUT_KEY: Json[] = [{}, ...WITH_KEY];
 
 function securityOf({ access }: Route): Json[] {
   if (access === 'anyone') return [];
+  if (access === 'cookie') return [{ cookie: [] }];
   return access === 'optional' ? WITH_OR_WITHOUT_KEY : WITH_KEY;
 }
 

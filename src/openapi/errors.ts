@@ -185,7 +185,7 @@ export function errorResponses(
   codes: readonly ErrorCode[],
   components: Components,
 ): Record<string, Json> {
-  const prefix = isForPages(path) ? '' : 'Admin';
+  const prefix = isForPages(path) ? '' : 'Closed';
   return Object.fromEntries(
     byStatus(codes).map(([status, ofStatus]) => [
       String(status),

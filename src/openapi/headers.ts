@@ -1,4 +1,4 @@
-import { ADMIN_PREFIX } from '../gate/caller-io.ts';
+import { isClosedToPages } from '../gate/caller-io.ts';
 import type { Described, ResponseDescription } from '../http/route.ts';
 
 type Json = Readonly<Record<string, unknown>>;
@@ -34,14 +34,14 @@ export const EVERY_RESPONSE: Headers = {
 
 const ANY: Described = { description: '', schema: { type: 'string', const: '*' }, example: '*' };
 
-/** The headers of every response, except below ADMIN_PREFIX. */
+/** The headers of every response, except on paths that are closed to pages of other origins. */
 export const FOR_PAGES: Headers = {
   'Access-Control-Allow-Origin': { ...ANY, description: 'A web page of any origin may read the response' },
   'Access-Control-Expose-Headers': { ...ANY, description: 'It may read all of its headers' },
 };
 
 /** Whether web pages of other origins may read the responses of this path. */
-export const isForPages = (path: string): boolean => !path.startsWith(ADMIN_PREFIX);
+export const isForPages = (path: string): boolean => !isClosedToPages(path);
 
 /** The headers of every response to an admitted call. */
 export const CALL_HEADERS: Headers = {

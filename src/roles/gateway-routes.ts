@@ -51,11 +51,13 @@ import { PriceNotice } from '../routes/price-notice.ts';
 import { refundsRoutes } from '../routes/refunds.ts';
 import { serviceCallsRoutes } from '../routes/service-calls.ts';
 import { servicesRoutes } from '../routes/services.ts';
+import { sessionsRoutes } from '../routes/sessions.ts';
 import type { Watch } from '../routes/shown-service.ts';
 import { statementRoutes } from '../routes/statement.ts';
 import { serviceStatsRoutes } from '../routes/stats.ts';
 import { usageRoutes } from '../routes/usage.ts';
 import type { ServiceSecrets } from '../secrets/service-secrets.ts';
+import { Sessions } from '../sessions/sessions.ts';
 import type { EventStreams } from '../traffic/event-streams.ts';
 import { readLeaseAges } from '../traffic/leases.ts';
 import type { Looks } from '../traffic/looks.ts';
@@ -107,6 +109,7 @@ export function gatewayRoutes(parts: RouteParts): Route[] {
       maxAccountsPerAddress: config.maxAccountsPerAddress,
       maxRateLimit: config.maxRateLimit,
     }),
+    ...sessionsRoutes({ sessions: new Sessions({ sql, cache: keyCache, sessionDays: config.sessionDays }) }),
     ...discoverRoutes({
       catalog,
       discovery,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isOwnOrigin } from '../../src/http/own-origin.ts';
+import { isOwnOrigin, isOwnPage } from '../../src/http/own-origin.ts';
 
 describe("a page is the gateway's own", () => {
   it.each([
@@ -36,5 +36,28 @@ describe('a page is foreign', () => {
     ['whose origin is empty', '', '127.0.0.1:8080'],
   ])('%s: %s at Host %s', (_what, origin, host) => {
     expect(isOwnOrigin(origin, host)).toBe(false);
+  });
+});
+
+describe('a request of an own page', () => {
+  const asks = (method: 'GET' | 'POST', headers: Record<string, string>): boolean =>
+    isOwnPage({ method, header: (name) => ({ host: 'gateway.example', ...headers })[name] });
+  const origin = 'https://gateway.example';
+
+  it('has its Origin, or reads and has none; Sec-Fetch-Site does not contradict', () => {
+    expect(asks('POST', { origin })).toBe(true);
+    expect(asks('POST', { origin, 'sec-fetch-site': 'same-origin' })).toBe(true);
+    expect(asks('GET', {})).toBe(true);
+    expect(asks('GET', { 'sec-fetch-site': 'same-origin' })).toBe(true);
+  });
+
+  it('is none without Origin where something changes, with a foreign one, or sent from elsewhere', () => {
+    expect(asks('POST', {})).toBe(false);
+    expect(asks('POST', { 'sec-fetch-site': 'same-origin' })).toBe(false);
+    expect(asks('GET', { origin: 'null' })).toBe(false);
+    for (const site of ['same-site', 'cross-site', 'none', '']) {
+      expect([site, asks('GET', { 'sec-fetch-site': site })]).toEqual([site, false]);
+      expect([site, asks('POST', { origin, 'sec-fetch-site': site })]).toEqual([site, false]);
+    }
   });
 });

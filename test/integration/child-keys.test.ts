@@ -34,6 +34,7 @@ const FOR_CHILDREN = [
   'GET /api/v1/usage/{usage_id}',
   'PATCH /api/v1/keys/{key_id}',
   'POST /api/v1/keys/{key_id}/rotate',
+  'POST /api/v1/session',
 ];
 /** Where the ids of the asker's sibling stand among those of all keys. */
 const SIBLING = 4;
@@ -214,7 +215,9 @@ describe.each(['buyer', 'provider'] as const)('a child key of a %s account', (ro
     key: Key,
     { method, path, accept, body }: Asked,
   ): Promise<{ ok: boolean; status: number; text: string }> {
-    const headers = { Accept: accept, 'Content-Type': 'application/json', Authorization: authorization(key) };
+    // As a page of the gateway: sessions are for no other.
+    const own = { Accept: accept, 'Content-Type': 'application/json', Origin: market.baseUrl };
+    const headers = { ...own, Authorization: authorization(key) };
     const init = { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) };
     const response = await fetch(market.baseUrl + path, init);
     const text = [...response.headers.values(), await response.text()].join('\n');

@@ -153,14 +153,21 @@ describe('every response has the rate limit headers, a request id, and may be re
     ['401', () => 'GET /api/v1/admin/reconciliation', () => undefined],
     ['403', () => 'GET /api/v1/admin/reconciliation', () => buyer],
     ['404', () => 'GET /api/v1/admin/nothing', () => market.admin],
-  ])('but no page of another origin may read what is below /api/v1/admin/: %s', async (status, line, key) => {
-    const response = await once((caller) =>
-      caller.exchange(line(), { key: key(), headers: ['Origin: http://a.test'] }),
-    );
-    expect(response.status).toBe(Number(status));
-    expect(response.get('x-ratelimit-limit')).toMatch(/^\d+$/);
-    expect(forPages(response)).toEqual([[], []]);
-  });
+    ['403', () => 'GET /api/v1/session', () => undefined],
+    ['403', () => 'POST /api/v1/session', () => buyer],
+    ['404', () => 'GET /api/v1/session/nothing/here', () => undefined],
+    ['405', () => 'PUT /api/v1/session', () => undefined],
+  ])(
+    'but no page of another origin may read what is below /api/v1/admin/, or of sessions: %s',
+    async (status, line, key) => {
+      const response = await once((caller) =>
+        caller.exchange(line(), { key: key(), headers: ['Origin: http://a.test'] }),
+      );
+      expect(response.status).toBe(Number(status));
+      expect(response.get('x-ratelimit-limit')).toMatch(/^\d+$/);
+      expect(forPages(response)).toEqual([[], []]);
+    },
+  );
 
   it('also a 304 of discovery', async () => {
     const first = await once((caller) => caller.exchange('GET /api/v1/discover'));

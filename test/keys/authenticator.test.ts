@@ -21,6 +21,7 @@ const record: KeyRecord = {
   secretDigest: digestOf(before),
   previousSecretDigest: null,
   previousExpiresAtMs: 0,
+  bearers: null,
   rateLimit: 60,
   status: 'active',
   accountStatus: 'active',
@@ -82,4 +83,20 @@ it('no secret of a revoked key is looked up', async () => {
   reads = 0;
   for (const secret of [before, after]) expect(authenticator.identify(header(secret), always)).toBeNull();
   expect(reads).toBe(0);
+});
+
+it('a bearer that was issued a moment ago is accepted, and asks Postgres once', async () => {
+  const bearer = newSecret();
+  inPostgres = { ...record, bearers: [{ digest: digestOf(bearer), expiresAtMs: 1_000 }] };
+  expect(await authenticator.identify(header(bearer), always)).toMatchObject({ keyId });
+  expect(authenticator.identify(header(bearer), always)).toMatchObject({ keyId });
+  expect(authenticator.identify(header(before), always)).toMatchObject({ keyId });
+  expect(reads).toBe(1);
+});
+
+it('a key is active for whoever acts without its secret only until it is revoked', async () => {
+  expect(await authenticator.active(keyId)).toMatchObject({ keyId });
+  inPostgres = { ...record, status: 'revoked' };
+  cache.invalidate(keyId);
+  expect(await authenticator.active(keyId)).toBeNull();
 });

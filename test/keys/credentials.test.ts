@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import type { KeyRecord } from '../../src/keys/caller.ts';
 import {
   decidingCredentials,
+  derivedSecret,
   digestOf,
   digestOfHash,
   equalConstantTime,
@@ -13,6 +14,7 @@ import {
   newKeyId,
   newSecret,
   parseBearer,
+  verifyBearer,
   verifySecret,
 } from '../../src/keys/credentials.ts';
 
@@ -31,6 +33,7 @@ function record(fields: Partial<KeyRecord>): KeyRecord {
     secretDigest: digestOf(newSecret()),
     previousSecretDigest: null,
     previousExpiresAtMs: 0,
+    bearers: null,
     rateLimit: 60,
     status: 'active',
     accountStatus: 'active',
@@ -183,8 +186,8 @@ describe('a secret', () => {
 
   it('opens its own key and no other', () => {
     const secret = newSecret();
-    expect(verifySecret(record({ secretDigest: digestOf(secret) }), secret, 0)).toBe(true);
-    expect(verifySecret(record({}), secret, 0)).toBe(false);
+    expect(verifySecret(record({ secretDigest: digestOf(secret) }), secret, () => 0)).toBe(true);
+    expect(verifySecret(record({}), secret, () => 0)).toBe(false);
   });
 
   it('from before a rotation is valid until its overlap ends, to the millisecond', () => {
@@ -195,10 +198,43 @@ describe('a secret', () => {
       previousSecretDigest: digestOf(previous),
       previousExpiresAtMs: 1000,
     });
-    expect(verifySecret(rotated, previous, 999)).toBe(true);
-    expect(verifySecret(rotated, previous, 1000)).toBe(false);
-    expect(verifySecret(rotated, present, 5000)).toBe(true);
-    expect(verifySecret(rotated, newSecret(), 999)).toBe(false);
+    expect(verifySecret(rotated, previous, () => 999)).toBe(true);
+    expect(verifySecret(rotated, previous, () => 1000)).toBe(false);
+    expect(verifySecret(rotated, present, () => 5000)).toBe(true);
+    expect(verifySecret(rotated, newSecret(), () => 999)).toBe(false);
+  });
+
+  it('is read first: of a key that is signed in or rotated, too, its own secret asks for no time', () => {
+    const secret = newSecret();
+    const bearers = [{ digest: digestOf(newSecret()), expiresAtMs: 1 }];
+    const busy = record({ secretDigest: digestOf(secret), previousSecretDigest: digestOf(newSecret()), bearers });
+    const never = (): number => {
+      throw new Error('the clock was read');
+    };
+    expect(verifySecret(busy, secret, never)).toBe(true);
+  });
+
+  it('of a bearer is valid until it expires, to the millisecond, and is not the secret of the key', () => {
+    const bearer = newSecret();
+    const signedIn = record({
+      bearers: [
+        { digest: digestOf(newSecret()), expiresAtMs: 9_000 },
+        { digest: digestOf(bearer), expiresAtMs: 1_000 },
+      ],
+    });
+    expect([999, 1_000].map((nowMs) => verifyBearer(signedIn, bearer, () => nowMs))).toEqual([true, false]);
+    expect(verifySecret(signedIn, bearer, () => 0)).toBe(false);
+    expect(verifyBearer(signedIn, newSecret(), () => 0)).toBe(false);
+    expect(verifyBearer(record({}), bearer, () => 0)).toBe(false);
+  });
+
+  it('that is derived has the form of any other, and differs with the key and the text', () => {
+    const made = ['a', 'b'].flatMap((key) => ['1', '2'].map((text) => derivedSecret(key, text)));
+    expect(new Set(made).size).toBe(4);
+    for (const secret of made) expect(parseBearer(`Bearer ${newKeyId()}:${secret}`)).toMatchObject({ secret });
+    expect(derivedSecret('a', '1')).toBe(made[0]);
+    // A digest with zeros in front has as many digits.
+    for (let n = 0; n < 500; n++) expect(derivedSecret('a', String(n))).toHaveLength(52);
   });
 
   it('is compared at every position', () => {

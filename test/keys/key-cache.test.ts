@@ -21,6 +21,7 @@ class Source {
       expiresAtMs: null,
       previousSecretDigest: null,
       previousExpiresAtMs: 0,
+      bearers: null,
       status: 'active',
       accountStatus: 'active',
       suspensionReason: null,

@@ -103,6 +103,26 @@ async function suspendedInRedis(): Promise<Sent> {
   return { key };
 }
 
+/** A request of a page of the gateway, in a browser that is signed in with the key. */
+async function signedIn(key: Key): Promise<Sent & { readonly id: string }> {
+  const Origin = market.baseUrl;
+  const operation = driver.contract.operation('postSession');
+  const answer = await driver.send(operation, { key, headers: { Origin } });
+  driver.contract.check(operation, answer);
+  const Cookie = String(answer.headers['set-cookie']).split(';')[0] as string;
+  return { headers: { Origin, Cookie }, id: JSON.parse(answer.body).id };
+}
+
+/** A request of a browser that is signed in, once its account has nothing left for such requests. */
+async function signedInOutOfControl(): Promise<Sent> {
+  const key = await market.buyer(0);
+  const sent = await signedIn(key);
+  const { redis, keys } = market.stores;
+  await emptyBucket(redis, keys.control(keys.shardOf(key.account_id), key.account_id));
+  return sent;
+}
+const WITH_COOKIE = ['getSession', 'deleteSession', 'deleteSessionById', 'postSessionToken'];
+
 let turn = 0;
 const anAdmin = (): Key => admins[turn++ % admins.length] as Key;
 
@@ -207,6 +227,15 @@ const SPECIAL: Readonly<Record<string, () => Promise<Sent>>> = {
   'getBalanceMe forbidden': async () => ({ key: market.provider }),
   'getEarningsMe forbidden': async () => ({ key: buyer }),
   'getUsage not_found': async () => ({ key: buyer, query: `key_id=${UNKNOWN_KEY}` }),
+  'postSession rate_limited': outOfControl,
+  ...Object.fromEntries(
+    WITH_COOKIE.flatMap((operation) => [
+      [`${operation} rate_limited`, signedInOutOfControl],
+      [`${operation} unauthorized`, async () => ({ headers: { Origin: market.baseUrl }, body: {} })],
+      [`${operation} forbidden`, async () => ({ headers: { Origin: 'https://elsewhere.example' } })],
+    ]),
+  ),
+  'deleteSessionById not_found': async () => signedIn(buyer),
   'postKeysByKeyIdRotate rate_limited': outOfControl,
   'deleteKeysByKeyId rate_limited': outOfControl,
   'postKeysByKeyIdRotate conflict': async () => {
@@ -374,6 +403,14 @@ describe('each success of each operation is as the OpenAPI document says', () =>
     const { secret } = await driver.expect<Key>('postKeysByKeyIdRotate', 200, { key, params, body: {} });
     await driver.expect('patchKeysByKeyId', 200, { key: anAdmin(), params, body: { rate_limit: 120 } });
     await driver.expect('deleteKeysByKeyId', 200, { key: { ...key, secret }, params });
+  });
+
+  it('of sessions', async () => {
+    const session = await signedIn(await market.buyer(0));
+    await driver.expect('postSessionToken', 200, { ...session, body: { id: session.id } });
+    await driver.expect('getSession', 200, { ...session, query: 'everywhere=true' });
+    await driver.expect('deleteSessionById', 200, { ...session, params: { id: session.id } });
+    await driver.expect('deleteSession', 200, { ...(await signedIn(await market.buyer(0))), query: 'everywhere=true' });
   });
 
   it('of services, in each of their states', async () => {

@@ -126,7 +126,9 @@ export class Contract {
         if (required) faults.push(`header ${name} is missing`);
         continue;
       }
-      const typed = schema.type === 'integer' ? Number(value) : value;
+      // Node has a list of `Set-Cookie`.
+      const text = [value].flat().join(', ');
+      const typed = schema.type === 'integer' ? Number(text) : text;
       faults.push(...this.schemaFaults(schema, typed).map((fault) => `header ${name}: ${fault}`));
     }
     const unknown = Object.keys(headers).filter((name) => !byName.has(name) && !PLUMBING.has(name));

@@ -24,6 +24,7 @@ const record: KeyRecord = {
   secretDigest: digestOf(secret),
   previousSecretDigest: null,
   previousExpiresAtMs: 0,
+  bearers: null,
   rateLimit: 120,
   status: 'active',
   accountStatus: 'active',

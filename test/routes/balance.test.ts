@@ -17,6 +17,7 @@ const buyer: KeyRecord = {
   secretDigest: '',
   previousSecretDigest: null,
   previousExpiresAtMs: 0,
+  bearers: null,
   rateLimit: 60,
   status: 'active',
   accountStatus: 'active',

@@ -47,7 +47,7 @@ export async function addKeyTo(
   await sql`
     INSERT INTO api_keys (key_id, account_id, role, secret_hash, ancestors, label)
     VALUES (${keyId}, ${accountId}, ${role}, ${secretHash}, ${ancestors}, ${of.label ?? null})`;
-  const never = { previousSecretDigest: null, previousExpiresAtMs: 0 };
+  const never = { previousSecretDigest: null, previousExpiresAtMs: 0, bearers: null };
   return {
     keyId,
     accountId,

@@ -82,6 +82,7 @@ describe('the console of a buyer', () => {
     const visit = await web.visit('/console');
     const { page } = visit;
     await visit.shot('buyer-sign-in');
+    await page.getByLabel('Stay signed in on this browser').last().uncheck();
     const { text, key } = await openAccount(visit, 'acme bot');
     await raise(key);
     await visit.shot('buyer-secret');
@@ -421,7 +422,7 @@ describe('the console of a buyer', () => {
     const { page } = visit;
     const signIn = async (key: Key, button: string): Promise<void> => {
       await page.getByLabel('API key').fill(textOf(key));
-      await page.getByLabel('Remember the key').last().check();
+      await page.getByLabel('Stay signed in on this browser').last().check();
       await page.getByRole('button', { name: button }).click();
     };
     await page.getByLabel('API key').fill(textOf({ ...one, secret: two.secret }));
@@ -429,7 +430,7 @@ describe('the console of a buyer', () => {
     await page.getByText('This gateway does not take this key.').waitFor();
     expect(visit.complaints.splice(0).filter((line) => !line.includes('401'))).toEqual([]);
     await page.getByLabel('API key').fill(textOf(one));
-    await page.getByLabel('Remember the key').first().check();
+    await page.getByLabel('Stay signed in on this browser').first().check();
     await page.getByRole('button', { name: 'Sign in' }).click();
     await page.getByRole('row', { name: /GET \/paid/ }).waitFor();
     expect(new URL(page.url()).search).toBe(`?from=${today}&to=${today}`);

@@ -53,7 +53,7 @@ describe('keys', () => {
     await web.market.request(`/api/v1/keys/${dead.key_id}`, { key: dead, method: 'DELETE' });
     const visit = await visited('/console/keys', [dead, buyer, other].map(keyOf).join(' '));
     const { page } = visit;
-    await page.getByText('Switch to another key of this tab').waitFor();
+    await page.getByText('Switch to', { exact: true }).waitFor();
     await until(async () => (await stored(visit)) === `${keyOf(buyer)} ${keyOf(other)}`);
     expect(await page.title()).toBe('Keys · Tollgate');
     await page.getByRole('button', { name: 'Sign out' }).click();

@@ -27,6 +27,8 @@ export type Look = {
   readonly key?: string;
   /** False: as for people who have turned scripts off. */
   readonly scripts?: boolean;
+  /** Takes any certificate: a test makes its own. */
+  readonly insecure?: boolean;
 };
 
 export class WebMarket {
@@ -53,7 +55,7 @@ export class WebMarket {
   /** Opens a page of the gateway in a browser context of its own: nothing is left from another visit. */
   async visit(
     address: string,
-    { dark = false, phone = false, language = 'en', key, scripts = true }: Look = {},
+    { dark = false, phone = false, language = 'en', key, scripts = true, insecure = false }: Look = {},
   ): Promise<Visit> {
     const context = await this.#browser.newContext({
       baseURL: this.market.baseUrl,
@@ -62,6 +64,7 @@ export class WebMarket {
       isMobile: phone,
       hasTouch: phone,
       javaScriptEnabled: scripts,
+      ignoreHTTPSErrors: insecure,
       locale: language,
       timezoneId: 'UTC',
       reducedMotion: 'reduce',

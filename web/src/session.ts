@@ -1,18 +1,43 @@
 import { computed, signal } from '@preact/signals';
 import { type Api, ApiFailure, apiClient, dataOf, type Schemas } from './api/client.ts';
-import { clearToasts } from './design/toasts.tsx';
+import { clearToasts, say } from './design/toasts.tsx';
+import {
+  bearerOf,
+  canKeep,
+  end as endThere,
+  enter,
+  keep,
+  kept,
+  leave,
+  sessionsHere,
+  type Token,
+  token,
+  whenOthersChange,
+} from './session/browser.ts';
+
+export { canKeep, sessionsHere } from './session/browser.ts';
+
+type Who = Pick<Schemas['OwnKey'], 'key_id' | 'owner_id' | 'role'>;
 
 /**
- * Who uses this tab. The key is in the tab's memory. It is also in `sessionStorage`, which ends with the tab, if its owner asked for
- * that; it is never in an address, a cookie or a log.
+ * Who uses this tab. Where that is possible the browser is signed in: its tabs act with bearers, which are in their memory only, and
+ * nobody has the key (src/session/). Elsewhere, or if its owner wants it so, the key is in this tab: in its memory, and in
+ * `sessionStorage`, which ends with the tab, if its owner asked for that. It is never in an address, a cookie or a log.
  */
 export type Session = {
-  readonly key: string;
+  /** Of the browser; null: the key is in this tab. */
+  readonly id: string | null;
+  readonly key: string | null;
+  /** What a request sends now: the key, or a bearer. */
+  readonly credential: () => Promise<string>;
   readonly api: Api;
   readonly me: Schemas['OwnKey'];
   /** Whether a reload keeps it. */
   readonly remembered: boolean;
 };
+
+/** Somebody else who can be switched to: a session of this tab, or one of the browser, which is opened when it is wanted. */
+export type Other = { readonly me: Who; readonly id: string | null; readonly session: Session | null };
 
 /** The remembered keys, that of the session first, with a space between two. */
 const STORED = 'tollgate.key';
@@ -21,63 +46,149 @@ const MAX_KEYS = 8;
 const anonymous = apiClient(null);
 
 export const session = signal<Session | null>(null);
-/** The other keys of this tab, the last used first: their owner can switch without typing them again. */
-export const others = signal<readonly Session[]>([]);
-/** Whether it is decided that this tab has a key, or has none: false while a remembered key is tried. */
+/** Those who can be switched to without typing a key again, the last used first. */
+export const others = signal<readonly Other[]>([]);
+/** Whether it is decided that this tab has a session, or has none: false while it is asked. */
 export const resumed = signal(false);
 /** A client with the key of this tab, or without one. */
 export const api = computed<Api>(() => session.value?.api ?? anonymous);
 
 const KEY_PATTERN = /^acf_[0-9A-Za-z]{22}:sk_[0-9A-Za-z]{49}$/;
 
-/** Signs in. Throws `ApiFailure`: `unauthorized` for a key that is not good. @param remember  also after a reload of this tab */
+/** Signs in. Throws `ApiFailure`: `unauthorized` for a key that is not good. @param remember  in this browser; where that cannot be, after a reload of this tab */
 export async function signIn(key: string, remember: boolean): Promise<Session> {
-  const signedIn = await tried(key, remember);
-  switchTo(signedIn);
-  return signedIn;
-}
-
-async function tried(key: string, remembered: boolean): Promise<Session> {
   const text = key.trim().replace(/^Bearer\s+/i, '');
   if (!KEY_PATTERN.test(text)) {
     throw new ApiFailure('malformed', 'A key has two parts: acf_… and sk_…, joined by a colon.', 0, null);
   }
-  const client = apiClient(text);
-  const me = await dataOf(client.GET('/api/v1/keys/me'));
-  return { key: text, api: client, me, remembered };
+  const signedIn = remember && canKeep() ? await entered(text) : await tried(text, remember);
+  takeOver(signedIn);
+  return signedIn;
 }
 
-/** Goes on with another key of this tab; the present one is kept beside it. */
-export function switchTo(next: Session): void {
-  const kept = [...(session.value === null ? [] : [session.value]), ...others.value];
-  others.value = kept.filter(({ me }) => me.key_id !== next.me.key_id).slice(0, MAX_KEYS - 1);
+/** A proxy that hides the gateway's own name keeps sessions from it: then the key is in this tab. */
+async function entered(key: string): Promise<Session> {
+  try {
+    const mine = await enter(key);
+    keep(mine);
+    return await opened(await token(mine.id));
+  } catch (failure) {
+    if (failure instanceof ApiFailure && failure.status === 403) return tried(key, false);
+    throw failure;
+  }
+}
+
+async function tried(key: string, remembered: boolean): Promise<Session> {
+  if (!KEY_PATTERN.test(key)) throw new ApiFailure('malformed', 'This is not a key.', 0, null);
+  const credential = async (): Promise<string> => key;
+  const client = apiClient({ now: credential, renewed: null });
+  const me = await dataOf(client.GET('/api/v1/keys/me'));
+  return { id: null, key, credential, api: client, me, remembered };
+}
+
+async function opened(first: Token): Promise<Session> {
+  const bearer = bearerOf(first, () => ended(first.id));
+  const client = apiClient(bearer);
+  const me = await dataOf(client.GET('/api/v1/keys/me'));
+  return { id: first.id, key: null, credential: bearer.now, api: client, me, remembered: true };
+}
+
+const asOther = (one: Session): Other => ({ me: one.me, id: one.id, session: one });
+
+/** Goes on as somebody else; the present one is kept beside them. */
+export async function switchTo(next: Other): Promise<void> {
+  takeOver(next.session ?? (await opened(await token(next.id))));
+}
+
+function takeOver(next: Session): void {
+  const before = [...(session.value === null ? [] : [asOther(session.value)]), ...others.value];
+  others.value = before.filter(({ me }) => me.key_id !== next.me.key_id).slice(0, MAX_KEYS - 1);
   session.value = next;
   store();
+  const mine = kept();
+  if (next.id === null || mine === null) return;
+  if (mine.id !== next.id) keep({ ...mine, id: next.id });
+  void listOthers();
 }
 
-/** A key of this tab has a new secret. */
-export function replaceSecret(keyId: string, secret: string): void {
-  const changed = (old: Session): Session => {
-    if (old.me.key_id !== keyId) return old;
-    const key = `${keyId}:${secret}`;
-    return { ...old, key, api: apiClient(key) };
-  };
-  others.value = others.value.map(changed);
-  if (session.value !== null) session.value = changed(session.value);
-  store();
+/** The accounts that are signed in in this browser: others may have come in another tab. */
+async function listOthers(): Promise<void> {
+  const round = signedOut;
+  const rows = kept() === null ? [] : await sessionsHere().catch(() => null);
+  if (rows === null || round !== signedOut) return;
+  const ofTab = others.value.filter(({ id }) => id === null);
+  const here = rows.map(
+    (row): Other => others.value.find(({ id }) => id === row.id) ?? { me: row, id: row.id, session: null },
+  );
+  const isKnown = ({ me }: Other): boolean => [session.value, ...ofTab].some((one) => one?.me.key_id === me.key_id);
+  others.value = [...ofTab, ...here.filter((one) => !isKnown(one))];
+}
+
+/** A key has a new secret. Who is signed in with it stays so: what the former secret signed in ends with that. */
+export async function replaceSecret(keyId: string, secret: string): Promise<void> {
+  const key = `${keyId}:${secret}`;
+  const isOf = (one: Pick<Other, 'me'> | null): boolean => one?.me.key_id === keyId;
+  const mine = [session.value, ...others.value].filter(isOf);
+  const now = session.value;
+  if (mine.some((one) => one?.id != null)) {
+    const entered = await enter(key);
+    const isCurrent = now !== null && isOf(now) && now.id !== null;
+    keep({ ...entered, id: isCurrent ? entered.id : (kept()?.id ?? entered.id) });
+    if (isCurrent) session.value = await opened(await token(entered.id));
+    others.value = others.value.filter((one) => !isOf(one) || one.id === null);
+    await listOthers();
+  }
+  if (mine.some((one) => one?.id === null)) {
+    const again = await tried(
+      key,
+      mine.some((one) => one !== null && 'remembered' in one && one.remembered),
+    );
+    others.value = others.value.map((one) =>
+      isOf(one) && one.id === null ? asOther({ ...again, remembered: one.session?.remembered ?? false }) : one,
+    );
+    if (now !== null && isOf(now) && now.id === null) session.value = { ...again, remembered: now.remembered };
+    store();
+  }
 }
 
 /** A key is of no use any more. If it was that of the session, the tab goes on with the last one before it, or is signed out. */
 export function forget(keyId: string): void {
   const left = others.value.filter(({ me }) => me.key_id !== keyId);
-  if (session.value?.me.key_id === keyId) {
-    const [next = null, ...rest] = left;
-    others.value = rest;
-    session.value = next;
-  } else {
-    others.value = left;
-  }
+  if (session.value?.me.key_id === keyId) goOnWith(left);
+  else others.value = left;
   store();
+}
+
+function goOnWith([next, ...rest]: readonly Other[]): void {
+  const before = session.value;
+  others.value = rest;
+  session.value = next?.session ?? null;
+  if (before?.id != null && ![next, ...rest].some((one) => one?.id != null)) keep(null);
+  if (next === undefined || next.session !== null) return;
+  resumed.value = false;
+  void switchTo(next)
+    .catch(() => {})
+    .finally(() => {
+      resumed.value = true;
+    });
+}
+
+/** A session of this browser was ended elsewhere, or by its time. */
+function ended(id: string): void {
+  const left = others.value.filter((one) => one.id !== id);
+  if (session.value?.id !== id) {
+    others.value = left;
+    return;
+  }
+  say(`${session.value.me.owner_id} is not signed in here any more.`);
+  goOnWith(left);
+}
+
+/** Ends one session. Throws `ApiFailure`. */
+export async function endSession(id: string): Promise<void> {
+  await endThere(id);
+  if (session.value?.id === id) goOnWith(others.value.filter((one) => one.id !== id));
+  else others.value = others.value.filter((one) => one.id !== id);
 }
 
 /** Opens an account with this label, and does not sign in. The answer has the secret, which is never shown again. */
@@ -95,21 +206,17 @@ export function createAccount(
 }
 
 /** Opens an account with this label and signs in. The answer has the secret, which is never shown again. */
-export async function openAccount(
-  label: string,
-  role: 'buyer' | 'provider',
-  remember: boolean,
-): Promise<Schemas['CreatedKey']> {
+export async function openAccount(label: string, role: 'buyer' | 'provider'): Promise<Schemas['CreatedKey']> {
   const made = await createAccount(label, role);
-  await signIn(`${made.key_id}:${made.secret}`, remember);
+  await signIn(`${made.key_id}:${made.secret}`, canKeep());
   return made;
 }
 
 /** Counts the times that somebody signed out: a key that is being tried at that moment must not sign in again. */
 let signedOut = 0;
 
-/** Forgets all keys of this tab, and what was said of them in passing. */
-export function signOut(): void {
+/** Everybody is signed out, and what was said of them in passing is gone. */
+function becomeNobody(): void {
   signedOut++;
   others.value = [];
   session.value = null;
@@ -117,7 +224,19 @@ export function signOut(): void {
   clearToasts();
 }
 
-/** Whether the session's key survives a reload of this tab. */
+/**
+ * Signs this browser out, and forgets all keys of this tab. Everywhere: throws `ApiFailure` if that did not succeed. Here nothing needs to:
+ * without what the browser keeps beside it, the cookie is worth nothing.
+ */
+export async function signOut(everywhere = false): Promise<void> {
+  const left = kept() === null ? null : leave(everywhere);
+  if (everywhere) await left;
+  else void left?.catch(() => {});
+  if (left !== null) keep(null);
+  becomeNobody();
+}
+
+/** Whether the key of this tab survives a reload of it. */
 export function remember(remembered: boolean): void {
   if (session.value === null) return;
   session.value = { ...session.value, remembered };
@@ -126,8 +245,9 @@ export function remember(remembered: boolean): void {
 
 export const isRemembered = (): boolean => session.value?.remembered === true;
 
-/** Signs in with the keys that this tab was asked to remember, if there are any. The first decides whether there is a session. */
+/** Signs in as this browser is, or with the keys that this tab was asked to remember. The first decides whether there is a session. */
 export async function resume(): Promise<void> {
+  whenOthersChange(() => void follow());
   const round = signedOut;
   const keys = remembered();
   // What was not tried to its end, for example because the gateway did not answer, is for the next load.
@@ -141,8 +261,39 @@ export async function resume(): Promise<void> {
     // After one of no use the next key may be good at once; after any other failure the form must not wait.
     if (!isUseless) resumed.value = true;
   }
-  resumed.value = true;
   if (keys.length > 0) store([...untried]);
+  await follow();
+  resumed.value = true;
+}
+
+/** Does what another tab has done: it has signed in, switched or signed out. A key of this tab stays. */
+async function follow(): Promise<void> {
+  const mine = kept();
+  const now = session.value;
+  if (mine === null) {
+    others.value = others.value.filter(({ id }) => id === null);
+    if (now?.id != null) becomeNobody();
+    return;
+  }
+  const round = signedOut;
+  if (now === null || (now.id !== null && now.id !== mine.id)) {
+    const found = await token(mine.id)
+      .catch((failure: unknown) => {
+        if (!(failure instanceof ApiFailure && failure.status === 401)) throw failure;
+        // That session has ended. Others of this browser may go on.
+        return token(null);
+      })
+      .then(opened)
+      .catch((error: unknown) => error);
+    if (round !== signedOut || kept()?.id !== mine.id) return;
+    if (found instanceof ApiFailure && found.status === 401) {
+      keep(null);
+      becomeNobody();
+    }
+    if (!(found instanceof Error)) takeOver(found as Session);
+    return;
+  }
+  await listOthers();
 }
 
 /** The key that comes first is that of the session; whoever has signed in meanwhile keeps theirs. */
@@ -150,7 +301,7 @@ function add(found: Session): void {
   const isKnown = [session.value, ...others.value].some((one) => one?.me.key_id === found.me.key_id);
   if (isKnown) return;
   if (session.value === null) session.value = found;
-  else others.value = [...others.value, found].slice(0, MAX_KEYS - 1);
+  else others.value = [...others.value, asOther(found)].slice(0, MAX_KEYS - 1);
 }
 
 /** Nothing where the browser keeps nothing for this site. */
@@ -164,11 +315,12 @@ function remembered(): string[] {
 
 /** @param also  keys that are not in use, and are kept for the next load */
 function store(also: readonly string[] = []): void {
-  const all = [...(session.value === null ? [] : [session.value]), ...others.value];
-  const kept = [...all.filter((one) => one.remembered).map(({ key }) => key), ...also].slice(0, MAX_KEYS);
+  const all = [session.value, ...others.value.map((one) => one.session)];
+  const keys = all.flatMap((one) => (one?.remembered && one.key !== null ? [one.key] : []));
+  const stored = [...keys, ...also].slice(0, MAX_KEYS);
   try {
-    if (kept.length === 0) sessionStorage.removeItem(STORED);
-    else sessionStorage.setItem(STORED, kept.join(' '));
+    if (stored.length === 0) sessionStorage.removeItem(STORED);
+    else sessionStorage.setItem(STORED, stored.join(' '));
   } catch {
     // Where nothing can be kept, the keys are in the memory of the tab.
   }

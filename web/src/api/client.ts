@@ -33,15 +33,36 @@ export class ApiFailure extends Error {
   }
 }
 
-/** A typed client of this gateway's API. @param key  `key_id:secret`, or null for anybody */
-export function apiClient(key: string | null): Api {
-  return createClient<paths>({
-    baseUrl: '/',
-    // Nothing is ambient: no cookies, and no page gets to know where a request came from.
-    credentials: 'omit',
-    referrerPolicy: 'no-referrer',
-    headers: key === null ? {} : { Authorization: `Bearer ${key}` },
-  });
+/** What the requests of a client show. */
+export type Credential = {
+  /** `key_id:secret` */
+  readonly now: () => Promise<string>;
+  /** The same after one was refused, for another try. Null: there is no other. */
+  readonly renewed: ((refused: string) => Promise<string>) | null;
+};
+
+// Nothing is ambient: no cookies, and no page gets to know where a request came from.
+const NOTHING_AMBIENT = { baseUrl: '/', credentials: 'omit', referrerPolicy: 'no-referrer' } as const;
+
+/** A typed client of this gateway's API. @param credential  null for anybody */
+export function apiClient(credential: Credential | null): Api {
+  if (credential === null) return createClient<paths>(NOTHING_AMBIENT);
+  return createClient<paths>({ ...NOTHING_AMBIENT, fetch: (request) => sent(request, credential) });
+}
+
+/** The client of sessions alone: only there a browser sends its cookie. @param headers  what goes with it */
+export function sessionClient(headers: Readonly<Record<string, string>>): Api {
+  return createClient<paths>({ ...NOTHING_AMBIENT, credentials: 'same-origin', headers });
+}
+
+async function sent(request: Request, { now, renewed }: Credential): Promise<Response> {
+  const again = renewed === null ? null : request.clone();
+  const shown = await now();
+  request.headers.set('Authorization', `Bearer ${shown}`);
+  const response = await fetch(request);
+  if (response.status !== 401 || again === null || renewed === null) return response;
+  again.headers.set('Authorization', `Bearer ${await renewed(shown)}`);
+  return fetch(again);
 }
 
 type Answer<T> = { readonly data?: T; readonly error?: unknown; readonly response: Response };
@@ -59,7 +80,7 @@ export async function dataOf<T>(asked: Promise<Answer<T>>): Promise<DataOf<NonNu
   try {
     answer = await asked;
   } catch (cause) {
-    if (cause instanceof DOMException && cause.name === 'AbortError') throw cause;
+    if (cause instanceof ApiFailure || (cause instanceof DOMException && cause.name === 'AbortError')) throw cause;
     throw new ApiFailure('network', 'The gateway did not answer. Check the connection, and try again.', 0, null);
   }
   const { data, error, response } = answer;

@@ -59,7 +59,7 @@ export interface paths {
         put?: never;
         /**
          * Give a key a new secret under the same id; the old secret stays valid for overlap_seconds
-         * @description Needs a key with the role buyer, provider or admin. Its token comes from a bucket of the account for revoking and rotating keys, which calls do not touch.
+         * @description Needs a key with the role buyer, provider or admin. Its token comes from a bucket of the account for revoking and rotating keys and for sessions, which calls do not touch.
          */
         post: operations["postKeysByKeyIdRotate"];
         delete?: never;
@@ -80,7 +80,7 @@ export interface paths {
         post?: never;
         /**
          * Revoke a key: the very next request with it is refused
-         * @description Needs a key with the role buyer, provider or admin. Its token comes from a bucket of the account for revoking and rotating keys, which calls do not touch.
+         * @description Needs a key with the role buyer, provider or admin. Its token comes from a bucket of the account for revoking and rotating keys and for sessions, which calls do not touch.
          */
         delete: operations["deleteKeysByKeyId"];
         options?: never;
@@ -90,6 +90,74 @@ export interface paths {
          * @description Needs a key with the role buyer, provider or admin.
          */
         patch: operations["patchKeysByKeyId"];
+        trace?: never;
+    };
+    "/api/v1/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The accounts that are signed in in this browser
+         * @description Needs the cookie of a browser that is signed in, and the own Origin. Its token comes from a bucket of the account for revoking and rotating keys and for sessions, which calls do not touch.
+         */
+        get: operations["getSession"];
+        put?: never;
+        /**
+         * Sign in in a browser, with a key
+         * @description Needs a key with the role buyer, provider or admin. Its token comes from a bucket of the account for revoking and rotating keys and for sessions, which calls do not touch.
+         */
+        post: operations["postSession"];
+        /**
+         * Sign out: end the sessions of this browser, or everywhere
+         * @description Needs the cookie of a browser that is signed in, and the own Origin. Its token comes from a bucket of the account for revoking and rotating keys and for sessions, which calls do not touch.
+         */
+        delete: operations["deleteSession"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/session/token": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A bearer for 15 minutes, for a page of a browser that is signed in
+         * @description Needs the cookie of a browser that is signed in, and the own Origin. Its token comes from a bucket of the account for revoking and rotating keys and for sessions, which calls do not touch.
+         */
+        post: operations["postSessionToken"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/session/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * End one session, of this browser or in the reach of it
+         * @description Needs the cookie of a browser that is signed in, and the own Origin. Its token comes from a bucket of the account for revoking and rotating keys and for sessions, which calls do not touch.
+         */
+        delete: operations["deleteSessionById"];
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/v1/discover": {
@@ -1182,6 +1250,22 @@ export interface components {
             /** @description Where money can be added to this account, if the operator names such a page */
             top_up?: string;
         };
+        /** Bearer */
+        Bearer: {
+            /**
+             * Format: uuid
+             * @description The session
+             */
+            id: string;
+            key_id: string;
+            /** @description Sent as a key is. A request with it is one of the key that signed in; it cannot sign in */
+            bearer: string;
+            /**
+             * Format: date-time
+             * @description In 7.5 to 15 minutes, or when the session ends
+             */
+            expires_at: string;
+        };
         /** BodyTooSlowError */
         BodyTooSlowError: components["schemas"]["Error"] & {
             /** @constant */
@@ -1650,6 +1734,11 @@ export interface components {
             by_service: components["schemas"]["ServiceEarnings"][];
             /** @description Newest first */
             by_day: components["schemas"]["DayEarnings"][];
+        };
+        /** EndedSessions */
+        EndedSessions: {
+            /** @description How many sessions */
+            ended: number;
         };
         /**
          * Error
@@ -3314,6 +3403,48 @@ export interface components {
             /** @description Milliseconds */
             avg_latency_ms: number;
         };
+        /** Session */
+        Session: {
+            /** Format: uuid */
+            id: string;
+            /** @description The key that signed in */
+            key_id: string;
+            /** Format: uuid */
+            account_id: string;
+            /** @description The label of the account */
+            owner_id: string;
+            /** @enum {string} */
+            role: "buyer" | "provider" | "admin";
+            /** @description The label of the key */
+            label: string | null;
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it was last given a bearer
+             */
+            last_used_at: string;
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            expires_at: string;
+            /** @description Whether it is one of this browser */
+            is_here: boolean;
+        };
+        /** SessionChoice */
+        SessionChoice: {
+            /** @description Which session of this browser; absent: the last used */
+            id?: string;
+        };
+        /** Sessions */
+        Sessions: {
+            /** @description The last used first */
+            sessions: components["schemas"]["Session"][];
+        };
         /** ShardReconciliation */
         ShardReconciliation: {
             shard: number;
@@ -3560,200 +3691,6 @@ export interface components {
         };
     };
     responses: {
-        /** @description `body_too_slow`: The request body took too long to arrive. */
-        AdminBodyTooSlow: {
-            headers: {
-                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
-                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
-                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["BodyTooSlowError"];
-            };
-        };
-        /** @description `conflict`: The request conflicts with the current state. */
-        AdminConflict: {
-            headers: {
-                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
-                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
-                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["ConflictError"];
-            };
-        };
-        /** @description `forbidden`: This API key is not permitted to do that. */
-        AdminForbidden: {
-            headers: {
-                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
-                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
-                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["ForbiddenError"];
-            };
-        };
-        /** @description `internal`: Something went wrong on our side. */
-        AdminInternal: {
-            headers: {
-                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
-                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
-                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["InternalError"];
-            };
-        };
-        /**
-         * @description `invalid_json`: The body is not valid JSON.
-         *
-         *     `invalid_request`: The request is invalid.
-         *
-         *     `unsupported_framing`: The message framing is ambiguous or not supported.
-         */
-        AdminInvalidJsonOrInvalidRequestOrUnsupportedFraming: {
-            headers: {
-                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
-                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
-                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["InvalidJsonError"] | components["schemas"]["InvalidRequestError"] | components["schemas"]["UnsupportedFramingError"];
-            };
-        };
-        /**
-         * @description `invalid_request`: The request is invalid.
-         *
-         *     `unsupported_framing`: The message framing is ambiguous or not supported.
-         */
-        AdminInvalidRequestOrUnsupportedFraming: {
-            headers: {
-                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
-                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
-                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["InvalidRequestError"] | components["schemas"]["UnsupportedFramingError"];
-            };
-        };
-        /** @description `not_acceptable`: Accept: a message for an MCP server must name application/json and text/event-stream. */
-        AdminNotAcceptable: {
-            headers: {
-                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
-                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
-                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["NotAcceptableError"];
-            };
-        };
-        /** @description `not_found`: There is nothing at this path. */
-        AdminNotFound: {
-            headers: {
-                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
-                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
-                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["NotFoundError"];
-            };
-        };
-        /** @description `payload_too_large`: The request body is too large. */
-        AdminPayloadTooLarge: {
-            headers: {
-                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
-                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
-                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["PayloadTooLargeError"];
-            };
-        };
-        /** @description `rate_limited`: Too many requests. */
-        AdminRateLimited: {
-            headers: {
-                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
-                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
-                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                /**
-                 * @description Whole seconds after which a retry makes sense
-                 * @example 3
-                 */
-                "Retry-After": number;
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["RateLimitedError"];
-            };
-        };
-        /** @description `service_not_found`: There is no active service with this id. */
-        AdminServiceNotFound: {
-            headers: {
-                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
-                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
-                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["ServiceNotFoundError"];
-            };
-        };
-        /** @description `unauthorized`: A valid API key is required: Authorization: Bearer {key_id}:{secret}, or X-Api-Key. */
-        AdminUnauthorized: {
-            headers: {
-                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
-                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
-                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                /**
-                 * @description The scheme to use
-                 * @example Bearer
-                 */
-                "WWW-Authenticate": string;
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["UnauthorizedError"];
-            };
-        };
-        /** @description `unavailable`: The gateway cannot serve this request right now. Please retry. */
-        AdminUnavailable: {
-            headers: {
-                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
-                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
-                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                /**
-                 * @description Whole seconds after which a retry makes sense
-                 * @example 3
-                 */
-                "Retry-After": number;
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["UnavailableError"];
-            };
-        };
         /** @description `body_too_slow`: The request body took too long to arrive. */
         BodyTooSlow: {
             headers: {
@@ -5244,6 +5181,200 @@ export interface components {
                 "*/*": components["schemas"]["ServiceAnswer"];
             };
         };
+        /** @description `body_too_slow`: The request body took too long to arrive. */
+        ClosedBodyTooSlow: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["BodyTooSlowError"];
+            };
+        };
+        /** @description `conflict`: The request conflicts with the current state. */
+        ClosedConflict: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ConflictError"];
+            };
+        };
+        /** @description `forbidden`: This API key is not permitted to do that. */
+        ClosedForbidden: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ForbiddenError"];
+            };
+        };
+        /** @description `internal`: Something went wrong on our side. */
+        ClosedInternal: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["InternalError"];
+            };
+        };
+        /**
+         * @description `invalid_json`: The body is not valid JSON.
+         *
+         *     `invalid_request`: The request is invalid.
+         *
+         *     `unsupported_framing`: The message framing is ambiguous or not supported.
+         */
+        ClosedInvalidJsonOrInvalidRequestOrUnsupportedFraming: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["InvalidJsonError"] | components["schemas"]["InvalidRequestError"] | components["schemas"]["UnsupportedFramingError"];
+            };
+        };
+        /**
+         * @description `invalid_request`: The request is invalid.
+         *
+         *     `unsupported_framing`: The message framing is ambiguous or not supported.
+         */
+        ClosedInvalidRequestOrUnsupportedFraming: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["InvalidRequestError"] | components["schemas"]["UnsupportedFramingError"];
+            };
+        };
+        /** @description `not_acceptable`: Accept: a message for an MCP server must name application/json and text/event-stream. */
+        ClosedNotAcceptable: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["NotAcceptableError"];
+            };
+        };
+        /** @description `not_found`: There is nothing at this path. */
+        ClosedNotFound: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["NotFoundError"];
+            };
+        };
+        /** @description `payload_too_large`: The request body is too large. */
+        ClosedPayloadTooLarge: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["PayloadTooLargeError"];
+            };
+        };
+        /** @description `rate_limited`: Too many requests. */
+        ClosedRateLimited: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                /**
+                 * @description Whole seconds after which a retry makes sense
+                 * @example 3
+                 */
+                "Retry-After": number;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["RateLimitedError"];
+            };
+        };
+        /** @description `service_not_found`: There is no active service with this id. */
+        ClosedServiceNotFound: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ServiceNotFoundError"];
+            };
+        };
+        /** @description `unauthorized`: A valid API key is required: Authorization: Bearer {key_id}:{secret}, or X-Api-Key. */
+        ClosedUnauthorized: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                /**
+                 * @description The scheme to use
+                 * @example Bearer
+                 */
+                "WWW-Authenticate": string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["UnauthorizedError"];
+            };
+        };
+        /** @description `unavailable`: The gateway cannot serve this request right now. Please retry. */
+        ClosedUnavailable: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                /**
+                 * @description Whole seconds after which a retry makes sense
+                 * @example 3
+                 */
+                "Retry-After": number;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["UnavailableError"];
+            };
+        };
         /** @description `conflict`: The request conflicts with the current state. */
         Conflict: {
             headers: {
@@ -5875,6 +6006,292 @@ export interface operations {
             429: components["responses"]["RateLimited"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
+        };
+    };
+    getSession: {
+        parameters: {
+            query?: {
+                /** @description Also in other browsers: the sessions of the accounts that are signed in here, with keys of no higher role; of a child key, its own and of those below it */
+                everywhere?: boolean;
+            };
+            header?: {
+                /** @description A random text that the page keeps in the storage of its origin. With it at sign-in, the cookie alone is worth nothing: a server on another port of the host sees it, too */
+                "X-ACF-Page-Secret"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The sessions */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    /**
+                     * @description Who may keep this response, and for how long
+                     * @example no-store
+                     */
+                    "Cache-Control": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "sessions": [
+                     *         {
+                     *           "id": "b3f0c9a2-5d3e-4f57-9a1c-0e6d2b7f4c11",
+                     *           "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
+                     *           "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
+                     *           "owner_id": "acme-bot",
+                     *           "role": "buyer",
+                     *           "label": null,
+                     *           "created_at": "2026-11-22T07:51:00.486Z",
+                     *           "last_used_at": "2026-11-22T07:51:00.486Z",
+                     *           "expires_at": "2026-11-22T07:51:00.486Z",
+                     *           "is_here": true
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Sessions"];
+                };
+            };
+            400: components["responses"]["ClosedInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["ClosedUnauthorized"];
+            403: components["responses"]["ClosedForbidden"];
+            406: components["responses"]["ClosedNotAcceptable"];
+            429: components["responses"]["ClosedRateLimited"];
+            500: components["responses"]["ClosedInternal"];
+            503: components["responses"]["ClosedUnavailable"];
+        };
+    };
+    postSession: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A random text that the page keeps in the storage of its origin. With it at sign-in, the cookie alone is worth nothing: a server on another port of the host sees it, too */
+                "X-ACF-Page-Secret"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The session */
+            201: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    /**
+                     * @description Who may keep this response, and for how long
+                     * @example no-store
+                     */
+                    "Cache-Control": string;
+                    /**
+                     * @description For this path alone: host-only, HttpOnly, SameSite=Strict; on https Secure, and its name begins with __Secure-
+                     * @example tollgate-session=…; Path=/api/v1/session; Max-Age=1209600; HttpOnly; SameSite=Strict
+                     */
+                    "Set-Cookie": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "b3f0c9a2-5d3e-4f57-9a1c-0e6d2b7f4c11",
+                     *       "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
+                     *       "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
+                     *       "owner_id": "acme-bot",
+                     *       "role": "buyer",
+                     *       "label": null,
+                     *       "created_at": "2026-11-22T07:51:00.486Z",
+                     *       "last_used_at": "2026-11-22T07:51:00.486Z",
+                     *       "expires_at": "2026-11-22T07:51:00.486Z",
+                     *       "is_here": true
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Session"];
+                };
+            };
+            400: components["responses"]["ClosedInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["ClosedUnauthorized"];
+            403: components["responses"]["ClosedForbidden"];
+            408: components["responses"]["ClosedBodyTooSlow"];
+            413: components["responses"]["ClosedPayloadTooLarge"];
+            429: components["responses"]["ClosedRateLimited"];
+            500: components["responses"]["ClosedInternal"];
+            503: components["responses"]["ClosedUnavailable"];
+        };
+    };
+    deleteSession: {
+        parameters: {
+            query?: {
+                /** @description Also in other browsers: the sessions of the accounts that are signed in here, with keys of no higher role; of a child key, its own and of those below it */
+                everywhere?: boolean;
+            };
+            header?: {
+                /** @description A random text that the page keeps in the storage of its origin. With it at sign-in, the cookie alone is worth nothing: a server on another port of the host sees it, too */
+                "X-ACF-Page-Secret"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description They have ended, and so have their bearers */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    /**
+                     * @description Who may keep this response, and for how long
+                     * @example no-store
+                     */
+                    "Cache-Control": string;
+                    /**
+                     * @description Makes the browser forget its cookie
+                     * @example tollgate-session=…; Path=/api/v1/session; Max-Age=1209600; HttpOnly; SameSite=Strict
+                     */
+                    "Set-Cookie"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "ended": 2
+                     *     }
+                     */
+                    "application/json": components["schemas"]["EndedSessions"];
+                };
+            };
+            400: components["responses"]["ClosedInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["ClosedUnauthorized"];
+            403: components["responses"]["ClosedForbidden"];
+            408: components["responses"]["ClosedBodyTooSlow"];
+            413: components["responses"]["ClosedPayloadTooLarge"];
+            429: components["responses"]["ClosedRateLimited"];
+            500: components["responses"]["ClosedInternal"];
+            503: components["responses"]["ClosedUnavailable"];
+        };
+    };
+    postSessionToken: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A random text that the page keeps in the storage of its origin. With it at sign-in, the cookie alone is worth nothing: a server on another port of the host sees it, too */
+                "X-ACF-Page-Secret"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "id": "b3f0c9a2-5d3e-4f57-9a1c-0e6d2b7f4c11"
+                 *     }
+                 */
+                "application/json": components["schemas"]["SessionChoice"];
+            };
+        };
+        responses: {
+            /** @description The bearer */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    /**
+                     * @description Who may keep this response, and for how long
+                     * @example no-store
+                     */
+                    "Cache-Control": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "b3f0c9a2-5d3e-4f57-9a1c-0e6d2b7f4c11",
+                     *       "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
+                     *       "bearer": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd:sk_7hK2pQ9xZt4Lw8Nv1Rb6Yc3Mf5Gj0Ds8Ae2Uo7Ti4Xk9Bq1V0",
+                     *       "expires_at": "2026-11-22T07:51:00.486Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Bearer"];
+                };
+            };
+            400: components["responses"]["ClosedInvalidJsonOrInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["ClosedUnauthorized"];
+            403: components["responses"]["ClosedForbidden"];
+            408: components["responses"]["ClosedBodyTooSlow"];
+            413: components["responses"]["ClosedPayloadTooLarge"];
+            429: components["responses"]["ClosedRateLimited"];
+            500: components["responses"]["ClosedInternal"];
+            503: components["responses"]["ClosedUnavailable"];
+        };
+    };
+    deleteSessionById: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A random text that the page keeps in the storage of its origin. With it at sign-in, the cookie alone is worth nothing: a server on another port of the host sees it, too */
+                "X-ACF-Page-Secret"?: string;
+            };
+            path: {
+                /**
+                 * @description The session
+                 * @example b3f0c9a2-5d3e-4f57-9a1c-0e6d2b7f4c11
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It has ended, and so have its bearers */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    /**
+                     * @description Who may keep this response, and for how long
+                     * @example no-store
+                     */
+                    "Cache-Control": string;
+                    /**
+                     * @description Makes the browser forget its cookie
+                     * @example tollgate-session=…; Path=/api/v1/session; Max-Age=1209600; HttpOnly; SameSite=Strict
+                     */
+                    "Set-Cookie"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "ended": 1
+                     *     }
+                     */
+                    "application/json": components["schemas"]["EndedSessions"];
+                };
+            };
+            400: components["responses"]["ClosedInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["ClosedUnauthorized"];
+            403: components["responses"]["ClosedForbidden"];
+            404: components["responses"]["ClosedNotFound"];
+            408: components["responses"]["ClosedBodyTooSlow"];
+            413: components["responses"]["ClosedPayloadTooLarge"];
+            429: components["responses"]["ClosedRateLimited"];
+            500: components["responses"]["ClosedInternal"];
+            503: components["responses"]["ClosedUnavailable"];
         };
     };
     getDiscover: {
@@ -8060,12 +8477,12 @@ export interface operations {
                     "text/csv": string;
                 };
             };
-            400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
-            401: components["responses"]["AdminUnauthorized"];
-            403: components["responses"]["AdminForbidden"];
-            429: components["responses"]["AdminRateLimited"];
-            500: components["responses"]["AdminInternal"];
-            503: components["responses"]["AdminUnavailable"];
+            400: components["responses"]["ClosedInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["ClosedUnauthorized"];
+            403: components["responses"]["ClosedForbidden"];
+            429: components["responses"]["ClosedRateLimited"];
+            500: components["responses"]["ClosedInternal"];
+            503: components["responses"]["ClosedUnavailable"];
         };
     };
     getAdminAccountsById: {
@@ -8115,14 +8532,14 @@ export interface operations {
                     "application/json": components["schemas"]["AccountDetails"];
                 };
             };
-            400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
-            401: components["responses"]["AdminUnauthorized"];
-            403: components["responses"]["AdminForbidden"];
-            404: components["responses"]["AdminNotFound"];
-            406: components["responses"]["AdminNotAcceptable"];
-            429: components["responses"]["AdminRateLimited"];
-            500: components["responses"]["AdminInternal"];
-            503: components["responses"]["AdminUnavailable"];
+            400: components["responses"]["ClosedInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["ClosedUnauthorized"];
+            403: components["responses"]["ClosedForbidden"];
+            404: components["responses"]["ClosedNotFound"];
+            406: components["responses"]["ClosedNotAcceptable"];
+            429: components["responses"]["ClosedRateLimited"];
+            500: components["responses"]["ClosedInternal"];
+            503: components["responses"]["ClosedUnavailable"];
         };
     };
     patchAdminAccountsById: {
@@ -8171,16 +8588,16 @@ export interface operations {
                     "application/json": components["schemas"]["Account"];
                 };
             };
-            400: components["responses"]["AdminInvalidJsonOrInvalidRequestOrUnsupportedFraming"];
-            401: components["responses"]["AdminUnauthorized"];
-            403: components["responses"]["AdminForbidden"];
-            404: components["responses"]["AdminNotFound"];
-            408: components["responses"]["AdminBodyTooSlow"];
-            409: components["responses"]["AdminConflict"];
-            413: components["responses"]["AdminPayloadTooLarge"];
-            429: components["responses"]["AdminRateLimited"];
-            500: components["responses"]["AdminInternal"];
-            503: components["responses"]["AdminUnavailable"];
+            400: components["responses"]["ClosedInvalidJsonOrInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["ClosedUnauthorized"];
+            403: components["responses"]["ClosedForbidden"];
+            404: components["responses"]["ClosedNotFound"];
+            408: components["responses"]["ClosedBodyTooSlow"];
+            409: components["responses"]["ClosedConflict"];
+            413: components["responses"]["ClosedPayloadTooLarge"];
+            429: components["responses"]["ClosedRateLimited"];
+            500: components["responses"]["ClosedInternal"];
+            503: components["responses"]["ClosedUnavailable"];
         };
     };
     postAdminAccountsByIdClose: {
@@ -8219,16 +8636,16 @@ export interface operations {
                     "application/json": components["schemas"]["ClosedAccount"];
                 };
             };
-            400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
-            401: components["responses"]["AdminUnauthorized"];
-            403: components["responses"]["AdminForbidden"];
-            404: components["responses"]["AdminNotFound"];
-            408: components["responses"]["AdminBodyTooSlow"];
-            409: components["responses"]["AdminConflict"];
-            413: components["responses"]["AdminPayloadTooLarge"];
-            429: components["responses"]["AdminRateLimited"];
-            500: components["responses"]["AdminInternal"];
-            503: components["responses"]["AdminUnavailable"];
+            400: components["responses"]["ClosedInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["ClosedUnauthorized"];
+            403: components["responses"]["ClosedForbidden"];
+            404: components["responses"]["ClosedNotFound"];
+            408: components["responses"]["ClosedBodyTooSlow"];
+            409: components["responses"]["ClosedConflict"];
+            413: components["responses"]["ClosedPayloadTooLarge"];
+            429: components["responses"]["ClosedRateLimited"];
+            500: components["responses"]["ClosedInternal"];
+            503: components["responses"]["ClosedUnavailable"];
         };
     };
     deleteAdminAccountsByIdProfile: {
@@ -8268,15 +8685,15 @@ export interface operations {
                     "application/json": components["schemas"]["ClearedProfile"];
                 };
             };
-            400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
-            401: components["responses"]["AdminUnauthorized"];
-            403: components["responses"]["AdminForbidden"];
-            404: components["responses"]["AdminNotFound"];
-            408: components["responses"]["AdminBodyTooSlow"];
-            413: components["responses"]["AdminPayloadTooLarge"];
-            429: components["responses"]["AdminRateLimited"];
-            500: components["responses"]["AdminInternal"];
-            503: components["responses"]["AdminUnavailable"];
+            400: components["responses"]["ClosedInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["ClosedUnauthorized"];
+            403: components["responses"]["ClosedForbidden"];
+            404: components["responses"]["ClosedNotFound"];
+            408: components["responses"]["ClosedBodyTooSlow"];
+            413: components["responses"]["ClosedPayloadTooLarge"];
+            429: components["responses"]["ClosedRateLimited"];
+            500: components["responses"]["ClosedInternal"];
+            503: components["responses"]["ClosedUnavailable"];
         };
     };
     getAccountsMe: {
@@ -8450,12 +8867,12 @@ export interface operations {
                     "text/csv": string;
                 };
             };
-            400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
-            401: components["responses"]["AdminUnauthorized"];
-            403: components["responses"]["AdminForbidden"];
-            429: components["responses"]["AdminRateLimited"];
-            500: components["responses"]["AdminInternal"];
-            503: components["responses"]["AdminUnavailable"];
+            400: components["responses"]["ClosedInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["ClosedUnauthorized"];
+            403: components["responses"]["ClosedForbidden"];
+            429: components["responses"]["ClosedRateLimited"];
+            500: components["responses"]["ClosedInternal"];
+            503: components["responses"]["ClosedUnavailable"];
         };
     };
     getAdminServices: {
@@ -8566,12 +8983,12 @@ export interface operations {
                     "text/csv": string;
                 };
             };
-            400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
-            401: components["responses"]["AdminUnauthorized"];
-            403: components["responses"]["AdminForbidden"];
-            429: components["responses"]["AdminRateLimited"];
-            500: components["responses"]["AdminInternal"];
-            503: components["responses"]["AdminUnavailable"];
+            400: components["responses"]["ClosedInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["ClosedUnauthorized"];
+            403: components["responses"]["ClosedForbidden"];
+            429: components["responses"]["ClosedRateLimited"];
+            500: components["responses"]["ClosedInternal"];
+            503: components["responses"]["ClosedUnavailable"];
         };
     };
     patchAdminServicesById: {
@@ -8690,15 +9107,15 @@ export interface operations {
                     "application/json": components["schemas"]["Service"];
                 };
             };
-            400: components["responses"]["AdminInvalidJsonOrInvalidRequestOrUnsupportedFraming"];
-            401: components["responses"]["AdminUnauthorized"];
-            403: components["responses"]["AdminForbidden"];
-            404: components["responses"]["AdminServiceNotFound"];
-            408: components["responses"]["AdminBodyTooSlow"];
-            413: components["responses"]["AdminPayloadTooLarge"];
-            429: components["responses"]["AdminRateLimited"];
-            500: components["responses"]["AdminInternal"];
-            503: components["responses"]["AdminUnavailable"];
+            400: components["responses"]["ClosedInvalidJsonOrInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["ClosedUnauthorized"];
+            403: components["responses"]["ClosedForbidden"];
+            404: components["responses"]["ClosedServiceNotFound"];
+            408: components["responses"]["ClosedBodyTooSlow"];
+            413: components["responses"]["ClosedPayloadTooLarge"];
+            429: components["responses"]["ClosedRateLimited"];
+            500: components["responses"]["ClosedInternal"];
+            503: components["responses"]["ClosedUnavailable"];
         };
     };
     getAdminCalls: {
@@ -8800,12 +9217,12 @@ export interface operations {
                     "text/csv": string;
                 };
             };
-            400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
-            401: components["responses"]["AdminUnauthorized"];
-            403: components["responses"]["AdminForbidden"];
-            429: components["responses"]["AdminRateLimited"];
-            500: components["responses"]["AdminInternal"];
-            503: components["responses"]["AdminUnavailable"];
+            400: components["responses"]["ClosedInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["ClosedUnauthorized"];
+            403: components["responses"]["ClosedForbidden"];
+            429: components["responses"]["ClosedRateLimited"];
+            500: components["responses"]["ClosedInternal"];
+            503: components["responses"]["ClosedUnavailable"];
         };
     };
     getAdminAudit: {
@@ -8893,12 +9310,12 @@ export interface operations {
                     "text/csv": string;
                 };
             };
-            400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
-            401: components["responses"]["AdminUnauthorized"];
-            403: components["responses"]["AdminForbidden"];
-            429: components["responses"]["AdminRateLimited"];
-            500: components["responses"]["AdminInternal"];
-            503: components["responses"]["AdminUnavailable"];
+            400: components["responses"]["ClosedInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["ClosedUnauthorized"];
+            403: components["responses"]["ClosedForbidden"];
+            429: components["responses"]["ClosedRateLimited"];
+            500: components["responses"]["ClosedInternal"];
+            503: components["responses"]["ClosedUnavailable"];
         };
     };
     getAdminStats: {
@@ -8973,13 +9390,13 @@ export interface operations {
                     "application/json": components["schemas"]["PlatformStats"];
                 };
             };
-            400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
-            401: components["responses"]["AdminUnauthorized"];
-            403: components["responses"]["AdminForbidden"];
-            406: components["responses"]["AdminNotAcceptable"];
-            429: components["responses"]["AdminRateLimited"];
-            500: components["responses"]["AdminInternal"];
-            503: components["responses"]["AdminUnavailable"];
+            400: components["responses"]["ClosedInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["ClosedUnauthorized"];
+            403: components["responses"]["ClosedForbidden"];
+            406: components["responses"]["ClosedNotAcceptable"];
+            429: components["responses"]["ClosedRateLimited"];
+            500: components["responses"]["ClosedInternal"];
+            503: components["responses"]["ClosedUnavailable"];
         };
     };
     getAdminTraffic: {
@@ -9069,13 +9486,13 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
-            400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
-            401: components["responses"]["AdminUnauthorized"];
-            403: components["responses"]["AdminForbidden"];
-            406: components["responses"]["AdminNotAcceptable"];
-            429: components["responses"]["AdminRateLimited"];
-            500: components["responses"]["AdminInternal"];
-            503: components["responses"]["AdminUnavailable"];
+            400: components["responses"]["ClosedInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["ClosedUnauthorized"];
+            403: components["responses"]["ClosedForbidden"];
+            406: components["responses"]["ClosedNotAcceptable"];
+            429: components["responses"]["ClosedRateLimited"];
+            500: components["responses"]["ClosedInternal"];
+            503: components["responses"]["ClosedUnavailable"];
         };
     };
     getAdminInstances: {
@@ -9148,12 +9565,12 @@ export interface operations {
                     "text/csv": string;
                 };
             };
-            400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
-            401: components["responses"]["AdminUnauthorized"];
-            403: components["responses"]["AdminForbidden"];
-            429: components["responses"]["AdminRateLimited"];
-            500: components["responses"]["AdminInternal"];
-            503: components["responses"]["AdminUnavailable"];
+            400: components["responses"]["ClosedInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["ClosedUnauthorized"];
+            403: components["responses"]["ClosedForbidden"];
+            429: components["responses"]["ClosedRateLimited"];
+            500: components["responses"]["ClosedInternal"];
+            503: components["responses"]["ClosedUnavailable"];
         };
     };
     getStatementMe: {
@@ -9332,13 +9749,13 @@ export interface operations {
                     "text/csv": string;
                 };
             };
-            400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
-            401: components["responses"]["AdminUnauthorized"];
-            403: components["responses"]["AdminForbidden"];
-            404: components["responses"]["AdminNotFound"];
-            429: components["responses"]["AdminRateLimited"];
-            500: components["responses"]["AdminInternal"];
-            503: components["responses"]["AdminUnavailable"];
+            400: components["responses"]["ClosedInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["ClosedUnauthorized"];
+            403: components["responses"]["ClosedForbidden"];
+            404: components["responses"]["ClosedNotFound"];
+            429: components["responses"]["ClosedRateLimited"];
+            500: components["responses"]["ClosedInternal"];
+            503: components["responses"]["ClosedUnavailable"];
         };
     };
     getAdminCredits: {
@@ -9411,12 +9828,12 @@ export interface operations {
                     "text/csv": string;
                 };
             };
-            400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
-            401: components["responses"]["AdminUnauthorized"];
-            403: components["responses"]["AdminForbidden"];
-            429: components["responses"]["AdminRateLimited"];
-            500: components["responses"]["AdminInternal"];
-            503: components["responses"]["AdminUnavailable"];
+            400: components["responses"]["ClosedInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["ClosedUnauthorized"];
+            403: components["responses"]["ClosedForbidden"];
+            429: components["responses"]["ClosedRateLimited"];
+            500: components["responses"]["ClosedInternal"];
+            503: components["responses"]["ClosedUnavailable"];
         };
     };
     postAdminCredits: {
@@ -9483,16 +9900,16 @@ export interface operations {
                     "application/json": components["schemas"]["Credit"];
                 };
             };
-            400: components["responses"]["AdminInvalidJsonOrInvalidRequestOrUnsupportedFraming"];
-            401: components["responses"]["AdminUnauthorized"];
-            403: components["responses"]["AdminForbidden"];
-            404: components["responses"]["AdminNotFound"];
-            408: components["responses"]["AdminBodyTooSlow"];
-            409: components["responses"]["AdminConflict"];
-            413: components["responses"]["AdminPayloadTooLarge"];
-            429: components["responses"]["AdminRateLimited"];
-            500: components["responses"]["AdminInternal"];
-            503: components["responses"]["AdminUnavailable"];
+            400: components["responses"]["ClosedInvalidJsonOrInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["ClosedUnauthorized"];
+            403: components["responses"]["ClosedForbidden"];
+            404: components["responses"]["ClosedNotFound"];
+            408: components["responses"]["ClosedBodyTooSlow"];
+            409: components["responses"]["ClosedConflict"];
+            413: components["responses"]["ClosedPayloadTooLarge"];
+            429: components["responses"]["ClosedRateLimited"];
+            500: components["responses"]["ClosedInternal"];
+            503: components["responses"]["ClosedUnavailable"];
         };
     };
     postUsageByUsageIdRefund: {
@@ -9665,12 +10082,12 @@ export interface operations {
                     "text/csv": string;
                 };
             };
-            400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
-            401: components["responses"]["AdminUnauthorized"];
-            403: components["responses"]["AdminForbidden"];
-            429: components["responses"]["AdminRateLimited"];
-            500: components["responses"]["AdminInternal"];
-            503: components["responses"]["AdminUnavailable"];
+            400: components["responses"]["ClosedInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["ClosedUnauthorized"];
+            403: components["responses"]["ClosedForbidden"];
+            429: components["responses"]["ClosedRateLimited"];
+            500: components["responses"]["ClosedInternal"];
+            503: components["responses"]["ClosedUnavailable"];
         };
     };
     getAdminDebits: {
@@ -9743,12 +10160,12 @@ export interface operations {
                     "text/csv": string;
                 };
             };
-            400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
-            401: components["responses"]["AdminUnauthorized"];
-            403: components["responses"]["AdminForbidden"];
-            429: components["responses"]["AdminRateLimited"];
-            500: components["responses"]["AdminInternal"];
-            503: components["responses"]["AdminUnavailable"];
+            400: components["responses"]["ClosedInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["ClosedUnauthorized"];
+            403: components["responses"]["ClosedForbidden"];
+            429: components["responses"]["ClosedRateLimited"];
+            500: components["responses"]["ClosedInternal"];
+            503: components["responses"]["ClosedUnavailable"];
         };
     };
     postAdminDebits: {
@@ -9816,16 +10233,16 @@ export interface operations {
                     "application/json": components["schemas"]["Debit"];
                 };
             };
-            400: components["responses"]["AdminInvalidJsonOrInvalidRequestOrUnsupportedFraming"];
-            401: components["responses"]["AdminUnauthorized"];
-            403: components["responses"]["AdminForbidden"];
-            404: components["responses"]["AdminNotFound"];
-            408: components["responses"]["AdminBodyTooSlow"];
-            409: components["responses"]["AdminConflict"];
-            413: components["responses"]["AdminPayloadTooLarge"];
-            429: components["responses"]["AdminRateLimited"];
-            500: components["responses"]["AdminInternal"];
-            503: components["responses"]["AdminUnavailable"];
+            400: components["responses"]["ClosedInvalidJsonOrInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["ClosedUnauthorized"];
+            403: components["responses"]["ClosedForbidden"];
+            404: components["responses"]["ClosedNotFound"];
+            408: components["responses"]["ClosedBodyTooSlow"];
+            409: components["responses"]["ClosedConflict"];
+            413: components["responses"]["ClosedPayloadTooLarge"];
+            429: components["responses"]["ClosedRateLimited"];
+            500: components["responses"]["ClosedInternal"];
+            503: components["responses"]["ClosedUnavailable"];
         };
     };
     getAdminPayouts: {
@@ -9897,12 +10314,12 @@ export interface operations {
                     "text/csv": string;
                 };
             };
-            400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
-            401: components["responses"]["AdminUnauthorized"];
-            403: components["responses"]["AdminForbidden"];
-            429: components["responses"]["AdminRateLimited"];
-            500: components["responses"]["AdminInternal"];
-            503: components["responses"]["AdminUnavailable"];
+            400: components["responses"]["ClosedInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["ClosedUnauthorized"];
+            403: components["responses"]["ClosedForbidden"];
+            429: components["responses"]["ClosedRateLimited"];
+            500: components["responses"]["ClosedInternal"];
+            503: components["responses"]["ClosedUnavailable"];
         };
     };
     postAdminPayouts: {
@@ -9967,16 +10384,16 @@ export interface operations {
                     "application/json": components["schemas"]["Payout"];
                 };
             };
-            400: components["responses"]["AdminInvalidJsonOrInvalidRequestOrUnsupportedFraming"];
-            401: components["responses"]["AdminUnauthorized"];
-            403: components["responses"]["AdminForbidden"];
-            404: components["responses"]["AdminNotFound"];
-            408: components["responses"]["AdminBodyTooSlow"];
-            409: components["responses"]["AdminConflict"];
-            413: components["responses"]["AdminPayloadTooLarge"];
-            429: components["responses"]["AdminRateLimited"];
-            500: components["responses"]["AdminInternal"];
-            503: components["responses"]["AdminUnavailable"];
+            400: components["responses"]["ClosedInvalidJsonOrInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["ClosedUnauthorized"];
+            403: components["responses"]["ClosedForbidden"];
+            404: components["responses"]["ClosedNotFound"];
+            408: components["responses"]["ClosedBodyTooSlow"];
+            409: components["responses"]["ClosedConflict"];
+            413: components["responses"]["ClosedPayloadTooLarge"];
+            429: components["responses"]["ClosedRateLimited"];
+            500: components["responses"]["ClosedInternal"];
+            503: components["responses"]["ClosedUnavailable"];
         };
     };
     postAdminReconciliationByAccountId: {
@@ -10059,16 +10476,16 @@ export interface operations {
                     "application/json": components["schemas"]["Correction"];
                 };
             };
-            400: components["responses"]["AdminInvalidJsonOrInvalidRequestOrUnsupportedFraming"];
-            401: components["responses"]["AdminUnauthorized"];
-            403: components["responses"]["AdminForbidden"];
-            404: components["responses"]["AdminNotFound"];
-            408: components["responses"]["AdminBodyTooSlow"];
-            409: components["responses"]["AdminConflict"];
-            413: components["responses"]["AdminPayloadTooLarge"];
-            429: components["responses"]["AdminRateLimited"];
-            500: components["responses"]["AdminInternal"];
-            503: components["responses"]["AdminUnavailable"];
+            400: components["responses"]["ClosedInvalidJsonOrInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["ClosedUnauthorized"];
+            403: components["responses"]["ClosedForbidden"];
+            404: components["responses"]["ClosedNotFound"];
+            408: components["responses"]["ClosedBodyTooSlow"];
+            409: components["responses"]["ClosedConflict"];
+            413: components["responses"]["ClosedPayloadTooLarge"];
+            429: components["responses"]["ClosedRateLimited"];
+            500: components["responses"]["ClosedInternal"];
+            503: components["responses"]["ClosedUnavailable"];
         };
     };
     getAdminReconciliation: {
@@ -10147,12 +10564,12 @@ export interface operations {
                     "text/csv": string;
                 };
             };
-            400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
-            401: components["responses"]["AdminUnauthorized"];
-            403: components["responses"]["AdminForbidden"];
-            429: components["responses"]["AdminRateLimited"];
-            500: components["responses"]["AdminInternal"];
-            503: components["responses"]["AdminUnavailable"];
+            400: components["responses"]["ClosedInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["ClosedUnauthorized"];
+            403: components["responses"]["ClosedForbidden"];
+            429: components["responses"]["ClosedRateLimited"];
+            500: components["responses"]["ClosedInternal"];
+            503: components["responses"]["ClosedUnavailable"];
         };
     };
     postAdminReconciliation: {
@@ -10211,14 +10628,14 @@ export interface operations {
                     "application/json": components["schemas"]["Reconciliation"];
                 };
             };
-            400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
-            401: components["responses"]["AdminUnauthorized"];
-            403: components["responses"]["AdminForbidden"];
-            408: components["responses"]["AdminBodyTooSlow"];
-            413: components["responses"]["AdminPayloadTooLarge"];
-            429: components["responses"]["AdminRateLimited"];
-            500: components["responses"]["AdminInternal"];
-            503: components["responses"]["AdminUnavailable"];
+            400: components["responses"]["ClosedInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["ClosedUnauthorized"];
+            403: components["responses"]["ClosedForbidden"];
+            408: components["responses"]["ClosedBodyTooSlow"];
+            413: components["responses"]["ClosedPayloadTooLarge"];
+            429: components["responses"]["ClosedRateLimited"];
+            500: components["responses"]["ClosedInternal"];
+            503: components["responses"]["ClosedUnavailable"];
         };
     };
     getOpenapiJson: {

@@ -3,7 +3,7 @@ import { ApiFailure, type Schemas } from '../api/client.ts';
 import { useArrival } from '../arrival.ts';
 import { Button, Card, Check, FailureNote, Note, Select, TextInput } from '../design/index.ts';
 import { usePlace } from '../place.tsx';
-import { createAccount, signIn } from '../session.ts';
+import { canKeep, createAccount, signIn } from '../session.ts';
 import { KeyShownOnce } from './shared/secret-shown-once.tsx';
 
 /** Where nobody is signed in: a key, or a new account. */
@@ -78,7 +78,15 @@ export function WithKey({ submit, onDone }: { readonly submit: string; readonly 
   );
 }
 
-const Remember = () => <Check name="remember" label="Remember the key until this tab is closed" />;
+/** Where a browser cannot be signed in, its tab can keep the key. */
+function Remember() {
+  const [keeps] = useState(canKeep);
+  return keeps ? (
+    <Check name="remember" label="Stay signed in on this browser, in all its tabs" defaultChecked />
+  ) : (
+    <Check name="remember" label="Remember the key until this tab is closed" />
+  );
+}
 
 const WISHES = [
   ['buyer', 'call services'],

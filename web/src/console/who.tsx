@@ -1,15 +1,21 @@
 import { useState } from 'preact/hooks';
-import { Badge, Button, Check, Dialog } from '../design/index.ts';
-import { isRemembered, others, remember, session, signOut, switchTo } from '../session.ts';
+import { Badge, Button, Check, Dialog, FailureNote } from '../design/index.ts';
+import { isRemembered, type Other, others, remember, session, signOut, switchTo } from '../session.ts';
 import { WithKey } from './sign-in.tsx';
 
-/** Whose key this tab uses, the other keys that it has, and the way out. */
+/** Who is signed in, who else is, and the way out. */
 export function Who() {
   const [adding, setAdding] = useState(false);
+  const [failure, setFailure] = useState<unknown>(null);
   // Folded on phones, where the work should come first.
   const [isOpen] = useState(() => matchMedia('(min-width: 52.01rem)').matches);
-  const me = session.value?.me;
-  if (me === undefined) return null;
+  const now = session.value;
+  if (now === null) return null;
+  const { me } = now;
+  const change = (other: Other): void => {
+    setFailure(null);
+    switchTo(other).catch(setFailure);
+  };
   return (
     <details class="who-card small" open={isOpen}>
       <summary>
@@ -20,18 +26,22 @@ export function Who() {
       </summary>
       <div class="who-body">
         <code class="faint break">{me.key_id}</code>
-        <Check
-          label="Keep the key on a reload of this tab"
-          checked={isRemembered()}
-          onChange={(event) => remember(event.currentTarget.checked)}
-        />
+        {now.id === null ? (
+          <Check
+            label="Keep the key on a reload of this tab"
+            checked={isRemembered()}
+            onChange={(event) => remember(event.currentTarget.checked)}
+          />
+        ) : (
+          <a href="/console/sessions">Where you are signed in</a>
+        )}
         {others.value.length > 0 && (
           <>
-            <span class="soft">Switch to another key of this tab</span>
+            <span class="soft">Switch to</span>
             <ul class="who-others">
               {others.value.map((other) => (
                 <li key={other.me.key_id}>
-                  <button type="button" class="who-other" onClick={() => switchTo(other)}>
+                  <button type="button" class="who-other" onClick={() => change(other)}>
                     <span class="who-name">{other.me.owner_id}</span>
                     <span class="faint">
                       {other.me.role} · …{other.me.key_id.slice(-6)}
@@ -42,18 +52,19 @@ export function Who() {
             </ul>
           </>
         )}
+        {failure !== null && <FailureNote failure={failure} />}
         <div class="row who-acts">
           <Button small onClick={() => setAdding(true)}>
             Use another key
           </Button>
-          <Button small onClick={signOut}>
+          <Button small onClick={() => void signOut()}>
             Sign out
           </Button>
         </div>
       </div>
       {adding && (
         <Dialog title="Use another key" onClose={() => setAdding(false)}>
-          <p class="soft">The present key stays in this tab: you can switch between the two.</p>
+          <p class="soft">Who is signed in now stays so: you can switch between the two.</p>
           <WithKey submit="Use this key" onDone={() => setAdding(false)} />
         </Dialog>
       )}

@@ -55,7 +55,7 @@ export default function TryIt({ service, operation }: Props) {
   const submit = (): void => {
     if (isBusy || isRefused) return;
     // What is wrong with the form needs no key to be seen.
-    const made = requestOf(service, form, who?.key ?? '', costOf(service, operation, form));
+    const made = requestOf(service, form, '', costOf(service, operation, form));
     setFault('fault' in made ? made : null);
     if ('fault' in made) return;
     void call
@@ -124,19 +124,19 @@ function useCall() {
   useEffect(() => () => controller.current?.abort(), []);
   const run = async (requestWith: (key: string) => Parameters<typeof send>[0]): Promise<CallState | null> => {
     setFailure(null);
-    let key = session.value?.key;
-    if (key === undefined) {
-      setIsOpening(true);
-      try {
-        const made = await openAccount('My account', 'buyer', false);
+    let key: string;
+    try {
+      if (session.value === null) {
+        setIsOpening(true);
+        const made = await openAccount('My account', 'buyer');
         opened.value = made;
         key = `${made.key_id}:${made.secret}`;
-      } catch (error) {
-        setFailure(error);
-        return null;
-      } finally {
-        setIsOpening(false);
-      }
+      } else key = await session.value.credential();
+    } catch (error) {
+      setFailure(error);
+      return null;
+    } finally {
+      setIsOpening(false);
     }
     const mine = new AbortController();
     controller.current = mine;
@@ -262,7 +262,7 @@ function NewKey({ who }: { readonly who: Session | null }) {
   return (
     <section class="note note-good try-key" aria-label={t('try.newKey')}>
       <strong>{t('try.newKey')}</strong>
-      <span class="soft">{t('try.newKeyText')}</span>
+      <span class="soft">{t(who.id === null ? 'try.newKeyText' : 'try.newKeyBrowser')}</span>
       <Code wrap label={t('try.apiKey')} text={`${made.key_id}:${made.secret}`} />
       <div class="row">
         <Button
@@ -273,11 +273,13 @@ function NewKey({ who }: { readonly who: Session | null }) {
         >
           {t('try.kept')}
         </Button>
-        <Check
-          label={t('try.remember')}
-          checked={who.remembered}
-          onChange={(event) => remember(event.currentTarget.checked)}
-        />
+        {who.id === null && (
+          <Check
+            label={t('try.remember')}
+            checked={who.remembered}
+            onChange={(event) => remember(event.currentTarget.checked)}
+          />
+        )}
       </div>
     </section>
   );

@@ -2,6 +2,7 @@ import { lazy } from '../../lazy.tsx';
 import { KEYS_SECTION } from '../keys/section.ts';
 import { STATEMENT_SECTION } from '../money/section.ts';
 import type { Section } from '../section.ts';
+import { SESSIONS_SECTION } from '../sessions/section.ts';
 
 export const adminSections: readonly Section[] = [
   { path: '', title: 'Overview', page: lazy(() => import('./overview.tsx')) },
@@ -15,4 +16,5 @@ export const adminSections: readonly Section[] = [
   { path: 'instances', title: 'Instances', page: lazy(() => import('./instances.tsx')) },
   STATEMENT_SECTION,
   KEYS_SECTION,
+  SESSIONS_SECTION,
 ];

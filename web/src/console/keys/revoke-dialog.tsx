@@ -7,7 +7,7 @@ import type { Key } from './tree.ts';
  * Revokes a key and those below it.
  *
  * @param below  the active keys below it
- * @param isOwn  it is the key of this tab: the tab loses it
+ * @param isOwn  this tab is signed in with it
  */
 export function RevokeDialog({
   of,
@@ -34,7 +34,7 @@ export function RevokeDialog({
     below.length === 0 ? '' : below.length === 1 ? ' and the key below it' : ` and the ${below.length} below it`;
   return (
     <ConfirmDialog
-      title={`${isOwn ? 'Revoke the key of this tab' : 'Revoke this key'}${also}?`}
+      title={`${isOwn ? 'Revoke the key you are signed in with' : 'Revoke this key'}${also}?`}
       confirm={isOwn ? `Revoke ${what} and sign out` : `Revoke ${what}`}
       act={revoke}
       onClose={onClose}
@@ -48,7 +48,7 @@ export function RevokeDialog({
       {isOwn && (
         <Note tone="warn">
           {goesOn
-            ? 'You are signed in with this key. The console goes on with the other key of this tab.'
+            ? 'You are signed in with this key. The console goes on with another account that is signed in here.'
             : 'You are signed in with this key: revoking it signs you out. If you have no other key of this account, nobody can reach its money any more.'}
         </Note>
       )}

@@ -10,7 +10,7 @@ const OVERLAPS = [
   ['0', 'not at all: it ends now'],
 ] as const;
 
-/** Gives a key a new secret. @param isOwn  it is the key of this tab, which goes on with the new secret */
+/** Gives a key a new secret. @param isOwn  it is the key of this tab's session, which goes on with the new secret */
 export function RotateDialog({
   of,
   isOwn,
@@ -35,7 +35,8 @@ export function RotateDialog({
           body: { overlap_seconds: Number(overlap) },
         }),
       );
-      replaceSecret(made.key_id, made.secret);
+      // The new secret must be shown, even if nobody is signed in with it.
+      await replaceSecret(made.key_id, made.secret).catch(() => {});
       onMade(made);
     } catch (error) {
       setFailure(error);
@@ -57,7 +58,8 @@ export function RotateDialog({
     >
       <p>
         <code class="break">{of.key_id}</code> gets a new secret under the same id. It is shown once.
-        {isOwn && ' It is the key of this tab: the console goes on with the new secret.'}
+        {isOwn &&
+          ' You are signed in with it: this browser goes on with the new secret, and others are signed out when the present one ends.'}
       </p>
       <Select
         label="The present secret stays good"

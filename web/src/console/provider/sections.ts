@@ -2,6 +2,7 @@ import { lazy } from '../../lazy.tsx';
 import { KEYS_SECTION } from '../keys/section.ts';
 import { STATEMENT_SECTION } from '../money/section.ts';
 import type { Section } from '../section.ts';
+import { SESSIONS_SECTION } from '../sessions/section.ts';
 
 export const providerSections: readonly Section[] = [
   { path: '', title: 'Overview', page: lazy(() => import('./overview.tsx')) },
@@ -11,4 +12,5 @@ export const providerSections: readonly Section[] = [
   { path: 'earnings', title: 'Earnings', page: lazy(() => import('./earnings.tsx')) },
   STATEMENT_SECTION,
   KEYS_SECTION,
+  SESSIONS_SECTION,
 ];

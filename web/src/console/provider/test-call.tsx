@@ -29,10 +29,11 @@ export function TestCall({ service }: { readonly service: Schemas['Service'] }) 
     if (pathFault !== null || headersRead.fault !== null) return;
     const controller = new AbortController();
     running.current = controller;
+    const credential = (await session.value?.credential().catch(() => null)) ?? '';
     const request = {
       method,
       target: `/api/v1/proxy/${service.id}${path}`,
-      headers: { ...headersRead.headers, Authorization: `Bearer ${session.value?.key ?? ''}` },
+      headers: { ...headersRead.headers, Authorization: `Bearer ${credential}` },
       body: method === 'GET' || body === '' ? null : body,
     };
     await send(request, setAnswer, controller.signal);

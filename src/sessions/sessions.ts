@@ -1,0 +1,155 @@
+import { randomUUID } from 'node:crypto';
+import { unauthorizedError } from '../errors.ts';
+import type { KeyRecord } from '../keys/caller.ts';
+import { derivedSecret, hashSecret } from '../keys/credentials.ts';
+import type { Sql, Tx } from '../platform/postgres.ts';
+import type { Browser } from './browser.ts';
+import {
+  deleteBeyond,
+  deleteExpired,
+  deleteInReach,
+  deleteOfBrowser,
+  insertSession,
+  lockSession,
+  moveSessions,
+  type SessionRow,
+  selectSessions,
+  selectSessionsInReach,
+  updateBearer,
+} from './sessions-sql.ts';
+
+/** How long a person stays signed in with the key of an admin. */
+const ADMIN_SECONDS = 12 * 3_600;
+/** Maximum accounts that are signed in in one browser. The ninth ends the one that was used least recently. */
+const MAX_OF_BROWSER = 8;
+/** The same of the browsers in which one key is signed in. The record of a key has a bearer or two of each. */
+const MAX_OF_KEY = 50;
+
+const BEARER_SECONDS = 900;
+/** A bearer that is valid for longer than this is given again: to all tabs of a browser, and after each reload of one. */
+const FRESH_SECONDS = BEARER_SECONDS / 2;
+
+type Bearer = { readonly secret: string; readonly expiresAt: Date; readonly session: SessionRow };
+
+type SessionsOptions = {
+  readonly sql: Sql;
+  /** This gateway's own cache. It is told directly, without waiting for the message that tells the other gateways. */
+  readonly cache: { invalidate(keyId: string): void };
+  /** SESSION_DAYS. */
+  readonly sessionDays: number;
+};
+
+/**
+ * People who are signed in in a browser. A browser (`Browser`) has up to eight sessions, each with a key:
+ *
+ *     key ──signIn──► session, for days: a cookie ──bearer──► 15 minutes, in the memory of pages
+ *
+ * A bearer is a further secret of the key that signed in, so that a request with it is one of that key in every respect. It is derived
+ * from the browser's secret, which nobody but the browser has: Postgres has hashes. A session lives at most as long as the secret that
+ * signed in: whoever revokes a key, or rotates it, ends what was signed in with it.
+ *
+ * All methods pass on the errors of Postgres.
+ *
+ * Tested by test/integration/sessions.test.ts and test/web/sessions.test.ts.
+ */
+export class Sessions {
+  readonly #options: SessionsOptions;
+
+  constructor(options: SessionsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * The live sessions of the browser that sends a request, the last used first. None if two of those that it shows are known: one of
+   * them was planted.
+   */
+  async of(shown: readonly Browser[]): Promise<readonly SessionRow[]> {
+    if (shown.length === 0) return [];
+    const rows = await selectSessions(
+      this.#options.sql,
+      shown.map(({ hash }) => hash),
+    );
+    return rows.every((row) => row.browser_hash === rows[0]?.browser_hash) ? rows : [];
+  }
+
+  /**
+   * Signs in with a key. The other sessions of the browser go on with its new secret, so that a cookie from before is worth nothing.
+   *
+   * @param secret  of the key
+   * @param next  the browser as it is from now on
+   * @returns the session, and for how many seconds the browser needs its cookie
+   */
+  async signIn(
+    { keyId, role }: KeyRecord,
+    secret: string,
+    shown: readonly Browser[],
+    next: Browser,
+  ): Promise<{ readonly session: SessionRow; readonly seconds: number }> {
+    const [before] = await this.of(shown);
+    const id = randomUUID();
+    const seconds = role === 'admin' ? ADMIN_SECONDS : this.#options.sessionDays * 86_400;
+    const rows = await this.#ending(async (tx) => {
+      await deleteExpired(tx);
+      const replaced = before === undefined ? [] : await moveSessions(tx, before.browser_hash, next.hash, keyId);
+      const session = { id, keyId, secretHash: hashSecret(secret), browserHash: next.hash, seconds };
+      // The key was revoked or rotated a moment ago.
+      if (!(await insertSession(tx, session))) throw unauthorizedError();
+      const beyond = await deleteBeyond(tx, { browserHash: next.hash }, MAX_OF_BROWSER);
+      const elsewhere = await deleteBeyond(tx, { keyId }, MAX_OF_KEY);
+      return { ended: [...replaced, ...beyond, ...elsewhere], result: await selectSessions(tx, [next.hash]) };
+    });
+    const session = rows.find((row) => row.id === id);
+    if (session === undefined) throw unauthorizedError();
+    return { session, seconds: secondsLeft(rows) };
+  }
+
+  /** What a page sends in place of the key. Null if there is no such session. @param id  null: the session that was used last */
+  async bearer(shown: readonly Browser[], id: string | null): Promise<Bearer | null> {
+    return this.#options.sql.begin(async (tx) => {
+      const hashes = shown.map(({ hash }) => hash);
+      const session = await lockSession(tx, hashes, id, FRESH_SECONDS);
+      const browser = shown.find(({ hash }) => hash === session?.browser_hash);
+      if (session === null || browser === undefined) return null;
+      const secretOf = (number: number): string => derivedSecret(browser.secret, `${session.id} ${number}`);
+      const present = secretOf(session.bearers);
+      // It is another after a sign-in, which gave the browser another secret.
+      if (session.is_fresh && session.bearer_expires_at !== null && hashSecret(present) === session.bearer_hash) {
+        return { secret: present, expiresAt: session.bearer_expires_at, session };
+      }
+      const secret = secretOf(session.bearers + 1);
+      const expiresAt = await updateBearer(tx, session.id, hashSecret(secret), BEARER_SECONDS);
+      return { secret, expiresAt, session };
+    });
+  }
+
+  /** The sessions that the browser may end, in whichever browser they are; 200 at most. */
+  inReach(browserHash: string): Promise<SessionRow[]> {
+    return selectSessionsInReach(this.#options.sql, browserHash);
+  }
+
+  /**
+   * Ends sessions: those of the browser, or all that it may end, or of these the one with the id.
+   *
+   * @returns how many
+   */
+  end(browserHash: string, which: 'here' | 'everywhere' | { readonly id: string }): Promise<number> {
+    return this.#ending(async (tx) => {
+      const ended =
+        which === 'here'
+          ? await deleteOfBrowser(tx, browserHash)
+          : await deleteInReach(tx, browserHash, which === 'everywhere' ? null : which.id);
+      return { ended, result: ended.length };
+    });
+  }
+
+  /** Runs the work in a transaction, and then forgets the bearers of what ended in it. */
+  async #ending<T>(work: (tx: Tx) => Promise<{ readonly ended: readonly string[]; readonly result: T }>): Promise<T> {
+    const { ended, result } = await this.#options.sql.begin(work);
+    for (const keyId of ended) this.#options.cache.invalidate(keyId);
+    return result;
+  }
+}
+
+/** Until the last of these sessions ends by itself. */
+export const secondsLeft = (rows: readonly SessionRow[]): number =>
+  Math.max(0, ...rows.map((row) => Math.floor((row.expires_at.getTime() - Date.now()) / 1000)));

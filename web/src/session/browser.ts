@@ -1,0 +1,122 @@
+// What this browser keeps of those who are signed in, and what pages may do with it. Tested by test/web/sessions.test.ts.
+
+import { type Credential, dataOf, type Schemas, sessionClient } from '../api/client.ts';
+
+/**
+ * The half of the browser's secret that belongs to this origin, and the session that its pages show. The other half is a cookie, which
+ * the browser also sends to other ports of this host, and also takes from sibling subdomains: alone it is worth nothing.
+ */
+export type Kept = { readonly page: string; readonly id: string };
+
+const STORED = 'tollgate.session';
+/** A bearer that ends sooner is not sent: the request might arrive after that. */
+const MIN_LEFT_MS = 60_000;
+
+/** Null: nobody is signed in in this browser, or it keeps nothing for this site. */
+export function kept(): Kept | null {
+  try {
+    const { page, id } = JSON.parse(localStorage.getItem(STORED) ?? '{}') as Partial<Kept>;
+    return page === undefined || id === undefined ? null : { page, id };
+  } catch {
+    return null;
+  }
+}
+
+/** All tabs of the browser follow it. */
+export function keep(what: Kept | null): void {
+  if (what === null) localStorage.removeItem(STORED);
+  else localStorage.setItem(STORED, JSON.stringify(what));
+}
+
+/** Calls `follow` when another tab has signed in, switched or signed out. */
+export function whenOthersChange(follow: () => void): void {
+  addEventListener('storage', ({ key }) => {
+    if (key === STORED || key === null) follow();
+  });
+}
+
+/** Whether this browser can be signed in here: the gateway takes sessions only where no stranger can be in the middle or the neighbour. */
+export function canKeep(): boolean {
+  const { protocol, hostname } = location;
+  if (protocol !== 'https:' && hostname !== 'localhost' && !/^(?:[\d.]+|\[[\da-f:.]+\])$/i.test(hostname)) return false;
+  try {
+    localStorage.setItem(`${STORED}.probe`, '');
+    localStorage.removeItem(`${STORED}.probe`);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const pageOf = (): string => kept()?.page ?? newPage();
+
+/** 256 random bits. */
+const newPage = (): string =>
+  Array.from(crypto.getRandomValues(new Uint8Array(32)), (byte) => byte.toString(16).padStart(2, '0')).join('');
+
+const clientOf = (page: string, key?: string): ReturnType<typeof sessionClient> =>
+  sessionClient({ 'X-ACF-Page-Secret': page, ...(key === undefined ? {} : { Authorization: `Bearer ${key}` }) });
+
+/** Signs this browser in, beside the accounts that are. Throws `ApiFailure`. @returns the new session */
+export async function enter(key: string): Promise<Kept> {
+  const page = pageOf();
+  const { id } = await dataOf(clientOf(page, key).POST('/api/v1/session'));
+  return { page, id };
+}
+
+/** @param everywhere  also those in other browsers that this one may end */
+export async function sessionsHere(everywhere = false): Promise<readonly Schemas['Session'][]> {
+  const asked = clientOf(pageOf()).GET('/api/v1/session', { params: { query: everywhere ? { everywhere } : {} } });
+  return (await dataOf(asked)).sessions;
+}
+
+/** Ends what is signed in in this browser, or everywhere. */
+export async function leave(everywhere: boolean): Promise<void> {
+  await dataOf(clientOf(pageOf()).DELETE('/api/v1/session', { params: { query: everywhere ? { everywhere } : {} } }));
+}
+
+export async function end(id: string): Promise<void> {
+  await dataOf(clientOf(pageOf()).DELETE('/api/v1/session/{id}', { params: { path: { id } } }));
+}
+
+export type Token = { readonly id: string; readonly text: string; readonly untilMs: number };
+
+/** A bearer of the session; null: of the one that was used last. Throws `ApiFailure`: 401 if it has ended. */
+export async function token(id: string | null): Promise<Token> {
+  const asked = clientOf(pageOf()).POST('/api/v1/session/token', { body: id === null ? {} : { id } });
+  const { response } = await asked.catch(() => ({ response: null }));
+  const { id: its, bearer, expires_at } = await dataOf(asked);
+  // By the gateway's clock: that of this machine may be wrong by hours.
+  const nowThere = Date.parse(response?.headers.get('Date') ?? '') || Date.now();
+  return { id: its, text: bearer, untilMs: performance.now() + Date.parse(expires_at) - nowThere };
+}
+
+/**
+ * The credential of a session of this browser. It is in the memory of this page only.
+ *
+ * @param onEnd  the session has ended
+ */
+export function bearerOf(first: Token, onEnd: () => void): Credential {
+  let present = first;
+  let asked: Promise<string> | null = null;
+  const renew = async (): Promise<string> => {
+    try {
+      present = await token(first.id);
+      return present.text;
+    } catch (failure) {
+      if ((failure as { status?: number }).status === 401) onEnd();
+      throw failure;
+    } finally {
+      asked = null;
+    }
+  };
+  const another = (): Promise<string> => {
+    asked ??= renew();
+    return asked;
+  };
+  return {
+    now: async () => (present.untilMs - performance.now() > MIN_LEFT_MS ? present.text : another()),
+    // Another request may have got a new one meanwhile.
+    renewed: async (refused) => (present.text === refused ? another() : present.text),
+  };
+}
