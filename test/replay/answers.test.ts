@@ -5,6 +5,7 @@ import { uuidv7 } from '../../src/platform/ids.ts';
 import { type Answer, decodeAnswer, encodeAnswer } from '../../src/replay/answer-text.ts';
 import { Answers } from '../../src/replay/answers.ts';
 import { claimOf, readIdempotencyKey } from '../../src/replay/idempotency-key.ts';
+import { keepAnswerScript } from '../../src/replay/scripts.ts';
 import { SHARDS, Store } from '../support/store.ts';
 
 const DAY_MS = 86_400_000;
@@ -53,6 +54,9 @@ function accounts(count: number): string[] {
 /** In microseconds, as answers have it. */
 const dayAgo = async (): Promise<number> => ((await store.now()) - DAY_MS - 1) * 1_000;
 
+/** What an answer counts: its names and its entries in the indexes take memory, too. */
+const sizeOf = (text: string): number => Buffer.byteLength(text) + 512;
+
 async function kept(): Promise<Record<string, string>> {
   return store.hash(store.keys.answers[0] as string);
 }
@@ -61,7 +65,7 @@ async function kept(): Promise<Record<string, string>> {
 async function ids(of: readonly string[]): Promise<string[]> {
   const { bytes = '0', ...fields } = await kept();
   const answers = Object.entries(fields).filter(([name]) => !of.includes(name));
-  const size = answers.reduce((sum, [, text]) => sum + Buffer.byteLength(text), 0);
+  const size = answers.reduce((sum, [, text]) => sum + sizeOf(text), 0);
   expect(Number(bytes)).toBe(size);
   expect(of.reduce((sum, account) => sum + Number(fields[account] ?? 0), 0)).toBe(size);
   return answers.map(([id]) => id);
@@ -177,7 +181,7 @@ describe('answers', () => {
   });
 
   it('older than a day make room in the shard, of whatever account they are', async () => {
-    const answers = answersOf({ maxBytes: SHARDS * 3_000 });
+    const answers = answersOf({ maxBytes: SHARDS * 3_500 });
     const [one, other] = accounts(2) as [string, string];
     const [old] = (await keepAll(answers, one, ['x'.repeat(2_000)])) as [string];
     await keepAll(answers, other, ['y'.repeat(2_000)]);
@@ -213,6 +217,52 @@ describe('answers', () => {
     crowded.capture(-1);
     expect(crowded.capture(1)).toBe(true);
   });
+});
+
+type Kept = { readonly id: string; readonly account: string; readonly size: number; isOld: boolean };
+
+const AGE = `for _, key in ipairs(KEYS) do
+  local members = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
+  for i = 1, #members, 2 do redis.call('ZADD', key, string.format('%d', members[i + 1] - ARGV[1]), members[i]) end
+end`;
+
+it('in any flood of answers, those that are kept are the newest that the bounds of accounts and of the shard allow', async () => {
+  const owners = accounts(3);
+  const [answers, times] = [store.keys.answers[0] as string, store.keys.answerTimes[0] as string];
+  const indexes = owners.map((account) => store.keys.answersOf(0, account));
+  const [most, accountBytes, shardBytes] = [3, 2_200, 4_000];
+  const reached = { most: 0, account: 0, shard: 0 };
+  const step = fc.record({ by: fc.nat(2), length: fc.constantFrom(1, 1, 50, 400, 900), isNextDay: fc.nat(9) });
+  const property = fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 40 }), async (steps) => {
+    await store.command('flushall');
+    let left: Kept[] = [];
+    for (const { by, length, isNextDay } of steps) {
+      if (isNextDay === 0) {
+        await store.command('eval', AGE, 4, times, ...indexes, (DAY_MS + 1) * 1_000);
+        for (const answer of left) answer.isOld = true;
+      }
+      const [id, account] = [uuidv7(), owners[by] as string];
+      const size = sizeOf('x'.repeat(length));
+      const bytesOf = (some: readonly Kept[]) => some.reduce((sum, answer) => sum + answer.size, 0);
+      left = left.filter(({ isOld }) => !isOld);
+      const own = left.filter((answer) => answer.account === account);
+      while (own.length >= most || bytesOf(own) + size > accountBytes) {
+        reached[own.length >= most ? 'most' : 'account']++;
+        left = left.filter((answer) => answer !== own[0]);
+        own.shift();
+      }
+      const fits = bytesOf(left) + size <= shardBytes;
+      if (fits) left.push({ id, account, size, isOld: false });
+      else reached.shard++;
+      const names = [answers, times, indexes[by] as string];
+      const args = [id, account, 'x'.repeat(length), ...[most, accountBytes, shardBytes].map(String)];
+      expect(await store.redis.script(keepAnswerScript, 3, [...names, ...args])).toBe(fits ? 1 : 0);
+      expect((await ids(owners)).sort()).toEqual(left.map((answer) => answer.id).sort());
+      expect(await store.command('zcard', times)).toBe(left.length);
+    }
+  });
+  await fc.assert(property, { numRuns: 25 });
+  expect(Math.min(...Object.values(reached)), 'each bound is met').toBeGreaterThan(5);
 });
 
 describe('a claim', () => {
