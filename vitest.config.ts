@@ -90,9 +90,9 @@ export default defineConfig({
     // The files of one worker share its modules. Loading them anew for each file took a quarter of the suite's time. So a test file
     // must not change a module that another one uses.
     isolate: false,
-    // For two cores. A file waits for timers and processes two thirds of its time, so seven files keep two cores busy. Every file
+    // For two cores. A file waits for timers and processes two thirds of its time, so six files keep two cores busy. Every file
     // starts its own servers on free ports.
-    maxWorkers: 7,
+    maxWorkers: 6,
     sequence: { sequencer: SlowFirst },
   },
 });
