@@ -116,14 +116,15 @@ export async function selectCalls(
   const isIndexed = filter.scope.kind === 'key' || (filter.tag !== null && filter.tag !== OTHER_TAG);
   const reaches = isIndexed ? FIRST_REACHES_DAYS : REACHES_OF_KEYS_DAYS;
   const found: CallRow[] = [];
-  let endMs = isIndexed || newestMs < nowMs ? null : await selectEnd(await timed(), nowMs);
-  if (filter.scope.kind === 'account' && filter.tag === null) {
-    const { accountId } = filter.scope;
-    const ofMany = Math.min(await countKeys(await timed(), accountId), MAX_KEYS);
-    if (ofMany >= MANY_KEYS) {
+  let endMs: number | null = null;
+  const { scope } = filter;
+  if (scope.kind !== 'key' && !isIndexed) {
+    const { keys, endOfCallsMs } = await selectExtent(await timed(), scope, nowMs);
+    if (newestMs === nowMs) endMs = endOfCallsMs;
+    if (scope.kind === 'account' && filter.tag === null && keys >= MANY_KEYS) {
       const window = { fromMs: beginOf(newestMs, FIRST_REACHES_DAYS[0] as number), toMs: endMs };
-      const among = ofMany * AMONG_PER_KEY;
-      const own = await selectAmongNewest(await timed(), accountId, { filter, before, limit }, window, among);
+      const among = Math.min(keys, MAX_KEYS) * AMONG_PER_KEY;
+      const own = await selectAmongNewest(await timed(), scope.accountId, { filter, before, limit }, window, among);
       if (own.length === limit) return own;
     }
   }
@@ -143,13 +144,15 @@ export async function selectCalls(
 }
 
 /**
- * The end of a window that ends now: the partitions of the days to come are left out, in each of which each of several keys would be looked
- * for. Null: there are calls in them, so some gateway's clock is ahead.
+ * How many keys the account has, and where calls end: the partitions of the days to come are left out of a window that ends now, in each
+ * of which each of several keys would be looked for. Null: there are calls in them, so some gateway's clock is ahead.
  */
-async function selectEnd(tx: Tx, nowMs: number): Promise<number | null> {
+async function selectExtent(tx: Tx, { accountId }: SeveralKeys, nowMs: number) {
   const endMs = (Math.floor((nowMs + CLOCK_SLACK_MS) / DAY_MS) + 1) * DAY_MS;
-  const later = await tx.anew`SELECT FROM calls WHERE day >= ${utcDay(endMs)} LIMIT 1`;
-  return later.length === 0 ? endMs : null;
+  const [row] = await tx.anew<{ keys: number; isAhead: boolean }[]>`
+    SELECT (SELECT count(*) FROM api_keys WHERE account_id = ${accountId}) AS keys,
+           EXISTS (SELECT FROM calls WHERE day >= ${utcDay(endMs)}) AS "isAhead"`;
+  return { keys: row?.keys ?? 0, endOfCallsMs: row?.isAhead === false ? endMs : null };
 }
 
 /** From how many keys on the calls of an account are first looked for among the newest of all accounts. */
@@ -159,11 +162,6 @@ const MANY_KEYS = 200;
  * key; an account that makes a twentieth of all calls has its page of 100 in the 2 000 of a thousand keys.
  */
 const AMONG_PER_KEY = 2;
-
-async function countKeys(tx: Tx, accountId: string): Promise<number> {
-  const rows = await tx<{ keys: number }[]>`SELECT count(*) AS keys FROM api_keys WHERE account_id = ${accountId}`;
-  return rows[0]?.keys ?? 0;
-}
 
 /** The page's calls among so many of the newest calls of all accounts in the window; they are all of the page if they fill it. */
 function selectAmongNewest(

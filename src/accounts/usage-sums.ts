@@ -81,11 +81,12 @@ async function selectSums(tx: Tx, filter: UsageFilter): Promise<UsageSums> {
   const { days, hours, rest } = divideRange(filter);
   const { before, after } = splitAt(days, summedFrom);
   const isOfWholeDays = hours.length === 0 && rest.length === 0;
-  const listed =
+  const [byTag, listed] = await Promise.all([
+    hasTagSums(filter) ? selectTags(tx, filter, horizonMs) : null,
     hasOwnSums && after !== null && before === null && isOfWholeDays
-      ? await selectAccountSums(tx, scope, after)
-      : await selectFromParts(tx, filter, { hours, rest, before, after });
-  const byTag = hasTagSums(filter) ? await selectTags(tx, filter, horizonMs) : null;
+      ? selectAccountSums(tx, scope, after)
+      : selectFromParts(tx, filter, { hours, rest, before, after }),
+  ]);
   return { total: addedUp(listed.byService), ...listed, byTag, horizonMs };
 }
 
