@@ -239,7 +239,7 @@ describe('a bearer', () => {
     expect((await person.ask('POST', '/token')).status).toBe(200);
   });
 
-  it('cannot sign in: whoever steals one has minutes, not days', async () => {
+  it('cannot sign in: whoever steals one makes no days of its minutes that way', async () => {
     const person = new Person();
     await person.signIn(await market.buyer(0));
     const bearer = await person.bearer();
