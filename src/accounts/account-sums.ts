@@ -1,6 +1,6 @@
 import type { Tx } from '../platform/postgres.ts';
-import { isOfKeys, isOfSums, type SeveralKeys } from './key-scope.ts';
-import { type DayUsage, type KeyUsage, type ListedSums, MAX_DAYS, MAX_KEYS, MAX_KEYS_OF_DAY } from './listed-sums.ts';
+import { isOfKeys, isOfSums, MAX_KEYS, type SeveralKeys } from './key-scope.ts';
+import { type DayUsage, type KeyUsage, type ListedSums, MAX_DAYS, MAX_KEYS_OF_DAY } from './listed-sums.ts';
 import { ADDED_UP, NAMED_SUMS, SUMS, type Sums, within } from './sums-sql.ts';
 import type { TimeRange } from './time-range.ts';
 

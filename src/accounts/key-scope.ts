@@ -1,6 +1,9 @@
 import type { KeyRecord } from '../keys/caller.ts';
 import type { Sql, Tx } from '../platform/postgres.ts';
 
+/** Maximum keys of a page: those that spent the most. As many as an account may have at a time. */
+export const MAX_KEYS = 1_000;
+
 /** Whose calls are meant: those of one key, of a key and all keys below it, or of all keys of an account. */
 export type KeyScope =
   | { readonly kind: 'key'; readonly keyId: string }

@@ -2,8 +2,6 @@ import type { Sums } from './sums-sql.ts';
 
 /** Maximum days of a page: the newest with calls. */
 export const MAX_DAYS = 366;
-/** Maximum keys of a page: those that spent the most. As many as an account may have at a time. */
-export const MAX_KEYS = 1_000;
 /** How many keys each day names: those that spent the most in the whole range. */
 export const MAX_KEYS_OF_DAY = 8;
 

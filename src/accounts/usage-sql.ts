@@ -3,8 +3,7 @@ import { COUNTED_SQL } from '../ledger/usage-event.ts';
 import { dayOfId, timeOfId } from '../platform/ids.ts';
 import type { Sql, Tx } from '../platform/postgres.ts';
 import { CALL_SELECT, type CallRow } from './call-fields.ts';
-import { isOfKeys, type KeyScope, keysOf, type SeveralKeys } from './key-scope.ts';
-import { MAX_KEYS } from './listed-sums.ts';
+import { isOfKeys, type KeyScope, keysOf, MAX_KEYS, type SeveralKeys } from './key-scope.ts';
 import { clampTime, MAX_TIME_MS, type TimeRange, utcDay } from './time-range.ts';
 
 /** What a list of calls may be asked for. `refunded`: for any reason, calls whose gateway died included. */
