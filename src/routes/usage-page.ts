@@ -1,5 +1,6 @@
 import { BOUGHT_LIST, type CallRow } from '../accounts/call-fields.ts';
-import { MAX_DAYS, MAX_KEYS, MAX_KEYS_OF_DAY } from '../accounts/listed-sums.ts';
+import { MAX_KEYS } from '../accounts/key-scope.ts';
+import { MAX_DAYS, MAX_KEYS_OF_DAY } from '../accounts/listed-sums.ts';
 import type { Sums } from '../accounts/sums-sql.ts';
 import { recordsSince } from '../accounts/time-range.ts';
 import { OUTCOMES } from '../accounts/usage-sql.ts';
