@@ -1,5 +1,6 @@
 import { expect } from 'vitest';
 import { CallTerms } from '../../src/admission/call-terms.ts';
+import type { Claim } from '../../src/admission/claims.ts';
 import {
   AdmitCommand,
   type AdmitResult,
@@ -28,17 +29,32 @@ type Events = Awaited<ReturnType<Store['eventsOf']>>;
 
 const uuid = (kind: string, n: number): string => `00000000-0000-7000-${kind}-${String(n).padStart(12, '0')}`;
 const accountOf = (id: number): number => id % 3;
+/** Half of the calls of each account have its one idempotency key; one of these three calls has another target. */
+const CLAIMS: readonly (Claim | null)[] = [null, null, null, 'target', 'target', 'another target'].map((target) =>
+  target === null ? null : { name: 'claim', target },
+);
+const claimOf = (id: number): Claim | null => CLAIMS[Math.floor(id / 3)] ?? null;
 const INSTANCES = ['gateway-0', 'gateway-1'];
 const START_BALANCE = 4_000;
 
 /** The account whose data are damaged. Replies to it depend on the damage, but holds and events of its calls are still exact. */
 const VICTIM = 2;
-const ALLOWED = ['admitted', 'taken', 'rate_limited', 'revoked', 'suspended', 'insufficient_balance', 'unavailable'];
+const KEPT_OUT = ['call_in_progress', 'charged_before', 'idempotency_mismatch'];
+const ALLOWED = [
+  'admitted',
+  'taken',
+  'rate_limited',
+  'revoked',
+  'suspended',
+  'insufficient_balance',
+  'unavailable',
+  ...KEPT_OUT,
+];
 
 /** One sequence of steps, carried out in Redis and in the model side by side. */
 export class Run {
   readonly model = new Model();
-  readonly totals = { admitted: 0, swept: 0, damaged: 0, unchanged: 0 };
+  readonly totals = { admitted: 0, swept: 0, damaged: 0, unchanged: 0, keptOut: 0 };
   #isDamaged = false;
   readonly #store: Store;
   readonly #sweeper: Sweeper;
@@ -74,6 +90,11 @@ export class Run {
         return this.#batch(step);
       case 'sweep':
         return this.#sweep();
+      case 'loseClaims':
+        await this.#store.command('del', this.#claimsName(account));
+        await this.#store.command('del', this.#timesName(account));
+        this.model.claims.delete(account);
+        return;
       case 'age':
         return this.#setLease(INSTANCES[step.instance] as string, (await this.#store.now()) - LEASE_MS - 5_000);
       case 'hydrate':
@@ -99,12 +120,16 @@ export class Run {
   async compare(): Promise<void> {
     const accounts = Array.from(this.#credits.keys()).filter((account) => !this.#isVictim(account));
     const shards = Array.from({ length: SHARDS }, (_, shard) => shard);
-    const [wallets, open, events] = await Promise.all([
+    const everybody = Array.from(this.#credits.keys());
+    const [wallets, claims, times, open, events] = await Promise.all([
       Promise.all(accounts.map((account) => this.#store.hash(this.#store.walletName(account)))),
+      Promise.all(everybody.map((account) => this.#store.hash(this.#claimsName(account)))),
+      Promise.all(everybody.map((account) => this.#store.command('zrange', this.#timesName(account), 0, -1))),
       Promise.all(shards.map((shard) => this.#store.openOf(shard))),
       Promise.all(shards.map((shard) => this.#store.eventsOf(shard))),
     ]);
     for (const [i, account] of accounts.entries()) this.#compareWallet(account, wallets[i]);
+    for (const [i, account] of everybody.entries()) this.#compareClaims(account, claims[i] ?? {}, times[i]);
     for (const shard of shards) this.#compareShard(shard, open[shard] as Open, events[shard] as Events);
   }
 
@@ -123,6 +148,16 @@ export class Run {
       }
     }
     expect(found).toEqual(expected);
+  }
+
+  #compareClaims(account: string, found: Readonly<Record<string, string>>, times: unknown): void {
+    const texts = Array.from(this.model.claims.get(account) ?? [], ([name, { state, id, target }]) => [
+      name,
+      [state, id, target, state === 'o' ? '-' : 'digest'],
+    ]);
+    const real = Object.entries(found).map(([name, text]) => [name, text.split('\t').toSpliced(2, 1).slice(0, 4)]);
+    expect(real).toEqual(texts);
+    expect(times).toEqual(Object.keys(found));
   }
 
   /** All gateways die. After the sweep, each admission must have exactly one event, and the money must add up. */
@@ -205,12 +240,14 @@ export class Run {
     }
     const usageId = uuid('bbbb', part.id);
     const accountId = uuid('aaaa', accountOf(part.id));
-    if (part.op === 'cancel') return [new CancelCommand(usageId, accountId, CANCELLED, () => {})];
+    const claim = claimOf(part.id);
+    if (part.op === 'cancel') return [new CancelCommand(usageId, accountId, CANCELLED, () => {}, claim)];
     if (part.op === 'settle') {
       const buyer = encodedKeys.buyer(keyName(accountOf(part.id), 0), accountId);
       const refund = part.end === 'refunded';
       const captured = typeof part.end === 'number' ? part.end : null;
-      return [new SettleCommand(usageId, buyer, refund, refund ? REFUNDED : COMPLETED, () => {}, captured)];
+      const ended = claim && { name: claim.name, charged: { bodyDigest: 'digest', keeps: captured === null } };
+      return [new SettleCommand(usageId, buyer, refund, refund ? REFUNDED : COMPLETED, () => {}, captured, ended)];
     }
     const call = {
       usageId,
@@ -219,7 +256,7 @@ export class Run {
       method: 'GET',
       path: `/by/${instance}`,
       tag: null,
-      claim: null,
+      claim,
     };
     return [new AdmitCommand(call, listener(done))];
   }
@@ -256,8 +293,8 @@ export class Run {
     expect(range.most, 'only a whole token passes').toBeGreaterThanOrEqual(REQUEST);
     if (part.op === 'take') expect(outcome).toBe('taken');
     else this.#expectAdmission(part, instance, result, outcome);
-    // A refusal for lack of money takes a token; a duplicate and 'not loaded' do not.
-    if (outcome !== 'taken' && outcome !== 'admitted' && outcome !== 'insufficient_balance') return;
+    // A refusal for lack of money, or for a claim, takes a token; a duplicate and 'not loaded' do not.
+    if (![...KEPT_OUT, 'taken', 'admitted', 'insufficient_balance'].includes(outcome ?? '')) return;
     range.least = Math.max(range.least, REQUEST) - REQUEST;
     range.most -= REQUEST;
     range.touched = true;
@@ -279,6 +316,8 @@ export class Run {
     const hold = { amount: result.amountMicros, free: result.freeTier, instance };
     model.holds.set(id, { ...hold, account: uuid('aaaa', VICTIM), service: uuid('cccc', part.service) });
     model.admitted.set(id, (model.admitted.get(id) ?? 0) + 1);
+    const claim = claimOf(part.id);
+    if (claim !== null) model.claim(uuid('aaaa', VICTIM), claim, id);
   }
 
   /** The same object for the same terms, because a batch sends equal terms once for calls that follow each other. */
@@ -306,9 +345,11 @@ export class Run {
       quota: this.#freeCalls,
       isFreeOnly: part.isFreeOnly,
       instance,
+      claim: claimOf(part.id),
     };
     const expected = this.model.admit(call);
     expect(outcome).toBe(expected === 'duplicate' ? 'unavailable' : expected);
+    if (KEPT_OUT.includes(expected)) this.totals.keptOut++;
     if (expected !== 'admitted') return;
     this.totals.admitted++;
     const { amount, free } = this.model.holds.get(uuid('bbbb', part.id)) as { amount: number; free: boolean };
@@ -364,6 +405,14 @@ export class Run {
     const [outcome] = (await this.#store.redis.script(applyCreditScript, 1, args)) as number[];
     if (this.#isVictim(account)) expect([0, 1, 2, 3]).toContain(outcome);
     else expect(outcome).toBe(this.model.credit(account, seq, amount));
+  }
+
+  #claimsName(account: string): string {
+    return this.#store.keys.claims(this.#store.keys.shardOf(account), account);
+  }
+
+  #timesName(account: string): string {
+    return this.#store.keys.claimTimes(this.#store.keys.shardOf(account), account);
   }
 
   #isVictim(account: string): boolean {

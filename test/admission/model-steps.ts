@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 
 const account = fc.nat(2);
-const id = fc.nat(11);
+const id = fc.nat(17);
 const key = fc.nat(1);
 const instance = fc.nat(1);
 const price = fc.constantFrom(0, 1, 400, 1_000, 3_000);
@@ -38,6 +38,7 @@ export const step = fc.oneof(
   },
   { weight: 2, arbitrary: fc.record({ op: fc.constant('sweep' as const) }) },
   { weight: 1, arbitrary: fc.record({ op: fc.constant('age' as const), instance }) },
+  { weight: 1, arbitrary: fc.record({ op: fc.constant('loseClaims' as const), account }) },
   { weight: 2, arbitrary: fc.record({ op: fc.constant('hydrate' as const), account }) },
   {
     weight: 1,

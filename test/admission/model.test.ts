@@ -23,6 +23,7 @@ afterAll(() => store.close());
 it('in any sequence of steps, Redis does what the model says, and no money is made or lost', async () => {
   let admitted = 0;
   let swept = 0;
+  let keptOut = 0;
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 20, maxLength: 60 }), quota, async (steps, freeCalls) => {
       await store.command('flushall');
@@ -35,12 +36,14 @@ it('in any sequence of steps, Redis does what the model says, and no money is ma
       await run.finish();
       admitted += run.totals.admitted;
       swept += run.totals.swept;
+      keptOut += run.totals.keptOut;
     }),
     { numRuns: 70 },
   );
   // Makes sure that the sequences reach the cases they are meant to test.
   expect(admitted).toBeGreaterThan(300);
   expect(swept).toBeGreaterThan(30);
+  expect(keptOut).toBeGreaterThan(100);
 }, 120_000);
 
 it('whatever data of one account are damaged, the others do what the model says, and no command is half done', async () => {

@@ -9,6 +9,8 @@ export const LEASE_MS = 15_000;
 
 type Wallet = { balance: number; creditSeq: number; free: Map<string, number> };
 type Hold = { amount: number; free: boolean; instance: string; account: string; service: string };
+/** Who has an idempotency key. `o`: the call is open; `k`, `n`: it was charged, and its answer is kept or not. */
+type Claim = { state: 'o' | 'k' | 'n'; id: string; target: string };
 export type Bucket = { limit: number; active: boolean; tokens: number | null; ts: number };
 export type Moment = { readonly earliest: number; readonly latest: number };
 
@@ -25,7 +27,11 @@ type Admission = {
   /** Nothing but a free call may serve it. */
   readonly isFreeOnly: boolean;
   readonly instance: string;
+  readonly claim: { readonly name: string; readonly target: string } | null;
 };
+
+type Refusal = 'wallet' | 'insufficient_balance' | 'duplicate';
+type ClaimRefusal = 'call_in_progress' | 'charged_before' | 'idempotency_mismatch';
 
 export class Model {
   /** Absent: not loaded. */
@@ -33,6 +39,8 @@ export class Model {
   readonly buckets = new Map<string, Bucket>();
   readonly holds = new Map<string, Hold>();
   readonly tombstones = new Set<string>();
+  /** By account and name. */
+  readonly claims = new Map<string, Map<string, Claim>>();
   /** In the order of the stream, per account's shard; the test compares shard by shard. */
   readonly events: { id: string; account: string; charged: number; outcome: string; reported: number | null }[] = [];
   readonly leases = new Map<string, number>();
@@ -49,7 +57,31 @@ export class Model {
   }
 
   /** What an admission does, given that it has a token. */
-  admit(call: Admission): 'admitted' | 'wallet' | 'insufficient_balance' | 'duplicate' {
+  admit(call: Admission): 'admitted' | Refusal | ClaimRefusal {
+    const { claim, account, id } = call;
+    const found = claim === null ? undefined : this.claims.get(account)?.get(claim.name);
+    if (found !== undefined && found.target !== claim?.target) return 'idempotency_mismatch';
+    if (found !== undefined) return found.state === 'o' ? 'call_in_progress' : 'charged_before';
+    const outcome = this.#open(call);
+    if (outcome === 'admitted' && claim !== null) this.claim(account, claim, id);
+    return outcome;
+  }
+
+  claim(account: string, { name, target }: { readonly name: string; readonly target: string }, id: string): void {
+    const its = this.claims.get(account) ?? new Map<string, Claim>();
+    this.claims.set(account, its.set(name, { state: 'o', id, target }));
+  }
+
+  /** Ends the claim of a call that has ended: a call that cost nothing frees its key. */
+  #endClaim(account: string, id: string, end: End): void {
+    for (const [name, claim] of this.claims.get(account) ?? []) {
+      if (claim.id !== id) continue;
+      if (end === 'refunded') this.claims.get(account)?.delete(name);
+      else claim.state = end === 'charged' ? 'k' : 'n';
+    }
+  }
+
+  #open(call: Admission): 'admitted' | Refusal {
     const wallet = this.wallets.get(call.account);
     if (wallet === undefined) return 'wallet';
     const used = wallet.free.get(call.service) ?? 0;
@@ -90,6 +122,7 @@ export class Model {
       if (free && end === 'refunded') wallet.free.set(service, (wallet.free.get(service) ?? 0) - 1);
     }
     this.events.push({ id, account, charged, outcome, reported });
+    this.#endClaim(account, id, end);
     return true;
   }
 
