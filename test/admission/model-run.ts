@@ -246,7 +246,8 @@ export class Run {
       const buyer = encodedKeys.buyer(keyName(accountOf(part.id), 0), accountId);
       const refund = part.end === 'refunded';
       const captured = typeof part.end === 'number' ? part.end : null;
-      const ended = claim && { name: claim.name, charged: { bodyDigest: 'digest', keeps: captured === null } };
+      const charged = { bodyDigest: 'digest', keeps: captured === null, amountMicros: captured ?? 0 };
+      const ended = claim && { name: claim.name, charged };
       return [new SettleCommand(usageId, buyer, refund, refund ? REFUNDED : COMPLETED, () => {}, captured, ended)];
     }
     const call = {
