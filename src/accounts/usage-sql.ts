@@ -4,7 +4,6 @@ import { dayOfId, timeOfId } from '../platform/ids.ts';
 import type { Sql, Tx } from '../platform/postgres.ts';
 import { CALL_SELECT, type CallRow } from './call-fields.ts';
 import { isOfKeys, type KeyScope, keysOf, type SeveralKeys } from './key-scope.ts';
-import { MAX_KEYS } from './listed-sums.ts';
 import { clampTime, MAX_TIME_MS, type TimeRange, utcDay } from './time-range.ts';
 
 /** What a list of calls may be asked for. `refunded`: for any reason, calls whose gateway died included. */
@@ -123,7 +122,7 @@ export async function selectCalls(
     if (newestMs === nowMs) endMs = endOfCallsMs;
     if (scope.kind === 'account' && filter.tag === null && keys >= MANY_KEYS) {
       const window = { fromMs: beginOf(newestMs, FIRST_REACHES_DAYS[0] as number), toMs: endMs };
-      const among = Math.min(keys, MAX_KEYS) * AMONG_PER_KEY;
+      const among = Math.min(keys * AMONG_PER_KEY, MOST_AMONG);
       const own = await selectAmongNewest(await timed(), scope.accountId, { filter, before, limit }, window, among);
       if (own.length === limit) return own;
     }
@@ -162,6 +161,7 @@ const MANY_KEYS = 200;
  * key; an account that makes a twentieth of all calls has its page of 100 in the 2 000 of a thousand keys.
  */
 const AMONG_PER_KEY = 2;
+const MOST_AMONG = 2_000;
 
 /** The page's calls among so many of the newest calls of all accounts in the window; they are all of the page if they fill it. */
 function selectAmongNewest(
