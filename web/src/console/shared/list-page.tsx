@@ -111,7 +111,7 @@ export function ListPage<Row>({
         ))}
       {data?.since !== undefined && data.next === null && (
         <p class="card-note small soft">
-          Single calls{hasTags && ' and sums by tag'} are kept from {data.since} (UTC) on.{' '}
+          Single calls are kept from {data.since} (UTC) on{hasTags && ', and so are sums by tag'}.{' '}
           {hasTags ? 'Other sums' : 'Sums'} and balances are of all calls, older ones too.
         </p>
       )}
