@@ -92,8 +92,8 @@ export class ApiError extends Error {
 }
 
 /** A 401 has to name the authentication scheme (RFC 9110 §11.6.1). */
-export function unauthorizedError(): ApiError {
-  return new ApiError('unauthorized', undefined, { headers: { 'WWW-Authenticate': 'Bearer' } });
+export function unauthorizedError(message?: string): ApiError {
+  return new ApiError('unauthorized', message, { headers: { 'WWW-Authenticate': 'Bearer' } });
 }
 
 /** The key was valid until its `expires_at`. */

@@ -1,4 +1,4 @@
-import { ApiError } from '../errors.ts';
+import { ApiError, unauthorizedError } from '../errors.ts';
 import { isOwnPage, refuseAllButOwnPage } from '../http/own-origin.ts';
 import type { ApiRequest, ApiResponse, FromSchema, Route } from '../http/route.ts';
 import { keyOf, ROLES } from '../keys/caller.ts';
@@ -251,6 +251,4 @@ const shown = ({ browser_hash: hash, ...row }: SessionRow, here: string): object
 
 /** The browser has no cookie, or the session has ended. */
 const noSessionError = (): ApiError =>
-  new ApiError('unauthorized', 'Nobody is signed in here: sign in with POST /api/v1/session and a key.', {
-    headers: { 'WWW-Authenticate': 'Bearer' },
-  });
+  unauthorizedError('Nobody is signed in here: sign in with POST /api/v1/session and a key.');

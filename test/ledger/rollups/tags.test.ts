@@ -3,6 +3,7 @@ import { expect, it } from 'vitest';
 import { MAX_TAGS, OTHER_TAG } from '../../../src/ledger/rollups/tag-sums.ts';
 import type { UsageEvent } from '../../../src/ledger/usage-event.ts';
 import { uuidv7 } from '../../../src/platform/ids.ts';
+import { until } from '../../support/wait.ts';
 import { newEvent, newEventOf } from '../support.ts';
 import { ledger, readAll, session, storeFast, storeWithCare, useFlush } from '../writing/flush-support.ts';
 import { compareSums } from './sums-oracle.ts';
@@ -95,6 +96,7 @@ it('writers that store at the same time decide for each account as one would', a
   const buyers = [newEventOf(0, store), newEventOf(1, store)].map(({ accountId }) => accountId);
   for (const accountId of buyers) await fillMonth(ledger.sql, model, accountId, '2026-10-01', MAX_TAGS - ROOM);
   const writers = [ledger.startWriter({ batchSize: 7 }), ledger.startWriter({ batchSize: 7 })];
+  await until(() => writers.every((writer) => writer.stats().ownedShards === 1));
   for (let i = 0; i < 200; i++) {
     const event = newEvent({
       accountId: buyers[i % 2] as string,
@@ -106,6 +108,5 @@ it('writers that store at the same time decide for each account as one would', a
     model.add(event);
   }
   await ledger.drained();
-  expect(writers.every((writer) => writer.stats().ownedShards === 1)).toBe(true);
   expect(await model.read(ledger.sql)).toEqual(model.sums());
 });

@@ -38,7 +38,7 @@ const keyOf = ({ key_id, key_label }: Call) => (
 );
 const tagOf = ({ tag }: Call) =>
   tag !== undefined && (
-    <a class="name two-lines" href={callsOfTag(tag)} title={tag}>
+    <a class="name of-two-lines" href={callsOfTag(tag)} title={tag}>
       {tag}
     </a>
   );
@@ -150,7 +150,7 @@ function CallList() {
             title: 'Request',
             minor: true,
             cell: ({ method, path }) => (
-              <code class="request two-lines" title={`${method} ${path}`}>
+              <code class="request of-two-lines" title={`${method} ${path}`}>
                 {method} {path}
               </code>
             ),
