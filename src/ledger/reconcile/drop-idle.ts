@@ -17,8 +17,9 @@ type Drop = {
  * In doubt, drops those of the loaded wallets that have nothing under way: they are loaded again exactly as Postgres has them when their
  * account calls. So an account can spend what its wallet has too much only until this has passed over it.
  *
- * Postgres is asked first, and then drop-wallets.lua judges each wallet and deletes it at one instant. Redis forgets the trees of keys of
- * all these accounts.
+ * Redis first forgets the trees of keys of all these accounts: if that fails, their wallets are still there, and the next run does both.
+ * Postgres is asked beside it, and then drop-wallets.lua judges each wallet and deletes it at one instant. That needs no flush lock: should
+ * Postgres end the transaction meanwhile, a flush changes the mark or the stream, and the script sees both.
  *
  * @returns the wallets that were dropped, by account: the number of the last repair of each; 0: none
  */

@@ -156,12 +156,12 @@ export class ShardView {
    * Calls `work` with what decides whether the wallets of each part may be dropped. Until all have resolved, no event of the shard is stored.
    * While one part is worked on, Postgres looks up the next one: the flush lock is kept for half the time.
    *
-   * @param beside  what else is asked of Postgres, on the same connection: a program may have no second one
+   * @param before  what is done before `work`, on the same connection: a program may have no second one
    * @throws RedisReplaced; and when Postgres is older than Redis
    */
   async readNumbers<T>(
     parts: readonly (readonly string[])[],
-    beside: (tx: Tx) => Promise<void>,
+    before: (tx: Tx) => Promise<void>,
     work: (accountIds: readonly string[], read: NumbersRead) => Promise<T>,
   ): Promise<T[]> {
     const { redis, keys } = this.#stores;
@@ -171,13 +171,13 @@ export class ShardView {
         judgeShards(tx.unsafe, seen).then((all) => this.#accept(all)),
         this.#selectLeft(tx),
         selectRejectedIds(tx, this.#shard),
+        before(tx),
       ]);
       const workOn = async (accountIds: readonly string[]): Promise<T> => {
         const [[judged, left, rejected], numbers] = await Promise.all([common, selectLastNumbers(tx, accountIds)]);
         return work(accountIds, { historyOf: historiesOf(judged, left), rejected, numbers, marks: marksOf(judged) });
       };
-      const [results] = await Promise.all([Promise.all(parts.map(workOn)), beside(tx)]);
-      return results;
+      return Promise.all(parts.map(workOn));
     });
   }
 

@@ -94,5 +94,7 @@ for credit_seq, debit_seq in string.gmatch(ARGV[6], '(%d+) (%d+)') do
     reply[n] = -1
   end
 end
+-- Else a wallet was judged by the numbers of another.
+if n ~= #KEYS - 3 then return redis.error_reply('ERR drop-wallets: not two numbers for each wallet') end
 if #gone > 0 then call('DEL', unpack(gone)) end
 return reply
