@@ -62,8 +62,8 @@ export type ResponseDescription = {
 
 /**
  * Who may use a route. 'anyone': no key is needed; a request with a valid key still counts against that key's rate limit.
- * 'optional': no key is needed, but a key that is sent must be valid. 'cookie': `holder` says whose cookie it is. A list: a valid key with one of these roles is needed;
- * an admin key passes every list.
+ * 'optional': no key is needed, but a key that is sent must be valid. 'cookie': the cookie of a session is needed, whose key `holder` finds.
+ * A list: a valid key with one of these roles is needed; an admin key passes every list.
  */
 type Access = 'anyone' | 'optional' | 'cookie' | readonly Role[];
 

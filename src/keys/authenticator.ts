@@ -19,7 +19,7 @@ export class Authenticator {
    * asked, the result is a promise, which rejects with `unavailable` while Postgres is away.
    *
    * Postgres is also asked when the key is in the cache and the secret does not match: another gateway may have rotated the key
-   * just now, and its message has not arrived yet, or has issued a bearer. A wrong secret therefore costs Postgres as much as a made-up key.
+   * just now, so that its message has not arrived yet, or may have issued a bearer, of which no message tells. A wrong secret therefore costs Postgres as much as a made-up key.
    *
    * @param mayLoad called before Postgres is asked; when it returns false, Postgres is not asked and the header counts as wrong
    */

@@ -10,6 +10,7 @@ import type { Job } from '../platform/job.ts';
 import { NodeWatch } from '../platform/node-watch.ts';
 import { isPostgresUnavailable } from '../platform/postgres.ts';
 import { QualityJob } from '../quality/quality-job.ts';
+import { EndedSessions } from '../sessions/ended-sessions.ts';
 import { LOOKS } from '../traffic/looks.ts';
 import { nameOf } from '../traffic/name.ts';
 import { Reporter } from '../traffic/reporter.ts';
@@ -79,6 +80,7 @@ export async function startWriter(options: {
   const isActive = (): boolean => writer.owns(0);
   const upkeep = new Upkeep({ stores, leaseSeconds: config.instanceLeaseSeconds, isActive, log });
   const quality = new QualityJob({ sql, isActive, log });
+  const endedSessions = new EndedSessions({ sql, isActive, log });
   const { databaseUrl, exportDir, usageRetentionDays: retentionDays } = config;
   const retention = new RetentionJob({ databaseUrl, installation, retentionDays, exportDir, log });
   const nodes = (): RedisNode[] => redisNodes(stores, config.redisUrl);
@@ -92,7 +94,7 @@ export async function startWriter(options: {
     shards: () => writer.stats().ownedShards,
   });
   const unlisten = await listenForLooks(sql, reporter);
-  const jobs = [credits, debits, ...upkeep.reconcileJobs, quality, retention, health, nodeWatch];
+  const jobs = [credits, debits, ...upkeep.reconcileJobs, quality, endedSessions, retention, health, nodeWatch];
   writer.start();
   for (const job of [...upkeep.sweepers, ...jobs]) job.start();
   return {

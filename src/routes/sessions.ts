@@ -200,9 +200,7 @@ export function sessionsRoutes({ sessions }: { readonly sessions: Sessions }): R
       },
       handle: async (request: ApiRequest<undefined, EverywhereQuery>) => {
         const [, hash] = await browserOf(request);
-        // Everywhere first: what may be ended follows from what is signed in here.
-        const elsewhere = request.query.everywhere ? await sessions.end(hash, 'everywhere') : 0;
-        return ended(elsewhere + (await sessions.end(hash, 'here')), request, []);
+        return ended(await sessions.end(hash, request.query.everywhere ? 'everywhere' : 'here'), request, []);
       },
     },
     {

@@ -23,8 +23,6 @@ const FROM = 'sessions s JOIN api_keys k ON k.key_id = s.key_id JOIN accounts a 
 const IS_LIVE = `s.expires_at > now() AND k.status = 'active' AND a.status <> 'closed' AND ${SECRET_IS_VALID}
   AND NOT EXISTS (SELECT FROM api_keys above WHERE above.key_id = ANY(k.ancestors || k.key_id) AND above.expires_at <= now())`;
 
-/** Maximum rows that one sign-in deletes: enough to keep up, few enough to take no time. */
-const MAX_DELETED = 100;
 /** Maximum sessions that are listed of all browsers together. */
 const MAX_LISTED = 200;
 
@@ -96,10 +94,12 @@ export async function deleteBeyond(
   );
 }
 
-export async function deleteExpired(tx: Tx): Promise<void> {
-  await tx`
+/** Removes what is left of sessions that ended by themselves, with their key, or with the secret that signed in. @returns how many */
+export async function deleteEnded(sql: Sql, max: number): Promise<number> {
+  const { count } = await sql`
     DELETE FROM sessions WHERE id IN (
-      SELECT id FROM sessions WHERE expires_at < now() LIMIT ${MAX_DELETED} FOR UPDATE SKIP LOCKED)`;
+      SELECT s.id FROM ${sql.text(FROM)} WHERE (${sql.text(IS_LIVE)}) IS NOT TRUE LIMIT ${max} FOR UPDATE OF s SKIP LOCKED)`;
+  return count;
 }
 
 export const deleteOfBrowser = (tx: Tx, browserHash: string): Promise<string[]> =>

@@ -6,7 +6,6 @@ import type { Sql, Tx } from '../platform/postgres.ts';
 import type { Browser } from './browser.ts';
 import {
   deleteBeyond,
-  deleteExpired,
   deleteInReach,
   deleteOfBrowser,
   insertSession,
@@ -89,7 +88,6 @@ export class Sessions {
     const id = randomUUID();
     const seconds = role === 'admin' ? ADMIN_SECONDS : this.#options.sessionDays * 86_400;
     const rows = await this.#ending(async (tx) => {
-      await deleteExpired(tx);
       const replaced = before === undefined ? [] : await moveSessions(tx, before.browser_hash, next.hash, keyId);
       const session = { id, keyId, secretHash: hashSecret(secret), browserHash: next.hash, seconds };
       // The key was revoked or rotated a moment ago.
@@ -128,16 +126,18 @@ export class Sessions {
   }
 
   /**
-   * Ends sessions: those of the browser, or all that it may end, or of these the one with the id.
+   * Ends sessions: those of the browser, with all that it may end elsewhere, or of these the one with the id.
    *
    * @returns how many
    */
   end(browserHash: string, which: 'here' | 'everywhere' | { readonly id: string }): Promise<number> {
     return this.#ending(async (tx) => {
-      const ended =
-        which === 'here'
-          ? await deleteOfBrowser(tx, browserHash)
-          : await deleteInReach(tx, browserHash, which === 'everywhere' ? null : which.id);
+      const ended: string[] = [];
+      // Elsewhere first: what may be ended there follows from what is signed in here.
+      if (which !== 'here') {
+        ended.push(...(await deleteInReach(tx, browserHash, which === 'everywhere' ? null : which.id)));
+      }
+      if (which === 'here' || which === 'everywhere') ended.push(...(await deleteOfBrowser(tx, browserHash)));
       return { ended, result: ended.length };
     });
   }

@@ -91,6 +91,19 @@ export async function token(id: string | null): Promise<Token> {
   return { id: its, text: bearer, untilMs: performance.now() + Date.parse(expires_at) - nowThere };
 }
 
+/** While another tab signs in, the browser still has the former cookie for a moment, which is worth nothing any more. */
+const SIGN_IN_MS = 1_000;
+
+async function tokenTwice(id: string): Promise<Token> {
+  try {
+    return await token(id);
+  } catch (failure) {
+    if ((failure as { status?: number }).status !== 401) throw failure;
+    await new Promise((resolve) => setTimeout(resolve, SIGN_IN_MS));
+    return token(id);
+  }
+}
+
 /**
  * The credential of a session of this browser. It is in the memory of this page only.
  *
@@ -101,7 +114,7 @@ export function bearerOf(first: Token, onEnd: () => void): Credential {
   let asked: Promise<string> | null = null;
   const renew = async (): Promise<string> => {
     try {
-      present = await token(first.id);
+      present = await tokenTwice(first.id);
       return present.text;
     } catch (failure) {
       if ((failure as { status?: number }).status === 401) onEnd();

@@ -100,8 +100,8 @@ export default function Sessions() {
           onClose={() => setEnding(null)}
         >
           <p>
-            All sessions of this list end now, this one too, and with them what open pages send. API keys stay valid: if
-            somebody else may know one, rotate it.
+            All sessions of these accounts end now, this one too, and with them what open pages send. API keys stay
+            valid: if somebody else may know one, rotate it.
           </p>
         </ConfirmDialog>
       )}
