@@ -381,7 +381,7 @@ CREATE TABLE budget_refusals (
 ) WITH (fillfactor = 50);
 
 -- How often the answer to a call with an `Idempotency-Key` was given again. Counted by gateways every few seconds, as best they can: no money
--- depends on it. A call without a row was answered once. The rows of a day leave with its calls.
+-- depends on it. A call without a row was answered once. The rows of a day leave with its calls, or with those of the next day.
 CREATE TABLE call_replays (
   -- As in `calls`. The row may be there a moment before the call.
   day       date NOT NULL,
@@ -655,7 +655,7 @@ CREATE TABLE service_quality (
   quality       real NOT NULL CHECK (quality BETWEEN 0 AND 100),
   -- The quality less that of seven days before, with one decimal; null when too little was known then.
   trend         real,
-  -- By this catalogs sort; see docs/quality.md.
+  -- Catalogs sort by this; see docs/quality.md.
   lower_bound   real NOT NULL CHECK (lower_bound BETWEEN 0 AND 100),
   -- How many calls' worth of evidence there is, after ageing and after the diminishing weight of each buyer.
   evidence      real NOT NULL,

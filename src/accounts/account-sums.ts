@@ -17,14 +17,19 @@ export async function selectSummedFrom(tx: Tx, { accountId }: SeveralKeys): Prom
 }
 
 /** @param days  not before the first day with sums of the account */
-export async function selectAccountSums(tx: Tx, scope: SeveralKeys, days: TimeRange): Promise<ListedSums> {
+export async function selectAccountSums(
+  timed: () => Promise<Tx>,
+  scope: SeveralKeys,
+  days: TimeRange,
+): Promise<ListedSums> {
+  const tx = await timed();
   // Sent together, in one round trip: so they are prepared ones.
   const [byService, ofDays, byKey] = await Promise.all([
     selectByService(tx, scope, days),
     selectByDay(tx, scope, days),
     selectByKey(tx, scope, days),
   ]);
-  return { byService, byKey, byDay: await withKeys(tx, scope, ofDays, byKey.slice(0, MAX_KEYS_OF_DAY)) };
+  return { byService, byKey, byDay: await withKeys(await timed(), scope, ofDays, byKey.slice(0, MAX_KEYS_OF_DAY)) };
 }
 
 /** Of an account from its own sums; of a key and those below it from those of the keys. */

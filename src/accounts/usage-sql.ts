@@ -157,8 +157,8 @@ async function selectExtent(tx: Tx, { accountId }: SeveralKeys, nowMs: number) {
 /** From how many keys on the calls of an account are first looked for among the newest of all accounts. */
 const MANY_KEYS = 200;
 /**
- * Among how many, for each of its keys. To look through as many in vain takes a tenth of the time that it takes to look for calls key by
- * key; an account that makes a twentieth of all calls has its page of 100 in the 2 000 of a thousand keys.
+ * How many calls are looked through for each of its keys. If they do not fill the page, this has added a tenth to the time that it takes to
+ * look for calls key by key; an account that makes a twentieth of all calls has its page of 100 in the 2 000 of a thousand keys.
  */
 const AMONG_PER_KEY = 2;
 

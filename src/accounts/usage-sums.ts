@@ -65,10 +65,11 @@ const isOfKey = (row: SumsRow): row is SumsRow & { keyId: string } => row.keyId 
  * Sums of the matching calls that count, by service, by key and by day, from one reading of the stored sums. A key with a million
  * calls has as few rows of days as one that called once on each of those days.
  */
-async function selectSums(tx: Tx, filter: UsageFilter): Promise<UsageSums> {
+async function selectSums(timed: () => Promise<Tx>, filter: UsageFilter): Promise<UsageSums> {
+  const tx = await timed();
   if (filter.tag !== null && hasTagSums(filter)) {
     const horizonMs = await readHorizonMs(tx);
-    return { ...(await selectSumsOfTag(tx, filter, horizonMs)), horizonMs };
+    return { ...(await selectSumsOfTag(await timed(), filter, horizonMs)), horizonMs };
   }
   const { scope, serviceId } = filter;
   // One service of an account is found in `key_days`.
@@ -81,10 +82,11 @@ async function selectSums(tx: Tx, filter: UsageFilter): Promise<UsageSums> {
   const { days, hours, rest } = divideRange(filter);
   const { before, after } = splitAt(days, summedFrom);
   const isOfWholeDays = hours.length === 0 && rest.length === 0;
+  await timed();
   const [byTag, listed] = await Promise.all([
     hasTagSums(filter) ? selectTags(tx, filter, horizonMs) : null,
     hasOwnSums && after !== null && before === null && isOfWholeDays
-      ? selectAccountSums(tx, scope, after)
+      ? selectAccountSums(timed, scope, after)
       : selectFromParts(tx, filter, { hours, rest, before, after }),
   ]);
   return { total: addedUp(listed.byService), ...listed, byTag, horizonMs };
@@ -188,7 +190,7 @@ export function selectUsage(
   limit: number,
 ): Promise<UsageSums & { readonly calls: readonly CallRow[] }> {
   return readSnapshot(sql, filter, async (timed) => ({
-    ...(await selectSums(await timed(), filter)),
+    ...(await selectSums(timed, filter)),
     calls: await selectCalls(timed, filter, before, limit),
   }));
 }
@@ -204,8 +206,8 @@ export function selectCallPage(
 }
 
 /**
- * No index knows outcomes, or the tags of a key, and an account may have very many keys: where few of very many calls are looked for, the reading ends at a
- * deadline.
+ * No index knows outcomes, or the tags of a key, and an account may have very many keys: where few of very many calls are looked for, the
+ * reading ends at a deadline.
  */
 function readSnapshot<T>(
   sql: Sql,
@@ -228,7 +230,7 @@ async function selectLastCounted(tx: Tx, keyId: string): Promise<Date | null> {
 export function selectKeyActivity(sql: Sql, keyId: string): Promise<KeyActivity> {
   const filter = { scope: onlyKey(keyId), serviceId: null, fromMs: null, toMs: null, outcome: null, tag: null };
   return sql.begin(async (tx) => {
-    const { total } = await selectSums(tx, filter);
+    const { total } = await selectSums(async () => tx, filter);
     const [last] = await selectCalls(async () => tx, filter, null, 1);
     const lastUsedAt = last?.created_at ?? (await selectLastCounted(tx, keyId));
     return { lastUsedAt, totalSpentMicros: total.spentMicros };

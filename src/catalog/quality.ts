@@ -24,7 +24,7 @@ export type Quality = {
   readonly value: number;
   /** How much more that is than seven days before; null when too little was known then. */
   readonly trend: number | null;
-  /** By this catalogs sort: as `value`, but of what success is at least, very likely. It may be more than `value`. */
+  /** Catalogs sort by this: as `value`, but of what success is at least, very likely. It may be more than `value`. */
   readonly lowerBound: number;
   /** Null: no calls went into it. Calls of a rated service may make 50, too. */
   readonly record: TrackRecord | null;

@@ -19,7 +19,7 @@ const PRIOR_WEIGHT = 20;
 const PRIOR = 0.5;
 /** The prior of the lower bound, in calls: two that succeeded and two that failed, as of Agresti and Coull. */
 const BOUND_PRIOR_WEIGHT = 4;
-/** Nine in ten services with such evidence are better than their lower bound. */
+/** Nine in ten services with such evidence succeed more often. */
 const BOUND_DEVIATIONS = 1.28;
 /** Success counts nine times as much as latency: a fast failure is worth nothing. */
 const SUCCESS_SHARE = 0.9;
@@ -48,7 +48,7 @@ export function qualityFrom(evidence: Evidence, typicalUs: number | null): numbe
 
 /**
  * The quality, but of what success is at least, very likely. Catalogs sort by it: a service with little evidence, however good, comes
- * after one that many buyers have found as good. More successes never lower it, and more failures never raise it.
+ * after one that many buyers have found as good. At the usual speed, more successes never lower it, and more failures never raise it.
  */
 export function lowerBoundFrom(evidence: Evidence, typicalUs: number | null): number {
   const { weight, succeeded } = evidence;

@@ -96,12 +96,15 @@ export class Answers {
   keep(accountId: string, usageId: string, answer: Answer): boolean {
     const { keys, memoryShare } = this.#options;
     const shard = keys.shardOf(accountId);
-    if (memoryShare(shard) > MAX_MEMORY_SHARE || !this.capture(answer.body.length)) {
+    const text = encodeAnswer(answer);
+    // The text is what stays in memory until Redis has it: longer than the body, if that is not text.
+    const { length } = text;
+    if (memoryShare(shard) > MAX_MEMORY_SHARE || !this.capture(length)) {
       this.isNotKept('no_room');
       return false;
     }
-    const writing = this.#write(shard, accountId, usageId, encodeAnswer(answer)).then(() => {
-      this.capture(-answer.body.length);
+    const writing = this.#write(shard, accountId, usageId, text).then(() => {
+      this.capture(-length);
       this.#underWay.delete(writing);
     });
     this.#underWay.add(writing);

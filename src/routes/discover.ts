@@ -42,9 +42,14 @@ const QUERY = {
       type: 'number',
       minimum: 0,
       maximum: 1,
-      description: 'Only services of whose calls at least this share succeeded; 0.99 is 99 %',
+      description:
+        'Only services with at least this success_rate in their track record, which is rounded down; 0.99 is 99 %',
     },
-    max_latency_ms: { type: 'number', minimum: 0, description: 'Only services with at most this typical latency' },
+    max_latency_ms: {
+      type: 'number',
+      minimum: 0,
+      description: 'Only services with at most this latency_ms in their track record, which is rounded to two digits',
+    },
     q: {
       type: 'string',
       maxLength: 200,

@@ -261,7 +261,7 @@ it('in any flood of answers, those that are kept are the newest that the bounds 
       expect(await store.command('zcard', times)).toBe(left.length);
     }
   });
-  await fc.assert(property, { numRuns: 25 });
+  await fc.assert(property, { numRuns: 25, seed: 29 });
   expect(Math.min(...Object.values(reached)), 'each bound is met').toBeGreaterThan(5);
 });
 

@@ -7,7 +7,10 @@ import { type Sql, sqlState, type Tx } from '../../platform/postgres.ts';
  */
 const DEADLINE_MS = 4_000;
 
-/** By how much the last statement may exceed it: to tell Postgres before each how much is left would cost a round trip each time. */
+/**
+ * By how much a statement may exceed it: to tell Postgres before each how much is left would cost a round trip each time. Statements that
+ * are sent together run one after another, and each has what was left for the first.
+ */
 const EXCESS_MS = 100;
 
 const QUERY_CANCELED = '57014';

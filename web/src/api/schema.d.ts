@@ -6301,9 +6301,9 @@ export interface operations {
                 category?: string;
                 /** @description Only services of at least this quality */
                 min_quality?: number;
-                /** @description Only services of whose calls at least this share succeeded; 0.99 is 99 % */
+                /** @description Only services with at least this success_rate in their track record, which is rounded down; 0.99 is 99 % */
                 min_success?: number;
-                /** @description Only services with at most this typical latency */
+                /** @description Only services with at most this latency_ms in their track record, which is rounded to two digits */
                 max_latency_ms?: number;
                 /** @description Words that must all occur in name or description, also as parts of words */
                 q?: string;
