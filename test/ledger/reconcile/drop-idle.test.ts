@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { SettleCommand } from '../../../src/admission/commands.ts';
+import { newKeyId } from '../../../src/keys/credentials.ts';
 import { Reconciler } from '../../../src/ledger/reconcile/reconciler.ts';
 import { STREAM_PAGE } from '../../../src/ledger/reconcile/shard-view.ts';
 import { dropWalletsScript } from '../../../src/ledger/scripts.ts';
@@ -113,6 +114,29 @@ it('a program with one connection to Postgres drops wallets', async () => {
     await sql.end({ timeout: 1 });
   }
   expect(await isLoaded(scene)).toBe(false);
+});
+
+it('where trees of keys cannot be forgotten no wallet is dropped, and the next run does both', async () => {
+  const { sql, store } = compared.ledger;
+  const scene = await compared.newScene(10_000);
+  await sql`
+    INSERT INTO api_keys (key_id, account_id, role, secret_hash, ancestors)
+    VALUES (${newKeyId()}, ${scene.accountId}, 'buyer', ${'0'.repeat(64)}, ARRAY[${scene.keyId}])`;
+  const tree = store.keys.key(store.keys.shardOf(scene.accountId), scene.keyId);
+  await doubt();
+  await store.command('hset', tree, 'tokens', '1');
+  const command: RedisStore['command'] = async (name, args) => {
+    if (name === 'del' && args[0] === tree) throw new Error('Redis is away');
+    return store.redis.command(name, args);
+  };
+  const redis = Object.create(store.redis, {
+    command: { value: command },
+    script: { value: store.redis.script.bind(store.redis) },
+  });
+  await expect(new Reconciler({ sql, redis, keys: store.keys }).run('test')).rejects.toThrow('Redis is away');
+  expect(await isLoaded(scene)).toBe(true);
+  await reconciler().run('test');
+  expect([await isLoaded(scene), await store.command('exists', tree)]).toEqual([false, 0]);
 });
 
 it('no wallet is dropped where another Postgres has trimmed: an older one could not load it again', async () => {
