@@ -9,6 +9,7 @@ import { COUNT, EXAMPLE, json, list, orNull, record, TEXT, TIME, UUID } from '..
 import { systemClock } from '../platform/clock.ts';
 import { isUuid } from '../platform/ids.ts';
 import { cookieFor, newBrowser, PAGE_SECRET, shownBrowsers } from '../sessions/browser.ts';
+import { Holders } from '../sessions/holders.ts';
 import { type Sessions, secondsLeft } from '../sessions/sessions.ts';
 import type { SessionRow } from '../sessions/sessions-sql.ts';
 
@@ -98,6 +99,7 @@ const REQUEST_HEADERS = {
 
 /** The routes of docs/api.md, 'Sessions': people who are signed in in a browser. */
 export function sessionsRoutes({ sessions }: { readonly sessions: Sessions }): Route[] {
+  const holders = new Holders(async (shown) => (await sessions.of(shown))[0]?.key_id ?? null);
   /** What all routes have in common that need a cookie. A wrong one counts against the address, as a wrong secret does. */
   const withCookie = {
     access: 'cookie',
@@ -105,10 +107,7 @@ export function sessionsRoutes({ sessions }: { readonly sessions: Sessions }): R
     forSuspended: true,
     requestHeaders: REQUEST_HEADERS,
     holder: async (request, mayLoad) => {
-      if (!isOwnPage(request)) return null;
-      const shown = shownBrowsers(request.header);
-      if (shown.length === 0 || !mayLoad()) return null;
-      return (await sessions.of(shown))[0]?.key_id ?? null;
+      return isOwnPage(request) ? holders.of(shownBrowsers(request.header), mayLoad) : null;
     },
   } as const satisfies Partial<Route>;
 
