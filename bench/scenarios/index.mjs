@@ -29,6 +29,7 @@ const onRequest = [
   'page-loads',
   'flush',
   'drop',
+  'comparison',
   'drain',
   'clusters',
   'access-log',
