@@ -48,7 +48,7 @@ type Fragment = ReturnType<Sql>;
 
 /** One kind of movements of one account. The columns of its table `m` are those of `Row`. */
 type Source = {
-  /** What follows FROM, with a WHERE. Each of its rows is a movement. */
+  /** What follows FROM, with a WHERE. */
   readonly from: Fragment;
   /** The time of a movement, and what makes its place unique among movements of the same time. */
   readonly at: Fragment;
@@ -56,7 +56,10 @@ type Source = {
   /** The column of an index that follows the time. It is less than `lagHours` behind, or the time itself, and never ahead. */
   readonly indexed: Fragment;
   readonly lagHours: 0 | 1;
+  /** The amount of one row of the table. */
   readonly amount: Fragment;
+  /** GROUP BY, where several rows of the table make one movement: then `at` is an aggregate. */
+  readonly group: Fragment | null;
   /** The columns besides place and amount: kind, first_at, service_id, usage_id, reference, reason. */
   readonly columns: Fragment;
   /** Newest first. It begins with `indexed`, so that Postgres need not sort all movements to find the newest. */
@@ -116,6 +119,7 @@ function moved(tx: Tx, from: Fragment, at: Fragment, kind: 'credit' | 'debit' | 
     rest: journalRest(tx),
     indexed: at,
     lagHours: 0,
+    group: null,
     amount,
     columns: tx`${kind}::text AS kind, NULL::timestamptz AS first_at, NULL::uuid AS service_id, NULL::uuid AS usage_id, m.reference,
                 ${reason} AS reason`,
@@ -134,6 +138,7 @@ function refundsReceived(tx: Tx, accountId: string): Source {
     rest: journalRest(tx),
     indexed: tx`m.created_at`,
     lagHours: 0,
+    group: null,
     amount: tx`m.amount`,
     columns: tx`'refund' AS kind, NULL::timestamptz AS first_at, m.service_id, m.usage_id, m.reference, m.reason`,
     order: tx`m.created_at DESC, m.journal_id DESC`,
@@ -149,27 +154,27 @@ function refundsGiven(tx: Tx, accountId: string): Source {
     rest: tx`${journalRest(tx)} || part.suffix`,
     indexed: tx`m.created_at`,
     lagHours: 0,
+    group: null,
     amount: tx`part.amount`,
     columns: tx`part.kind, NULL::timestamptz AS first_at, m.service_id, m.usage_id, m.reference, m.reason`,
     order: tx`m.created_at DESC, m.journal_id DESC, part.suffix DESC`,
   };
 }
 
-/** Of all keys of the account together. The order inside is that of the index, and the one below needs it. */
 function charges(tx: Tx, accountId: string): Source {
-  const sums = tx`
-    SELECT hour, service_id, sum(spent)::bigint AS spent, min(first_call_at) AS first_at, max(last_call_at) AS last_at
-    FROM key_hours WHERE account_id = ${accountId} AND spent > 0
-    GROUP BY hour, service_id ORDER BY hour DESC, service_id DESC`;
+  const last = tx`max(m.last_call_at)`;
   return {
-    from: tx`(${sums}) AS m WHERE true`,
-    at: tx`m.last_at`,
+    from: tx`key_hours m WHERE m.account_id = ${accountId} AND m.spent > 0`,
+    at: last,
     rest: tx`m.service_id::text`,
     indexed: tx`m.hour`,
     lagHours: 1,
+    // Of several keys of the account.
+    group: tx`GROUP BY m.hour, m.service_id`,
     amount: tx`-m.spent`,
-    columns: tx`'charge' AS kind, m.first_at, m.service_id, NULL::uuid AS usage_id, NULL::text AS reference, NULL::text AS reason`,
-    order: tx`m.hour DESC, m.last_at DESC, m.service_id DESC`,
+    columns: tx`'charge' AS kind, min(m.first_call_at) AS first_at, m.service_id, NULL::uuid AS usage_id, NULL::text AS reference,
+                NULL::text AS reason`,
+    order: tx`m.hour DESC, ${last} DESC, m.service_id DESC`,
   };
 }
 
@@ -187,6 +192,7 @@ function earnings(tx: Tx, accountId: string): Source {
     rest: tx`m.service_id::text || part.suffix`,
     indexed: tx`m.hour`,
     lagHours: 1,
+    group: null,
     amount: tx`part.amount`,
     columns: tx`part.kind, m.first_call_at AS first_at, m.service_id, NULL::uuid AS usage_id, NULL::text AS reference,
                 NULL::text AS reason`,
@@ -211,14 +217,22 @@ async function sumNewer(tx: Tx, sources: readonly Source[], request: StatementRe
   if (upper === null) return 0;
   const time = timeOf(tx, upper.micros);
   let sum = 0;
-  for (const { from, amount, at, rest, indexed, lagHours } of sources) {
-    // The second line follows from the third, but only it can use the index. The first part of the third line spares most rows the
-    // comparison of texts.
-    const rows = await tx<{ sum: number }[]>`
-      SELECT coalesce(sum(${amount}), 0)::bigint AS sum FROM ${from}
-        AND ${indexed} >= ${time} - make_interval(hours => ${lagHours})
-        AND (${indexed} > ${time} OR (${at}, ${rest} COLLATE "C") >= (${time}, ${upper.rest}::text))`;
-    sum += rows[0]?.sum as number;
+  for (const { from, amount, at, rest, indexed, lagHours, group } of sources) {
+    const isNewer = tx`(${at}, ${rest} COLLATE "C") >= (${time}, ${upper.rest}::text)`;
+    // Where the index is behind the time, its rows after that time are all newer, and those of the hour before must be looked at.
+    const parts =
+      lagHours === 0
+        ? [tx`SELECT ${amount} AS amount FROM ${from} AND ${indexed} >= ${time} AND ${isNewer}`]
+        : [
+            tx`SELECT ${amount} AS amount FROM ${from} AND ${indexed} > ${time}`,
+            tx`SELECT ${group === null ? amount : tx`sum(${amount})`} AS amount
+               FROM ${from} AND ${indexed} > ${time} - make_interval(hours => ${lagHours}) AND ${indexed} <= ${time}
+               ${group === null ? tx`AND ${isNewer}` : tx`${group} HAVING ${isNewer}`}`,
+          ];
+    for (const part of parts) {
+      const rows = await tx<{ sum: number }[]>`SELECT coalesce(sum(amount), 0)::bigint AS sum FROM (${part}) AS newer`;
+      sum += rows[0]?.sum as number;
+    }
   }
   return sum;
 }
@@ -235,14 +249,17 @@ async function selectRows(tx: Tx, sources: readonly Source[], request: Statement
 
 /** The newest movements of one kind before the page's upper place and not before `fromMs`. */
 function newestOf(tx: Tx, source: Source, request: StatementRequest): Fragment {
-  const { from, amount, at, rest, indexed, lagHours, columns, order } = source;
+  const { from, amount, at, rest, indexed, lagHours, columns, group, order } = source;
   const upper = upperPlace(request);
   const until = timeOf(tx, upper?.micros ?? 0);
   const since = request.fromMs === null ? null : new Date(request.fromMs);
+  const isBefore = upper && tx`(${at}, ${rest} COLLATE "C") < (${until}, ${upper.rest}::text)`;
+  const isInRange = tx`${isBefore ?? tx`true`} ${since ? tx`AND ${at} >= ${since}` : tx``}`;
   return tx`
-    SELECT ${at} AS at, ${rest} AS rest, ${amount} AS amount, ${columns}
+    SELECT ${at} AS at, ${rest} AS rest, ${group === null ? amount : tx`sum(${amount})::bigint`} AS amount, ${columns}
     FROM ${from}
-      ${upper ? tx`AND ${indexed} <= ${until} AND (${at}, ${rest} COLLATE "C") < (${until}, ${upper.rest}::text)` : tx``}
-      ${since ? tx`AND ${indexed} >= ${since}::timestamptz - make_interval(hours => ${lagHours}) AND ${at} >= ${since}` : tx``}
+      ${upper ? tx`AND ${indexed} <= ${until}` : tx``}
+      ${since ? tx`AND ${indexed} >= ${since}::timestamptz - make_interval(hours => ${lagHours})` : tx``}
+    ${group === null ? tx`AND ${isInRange}` : tx`${group} HAVING ${isInRange}`}
     ORDER BY ${order} LIMIT ${request.limit}`;
 }
