@@ -86,9 +86,10 @@ CREATE TABLE sessions (
   key_id                      text NOT NULL REFERENCES api_keys,
   -- SHA-256 of the cookie and of what the page keeps beside it, hex. The sessions of one browser have the same.
   browser_hash                text NOT NULL CHECK (length(browser_hash) = 64),
-  -- What it was before the last sign-in of the browser, and when that was: the answer with the new cookie may be lost.
+  -- What it was before the last sign-in of the browser. It counts as well until the browser has shown that it got the new cookie: the
+  -- answer may be lost. Null: it has not shown that.
   previous_browser_hash       text CHECK (length(previous_browser_hash) = 64),
-  moved_at                    timestamptz,
+  previous_until              timestamptz,
   -- As `api_keys.secret_hash` was when it signed in.
   secret_hash                 text NOT NULL CHECK (length(secret_hash) = 64),
   created_at                  timestamptz NOT NULL DEFAULT now(),
