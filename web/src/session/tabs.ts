@@ -17,7 +17,7 @@ const ANSWER_MS = 1_000;
 export const MIN_LEFT_MS = 60_000;
 
 /** Absent in plain http from another machine: there each tab asks for itself. */
-const locks: LockManager | undefined = navigator.locks;
+const locks = (): LockManager | undefined => navigator.locks;
 const mine = new Map<string, Token>();
 let channel: BroadcastChannel | null = null;
 let leave: (() => void) | null = null;
@@ -25,7 +25,7 @@ let leave: (() => void) | null = null;
 /** From now on other tabs get this bearer from here. */
 export function share(token: Token): Token {
   mine.set(token.id, token);
-  if (locks === undefined || channel !== null) return token;
+  if (locks() === undefined || channel !== null) return token;
   channel = new BroadcastChannel(NAME);
   channel.addEventListener('message', ({ data }: MessageEvent<Question | Answer>) => {
     if (!('wanted' in data)) return;
@@ -42,7 +42,7 @@ export function share(token: Token): Token {
 }
 
 function stay(): void {
-  void locks?.request(TAB, { mode: 'shared' }, () => {
+  void locks()?.request(TAB, { mode: 'shared' }, () => {
     return new Promise<void>((resolve) => {
       leave = () => {
         leave = null;
@@ -57,7 +57,7 @@ export const shareNothing = (): void => mine.clear();
 
 /** The bearer of a session that another tab has. @param refused  one that is of no use, whoever has it */
 async function ofAnotherTab(id: string, refused: string | null): Promise<Token | null> {
-  const { held = [] } = (await locks?.query()) ?? {};
+  const { held = [] } = (await locks()?.query()) ?? {};
   // This one is among them if it has any bearer, and answers, too.
   let silent = held.filter(({ name }) => name === TAB).length;
   if (silent === 0) return null;
@@ -96,9 +96,10 @@ export async function sharedToken(
  * @param act  is told whether another tab was first
  */
 export async function oneAtATime<T>(name: string, act: (hasWaited: boolean) => Promise<T>): Promise<T> {
-  if (locks === undefined) return act(false);
-  const first = await locks.request(name, { ifAvailable: true }, async (lock) =>
+  const line = locks();
+  if (line === undefined) return act(false);
+  const first = await line.request(name, { ifAvailable: true }, async (lock) =>
     lock === null ? null : { done: await act(false) },
   );
-  return first === null ? locks.request(name, () => act(true)) : first.done;
+  return first === null ? line.request(name, () => act(true)) : first.done;
 }
