@@ -296,6 +296,8 @@ describe('the console of a buyer', () => {
       '/api/v1/statement/me',
       { key },
     );
+    const seenByAdmin = `/api/v1/admin/accounts/${key.account_id}`;
+    expect(await web.market.json(seenByAdmin, { key: web.market.admin })).toMatchObject({ balance: 0.005, held: 0 });
     for (const { at } of rows.movements) expect(Date.parse(at)).toBeLessThanOrEqual(Date.now());
     expect(rows.movements[0]?.balance).toBe(0.005);
     await until(async () => (await usageOf(key)).refused !== undefined);

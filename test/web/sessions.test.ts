@@ -10,7 +10,7 @@ import { type Key, startService, type TestService } from '../integration/marketp
 import type { Page } from '../support/browser.ts';
 import { until } from '../support/wait.ts';
 import { Authority } from '../upstream/certificates.ts';
-import { type Visit, WebMarket } from './web-market.ts';
+import { type Visit, WebMarket, WIDE_TABLES } from './web-market.ts';
 
 let web: WebMarket;
 let service: TestService;
@@ -245,6 +245,15 @@ describe('somebody who has signed in', () => {
     expect(await page.getByRole('row').count()).toBe(3);
     await visit.shot('sessions');
     expect(await visit.findings()).toEqual([]);
+    await page.setViewportSize({ width: 390, height: 844 });
+    await visit.shot('sessions-phone');
+    expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
+    expect(await page.evaluate(WIDE_TABLES)).toEqual([]);
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await visit.shot('sessions-dark');
+    expect(await visit.findings('colours')).toEqual([]);
+    await page.emulateMedia({ colorScheme: 'light' });
+    await page.setViewportSize({ width: 1280, height: 900 });
     await page.getByRole('button', { name: 'End the session of everywhere, another browser' }).click();
     await page.getByRole('button', { name: 'End session' }).click();
     await page.getByRole('row', { name: /Another browser/ }).waitFor({ state: 'detached' });

@@ -106,7 +106,7 @@ export interface paths {
         get: operations["getSession"];
         put?: never;
         /**
-         * Sign in in a browser, with a key
+         * Sign in in a browser, with a key. A session that is given no bearer within a minute ends
          * @description Needs a key with the role buyer, provider or admin. Its token comes from a bucket of the account for revoking and rotating keys and for sessions, which calls do not touch.
          */
         post: operations["postSession"];

@@ -44,10 +44,12 @@ const ENGLISH = makeI18n('en', en);
 function Unanswered() {
   const [busy, setBusy] = useState(false);
   return (
-    <div class="page sign-in">
-      <h1>Console</h1>
+    <div class="page stack">
+      <div class="stack-tight">
+        <h1>Console</h1>
+        <p class="soft">Somebody is signed in here, but the gateway could not be asked who.</p>
+      </div>
       <FailureNote failure={unanswered.value} />
-      <p class="soft">This browser is signed in, but the gateway has not let it in just now.</p>
       <div class="row">
         <Button
           kind="primary"
