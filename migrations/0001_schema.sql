@@ -86,6 +86,10 @@ CREATE TABLE sessions (
   key_id                      text NOT NULL REFERENCES api_keys,
   -- SHA-256 of the cookie and of what the page keeps beside it, hex. The sessions of one browser have the same.
   browser_hash                text NOT NULL CHECK (length(browser_hash) = 64),
+  -- What it was before the last sign-in of the browser. It counts as well until the browser has shown that it got the new cookie: the
+  -- answer may be lost. Null: it has not shown that.
+  previous_browser_hash       text CHECK (length(previous_browser_hash) = 64),
+  previous_until              timestamptz,
   -- As `api_keys.secret_hash` was when it signed in.
   secret_hash                 text NOT NULL CHECK (length(secret_hash) = 64),
   created_at                  timestamptz NOT NULL DEFAULT now(),
@@ -102,6 +106,7 @@ CREATE TABLE sessions (
 );
 CREATE INDEX sessions_key ON sessions (key_id, last_used_at);
 CREATE INDEX sessions_expired ON sessions (expires_at);
+CREATE INDEX sessions_previous_browser ON sessions (previous_browser_hash) WHERE previous_browser_hash IS NOT NULL;
 
 -- How many accounts each public address has opened today without a key, so that all gateways together keep to the limit. Rows of
 -- earlier days are deleted when the next account is opened.
@@ -380,6 +385,19 @@ CREATE TABLE budget_refusals (
   calls      bigint NOT NULL
 ) WITH (fillfactor = 50);
 
+-- The last call of a key that the balance of its account did not cover, and how many there were on its day (UTC). Counted as
+-- `budget_refusals`.
+CREATE TABLE balance_refusals (
+  key_id      text PRIMARY KEY,
+  account_id  uuid NOT NULL,
+  service_id  uuid NOT NULL,
+  -- What would have been held.
+  required    bigint NOT NULL,
+  refused_at  timestamptz NOT NULL,
+  calls       bigint NOT NULL
+) WITH (fillfactor = 50);
+CREATE INDEX balance_refusals_account ON balance_refusals (account_id);
+
 -- How often the answer to a call with an `Idempotency-Key` was given again. Counted by gateways every few seconds, as best they can: no money
 -- depends on it. A call without a row was answered once. The rows of a day leave with its calls, or with those of the next day.
 CREATE TABLE call_replays (
@@ -515,6 +533,9 @@ CREATE TABLE service_hours (
   -- Completed calls priced by use that were not free, and those of them that were charged the highest price.
   by_use             bigint NOT NULL DEFAULT 0,
   at_cap             bigint NOT NULL DEFAULT 0,
+  -- When the first and the last of the calls began: a statement shows their sum from then to then.
+  first_call_at      timestamptz NOT NULL,
+  last_call_at       timestamptz NOT NULL,
   PRIMARY KEY (service_id, hour)
 ) WITH (fillfactor = 50);
 CREATE INDEX service_hours_provider ON service_hours (provider_id, hour);
@@ -536,6 +557,7 @@ CREATE TABLE key_hours (
   latency_count   int NOT NULL,
   -- Of succeeded calls only.
   succeeded_us    bigint NOT NULL,
+  first_call_at   timestamptz NOT NULL,
   last_call_at    timestamptz NOT NULL,
   PRIMARY KEY (key_id, hour, service_id)
 ) WITH (fillfactor = 50);

@@ -8,8 +8,8 @@ export type StatementLedger = 'wallet' | 'earnings';
 type MovementKind = 'credit' | 'charge' | 'refund' | 'debit' | 'correction' | 'earning' | 'fee' | 'payout';
 
 /**
- * A movement of money. What calls of an hour cost stands at its last microsecond, and what they earned at its beginning. So credits come
- * before the charges that they paid, and earnings before the payouts of them: no balance goes below zero that never was.
+ * A movement of money. What the calls of an hour cost, or earned, is one movement, at the time of the last of them. Earnings that were
+ * partly paid out or given back before that call are just before the first of these: so no balance goes below zero that never was.
  */
 export type Movement = {
   readonly place: Place;
@@ -18,8 +18,8 @@ export type Movement = {
   readonly amountMicros: number;
   /** What the account had after it. */
   readonly balanceMicros: number;
-  /** Of the sums of an hour: when it began, and the service. */
-  readonly hour: Date | null;
+  /** Of a sum over the calls of an hour: when the first of them began, and the service. */
+  readonly from: Date | null;
   readonly serviceId: string | null;
   readonly serviceName: string | null;
   /** Of a refund: its call. */
@@ -53,16 +53,16 @@ type Source = {
   /** The time of a movement, and what makes its place unique among movements of the same time. */
   readonly at: Fragment;
   readonly rest: Fragment;
-  /** The column of an index that follows the time. It is at most `lagHours` behind, and never ahead. */
+  /** The column of an index that follows the time. It is less than `lagHours` behind, or the time itself, and never ahead. */
   readonly indexed: Fragment;
   readonly lagHours: 0 | 1;
   /** The amount of one row of the table. */
   readonly amount: Fragment;
-  /** The columns besides place and amount: kind, hour, service_id, usage_id, reference, reason. */
-  readonly columns: Fragment;
-  /** GROUP BY, where several rows of the table make one movement. */
+  /** GROUP BY, where several rows of the table make one movement: then `at` is an aggregate. */
   readonly group: Fragment | null;
-  /** Newest first, in the order of the index. */
+  /** The columns besides place and amount: kind, first_at, service_id, usage_id, reference, reason. */
+  readonly columns: Fragment;
+  /** Newest first. It begins with `indexed`, so that Postgres need not sort all movements to find the newest. */
   readonly order: Fragment;
 };
 
@@ -121,7 +121,7 @@ function moved(tx: Tx, from: Fragment, at: Fragment, kind: 'credit' | 'debit' | 
     lagHours: 0,
     group: null,
     amount,
-    columns: tx`${kind}::text AS kind, NULL::timestamptz AS hour, NULL::uuid AS service_id, NULL::uuid AS usage_id, m.reference,
+    columns: tx`${kind}::text AS kind, NULL::timestamptz AS first_at, NULL::uuid AS service_id, NULL::uuid AS usage_id, m.reference,
                 ${reason} AS reason`,
     order: tx`${at} DESC, m.journal_id DESC`,
   };
@@ -138,9 +138,9 @@ function refundsReceived(tx: Tx, accountId: string): Source {
     rest: journalRest(tx),
     indexed: tx`m.created_at`,
     lagHours: 0,
-    amount: tx`m.amount`,
-    columns: tx`'refund' AS kind, NULL::timestamptz AS hour, m.service_id, m.usage_id, m.reference, m.reason`,
     group: null,
+    amount: tx`m.amount`,
+    columns: tx`'refund' AS kind, NULL::timestamptz AS first_at, m.service_id, m.usage_id, m.reference, m.reason`,
     order: tx`m.created_at DESC, m.journal_id DESC`,
   };
 }
@@ -154,43 +154,49 @@ function refundsGiven(tx: Tx, accountId: string): Source {
     rest: tx`${journalRest(tx)} || part.suffix`,
     indexed: tx`m.created_at`,
     lagHours: 0,
-    amount: tx`part.amount`,
-    columns: tx`part.kind, NULL::timestamptz AS hour, m.service_id, m.usage_id, m.reference, m.reason`,
     group: null,
+    amount: tx`part.amount`,
+    columns: tx`part.kind, NULL::timestamptz AS first_at, m.service_id, m.usage_id, m.reference, m.reason`,
     order: tx`m.created_at DESC, m.journal_id DESC, part.suffix DESC`,
   };
 }
 
-const hourEnd = (tx: Tx) => tx`(m.hour + interval '3599.999999 seconds')`;
-
 function charges(tx: Tx, accountId: string): Source {
+  const last = tx`max(m.last_call_at)`;
   return {
     from: tx`key_hours m WHERE m.account_id = ${accountId} AND m.spent > 0`,
-    at: hourEnd(tx),
+    at: last,
     rest: tx`m.service_id::text`,
     indexed: tx`m.hour`,
     lagHours: 1,
-    amount: tx`-m.spent`,
-    columns: tx`'charge' AS kind, m.hour, m.service_id, NULL::uuid AS usage_id, NULL::text AS reference, NULL::text AS reason`,
     // Of several keys of the account.
     group: tx`GROUP BY m.hour, m.service_id`,
-    order: tx`m.hour DESC, m.service_id DESC`,
+    amount: tx`-m.spent`,
+    columns: tx`'charge' AS kind, min(m.first_call_at) AS first_at, m.service_id, NULL::uuid AS usage_id, NULL::text AS reference,
+                NULL::text AS reason`,
+    order: tx`m.hour DESC, ${last} DESC, m.service_id DESC`,
   };
 }
 
 /** Two movements for each hour and service: what buyers paid, and then the platform's share of it. */
 function earnings(tx: Tx, accountId: string): Source {
   const parts = tx`(VALUES ('earning', m.charged, ''), ('fee', -m.fees, '-fee')) AS part (kind, amount, suffix)`;
+  const takenBetween = (table: 'payouts' | 'refunds', owner: Fragment) => tx`
+    (SELECT min(t.created_at) FROM ${tx.text(table)} t
+     WHERE ${owner} = ${accountId} AND t.created_at > m.first_call_at AND t.created_at <= m.last_call_at)`;
+  const taken = tx`least(${takenBetween('payouts', tx`t.account_id`)}, ${takenBetween('refunds', tx`t.provider_id`)})`;
+  const at = tx`least(m.last_call_at, ${taken} - interval '1 microsecond')`;
   return {
     from: tx`service_hours m CROSS JOIN LATERAL ${parts} WHERE m.provider_id = ${accountId} AND part.amount <> 0`,
-    at: tx`m.hour`,
+    at,
     rest: tx`m.service_id::text || part.suffix`,
     indexed: tx`m.hour`,
-    lagHours: 0,
-    amount: tx`part.amount`,
-    columns: tx`part.kind, m.hour, m.service_id, NULL::uuid AS usage_id, NULL::text AS reference, NULL::text AS reason`,
+    lagHours: 1,
     group: null,
-    order: tx`m.hour DESC, m.service_id DESC, part.suffix DESC`,
+    amount: tx`part.amount`,
+    columns: tx`part.kind, m.first_call_at AS first_at, m.service_id, NULL::uuid AS usage_id, NULL::text AS reference,
+                NULL::text AS reason`,
+    order: tx`m.hour DESC, ${at} DESC, m.service_id DESC, part.suffix DESC`,
   };
 }
 
@@ -211,14 +217,22 @@ async function sumNewer(tx: Tx, sources: readonly Source[], request: StatementRe
   if (upper === null) return 0;
   const time = timeOf(tx, upper.micros);
   let sum = 0;
-  for (const { from, amount, at, rest, indexed, lagHours } of sources) {
-    // The second line follows from the third, but only it can use the index. The first part of the third line spares most rows the
-    // comparison of texts.
-    const rows = await tx<{ sum: number }[]>`
-      SELECT coalesce(sum(${amount}), 0)::bigint AS sum FROM ${from}
-        AND ${indexed} >= ${time} - make_interval(hours => ${lagHours})
-        AND (${indexed} > ${time} OR (${at}, ${rest} COLLATE "C") >= (${time}, ${upper.rest}::text))`;
-    sum += rows[0]?.sum as number;
+  for (const { from, amount, at, rest, indexed, lagHours, group } of sources) {
+    const isNewer = tx`(${at}, ${rest} COLLATE "C") >= (${time}, ${upper.rest}::text)`;
+    // Where the index is behind the time, its rows after that time are all newer, and those of the hour before must be looked at.
+    const parts =
+      lagHours === 0
+        ? [tx`SELECT ${amount} AS amount FROM ${from} AND ${indexed} >= ${time} AND ${isNewer}`]
+        : [
+            tx`SELECT ${amount} AS amount FROM ${from} AND ${indexed} > ${time}`,
+            tx`SELECT ${group === null ? amount : tx`sum(${amount})`} AS amount
+               FROM ${from} AND ${indexed} > ${time} - make_interval(hours => ${lagHours}) AND ${indexed} <= ${time}
+               ${group === null ? tx`AND ${isNewer}` : tx`${group} HAVING ${isNewer}`}`,
+          ];
+    for (const part of parts) {
+      const rows = await tx<{ sum: number }[]>`SELECT coalesce(sum(amount), 0)::bigint AS sum FROM (${part}) AS newer`;
+      sum += rows[0]?.sum as number;
+    }
   }
   return sum;
 }
@@ -226,7 +240,7 @@ async function sumNewer(tx: Tx, sources: readonly Source[], request: StatementRe
 async function selectRows(tx: Tx, sources: readonly Source[], request: StatementRequest): Promise<readonly Row[]> {
   const newest = sources.map((source, i) => tx`${i === 0 ? tx`` : tx`UNION ALL`} (${newestOf(tx, source, request)})`);
   return tx<Row[]>`
-    SELECT ${microsOf(tx, tx`m.at`)} AS micros, m.rest, m.kind, m.amount AS "amountMicros", m.hour,
+    SELECT ${microsOf(tx, tx`m.at`)} AS micros, m.rest, m.kind, m.amount AS "amountMicros", m.first_at AS "from",
            m.service_id AS "serviceId", s.name AS "serviceName", m.usage_id AS "usageId", m.reference, m.reason
     FROM (SELECT * FROM (${newest}) AS kinds ORDER BY at DESC, rest COLLATE "C" DESC LIMIT ${request.limit}) AS m
     LEFT JOIN services s ON s.id = m.service_id
@@ -239,10 +253,13 @@ function newestOf(tx: Tx, source: Source, request: StatementRequest): Fragment {
   const upper = upperPlace(request);
   const until = timeOf(tx, upper?.micros ?? 0);
   const since = request.fromMs === null ? null : new Date(request.fromMs);
+  const isBefore = upper && tx`(${at}, ${rest} COLLATE "C") < (${until}, ${upper.rest}::text)`;
+  const isInRange = tx`${isBefore ?? tx`true`} ${since ? tx`AND ${at} >= ${since}` : tx``}`;
   return tx`
     SELECT ${at} AS at, ${rest} AS rest, ${group === null ? amount : tx`sum(${amount})::bigint`} AS amount, ${columns}
     FROM ${from}
-      ${upper ? tx`AND ${indexed} <= ${until} AND (${at}, ${rest} COLLATE "C") < (${until}, ${upper.rest}::text)` : tx``}
-      ${since ? tx`AND ${indexed} >= ${since}::timestamptz - make_interval(hours => ${lagHours}) AND ${at} >= ${since}` : tx``}
-    ${group ?? tx``} ORDER BY ${order} LIMIT ${request.limit}`;
+      ${upper ? tx`AND ${indexed} <= ${until}` : tx``}
+      ${since ? tx`AND ${indexed} >= ${since}::timestamptz - make_interval(hours => ${lagHours})` : tx``}
+    ${group === null ? tx`AND ${isInRange}` : tx`${group} HAVING ${isInRange}`}
+    ORDER BY ${order} LIMIT ${request.limit}`;
 }

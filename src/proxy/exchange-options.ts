@@ -1,3 +1,4 @@
+import type { BalanceRefusals } from '../accounts/balance-refusals.ts';
 import type { CallAdmission } from '../admission/sharded-admission.ts';
 import type { Listing } from '../catalog/listing.ts';
 import type { Gate } from '../gate/gate.ts';
@@ -33,6 +34,7 @@ export type ExchangeOptions = {
   readonly unheardCalls: UnheardCalls;
   readonly answers: Answers;
   readonly budgetRefusals: Pick<BudgetRefusals, 'count'>;
+  readonly balanceRefusals: Pick<BalanceRefusals, 'count'>;
   readonly replays: Pick<Replays, 'count'>;
   /** True while too many usage events wait in Redis, or Redis's memory is nearly full. Every new call is refused then. */
   readonly backlogFull: () => boolean;

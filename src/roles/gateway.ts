@@ -1,3 +1,4 @@
+import { BalanceRefusals } from '../accounts/balance-refusals.ts';
 import { Backlog } from '../admission/backlog.ts';
 import { Catalog } from '../catalog/catalog.ts';
 import { Discovery } from '../catalog/discovery/discovery.ts';
@@ -241,6 +242,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     log,
   });
   const budgetRefusals = new BudgetRefusals({ sql, log });
+  const balanceRefusals = new BalanceRefusals({ sql, log });
   const replays = new Replays({ sql, log });
   const exchangeOptions = {
     gate,
@@ -257,6 +259,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     unheardCalls,
     answers,
     budgetRefusals,
+    balanceRefusals,
     replays,
     backlogFull: () => backlog.full,
     counters,
@@ -384,7 +387,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   backlog.start();
   breakers.start();
   shedder.start();
-  const jobs = [qualities, uptimes, profiles, budgetRefusals, replays, ...(resealer === null ? [] : [resealer])];
+  const refusals = [budgetRefusals, balanceRefusals];
+  const jobs = [qualities, uptimes, profiles, ...refusals, replays, ...(resealer === null ? [] : [resealer])];
   for (const job of jobs) job.start();
   const port = await server.listen();
 

@@ -115,7 +115,7 @@ export function sessionsRoutes({ sessions }: { readonly sessions: Sessions }): R
     {
       method: 'POST',
       path: PATH,
-      summary: 'Sign in in a browser, with a key',
+      summary: 'Sign in in a browser, with a key. A session that is given no bearer within a minute ends',
       access: ROLES,
       bucket: 'control',
       forChildren: true,
@@ -124,7 +124,7 @@ export function sessionsRoutes({ sessions }: { readonly sessions: Sessions }): R
       responses: { 201: json('The session', SESSION, EXAMPLE_SESSION, { ...NOT_STORED, ...SETS_COOKIE }) },
       handle: async (request) => {
         refuseAllButOwnPage(request);
-        const { caller, header } = request;
+        const { caller, header, requestId } = request;
         const key = keyOf(caller);
         const credentials = splitBearer(decidingCredentials(header('authorization'), header('x-api-key')) ?? '');
         if (credentials === null || !verifySecret(key, credentials.secret, systemClock)) {
@@ -132,9 +132,15 @@ export function sessionsRoutes({ sessions }: { readonly sessions: Sessions }): R
           throw new ApiError('forbidden', 'A bearer cannot sign in: this takes the key itself.');
         }
         const next = newBrowser(header);
-        const { session, seconds } = await sessions.signIn(key, credentials.secret, shownBrowsers(header), next);
-        const headers = { ...NO_STORE, 'Set-Cookie': cookieFor(next, seconds, PATH, header) };
-        return { status: 201, body: shown(session, next.hash), headers };
+        const { session, browser, seconds } = await sessions.signIn(
+          key,
+          credentials.secret,
+          shownBrowsers(header),
+          next,
+          requestId,
+        );
+        const headers = { ...NO_STORE, 'Set-Cookie': cookieFor(browser, seconds, PATH, header) };
+        return { status: 201, body: shown(session, session.browser_hash), headers };
       },
     },
     {

@@ -12,7 +12,6 @@ import { microsToUsd } from '../platform/money.ts';
 import type { Sql } from '../platform/postgres.ts';
 import { CsvList, type CsvListQuery } from './csv-list.ts';
 
-const HOUR_MS = 3_600_000;
 /** Of a movement: its journal row or its service and, of a fee, a suffix. */
 const CURSOR_REST = /^(\d{16}|[0-9a-f-]{36})(-fee)?$/;
 
@@ -23,7 +22,7 @@ const MOVEMENT = record(
   {
     at: {
       ...TIME,
-      description: 'When. Charges of an hour stand at its end, earnings and fees at its beginning. RFC 3339, in UTC',
+      description: 'When. Of a sum over the calls of an hour: when the last of them began. RFC 3339, in UTC',
     },
     kind: {
       type: 'string',
@@ -33,14 +32,14 @@ const MOVEMENT = record(
     },
     amount: usd('Negative: money left the account'),
     balance: usd('What the account had after it'),
-    hour: { ...TIME, description: 'Of a sum over the calls of an hour: when the hour began' },
+    from: { ...TIME, description: 'Of a sum over the calls of an hour: when the first of them began' },
     service_id: UUID,
     service_name: TEXT,
     usage_id: { ...UUID, description: 'Of a refund, and of the fee that came back with it: the call' },
     reference: TEXT,
     reason: TEXT,
   },
-  { optional: ['hour', 'service_id', 'service_name', 'usage_id', 'reference', 'reason'] },
+  { optional: ['from', 'service_id', 'service_name', 'usage_id', 'reference', 'reason'] },
 );
 const STATEMENT = record('Statement', {
   owner_id: TEXT,
@@ -51,11 +50,11 @@ const STATEMENT = record('Statement', {
   next_cursor: orNull(TEXT),
 });
 const CHARGE = {
-  at: '2026-11-22T07:59:59.999Z',
+  at: '2026-11-22T07:41:10.250Z',
   kind: 'charge',
   amount: -0.002,
   balance: 9.998,
-  hour: '2026-11-22T07:00:00.000Z',
+  from: '2026-11-22T07:02:31.004Z',
   service_id: EXAMPLE.serviceId,
   service_name: 'Translate',
 };
@@ -71,7 +70,7 @@ const STATEMENT_EXAMPLE = {
 const LIST = new CsvList({
   fileName: 'statement.csv',
   entries: 'movements',
-  columns: ['at', 'kind', 'amount', 'balance', 'hour', 'service_id', 'service_name', 'reference', 'reason', 'usage_id'],
+  columns: ['at', 'kind', 'amount', 'balance', 'from', 'service_id', 'service_name', 'reference', 'reason', 'usage_id'],
   filters: {
     ledger: {
       type: 'string',
@@ -179,18 +178,16 @@ async function readPage(
   return { ledger, balanceMicros, rows: [...pending(balanceMicros, found, rows[0]?.at), ...rows], next };
 }
 
-/** Whether the range has the newest movements. The charges of the present hour are among them, and stand at its end. */
-function isNewest({ fromMs, toMs }: TimeRange, nowMs: number): boolean {
-  const hourEndsMs = (Math.floor(nowMs / HOUR_MS) + 1) * HOUR_MS;
-  return (fromMs ?? nowMs) <= nowMs && (toMs ?? hourEndsMs) >= hourEndsMs;
-}
+/** Whether the range has the newest movements. */
+const isNewest = ({ fromMs, toMs }: TimeRange, nowMs: number): boolean =>
+  (fromMs ?? nowMs) <= nowMs && (toMs === null || toMs > nowMs);
 
 /** One row for what the wallet has moved and the books do not show yet: calls that end within the last second, for instance. */
 function pending(balanceMicros: number, found: StatementPage, newest = new Date(0)): Shown[] {
   const amountMicros = balanceMicros - found.balanceMicros;
   if (amountMicros === 0) return [];
-  const nothing = { hour: null, serviceId: null, serviceName: null, usageId: null, reference: null, reason: null };
-  // The sums of the present hour stand at its end, which is still to come.
+  const nothing = { from: null, serviceId: null, serviceName: null, usageId: null, reference: null, reason: null };
+  // The clock of the gateway that took the last call may be ahead of this one's.
   const at = new Date(Math.max(Date.now(), newest.getTime()));
   return [{ at, kind: 'pending', amountMicros, balanceMicros, ...nothing }];
 }
@@ -200,7 +197,7 @@ const rowOf = (row: Shown) => ({
   kind: row.kind,
   amount: microsToUsd(row.amountMicros),
   balance: microsToUsd(row.balanceMicros),
-  ...(row.hour === null ? {} : { hour: row.hour.toISOString() }),
+  ...(row.from === null ? {} : { from: row.from.toISOString() }),
   ...(row.serviceId === null ? {} : { service_id: row.serviceId, service_name: row.serviceName ?? '' }),
   ...(row.usageId === null ? {} : { usage_id: row.usageId }),
   ...(row.reference === null ? {} : { reference: row.reference }),

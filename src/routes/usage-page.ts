@@ -1,3 +1,4 @@
+import type { Refused } from '../accounts/balance-refusals.ts';
 import { BOUGHT_LIST, type CallRow } from '../accounts/call-fields.ts';
 import { MAX_KEYS } from '../accounts/key-scope.ts';
 import { MAX_DAYS, MAX_KEYS_OF_DAY } from '../accounts/listed-sums.ts';
@@ -7,7 +8,7 @@ import { OUTCOMES } from '../accounts/usage-sql.ts';
 import type { selectUsage } from '../accounts/usage-sums.ts';
 import type { JsonSchema } from '../http/route.ts';
 import type { KeyRecord } from '../keys/caller.ts';
-import { COUNT, EXAMPLE, json, list, orNull, record, TEXT, UUID, usd } from '../openapi/schemas.ts';
+import { COUNT, EXAMPLE, json, list, orNull, record, TEXT, TIME, UUID, usd } from '../openapi/schemas.ts';
 import { TAG_PATTERN } from '../platform/call-tag.ts';
 import { microsToUsd } from '../platform/money.ts';
 import { KEY_FILTER } from './admin/lists.ts';
@@ -61,6 +62,18 @@ const KEY = record('KeyUsage', {
   parent_key_id: { ...orNull(TEXT), description: 'The key above it; null: there is none' },
   ...SUMS,
 });
+const REFUSED = record('RefusedCalls', {
+  key_id: TEXT,
+  label: orNull(TEXT),
+  service_id: UUID,
+  service_name: TEXT,
+  required: usd('What the call would have held'),
+  at: { ...TIME, description: 'When the last one was refused' },
+  calls: { ...COUNT, description: 'How many there were on that day (UTC)' },
+});
+const REFUSED_CALLS =
+  'Of keys with calls that the balance did not cover (402 `insufficient_balance`): the last of these calls, the newest first; at most 10 ' +
+  'keys. It is there a few seconds after the call, and absent if there is none';
 const KEYS_OF_DAY = `Of the keys that spent the most in the whole range, ${MAX_KEYS_OF_DAY} at most: what they spent on this day`;
 const OF_ACCOUNT = record(
   'AccountUsage',
@@ -79,9 +92,10 @@ const OF_ACCOUNT = record(
       DAYS,
     ),
     by_tag: list(TAG, TAGS),
+    refused: list(REFUSED, REFUSED_CALLS),
     ...RECORDS,
   },
-  { optional: [...OPTIONAL.optional, 'by_tag'] },
+  { optional: [...OPTIONAL.optional, 'by_tag', 'refused'] },
 );
 
 const COUNTS_EXAMPLE = { calls: 1, free_calls: 0, spent: 0.002 };
@@ -110,6 +124,17 @@ const OF_ACCOUNT_EXAMPLE = {
   by_key: [{ key_id: EXAMPLE.keyId, label: 'research', parent_key_id: null, ...SUMS_EXAMPLE }],
   by_day: [{ ...DAY_EXAMPLE, by_key: [{ key_id: EXAMPLE.keyId, ...COUNTS_EXAMPLE }] }],
   by_tag: [{ tag: 'customer-17', ...SUMS_EXAMPLE }],
+  refused: [
+    {
+      key_id: EXAMPLE.keyId,
+      label: 'research',
+      service_id: EXAMPLE.serviceId,
+      service_name: 'Translate',
+      required: 0.002,
+      at: EXAMPLE.time,
+      calls: 3,
+    },
+  ],
   ...RECORDS_EXAMPLE,
 };
 
@@ -162,7 +187,13 @@ export const keyUsageJson = (key: KeyRecord, usage: Usage, page: CallPage): obje
 });
 
 /** @param keyId  the key that was asked for, or null */
-export const accountUsageJson = (by: KeyRecord, keyId: string | null, usage: Usage, page: CallPage): object => ({
+export const accountUsageJson = (
+  by: KeyRecord,
+  keyId: string | null,
+  refused: readonly Refused[],
+  usage: Usage,
+  page: CallPage,
+): object => ({
   account_id: by.accountId,
   owner_id: by.ownerId,
   key_id: keyId,
@@ -179,7 +210,18 @@ export const accountUsageJson = (by: KeyRecord, keyId: string | null, usage: Usa
     by_key: sums.byKey.map((ofKey) => ({ key_id: ofKey.keyId, ...countsJson(ofKey) })),
   })),
   ...(usage.byTag === null ? {} : { by_tag: usage.byTag.map((sums) => ({ tag: sums.tag, ...sumsJson(sums) })) }),
+  ...(refused.length === 0 ? {} : { refused: refused.map(refusedJson) }),
   ...recordsJson(usage, page),
+});
+
+const refusedJson = (last: Refused): object => ({
+  key_id: last.keyId,
+  label: last.label,
+  service_id: last.serviceId,
+  service_name: last.serviceName,
+  required: microsToUsd(last.requiredMicros),
+  at: last.at.toISOString(),
+  calls: last.calls,
 });
 
 function totalsJson({ total, byService }: Usage): object {

@@ -1,3 +1,4 @@
+import { selectRefused } from '../accounts/balance-refusals.ts';
 import { ANY_CALL, audienceOf, BOUGHT, BOUGHT_LIST, CALL, type CallRow, SOLD } from '../accounts/call-fields.ts';
 import { hasKey, type KeyScope, onlyKey, seenBy } from '../accounts/key-scope.ts';
 import { type Labels, selectLabels } from '../accounts/labels-sql.ts';
@@ -57,7 +58,12 @@ export function usageRoutes(deps: { readonly sql: Sql }): Route[] {
         const key = keyOf(request.caller);
         const keyId = request.query.key_id ?? null;
         const scope = keyId === null ? seenBy(key) : await scopeOfKey(sql, key, keyId);
-        return usagePage(sql, ACCOUNT_LIST, request, scope, (...read) => accountUsageJson(key, keyId, ...read));
+        const refused = ACCOUNT_LIST.isCsvWanted(request)
+          ? []
+          : await selectRefused(sql, readFilter(scope, request.query));
+        return usagePage(sql, ACCOUNT_LIST, request, scope, (...read) =>
+          accountUsageJson(key, keyId, refused, ...read),
+        );
       },
     },
     {

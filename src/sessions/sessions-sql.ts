@@ -19,18 +19,29 @@ export type SessionRow = {
 
 const COLUMNS = `s.id, s.key_id, k.account_id, a.owner_id, k.role, k.label, s.created_at, s.last_used_at, s.expires_at, s.browser_hash`;
 const FROM = 'sessions s JOIN api_keys k ON k.key_id = s.key_id JOIN accounts a ON a.id = k.account_id';
-/** A session ends by itself, with its key, or with the secret that signed in. */
-const IS_LIVE = `s.expires_at > now() AND k.status = 'active' AND a.status <> 'closed' AND ${SECRET_IS_VALID}
+/**
+ * A session ends by itself, with its key, or with the secret that signed in. One that was never given a bearer ends after a minute: no page
+ * has it, because the answer to the sign-in was lost.
+ */
+const IS_LIVE = `s.expires_at > now() AND (s.bearers > 0 OR s.created_at > now() - interval '1 minute') AND k.status = 'active' AND a.status <> 'closed' AND ${SECRET_IS_VALID}
   AND NOT EXISTS (SELECT FROM api_keys above WHERE above.key_id = ANY(k.ancestors || k.key_id) AND above.expires_at <= now())`;
 
 /** Maximum sessions that are listed of all browsers together. */
 const MAX_LISTED = 200;
 
+/**
+ * The sessions of browsers, by the hash of what they show. What a browser showed before its last sign-in counts, too, until a minute after
+ * it has shown the new cookie: the answer with that may be lost, and other tabs may have requests under way.
+ */
+const isOf = (sql: Sql | Tx, browserHashes: readonly string[]) => sql`
+  (s.browser_hash = ANY(${browserHashes}::text[])
+   OR (s.previous_browser_hash = ANY(${browserHashes}::text[]) AND (s.previous_until IS NULL OR s.previous_until > now())))`;
+
 /** The live sessions of these browsers, the last used first. */
 export async function selectSessions(sql: Sql | Tx, browserHashes: readonly string[]): Promise<SessionRow[]> {
   return sql<SessionRow[]>`
     SELECT ${sql.text(COLUMNS)} FROM ${sql.text(FROM)}
-    WHERE s.browser_hash = ANY(${browserHashes}::text[]) AND ${sql.text(IS_LIVE)}
+    WHERE ${isOf(sql, browserHashes)} AND ${sql.text(IS_LIVE)}
     ORDER BY s.last_used_at DESC, s.id DESC`;
 }
 
@@ -59,26 +70,34 @@ type NewSession = {
   /** Of the secret that signs in. */
   readonly secretHash: string;
   readonly browserHash: string;
+  /** What the browser shows until it has its new cookie; null: nobody was signed in. */
+  readonly previousHash: string | null;
   readonly seconds: number;
 };
 
 /** @returns whether the key is active and the secret valid */
 export async function insertSession(tx: Tx, session: NewSession): Promise<boolean> {
-  const { id, keyId, secretHash, browserHash, seconds } = session;
+  const { id, keyId, secretHash, browserHash, previousHash, seconds } = session;
   const { count } = await tx`
     WITH s AS (SELECT ${secretHash}::text AS secret_hash)
-    INSERT INTO sessions (id, key_id, browser_hash, secret_hash, expires_at)
-    SELECT ${id}, k.key_id, ${browserHash}, s.secret_hash, now() + ${seconds}::int * interval '1 second'
+    INSERT INTO sessions (id, key_id, browser_hash, previous_browser_hash, secret_hash, expires_at)
+    SELECT ${id}, k.key_id, ${browserHash}, ${previousHash}, s.secret_hash, now() + ${seconds}::int * interval '1 second'
     FROM s, api_keys k JOIN accounts a ON a.id = k.account_id
     WHERE k.key_id = ${keyId} AND k.status = 'active' AND a.status <> 'closed' AND ${tx.text(SECRET_IS_VALID)}`;
   return count === 1;
 }
 
-/** Gives the browser's sessions a new cookie, except that of the key, which another one follows. @returns the keys that ended */
-export async function moveSessions(tx: Tx, from: string, to: string, except: string): Promise<string[]> {
-  const ended = await deleted(tx, tx`browser_hash = ${from} AND key_id = ${except}`);
-  await tx`UPDATE sessions SET browser_hash = ${to} WHERE browser_hash = ${from}`;
-  return ended;
+/** Gives the browser's sessions a new cookie. */
+export async function moveSessions(tx: Tx, from: string, to: string): Promise<void> {
+  await tx`
+    UPDATE sessions SET browser_hash = ${to}, previous_browser_hash = ${from}, previous_until = NULL WHERE browser_hash = ${from}`;
+}
+
+/** The browser has its new cookie. What it showed before counts for another minute, for requests that are under way. */
+export async function confirmBrowser(tx: Tx, browserHash: string): Promise<void> {
+  await tx`
+    UPDATE sessions SET previous_until = now() + interval '1 minute'
+    WHERE browser_hash = ${browserHash} AND previous_browser_hash IS NOT NULL AND previous_until IS NULL`;
 }
 
 /** Ends what a browser, or a key, has too many of: those that were used least recently. @returns their keys */
@@ -87,11 +106,10 @@ export async function deleteBeyond(
   of: { browserHash: string } | { keyId: string },
   max: number,
 ): Promise<string[]> {
-  const which = 'keyId' in of ? tx`key_id = ${of.keyId}` : tx`browser_hash = ${of.browserHash}`;
-  return deleted(
-    tx,
-    tx`id IN (SELECT id FROM sessions WHERE ${which} ORDER BY last_used_at DESC, id DESC OFFSET ${max})`,
-  );
+  const which = 'keyId' in of ? tx`s.key_id = ${of.keyId}` : tx`s.browser_hash = ${of.browserHash}`;
+  const live = tx`
+    SELECT s.id FROM ${tx.text(FROM)} WHERE ${which} AND ${tx.text(IS_LIVE)} ORDER BY s.last_used_at DESC, s.id DESC OFFSET ${max}`;
+  return deleted(tx, tx`id IN (${live})`);
 }
 
 /** Removes what is left of sessions that ended by themselves, with their key, or with the secret that signed in. @returns how many */
@@ -101,6 +119,10 @@ export async function deleteEnded(sql: Sql, max: number): Promise<number> {
       SELECT s.id FROM ${sql.text(FROM)} WHERE (${sql.text(IS_LIVE)}) IS NOT TRUE LIMIT ${max} FOR UPDATE OF s SKIP LOCKED)`;
   return count;
 }
+
+/** Ends the session of the key in this browser, which another one follows. @returns the keys that ended */
+export const deleteOfKey = (tx: Tx, browserHash: string, keyId: string): Promise<string[]> =>
+  deleted(tx, tx`browser_hash = ${browserHash} AND key_id = ${keyId}`);
 
 export const deleteOfBrowser = (tx: Tx, browserHash: string): Promise<string[]> =>
   deleted(tx, tx`browser_hash = ${browserHash}`);
@@ -117,27 +139,27 @@ async function deleted(tx: Tx, which: ReturnType<Tx>): Promise<string[]> {
   return rows.map(({ key_id: keyId }) => keyId);
 }
 
-type BearerRow = SessionRow & {
+export type BearerRow = SessionRow & {
+  readonly previous_browser_hash: string | null;
+  readonly previous_until: Date | null;
   readonly bearers: number;
   readonly bearer_hash: string | null;
   readonly bearer_expires_at: Date | null;
   readonly is_fresh: boolean | null;
 };
 
-/** A live session of these browsers, locked: the one with the id, or the last used. Null if there is none. */
-export async function lockSession(
+/** The live sessions of these browsers, locked. */
+export async function lockSessions(
   tx: Tx,
   browserHashes: readonly string[],
-  id: string | null,
   freshSeconds: number,
-): Promise<BearerRow | null> {
-  const rows = await tx<BearerRow[]>`
-    SELECT ${tx.text(COLUMNS)}, s.bearers, s.bearer_hash, s.bearer_expires_at,
+): Promise<BearerRow[]> {
+  return tx<BearerRow[]>`
+    SELECT ${tx.text(COLUMNS)}, s.previous_browser_hash, s.previous_until, s.bearers, s.bearer_hash, s.bearer_expires_at,
            s.bearer_expires_at > now() + ${freshSeconds}::int * interval '1 second' AS is_fresh
     FROM ${tx.text(FROM)}
-    WHERE s.browser_hash = ANY(${browserHashes}::text[]) AND ${tx.text(IS_LIVE)} ${id === null ? tx`` : tx`AND s.id = ${id}`}
-    ORDER BY s.last_used_at DESC, s.id DESC LIMIT 1 FOR UPDATE OF s`;
-  return rows[0] ?? null;
+    WHERE ${isOf(tx, browserHashes)} AND ${tx.text(IS_LIVE)}
+    ORDER BY s.id FOR UPDATE OF s`;
 }
 
 /** Gives the session its next bearer; the present one stays valid beside it. @returns when it expires */

@@ -1,15 +1,19 @@
 import { randomUUID } from 'node:crypto';
+import { type Act, actorOf, recordAct } from '../accounts/audit.ts';
 import { unauthorizedError } from '../errors.ts';
 import type { KeyRecord } from '../keys/caller.ts';
 import { derivedSecret, hashSecret } from '../keys/credentials.ts';
 import type { Sql, Tx } from '../platform/postgres.ts';
 import type { Browser } from './browser.ts';
 import {
+  type BearerRow,
+  confirmBrowser,
   deleteBeyond,
   deleteInReach,
   deleteOfBrowser,
+  deleteOfKey,
   insertSession,
-  lockSession,
+  lockSessions,
   moveSessions,
   type SessionRow,
   selectSessions,
@@ -64,50 +68,66 @@ export class Sessions {
    */
   async of(shown: readonly Browser[]): Promise<readonly SessionRow[]> {
     if (shown.length === 0) return [];
-    const rows = await selectSessions(
-      this.#options.sql,
-      shown.map(({ hash }) => hash),
-    );
-    return rows.every((row) => row.browser_hash === rows[0]?.browser_hash) ? rows : [];
+    return ofOne(await selectSessions(this.#options.sql, hashesOf(shown)));
   }
 
   /**
-   * Signs in with a key. The other sessions of the browser go on with its new secret, so that a cookie from before is worth nothing.
+   * Signs in with a key. The other sessions of the browser go on with its new secret, so that a cookie from before is worth nothing. A
+   * browser that has not got the cookie of the sign-in before, or not yet, keeps the one that it shows.
    *
    * @param secret  of the key
-   * @param next  the browser as it is from now on
-   * @returns the session, and for how many seconds the browser needs its cookie
+   * @param next  the browser with a new cookie
+   * @param requestId  for the audit, which has the sign-ins of admins
+   * @returns the session, the browser as it is from now on, and for how many seconds it needs its cookie
    */
   async signIn(
-    { keyId, role }: KeyRecord,
+    key: KeyRecord,
     secret: string,
     shown: readonly Browser[],
     next: Browser,
-  ): Promise<{ readonly session: SessionRow; readonly seconds: number }> {
-    const [before] = await this.of(shown);
+    requestId: string,
+  ): Promise<{ readonly session: SessionRow; readonly browser: Browser; readonly seconds: number }> {
+    const { keyId, role } = key;
     const id = randomUUID();
     const seconds = role === 'admin' ? ADMIN_SECONDS : this.#options.sessionDays * 86_400;
-    const rows = await this.#ending(async (tx) => {
-      const replaced = before === undefined ? [] : await moveSessions(tx, before.browser_hash, next.hash, keyId);
-      const session = { id, keyId, secretHash: hashSecret(secret), browserHash: next.hash, seconds };
+    const { rows, browser } = await this.#ending(async (tx) => {
+      // Locked, so that two sign-ins at once come one after the other: the second finds the sessions where the first has moved them.
+      const [before] = shown.length === 0 ? [] : ofOne(await lockSessions(tx, hashesOf(shown), FRESH_SECONDS));
+      const late = before && lateOf(shown, before);
+      const [hash, previousHash] =
+        before === undefined
+          ? [next.hash, null]
+          : late === undefined
+            ? [next.hash, before.browser_hash]
+            : [before.browser_hash, late.hash];
+      const replaced = before === undefined ? [] : await deleteOfKey(tx, before.browser_hash, keyId);
+      if (before !== undefined && late === undefined) await moveSessions(tx, before.browser_hash, hash);
+      const session = { id, keyId, secretHash: hashSecret(secret), browserHash: hash, previousHash, seconds };
       // The key was revoked or rotated a moment ago.
       if (!(await insertSession(tx, session))) throw unauthorizedError();
-      const beyond = await deleteBeyond(tx, { browserHash: next.hash }, MAX_OF_BROWSER);
+      if (role === 'admin') await recordAct(tx, signInAct(key, id, requestId));
+      const beyond = await deleteBeyond(tx, { browserHash: hash }, MAX_OF_BROWSER);
       const elsewhere = await deleteBeyond(tx, { keyId }, MAX_OF_KEY);
-      return { ended: [...replaced, ...beyond, ...elsewhere], result: await selectSessions(tx, [next.hash]) };
+      const result = { rows: await selectSessions(tx, [hash]), browser: late ?? next };
+      return { ended: [...replaced, ...beyond, ...elsewhere], result };
     });
     const session = rows.find((row) => row.id === id);
     if (session === undefined) throw unauthorizedError();
-    return { session, seconds: secondsLeft(rows) };
+    return { session, browser, seconds: secondsLeft(rows) };
   }
 
   /** What a page sends in place of the key. Null if there is no such session. @param id  null: the session that was used last */
   async bearer(shown: readonly Browser[], id: string | null): Promise<Bearer | null> {
     return this.#options.sql.begin(async (tx) => {
-      const hashes = shown.map(({ hash }) => hash);
-      const session = await lockSession(tx, hashes, id, FRESH_SECONDS);
-      const browser = shown.find(({ hash }) => hash === session?.browser_hash);
-      if (session === null || browser === undefined) return null;
+      const rows = ofOne(await lockSessions(tx, hashesOf(shown), FRESH_SECONDS));
+      const session = id === null ? lastUsedOf(rows) : rows.find((row) => row.id === id);
+      if (session === undefined) return null;
+      const late = lateOf(shown, session);
+      const browser = late ?? shown.find(({ hash }) => hash === session.browser_hash);
+      if (browser === undefined) return null;
+      const isNew =
+        late === undefined && rows.some((row) => row.previous_browser_hash !== null && row.previous_until === null);
+      if (isNew) await confirmBrowser(tx, session.browser_hash);
       const secretOf = (number: number): string => derivedSecret(browser.secret, `${session.id} ${number}`);
       const present = secretOf(session.bearers);
       // It is another after a sign-in, which gave the browser another secret.
@@ -149,6 +169,30 @@ export class Sessions {
     return result;
   }
 }
+
+const hashesOf = (shown: readonly Browser[]): string[] => shown.map(({ hash }) => hash);
+
+/** None if they are of two browsers: the cookie of one of them was planted. */
+const ofOne = <Row extends SessionRow>(rows: readonly Row[]): readonly Row[] =>
+  rows.every((row) => row.browser_hash === rows[0]?.browser_hash) ? rows : [];
+
+/** What a browser shows that has not got the cookie of its last sign-in; undefined: it has. */
+const lateOf = (shown: readonly Browser[], row: BearerRow): Browser | undefined =>
+  shown.some(({ hash }) => hash === row.browser_hash)
+    ? undefined
+    : shown.find(({ hash }) => hash === row.previous_browser_hash);
+
+const lastUsedOf = <Row extends SessionRow>(rows: readonly Row[]): Row | undefined =>
+  rows.toSorted((a, b) => b.last_used_at.getTime() - a.last_used_at.getTime() || (a.id < b.id ? 1 : -1))[0];
+
+const signInAct = (key: KeyRecord, id: string, requestId: string): Act => ({
+  ...actorOf(key, requestId),
+  action: 'key.sign_in',
+  subjectType: 'key',
+  subjectId: key.keyId,
+  before: null,
+  after: { session: id },
+});
 
 /** Until the last of these sessions ends by itself. */
 export const secondsLeft = (rows: readonly SessionRow[]): number =>

@@ -146,6 +146,15 @@ describe('signing in', () => {
     expect((await person.ask('POST', '/token', { headers: { Host: host } })).status).toBe(401);
   });
 
+  it('with the key of an admin is in the audit', async () => {
+    const { id } = await new Person().signIn(market.admin);
+    const { acts } = await market.json<{ acts: Record<string, unknown>[] }>('/api/v1/admin/audit?action=key.sign_in', {
+      key: market.admin,
+    });
+    const of = { actor: market.admin.key_id, subject_id: market.admin.key_id, after: { session: id }, outcome: 'done' };
+    expect(acts[0]).toMatchObject({ action: 'key.sign_in', subject_type: 'key', before: null, ...of });
+  });
+
   it('with the key of an admin lasts 12 hours', async () => {
     const person = new Person();
     const { headers } = await person.ask('POST', '', { key: market.admin });
@@ -164,7 +173,7 @@ describe('signing in', () => {
     expect(market.log.lines.join('')).not.toContain(person.cookie.split('=')[1]);
   });
 
-  it('another account joins the first under a new cookie: the cookie from before is worth nothing', async () => {
+  it('another account joins the first under a new cookie: a minute after it was shown, that from before is worth nothing', async () => {
     const [first, second] = [await market.buyer(0), await market.anotherProvider()];
     const person = new Person();
     const { id } = await person.signIn(first);
@@ -173,7 +182,50 @@ describe('signing in', () => {
     expect(person.cookie).not.toBe(before);
     expect((await person.list()).map((one) => one.key_id)).toEqual([second.key_id, first.key_id]);
     expect((await whoIs(await person.bearer(id))).body.key_id).toBe(first.key_id);
+    // A request that another tab has sent meanwhile.
+    expect((await person.ask('GET', '', { headers: { Cookie: before } })).status).toBe(200);
+    await market.stores.sql`
+      UPDATE sessions SET previous_until = now() WHERE key_id IN (${first.key_id}, ${second.key_id}) AND previous_until > now()`;
     expect((await person.ask('GET', '', { headers: { Cookie: before } })).status).toBe(401);
+    expect((await person.ask('POST', '/token', { headers: { Cookie: before } })).status).toBe(401);
+  });
+
+  it('whose answer is lost loses nobody who was signed in, and leaves no session that nobody has', async () => {
+    const [first, second] = [await market.buyer(0), await market.buyer(0)];
+    const person = new Person();
+    const { id } = await person.signIn(first);
+    await person.bearer();
+    const before = person.cookie;
+    const lost = await person.signIn(second);
+    person.cookie = before;
+    expect((await person.ask('POST', '/token', { body: { id } })).status).toBe(200);
+    expect(new Set((await person.list()).map((one) => one.id))).toEqual(new Set([id, lost.id]));
+    await market.stores
+      .sql`UPDATE sessions SET created_at = now() - interval '1 minute' WHERE key_id IN (${first.key_id}, ${second.key_id})`;
+    expect((await person.list('?everywhere=true')).map((one) => one.id)).toEqual([id]);
+    expect((await person.ask('POST', '/token', { body: { id: lost.id } })).status).toBe(401);
+    // Another try.
+    const again = await person.signIn(second);
+    for (const one of [id, again.id])
+      expect((await person.ask('POST', '/token', { body: { id: one } })).status).toBe(200);
+  });
+
+  it('at the same time as another one ends none of the others, whichever cookie the browser has in the end', async () => {
+    for (const winner of [0, 1]) {
+      const keys = await Promise.all([market.buyer(0), market.buyer(0), market.buyer(0)]);
+      const person = new Person();
+      await person.signIn(keys[0] as Key);
+      await person.bearer();
+      const twins = [new Person(), new Person()].map((twin) => Object.assign(twin, person));
+      await Promise.all(twins.map((twin, i) => twin.signIn(keys[i + 1] as Key)));
+      person.cookie = (twins[winner] as Person).cookie;
+      const ids = (await person.list()).map(({ key_id }) => key_id);
+      expect(new Set(ids)).toEqual(new Set(keys.map(({ key_id }) => key_id)));
+      for (const { id } of await person.list()) await person.bearer(id);
+      await market.stores
+        .sql`UPDATE sessions SET previous_until = now() WHERE key_id = ANY(${ids}) AND previous_until > now()`;
+      expect(await person.list()).toHaveLength(3);
+    }
   });
 
   it('with the same key again replaces its session', async () => {
@@ -195,6 +247,19 @@ describe('signing in', () => {
     const last = await person.signIn(await market.buyer(0));
     const left = (await person.list()).map(({ id }) => id);
     expect(new Set(left)).toEqual(new Set([ids[0], ...ids.slice(2), last.id]));
+  });
+
+  it('a session that has ended counts among the eight no more', async () => {
+    const person = new Person();
+    const keys: Key[] = [];
+    for (let n = 0; n < 8; n++) keys.push(await market.buyer(0));
+    const ids: string[] = [];
+    for (const key of keys) ids.push((await person.signIn(key)).id);
+    // Its row is the one that was used last, and is not removed yet.
+    await market.stores.sql`UPDATE sessions SET expires_at = now() WHERE id = ${ids[7] as string}`;
+    const last = await person.signIn(await market.buyer(0));
+    const left = (await person.list()).map(({ id }) => id);
+    expect(new Set(left)).toEqual(new Set([...ids.slice(0, 7), last.id]));
   });
 });
 

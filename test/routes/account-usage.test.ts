@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { beforeAll, beforeEach, expect, it } from 'vitest';
+import { BalanceRefusals } from '../../src/accounts/balance-refusals.ts';
 import type { Route } from '../../src/http/route.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
 import { MAX_TAGS } from '../../src/ledger/rollups/tag-sums.ts';
@@ -42,7 +43,8 @@ beforeAll(async () => {
   keys = { root, agent, helper, leaf, sibling: await under(root, 'billing'), second };
   stranger = await addAccount(sql, 'buyer', 'alice');
 });
-const TABLES = 'calls, key_hours, key_days, account_days, account_key_days, service_hours, tag_days, tag_months';
+const TABLES =
+  'calls, key_hours, key_days, account_days, account_key_days, service_hours, tag_days, tag_months, balance_refusals';
 beforeEach(() => sql.unsafe(`TRUNCATE ${TABLES}`));
 
 const usage = async (by: KeyRecord, query: object = {}) =>
@@ -112,6 +114,47 @@ it('a page of records is complete, whether each key called once or one key nearl
     expect(idsOf(first)).toEqual(ids.slice(0, limit));
     expect(idsOf(await usage(keys.root, { limit: 100, cursor: first.next_cursor }))).toEqual(ids.slice(limit));
   }
+});
+
+it('tells whose calls the balance did not cover: the last of each key, with how many there were on its day', async () => {
+  const log = { warn: () => {}, info: () => {} };
+  let nowMs = MIDNIGHT - 1_000;
+  const gateways = [0, 1].map(() => new BalanceRefusals({ sql, log, now: () => nowMs })) as [
+    BalanceRefusals,
+    BalanceRefusals,
+  ];
+  const refuse = (by: KeyRecord, requiredMicros: number, gateway = gateways[0]) =>
+    gateway.count({ keyId: by.keyId, accountId: by.accountId, serviceId: services[0] as string, requiredMicros });
+  expect(await usage(keys.root)).not.toHaveProperty('refused');
+  refuse(keys.agent, 100, gateways[1]);
+  refuse(keys.agent, 200);
+  nowMs = MIDNIGHT;
+  for (const micros of [300, 400]) refuse(keys.agent, micros);
+  nowMs += 5_000;
+  refuse(keys.second, 7);
+  refuse(stranger, 1);
+  // The other one is late, and has a call of the day before.
+  for (const gateway of gateways) await gateway.stop();
+  refuse(keys.agent, 500, gateways[1]);
+  await gateways[1].stop();
+  const agent = {
+    key_id: keys.agent.keyId,
+    label: 'research',
+    service_id: services[0],
+    service_name: '',
+    required: 0.0005,
+    at: '2026-01-15T00:00:05.000Z',
+    calls: 3,
+  };
+  const second = { ...agent, key_id: keys.second.keyId, label: 'laptop', required: 0.000007, calls: 1 };
+  const byId = [agent, second].sort((a, b) => (a.key_id < b.key_id ? -1 : 1));
+  expect((await usage(keys.root)).refused).toEqual(byId);
+  expect((await usage(keys.agent)).refused).toEqual([agent]);
+  expect((await usage(keys.root, { key_id: keys.second.keyId })).refused).toEqual([second]);
+  for (const query of [{ to: '2026-01-15' }, { from: '2026-01-16' }, { service_id: services[1] }]) {
+    expect(await usage(keys.root, query)).not.toHaveProperty('refused');
+  }
+  expect(await usage(keys.leaf)).not.toHaveProperty('refused');
 });
 
 it('an account with very many keys has the same pages, whether its calls are among the newest of all accounts or not', async () => {

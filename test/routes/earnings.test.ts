@@ -42,9 +42,10 @@ async function earn(day: Day, accountId = provider.accountId, hour = 12): Promis
   const at = new Date(`${day.day}T${hour}:00:00Z`);
   await sql`
     INSERT INTO service_hours AS h (service_id, hour, provider_id, calls, completed, free_calls, succeeded, caller_errors,
-      caller_left, upstream_error, upstream_timeout, upstream_5xx, upstream_cut, unavailable, charged, fees, latency_sum_us)
+      caller_left, upstream_error, upstream_timeout, upstream_5xx, upstream_cut, unavailable, charged, fees, latency_sum_us,
+      first_call_at, last_call_at)
     VALUES (${day.serviceId}, ${at}, ${accountId}, ${day.calls + 9}, ${day.calls}, ${day.free}, ${day.calls}, 9,
-            0, 0, 0, 0, 0, 0, ${day.gross}, ${day.fees}, 0)
+            0, 0, 0, 0, 0, 0, ${day.gross}, ${day.fees}, 0, ${at}, ${at})
     ON CONFLICT (service_id, hour) DO UPDATE SET completed = h.completed + excluded.completed,
       free_calls = h.free_calls + excluded.free_calls, charged = h.charged + excluded.charged, fees = h.fees + excluded.fees`;
   await post('usage', accountId, day.gross - day.fees, day.day);

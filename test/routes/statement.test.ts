@@ -147,6 +147,30 @@ const HOUR = 3_600_000;
 const START = Date.parse('2026-03-01T00:00:00Z');
 const micros = (usd: number): number => Math.round(usd * 1e6);
 
+type Move = { readonly kind: keyof typeof moves; readonly at: number; readonly micros: number };
+
+/** Those moves that the account could pay for when they were made. Of several at one time, those come first that take money. */
+function affordable<T extends Move>(list: readonly T[]): T[] {
+  let [wallet, earned] = [0, 0];
+  const takes = ({ kind }: Move): number => (kind === 'credit' || kind === 'call' ? 1 : 0);
+  const inOrder = list.toSorted((a, b) => a.at - b.at || takes(a) - takes(b));
+  return inOrder.filter(({ kind, micros: size }) => {
+    const fee = Math.floor(size / 10);
+    const change = {
+      credit: [size, 0],
+      debit: [-size, 0],
+      correction: [size % 2 === 0 ? -size : size, 0],
+      payout: [0, -size],
+      call: [-size, size - fee],
+      refund: [size, fee - size],
+    }[kind] as [number, number];
+    if (wallet + change[0] < 0 || earned + change[1] < 0) return false;
+    wallet += change[0];
+    earned += change[1];
+    return true;
+  });
+}
+
 describe('GET /statement/me', () => {
   it('shows credits, charges by hour and service, and debits, and ends at balance + held', async () => {
     await moves.credit(START + 10 * 60_000, 10_000_000);
@@ -166,8 +190,7 @@ describe('GET /statement/me', () => {
       next_cursor: null,
     });
     const [maps, weather] = services;
-    const hour = '2026-03-01T00:00:00.000Z';
-    const at = '2026-03-01T00:59:59.999Z';
+    const [first, last] = ['2026-03-01T00:05:00.000Z', '2026-03-01T00:50:00.000Z'];
     expect(movements).toEqual([
       { at: expect.any(String), kind: 'pending', amount: -0.0002, balance: 8.9943 },
       {
@@ -178,8 +201,16 @@ describe('GET /statement/me', () => {
         reference: expect.stringMatching(/^d/),
         reason: 'paid twice',
       },
-      { at, kind: 'charge', amount: -0.0005, balance: 9.9945, hour, service_id: weather, service_name: 'weather' },
-      { at, kind: 'charge', amount: -0.005, balance: 9.995, hour, service_id: maps, service_name: 'maps' },
+      {
+        at: last,
+        kind: 'charge',
+        amount: -0.0005,
+        balance: 9.9945,
+        from: last,
+        service_id: weather,
+        service_name: 'weather',
+      },
+      { at: last, kind: 'charge', amount: -0.005, balance: 9.995, from: first, service_id: maps, service_name: 'maps' },
       {
         at: '2026-03-01T00:10:00.000Z',
         kind: 'credit',
@@ -206,20 +237,70 @@ describe('GET /statement/me', () => {
     ]);
   });
 
-  it('is live only in a range that has the charges of the present hour', async () => {
+  it('is live in a range that goes on, and no row of it is in the future', async () => {
     await moves.credit(START, 10_000_000);
-    await moves.call(Date.now(), 2_000);
+    const calledAt = Date.now();
+    await moves.call(calledAt, 2_000);
     await sumUp(sql);
-    const endOfHour = (Math.floor(Date.now() / HOUR) + 1) * HOUR;
-    const kinds = async (toMs: number) =>
-      (await ask({ to: new Date(toMs).toISOString() })).movements.map(({ kind, balance }) => [kind, balance]);
-    expect(await kinds(endOfHour - 1)).toEqual([['credit', 10]]);
     live = { balanceMicros: 9_000_000, heldMicros: 0 };
-    expect(await kinds(endOfHour - 1)).toEqual([['credit', 10]]);
-    expect(await kinds(endOfHour)).toEqual([
+    const kinds = async (toMs: number) => {
+      const { movements } = await ask({ to: new Date(toMs).toISOString() });
+      for (const { at } of movements) expect(Date.parse(at)).toBeLessThanOrEqual(Date.now());
+      return movements.map(({ kind, balance }) => [kind, balance]);
+    };
+    expect(await kinds(calledAt)).toEqual([['credit', 10]]);
+    expect(await kinds(calledAt + HOUR)).toEqual([
       ['pending', 9],
       ['charge', 9.998],
       ['credit', 10],
+    ]);
+  });
+
+  it('has sums of calls at the last call of the hour, with the balance that was seen then', async () => {
+    const minute = (n: number): number => START + n * 60_000;
+    const seen = new Map<string, number>();
+    let balance = 0;
+    /** What the account has after each act; of calls of one hour to one service the last one counts. */
+    const see = async (ms: number, act: () => Promise<unknown>, change: number) => {
+      await act();
+      balance += change;
+      seen.set(new Date(ms).toISOString(), balance);
+    };
+    await see(minute(1), () => moves.credit(minute(1), 10_000), 10_000);
+    for (const n of [2, 3]) await see(minute(n), () => moves.call(minute(n), 3_000, 0), -3_000);
+    for (const n of [4, 9]) await see(minute(n), () => moves.call(minute(n), 1_000, 1), -1_000);
+    await see(minute(61), () => moves.call(minute(61), 500, 0), -500);
+    await sumUp(sql);
+    const { movements } = await ask();
+    expect(movements.map(({ kind, from, at }) => [kind, from, at])).toEqual([
+      ['charge', new Date(minute(61)).toISOString(), new Date(minute(61)).toISOString()],
+      ['charge', new Date(minute(4)).toISOString(), new Date(minute(9)).toISOString()],
+      ['charge', new Date(minute(2)).toISOString(), new Date(minute(3)).toISOString()],
+      ['credit', undefined, new Date(minute(1)).toISOString()],
+    ]);
+    for (const { at, balance: shown } of movements) expect(micros(shown)).toBe(seen.get(at));
+  });
+
+  it('has earnings at the last call, or just before the first of them was paid out or given back', async () => {
+    const second = (n: number): number => START + n * 1_000;
+    await moves.call(second(1), 2_000, 0);
+    await moves.payout(second(2), 1_500);
+    await moves.payout(second(3), 300);
+    await moves.call(second(4), 100, 0);
+    await moves.call(second(5), 1_000, 1);
+    await moves.refund(second(6), 500, 1);
+    await moves.call(second(7), 50, 1);
+    await sumUp(sql);
+    const { movements } = await ask({}, provider);
+    expect(movements.map(({ at, kind, balance }) => [(Date.parse(at) - START) / 1_000, kind, balance])).toEqual([
+      [6, 'fee', 0.000585],
+      [6, 'refund', 0.000535],
+      [5.999, 'fee', 0.001035],
+      [5.999, 'earning', 0.00114],
+      [3, 'payout', 0.00009],
+      [2, 'payout', 0.00039],
+      [1.999, 'fee', 0.00189],
+      [1.999, 'earning', 0.0021],
     ]);
   });
 
@@ -231,7 +312,7 @@ describe('GET /statement/me', () => {
       headers: { accept: 'text/csv' },
     });
     expect(String(response.body).split('\r\n').slice(0, 2)).toEqual([
-      'at,kind,amount,balance,hour,service_id,service_name,reference,reason,usage_id',
+      'at,kind,amount,balance,from,service_id,service_name,reference,reason,usage_id',
       expect.stringMatching(/^2026-03-01T00:00:00.002Z,credit,1,3,,,,c\d+,,$/),
     ]);
     const cursor = response.headers?.['X-ACF-Next-Cursor'];
@@ -288,16 +369,18 @@ describe('GET /statement/me', () => {
         fc.integer({ min: 0, max: 179 }).map((minute) => minute * 60_000),
         fc.constantFrom(HOUR, HOUR - 1, 2 * HOUR),
       ),
-      micros: fc.integer({ min: 1, max: 100_000 }),
+      micros: fc.oneof(fc.integer({ min: 1, max: 100_000 }), fc.constantFrom(1_000, 90_000)),
       service: fc.nat({ max: 1 }),
     });
     await fc.assert(
       fc.asyncProperty(
         fc.array(move, { maxLength: 14 }),
+        fc.boolean(),
         fc.integer({ min: 1, max: 5 }),
         fc.nat({ max: 12 }),
-        async (list, limit, bounds) => {
+        async (moved, isSolvent, limit, bounds) => {
           await reset();
+          const list = isSolvent ? affordable(moved) : moved;
           for (const { kind, at, micros, service } of list) await moves[kind](START + at, micros, service);
           await sumUp(sql);
           for (const [by, ledger] of [
@@ -314,6 +397,7 @@ describe('GET /statement/me', () => {
             const [stored] =
               await sql`SELECT balance FROM balances WHERE account_id = ${by.accountId} AND ledger = ${ledger}`;
             expect(balance).toBe(stored?.balance ?? 0);
+            if (isSolvent) for (const row of rows) expect(row.balance).toBeGreaterThanOrEqual(0);
             expect(rows.map(({ at }) => at)).toEqual(
               rows
                 .map(({ at }) => at)

@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import type { ServerResponse } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import '../support/browser.ts';
 import { type Key, startService, type TestService } from '../integration/marketplace.ts';
@@ -12,11 +13,17 @@ const TOP_UP = 'https://pay.example.com/top-up';
 let web: WebMarket;
 let service: TestService;
 let weather: string;
+/** Answers that the service gives when the test lets it. */
+const waiting: ServerResponse[] = [];
 
 beforeAll(async () => {
   [web, service] = await Promise.all([
     WebMarket.start(),
     startService((request, response) => {
+      if (request.url === '/wait') {
+        waiting.push(response);
+        return;
+      }
       response.statusCode = request.url?.startsWith('/fail') ? 500 : 200;
       response.end('ok');
     }),
@@ -66,6 +73,9 @@ async function call(key: Key, path: string, tag?: string): Promise<Response> {
   await response.arrayBuffer();
   return response;
 }
+
+const usageOf = (key: Key) => web.market.json<{ total_spent: number; refused?: unknown[] }>('/api/v1/usage', { key });
+const spentOf = async (key: Key): Promise<number> => (await usageOf(key)).total_spent;
 
 const stored = (visit: Visit): Promise<string> =>
   visit.page.evaluate('JSON.stringify([Object.entries(localStorage), Object.entries(sessionStorage)])');
@@ -242,6 +252,63 @@ describe('the console of a buyer', () => {
       await visit.shot('buyer-tag-call');
       expect(await visit.findings()).toEqual([]);
     }
+  });
+
+  it('shows the same balance, held amount and spending on every page, during a call and after it, and a refused call', async () => {
+    const key = await web.market.buyer(0.045);
+    const visit = await web.visit('/console', { key: textOf(key) });
+    const { page } = visit;
+    const stat = (label: string) =>
+      page
+        .locator('.stat')
+        .filter({ has: page.getByText(label, { exact: true }) })
+        .locator('.stat-value');
+    const goTo = (name: string) => page.getByRole('link', { name, exact: true }).click();
+    /** Balance, held, and what was spent by calls that have ended. */
+    const expectFigures = async (balance: string, held: string, spent: string, together: string): Promise<void> => {
+      await goTo('Calls');
+      await page.locator('p', { hasText: new RegExp(`calls? for \\${spent},`) }).waitFor();
+      await goTo('Keys');
+      await expect.poll(() => stat('This key has spent').textContent()).toBe(spent);
+      await goTo('Overview');
+      await expect.poll(() => stat('Balance').textContent()).toBe(balance);
+      await expect.poll(() => stat('Spent today').textContent()).toBe(spent);
+      await page.getByText(held === '$0.00' ? 'nothing is held' : `${held} held by open calls`).waitFor();
+      await goTo('Money');
+      await expect.poll(() => stat('Balance').textContent()).toBe(balance);
+      await expect.poll(() => stat('Held').textContent()).toBe(held);
+      if (held !== '$0.00') await expect.poll(() => stat('Together').textContent()).toBe(together);
+      // The first row of the statement, and its columns: when, what, amount, balance.
+      await expect.poll(() => page.getByRole('row').nth(1).getByRole('cell').last().textContent()).toBe(together);
+    };
+    for (const path of ['/free', '/a', '/b', '/fail']) await call(key, path);
+    const open = call(key, '/wait');
+    await until(() => waiting.length > 0);
+    for (let i = 0; i < 2; i++) expect((await call(key, '/c')).status).toBe(i === 0 ? 200 : 402);
+    await until(async () => (await spentOf(key)) === 0.03);
+    await expectFigures('$0.005', '$0.01', '$0.03', '$0.015');
+    waiting.pop()?.end('ok');
+    await open;
+    await until(async () => (await spentOf(key)) === 0.04);
+    await expectFigures('$0.005', '$0.00', '$0.04', '$0.005');
+    await visit.shot('buyer-statement');
+    const rows = await web.market.json<{ movements: { at: string; from?: string; balance: number }[] }>(
+      '/api/v1/statement/me',
+      { key },
+    );
+    const seenByAdmin = `/api/v1/admin/accounts/${key.account_id}`;
+    expect(await web.market.json(seenByAdmin, { key: web.market.admin })).toMatchObject({ balance: 0.005, held: 0 });
+    for (const { at } of rows.movements) expect(Date.parse(at)).toBeLessThanOrEqual(Date.now());
+    expect(rows.movements[0]?.balance).toBe(0.005);
+    await until(async () => (await usageOf(key)).refused !== undefined);
+    for (const name of ['Calls', 'Overview']) {
+      await goTo(name);
+      await page.getByText(/a call to Weather with the key \S+ was refused: .* its \$0\.01\./).waitFor();
+    }
+    await visit.shot('buyer-refused');
+    expect(await visit.findings()).toEqual([]);
+    expect(visit.complaints).toEqual([]);
+    await visit.close();
   });
 
   it('makes keys, rotates them and revokes them', async () => {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { readAmount } from '../../web/src/console/shared/amount.ts';
 import { daysBetween, lastDays, perDay, rangeOf } from '../../web/src/console/shared/days.ts';
 import { outcomeOf, statusText } from '../../web/src/console/shared/outcome.ts';
-import { digitsOf, money } from '../../web/src/i18n/format.ts';
+import { clockRange, digitsOf, money } from '../../web/src/i18n/format.ts';
 
 const call = (outcome: string, status = 200, free = false) => outcomeOf({ outcome, status, free_tier: free }, 'buyer');
 
@@ -12,6 +12,15 @@ const reasons = (): string[] => {
   const row = /\| `refunded:<reason>` \| (.*) \|/.exec(readFileSync('docs/api.md', 'utf8'))?.[1] ?? '';
   return [...row.matchAll(/`(\w+)`/g)].map(([, reason = '']) => reason);
 };
+
+it('writes from when to when calls were made', () => {
+  const at = (hour: number, minute: number, second = 0): string =>
+    new Date(2026, 10, 22, hour, minute, second).toISOString();
+  const said = (from: string, to: string): string => clockRange(from, to, 'en').replaceAll(/\s/g, ' ');
+  expect(said(at(7, 2), at(7, 41, 10))).toBe('7:02 – 7:41 AM');
+  expect(said(at(7, 41, 2), at(7, 41, 10))).toBe('7:41:10 AM');
+  expect(said(at(23, 58), at(24, 3))).toBe('11:58 PM – 12:03 AM');
+});
 
 describe('what became of a call, in words', () => {
   it('explains every reason for a refund that the API documents', () => {

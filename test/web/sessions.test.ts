@@ -10,7 +10,7 @@ import { type Key, startService, type TestService } from '../integration/marketp
 import type { Page } from '../support/browser.ts';
 import { until } from '../support/wait.ts';
 import { Authority } from '../upstream/certificates.ts';
-import { type Visit, WebMarket } from './web-market.ts';
+import { type Visit, WebMarket, WIDE_TABLES } from './web-market.ts';
 
 let web: WebMarket;
 let service: TestService;
@@ -53,6 +53,22 @@ async function visitor(key: Key): Promise<Visit> {
   const visit = await web.visit('/console');
   await signIn(visit.page, key);
   return visit;
+}
+
+/** How often a page asks, from now on. @param what  method and path, as in 'POST /api/v1/session/token' */
+function asked(page: Page, what: string): () => number {
+  let count = 0;
+  page.on('request', (request) => {
+    if (`${request.method()} ${new URL(request.url()).pathname}` === what) count++;
+  });
+  return () => count;
+}
+
+/** As a rotation of it would: what pages have is refused from now on. */
+async function endBearer(key: Key): Promise<void> {
+  const { sql } = web.market.stores;
+  await sql`UPDATE sessions SET bearer_expires_at = now(), bearer_hash = repeat('0', 64) WHERE key_id = ${key.key_id}`;
+  await sql`SELECT pg_notify('tollgate_keys', ${key.key_id})`;
 }
 
 /** The bearers that a page sends from now on. */
@@ -128,9 +144,7 @@ describe('somebody who has signed in', () => {
     const visit = await visitor(key);
     const { page } = visit;
     const sent = heard(page);
-    await web.market.stores
-      .sql`UPDATE sessions SET bearer_expires_at = now(), bearer_hash = repeat('0', 64) WHERE key_id = ${key.key_id}`;
-    await web.market.stores.sql`SELECT pg_notify('tollgate_keys', ${key.key_id})`;
+    await endBearer(key);
     await page.getByRole('link', { name: 'Overview' }).click();
     await page.getByRole('link', { name: 'Money', exact: true }).click();
     await page.getByText('Nothing has moved yet').waitFor();
@@ -138,6 +152,87 @@ describe('somebody who has signed in', () => {
     expect(new Set(sent).size).toBe(2);
     // The browser itself reports the refused ones.
     expect(visit.complaints.splice(0).filter((line) => !line.includes('401'))).toEqual([]);
+    await visit.close();
+  });
+
+  it('opens many tabs: they share one bearer, and those that nobody sees ask for nothing', async () => {
+    const key = await opened('many tabs');
+    const visit = await visitor(key);
+    const context = visit.page.context();
+    // As text: the tests' own types know no browser.
+    await context.addInitScript("Object.defineProperty(document, 'hidden', { get: () => !globalThis.isSeen })");
+    const tabs = await Promise.all([1, 2, 3, 4].map(() => context.newPage()));
+    const tokens = tabs.map((tab) => asked(tab, 'POST /api/v1/session/token'));
+    const lists = tabs.map((tab) => asked(tab, 'GET /api/v1/session'));
+    const sumOf = (counts: readonly (() => number)[]) => counts.reduce((sum, count) => sum + count(), 0);
+    const open = (tab: Page) => tab.goto(`${web.market.baseUrl}/console`).then(() => nameIn(tab).waitFor());
+    await Promise.all(tabs.map(open));
+    expect([sumOf(tokens), sumOf(lists)]).toEqual([0, 0]);
+    await tabs[0]?.evaluate("globalThis.isSeen = true, document.dispatchEvent(new Event('visibilitychange'))");
+    await until(() => sumOf(lists) === 1);
+    // As after a start of the browser: no tab has anything, and all ask at once.
+    await visit.page.close();
+    await Promise.all(tabs.map((tab) => tab.goto('about:blank')));
+    await Promise.all(tabs.map(open));
+    expect([sumOf(tokens), sumOf(lists)]).toEqual([1, 1]);
+    await visit.close();
+  });
+
+  it('is told to try again, and not to sign in, when the gateway does not answer', async () => {
+    const key = await opened('unlucky');
+    const visit = await visitor(key);
+    const { page } = visit;
+    const refusal = { error: 'rate_limited', message: 'You have sent too many requests.', status: 429 };
+    const headers = { 'Retry-After': '7', 'Content-Type': 'application/json' };
+    await page.route('**/api/v1/session/token', (route) =>
+      route.fulfill({ status: 429, headers, body: JSON.stringify(refusal) }),
+    );
+    await page.reload();
+    await page.getByText('Try again in 7 seconds').waitFor();
+    expect(await page.getByText('Open an account').count()).toBe(0);
+    expect(await visit.findings()).toEqual([]);
+    await visit.shot('session-unanswered');
+    await page.unroute('**/api/v1/session/token');
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await until(async () => (await nameIn(page).textContent()) === 'unlucky');
+    await visit.close();
+  });
+
+  it('is not signed out by one 401 while another tab signs in: a tab asks twice', async () => {
+    const key = await opened('asks twice');
+    const visit = await visitor(key);
+    const { page } = visit;
+    const count = asked(page, 'POST /api/v1/session/token');
+    await page.route(
+      '**/api/v1/session/token',
+      (route) => route.fulfill({ status: 401, contentType: 'application/json', body: '{"error":"unauthorized"}' }),
+      { times: 1 },
+    );
+    await endBearer(key);
+    await page.getByRole('link', { name: 'Money', exact: true }).click();
+    await page.getByText('Nothing has moved yet').waitFor();
+    expect([count(), await nameIn(page).textContent()]).toEqual([2, 'asks twice']);
+    await visit.close();
+  });
+
+  it('calls services with a new bearer when the former has ended: a visitor, and a provider who tests', async () => {
+    const path = await web.market.service({ endpoint: service.url, name: 'Renewed' });
+    const id = path.split('/').at(-1);
+    const key = web.market.provider;
+    const visit = await visitor(key);
+    const { page } = visit;
+    for (const [address, verb] of [
+      [`/services/${id}`, /^Call/],
+      [`/console/services/${id}`, 'Make the call'],
+    ] as const) {
+      await page.goto(`${web.market.baseUrl}${address}`);
+      const button = page.getByRole('button', { name: verb });
+      await button.waitFor();
+      await until(() => button.isEnabled());
+      await endBearer(key);
+      await button.click();
+      await page.getByText('200 OK').waitFor();
+    }
     await visit.close();
   });
 
@@ -150,6 +245,15 @@ describe('somebody who has signed in', () => {
     expect(await page.getByRole('row').count()).toBe(3);
     await visit.shot('sessions');
     expect(await visit.findings()).toEqual([]);
+    await page.setViewportSize({ width: 390, height: 844 });
+    await visit.shot('sessions-phone');
+    expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
+    expect(await page.evaluate(WIDE_TABLES)).toEqual([]);
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await visit.shot('sessions-dark');
+    expect(await visit.findings('colours')).toEqual([]);
+    await page.emulateMedia({ colorScheme: 'light' });
+    await page.setViewportSize({ width: 1280, height: 900 });
     await page.getByRole('button', { name: 'End the session of everywhere, another browser' }).click();
     await page.getByRole('button', { name: 'End session' }).click();
     await page.getByRole('row', { name: /Another browser/ }).waitFor({ state: 'detached' });
@@ -196,6 +300,7 @@ describe('somebody who has signed in', () => {
     const path = await web.market.service({ endpoint: service.url, name: 'Tried' });
     const visit = await web.visit(`/services/${path.split('/').at(-1)}`);
     const { page } = visit;
+    await page.getByText('This browser stays signed in with the new account.').waitFor();
     await page.getByRole('button', { name: /^Open an account and call/ }).click();
     await page.getByText('200 OK').waitFor();
     await page.getByText('this browser is signed in').waitFor();

@@ -1,5 +1,5 @@
 import { computed, signal } from '@preact/signals';
-import { type Api, ApiFailure, apiClient, dataOf, type Schemas } from './api/client.ts';
+import { type Api, ApiFailure, apiClient, type Credential, dataOf, type Schemas } from './api/client.ts';
 import { clearToasts, say } from './design/toasts.tsx';
 import {
   bearerOf,
@@ -10,10 +10,10 @@ import {
   kept,
   leave,
   sessionsHere,
-  type Token,
   token,
   whenOthersChange,
 } from './session/browser.ts';
+import { share, sharedToken, shareNothing, type Token } from './session/tabs.ts';
 
 export { canKeep, sessionsHere } from './session/browser.ts';
 
@@ -28,8 +28,8 @@ export type Session = {
   /** Of the browser; null: the key is in this tab. */
   readonly id: string | null;
   readonly key: string | null;
-  /** What a request sends now: the key, or a bearer. */
-  readonly credential: () => Promise<string>;
+  /** What a request sends: the key, or a bearer. */
+  readonly credential: Credential;
   readonly api: Api;
   readonly me: Schemas['OwnKey'];
   /** Whether a reload keeps it. */
@@ -50,6 +50,8 @@ export const session = signal<Session | null>(null);
 export const others = signal<readonly Other[]>([]);
 /** Whether it is decided that this tab has a session, or has none: false while it is asked. */
 export const resumed = signal(false);
+/** Why it could not be decided: the gateway did not answer. Null: it did, or was not asked. */
+export const unanswered = signal<unknown>(null);
 /** A client with the key of this tab, or without one. */
 export const api = computed<Api>(() => session.value?.api ?? anonymous);
 
@@ -70,8 +72,7 @@ export async function signIn(key: string, remember: boolean): Promise<Session> {
 async function entered(key: string): Promise<Session> {
   try {
     const mine = await enter(key);
-    keep(mine);
-    return await opened(await token(mine.id));
+    return await opened(share(await token(mine.id)));
   } catch (failure) {
     if (failure instanceof ApiFailure && failure.status === 403) return tried(key, false);
     throw failure;
@@ -80,8 +81,8 @@ async function entered(key: string): Promise<Session> {
 
 async function tried(key: string, remembered: boolean): Promise<Session> {
   if (!KEY_PATTERN.test(key)) throw new ApiFailure('malformed', 'This is not a key.', 0, null);
-  const credential = async (): Promise<string> => key;
-  const client = apiClient({ now: credential, renewed: null });
+  const credential: Credential = { now: async () => key, renewed: null };
+  const client = apiClient(credential);
   const me = await dataOf(client.GET('/api/v1/keys/me'));
   return { id: null, key, credential, api: client, me, remembered };
 }
@@ -90,20 +91,25 @@ async function opened(first: Token): Promise<Session> {
   const bearer = bearerOf(first, () => ended(first.id));
   const client = apiClient(bearer);
   const me = await dataOf(client.GET('/api/v1/keys/me'));
-  return { id: first.id, key: null, credential: bearer.now, api: client, me, remembered: true };
+  return { id: first.id, key: null, credential: bearer, api: client, me, remembered: true };
 }
+
+/** A bearer of a session of this browser; null: of the one that was used last. */
+const tokenOf = async (id: string | null): Promise<Token> =>
+  id === null ? share(await token(null)) : sharedToken(id, () => token(id));
 
 const asOther = (one: Session): Other => ({ me: one.me, id: one.id, session: one });
 
 /** Goes on as somebody else; the present one is kept beside them. */
 export async function switchTo(next: Other): Promise<void> {
-  takeOver(next.session ?? (await opened(await token(next.id))));
+  takeOver(next.session ?? (await opened(await tokenOf(next.id))));
 }
 
 function takeOver(next: Session): void {
   const before = [...(session.value === null ? [] : [asOther(session.value)]), ...others.value];
   others.value = before.filter(({ me }) => me.key_id !== next.me.key_id).slice(0, MAX_KEYS - 1);
   session.value = next;
+  unanswered.value = null;
   store();
   const mine = kept();
   if (next.id === null || mine === null) return;
@@ -114,6 +120,11 @@ function takeOver(next: Session): void {
 /** The accounts that are signed in in this browser: others may have come in another tab. */
 async function listOthers(): Promise<void> {
   const round = signedOut;
+  // A tab that nobody sees would ask for nobody, with all others of its browser at once.
+  if (document.hidden) {
+    document.addEventListener('visibilitychange', () => void listOthers(), { once: true });
+    return;
+  }
   const rows = kept() === null ? [] : await sessionsHere().catch(() => null);
   if (rows === null || round !== signedOut) return;
   const ofTab = others.value.filter(({ id }) => id === null);
@@ -131,10 +142,9 @@ export async function replaceSecret(keyId: string, secret: string): Promise<void
   const mine = [session.value, ...others.value].filter(isOf);
   const now = session.value;
   if (mine.some((one) => one?.id != null)) {
-    const entered = await enter(key);
     const isCurrent = now !== null && isOf(now) && now.id !== null;
-    keep({ ...entered, id: isCurrent ? entered.id : (kept()?.id ?? entered.id) });
-    if (isCurrent) session.value = await opened(await token(entered.id));
+    const entered = await enter(key, isCurrent);
+    if (isCurrent) session.value = await opened(share(await token(entered.id)));
     others.value = others.value.filter((one) => !isOf(one) || one.id === null);
     await listOthers();
   }
@@ -220,6 +230,8 @@ function becomeNobody(): void {
   signedOut++;
   others.value = [];
   session.value = null;
+  shareNothing();
+  unanswered.value = null;
   store();
   clearToasts();
 }
@@ -247,7 +259,8 @@ export const isRemembered = (): boolean => session.value?.remembered === true;
 
 /** Signs in as this browser is, or with the keys that this tab was asked to remember. The first decides whether there is a session. */
 export async function resume(): Promise<void> {
-  whenOthersChange(() => void follow());
+  if (!resumed.value) whenOthersChange(() => void follow());
+  unanswered.value = null;
   const round = signedOut;
   const keys = remembered();
   // What was not tried to its end, for example because the gateway did not answer, is for the next load.
@@ -258,6 +271,7 @@ export async function resume(): Promise<void> {
     const isUseless = found instanceof ApiFailure && (found.status === 401 || found.code === 'malformed');
     if (isUseless || !(found instanceof Error)) untried.delete(key);
     if (!(found instanceof Error)) add(found as Session);
+    else if (!isUseless) unanswered.value = found;
     // After one of no use the next key may be good at once; after any other failure the form must not wait.
     if (!isUseless) resumed.value = true;
   }
@@ -277,11 +291,11 @@ async function follow(): Promise<void> {
   }
   const round = signedOut;
   if (now === null || (now.id !== null && now.id !== mine.id)) {
-    const found = await token(mine.id)
+    const found = await tokenOf(mine.id)
       .catch((failure: unknown) => {
         if (!(failure instanceof ApiFailure && failure.status === 401)) throw failure;
         // That session has ended. Others of this browser may go on.
-        return token(null);
+        return tokenOf(null);
       })
       .then(opened)
       .catch((error: unknown) => error);
@@ -291,6 +305,7 @@ async function follow(): Promise<void> {
       becomeNobody();
     }
     if (!(found instanceof Error)) takeOver(found as Session);
+    else if (kept() !== null && session.value === null) unanswered.value = found;
     return;
   }
   await listOthers();

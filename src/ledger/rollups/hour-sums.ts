@@ -32,6 +32,9 @@ export class ServiceHour {
   /** Completed calls priced by use that were not free, and those of them that were charged the highest price. */
   byUse = 0;
   atCap = 0;
+  /** When the first and the last call began. */
+  firstMs = Number.POSITIVE_INFINITY;
+  lastMs = 0;
   /** The bucket of latency of each succeeded call. */
   readonly buckets: number[] = [];
   /** What each charged call was charged. */
@@ -52,6 +55,7 @@ export class ServiceHour {
     fee: number,
     isAtCap: boolean | null,
   ): void {
+    const { admittedAtMs } = event;
     this.calls++;
     if (event.outcome === 'completed') this.completed++;
     this.freeCalls += free;
@@ -64,6 +68,8 @@ export class ServiceHour {
       this.byUse++;
       if (isAtCap) this.atCap++;
     }
+    if (admittedAtMs < this.firstMs) this.firstMs = admittedAtMs;
+    if (admittedAtMs > this.lastMs) this.lastMs = admittedAtMs;
     if (callClass !== 'succeeded') return;
     this.latencySumUs += event.latencyUs;
     this.buckets.push(bucketOf(event.latencyUs));
@@ -88,6 +94,8 @@ export class ServiceHour {
       sum.latencySumUs += part.latencySumUs;
       sum.byUse += part.byUse;
       sum.atCap += part.atCap;
+      sum.firstMs = Math.min(sum.firstMs, part.firstMs);
+      sum.lastMs = Math.max(sum.lastMs, part.lastMs);
     }
     return sum;
   }
@@ -109,6 +117,8 @@ export class KeyHour {
   latencySumUs = 0;
   latencyCount = 0;
   succeededUs = 0;
+  /** When the first and the last call began. */
+  firstMs = Number.POSITIVE_INFINITY;
   lastMs = 0;
 
   constructor(of: Pick<UsageEvent, 'keyId' | 'serviceId' | 'accountId'>, hour: number, next: KeyHour | undefined) {
@@ -130,6 +140,7 @@ export class KeyHour {
     this.spent += amount;
     this.latencySumUs += latencyUs;
     if (latencyUs > 0) this.latencyCount++;
+    if (admittedAtMs < this.firstMs) this.firstMs = admittedAtMs;
     if (admittedAtMs > this.lastMs) this.lastMs = admittedAtMs;
   }
 
@@ -145,6 +156,7 @@ export class KeyHour {
       sum.latencySumUs += part.latencySumUs;
       sum.latencyCount += part.latencyCount;
       sum.succeededUs += part.succeededUs;
+      sum.firstMs = Math.min(sum.firstMs, part.firstMs);
       sum.lastMs = Math.max(sum.lastMs, part.lastMs);
     }
     return sum;
@@ -268,7 +280,8 @@ export function keyHourColumns(rows: readonly KeyHour[]): string[] {
     add(9, k.latencySumUs);
     add(10, k.latencyCount);
     add(11, k.succeededUs);
-    add(12, k.lastMs);
+    add(12, k.firstMs);
+    add(13, k.lastMs);
   });
 }
 
@@ -288,5 +301,7 @@ export function serviceColumns(pages: readonly Hours[]): string[] {
     add(rest + 2, s.latencySumUs);
     add(rest + 3, s.byUse);
     add(rest + 4, s.atCap);
+    add(rest + 5, s.firstMs);
+    add(rest + 6, s.lastMs);
   });
 }

@@ -25,6 +25,8 @@ export const SERVICE_HOURS: SumTable = {
     'latency_sum_us',
     'by_use',
     'at_cap',
+    'first_call_at',
+    'last_call_at',
   ],
 };
 export const KEY_HOURS: SumTable = {
@@ -43,6 +45,7 @@ export const KEY_HOURS: SumTable = {
     'latency_sum_us',
     'latency_count',
     'succeeded_us',
+    'first_call_at',
     'last_call_at',
   ],
 };
@@ -114,6 +117,7 @@ const VALUES: Readonly<Record<string, string>> = {
   // 3 600 times a number of hours is exact in a float8 for every date that Postgres knows.
   hour: 'to_timestamp(hour * 3600::float8)',
   day: `'epoch'::date + day::int`,
+  first_call_at: 'to_timestamp(first_call_at / 1000.0::float8)',
   last_call_at: 'to_timestamp(last_call_at / 1000.0::float8)',
 };
 
@@ -121,7 +125,12 @@ const VALUES: Readonly<Record<string, string>> = {
  * What is kept of a column whose values are not added up. A listing has one provider, and a key one account. If a damaged event says
  * otherwise, the row has the least id, in whatever order the events come.
  */
-const KEPT: Readonly<Record<string, string>> = { provider_id: 'least', account_id: 'least', last_call_at: 'greatest' };
+const KEPT: Readonly<Record<string, string>> = {
+  provider_id: 'least',
+  account_id: 'least',
+  first_call_at: 'least',
+  last_call_at: 'greatest',
+};
 
 /**
  * Parts of a WITH clause that add the writer's sums to the rows of all tables. The sums are the parameters `$first` and following, an

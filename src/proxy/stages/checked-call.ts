@@ -1,8 +1,9 @@
 import { Buyer } from '../../admission/buyer.ts';
 import type { CallTerms } from '../../admission/call-terms.ts';
 import type { Claim } from '../../admission/claims.ts';
-import type { AdmissionListener, AdmitRequest, AdmitResult } from '../../admission/commands.ts';
+import type { AdmissionListener, AdmitRequest, AdmitResult, Rejected } from '../../admission/commands.ts';
 import { tooLargeError, unavailableError } from '../../errors.ts';
+import type { KeyRecord } from '../../keys/caller.ts';
 import { BodyDigest, claimOf } from '../../replay/idempotency-key.ts';
 import type { ReadMessage } from '../mcp/messages.ts';
 import { freeCallsUsed, refusalOf, saidIn, unreadableSecrets } from '../refusals.ts';
@@ -85,7 +86,7 @@ export class CheckedCall implements AdmitRequest, AdmissionListener, Decided {
       return;
     }
     if (result.outcome !== 'admitted') {
-      if (result.outcome === 'budget_exceeded' && !this.terms.isFreeOnly) options.budgetRefusals.count(result.budget);
+      this.#countRefusal(result, key);
       const { error, rate } = refusalOf(result, key, this.terms, options);
       call.answer(error, rate);
       return;
@@ -95,6 +96,16 @@ export class CheckedCall implements AdmitRequest, AdmissionListener, Decided {
     // The later stages keep neither the message nor this object, which has it: an answer can take an hour, and a message be a megabyte.
     if (caller.aborted) admitted.settle('caller_gone', 499, 0, 0);
     else new ForwardedCall(this.#identified, admitted, this).start(this.#message?.body ?? null);
+  }
+
+  /** For the owner: nothing else records a refused call. One that was to be free lacks no money. */
+  #countRefusal(result: Rejected, { keyId, accountId }: KeyRecord): void {
+    if (this.terms.isFreeOnly) return;
+    const { options } = this.#identified.call;
+    if (result.outcome === 'budget_exceeded') options.budgetRefusals.count(result.budget);
+    if (result.outcome !== 'insufficient_balance') return;
+    const { serviceId, heldMicros: requiredMicros } = this.terms;
+    options.balanceRefusals.count({ keyId, accountId, serviceId, requiredMicros });
   }
 }
 

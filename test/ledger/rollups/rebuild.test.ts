@@ -102,6 +102,8 @@ const anyEvent = fc
 const DAMAGES = [
   'DELETE FROM key_hours WHERE succeeded > 0',
   'UPDATE key_hours SET spent = spent + 1, last_call_at = last_call_at + interval $$1 day$$',
+  'UPDATE key_hours SET first_call_at = first_call_at - interval $$1 day$$',
+  'UPDATE service_hours SET first_call_at = last_call_at, last_call_at = last_call_at + interval $$1 second$$',
   'UPDATE key_days SET spent = spent + 1, calls = calls - 1',
   'DELETE FROM key_days WHERE spent > 0',
   'UPDATE account_days SET calls = calls + 1',
@@ -110,7 +112,7 @@ const DAMAGES = [
   'TRUNCATE service_amounts',
   'UPDATE service_latencies SET calls = calls + 1',
   `INSERT INTO service_latencies VALUES ('${buyer}', '2026-11-21', 7, 3), ('${buyer}', '1999-01-01', 7, 3)`,
-  `INSERT INTO key_hours SELECT 'acf_spurious', hour, service_id, account_id, 1, 1, 1, 1, 1, 1, 1, 1, hour FROM key_hours LIMIT 1`,
+  `INSERT INTO key_hours SELECT 'acf_spurious', hour, service_id, account_id, 1, 1, 1, 1, 1, 1, 1, 1, hour, hour FROM key_hours LIMIT 1`,
   'UPDATE tag_days SET spent = spent + 1, calls = calls - 1',
   `INSERT INTO tag_days VALUES ('${buyer}', '2026-11-21', 'spurious', 1, 1, 1, 1, 1)`,
   'TRUNCATE service_hours, key_hours, key_days, account_days, account_key_days, service_latencies, service_amounts, tag_days',

@@ -52,7 +52,8 @@ const serviceSumsOf = (from: string): string => `
     sum(amount) AS charged, sum(fee) AS fees,
     coalesce(sum(latency_us) FILTER (WHERE class = 'succeeded'), 0) AS latency_sum_us,
     count(*) FILTER (WHERE authorized IS NOT NULL AND outcome = 'completed' AND NOT free_tier) AS by_use,
-    count(*) FILTER (WHERE at_cap AND outcome = 'completed' AND NOT free_tier) AS at_cap
+    count(*) FILTER (WHERE at_cap AND outcome = 'completed' AND NOT free_tier) AS at_cap,
+    min(created_at) AS first_call_at, max(created_at) AS last_call_at
   FROM ${countedOf(from)} GROUP BY service_id, hour`;
 
 const keySumsOf = (from: string): string => `
@@ -62,7 +63,7 @@ const keySumsOf = (from: string): string => `
     count(*) FILTER (WHERE class IN ('upstream_error', 'upstream_timeout', 'upstream_5xx', 'upstream_cut')) AS failed,
     sum(amount) AS spent, sum(latency_us) AS latency_sum_us, count(*) FILTER (WHERE latency_us > 0) AS latency_count,
     coalesce(sum(latency_us) FILTER (WHERE class = 'succeeded'), 0) AS succeeded_us,
-    max(created_at) AS last_call_at
+    min(created_at) AS first_call_at, max(created_at) AS last_call_at
   FROM ${countedOf(from)} GROUP BY key_id, hour, service_id`;
 
 const keyDaysOf = (from: string): string => `

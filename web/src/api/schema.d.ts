@@ -106,7 +106,7 @@ export interface paths {
         get: operations["getSession"];
         put?: never;
         /**
-         * Sign in in a browser, with a key
+         * Sign in in a browser, with a key. A session that is given no bearer within a minute ends
          * @description Needs a key with the role buyer, provider or admin. Its token comes from a bucket of the account for revoking and rotating keys and for sessions, which calls do not touch.
          */
         post: operations["postSession"];
@@ -1083,6 +1083,8 @@ export interface components {
             by_day: components["schemas"]["AccountDayUsage"][];
             /** @description Tags with calls, those that spent the most first; at most 1 001. The calls of tags without sums of their own are those of the tag `other`. Absent where there are no sums by tag: with `key_id` or `service_id`, for a key with a parent, and unless `from` and `to` are whole days (UTC) or `tag` is given */
             by_tag?: components["schemas"]["TagUsage"][];
+            /** @description Of keys with calls that the balance did not cover (402 `insufficient_balance`): the last of these calls, the newest first; at most 10 keys. It is there a few seconds after the call, and absent if there is none */
+            refused?: components["schemas"]["RefusedCalls"][];
             /** @description Newest first */
             records: components["schemas"]["UsageRecord"][];
             next_cursor: string | null;
@@ -2248,7 +2250,7 @@ export interface components {
         Movement: {
             /**
              * Format: date-time
-             * @description When. Charges of an hour stand at its end, earnings and fees at its beginning. RFC 3339, in UTC
+             * @description When. Of a sum over the calls of an hour: when the last of them began. RFC 3339, in UTC
              */
             at: string;
             /**
@@ -2262,9 +2264,9 @@ export interface components {
             balance: number;
             /**
              * Format: date-time
-             * @description Of a sum over the calls of an hour: when the hour began
+             * @description Of a sum over the calls of an hour: when the first of them began
              */
-            hour?: string;
+            from?: string;
             /** Format: uuid */
             service_id?: string;
             service_name?: string;
@@ -2938,6 +2940,23 @@ export interface components {
             /** @description Newest first */
             refunds: components["schemas"]["ListedRefund"][];
             next_cursor: string | null;
+        };
+        /** RefusedCalls */
+        RefusedCalls: {
+            key_id: string;
+            label: string | null;
+            /** Format: uuid */
+            service_id: string;
+            service_name: string;
+            /** @description What the call would have held, in US dollars with at most six decimals */
+            required: number;
+            /**
+             * Format: date-time
+             * @description When the last one was refused
+             */
+            at: string;
+            /** @description How many there were on that day (UTC) */
+            calls: number;
         };
         /** Repair */
         Repair: {
@@ -8162,6 +8181,17 @@ export interface operations {
                      *           "avg_latency_ms": 17.322
                      *         }
                      *       ],
+                     *       "refused": [
+                     *         {
+                     *           "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
+                     *           "label": "research",
+                     *           "service_id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
+                     *           "service_name": "Translate",
+                     *           "required": 0.002,
+                     *           "at": "2026-11-22T07:51:00.486Z",
+                     *           "calls": 3
+                     *         }
+                     *       ],
                      *       "records": [
                      *         {
                      *           "usage_id": "019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10",
@@ -9628,11 +9658,11 @@ export interface operations {
                      *       "currency": "USD",
                      *       "movements": [
                      *         {
-                     *           "at": "2026-11-22T07:59:59.999Z",
+                     *           "at": "2026-11-22T07:41:10.250Z",
                      *           "kind": "charge",
                      *           "amount": -0.002,
                      *           "balance": 9.998,
-                     *           "hour": "2026-11-22T07:00:00.000Z",
+                     *           "from": "2026-11-22T07:02:31.004Z",
                      *           "service_id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
                      *           "service_name": "Translate"
                      *         },
@@ -9649,8 +9679,8 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["Statement"];
                     /**
-                     * @example at,kind,amount,balance,hour,service_id,service_name,reference,reason,usage_id
-                     *     2026-11-22T07:59:59.999Z,charge,-0.002,9.998,2026-11-22T07:00:00.000Z,019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,,,
+                     * @example at,kind,amount,balance,from,service_id,service_name,reference,reason,usage_id
+                     *     2026-11-22T07:41:10.250Z,charge,-0.002,9.998,2026-11-22T07:02:31.004Z,019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,,,
                      */
                     "text/csv": string;
                 };
@@ -9722,11 +9752,11 @@ export interface operations {
                      *       "currency": "USD",
                      *       "movements": [
                      *         {
-                     *           "at": "2026-11-22T07:59:59.999Z",
+                     *           "at": "2026-11-22T07:41:10.250Z",
                      *           "kind": "charge",
                      *           "amount": -0.002,
                      *           "balance": 9.998,
-                     *           "hour": "2026-11-22T07:00:00.000Z",
+                     *           "from": "2026-11-22T07:02:31.004Z",
                      *           "service_id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
                      *           "service_name": "Translate"
                      *         },
@@ -9743,8 +9773,8 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["Statement"];
                     /**
-                     * @example at,kind,amount,balance,hour,service_id,service_name,reference,reason,usage_id
-                     *     2026-11-22T07:59:59.999Z,charge,-0.002,9.998,2026-11-22T07:00:00.000Z,019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,,,
+                     * @example at,kind,amount,balance,from,service_id,service_name,reference,reason,usage_id
+                     *     2026-11-22T07:41:10.250Z,charge,-0.002,9.998,2026-11-22T07:02:31.004Z,019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,,,
                      */
                     "text/csv": string;
                 };

@@ -46,11 +46,13 @@ const NOTHING_AMBIENT = {
 } as const;
 
 /**
+ * @param renewed  the same request with another credential, after the gateway has refused that of the first; null: there is no other
  * @param onState  is told at once of the head of the response, then of its body as it grows, and of the end
  * @param signal   cancels the call
  */
 export async function send(
   request: CallRequest,
+  renewed: (() => Promise<CallRequest>) | null,
   onState: (state: CallState) => void,
   signal: AbortSignal,
 ): Promise<CallState> {
@@ -64,8 +66,7 @@ export async function send(
   let reader: BodyReader | null = null;
   let picture: ReturnType<typeof setTimeout> | null = null;
   try {
-    const { method, headers, body } = request;
-    const response = await fetch(request.target, { ...NOTHING_AMBIENT, method, headers, body, signal });
+    const response = await answered(request, renewed, signal);
     const taker = new BodyReader(response.headers.get('Content-Type') ?? '');
     reader = taker;
     become({ phase: 'receiving', response: headOf(response), body: taker.shown() });
@@ -84,6 +85,20 @@ export async function send(
     become({ phase: signal.aborted ? 'cancelled' : 'broken', body: reader?.shown() ?? null });
   }
   return state;
+}
+
+async function answered(
+  request: CallRequest,
+  renewed: (() => Promise<CallRequest>) | null,
+  signal: AbortSignal,
+): Promise<Response> {
+  const ask = ({ target, method, headers, body }: CallRequest): Promise<Response> =>
+    fetch(target, { ...NOTHING_AMBIENT, method, headers, body, signal });
+  const response = await ask(request);
+  // A 401 of the service itself has an amount: that call was made.
+  if (response.status !== 401 || renewed === null || response.headers.get('X-ACF-Amount') !== null) return response;
+  const another = await renewed().catch(() => null);
+  return another === null ? response : ask(another);
 }
 
 function headOf(response: Response): CallResponse {

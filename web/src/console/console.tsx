@@ -2,11 +2,11 @@ import './console.css';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { ErrorBoundary } from 'preact-iso';
-import { Empty, FailureNote, LinkButton, Note } from '../design/index.ts';
+import { Button, Empty, FailureNote, LinkButton, Note } from '../design/index.ts';
 import { I18nProvider, makeI18n } from '../i18n/i18n.tsx';
 import en from '../i18n/messages/en.json';
 import { usePlace } from '../place.tsx';
-import { resumed, session } from '../session.ts';
+import { resume, resumed, session, unanswered } from '../session.ts';
 import type { Section } from './section.ts';
 import { SECTIONS, sectionOf } from './sections.ts';
 import { SignIn } from './sign-in.tsx';
@@ -23,7 +23,15 @@ export default function Console() {
     <I18nProvider value={ENGLISH}>
       <div lang="en">
         {/* While a remembered key is tried, the form would only flash. */}
-        {!isNobody ? <Frame /> : resumed.value ? <SignIn /> : <div class="page" aria-busy="true" />}
+        {!isNobody ? (
+          <Frame />
+        ) : unanswered.value !== null ? (
+          <Unanswered />
+        ) : resumed.value ? (
+          <SignIn />
+        ) : (
+          <div class="page" aria-busy="true" />
+        )}
       </div>
     </I18nProvider>
   );
@@ -31,6 +39,39 @@ export default function Console() {
 
 /** A visitor from a page in another language sees numbers and dates as the words around them. */
 const ENGLISH = makeI18n('en', en);
+
+/** Somebody is signed in here, and the gateway did not say who: a form would ask for a key that is not needed. */
+function Unanswered() {
+  const [busy, setBusy] = useState(false);
+  return (
+    <div class="page stack">
+      <div class="stack-tight">
+        <h1>Console</h1>
+        <p class="soft">Somebody is signed in here, but the gateway could not be asked who.</p>
+      </div>
+      <FailureNote failure={unanswered.value} />
+      <div class="row">
+        <Button
+          kind="primary"
+          busy={busy}
+          onClick={() => {
+            setBusy(true);
+            void resume().finally(() => setBusy(false));
+          }}
+        >
+          Try again
+        </Button>
+        <Button
+          onClick={() => {
+            unanswered.value = null;
+          }}
+        >
+          Sign in with a key
+        </Button>
+      </div>
+    </div>
+  );
+}
 
 function Frame() {
   const place = usePlace();

@@ -107,12 +107,14 @@ export const month = (iso: string, language: string): string =>
 export const clock = (iso: string, language: string): string =>
   dates(language, 'clock', { timeStyle: 'medium' }).format(new Date(iso));
 
-/** The hour that begins at this time: `4 PM – 5 PM`. */
-export function clockHour(iso: string, language: string): string {
-  const format = dates(language, 'hour', { hour: 'numeric' });
-  const begin = Date.parse(iso);
-  // Not `formatRange`: of the hour before midnight that writes two dates.
-  return `${format.format(begin)} – ${format.format(begin + 3_600_000)}`;
+/** `4:02 – 4:26 PM`, and within one minute as `clock`. */
+export function clockRange(from: string, to: string, language: string): string {
+  const format = dates(language, 'minutes', { timeStyle: 'short' });
+  const [first, last] = [new Date(from), new Date(to)];
+  if (format.format(first) === format.format(last)) return clock(to, language);
+  // Over midnight `formatRange` writes two dates.
+  if (first.getDate() !== last.getDate()) return `${format.format(first)} – ${format.format(last)}`;
+  return format.formatRange(first, last);
 }
 
 /** `2026-11-22`, a day in UTC → `Nov 22`. */

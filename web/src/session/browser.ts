@@ -1,6 +1,7 @@
 // What this browser keeps of those who are signed in, and what pages may do with it. Tested by test/web/sessions.test.ts.
 
 import { type Credential, dataOf, type Schemas, sessionClient } from '../api/client.ts';
+import { MIN_LEFT_MS, oneAtATime, sharedToken, type Token } from './tabs.ts';
 
 /**
  * The half of the browser's secret that belongs to this origin, and the session that its pages show. The other half is a cookie, which
@@ -9,8 +10,6 @@ import { type Credential, dataOf, type Schemas, sessionClient } from '../api/cli
 export type Kept = { readonly page: string; readonly id: string };
 
 const STORED = 'tollgate.session';
-/** A bearer that ends sooner is not sent: the request might arrive after that. */
-const MIN_LEFT_MS = 60_000;
 
 /** Null: nobody is signed in in this browser, or it keeps nothing for this site. */
 export function kept(): Kept | null {
@@ -57,11 +56,19 @@ const newPage = (): string =>
 const clientOf = (page: string, key?: string): ReturnType<typeof sessionClient> =>
   sessionClient({ 'X-ACF-Page-Secret': page, ...(key === undefined ? {} : { Authorization: `Bearer ${key}` }) });
 
-/** Signs this browser in, beside the accounts that are. Throws `ApiFailure`. @returns the new session */
-export async function enter(key: string): Promise<Kept> {
-  const page = pageOf();
-  const { id } = await dataOf(clientOf(page, key).POST('/api/v1/session'));
-  return { page, id };
+/**
+ * Signs this browser in, beside the accounts that are, and keeps that. Throws `ApiFailure`. Two tabs of a browser that is new here would each
+ * make up a secret of the page, and the last one to be kept need not be of the last cookie: so they come one after the other.
+ *
+ * @param isShown  whether the pages show the new session from now on
+ */
+export function enter(key: string, isShown = true): Promise<Kept> {
+  return oneAtATime(STORED, async () => {
+    const page = pageOf();
+    const { id } = await dataOf(clientOf(page, key).POST('/api/v1/session'));
+    keep({ page, id: isShown ? id : (kept()?.id ?? id) });
+    return { page, id };
+  });
 }
 
 /** @param everywhere  also those in other browsers that this one may end */
@@ -79,8 +86,6 @@ export async function end(id: string): Promise<void> {
   await dataOf(clientOf(pageOf()).DELETE('/api/v1/session/{id}', { params: { path: { id } } }));
 }
 
-export type Token = { readonly id: string; readonly text: string; readonly untilMs: number };
-
 /** A bearer of the session; null: of the one that was used last. Throws `ApiFailure`: 401 if it has ended. */
 export async function token(id: string | null): Promise<Token> {
   const asked = clientOf(pageOf()).POST('/api/v1/session/token', { body: id === null ? {} : { id } });
@@ -91,7 +96,7 @@ export async function token(id: string | null): Promise<Token> {
   return { id: its, text: bearer, untilMs: performance.now() + Date.parse(expires_at) - nowThere };
 }
 
-/** While another tab signs in, the browser still has the former cookie for a moment, which is worth nothing any more. */
+/** While another tab signs in, this one may ask with the former cookie. It is worth nothing a minute after the new one was shown. */
 const SIGN_IN_MS = 1_000;
 
 async function tokenTwice(id: string): Promise<Token> {
@@ -112,9 +117,9 @@ async function tokenTwice(id: string): Promise<Token> {
 export function bearerOf(first: Token, onEnd: () => void): Credential {
   let present = first;
   let asked: Promise<string> | null = null;
-  const renew = async (): Promise<string> => {
+  const renew = async (refused: string | null): Promise<string> => {
     try {
-      present = await tokenTwice(first.id);
+      present = await sharedToken(first.id, () => tokenTwice(first.id), refused);
       return present.text;
     } catch (failure) {
       if ((failure as { status?: number }).status === 401) onEnd();
@@ -123,13 +128,13 @@ export function bearerOf(first: Token, onEnd: () => void): Credential {
       asked = null;
     }
   };
-  const another = (): Promise<string> => {
-    asked ??= renew();
+  const another = (refused: string | null): Promise<string> => {
+    asked ??= renew(refused);
     return asked;
   };
   return {
-    now: async () => (present.untilMs - performance.now() > MIN_LEFT_MS ? present.text : another()),
+    now: async () => (present.untilMs - performance.now() > MIN_LEFT_MS ? present.text : another(null)),
     // Another request may have got a new one meanwhile.
-    renewed: async (refused) => (present.text === refused ? another() : present.text),
+    renewed: async (refused) => (present.text === refused ? another(refused) : present.text),
   };
 }

@@ -9,7 +9,7 @@ import { Button, Check, Code, FailureNote, Note } from '../design/index.ts';
 import { money } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { useHref } from '../place.tsx';
-import { api, openAccount, others, remember, resumed, type Session, session } from '../session.ts';
+import { api, canKeep, openAccount, others, remember, resumed, type Session, session } from '../session.ts';
 import { TryAnswer } from './try-answer.tsx';
 import { TryFields } from './try-fields.tsx';
 import { costOf, type Fault, formOf, requestOf, type TryForm } from './try-form.ts';
@@ -45,6 +45,7 @@ export default function TryIt({ service, operation }: Props) {
   const sending = useRef<HTMLDivElement>(null);
   useAnswerInSight(sending, call.state);
   const who = session.value;
+  const [keeps] = useState(canKeep);
   const isOwn = useIsOwn(service.id, who);
   const isRefused = who?.me.role === 'provider' && isOwn === false;
   const cost = isOwn === true ? { price: 0 } : costOf(service, operation, form);
@@ -106,6 +107,7 @@ export default function TryIt({ service, operation }: Props) {
         )}
         <span class="faint small try-terms">
           <Terms {...prices} />
+          {who === null && keeps && ` ${t('try.staysSignedIn')}`}
         </span>
       </div>
       {call.failure !== null && <FailureNote failure={call.failure} />}
@@ -125,13 +127,14 @@ function useCall() {
   const run = async (requestWith: (key: string) => Parameters<typeof send>[0]): Promise<CallState | null> => {
     setFailure(null);
     let key: string;
+    const credential = session.value?.credential ?? null;
     try {
       if (session.value === null) {
         setIsOpening(true);
         const made = await openAccount('My account', 'buyer');
         opened.value = made;
         key = `${made.key_id}:${made.secret}`;
-      } else key = await session.value.credential();
+      } else key = await session.value.credential.now();
     } catch (error) {
       setFailure(error);
       return null;
@@ -140,7 +143,9 @@ function useCall() {
     }
     const mine = new AbortController();
     controller.current = mine;
-    return send(requestWith(key), setState, mine.signal);
+    const renewed = credential?.renewed ?? null;
+    const again = renewed === null ? null : async () => requestWith(await renewed(key));
+    return send(requestWith(key), again, setState, mine.signal);
   };
   return { state, isOpening, failure, run, cancel: () => controller.current?.abort() };
 }

@@ -14,6 +14,7 @@ export const ACT_WORDS: Readonly<Record<string, string>> = {
   'key.rotate': 'Key rotated',
   'key.change': 'Key changed',
   'key.revoke': 'Key revoked',
+  'key.sign_in': 'Admin signed in',
   'service.change': 'Service changed',
   'service.remove': 'Service removed',
   'reconciliation.run': 'Money compared',

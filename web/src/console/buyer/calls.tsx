@@ -10,6 +10,7 @@ import { RANGE_FILTERS } from '../shared/days.ts';
 import { type Filter, ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
 import { CallPage } from './call-page.tsx';
+import { RefusedNote } from './refused-note.tsx';
 import {
   type Call,
   callsOfKey,
@@ -105,6 +106,7 @@ function CallList() {
   return (
     <>
       <PageHead title="Calls" lead={`Calls of ${whose()}, newest first. A call appears within a second of its end.`} />
+      <RefusedNote usage={all.data} />
       {/* The sums are of all outcomes, and where there are none by tag, of all tags. */}
       {sums !== null && !place.query.get('outcome') && (tag === '' || sums.by_tag !== undefined) && (
         <p class="small soft number">

@@ -9,6 +9,7 @@ import { lastDays } from '../shared/days.ts';
 import { PageHead } from '../shared/page-head.tsx';
 import { LastCalls } from './last-calls.tsx';
 import { daysLeft } from './lasts.ts';
+import { RefusedNote } from './refused-note.tsx';
 import { SpendingChart } from './spending-chart.tsx';
 import { StartHere } from './start-here.tsx';
 import { TopKeys, TopServices, TopTags } from './top-spending.tsx';
@@ -66,6 +67,7 @@ export default function Overview() {
           </span>
         </Note>
       )}
+      <RefusedNote usage={usage.data} balance={balance.data?.balance ?? null} />
       {isNew && <StartHere balance={balance.data?.balance ?? null} />}
       {!isNew && (
         <>

@@ -45,7 +45,7 @@ export default function Money() {
         title={isBuyer ? 'Money' : 'Statement'}
         lead="Every movement of the account's money, over all of its keys, newest first."
       />
-      {isBuyer && <Wallet account={me.account_id} />}
+      {isBuyer && <Wallet account={me.account_id} isWhole />}
       <ListPage<Movement>
         caption="Statement"
         filters={filters}
@@ -106,7 +106,7 @@ export const movementColumns = (
 ): Column<Movement>[] => [
   {
     title: 'When',
-    cell: ({ at, hour }) => <When at={at} hour={hour} />,
+    cell: ({ at, from }) => <When at={at} from={from} />,
   },
   { title: 'What', cell: (movement) => <What movement={movement} text={textOf(movement)} href={hrefOf(movement)} /> },
   {

@@ -6,8 +6,8 @@ import { useResource } from '../../resource.ts';
 import { api } from '../../session.ts';
 import { webAddress } from '../../web-address.ts';
 
-/** What a buyer's account has, and how it gets more. */
-export function Wallet({ account }: { readonly account: string }) {
+/** What a buyer's account has, and how it gets more. @param isWhole  with the sum that the statement ends with */
+export function Wallet({ account, isWhole = false }: { readonly account: string; readonly isWhole?: boolean }) {
   const { language } = useI18n();
   const balance = useResource('balance', (signal) => dataOf(api.value.GET('/api/v1/balance/me', { signal })));
   const { data, failure } = balance;
@@ -25,6 +25,13 @@ export function Wallet({ account }: { readonly account: string }) {
           value={data === null ? '…' : money(data.held, language)}
           hint="by calls under way; what they do not cost comes back"
         />
+        {isWhole && data !== null && data.held > 0 && (
+          <Stat
+            label="Together"
+            value={money((Math.round(data.balance * 1e6) + Math.round(data.held * 1e6)) / 1e6, language)}
+            hint="the balance in the statement: a call is in it once it has ended"
+          />
+        )}
       </Stats>
       {data !== null && <TopUp url={data.top_up} account={account} />}
     </>

@@ -1,6 +1,6 @@
 import { useRef, useState } from 'preact/hooks';
 import type { Schemas } from '../../api/client.ts';
-import { type CallState, send } from '../../calls/send.ts';
+import { type CallRequest, type CallState, send } from '../../calls/send.ts';
 import { STATUS_TEXTS } from '../../calls/status-texts.ts';
 import { Badge, Button, Card, Code, Note, Select, TextArea, TextInput } from '../../design/index.ts';
 import { bytes, duration } from '../../i18n/format.ts';
@@ -29,14 +29,17 @@ export function TestCall({ service }: { readonly service: Schemas['Service'] }) 
     if (pathFault !== null || headersRead.fault !== null) return;
     const controller = new AbortController();
     running.current = controller;
-    const credential = (await session.value?.credential().catch(() => null)) ?? '';
-    const request = {
+    const credential = session.value?.credential;
+    const shown = (await credential?.now().catch(() => null)) ?? '';
+    const requestWith = (bearer: string): CallRequest => ({
       method,
       target: `/api/v1/proxy/${service.id}${path}`,
-      headers: { ...headersRead.headers, Authorization: `Bearer ${credential}` },
+      headers: { ...headersRead.headers, Authorization: `Bearer ${bearer}` },
       body: method === 'GET' || body === '' ? null : body,
-    };
-    await send(request, setAnswer, controller.signal);
+    });
+    const renewed = credential?.renewed ?? null;
+    const again = renewed === null ? null : async () => requestWith(await renewed(shown));
+    await send(requestWith(shown), again, setAnswer, controller.signal);
   };
   return (
     <Card title="Test call">

@@ -3,6 +3,7 @@ import type { Schemas } from '../../api/client.ts';
 import {
   Badge,
   Button,
+  Card,
   type Column,
   ConfirmDialog,
   Empty,
@@ -88,7 +89,9 @@ export default function Sessions() {
           {data === null ? (
             loading && <Skeleton lines={4} />
           ) : (
-            <Table caption="Sessions" columns={columns} rows={data} keyOf={(row) => row.id} />
+            <Card flush>
+              <Table caption="Sessions" columns={columns} rows={data} keyOf={(row) => row.id} />
+            </Card>
           )}
         </>
       )}

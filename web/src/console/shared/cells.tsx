@@ -1,5 +1,5 @@
 import { Badge, type Tone } from '../../design/index.ts';
-import { clock, clockHour, count, date, moment, money } from '../../i18n/format.ts';
+import { clockRange, count, date, moment, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { outcomeOf } from './outcome.ts';
 
@@ -109,14 +109,13 @@ export function Signed({ amount, text }: { readonly amount: number; readonly tex
   );
 }
 
-/** Date and time, one below the other where there is little room. @param hour  instead: the sum of an hour, when it began */
-export function When({ at, hour }: { readonly at: string; readonly hour?: string | undefined }) {
+/** Date and time, one below the other where there is little room. @param from  of a sum of calls: when the first began, and `at` the last */
+export function When({ at, from = at }: { readonly at: string; readonly from?: string | undefined }) {
   const { language } = useI18n();
-  const shown = hour ?? at;
+  const whole = from === at ? moment(at, language) : `${moment(from, language)} to ${moment(at, language)}`;
   return (
-    <time class="when number" dateTime={shown} title={`${moment(shown, language)} (${shown})`}>
-      <span>{date(shown, language, Date.now())}</span>{' '}
-      <span>{hour === undefined ? clock(at, language) : clockHour(hour, language)}</span>
+    <time class="when number" dateTime={at} title={`${whole} (${at})`}>
+      <span>{date(at, language, Date.now())}</span> <span>{clockRange(from, at, language)}</span>
     </time>
   );
 }

@@ -23,9 +23,9 @@ const textOf = (movement: Schemas['Movement']): string =>
   movement.kind === 'payout' ? 'Paid out' : kindText(movement);
 
 /** The calls behind a sum: those of its day, as the list has no hours. */
-function callsOf(accountId: string, { kind, hour = '', service_id = '', usage_id }: Schemas['Movement']): string {
+function callsOf(accountId: string, { kind, at, service_id = '', usage_id }: Schemas['Movement']): string {
   if (usage_id !== undefined) return `/console/calls?${new URLSearchParams({ service_id })}`;
-  const day = hour.slice(0, 10);
+  const day = at.slice(0, 10);
   const party = kind === 'charge' ? 'account_id' : 'provider_id';
   return `/console/calls?${new URLSearchParams({ [party]: accountId, service_id, from: day, to: day })}`;
 }

@@ -1,0 +1,36 @@
+import { Note } from '../../design/index.ts';
+import { ago, count, money } from '../../i18n/format.ts';
+import { useI18n } from '../../i18n/i18n.tsx';
+import { shortId } from '../shared/cells.tsx';
+import type { Usage } from './usage.ts';
+
+/** For how long a refused call is pointed out. */
+const SHOWN_MS = 7 * 86_400_000;
+
+/**
+ * The last call that the balance did not cover. A refused call is in no list of calls, and the program that made it may have told nobody.
+ *
+ * @param balance  what the account has now, where that is known
+ */
+export function RefusedNote({ usage, balance }: { readonly usage: Usage | null; readonly balance?: number | null }) {
+  const { language } = useI18n();
+  const last = usage?.refused?.[0];
+  const nowMs = Date.now();
+  if (last === undefined || nowMs - Date.parse(last.at) > SHOWN_MS) return null;
+  const isCoveredNow = balance != null && balance >= last.required;
+  return (
+    <Note tone={isCoveredNow ? 'info' : 'warn'}>
+      <span>
+        <time dateTime={last.at} title={last.at}>
+          {capital(ago(last.at, language, nowMs))}
+        </time>
+        , a call to <a href={`/services/${last.service_id}`}>{last.service_name}</a> with the key{' '}
+        <span title={last.key_id}>{last.label ?? shortId(last.key_id)}</span> was refused: the balance did not cover its{' '}
+        {money(last.required, language)}.{last.calls > 1 && ` There were ${count(last.calls, language)} that day.`}{' '}
+        {isCoveredNow ? 'It does now.' : <a href="/console/money">How to add money</a>}
+      </span>
+    </Note>
+  );
+}
+
+const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);

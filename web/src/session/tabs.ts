@@ -1,0 +1,105 @@
+// What tabs of one browser tell each other, so that the gateway is asked once for all of them: an account may ask 30 times a minute, and a
+// browser that starts again opens twenty tabs at once. Tested by test/web/sessions.test.ts.
+
+/** A bearer of a session. It is in the memory of pages only, and pages of other origins hear nothing of this. */
+export type Token = { readonly id: string; readonly text: string; readonly untilMs: number };
+
+type Question = { readonly wanted: string };
+/** Every tab gives one. Without a text it has no bearer of the session. `untilMs` is of a clock that each tab has for itself. */
+type Answer = { readonly id: string; readonly text: string | null; readonly leftMs: number };
+
+const NAME = 'tollgate.bearers';
+/** A lock that all tabs with a bearer share. Its holders are counted, so that a tab which is alone waits for nobody. */
+const TAB = 'tollgate.tab';
+/** How long another tab may take. */
+const ANSWER_MS = 1_000;
+/** A bearer that ends sooner is not used: the request might arrive after that. */
+export const MIN_LEFT_MS = 60_000;
+
+/** Absent in plain http from another machine: there each tab asks for itself. */
+const locks = (): LockManager | undefined => navigator.locks;
+const mine = new Map<string, Token>();
+let channel: BroadcastChannel | null = null;
+let leave: (() => void) | null = null;
+
+/** From now on other tabs get this bearer from here. */
+export function share(token: Token): Token {
+  mine.set(token.id, token);
+  if (locks() === undefined || channel !== null) return token;
+  channel = new BroadcastChannel(NAME);
+  channel.addEventListener('message', ({ data }: MessageEvent<Question | Answer>) => {
+    if (!('wanted' in data)) return;
+    const asked = mine.get(data.wanted);
+    const leftMs = (asked?.untilMs ?? 0) - performance.now();
+    const text = leftMs > MIN_LEFT_MS ? (asked?.text ?? null) : null;
+    channel?.postMessage({ id: data.wanted, text, leftMs } satisfies Answer);
+  });
+  stay();
+  // A browser keeps a page for its back button only if it holds no lock.
+  addEventListener('pagehide', () => leave?.());
+  addEventListener('pageshow', ({ persisted }) => persisted && stay());
+  return token;
+}
+
+function stay(): void {
+  void locks()?.request(TAB, { mode: 'shared' }, () => {
+    return new Promise<void>((resolve) => {
+      leave = () => {
+        leave = null;
+        resolve();
+      };
+    });
+  });
+}
+
+/** Nobody is signed in any more. */
+export const shareNothing = (): void => mine.clear();
+
+/** The bearer of a session that another tab has. @param refused  one that is of no use, whoever has it */
+async function ofAnotherTab(id: string, refused: string | null): Promise<Token | null> {
+  const { held = [] } = (await locks()?.query()) ?? {};
+  // This one is among them if it has any bearer, and answers, too.
+  let silent = held.filter(({ name }) => name === TAB).length;
+  if (silent === 0) return null;
+  const asking = new BroadcastChannel(NAME);
+  return new Promise<Token | null>((resolve) => {
+    setTimeout(resolve, ANSWER_MS, null);
+    asking.addEventListener('message', ({ data }: MessageEvent<Question | Answer>) => {
+      if ('wanted' in data || data.id !== id) return;
+      silent--;
+      const isGood = data.text !== null && data.text !== refused;
+      if (isGood) resolve({ id, text: data.text, untilMs: performance.now() + data.leftMs });
+      else if (silent <= 0) resolve(null);
+    });
+    asking.postMessage({ wanted: id } satisfies Question);
+  }).finally(() => asking.close());
+}
+
+/** A bearer of the session: that of another tab, or what `ask` gets. */
+export async function sharedToken(
+  id: string,
+  ask: () => Promise<Token>,
+  refused: string | null = null,
+): Promise<Token> {
+  const found = await ofAnotherTab(id, refused);
+  if (found !== null) return share(found);
+  return oneAtATime(NAME, async (hasWaited) => {
+    // Whoever was first has one now.
+    const theirs = hasWaited ? await ofAnotherTab(id, refused) : null;
+    return share(theirs ?? (await ask()));
+  });
+}
+
+/**
+ * Does something while no other tab does.
+ *
+ * @param act  is told whether another tab was first
+ */
+export async function oneAtATime<T>(name: string, act: (hasWaited: boolean) => Promise<T>): Promise<T> {
+  const line = locks();
+  if (line === undefined) return act(false);
+  const first = await line.request(name, { ifAvailable: true }, async (lock) =>
+    lock === null ? null : { done: await act(false) },
+  );
+  return first === null ? line.request(name, () => act(true)) : first.done;
+}
