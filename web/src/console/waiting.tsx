@@ -38,7 +38,12 @@ export function SectionWaiting({ title, shape }: { readonly title: string; reado
   return (
     <>
       <div class="page-head">
-        <h1>{title}</h1>
+        <div>
+          <h1>{title}</h1>
+          <p class="skeleton page-lead-waiting" aria-hidden="true">
+            &nbsp;
+          </p>
+        </div>
       </div>
       <SkeletonPage shape={shape} />
     </>

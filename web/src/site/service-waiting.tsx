@@ -28,7 +28,7 @@ export function ServiceWaiting() {
             </h1>
           )}
         </div>
-        <SkeletonStats count={5} />
+        <SkeletonStats count={4} />
       </div>
       <div class="stack service-about">
         {service === null ? (

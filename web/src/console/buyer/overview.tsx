@@ -1,6 +1,6 @@
 import './buyer.css';
 import { dataOf } from '../../api/client.ts';
-import { Button, Card, Empty, FailureNote, LinkButton, Note, Skeleton, Stat, Stats } from '../../design/index.ts';
+import { Button, Card, Empty, FailureNote, LinkButton, Note, SkeletonCard, Stat, Stats } from '../../design/index.ts';
 import { count, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
@@ -71,7 +71,7 @@ export default function Overview() {
         <>
           {/* Without an answer an empty chart would say that nothing was spent. */}
           {(usage.data !== null || usage.failure === null) && <SpendingChart usage={usage.data} />}
-          {usage.data === null && failure === null && <Skeleton lines={6} />}
+          {usage.data === null && failure === null && <SkeletonCard lines={8} />}
           {usage.data !== null && (
             <div class="overview-pair">
               <div class="overview-column">
