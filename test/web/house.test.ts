@@ -160,7 +160,7 @@ describe('while something is on its way', () => {
     expect(await page.getByRole('heading', { name: 'Call it' }).count()).toBe(0);
     release();
     await page.getByRole('heading', { name: 'Call it' }).waitFor();
-    await page.locator('.service-chart .u-over').first().waitFor();
+    await page.locator('.try-waiting').waitFor({ state: 'detached' });
     await page.locator('.progress').waitFor({ state: 'hidden' });
     expect(await visit.focused()).toBe('h1 Weather');
     expect(await visit.shifts()).toEqual([]);
@@ -172,7 +172,6 @@ describe('while something is on its way', () => {
   it('the console is drawn before its scripts, its sections before their files, and their lists before the answers', async () => {
     const visit = await visited('/llms.txt', keyOf(buyer));
     const { page } = visit;
-    await visit.slow();
     const scripts = await visit.hold('**/assets/main-*.js');
     await page.goto('/console', { waitUntil: 'commit' });
     await page.getByRole('heading', { level: 1, name: 'Console' }).waitFor();
@@ -205,15 +204,15 @@ describe('while something is on its way', () => {
     await page.evaluate(
       "Object.defineProperty(navigator, 'connection', { configurable: true, value: { saveData: true } })",
     );
-    await page.getByRole('link', { name: 'Console' }).focus();
+    await page.getByRole('link', { name: 'Console', exact: true }).focus();
     await page.getByRole('link', { name: 'Weather' }).hover();
     await page.evaluate('new Promise((resolve) => setTimeout(resolve, 0))');
     expect([...loads(visit, 'console'), ...loads(visit, 'service-page')]).toEqual([]);
     await page.evaluate('delete navigator.connection');
-    await page.getByRole('link', { name: 'Services' }).focus();
+    await page.getByRole('link', { name: 'Services', exact: true }).focus();
     // The page that they are of, and the section that this key has there.
     const section = page.waitForRequest(/assets\/overview-.*js/);
-    await page.getByRole('link', { name: 'Console' }).focus();
+    await page.getByRole('link', { name: 'Console', exact: true }).focus();
     await section;
     const service = page.waitForRequest(/service-page-.*js/);
     await page.getByRole('link', { name: 'Weather' }).dispatchEvent('touchstart');

@@ -156,11 +156,12 @@ export class Visit {
   /** What moved in this page since it was loaded, whoever was the cause: `0.0573 dl class="stats"`. */
   shifts(): Promise<string[]> {
     return this.page.evaluate(`new Promise((resolve) => {
-      const observer = new PerformanceObserver(() => {});
+      const found = [];
+      const told = ({ value, sources }) => value.toFixed(6) + ' ' + (sources[0]?.node?.outerHTML ?? '').slice(0, 99);
+      const observer = new PerformanceObserver((list) => found.push(...list.getEntries().map(told)));
       observer.observe({ type: 'layout-shift', buffered: true });
-      requestAnimationFrame(() => setTimeout(() => resolve(observer.takeRecords().map(
-        ({ value, sources }) => value.toFixed(4) + ' ' + (sources[0]?.node?.outerHTML ?? sources[0]?.node?.nodeName ?? '').slice(0, 99)
-      ))));
+      // What is buffered comes in a task of its own, and a last movement with the next frame.
+      requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => resolve(found))));
     })`) as Promise<string[]>;
   }
 

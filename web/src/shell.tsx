@@ -60,11 +60,11 @@ function Header() {
         </nav>
         <span class="header-end">
           {session.value === null ? (
-            <a class="button button-small" href={href('/console')}>
+            <a key="nobody" class="button button-small" href={href('/console')}>
               {t('nav.signIn')}
             </a>
           ) : (
-            <a class="who" href={href('/console')} title={session.value.me.key_id}>
+            <a key="who" class="who" href={href('/console')} title={session.value.me.key_id}>
               {session.value.me.owner_id}
             </a>
           )}
