@@ -66,7 +66,7 @@ export default function EarningsPage() {
           )}
         </div>
       )}
-      <Payout />
+      {(data !== null || failure !== null) && <Payout />}
     </>
   );
 }

@@ -34,8 +34,8 @@ export default function LivePage() {
 function Sign({ live }: { readonly live: Live }) {
   const text = { connecting: 'Connecting', live: 'Live', lost: 'Not live', refused: 'Not live' }[live.state];
   return (
-    <span role="status">
-      <Badge tone={live.state === 'live' ? 'good' : live.state === 'connecting' ? 'info' : 'bad'}>
+    <span role="status" class="live-sign">
+      <Badge key={text} tone={live.state === 'live' ? 'good' : live.state === 'connecting' ? 'info' : 'bad'}>
         <span class="pulse" aria-hidden="true" />
         {text}
       </Badge>
