@@ -155,13 +155,13 @@ describe('while something is on its way', () => {
     await card.click();
     await page.getByRole('heading', { level: 1, name: 'Weather' }).waitFor();
     expect(await page.locator('.skeleton:visible').count()).toBeGreaterThan(9);
-    await page.locator('.progress').waitFor();
+    await page.locator('.loading-bar').waitFor();
     // Nothing of the page itself can be there yet.
     expect(await page.getByRole('heading', { name: 'Call it' }).count()).toBe(0);
     release();
     await page.getByRole('heading', { name: 'Call it' }).waitFor();
     await page.locator('.try-waiting').waitFor({ state: 'detached' });
-    await page.locator('.progress').waitFor({ state: 'hidden' });
+    await page.locator('.loading-bar').waitFor({ state: 'hidden' });
     expect(await visit.focused()).toBe('h1 Weather');
     expect(await visit.shifts()).toEqual([]);
     expect(loads(visit, 'service-page')).toHaveLength(1);
@@ -187,10 +187,10 @@ describe('while something is on its way', () => {
     file();
     await page.getByRole('button', { name: 'Create a key' }).waitFor();
     await page.locator('.skeleton-row').first().waitFor();
-    await page.locator('.progress').waitFor();
+    await page.locator('.loading-bar').waitFor();
     answer();
     await page.locator('.key-row').first().waitFor();
-    await page.locator('.progress').waitFor({ state: 'hidden' });
+    await page.locator('.loading-bar').waitFor({ state: 'hidden' });
     expect(await visit.focused()).toBe('h1 Keys');
     expect(await visit.shifts()).toEqual([]);
     expect(visit.complaints).toEqual([]);

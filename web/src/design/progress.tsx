@@ -16,5 +16,5 @@ export function begin(): () => void {
 
 /** A thin line on top of the window while something is on its way. What is there within a tenth of a second does not show it. */
 export function ProgressBar() {
-  return <div class="progress" hidden={underWay.value === 0} aria-hidden="true" />;
+  return <div class="loading-bar" hidden={underWay.value === 0} aria-hidden="true" />;
 }

@@ -31,6 +31,8 @@ export default function Overview() {
   };
   const lasts =
     balance.data === null || usage.data === null ? null : daysLeft(balance.data.balance, days, usage.data.by_day);
+  // What stands above the chart depends on both: nothing moves once it is drawn.
+  const isKnown = balance.data !== null && usage.data !== null;
   const isNew = usage.data?.total_calls === 0 && session.value?.me.last_used_at === null;
   return (
     <>
@@ -48,7 +50,7 @@ export default function Overview() {
       />
       {failure !== null && <FailureNote failure={failure} retry={reload} />}
       <Figures balance={balance.data} usage={usage.data} days={days} />
-      {!isNew && balance.data?.balance === 0 && (
+      {isKnown && !isNew && balance.data?.balance === 0 && (
         <Note tone="warn">
           <span>
             The account has no money left. Calls that cost something are refused until money is added; free calls go on.{' '}
@@ -67,11 +69,11 @@ export default function Overview() {
         </Note>
       )}
       {isNew && <StartHere balance={balance.data?.balance ?? null} />}
-      {!isNew && (
+      {!isKnown && failure === null && <SpendingWaiting />}
+      {!isNew && (isKnown || failure !== null) && (
         <>
           {/* Without an answer an empty chart would say that nothing was spent. */}
           {(usage.data !== null || usage.failure === null) && <SpendingChart usage={usage.data} />}
-          {usage.data === null && failure === null && <SkeletonCard lines={8} />}
           {usage.data !== null && (
             <div class="overview-pair">
               <div class="overview-column">
@@ -103,6 +105,13 @@ export default function Overview() {
     </>
   );
 }
+
+const SpendingWaiting = () => (
+  <>
+    <SkeletonCard lines={9} />
+    <SkeletonCard lines={8} />
+  </>
+);
 
 function Figures({
   balance,
