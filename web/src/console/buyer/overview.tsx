@@ -68,7 +68,7 @@ export default function Overview() {
           </span>
         </Note>
       )}
-      {isNew && <StartHere balance={balance.data?.balance ?? null} />}
+      {isKnown && isNew && <StartHere balance={balance.data?.balance ?? null} />}
       {!isKnown && failure === null && <SpendingWaiting />}
       {!isNew && (isKnown || failure !== null) && (
         <>

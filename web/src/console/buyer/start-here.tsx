@@ -1,4 +1,4 @@
-import { Code, LinkButton, SkeletonCard } from '../../design/index.ts';
+import { Code, LinkButton } from '../../design/index.ts';
 import { money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { usePlace } from '../../place.tsx';
@@ -8,9 +8,7 @@ import { Step, Steps } from '../shared/steps.tsx';
 export function StartHere({ balance }: { readonly balance: number | null }) {
   const { language } = useI18n();
   const { origin } = usePlace();
-  // What the steps say depends on it, and so does their height.
-  if (balance === null) return <SkeletonCard lines={8} />;
-  const hasMoney = balance > 0;
+  const hasMoney = balance !== null && balance > 0;
   return (
     <Steps title="Three steps to the first call">
       <Step at={1} title="Find a service">
