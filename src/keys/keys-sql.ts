@@ -204,9 +204,14 @@ const FIRST_ADMIN_LOCK = 7_014_655_002;
  */
 export async function lockFirstAdmin(tx: Tx): Promise<{ adminExists: boolean }> {
   await tx`SELECT pg_advisory_xact_lock(${FIRST_ADMIN_LOCK})`;
-  const rows = await tx<{ adminExists: boolean }[]>`
+  return { adminExists: await hasAdmin(tx) };
+}
+
+/** Whether there is, or ever was, an admin key. Waits for nobody. */
+export async function hasAdmin(sql: Sql | Tx): Promise<boolean> {
+  const rows = await sql<{ adminExists: boolean }[]>`
     SELECT EXISTS (SELECT 1 FROM api_keys WHERE role = 'admin') AS "adminExists"`;
-  return { adminExists: rows[0]?.adminExists ?? true };
+  return rows[0]?.adminExists ?? true;
 }
 
 /** Tells every gateway to forget the key, as soon as the transaction commits. */

@@ -11,6 +11,7 @@ import { type Limits, MAX_LEVELS } from './children/limits.ts';
 import { hashSecret, newKeyId, newSecret } from './credentials.ts';
 import type { CreatedKey, KeyRow, OperatorKey, ShownKey } from './key-fields.ts';
 import {
+  hasAdmin,
   insertAccount,
   insertKey,
   type KeyState,
@@ -90,6 +91,8 @@ export class Keys {
   readonly #state: KeyStateStore;
   readonly #maxRateLimit: number;
   readonly #cache: { invalidate(keyId: string): void };
+  #hadAdmin = false;
+  #adminAsked: Promise<boolean> | null = null;
 
   constructor(options: KeysOptions) {
     this.#sql = options.sql;
@@ -111,6 +114,19 @@ export class Keys {
       await also?.(tx, created);
       return created;
     });
+  }
+
+  /**
+   * Whether a new gateway still waits for its first admin. Postgres is asked once at a time, and never again once there was one,
+   * because a revoked admin key counts, too.
+   */
+  async lacksAdmin(): Promise<boolean> {
+    if (this.#hadAdmin) return false;
+    this.#adminAsked ??= hasAdmin(this.#sql).finally(() => {
+      this.#adminAsked = null;
+    });
+    this.#hadAdmin = await this.#adminAsked;
+    return !this.#hadAdmin;
   }
 
   /** Opens an account with an admin key. Null when there is, or ever was, an admin key. */

@@ -14,14 +14,17 @@ export type PageRequest = {
   readonly origin: string;
 };
 
+export type MoreFiles = { readonly script: string; readonly styles: readonly string[] };
+
 /** Files of the build that a page names, as paths below `/assets/`. */
 export type PageFiles = {
   /** Runs before anything is painted. */
   readonly theme: string;
   readonly script: string;
   readonly styles: readonly string[];
-  /** What the page of a service loads besides. */
-  readonly service: { readonly script: string; readonly styles: readonly string[] };
+  /** What the page of a service loads besides, and what the console does. */
+  readonly service: MoreFiles;
+  readonly console: MoreFiles;
   /** By language: the file with its words. English has none. */
   readonly messages: Readonly<Record<string, string>>;
 };

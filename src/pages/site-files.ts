@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { SentAsset } from './asset.ts';
-import type { PageFiles, SiteRenderer } from './site-contract.ts';
+import type { MoreFiles, PageFiles, SiteRenderer } from './site-contract.ts';
 
 const TYPES: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
@@ -84,7 +84,10 @@ function pageFilesOf(manifest: Manifest): PageFiles {
     return found;
   };
   const main = entry('src/main.tsx');
-  const service = entry('src/site/service-page.tsx');
+  const more = (source: string): MoreFiles => {
+    const { file, css = [] } = entry(source);
+    return { script: `/${file}`, styles: css.map((style) => `/${style}`) };
+  };
   const messages = Object.entries(manifest).flatMap(([source, { file }]) => {
     const language = /^src\/i18n\/messages\/([\w-]+)\.json$/.exec(source)?.[1];
     return language === undefined ? [] : [[language, `/${file}`] as const];
@@ -93,7 +96,8 @@ function pageFilesOf(manifest: Manifest): PageFiles {
     theme: `/${entry('src/theme.ts').file}`,
     script: `/${main.file}`,
     styles: (main.css ?? []).map((file) => `/${file}`),
-    service: { script: `/${service.file}`, styles: (service.css ?? []).map((file) => `/${file}`) },
+    service: more('src/site/service-page.tsx'),
+    console: more('src/console/console.tsx'),
     messages: Object.fromEntries(messages),
   };
 }

@@ -312,6 +312,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
             files: site,
             root,
             operator: config.operator.details,
+            lacksAdmin: () => keys.lacksAdmin(),
             trustedProxyHops: config.trustedProxyHops,
             ask: (path, query, { address, requestId }) =>
               api.ask({ head: getHead(path, query), key: null, address, requestId }),

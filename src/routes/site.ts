@@ -33,6 +33,8 @@ type SiteOptions = {
   /** `/` as JSON. */
   readonly root: object;
   readonly operator: OperatorDetails | null;
+  /** Whether the gateway waits for its first admin: then the console offers to sign up as one. */
+  readonly lacksAdmin: () => Promise<boolean>;
 };
 
 /** The catalog, the pages of services, and the console: what people see. Tested by test/web/. */
@@ -41,13 +43,17 @@ export function siteRoutes(options: SiteOptions): Route[] {
   const pages = new RenderedPages(files);
   // The footer of every page.
   const operator = options.operator === null ? {} : { operator: JSON.stringify(options.operator) };
-  const page = (request: ApiRequest, made: Omit<PageRequest, 'origin'>, status = 200): Promise<ApiResponse> =>
-    sendPage(
-      pages,
-      request,
-      { ...made, data: { ...made.data, ...operator }, origin: baseUrlOf(request, options.trustedProxyHops) },
-      status,
-    );
+  /** Nothing where Postgres does not tell: only a form of the console depends on it. */
+  const lacksAdmin = async (): Promise<{ lacks_admin?: string }> => {
+    const isLacking = await within(options.lacksAdmin(), STATS_WITHIN_MS, unavailableError).catch(() => false);
+    return isLacking ? { lacks_admin: 'true' } : {};
+  };
+  // People come to the console from any page without another load.
+  const page = async (request: ApiRequest, made: Omit<PageRequest, 'origin'>, status = 200): Promise<ApiResponse> => {
+    const data = { ...made.data, ...operator, ...(await lacksAdmin()) };
+    const origin = baseUrlOf(request, options.trustedProxyHops);
+    return sendPage(pages, request, { ...made, data, origin }, status);
+  };
 
   const catalog = async (request: ApiRequest<undefined, Query>): Promise<ApiResponse> => {
     if (prefers(request.header('accept'), 'application/json', 'text/html')) {

@@ -58,9 +58,14 @@ describe('a service that does not exist', () => {
     const ask = async (): Promise<never> => {
       throw new ApiError('service_not_found');
     };
-    const route = siteRoutes({ files, trustedProxyHops: 0, operator: null, ask, root: {} }).find(
-      ({ path }) => path === '/services/:id',
-    );
+    const route = siteRoutes({
+      files,
+      trustedProxyHops: 0,
+      operator: null,
+      ask,
+      root: {},
+      lacksAdmin: async () => false,
+    }).find(({ path }) => path === '/services/:id');
     for (let i = 0; i < 20; i++) {
       expect(await route?.handle(request(`made-up-${i}`, `host-${i}`))).toMatchObject({ status: 404 });
     }
@@ -71,9 +76,14 @@ describe('a service that does not exist', () => {
 it('a file that is missing may not be remembered as missing: the gateway that replaces this one may have it', async () => {
   const { files } = filesThatCount();
   const ask = (): Promise<never> => Promise.reject(new ApiError('not_found'));
-  const route = siteRoutes({ files, trustedProxyHops: 0, operator: null, ask, root: {} }).find(
-    ({ path }) => path === '/assets/:file',
-  );
+  const route = siteRoutes({
+    files,
+    trustedProxyHops: 0,
+    operator: null,
+    ask,
+    root: {},
+    lacksAdmin: async () => false,
+  }).find(({ path }) => path === '/assets/:file');
   const request = { params: { file: 'main-12345678.js' }, header: () => undefined } as unknown as ApiRequest;
   await expect(route?.handle(request)).rejects.toMatchObject({ headers: { 'Cache-Control': 'no-store' } });
 });

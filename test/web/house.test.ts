@@ -137,3 +137,88 @@ it('a chart tells what is at the pointer, and names its series once where there 
   expect(visit.complaints).toEqual([]);
   await visit.close();
 });
+
+describe('while something is on its way', () => {
+  const loads = (visit: Visit, chunk: string): string[] =>
+    visit.requested.filter((url) => url.includes(`/assets/${chunk}`) && url.endsWith('.js'));
+
+  it('a click on a service shows its name and the shape of its page, and a bar on top, and then nothing moves', async () => {
+    const visit = await visited('/');
+    const { page } = visit;
+    await visit.slow();
+    const card = page.getByRole('link', { name: 'Weather' });
+    const release = await visit.hold('**/assets/service-page-*');
+    expect(loads(visit, 'service-page')).toEqual([]);
+    const asked = page.waitForRequest(/service-page/);
+    await card.hover();
+    await asked;
+    await card.click();
+    await page.getByRole('heading', { level: 1, name: 'Weather' }).waitFor();
+    expect(await page.locator('.skeleton:visible').count()).toBeGreaterThan(9);
+    await page.locator('.loading-bar').waitFor();
+    // Nothing of the page itself can be there yet.
+    expect(await page.getByRole('heading', { name: 'Call it' }).count()).toBe(0);
+    release();
+    await page.getByRole('heading', { name: 'Call it' }).waitFor();
+    await page.locator('.try-waiting').waitFor({ state: 'detached' });
+    await page.locator('.loading-bar').waitFor({ state: 'hidden' });
+    expect(await visit.focused()).toBe('h1 Weather');
+    expect(await visit.shifts()).toEqual([]);
+    expect(loads(visit, 'service-page')).toHaveLength(1);
+    expect(visit.complaints).toEqual([]);
+    await visit.close();
+  });
+
+  it('the console is drawn before its scripts, its sections before their files, and their lists before the answers', async () => {
+    const visit = await visited('/llms.txt', keyOf(buyer));
+    const { page } = visit;
+    const scripts = await visit.hold('**/assets/main-*.js');
+    await page.goto('/console', { waitUntil: 'commit' });
+    await page.getByRole('heading', { level: 1, name: 'Console' }).waitFor();
+    await page.locator('.skeleton').first().waitFor();
+    scripts();
+    await page.getByText('Spent today').waitFor();
+
+    const [file, answer] = [await visit.hold('**/assets/keys-*'), await visit.hold('**/api/v1/keys?*')];
+    await page.getByRole('link', { name: 'Keys', exact: true }).click();
+    await page.getByRole('heading', { level: 1, name: 'Keys' }).waitFor();
+    await page.locator('.skeleton-row').first().waitFor();
+    expect(await page.getByRole('button', { name: 'Create a key' }).count()).toBe(0);
+    file();
+    await page.getByRole('button', { name: 'Create a key' }).waitFor();
+    await page.locator('.skeleton-row').first().waitFor();
+    await page.locator('.loading-bar').waitFor();
+    answer();
+    await page.locator('.key-row').first().waitFor();
+    await page.locator('.loading-bar').waitFor({ state: 'hidden' });
+    expect(await visit.focused()).toBe('h1 Keys');
+    expect(await visit.shifts()).toEqual([]);
+    expect(visit.complaints).toEqual([]);
+    await visit.close();
+  });
+
+  it('files are fetched for the keyboard and for a finger too, and never for those who save data', async () => {
+    const visit = await visited('/', keyOf(buyer));
+    const { page } = visit;
+    await page.getByText('acme').waitFor();
+    await page.evaluate(
+      "Object.defineProperty(navigator, 'connection', { configurable: true, value: { saveData: true } })",
+    );
+    await page.getByRole('link', { name: 'Console', exact: true }).focus();
+    await page.getByRole('link', { name: 'Weather' }).hover();
+    await page.evaluate('new Promise((resolve) => setTimeout(resolve, 0))');
+    expect([...loads(visit, 'console'), ...loads(visit, 'service-page')]).toEqual([]);
+    await page.evaluate('delete navigator.connection');
+    await page.getByRole('link', { name: 'Services', exact: true }).focus();
+    // The page that they are of, and the section that this key has there.
+    const section = page.waitForRequest(/assets\/overview-.*js/);
+    await page.getByRole('link', { name: 'Console', exact: true }).focus();
+    await section;
+    const service = page.waitForRequest(/service-page-.*js/);
+    await page.getByRole('link', { name: 'Weather' }).dispatchEvent('touchstart');
+    await service;
+    expect(page.url()).toMatch(/\/$/);
+    expect(visit.complaints).toEqual([]);
+    await visit.close();
+  });
+});

@@ -128,6 +128,43 @@ export class Visit {
       .flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html}\n${node.failureSummary}`));
   }
 
+  /** From now on the network is that of a phone far away: 400 ms of latency, 50 kB/s. */
+  async slow(): Promise<void> {
+    const debuggerOf = await this.page.context().newCDPSession(this.page);
+    const speed = { latency: 400, downloadThroughput: 50_000, uploadThroughput: 50_000 };
+    await debuggerOf.send('Network.emulateNetworkConditions', { offline: false, ...speed });
+  }
+
+  /**
+   * Holds back the responses to these requests.
+   *
+   * @param pattern  of their address, as `**\/assets/keys-*`
+   * @returns lets them come
+   */
+  async hold(pattern: string): Promise<() => void> {
+    let release = (): void => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    await this.page.route(pattern, async (route) => {
+      await held;
+      await route.continue();
+    });
+    return release;
+  }
+
+  /** What moved in this page since it was loaded, whoever was the cause: `0.0573 dl class="stats"`. */
+  shifts(): Promise<string[]> {
+    return this.page.evaluate(`new Promise((resolve) => {
+      const found = [];
+      const told = ({ value, sources }) => value.toFixed(6) + ' ' + (sources[0]?.node?.outerHTML ?? '').slice(0, 99);
+      const observer = new PerformanceObserver((list) => found.push(...list.getEntries().map(told)));
+      observer.observe({ type: 'layout-shift', buffered: true });
+      // What is buffered comes in a task of its own, and a last movement with the next frame.
+      requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => resolve(found))));
+    })`) as Promise<string[]>;
+  }
+
   /** What the keyboard is on: `h1 Calls`. */
   focused(): Promise<string> {
     const now = '[document.activeElement].map((one) => one.localName + " " + one.textContent)[0]';

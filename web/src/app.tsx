@@ -1,23 +1,27 @@
 import { LocationProvider, Route, Router } from 'preact-iso';
+import { ConsoleWaiting } from './console/waiting.tsx';
 import { type FirstData, FirstDataProvider } from './first-data.ts';
 import { type I18n, I18nProvider } from './i18n/i18n.tsx';
 import { lazy } from './lazy.tsx';
 import { NotFound } from './not-found.tsx';
-import { BrowserPlace, withOwnPlace } from './place.tsx';
+import { BrowserPlace } from './place.tsx';
 import { Shell } from './shell.tsx';
 import { CatalogPage } from './site/catalog-page.tsx';
+import { ServiceWaiting } from './site/service-waiting.tsx';
 
 // A visitor of the catalog loads neither of these. The first view of a service is there before its script: see main.tsx.
-export const ServicePage = lazy(() => import('./site/service-page.tsx'), 'page');
-const Console = lazy(() => import('./console/console.tsx'), 'page');
-
-// While the next page loads the present one stays. It must not take the new address for its own.
-const KeptCatalog = withOwnPlace(CatalogPage);
-const KeptService = withOwnPlace(ServicePage);
-const KeptConsole = withOwnPlace(Console);
+export const ServicePage = lazy(() => import('./site/service-page.tsx'), ServiceWaiting, 'page');
+export const Console = lazy(() => import('./console/console.tsx'), ConsoleWaiting, 'page');
 
 /** Only these paths are pages of this program; links to others load what is there. */
 const OURS = /^\/($|\?|services\/|console($|\/|\?))/;
+
+/** Fetches what the page at this path needs beside the catalog's own files. */
+export function preloadPage(path: string): Promise<unknown> | null {
+  if (path.startsWith('/services/')) return ServicePage.preload();
+  if (!/^\/console(\/|$)/.test(path)) return null;
+  return Console.preload().then(({ preloadSection }) => preloadSection(path));
+}
 
 export function App({ i18n, data }: { readonly i18n: I18n; readonly data: FirstData }) {
   return (
@@ -27,10 +31,10 @@ export function App({ i18n, data }: { readonly i18n: I18n; readonly data: FirstD
           <I18nProvider value={i18n}>
             <Shell>
               <Router>
-                <Route path="/" component={KeptCatalog} />
-                <Route path="/services/:id" component={KeptService} />
-                <Route path="/console" component={KeptConsole} />
-                <Route path="/console/*" component={KeptConsole} />
+                <Route path="/" component={CatalogPage} />
+                <Route path="/services/:id" component={ServicePage} />
+                <Route path="/console" component={Console} />
+                <Route path="/console/*" component={Console} />
                 <Route default component={NotFound} />
               </Router>
             </Shell>

@@ -7,6 +7,11 @@ export type FirstData = Map<string, unknown>;
 const Context = createContext<FirstData>(new Map());
 export const FirstDataProvider = Context.Provider;
 
+/** What the page came with under this name, and is true of the whole visit; null: nothing. */
+export function useFact<T>(name: string): T | null {
+  return (useContext(Context).get(name) as T | undefined) ?? null;
+}
+
 /** What the page came with under this name, once; null afterwards. */
 export function useFirstData<T>(name: string): T | null {
   const all = useContext(Context);

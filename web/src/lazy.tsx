@@ -1,49 +1,90 @@
 import type { ComponentType } from 'preact';
-import { useState } from 'preact/hooks';
-import { lazy as suspending } from 'preact-iso';
+import { useEffect, useState } from 'preact/hooks';
 import { ApiFailure } from './api/client.ts';
-import { FailureNote, Skeleton } from './design/index.ts';
+import { begin, FailureNote } from './design/index.ts';
 
-type Load<P> = () => Promise<{ readonly default: ComponentType<P> }>;
+type Loaded<P, M> = M & { readonly default: ComponentType<P> };
+
+export type Lazy<P, M = object> = ComponentType<P> & {
+  /** Loads the file before somebody goes there. A drawing after a failure asks again. */
+  preload(): Promise<Loaded<P, M>>;
+};
+
+/** How many files are on their way before anybody went to what they are for. */
+let early = 0;
+export const isOnlyPreloading = (): boolean => early > 0;
 
 /**
- * A component that is loaded when it is first drawn. When its file does not arrive, it says so, and can be asked for again.
+ * A component whose file is loaded when it is first drawn, or before by `preload`. When the file does not arrive, it says so, and
+ * can be asked for again.
  *
- * @param frame  class of what surrounds that
+ * @param Waiting  the shape of what comes, drawn until then
+ * @param frame    class of what surrounds the note that it did not arrive
  */
-export function lazy<P extends object>(load: Load<P>, frame = ''): ComponentType<P> & { preload(): Promise<unknown> } {
-  // Once it is there after all, for those who come later.
-  let late: ComponentType<P> | null = null;
-  const First = suspending<ComponentType<P>>(() =>
-    load().catch(() => ({
-      default: (props: P) => {
-        const [Loaded, setLoaded] = useState(() => late);
-        if (Loaded !== null) return <Loaded {...props} />;
-        const again = async (): Promise<void> => {
-          await failedStyles();
-          const loaded = (await load()).default;
-          late = loaded;
-          setLoaded(() => loaded);
-        };
-        return (
-          <div class={frame}>
-            <NotLoaded again={again} />
-          </div>
-        );
-      },
-    })),
-  );
-  return First;
-}
+export function lazy<P extends object, M extends object = object>(
+  load: () => Promise<Loaded<P, M>>,
+  Waiting: ComponentType,
+  frame = '',
+): Lazy<P, M> {
+  let loaded: Loaded<P, M> | null = null;
+  let loading: Promise<Loaded<P, M>> | null = null;
+  let hasFailed = false;
 
-function NotLoaded({ again }: { readonly again: () => Promise<void> }) {
-  const [isTrying, setTrying] = useState(false);
-  const retry = async (): Promise<void> => {
-    setTrying(true);
-    await again().catch(() => setTrying(false));
+  const loadOnce = async (): Promise<Loaded<P, M>> => {
+    try {
+      // Vite asks for each style sheet once.
+      if (hasFailed) await failedStyles();
+      loaded = await load();
+      hasFailed = false;
+      return loaded;
+    } catch (error) {
+      hasFailed = true;
+      throw error;
+    } finally {
+      loading = null;
+    }
   };
-  if (isTrying) return <Skeleton lines={4} />;
-  return <FailureNote failure={NOT_LOADED} retry={() => void retry()} />;
+  const start = (): Promise<Loaded<P, M>> => {
+    if (loaded !== null) return Promise.resolve(loaded);
+    loading ??= loadOnce();
+    return loading;
+  };
+
+  function Lazy(props: P) {
+    const [Page, setPage] = useState(() => loaded?.default ?? null);
+    const [failed, setFailed] = useState(false);
+    useEffect(() => {
+      if (Page !== null || failed) return;
+      let isCurrent = true;
+      const end = begin();
+      start()
+        .then(
+          (module) => isCurrent && setPage(() => module.default),
+          () => isCurrent && setFailed(true),
+        )
+        .finally(end);
+      return () => {
+        isCurrent = false;
+        end();
+      };
+    }, [Page, failed]);
+    if (Page !== null) return <Page {...props} />;
+    if (!failed) return <Waiting />;
+    return (
+      <div class={frame}>
+        <FailureNote failure={NOT_LOADED} retry={() => setFailed(false)} />
+      </div>
+    );
+  }
+  Lazy.preload = async (): Promise<Loaded<P, M>> => {
+    early++;
+    try {
+      return await start();
+    } finally {
+      early--;
+    }
+  };
+  return Lazy;
 }
 
 const NOT_LOADED = new ApiFailure(
@@ -53,9 +94,9 @@ const NOT_LOADED = new ApiFailure(
   null,
 );
 
-/** Loads the style sheets again that failed: Vite asks for each of them once. */
+/** Loads the style sheets again that failed. */
 async function failedStyles(): Promise<void> {
-  const failed = [...document.querySelectorAll<HTMLLinkElement>('link[rel=stylesheet]')].filter(hasFailed);
+  const failed = [...document.querySelectorAll<HTMLLinkElement>('link[rel=stylesheet]')].filter(isUnread);
   await Promise.all(
     failed.map(
       (old) =>
@@ -70,7 +111,7 @@ async function failedStyles(): Promise<void> {
 }
 
 /** All of ours can be read; Chromium gives one that failed a sheet that nobody may read. */
-function hasFailed({ sheet }: HTMLLinkElement): boolean {
+function isUnread({ sheet }: HTMLLinkElement): boolean {
   try {
     return (sheet?.cssRules.length ?? 0) === 0;
   } catch {

@@ -4,10 +4,11 @@ import './design/components.css';
 import './shell.css';
 import './site/site.css';
 import { hydrate, render } from 'preact';
-import { App, ServicePage } from './app.tsx';
+import { App, preloadPage, ServicePage } from './app.tsx';
 import { makeI18n } from './i18n/i18n.tsx';
 import { LANGUAGES, type Language } from './i18n/languages.ts';
 import { loadMessages } from './i18n/load.ts';
+import { preloadOnIntent } from './preload.ts';
 import { reloadWhenReplaced } from './replaced.ts';
 import { resume } from './session.ts';
 
@@ -21,15 +22,20 @@ async function start(): Promise<void> {
   const data = new Map(Object.entries(JSON.parse(text) as Record<string, unknown>));
   const [messages] = await Promise.all([
     loadMessages(language),
-    // What takes over a page that the gateway wrote must be there at once, or the page would be emptied first.
-    location.pathname.startsWith('/services/') ? ServicePage.preload() : null,
+    // What takes over a page that the gateway wrote must be there at once, or the page would be emptied first. If it does not
+    // arrive, the page says so.
+    location.pathname.startsWith('/services/') ? ServicePage.preload().catch(() => {}) : null,
   ]);
   const i18n = makeI18n(language, messages);
-  // The gateway writes nothing of the console, so there is nothing to take over.
-  const begin = location.pathname.startsWith('/console') ? render : hydrate;
-  begin(<App i18n={i18n} data={data} />, root);
+  const app = <App i18n={i18n} data={data} />;
+  if (location.pathname.startsWith('/console')) {
+    // The gateway wrote only an outline, which has nothing to take over.
+    root.textContent = '';
+    render(app, root);
+  } else hydrate(app, root);
   await resume();
 }
 
 reloadWhenReplaced();
+preloadOnIntent(preloadPage);
 void start();

@@ -1,5 +1,5 @@
-import { type ComponentChildren, type ComponentType, createContext } from 'preact';
-import { useContext, useRef } from 'preact/hooks';
+import { type ComponentChildren, createContext } from 'preact';
+import { useContext } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
 
 /** Where this page is: the same in a browser and where the gateway writes the first view. */
@@ -48,20 +48,6 @@ export function BrowserPlace({ children }: { readonly children: ComponentChildre
       {children}
     </Context.Provider>
   );
-}
-
-/** A page of a route: the place that it sees is always of its own route, `path` as the router gives it. */
-export function withOwnPlace(Page: ComponentType): ComponentType<{ readonly path?: string }> {
-  return ({ path }) => {
-    const place = usePlace();
-    const own = useRef(place);
-    if (place.path === path) own.current = place;
-    return (
-      <Context.Provider value={own.current}>
-        <Page />
-      </Context.Provider>
-    );
-  };
 }
 
 /**

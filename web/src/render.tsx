@@ -1,5 +1,6 @@
 import { renderToString } from 'preact-render-to-string';
 import type { PageFiles, PageRequest, SiteRenderer } from '../../src/pages/site-contract.ts';
+import { SkeletonCard } from './design/index.ts';
 import { FirstDataProvider } from './first-data.ts';
 import { type I18n, I18nProvider, type Messages, makeI18n } from './i18n/i18n.tsx';
 import { LANGUAGES, type Language } from './i18n/languages.ts';
@@ -29,10 +30,14 @@ function Content({ page }: Pick<PageRequest, 'page'>) {
   if (page === 'service') return <ServicePage />;
   if (page === 'not-found') return <NotFound />;
   if (page === 'failure') return <FailurePage />;
-  // The console shows what a key may see, so there is nothing to write before somebody signs in.
+  // The console shows what a key may see, so there is only an outline to write before somebody signs in.
   return (
-    <div class="page">
+    <div class="page stack">
+      <h1>Console</h1>
       <noscript>The console needs JavaScript. The API does all that it does: see /docs.</noscript>
+      <div class="needs-script">
+        <SkeletonCard lines={9} />
+      </div>
     </div>
   );
 }
@@ -65,6 +70,7 @@ function documentOf(
   const title = escaped(titleOf(page, data, i18n));
   const description = escaped(descriptionOf(page, data, i18n));
   const messages = files.messages[i18n.language];
+  const more = page === 'service' || page === 'console' ? files[page] : null;
   const head = [
     `<title>${title}</title>`,
     `<meta name="description" content="${description}">`,
@@ -76,12 +82,10 @@ function documentOf(
     `<meta property="og:description" content="${description}">`,
     ...(page === 'console' || isStatic(page) ? ['<meta name="robots" content="noindex">'] : []),
     '<link rel="icon" href="/assets/icon.svg" type="image/svg+xml">',
-    ...[...files.styles, ...(page === 'service' ? files.service.styles : [])].map(
-      (path) => `<link rel="stylesheet" href="${path}">`,
-    ),
+    ...[...files.styles, ...(more?.styles ?? [])].map((path) => `<link rel="stylesheet" href="${path}">`),
     `<script src="${files.theme}"></script>`,
     ...(isStatic(page) ? [] : [`<script type="module" src="${files.script}"></script>`]),
-    ...(page === 'service' ? [`<link rel="modulepreload" href="${files.service.script}">`] : []),
+    ...(more === null ? [] : [`<link rel="modulepreload" href="${more.script}">`]),
     ...(messages === undefined || isStatic(page) ? [] : [`<link rel="modulepreload" href="${messages}">`]),
     ...(page === 'catalog' || page === 'service' ? LANGUAGES.map((code) => alternate(origin, url, code)) : []),
   ];

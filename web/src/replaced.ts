@@ -1,9 +1,14 @@
+import { isOnlyPreloading } from './lazy.tsx';
+
 /**
  * Loads the page again when a gateway of another version has taken over: it does not have the files of the one that this page came
  * from, so whatever was not loaded yet could never be opened. The address is already that of the page that was wanted.
  */
 export function reloadWhenReplaced(): void {
-  addEventListener('vite:preloadError', () => void reloadIfReplaced());
+  addEventListener('vite:preloadError', () => {
+    // Whoever only points at a link stays where they are. Whoever follows it asks for its file again.
+    if (!isOnlyPreloading()) void reloadIfReplaced();
+  });
 }
 
 /** A network that failed is no reason: then the page that is there is worth more than none. */

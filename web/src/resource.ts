@@ -1,4 +1,5 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+import { begin } from './design/index.ts';
 
 /** What a page has of something that it asked for. The last data stay while newer are on their way. */
 export type Resource<T> = {
@@ -29,22 +30,33 @@ export function useResource<T>(
   const skipped = useRef(initial === null);
   const latest = useRef(ask);
   latest.current = ask;
+  // The bar on top is for what somebody asked to see, not for asking the same again.
+  const shown = useRef<string | null>(null);
   useEffect(() => {
     if (!skipped.current) {
       skipped.current = true;
+      shown.current = key;
       return;
     }
     const controller = new AbortController();
+    const end = shown.current === key ? null : begin();
+    shown.current = key;
     setState((before) => ({ ...before, loading: true }));
-    latest.current(controller.signal).then(
-      (data) => {
-        if (!controller.signal.aborted) setState({ data, failure: null, loading: false });
-      },
-      (failure: unknown) => {
-        if (!controller.signal.aborted) setState((before) => ({ ...before, failure, loading: false }));
-      },
-    );
-    return () => controller.abort();
+    latest
+      .current(controller.signal)
+      .then(
+        (data) => {
+          if (!controller.signal.aborted) setState({ data, failure: null, loading: false });
+        },
+        (failure: unknown) => {
+          if (!controller.signal.aborted) setState((before) => ({ ...before, failure, loading: false }));
+        },
+      )
+      .finally(() => end?.());
+    return () => {
+      controller.abort();
+      end?.();
+    };
   }, [key, round]);
   const reload = useCallback(() => setRound((before) => before + 1), []);
   return { ...state, reload };

@@ -319,6 +319,10 @@ function add(found: Session): void {
   else others.value = [...others.value, asOther(found)].slice(0, MAX_KEYS - 1);
 }
 
+/** Whether somebody is signed in, or may turn out to be: what is drawn until then should look like their page. */
+export const mayBeSignedIn = (): boolean =>
+  session.value !== null || (!resumed.value && (kept() !== null || remembered().length > 0));
+
 /** Nothing where the browser keeps nothing for this site. */
 function remembered(): string[] {
   try {

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import type { OperatorDetails } from '../../src/platform/operator.ts';
-import { Toasts } from './design/index.ts';
+import { ProgressBar, Toasts } from './design/index.ts';
 import { useFirstData } from './first-data.ts';
 import { useI18n } from './i18n/i18n.tsx';
 import { LANGUAGE_NAMES, LANGUAGES } from './i18n/languages.ts';
@@ -24,6 +24,7 @@ export function Shell({
       <a class="skip-link" href="#content">
         {t('site.skip')}
       </a>
+      <ProgressBar />
       <Header />
       <main id="content" class="main">
         {children}
@@ -59,11 +60,11 @@ function Header() {
         </nav>
         <span class="header-end">
           {session.value === null ? (
-            <a class="button button-small" href={href('/console')}>
+            <a key="nobody" class="button button-small" href={href('/console')}>
               {t('nav.signIn')}
             </a>
           ) : (
-            <a class="who" href={href('/console')} title={session.value.me.key_id}>
+            <a key="who" class="who" href={href('/console')} title={session.value.me.key_id}>
               {session.value.me.owner_id}
             </a>
           )}

@@ -7,9 +7,10 @@ import { I18nProvider, makeI18n } from '../i18n/i18n.tsx';
 import en from '../i18n/messages/en.json';
 import { usePlace } from '../place.tsx';
 import { resume, resumed, session, unanswered } from '../session.ts';
-import type { Section } from './section.ts';
+import type { Section } from './section.tsx';
 import { SECTIONS, sectionOf } from './sections.ts';
 import { SignIn } from './sign-in.tsx';
+import { ConsoleWaiting } from './waiting.tsx';
 import { Who } from './who.tsx';
 
 /** `/console`: what a key can see and do. Signing in changes no address, so a shared address leads where it says. */
@@ -30,11 +31,17 @@ export default function Console() {
         ) : resumed.value ? (
           <SignIn />
         ) : (
-          <div class="page" aria-busy="true" />
+          <ConsoleWaiting />
         )}
       </div>
     </I18nProvider>
   );
+}
+
+/** Fetches the file of one of its pages. @param path  an address of the console */
+export function preloadSection(path: string): Promise<unknown> | null {
+  const role = session.value?.me.role;
+  return role === undefined ? null : (sectionOf(SECTIONS[role], path)?.page.preload() ?? null);
 }
 
 /** A visitor from a page in another language sees numbers and dates as the words around them. */

@@ -1,7 +1,7 @@
 import { adminSections } from './admin/sections.ts';
 import { buyerSections } from './buyer/sections.ts';
 import { providerSections } from './provider/sections.ts';
-import type { Section } from './section.ts';
+import type { Section } from './section.tsx';
 
 /** What a key of each role finds in the console, in the order of the navigation. */
 export const SECTIONS: Readonly<Record<'buyer' | 'provider' | 'admin', readonly Section[]>> = {

@@ -1,7 +1,9 @@
+import { signal } from '@preact/signals';
 import { useState } from 'preact/hooks';
 import { ApiFailure, type Schemas } from '../api/client.ts';
 import { useArrival } from '../arrival.ts';
 import { Button, Card, Check, FailureNote, Note, Select, TextInput } from '../design/index.ts';
+import { useFact } from '../first-data.ts';
 import { usePlace } from '../place.tsx';
 import { canKeep, createAccount, signIn } from '../session.ts';
 import { KeyShownOnce } from './shared/secret-shown-once.tsx';
@@ -88,11 +90,15 @@ function Remember() {
   );
 }
 
-const WISHES = [
+type Role = Schemas['CreatedKey']['role'];
+const WISHES: readonly (readonly [Role, string])[] = [
   ['buyer', 'call services'],
   ['provider', 'list services, and call them'],
-  ['admin', 'run this marketplace, as its operator'],
-] as const;
+];
+const OPERATES: readonly [Role, string] = ['admin', 'run this marketplace, as its operator'];
+
+/** Since this page was loaded, somebody became the operator here. */
+const isOperated = signal(false);
 
 function NewAccount() {
   const [busy, setBusy] = useState(false);
@@ -100,8 +106,10 @@ function NewAccount() {
   const { path } = usePlace();
   // Whoever comes by 'Sell your API' wants to list a service.
   const provides = path.startsWith('/console/services');
-  const [role, setRole] = useState<Schemas['CreatedKey']['role']>(provides ? 'provider' : 'buyer');
+  const [role, setRole] = useState<Role>(provides ? 'provider' : 'buyer');
   const [made, setMade] = useState<{ readonly key: Schemas['CreatedKey']; readonly remember: boolean } | null>(null);
+  const lacksOperator = useFact<true>('lacks_admin') !== null && !isOperated.value;
+  const wishes = lacksOperator ? [...WISHES, OPERATES] : WISHES;
   const send = async (form: HTMLFormElement): Promise<void> => {
     const values = new FormData(form);
     const remember = values.get('remember') !== null;
@@ -110,6 +118,7 @@ function NewAccount() {
     try {
       const token = String(values.get('token') ?? '').trim();
       setMade({ key: await createAccount(String(values.get('label')).trim(), role, token), remember });
+      if (role === 'admin') isOperated.value = true;
     } catch (error) {
       setFailure(error);
     } finally {
@@ -137,14 +146,14 @@ function NewAccount() {
         <Select
           label="I want to"
           value={role}
-          onChange={(event) => setRole(WISHES.find(([name]) => name === event.currentTarget.value)?.[0] ?? 'buyer')}
-          options={WISHES}
+          onChange={(event) => setRole(wishes.find(([name]) => name === event.currentTarget.value)?.[0] ?? 'buyer')}
+          options={wishes}
         />
         {role === 'admin' && (
           <>
             <Note>
-              A gateway that never had an admin takes its first one here. After that, an admin makes keys for others. If
-              the operator set ADMIN_BOOTSTRAP_TOKEN, the token is needed.
+              This marketplace has no operator yet. Its first one signs up here, and makes keys for others later. If
+              ADMIN_BOOTSTRAP_TOKEN is set, its value is needed.
             </Note>
             <TextInput
               label="Bootstrap token, if one is set"

@@ -74,18 +74,3 @@ function meaningOf({ status }: ApiFailure, { t }: I18n): string | null {
   if (status === 429) return t('failure.rateLimitedSoon');
   return status >= 500 ? t('failure.unavailable') : null;
 }
-
-/** The shape of what is on its way. @param lines  of text */
-export function Skeleton({ lines = 3 }: { readonly lines?: number }) {
-  const { t } = useI18n();
-  return (
-    <div class="stack-tight" aria-busy="true">
-      <span class="visually-hidden">{t('page.loading')}</span>
-      {Array.from({ length: lines }, (_, i) => (
-        <div key={i} class="skeleton" aria-hidden="true">
-          &nbsp;
-        </div>
-      ))}
-    </div>
-  );
-}

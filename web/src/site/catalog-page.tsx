@@ -11,12 +11,15 @@ import { SearchFailure, useFirstFailure } from './failure.tsx';
 import { Filters } from './filters.tsx';
 import { Hero } from './hero.tsx';
 import { type Search, searchOf } from './search.ts';
+import { remember } from './seen.ts';
 import { ServiceCard } from './service-card.tsx';
 
 /** As many as fill a screen of any size; src/routes/site.ts asks for the same number. */
 const PAGE_SIZE = 24;
 /** The largest ones: more would be a page of their own. */
 const MOST_CATEGORIES = 30;
+/** As many as fill a screen. */
+const CARDS_WAITING = 9;
 type Found = Schemas['FoundServices'];
 
 /** `/`: what can be called. Its address is the search, so it can be shared. */
@@ -43,6 +46,7 @@ export function CatalogPage() {
     document.title = t('site.title');
   }, [t]);
   const services = [...(page.data?.services ?? []), ...more.services];
+  useEffect(() => remember(services), [services.length, page.data]);
   const failure = page.failure ?? (page.data === null ? firstFailure : null);
   const isFiltered = Object.keys(search).some((name) => name !== 'sort');
   return (
@@ -62,7 +66,7 @@ export function CatalogPage() {
         )}
       </div>
       {failure !== null && <SearchFailure failure={failure} retry={page.reload} />}
-      {page.data === null && failure === null && <Skeleton lines={6} />}
+      {page.data === null && failure === null && <CardsWaiting />}
       {page.data !== null && services.length === 0 && (
         <Empty
           title={t(isFiltered ? 'catalog.emptyTitle' : 'catalog.nothingTitle')}
@@ -102,6 +106,16 @@ export function CatalogPage() {
     </div>
   );
 }
+
+const CardsWaiting = () => (
+  <div class="cards">
+    {Array.from({ length: CARDS_WAITING }, (_, i) => (
+      <div key={i} class="card service-card">
+        <Skeleton lines={5} />
+      </div>
+    ))}
+  </div>
+);
 
 /** All categories that have services: where somebody may go on who found none. */
 function Categories() {

@@ -9,7 +9,7 @@ import { nameOf } from './service-operations.tsx';
 import { type SnippetKind, snippetsOf } from './service-snippets.ts';
 
 // Only who has scripts can try a call, so the gateway does not write this, and it loads when the rest is shown.
-const TryIt = lazy(() => import('./try-it.tsx'));
+const TryIt = lazy(() => import('./try-it.tsx'), TryWaiting);
 
 type Props = {
   readonly service: Schemas['CallableService'];
@@ -49,6 +49,15 @@ export function ServiceCall({ service, chosen, onChoose }: Props) {
         </Card>
       </div>
     </section>
+  );
+}
+
+/** In place of the form while its file is on its way. */
+function TryWaiting() {
+  return (
+    <div class="try-waiting">
+      <Skeleton lines={4} />
+    </div>
   );
 }
 

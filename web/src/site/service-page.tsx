@@ -14,6 +14,7 @@ import { ServiceFacts } from './service-facts.tsx';
 import { ServiceHead } from './service-head.tsx';
 import { ServiceOperations } from './service-operations.tsx';
 import { ServiceQuality } from './service-quality.tsx';
+import { ServiceWaiting } from './service-waiting.tsx';
 
 type Service = Schemas['CallableService'];
 type Stats = Schemas['ServiceStats'];
@@ -35,9 +36,10 @@ export default function ServicePage() {
     if (service !== null) document.title = serviceTitle(service.name);
   }, [service]);
   if (service === null) {
+    if (page.failure === null) return <ServiceWaiting />;
     return (
       <div class="page">
-        {page.failure === null ? <Skeleton lines={8} /> : <FailureNote failure={page.failure} retry={page.reload} />}
+        <FailureNote failure={page.failure} retry={page.reload} />
       </div>
     );
   }

@@ -1,5 +1,5 @@
 import { ApiFailure, dataOf, type Schemas } from '../../api/client.ts';
-import { Card, CopyButton, Empty, FailureNote, LinkButton, Skeleton } from '../../design/index.ts';
+import { Card, CopyButton, Empty, FailureNote, LinkButton, SkeletonPage } from '../../design/index.ts';
 import { bytes, count, duration, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
@@ -39,7 +39,7 @@ export function CallPage({ id }: { readonly id: string }) {
         failure !== null && <FailureNote failure={failure} retry={call.reload} />
       )}
       {data === null ? (
-        failure === null && <Skeleton lines={8} />
+        failure === null && <SkeletonPage shape="card" />
       ) : (
         <>
           <Facts call={data} />

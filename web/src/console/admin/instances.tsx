@@ -1,6 +1,6 @@
 import './admin.css';
 import { dataOf } from '../../api/client.ts';
-import { Badge, Card, FailureNote, Note, Skeleton, Stat, Stats, Table } from '../../design/index.ts';
+import { Badge, Card, FailureNote, Note, SkeletonPage, Stat, Stats, Table } from '../../design/index.ts';
 import { bytes, percent, span } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
@@ -34,7 +34,7 @@ export default function Instances() {
       />
       {found.failure !== null && <FailureNote failure={found.failure} retry={found.reload} />}
       {data === null ? (
-        found.failure === null && <Skeleton lines={6} />
+        found.failure === null && <SkeletonPage shape="figures" />
       ) : (
         <>
           {versions.length > 1 && (

@@ -2,7 +2,7 @@ import './admin.css';
 import type { ComponentChildren } from 'preact';
 import { useCallback } from 'preact/hooks';
 import { dataOf, type Schemas } from '../../api/client.ts';
-import { Badge, Card, FailureNote, LinkButton, Skeleton, Stat, Stats, Table } from '../../design/index.ts';
+import { Badge, Card, FailureNote, LinkButton, SkeletonPage, Stat, Stats, Table } from '../../design/index.ts';
 import { ago, count, money, percent } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
@@ -41,7 +41,7 @@ export default function Overview() {
       {stats.failure !== null && <FailureNote failure={stats.failure} retry={stats.reload} />}
       {instances.failure !== null && <FailureNote failure={instances.failure} retry={instances.reload} />}
       {stats.data === null ? (
-        stats.failure === null && <Skeleton lines={8} />
+        stats.failure === null && <SkeletonPage shape="figures" />
       ) : (
         <>
           <Attention stats={stats.data} instances={instances.data} />

@@ -1,7 +1,7 @@
 import './admin.css';
 import { useState } from 'preact/hooks';
 import { dataOf } from '../../api/client.ts';
-import { Badge, Button, Card, FailureNote, Note, Skeleton, Stat, Stats, Table } from '../../design/index.ts';
+import { Badge, Button, Card, FailureNote, Note, SkeletonPage, Stat, Stats, Table } from '../../design/index.ts';
 import { ago, count, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
@@ -57,7 +57,7 @@ export default function ReconciliationPage() {
       {failure !== null && <FailureNote failure={failure} retry={() => void run()} />}
       {page.failure !== null && <FailureNote failure={page.failure} retry={page.reload} />}
       {data === null ? (
-        page.failure === null && <Skeleton lines={8} />
+        page.failure === null && <SkeletonPage shape="figures" />
       ) : (
         <Report data={data} language={language} onCorrected={() => void run()} />
       )}

@@ -1,5 +1,5 @@
 import { ApiFailure, dataOf, type Schemas } from '../../api/client.ts';
-import { Card, CopyButton, FailureNote, Skeleton } from '../../design/index.ts';
+import { Card, CopyButton, FailureNote, SkeletonPage } from '../../design/index.ts';
 import { bytes, count, duration, moment, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
@@ -33,7 +33,7 @@ export function CallPage({ id }: { readonly id: string }) {
           it.
         </p>
       )}
-      {call.data === null && call.failure === null && <Skeleton lines={8} />}
+      {call.data === null && call.failure === null && <SkeletonPage shape="card" />}
       {call.data !== null && <Facts call={call.data} />}
     </>
   );

@@ -108,6 +108,7 @@ function CallList() {
       <PageHead title="Calls" lead={`Calls of ${whose()}, newest first. A call appears within a second of its end.`} />
       <RefusedNote usage={all.data} />
       {/* The sums are of all outcomes, and where there are none by tag, of all tags. */}
+      {sums === null && !place.query.get('outcome') && <p class="small">&nbsp;</p>}
       {sums !== null && !place.query.get('outcome') && (tag === '' || sums.by_tag !== undefined) && (
         <p class="small soft number">
           <strong>{count(sums.total_calls, language)}</strong> {sums.total_calls === 1 ? 'call' : 'calls'} for{' '}

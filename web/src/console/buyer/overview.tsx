@@ -1,6 +1,6 @@
 import './buyer.css';
 import { dataOf } from '../../api/client.ts';
-import { Button, Card, Empty, FailureNote, LinkButton, Note, Skeleton, Stat, Stats } from '../../design/index.ts';
+import { Button, Card, Empty, FailureNote, LinkButton, Note, SkeletonCard, Stat, Stats } from '../../design/index.ts';
 import { count, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
@@ -32,6 +32,8 @@ export default function Overview() {
   };
   const lasts =
     balance.data === null || usage.data === null ? null : daysLeft(balance.data.balance, days, usage.data.by_day);
+  // What stands above the chart depends on both: nothing moves once it is drawn.
+  const isKnown = balance.data !== null && usage.data !== null;
   const isNew = usage.data?.total_calls === 0 && session.value?.me.last_used_at === null;
   return (
     <>
@@ -49,7 +51,7 @@ export default function Overview() {
       />
       {failure !== null && <FailureNote failure={failure} retry={reload} />}
       <Figures balance={balance.data} usage={usage.data} days={days} />
-      {!isNew && balance.data?.balance === 0 && (
+      {isKnown && !isNew && balance.data?.balance === 0 && (
         <Note tone="warn">
           <span>
             The account has no money left. Calls that cost something are refused until money is added; free calls go on.{' '}
@@ -67,13 +69,13 @@ export default function Overview() {
           </span>
         </Note>
       )}
-      <RefusedNote usage={usage.data} balance={balance.data?.balance ?? null} />
-      {isNew && <StartHere balance={balance.data?.balance ?? null} />}
-      {!isNew && (
+      {isKnown && <RefusedNote usage={usage.data} balance={balance.data?.balance ?? null} />}
+      {isKnown && isNew && <StartHere balance={balance.data?.balance ?? null} />}
+      {!isKnown && failure === null && <SpendingWaiting />}
+      {!isNew && (isKnown || failure !== null) && (
         <>
           {/* Without an answer an empty chart would say that nothing was spent. */}
           {(usage.data !== null || usage.failure === null) && <SpendingChart usage={usage.data} />}
-          {usage.data === null && failure === null && <Skeleton lines={6} />}
           {usage.data !== null && (
             <div class="overview-pair">
               <div class="overview-column">
@@ -105,6 +107,13 @@ export default function Overview() {
     </>
   );
 }
+
+const SpendingWaiting = () => (
+  <>
+    <SkeletonCard lines={9} />
+    <SkeletonCard lines={8} />
+  </>
+);
 
 function Figures({
   balance,

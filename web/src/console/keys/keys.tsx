@@ -1,7 +1,7 @@
 import './keys.css';
 import { useState } from 'preact/hooks';
 import { dataOf, type Schemas } from '../../api/client.ts';
-import { Button, Card, Empty, FailureNote, Note, Skeleton, Stat, Stats, say } from '../../design/index.ts';
+import { Button, Card, Empty, FailureNote, Note, SkeletonRows, Stat, Stats, say } from '../../design/index.ts';
 import { ago, count, moment, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
@@ -32,6 +32,8 @@ export default function Keys() {
   // A child key is told of those below it. Above them stands the key itself.
   const keys = [...(list.data?.keys ?? []), ...(isChild ? [own.data ?? me] : [])];
   const reload = (): void => setVersion((before) => before + 1);
+  // A row grows when the usage of its key comes, and moves those below it: both are asked for at the same time.
+  const isShown = list.data !== null && (usage.data !== null || usage.failure !== null);
   return (
     <>
       <PageHead
@@ -73,12 +75,8 @@ export default function Keys() {
             <FailureNote failure={failure} retry={reload} />
           </div>
         )}
-        {list.data === null && list.failure === null && (
-          <div class="card-note">
-            <Skeleton lines={5} />
-          </div>
-        )}
-        {list.data !== null && (
+        {!isShown && list.failure === null && <SkeletonRows />}
+        {isShown && (
           <div aria-busy={list.loading}>
             <KeyList
               nodes={keyTree(keys)}
@@ -88,18 +86,18 @@ export default function Keys() {
             />
           </div>
         )}
-        {list.data !== null && keys.length === 0 && (
-          <Empty title="No keys">An account without keys cannot be used.</Empty>
-        )}
+        {isShown && keys.length === 0 && <Empty title="No keys">An account without keys cannot be used.</Empty>}
         {typeof list.data?.next_cursor === 'string' && (
           <p class="card-foot soft">
             These are the newest {count(MAX_KEYS, language)} keys. <code>GET /api/v1/keys</code> lists the others.
           </p>
         )}
-        <p class="card-foot soft">
-          A key spends from its own budget and from every budget above it. Spending counts a second after a call has
-          ended. Calls that a budget refused have no record of their own.
-        </p>
+        {isShown && (
+          <p class="card-foot soft">
+            A key spends from its own budget and from every budget above it. Spending counts a second after a call has
+            ended. Calls that a budget refused have no record of their own.
+          </p>
+        )}
       </Card>
       <KeyDialogs
         open={open}

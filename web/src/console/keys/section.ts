@@ -1,5 +1,4 @@
-import { lazy } from '../../lazy.tsx';
-import type { Section } from '../section.ts';
+import { type Section, section } from '../section.tsx';
 
 /** Keys are for every role. */
-export const KEYS_SECTION: Section = { path: 'keys', title: 'Keys', page: lazy(() => import('./keys.tsx')) };
+export const KEYS_SECTION: Section = section('keys', 'Keys', 'list', () => import('./keys.tsx'));

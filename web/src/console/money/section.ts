@@ -1,9 +1,4 @@
-import { lazy } from '../../lazy.tsx';
-import type { Section } from '../section.ts';
+import { type Section, section } from '../section.tsx';
 
 /** The statement of those who earn. Buyers have it on their page about money. */
-export const STATEMENT_SECTION: Section = {
-  path: 'statement',
-  title: 'Statement',
-  page: lazy(() => import('./money.tsx')),
-};
+export const STATEMENT_SECTION: Section = section('statement', 'Statement', 'list', () => import('./money.tsx'));

@@ -1,5 +1,5 @@
 import { dataOf } from '../../api/client.ts';
-import { Card, CopyButton, FailureNote, LinkButton, Stat, Stats } from '../../design/index.ts';
+import { Card, CopyButton, FailureNote, LinkButton, SkeletonCard, Stat, Stats } from '../../design/index.ts';
 import { money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
@@ -33,7 +33,11 @@ export function Wallet({ account, isWhole = false }: { readonly account: string;
           />
         )}
       </Stats>
-      {data !== null && <TopUp url={data.top_up} account={account} />}
+      {(data !== null || failure === null) && (
+        <div class="top-up">
+          {data === null ? <SkeletonCard lines={3} /> : <TopUp url={data.top_up} account={account} />}
+        </div>
+      )}
     </>
   );
 }

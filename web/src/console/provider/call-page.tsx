@@ -1,6 +1,6 @@
 import './provider.css';
 import { ApiFailure, dataOf, type Schemas } from '../../api/client.ts';
-import { Card, CopyButton, FailureNote, Skeleton } from '../../design/index.ts';
+import { Card, CopyButton, FailureNote, SkeletonPage } from '../../design/index.ts';
 import { bytes, duration, moment } from '../../i18n/format.ts';
 import { usePlace } from '../../place.tsx';
 import { useResource } from '../../resource.ts';
@@ -43,7 +43,7 @@ export default function CallPage() {
       {failure instanceof ApiFailure && failure.status === 404 && (
         <p class="soft">A call is listed a second after its end. Only calls of your own services are.</p>
       )}
-      {data === null && failure === null && <Skeleton lines={8} />}
+      {data === null && failure === null && <SkeletonPage shape="card" />}
       {data !== null && (
         <>
           <Facts call={data} />

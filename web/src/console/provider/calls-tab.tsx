@@ -1,5 +1,16 @@
 import { dataOf, type Schemas } from '../../api/client.ts';
-import { Badge, Card, Empty, FailureNote, LinkButton, Skeleton, Stat, Stats, TimeChart } from '../../design/index.ts';
+import {
+  Badge,
+  Card,
+  Empty,
+  FailureNote,
+  LinkButton,
+  SkeletonCard,
+  SkeletonStats,
+  Stat,
+  Stats,
+  TimeChart,
+} from '../../design/index.ts';
 import { count, duration, percent } from '../../i18n/format.ts';
 import { useResource } from '../../resource.ts';
 import { api } from '../../session.ts';
@@ -141,10 +152,16 @@ export function useStats(id: string) {
   );
 }
 
+const FiguresWaiting = () => (
+  <>
+    <SkeletonStats count={5} />
+    <SkeletonCard lines={7} />
+  </>
+);
+
 function CallsByDay({ id }: { readonly id: string }) {
   const { data, failure, reload } = useStats(id);
-  if (data === null)
-    return failure === null ? <Skeleton lines={6} /> : <FailureNote failure={failure} retry={reload} />;
+  if (data === null) return failure === null ? <FiguresWaiting /> : <FailureNote failure={failure} retry={reload} />;
   const days = lastDays(DAYS);
   return (
     <>

@@ -6,7 +6,7 @@ import {
   Empty,
   FailureNote,
   LinkButton,
-  Skeleton,
+  SkeletonPage,
   Stat,
   Stats,
   Table,
@@ -41,7 +41,7 @@ export default function EarningsPage() {
       />
       <FilterForm filters={RANGE_FILTERS} query={range} />
       {failure !== null && <FailureNote failure={failure} retry={reload} />}
-      {data === null && failure === null && <Skeleton lines={6} />}
+      {data === null && failure === null && <SkeletonPage shape="figures" />}
       {data !== null && (
         <div class="stack-wide" aria-busy={loading}>
           <Sums earnings={data} isAll={isAll} />
@@ -66,7 +66,7 @@ export default function EarningsPage() {
           )}
         </div>
       )}
-      <Payout />
+      {(data !== null || failure !== null) && <Payout />}
     </>
   );
 }

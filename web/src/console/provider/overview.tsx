@@ -1,6 +1,6 @@
 import './provider.css';
 import { dataOf, type Schemas } from '../../api/client.ts';
-import { Card, FailureNote, LinkButton, Skeleton, Stat, Stats, TimeChart } from '../../design/index.ts';
+import { Card, FailureNote, LinkButton, SkeletonPage, Stat, Stats, TimeChart } from '../../design/index.ts';
 import { type Resource, useResource } from '../../resource.ts';
 import { api, session } from '../../session.ts';
 import { lastDays, perDay, secondsOf } from '../shared/days.ts';
@@ -41,8 +41,9 @@ export default function Overview() {
       />
       {isNew && <FirstSteps services={services.data?.services ?? []} feePercent={earnings.data?.fee_percent ?? 0} />}
       <Failed of={[earnings, services]} />
-      {earnings.data === null ? (
-        earnings.failure === null && <Skeleton lines={4} />
+      {/* Both, because first steps may stand above the money. */}
+      {earnings.data === null || (services.data === null && services.failure === null) ? (
+        earnings.failure === null && <SkeletonPage shape="figures" />
       ) : (
         <Money earnings={earnings.data} />
       )}

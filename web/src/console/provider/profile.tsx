@@ -1,6 +1,6 @@
 import './provider.css';
 import { dataOf, type Schemas } from '../../api/client.ts';
-import { Button, Card, FailureNote, Skeleton, say, TextInput } from '../../design/index.ts';
+import { Button, Card, FailureNote, SkeletonCard, say, TextInput } from '../../design/index.ts';
 import { useResource } from '../../resource.ts';
 import { api, session } from '../../session.ts';
 import { PageHead } from '../shared/page-head.tsx';
@@ -30,7 +30,7 @@ export default function ProfilePage() {
     <>
       <PageHead title="Profile" lead="What buyers see of you on each of your services. All of it is optional." />
       {failure !== null && <FailureNote failure={failure} retry={reload} />}
-      {data === null && failure === null && <Skeleton lines={6} />}
+      {data === null && failure === null && <SkeletonCard lines={8} />}
       {data !== null && <ProfileForm account={data} onSaved={reload} />}
     </>
   );

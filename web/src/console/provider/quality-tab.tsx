@@ -1,5 +1,5 @@
 import type { Schemas } from '../../api/client.ts';
-import { Card, Empty, FailureNote, Skeleton, Stat, Stats, TimeChart } from '../../design/index.ts';
+import { Card, Empty, FailureNote, SkeletonPage, Stat, Stats, TimeChart } from '../../design/index.ts';
 import { ago, count, duration, percent } from '../../i18n/format.ts';
 import { lastDays, secondsOf } from '../shared/days.ts';
 import { useStats } from './calls-tab.tsx';
@@ -15,7 +15,7 @@ const PRIOR = 20;
 export function QualityTab({ service }: TabProps) {
   const { data, failure, reload } = useStats(service.id);
   if (data === null)
-    return failure === null ? <Skeleton lines={6} /> : <FailureNote failure={failure} retry={reload} />;
+    return failure === null ? <SkeletonPage shape="figures" /> : <FailureNote failure={failure} retry={reload} />;
   return (
     <>
       {data.quality_inputs === null ? (

@@ -1,7 +1,7 @@
 import type { ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { ApiFailure, dataOf, type Schemas } from '../../api/client.ts';
-import { Button, ConfirmDialog, Empty, FailureNote, LinkButton, Note, Skeleton, say } from '../../design/index.ts';
+import { Button, ConfirmDialog, Empty, FailureNote, LinkButton, Note, SkeletonPage, say } from '../../design/index.ts';
 import { usePlace } from '../../place.tsx';
 import { type Resource, useResource } from '../../resource.ts';
 import { api, session } from '../../session.ts';
@@ -123,7 +123,7 @@ function useReloadAt(from: string | undefined, reload: () => void): void {
 }
 
 function NotShown({ of }: { readonly of: Resource<Service> }) {
-  if (of.failure === null) return <Skeleton lines={8} />;
+  if (of.failure === null) return <SkeletonPage shape="figures" />;
   if (!(of.failure instanceof ApiFailure) || of.failure.status !== 404) {
     return <FailureNote failure={of.failure} retry={of.reload} />;
   }

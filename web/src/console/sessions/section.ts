@@ -1,10 +1,7 @@
-import { lazy } from '../../lazy.tsx';
-import type { Section } from '../section.ts';
+import { type Section, section } from '../section.tsx';
 
 /** Beside the name of who is signed in, for every role. */
 export const SESSIONS_SECTION: Section = {
-  path: 'sessions',
-  title: 'Sessions',
+  ...section('sessions', 'Sessions', 'list', () => import('./sessions.tsx')),
   isHidden: true,
-  page: lazy(() => import('./sessions.tsx')),
 };

@@ -7,7 +7,7 @@ import {
   FailureNote,
   LinkButton,
   Select,
-  Skeleton,
+  SkeletonRows,
   Table,
   TextInput,
 } from '../../design/index.ts';
@@ -87,11 +87,7 @@ export function ListPage<Row>({
           <FailureNote failure={page.failure} retry={page.reload} />
         </div>
       )}
-      {data === null && page.failure === null && (
-        <div class="card-note">
-          <Skeleton lines={5} />
-        </div>
-      )}
+      {data === null && page.failure === null && <SkeletonRows />}
       {data !== null && data.rows.length > 0 && (
         <div aria-busy={page.loading}>
           <Table caption={caption} columns={columns} rows={data.rows} keyOf={keyOf} />

@@ -6,7 +6,7 @@ import {
   FailureNote,
   LinkButton,
   Note,
-  Skeleton,
+  SkeletonPage,
   Stat,
   Stats,
   Tabs,
@@ -55,7 +55,7 @@ export function AccountPage({ id }: { readonly id: string }) {
             Look for its label, its id or one of its keys.
           </Empty>
         ) : failure === null ? (
-          <Skeleton lines={6} />
+          <SkeletonPage shape="figures" />
         ) : (
           <FailureNote failure={failure} retry={account.reload} />
         )}

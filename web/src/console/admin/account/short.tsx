@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import type { Schemas } from '../../../api/client.ts';
-import { Card, type Column, FailureNote, Skeleton, Table } from '../../../design/index.ts';
+import { Card, type Column, FailureNote, SkeletonRows, Table } from '../../../design/index.ts';
 import type { Resource } from '../../../resource.ts';
 
 export type TabProps = { readonly account: Schemas['AccountDetails']; readonly onChanged: () => void };
@@ -32,11 +32,7 @@ export function Short<Row>({
         </div>
       )}
       {list.data === null ? (
-        list.failure === null && (
-          <div class="card-note">
-            <Skeleton lines={4} />
-          </div>
-        )
+        list.failure === null && <SkeletonRows count={4} />
       ) : list.data.length === 0 ? (
         empty
       ) : (

@@ -1,4 +1,4 @@
-import { Badge, Card, FailureNote, Note, Skeleton, Stat, Stats, Table, TimeChart } from '../../../design/index.ts';
+import { Badge, Card, FailureNote, Note, SkeletonPage, Stat, Stats, Table, TimeChart } from '../../../design/index.ts';
 import { bytes, count, duration, percent } from '../../../i18n/format.ts';
 import { useI18n } from '../../../i18n/i18n.tsx';
 import { PageHead } from '../../shared/page-head.tsx';
@@ -23,7 +23,7 @@ export default function LivePage() {
         </>
       )}
       {live.traffic === null ? (
-        live.failure === null && <Skeleton lines={8} />
+        live.failure === null && <SkeletonPage shape="figures" />
       ) : (
         <Now traffic={live.traffic} live={live} />
       )}
@@ -34,8 +34,8 @@ export default function LivePage() {
 function Sign({ live }: { readonly live: Live }) {
   const text = { connecting: 'Connecting', live: 'Live', lost: 'Not live', refused: 'Not live' }[live.state];
   return (
-    <span role="status">
-      <Badge tone={live.state === 'live' ? 'good' : live.state === 'connecting' ? 'info' : 'bad'}>
+    <span role="status" class="live-sign">
+      <Badge key={text} tone={live.state === 'live' ? 'good' : live.state === 'connecting' ? 'info' : 'bad'}>
         <span class="pulse" aria-hidden="true" />
         {text}
       </Badge>

@@ -1,0 +1,51 @@
+import './frame.css';
+import { type Shape, Skeleton, SkeletonCard, SkeletonPage } from '../design/index.ts';
+import { usePlace } from '../place.tsx';
+import { mayBeSignedIn } from '../session.ts';
+
+/** The console while its files, or the answer to who is signed in, are on their way. */
+export function ConsoleWaiting() {
+  if (mayBeSignedIn()) return <FrameWaiting />;
+  return (
+    <div class="page sign-in">
+      <h1>Console</h1>
+      <SkeletonCard lines={6} />
+      <SkeletonCard lines={6} />
+    </div>
+  );
+}
+
+function FrameWaiting() {
+  const { path } = usePlace();
+  const section = path.split('/')[2] ?? '';
+  return (
+    <div class="page console">
+      <aside class="console-side console-side-waiting">
+        <Skeleton lines={5} />
+      </aside>
+      <div class="console-main">
+        <SectionWaiting
+          title={section === '' ? 'Overview' : `${section.charAt(0).toUpperCase()}${section.slice(1)}`}
+          shape={section === '' ? 'figures' : 'list'}
+        />
+      </div>
+    </div>
+  );
+}
+
+/** A page of the console while its file is on its way. The heading takes the focus when it is there itself. */
+export function SectionWaiting({ title, shape }: { readonly title: string; readonly shape: Shape }) {
+  return (
+    <>
+      <div class="page-head">
+        <div>
+          <h1>{title}</h1>
+          <p class="skeleton page-lead-waiting" aria-hidden="true">
+            &nbsp;
+          </p>
+        </div>
+      </div>
+      <SkeletonPage shape={shape} />
+    </>
+  );
+}

@@ -1,0 +1,99 @@
+import type { ComponentChildren } from 'preact';
+import { useI18n } from '../i18n/i18n.tsx';
+
+/** The rough shape of a page: figures above charts, a list with its filters, or texts in cards. */
+export type Shape = 'figures' | 'list' | 'card';
+
+/** What a screen reader says while nothing but shapes is there. */
+function Waiting({ children, class: name }: { readonly children: ComponentChildren; readonly class: string }) {
+  const { t } = useI18n();
+  return (
+    <div class={name} aria-busy="true">
+      <span class="visually-hidden">{t('page.loading')}</span>
+      {children}
+    </div>
+  );
+}
+
+const Line = () => (
+  <div class="skeleton" aria-hidden="true">
+    &nbsp;
+  </div>
+);
+
+/** The shape of what is on its way. @param lines  of text */
+export function Skeleton({ lines = 3 }: { readonly lines?: number }) {
+  return (
+    <Waiting class="stack-tight skeleton-lines">
+      {Array.from({ length: lines }, (_, i) => (
+        <Line key={i} />
+      ))}
+    </Waiting>
+  );
+}
+
+/** Of a row of figures: as high as one. */
+export function SkeletonStats({ count = 4 }: { readonly count?: number }) {
+  return (
+    <div class="stats" aria-hidden="true">
+      {Array.from({ length: count }, (_, i) => (
+        <div key={i} class="stat skeleton-stat">
+          <span class="stat-label skeleton">&nbsp;</span>
+          <span class="stat-value skeleton">&nbsp;</span>
+          <span class="stat-hint skeleton">&nbsp;</span>
+        </div>
+      ))}
+    </div>
+  );
+}
+
+/** Of rows in a table: as high as those with two lines of text. */
+export function SkeletonRows({ count = 8 }: { readonly count?: number }) {
+  return (
+    <Waiting class="skeleton-rows">
+      {Array.from({ length: count }, (_, i) => (
+        <div key={i} class="skeleton-row" aria-hidden="true">
+          <span class="skeleton">&nbsp;</span>
+          <span class="skeleton">&nbsp;</span>
+          <span class="skeleton">&nbsp;</span>
+        </div>
+      ))}
+    </Waiting>
+  );
+}
+
+/** Of a whole page below its heading. */
+export function SkeletonPage({ shape }: { readonly shape: Shape }) {
+  if (shape === 'list') {
+    return (
+      <section class="card">
+        <div class="skeleton-filters" aria-hidden="true">
+          <span class="skeleton">&nbsp;</span>
+          <span class="skeleton">&nbsp;</span>
+        </div>
+        <SkeletonRows />
+      </section>
+    );
+  }
+  return (
+    <>
+      {shape === 'figures' && <SkeletonStats />}
+      <SkeletonCard lines={9} />
+      <SkeletonCard lines={4} />
+    </>
+  );
+}
+
+/** Of a card with a heading. @param lines  of text below it */
+export function SkeletonCard({ lines }: { readonly lines: number }) {
+  return (
+    <section class="card">
+      <div class="card-head" aria-hidden="true">
+        <span class="skeleton skeleton-title">&nbsp;</span>
+      </div>
+      <div class="card-body">
+        <Skeleton lines={lines} />
+      </div>
+    </section>
+  );
+}
