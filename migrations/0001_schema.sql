@@ -606,7 +606,7 @@ CREATE TABLE service_amounts (
 
 -- Sums of the calls with a tag, by tag and UTC day. At most 1 000 tags of an account have sums in a month, those that `tag_months` has; the
 -- calls of all others are summed up as the tag 'other'. Both tables are deleted from when days leave `calls`, because tags may name
--- somebody (src/ledger/retention/closing.ts).
+-- somebody (src/ledger/retention/close-day.ts).
 CREATE TABLE tag_days (
   account_id      uuid NOT NULL,
   day             date NOT NULL,
