@@ -157,7 +157,7 @@ CREATE TABLE services (
   operation_terms           text,
 
   -- Terms by which a call may cost more than by those above: they count from `next_from`. After that time the row keeps them here
-  -- until its terms change again, and whoever reads it takes these. All are null if nothing is announced.
+  -- until its terms change again, and readers of the row then take these. All are null if nothing is announced.
   next_from                 timestamptz,
   next_price                bigint,
   next_max_price            bigint,
@@ -475,7 +475,7 @@ CREATE TABLE refunds (
   reference     text NOT NULL,
   created_at    timestamptz NOT NULL DEFAULT now(),
   UNIQUE (usage_id, total_before),
-  -- The reference first: operators look for one whoever gave it.
+  -- The reference first: operators look for one without knowing who gave it.
   UNIQUE (reference, given_by),
   FOREIGN KEY (account_id, credit_seq) REFERENCES credits
 );

@@ -33,7 +33,7 @@ export type Decided = {
 };
 
 /**
- * A call that is sent to its service. It passes the request body on, and decides how the call ends, whoever ends it:
+ * A call that is sent to its service. It passes the request body on, and decides how the call ends, on either side:
  *
  *   forwarded ──onHead──► answered ──onEnd──────────────────────────────► settled: charged, refunded if the answer is a failure
  *       │                    ├──the caller left, or broke a bound───────► the same, but if the call is priced by use, and its
