@@ -5,7 +5,7 @@ import path from 'node:path';
 import { infoNumber } from '../support/redis-info.mjs';
 import { until } from '../support/wait.ts';
 
-/** A place in the file of a Redis. */
+/** A position in the file of a Redis. */
 export type FileEnd = { readonly file: string; readonly bytes: number };
 
 /**
