@@ -15,7 +15,7 @@ const CASES_PER_KEY = 30;
 /**
  * How a case is sent. 'at once': its `rest` together with its request. 'after the answer': its `rest` only when the request has
  * been answered, because a gateway that ends a connection on which two requests arrive at once does not show what else it accepts.
- * 'split': all of it in pieces, cut at random points.
+ * 'split': all of it in pieces, cut at random places.
  */
 type Manner = 'at once' | 'after the answer' | 'split';
 
@@ -214,8 +214,8 @@ function splitAnywhere(whole: string, random: Random): string[] {
     const far = random(2) === 0 ? whole.length : Math.min(whole.length, 150);
     cuts.add(whole.length - random(far));
   }
-  const points = [0, ...[...cuts].sort((a, b) => a - b), whole.length];
-  return points.slice(1).map((end, i) => whole.slice(points[i], end));
+  const places = [0, ...[...cuts].sort((a, b) => a - b), whole.length];
+  return places.slice(1).map((end, i) => whole.slice(places[i], end));
 }
 
 /** @returns null if the connection ends before the answer is whole */

@@ -10,7 +10,7 @@ const PROXY = `${PROXY_PREFIX}${ID}`;
 const GATEWAY = 'https://gate.example:8443';
 
 /** @param called  what follows the service id in the call */
-const location = (value: string, called = '/a/b', endpoint = 'http://inside.example:8080/v1'): string | null => {
+const place = (value: string, called = '/a/b', endpoint = 'http://inside.example:8080/v1'): string | null => {
   const [rest = '', query] = called.split('?');
   const target = parseTarget(`${PROXY}${rest}`);
   return locationForCaller(value, {
@@ -44,19 +44,19 @@ describe('a redirect to within the endpoint leads through the proxy', () => {
     ['/v1/a%2Fb', `${PROXY}/a%2Fb`],
     ['/v1/\xc3\xa9?\xc3\xa9', `${PROXY}/%C3%A9?%C3%A9`],
   ])('%s', (value, expected) => {
-    expect(location(value)).toBe(expected);
+    expect(place(value)).toBe(expected);
   });
 
   it('with the default port, spelled out or not', () => {
-    expect(location('https://inside.example:443/x', '/', 'https://inside.example')).toBe(`${PROXY}/x`);
-    expect(location('https://inside.example/x', '/', 'https://inside.example:443')).toBe(`${PROXY}/x`);
-    expect(location('http://[::ffff:1]/x', '/', 'http://[0::ffff:1]:80/')).toBe(`${PROXY}/x`);
+    expect(place('https://inside.example:443/x', '/', 'https://inside.example')).toBe(`${PROXY}/x`);
+    expect(place('https://inside.example/x', '/', 'https://inside.example:443')).toBe(`${PROXY}/x`);
+    expect(place('http://[::ffff:1]/x', '/', 'http://[0::ffff:1]:80/')).toBe(`${PROXY}/x`);
   });
 
   it('of a call without a path, and of one with a query', () => {
-    expect(location('?q', '')).toBe(`${PROXY}?q`);
-    expect(location('x', '/?a=/b/c')).toBe(`${PROXY}/x`);
-    expect(location('/x', '', 'http://inside.example')).toBe(`${PROXY}/x`);
+    expect(place('?q', '')).toBe(`${PROXY}?q`);
+    expect(place('x', '/?a=/b/c')).toBe(`${PROXY}/x`);
+    expect(place('/x', '', 'http://inside.example')).toBe(`${PROXY}/x`);
   });
 });
 
@@ -78,15 +78,15 @@ describe('the caller is not told', () => {
     ['what is no URL', 'http://inside.example:port/'],
     ['what has no host', 'http://'],
   ])('%s', (_what, value) => {
-    expect(location(value)).toBeNull();
+    expect(place(value)).toBeNull();
   });
 
   it('a sibling of the endpoint, by a call without a path', () => {
-    expect(location('x', '')).toBeNull();
+    expect(place('x', '')).toBeNull();
   });
 });
 
-describe('a redirect to anywhere else passes as it is', () => {
+describe('a redirect to another place passes as it is', () => {
   it.each([
     'https://inside.example:8080/v1/x',
     'http://inside.example/v1/x',
@@ -98,13 +98,13 @@ describe('a redirect to anywhere else passes as it is', () => {
     'mailto:someone@inside.example',
     'myapp://inside.example:8080/v1/x',
   ])('%s', (value) => {
-    expect(location(value)).toBe(value);
+    expect(place(value)).toBe(value);
   });
 });
 
 describe('a redirect to this gateway', () => {
   it.each([`${GATEWAY}${PROXY}`, `${GATEWAY}${PROXY}/x`])('passes to the same service: %s', (value) => {
-    expect(location(value)).toBe(value);
+    expect(place(value)).toBe(value);
   });
 
   it.each([
@@ -114,7 +114,7 @@ describe('a redirect to this gateway', () => {
     'http://GATE.example:8443/api/v1/keys',
     '//gate.example:8443/api/v1/keys',
   ])('does not pass to anything else, because the key of the caller would go with it: %s', (value) => {
-    expect(location(value)).toBeNull();
+    expect(place(value)).toBeNull();
   });
 });
 
@@ -175,7 +175,7 @@ it('whatever the service says, the caller is led to exactly the URL that was mea
       // What a client would make of it that called the service itself.
       const text = Buffer.from(said, 'latin1').toString();
       const meant = urlOf(text, `http://inside.example:8080${upstreamPath(basePath, askedPath, query)}`);
-      const given = location(said, asked, at);
+      const given = place(said, asked, at);
       if (meant === null) {
         expect(given).toBeNull();
         return;

@@ -4,13 +4,13 @@ import { describe, expect, it } from 'vitest';
 import { Sealer } from '../../src/secrets/sealer.ts';
 
 const [OLD, NEW, OTHER] = [randomBytes(32), randomBytes(32), randomBytes(32)] as const;
-const context = fc.string();
+const place = fc.string();
 const text = fc.string({ unit: 'binary' });
 
 describe('a sealed text', () => {
-  it('opens in its context, with any key of the list it was sealed with, wherever that key stands now', () => {
+  it('opens at its place, with any key of the list it was sealed with, wherever that key stands now', () => {
     fc.assert(
-      fc.property(text, context, (secret, at) => {
+      fc.property(text, place, (secret, at) => {
         const sealed = new Sealer([OLD]).seal(secret, at);
         for (const keys of [[OLD], [NEW, OLD], [OLD, NEW], [OTHER, NEW, OLD]]) {
           expect(new Sealer(keys).open(sealed, at)).toBe(secret);
@@ -19,9 +19,9 @@ describe('a sealed text', () => {
     );
   });
 
-  it('does not open in another context, or without its key', () => {
+  it('does not open at another place, or without its key', () => {
     fc.assert(
-      fc.property(text, context, context, (secret, at, elsewhere) => {
+      fc.property(text, place, place, (secret, at, elsewhere) => {
         fc.pre(at !== elsewhere);
         const sealed = new Sealer([NEW, OLD]).seal(secret, at);
         expect(new Sealer([NEW]).open(sealed, elsewhere)).toBeNull();
