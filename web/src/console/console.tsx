@@ -7,8 +7,8 @@ import { I18nProvider, makeI18n } from '../i18n/i18n.tsx';
 import en from '../i18n/messages/en.json';
 import { usePlace } from '../place.tsx';
 import { resumed, session } from '../session.ts';
-import { SECTIONS, sectionOf } from './all-sections.ts';
 import type { Section } from './section.ts';
+import { SECTIONS, sectionOf } from './sections.ts';
 import { SignIn } from './sign-in.tsx';
 import { Who } from './who.tsx';
 
