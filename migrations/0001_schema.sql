@@ -162,7 +162,7 @@ CREATE TABLE services (
   operation_terms           text,
 
   -- Terms by which a call may cost more than by those above: they count from `next_from`. After that time the row keeps them here
-  -- until its terms change again, and whoever reads it takes these. All are null if nothing is announced.
+  -- until its terms change again, and readers of the row then take these. All are null if nothing is announced.
   next_from                 timestamptz,
   next_price                bigint,
   next_max_price            bigint,
@@ -493,7 +493,7 @@ CREATE TABLE refunds (
   reference     text NOT NULL,
   created_at    timestamptz NOT NULL DEFAULT now(),
   UNIQUE (usage_id, total_before),
-  -- The reference first: operators look for one whoever gave it.
+  -- The reference first: operators look for one without knowing who gave it.
   UNIQUE (reference, given_by),
   FOREIGN KEY (account_id, credit_seq) REFERENCES credits
 );
@@ -628,7 +628,7 @@ CREATE TABLE service_amounts (
 
 -- Sums of the calls with a tag, by tag and UTC day. At most 1 000 tags of an account have sums in a month, those that `tag_months` has; the
 -- calls of all others are summed up as the tag 'other'. Both tables are deleted from when days leave `calls`, because tags may name
--- somebody (src/ledger/retention/closing.ts).
+-- somebody (src/ledger/retention/close-day.ts).
 CREATE TABLE tag_days (
   account_id      uuid NOT NULL,
   day             date NOT NULL,

@@ -198,7 +198,7 @@ const environmentReaders = ['config'];
 /**
  * @typedef {import('./import-graph.mjs').Import} Import
  *
- * @typedef {object} Place where a file or the target of an import is: a folder of src, or a file directly in src
+ * @typedef {object} Room where a file or the target of an import is: a folder of src, or a file directly in src
  * @property {string} name of the folder or file
  * @property {boolean} isFolder
  */
@@ -231,7 +231,7 @@ export function unusedAllowances(srcDir) {
       findImports(withoutComments(readFileSync(path.join(srcDir, file), 'utf8')))
         .filter(({ specifier }) => specifier.startsWith('.'))
         .map(({ specifier }) => path.posix.join(path.posix.dirname(file), specifier))
-        .map((target) => `${placeOf(file).name} ${placeOf(target).name}`),
+        .map((target) => `${roomOf(file).name} ${roomOf(target).name}`),
     ),
   );
   return Object.entries(layers).flatMap(([folder, { mayImport }]) =>
@@ -241,28 +241,28 @@ export function unusedAllowances(srcDir) {
   );
 }
 
-/** @param {string} file relative to src @returns {Place} */
-function placeOf(file) {
+/** @param {string} file relative to src @returns {Room} */
+function roomOf(file) {
   const [first = ''] = file.split('/');
   return { name: first, isFolder: file.includes('/') };
 }
 
 /** @param {string} file @param {Import} found @returns {string | null} the broken rule */
 function judge(file, found) {
-  const from = placeOf(file);
+  const from = roomOf(file);
   if (!isKnown(from)) return `${from.name} is not in the table of layers (scripts/check-imports.mjs)`;
   return found.specifier.startsWith('.') ? judgeLocal(file, from, found) : judgeLibrary(from, found.specifier);
 }
 
-/** @param {Place} place */
+/** @param {Room} place */
 const isKnown = ({ name, isFolder }) =>
   isFolder ? name in layers : entries.includes(name) || usableFromEverywhere.includes(name);
 
-/** @param {string} file @param {Place} from @param {Import} found */
+/** @param {string} file @param {Room} from @param {Import} found */
 function judgeLocal(file, from, { specifier, typeOnly }) {
   const target = path.posix.join(path.posix.dirname(file), specifier);
   if (target.startsWith('..')) return 'src imports no file from outside of src';
-  const to = placeOf(target);
+  const to = roomOf(target);
   if (!to.isFolder && usableFromEverywhere.includes(to.name)) return null;
   if (!to.isFolder && entries.includes(to.name)) return 'no file may import an entry';
   if (!to.isFolder && !isKnown(to)) return `${to.name} is not in the table of layers (scripts/check-imports.mjs)`;
@@ -275,7 +275,7 @@ function judgeLocal(file, from, { specifier, typeOnly }) {
   return `${from.name} may import ${layer?.mayImport.join(', ') || 'no other folder'}; ${layer?.because}`;
 }
 
-/** @param {Place} from @param {string} specifier */
+/** @param {Room} from @param {string} specifier */
 function judgeLibrary(from, specifier) {
   const library = libraries.find(({ names }) => names.includes(specifier) || names.includes(`node:${specifier}`));
   if (library === undefined) {
@@ -287,7 +287,7 @@ function judgeLibrary(from, specifier) {
 
 /** @param {string} file @param {string} code @returns {string[]} */
 function environmentFaults(file, code) {
-  const { name, isFolder } = placeOf(file);
+  const { name, isFolder } = roomOf(file);
   if (isFolder ? environmentReaders.includes(name) : entries.includes(name)) return [];
   return [...code.matchAll(/\bprocess\s*\??\.\s*env\b|\bprocess\s*\[|\benv\b[^;\n]*=\s*process\b/g)].map(
     (match) => `src/${file}:${lineAt(code, match.index)} reads process.env: ${onlyEntriesReadConfig}`,

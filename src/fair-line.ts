@@ -10,7 +10,7 @@ type Owner<T> = { readonly name: string; taken: number; readonly waiting: Set<T>
  * The line does not know how much there is, nor how much of it one owner may have. The code that uses it does: it asks `next` whose turn
  * it is, gives, and says so (`served`, `took`, `left`).
  *
- * Tested by test/fair-line.test.ts, upstream/shares.test.ts (connections) and http/page-places.test.ts.
+ * Tested by test/fair-line.test.ts, upstream/shares.test.ts (connections) and http/page-permits.test.ts.
  */
 export class FairLine<T> {
   readonly #maxWaiting: number;

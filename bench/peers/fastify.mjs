@@ -47,7 +47,7 @@ export const fastify = {
     });
     const watched = { ...nothingWatched(), proxy: [proxy], redis: [store.watched] };
     const settled = () => emptyUsageStream(store.url);
-    const place = { host: '127.0.0.1', port, prefix: peerPrefix };
-    return { name, ...place, authFiles, watched, redisUrls: [store.url], settled };
+    const address = { host: '127.0.0.1', port, prefix: peerPrefix };
+    return { name, ...address, authFiles, watched, redisUrls: [store.url], settled };
   },
 };

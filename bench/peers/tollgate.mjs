@@ -63,7 +63,7 @@ export async function environment(stage, name, form, dir = projectDir) {
   return { name, dir, database, redis, port, metricsPort, env };
 }
 
-/** @typedef {Awaited<ReturnType<typeof environment>>} Place */
+/** @typedef {Awaited<ReturnType<typeof environment>>} Installed */
 
 /**
  * @typedef {object} Shape how the gateway runs
@@ -74,7 +74,7 @@ export async function environment(stage, name, form, dir = projectDir) {
  * @property {number} [waitReplicas] REDIS_WAIT_REPLICAS
  * @property {boolean} [accessLog] ACCESS_LOG=on
  *
- * @param {Stage} stage @param {string} name @param {Shape} shape @param {Place} place
+ * @param {Stage} stage @param {string} name @param {Shape} shape @param {Installed} installed
  */
 async function startGateway(stage, name, shape, { dir, port, env }) {
   const { role, workers, oneProcess = false, waitReplicas = 0, accessLog = false } = shape;
@@ -101,10 +101,11 @@ async function startGateway(stage, name, shape, { dir, port, env }) {
   return gateway;
 }
 
-/** Gateway and writer under their supervisor. @param {Stage} stage @param {Place} place */
-export const startAll = (stage, place) => startGateway(stage, place.name, { role: 'all', workers: 1 }, place);
+/** Gateway and writer under their supervisor. @param {Stage} stage @param {Installed} installed */
+export const startAll = (stage, installed) =>
+  startGateway(stage, installed.name, { role: 'all', workers: 1 }, installed);
 
-/** @param {Stage} stage @param {Place} place @param {number} [number] of several writers */
+/** @param {Stage} stage @param {Installed} installed @param {number} [number] of several writers */
 export async function startWriter(stage, { name, dir, env }, number = 1) {
   const metricsPort = await freePort();
   return stage.start({
@@ -116,17 +117,17 @@ export async function startWriter(stage, { name, dir, env }, number = 1) {
   });
 }
 
-/** Runs a program of the project and waits for its end. @param {string} what @param {string[]} args @param {Place} place */
+/** Runs a program of the project and waits for its end. @param {string} what @param {string[]} args @param {Installed} installed */
 function runToEnd(what, args, { dir, env }) {
   const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: dir, env, encoding: 'utf8' });
   if (status !== 0) throw new Error(`${what} failed:\n${stdout}${stderr}`);
 }
 
-/** @param {Place} place */
-export const runMigrations = (place) => runToEnd('migrate', [program, 'migrate'], place);
+/** @param {Installed} installed */
+export const runMigrations = (installed) => runToEnd('migrate', [program, 'migrate'], installed);
 
-/** Makes the sums of the calls in the database. @param {Place} place */
-export const rebuildSums = (place) => runToEnd('rebuild-sums', [program, 'rebuild-sums'], place);
+/** Makes the sums of the calls in the database. @param {Installed} installed */
+export const rebuildSums = (installed) => runToEnd('rebuild-sums', [program, 'rebuild-sums'], installed);
 
 /** @param {string} baseUrl @param {string} apiPath @param {Key | undefined} key @param {unknown} body */
 async function post(baseUrl, apiPath, key, body) {
@@ -151,16 +152,16 @@ async function listService(baseUrl, upstreamPort, more = {}) {
   return `/api/v1/proxy/${service.id}/`;
 }
 
-/** @param {Stage} stage @param {string} name @param {Place} place @param {KeySets} keySets */
-export async function seed(stage, name, place, keySets) {
+/** @param {Stage} stage @param {string} name @param {Installed} installed @param {KeySets} keySets */
+export async function seed(stage, name, installed, keySets) {
   /** @type {Record<string, string>} */
   const authFiles = {};
   for (const [setName, { count, rateLimit, balanceUsd, levels = 0 }] of Object.entries(keySets)) {
     const out = stage.file(`${name}-${setName}.ndjson`);
     const numbers = ['--buyers', count, '--balance', balanceUsd, '--rate-limit', rateLimit].map(String);
-    runToEnd('seed', [seedProgram, ...numbers, '--out', out], place);
+    runToEnd('seed', [seedProgram, ...numbers, '--out', out], installed);
     const tree = { levels, rateLimit, balanceUsd };
-    const keys = levels === 0 ? readKeys(out) : await plantTrees(place.database.url, readKeys(out), tree);
+    const keys = levels === 0 ? readKeys(out) : await plantTrees(installed.database.url, readKeys(out), tree);
     authFiles[setName] = writeAuthFile(stage.file(`${name}-${setName}.auth`), keys);
   }
   return authFiles;
@@ -182,7 +183,7 @@ async function drained(redis, streams) {
 
 const failureCounter = /^tollgate_calls_(?:refused|refunded)_total\{.*\} [1-9]/;
 
-/** The metrics of calls that were refused or refunded, by reason. @param {Place} place */
+/** The metrics of calls that were refused or refunded, by reason. @param {Installed} installed */
 async function failures({ metricsPort }) {
   const { body } = await request('GET', `http://127.0.0.1:${metricsPort}/metrics`);
   return String(body)
@@ -203,22 +204,22 @@ function partsOf(started) {
   return { proxy: others.map(each), writer: [each(writer)] };
 }
 
-/** @param {Place} place @param {string} file */
-function watchLoop(place, file) {
+/** @param {Installed} installed @param {string} file */
+function watchLoop(installed, file) {
   const preload = path.join(projectDir, 'bench', 'measure', 'loop-delay.mjs');
-  Object.assign(place.env, { NODE_OPTIONS: `--import ${preload}`, BENCH_LOOP_DELAY_FILE: file });
+  Object.assign(installed.env, { NODE_OPTIONS: `--import ${preload}`, BENCH_LOOP_DELAY_FILE: file });
 }
 
-/** @param {Place} place @param {string} file */
-function switchLog(place, file) {
+/** @param {Installed} installed @param {string} file */
+function switchLog(installed, file) {
   const preload = path.join(projectDir, 'bench', 'measure', 'log-switch.mjs');
-  Object.assign(place.env, { NODE_OPTIONS: `--import ${preload}`, BENCH_LOG_SWITCH_FILE: file });
+  Object.assign(installed.env, { NODE_OPTIONS: `--import ${preload}`, BENCH_LOG_SWITCH_FILE: file });
 }
 
 /** @typedef {Pick<Shape, 'redis' | 'waitReplicas'> & { dir?: string | undefined }} Stores */
 
 /** Both peers with a cluster share one: two clusters would be twelve processes. @param {Stage} stage @param {string} name @param {Stores} how */
-async function placeFor(stage, name, { redis, dir }) {
+async function installedFor(stage, name, { redis, dir }) {
   if (redis === 'cluster') return environment(stage, 'tollgate-cluster', await stage.redisCluster('tollgate'));
   return environment(stage, name, redis === 'replica' ? await stage.redisWithReplica(name) : undefined, dir);
 }
@@ -252,39 +253,39 @@ const startAs =
   /** @type {PeerKind['start']} */
   async (stage, { keySets, services = 0, suffix = '', loopDelayFile, logSwitchFile, byUse = false }) => {
     const name = kind + suffix;
-    const place = await placeFor(stage, name, how);
-    if (loopDelayFile !== undefined) watchLoop(place, loopDelayFile);
-    if (logSwitchFile !== undefined) switchLog(place, logSwitchFile);
+    const installed = await installedFor(stage, name, how);
+    if (loopDelayFile !== undefined) watchLoop(installed, loopDelayFile);
+    if (logSwitchFile !== undefined) switchLog(installed, logSwitchFile);
     if (services > 0) {
-      runMigrations(place);
-      await insertServices(place.database.url, services);
+      runMigrations(installed);
+      await insertServices(installed.database.url, services);
     }
     const upstream = await stage.upstream();
     const shape = { ...how, workers: workers ?? stage.options.workers };
-    const started = await startGateway(stage, name, shape, place);
+    const started = await startGateway(stage, name, shape, installed);
     // Gateways on one cluster share its writer.
     const apart =
-      how.role === 'all' ? null : await stage.once(`writer of ${place.name}`, () => startWriter(stage, place));
+      how.role === 'all' ? null : await stage.once(`writer of ${installed.name}`, () => startWriter(stage, installed));
     const parts = apart === null ? partsOf(started) : { proxy: [started], writer: [apart] };
-    const baseUrl = `http://127.0.0.1:${place.port}`;
+    const baseUrl = `http://127.0.0.1:${installed.port}`;
     const prefix = await listService(baseUrl, upstream.port);
     const max = { max_price: 4 * listing.price };
     const second = byUse ? { byUsePrefix: await listService(baseUrl, upstream.port, max) } : {};
-    const authFiles = await seed(stage, name, place, keySets);
-    const { masterUrls, masters, replicas } = place.redis;
+    const authFiles = await seed(stage, name, installed, keySets);
+    const { masterUrls, masters, replicas } = installed.redis;
     const streams = await usageStreams(how);
-    const redis = clientOf(place.redis);
+    const redis = clientOf(installed.redis);
     return {
       name,
       host: '127.0.0.1',
-      port: place.port,
+      port: installed.port,
       prefix,
       ...second,
       authFiles,
       redisUrls: masterUrls,
-      watched: { ...parts, redis: masters, replicas, postgres: [place.database.watched] },
+      watched: { ...parts, redis: masters, replicas, postgres: [installed.database.watched] },
       settled: () => drained(redis, streams),
-      diagnose: () => failures(place),
+      diagnose: () => failures(installed),
     };
   };
 

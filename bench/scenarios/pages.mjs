@@ -33,15 +33,15 @@ const columns = [
 /** @param {import('../run.mjs').Bench} bench @returns {Promise<import('../run.mjs').Findings>} */
 export async function run({ stage, options, progress }) {
   const calls = options.events ?? defaultCalls;
-  const place = await environment(stage, 'pages');
-  runMigrations(place);
-  await seed(stage, 'pages', place, { main: { count: keys, rateLimit, balanceUsd: 10 } });
+  const installed = await environment(stage, 'pages');
+  runMigrations(installed);
+  await seed(stage, 'pages', installed, { main: { count: keys, rateLimit, balanceUsd: 10 } });
   const buyers = readKeys(stage.file('pages-main.ndjson'));
-  await insertCalls(place.database.url, buyers, calls, progress, () => rebuildSums(place));
+  await insertCalls(installed.database.url, buyers, calls, progress, () => rebuildSums(installed));
   const startedAt = performance.now();
-  await startAll(stage, place);
+  await startAll(stage, installed);
   const readySeconds = (performance.now() - startedAt) / 1000;
-  const base = `http://127.0.0.1:${place.port}/api/v1`;
+  const base = `http://127.0.0.1:${installed.port}/api/v1`;
   const provider = await providerKey(base);
   const [busy, few] = [buyers[0], buyers.at(-1)];
   /** @type {[string, string, import('../../scripts/local/api.mjs').Key | undefined][]} */

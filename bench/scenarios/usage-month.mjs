@@ -42,17 +42,17 @@ const columns = [
 
 /** @param {import('../run.mjs').Bench} bench @returns {Promise<import('../run.mjs').Findings>} */
 export async function run({ stage, progress }) {
-  const place = await environment(stage, 'month');
-  runMigrations(place);
-  await seed(stage, 'month', place, { main: { count: numbersOfKeys.length, rateLimit, balanceUsd: 10 } });
+  const installed = await environment(stage, 'month');
+  runMigrations(installed);
+  await seed(stage, 'month', installed, { main: { count: numbersOfKeys.length, rateLimit, balanceUsd: 10 } });
   const roots = readKeys(stage.file('month-main.ndjson'));
   const accounts = numbersOfKeys.map((keys, i) => ({
     root: /** @type {import('../stage/keys.mjs').BenchKey} */ (roots[i]),
     keys,
   }));
-  const children = await insertMonth(place.database.url, accounts, progress);
-  await startAll(stage, place);
-  const base = `http://127.0.0.1:${place.port}/api/v1`;
+  const children = await insertMonth(installed.database.url, accounts, progress);
+  await startAll(stage, installed);
+  const base = `http://127.0.0.1:${installed.port}/api/v1`;
   const month = `from=${dayAgo(monthDays - 1)}`;
   const rows = [];
   const found_ = [];

@@ -29,10 +29,10 @@ const fromDist = (module) => import(pathToFileURL(path.join(projectDir, 'dist', 
  * @param {{ name?: string, isHidden?: boolean }} [options] `isHidden`: no writer finds the events before `show`
  */
 export async function preparePipeline(stage, events, progress, { name = 'pipeline', isHidden = false } = {}) {
-  const place = await environment(stage, name);
-  runMigrations(place);
-  await seed(stage, name, place, { main: { ...fundedKeys(1), count: buyers } });
-  const redis = new Redis(place.redis.url, { retryStrategy: () => null });
+  const installed = await environment(stage, name);
+  runMigrations(installed);
+  await seed(stage, name, installed, { main: { ...fundedKeys(1), count: buyers } });
+  const redis = new Redis(installed.redis.url, { retryStrategy: () => null });
   redis.on('error', () => {});
   const emptyBytes = await usedBytes(redis);
   const keys = readKeys(stage.file(`${name}-main.ndjson`));
@@ -44,12 +44,12 @@ export async function preparePipeline(stage, events, progress, { name = 'pipelin
     return lengths.reduce((sum, length) => sum + length, 0);
   };
   return {
-    postgres: place.database.watched,
-    redis: place.redis.masters,
+    postgres: installed.database.watched,
+    redis: installed.redis.masters,
     bytesPerEvent: ((await usedBytes(redis)) - emptyBytes) / events,
     backlog,
     /** @param {number} [number] of several writers */
-    startWriter: (number) => startWriter(stage, place, number),
+    startWriter: (number) => startWriter(stage, installed, number),
     show: async () => {
       const names = Array.from({ length: shards }, (_, shard) => [`hidden:{${shard}}`, `usage:{${shard}}`]);
       await charge(redis, keys, events);
@@ -57,7 +57,7 @@ export async function preparePipeline(stage, events, progress, { name = 'pipelin
     },
     /** How many writers have shards. */
     workingWriters: async () => {
-      const sql = postgres(place.database.url, { max: 1 });
+      const sql = postgres(installed.database.url, { max: 1 });
       const [row] = await sql`
         SELECT count(DISTINCT pid)::int AS writers FROM pg_locks JOIN pg_database d ON d.oid = database
         WHERE locktype = 'advisory' AND granted AND classid::int = ${writerLock} AND d.datname = current_database()`;
@@ -65,7 +65,7 @@ export async function preparePipeline(stage, events, progress, { name = 'pipelin
       return Number(row?.writers);
     },
     storedCalls: async () => {
-      const sql = postgres(place.database.url, { max: 1 });
+      const sql = postgres(installed.database.url, { max: 1 });
       const [row] = await sql`SELECT count(*)::int AS calls FROM calls`;
       await sql.end();
       return Number(row?.calls);

@@ -33,7 +33,7 @@ import { findRecorded, killProcess, pollUntil, spawnOwned, stopProcess, waitUnti
  * @property {() => Promise<void>} stop fast shutdown: open transactions are rolled back, data files are complete
  * @property {() => Promise<void>} kill SIGKILL, as a crash; waits until no process of the server is left
  *
- * @typedef {{ dataDir: string, runDir: string, name: string, logFile: string }} Place
+ * @typedef {{ dataDir: string, runDir: string, name: string, logFile: string }} Site
  */
 
 const superuser = 'postgres';
@@ -50,7 +50,7 @@ const stopGraceMs = 30_000;
  */
 export async function startPostgres(options) {
   const dataDir = path.resolve(options.dataDir);
-  const place = {
+  const site = {
     dataDir,
     runDir: options.runDir ?? path.join(path.dirname(dataDir), 'run'),
     name: options.name ?? 'postgres',
@@ -58,12 +58,12 @@ export async function startPostgres(options) {
   };
   const programs = await findPrograms();
   const user = chooseServerUser(dataDir, programs);
-  await stopLeftover(place);
-  const password = preparePassword(options.password, place, programs, user, options);
+  await stopLeftover(site);
+  const password = preparePassword(options.password, site, programs, user, options);
   for (let attempt = 1; ; attempt += 1) {
     const port = await portNear(attempt === 1 ? options.port : undefined);
     try {
-      return await startOn(port, place, programs, user, password, options);
+      return await startOn(port, site, programs, user, password, options);
     } catch (error) {
       // Another program may have taken the port since it was chosen.
       const lostPort = error instanceof Error && /address already in use/i.test(error.message);
@@ -86,7 +86,7 @@ export async function initialisePostgres(options) {
 /**
  * Initialises the data folder if there is none, and returns the superuser's password.
  * @param {string | undefined} known
- * @param {Pick<Place, 'dataDir'>} place
+ * @param {Pick<Site, 'dataDir'>} site
  * @param {import('./postgres-programs.mjs').Programs} programs
  * @param {import('./postgres-programs.mjs').ServerUser} user
  * @param {PostgresOptions} options
@@ -154,7 +154,7 @@ function runSingle(programs, user, dataDir, statement) {
 
 /**
  * @param {number} port
- * @param {Place} place
+ * @param {Site} site
  * @param {import('./postgres-programs.mjs').Programs} programs
  * @param {import('./postgres-programs.mjs').ServerUser} user
  * @param {string} password
@@ -235,7 +235,7 @@ function isReady(dataDir, pid) {
 /**
  * Stops a server that still runs on this folder, found by our record or by its own pid file. If the pid in the pid file now
  * belongs to another program, the file is removed, because Postgres would refuse to start.
- * @param {Place} place
+ * @param {Site} site
  */
 async function stopLeftover({ dataDir, runDir, name }) {
   const recorded = findRecorded(runDir, name);

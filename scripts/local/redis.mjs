@@ -47,19 +47,19 @@ export async function startRedis(options = {}) {
   const ownDir = options.dir === undefined ? mkdtempSync(path.join(tmpdir(), 'tollgate-redis-')) : undefined;
   const dir = options.dir ?? /** @type {string} */ (ownDir);
   mkdirSync(dir, { recursive: true, mode: 0o700 });
-  const place = {
+  const site = {
     dir,
     ownDir,
     runDir: options.runDir ?? path.join(dir, 'run'),
     name: options.name ?? 'redis',
     logFile: options.logFile ?? path.join(dir, 'redis.log'),
   };
-  const leftover = findRecorded(place.runDir, place.name);
+  const leftover = findRecorded(site.runDir, site.name);
   if (leftover) await stopProcess(leftover);
   for (let attempt = 1; ; attempt += 1) {
     const port = await portNear(attempt === 1 ? options.port : undefined);
     try {
-      return await startOn(port, place, options);
+      return await startOn(port, site, options);
     } catch (error) {
       // Another program may have taken the port since it was chosen.
       const lostPort = error instanceof Error && /address already in use/i.test(error.message);
@@ -70,7 +70,7 @@ export async function startRedis(options = {}) {
 
 /**
  * @param {number} port
- * @param {{ dir: string, ownDir: string | undefined, runDir: string, name: string, logFile: string }} place
+ * @param {{ dir: string, ownDir: string | undefined, runDir: string, name: string, logFile: string }} site
  * @param {RedisOptions} options
  * @returns {Promise<RunningRedis>}
  */

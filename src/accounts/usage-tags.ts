@@ -5,7 +5,7 @@ import { ADDED_UP, NAMED_SUMS, SUMS, type Sums, sumsOfCalls, within } from './su
 import { type TimeRange, utcDay } from './time-range.ts';
 import type { UsageFilter } from './usage-sql.ts';
 
-// Sums by tag are of an account and a UTC day. They know neither keys nor services, so whoever asks for one of these, or sees a part of
+// Sums by tag are of an account and a UTC day. They know neither keys nor services, so anyone who asks for one of these, or sees a part of
 // the account only, has none; a tag then filters records. Nor are there any of the days before the horizon: they were dropped with
 // the calls.
 

@@ -24,7 +24,7 @@ export class Snapshot {
   readonly #onChange: (id: string) => void;
   /**
    * Ids put since the current reading began, from its pages or from messages. `finish` must keep a listing that was added while
-   * the reading ran: the reading may have been past the listing's place already.
+   * the reading ran: the reading may have been past the listing already.
    */
   #touched: Set<string> | null = null;
 

@@ -50,7 +50,7 @@ export function msUntilToken({ limit, tokens }: RateState): number {
   return Math.max(0, (UNITS_PER_REQUEST - tokens) / limit);
 }
 
-/** @param seconds  how long this caller should wait before its next request; see RefillPlaces */
+/** @param seconds  how long this caller should wait before its next request; see RefillTimes */
 export function rateLimitedError(seconds: number): ApiError {
   return new ApiError(
     'rate_limited',

@@ -61,7 +61,7 @@ export interface CallerEvents {
 
 /** The caller's connection for one exchange: the request body comes from it, the response goes to it. */
 export interface CallerStream {
-  /** What the access log will say of the request: whoever answers it fills it in. Undefined unless the log is on. */
+  /** What the access log will say of the request: the code that answers it fills it in. Undefined unless the log is on. */
   readonly accessEntry?: AccessEntry | undefined;
   readonly aborted: boolean;
   /** The gateway is shutting down and cuts the connection itself: the caller has not left. */

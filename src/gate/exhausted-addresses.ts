@@ -7,8 +7,8 @@ const MAX_ADDRESSES = 10_000;
 type Exhausted = {
   /** When one request from this address would pass again, in ms of `performance.now()`. */
   until: number;
-  /** The last place in the refill that a caller at this address was promised; RefillPlaces says what a place is. */
-  lastPlace: number;
+  /** The last refill that a caller at this address was promised; RefillTimes says what a refill is. */
+  lastRefill: number;
 };
 
 /**
@@ -35,8 +35,8 @@ export class ExhaustedAddresses {
    * @returns the address's entry
    */
   add(address: string, seconds: number): Exhausted {
-    // The entry is kept when its time is over: callers at the address may have been promised places that are still to come.
-    const exhausted = this.#known.get(address) ?? { until: 0, lastPlace: 0 };
+    // The entry is kept when its time is over: callers at the address may have been promised refills that are still to come.
+    const exhausted = this.#known.get(address) ?? { until: 0, lastRefill: 0 };
     exhausted.until = performance.now() + seconds * 1000;
     this.#known.delete(address);
     this.#known.set(address, exhausted);

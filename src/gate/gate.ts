@@ -13,7 +13,7 @@ import {
   unknownRate,
 } from './answer.ts';
 import { ExhaustedAddresses } from './exhausted-addresses.ts';
-import type { RefillPlaces } from './refill-places.ts';
+import type { RefillTimes } from './refill-times.ts';
 
 export type { KeyBucket };
 
@@ -22,7 +22,7 @@ type GateOptions = {
   readonly admission: CallAdmission;
   /** Requests per minute that an address may make without a key. */
   readonly anonymousRateLimit: number;
-  readonly places: RefillPlaces;
+  readonly refills: RefillTimes;
   /** Invoked when Redis and the key's record in memory disagree about the rate limit or the status. */
   readonly onContradiction: (keyId: string) => void;
 };
@@ -34,10 +34,10 @@ export type Passage = { readonly rate: RateState; readonly refusal: ApiError | n
 export class Gate {
   readonly #options: GateOptions;
   readonly #exhausted = new ExhaustedAddresses();
-  /** What RefillPlaces keeps of the buckets beside the keys' own. Made at the first refusal, and dropped with the key's record. */
+  /** What RefillTimes keeps of the buckets beside the keys' own. Made at the first refusal, and dropped with the key's record. */
   readonly #promised = {
-    reads: new WeakMap<KeyRecord, { lastPlace: number }>(),
-    control: new WeakMap<KeyRecord, { lastPlace: number }>(),
+    reads: new WeakMap<KeyRecord, { lastRefill: number }>(),
+    control: new WeakMap<KeyRecord, { lastRefill: number }>(),
   };
 
   /** Keys that Redis has called expired. A change of a key, or of one above it, makes another record. */
@@ -114,17 +114,17 @@ export class Gate {
 
   /** The error for a request that found the bucket empty. It tells this caller when to come again. */
   rateLimited(who: KeyRecord | string, rate: RateState, bucket: KeyBucket = 'own'): ApiError {
-    return rateLimitedError(this.#options.places.next(this.#promisedOf(who, rate, bucket), rate));
+    return rateLimitedError(this.#options.refills.next(this.#promisedOf(who, rate, bucket), rate));
   }
 
-  #promisedOf(who: KeyRecord | string, rate: RateState, bucket: KeyBucket): { lastPlace: number } {
+  #promisedOf(who: KeyRecord | string, rate: RateState, bucket: KeyBucket): { lastRefill: number } {
     if (typeof who === 'string') return this.#exhausted.add(who, rate.retryAfterSeconds);
     if (bucket === 'own') {
       who.emptyUntilMs = performance.now() + (UNITS_PER_REQUEST - rate.tokens) / rate.limit;
       return who;
     }
     const kept = this.#promised[bucket];
-    const promised = kept.get(who) ?? { lastPlace: 0 };
+    const promised = kept.get(who) ?? { lastRefill: 0 };
     kept.set(who, promised);
     return promised;
   }

@@ -18,7 +18,7 @@ import { uuidv7 } from '../platform/ids.ts';
 import { isOlderPostgres, isPostgresUnavailable } from '../platform/postgres.ts';
 import { isRedisUnavailable } from '../platform/redis.ts';
 import { BodyBudget, readBody } from './body.ts';
-import { IN_MEMORY, PagePlaces } from './page-places.ts';
+import { IN_MEMORY, PagePermits } from './page-permits.ts';
 import { headerOf } from './request-head.ts';
 import { type ApiResponse, BodyInPieces, type Method, type Route } from './route.ts';
 import { Router } from './router.ts';
@@ -57,8 +57,8 @@ type Asked = {
 /** Answers every request except calls: identify → rate limit → route → permission → validation → handler → JSON. */
 export class Api {
   readonly #gate: Gate;
-  readonly #places: PagePlaces;
-  readonly #placesInMemory = new PagePlaces(IN_MEMORY);
+  readonly #permits: PagePermits;
+  readonly #permitsInMemory = new PagePermits(IN_MEMORY);
   readonly #log: Log;
   readonly #router: Router;
   readonly #bodies = new BodyBudget({
@@ -71,7 +71,7 @@ export class Api {
 
   constructor(options: {
     gate: Gate;
-    places: PagePlaces;
+    permits: PagePermits;
     routes: readonly Route[];
     log: Log;
     /** Default MAX_SENDING_MS. */
@@ -82,7 +82,7 @@ export class Api {
     this.#errorPage = options.errorPage ?? (() => null);
     this.#maxSendingMs = options.maxSendingMs ?? MAX_SENDING_MS;
     this.#gate = options.gate;
-    this.#places = options.places;
+    this.#permits = options.permits;
     this.#log = options.log;
     this.#router = new Router(options.routes);
   }
@@ -183,12 +183,12 @@ export class Api {
       requestId,
     };
     if (route.unmetered || route.asksApi) return answeredInTime(route.handle(request));
-    // A long body stays in memory while its request waits for a place, and until its handler has ended.
+    // A long body stays in memory while its request waits for a permit, and until its handler has ended.
     if (!this.#bodies.grow(0, bytes.length)) throw unavailableError();
-    const places = route.fromMemory ? this.#placesInMemory : this.#places;
-    const handled = places
+    const permits = route.fromMemory ? this.#permitsInMemory : this.#permits;
+    const handled = permits
       .run(key?.accountId ?? address ?? '', () => {
-        // The caller left while its request waited for a place.
+        // The caller left while its request waited for a permit.
         if (stream?.aborted) throw unavailableError();
         return route.handle(request);
       })

@@ -2,7 +2,7 @@ import type { CallerEvents, CallerStream, RequestHead } from '../gate/caller-io.
 import type { AccessEntry } from '../observability/access-log.ts';
 import { addressOf } from './address.ts';
 import { type BodyOwner, CallerBody } from './caller-body.ts';
-import { afterRest } from './closing.ts';
+import { afterRest } from './close-connection.ts';
 import { type ResponseOwner, ResponseWriter } from './response-writer.ts';
 import { UploadPace } from './upload-pace.ts';
 import type { HttpResponse } from './uws.ts';
@@ -31,7 +31,7 @@ export interface StreamOwner {
  */
 export class UwsCallerStream implements CallerStream, BodyOwner, ResponseOwner {
   /** The index of this stream in the server's list of open streams. */
-  place = 0;
+  index = 0;
   readonly #response: HttpResponse;
   readonly #writer: ResponseWriter;
   readonly #owner: StreamOwner;

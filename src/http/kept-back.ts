@@ -29,7 +29,7 @@ const NOTHING = new Uint8Array(0);
  * The bytes kept back cannot be checked in this way. They are lost if the bytes before them have filled the system's buffer
  * exactly.
  *
- * Tested by test/http/closing.test.ts.
+ * Tested by test/http/close-connection.test.ts.
  */
 export class KeptBack {
   readonly #contentLength: number;

@@ -1,5 +1,5 @@
 import { assert } from '../assert.ts';
-import { endChunks, sendByteAndClose, sendClosingHead } from './closing.ts';
+import { endChunks, sendByteAndClose, sendClosingHead } from './close-connection.ts';
 import { KeptBack } from './kept-back.ts';
 import { closesByChance, isChecked } from './unread.ts';
 import type { HttpResponse } from './uws.ts';
@@ -14,7 +14,7 @@ const MAX_INTERIM_LENGTH = 8_192;
 
 /** What a response needs of the stream that it is sent on. */
 export interface ResponseOwner {
-  /** Whether a response that began now would have to close its connection: for one of the reasons in closing.ts, chance excepted. */
+  /** Whether a response that began now would have to close its connection: for one of the reasons in close-connection.ts, chance excepted. */
   mustClose(): boolean;
   /** @param then  closes the connection, when the rest of the request has been read and dropped */
   afterRest(then: () => void): void;
@@ -42,9 +42,9 @@ export interface ResponseOwner {
  * socket writable. The writer copies the bytes that neither the socket nor the addon took. That is at most one piece, because
  * nothing may be written until onWritable; the call pauses the service until then.
  *
- * **Closing.** Some responses close their connection once all of the response has been sent: closing.ts says which, and how.
+ * **Closing.** Some responses close their connection once all of the response has been sent: close-connection.ts says which, and how.
  *
- * Tested by test/http/caller-stream.test.ts, closing.test.ts and unread.test.ts.
+ * Tested by test/http/caller-stream.test.ts, close-connection.test.ts and unread.test.ts.
  */
 export class ResponseWriter {
   readonly #response: HttpResponse;

@@ -91,9 +91,9 @@ export type Route = {
   readonly forChildren?: true;
   /** A suspended account may use it too. Such a request draws on the bucket of its address. */
   readonly forSuspended?: true;
-  /** The handler asks no store, so it must not wait for the places of those that do (`PagePlaces`). */
+  /** The handler asks no store, so it must not wait for the permits of those that do (`PagePermits`). */
   readonly fromMemory?: true;
-  /** The handler only asks other routes (`Api.ask`), which wait for their own places: with one of its own, it could wait for itself. */
+  /** The handler only asks other routes (`Api.ask`), which wait for their own permits: with one of its own, it could wait for itself. */
   readonly asksApi?: true;
   readonly query?: JsonSchema;
   readonly body?: JsonSchema;

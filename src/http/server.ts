@@ -158,8 +158,8 @@ export class HttpServer implements StreamOwner {
     if (stream.accessEntry !== undefined) this.#options.accessLog?.end(stream.accessEntry);
     const last = this.#open.pop() as UwsCallerStream;
     if (last !== stream) {
-      this.#open[stream.place] = last;
-      last.place = stream.place;
+      this.#open[stream.index] = last;
+      last.index = stream.index;
     }
     this.#checkDrained();
   }
@@ -224,7 +224,7 @@ export class HttpServer implements StreamOwner {
     const { isCall, onCall, onRequest, onPreflight, accessLog = null } = this.#options;
     const stream = new UwsCallerStream(response, head, this, connection);
     if (accessLog !== null) stream.accessEntry = accessLog.begin();
-    stream.place = this.#open.length;
+    stream.index = this.#open.length;
     this.#open.push(stream);
     // Of all OPTIONS, only a preflight has no fault.
     if (head.method === 'OPTIONS' && head.fault === null) onPreflight(head, stream);

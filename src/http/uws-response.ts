@@ -3,7 +3,7 @@ import type { HttpResponse, RecognizedString } from './uws.ts';
 
 /**
  * How ResponseWriter writes a response with uWebSockets.js ("the addon"). A response that closes its connection also needs
- * closing.ts and KeptBack.
+ * close-connection.ts and KeptBack.
  *
  * The addon sends a head only together with the first bytes of the body or with the end. A function that may be the first to
  * send something therefore takes the head, or null if the head has been sent.
@@ -11,7 +11,7 @@ import type { HttpResponse, RecognizedString } from './uws.ts';
  * All writes are corked: the addon collects what is written within cork() in a buffer of 16 KiB, and hands it to the operating
  * system when cork() returns. In a callback from the addon, it waits until the callback returns.
  *
- * Tested by test/http/caller-stream.test.ts, closing.test.ts and unread.test.ts.
+ * Tested by test/http/caller-stream.test.ts, close-connection.test.ts and unread.test.ts.
  */
 
 /** Status line and header lines. */

@@ -42,8 +42,8 @@ export type KeyRecord = {
    * looking it up elsewhere took 0.3 µs a call. Nothing in keys/ reads it.
    */
   buyer: object | null;
-  /** The time at which the last refused call of this key was told to retry, as gate/refill-places.ts counts it; 0 at first. */
-  lastPlace: number;
+  /** The time at which the last refused call of this key was told to retry, as gate/refill-times.ts counts it; 0 at first. */
+  lastRefill: number;
   /** Until when the key's token bucket is known to be empty, in ms of `performance.now()`; 0 at first. gate/gate.ts keeps it. */
   emptyUntilMs: number;
 };

@@ -89,7 +89,7 @@ export async function selectKeyRecords(
     accountStatus: shared(row.accountStatus),
     suspensionReason: row.suspensionReason,
     buyer: null,
-    lastPlace: 0,
+    lastRefill: 0,
     emptyUntilMs: 0,
   }));
 }

@@ -10,7 +10,7 @@ export const SHARDS_KEY = 'tollgate:shards';
 const UNDEFINED_TABLE = '42P01';
 
 type OwnershipStores = { readonly redis: RedisStore; readonly keys: RedisKeys; readonly sql: Sql };
-type Places = { readonly redisUrl: string; readonly databaseUrl: string };
+type StoreUrls = { readonly redisUrl: string; readonly databaseUrl: string };
 
 /** The refusal of a Redis with another number of shards: most wallets would be looked for where they are not. */
 export const otherShards = (kept: unknown, shards: number): StartRefused =>
@@ -24,15 +24,15 @@ export const otherShards = (kept: unknown, shards: number): StartRefused =>
  * @throws ForeignRedis naming both stores
  * @throws StartRefused when Redis was used by a version that wrote no installation id, or has another number of shards
  */
-export async function checkOwnership({ redis, keys, sql }: OwnershipStores, places: Places): Promise<void> {
+export async function checkOwnership({ redis, keys, sql }: OwnershipStores, urls: StoreUrls): Promise<void> {
   // Redis is read before the database. A process writes the id to Redis only after it has migrated the database, so an id of our
   // installation that is seen in Redis here can be read from the database next, even if a process makes both right now.
   const { owner, shards } = redis.isCluster
     ? { owner: await readOwnerOfCluster(redis, keys), shards: null }
-    : await readOwner(redis, places.redisUrl);
+    : await readOwner(redis, urls.redisUrl);
   const ours = await readInstallation(sql);
   if (owner !== null && owner !== ours) {
-    const where = `Redis ${placeOf(places.redisUrl)}, database ${placeOf(places.databaseUrl)}`;
+    const where = `Redis ${addressOf(urls.redisUrl)}, database ${addressOf(urls.databaseUrl)}`;
     throw ownedByAnother(String(owner), ours, where);
   }
   if (shards !== null && shards !== String(keys.shards)) throw otherShards(shards, keys.shards);
@@ -44,7 +44,7 @@ export async function checkOwnership({ redis, keys, sql }: OwnershipStores, plac
  */
 async function readOwner(redis: RedisStore, url: string): Promise<{ owner: unknown; shards: unknown }> {
   const [owner, shards] = (await redis.command('mget', [INSTALLATION_KEY, SHARDS_KEY])) as unknown[];
-  if (owner === null && shards !== null) throw new StartRefused(madeBefore(`Redis ${placeOf(url)}`));
+  if (owner === null && shards !== null) throw new StartRefused(madeBefore(`Redis ${addressOf(url)}`));
   return { owner, shards };
 }
 
@@ -71,7 +71,7 @@ async function readInstallation(sql: Sql): Promise<string | null> {
 }
 
 /** Host and database of a URL, without the password. */
-function placeOf(url: string): string {
+function addressOf(url: string): string {
   if (!URL.canParse(url)) return 'as configured';
   const { host, pathname } = new URL(url);
   return host + pathname;

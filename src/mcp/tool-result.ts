@@ -79,7 +79,7 @@ const ADVICE: { readonly [code in ErrorCode]?: string } = {
   free_calls_used:
     'The call costs `price`: leave free_only out if that is acceptable, or look for another service with discover_services (free).',
   budget_exceeded:
-    'Repeating the call is useless until `resets_at` (null: for good), or until whoever holds the key above `limit_key` raises its budget.',
+    'Repeating the call is useless until `resets_at` (null: for good), or until the holder of the key above `limit_key` raises its budget.',
   forbidden: 'Repeating the call with this API key is useless.',
   service_not_found: 'Find the ids of active services with discover_services.',
   operation_not_found: 'Read the operations of this service with get_service.',

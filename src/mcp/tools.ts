@@ -364,7 +364,7 @@ export const TOOLS: readonly Tool[] = [
         limit_key: {
           type: 'string',
           description:
-            'Whose budget leaves no more; whoever holds the key above it can raise it. Absent: the account has no more',
+            'Whose budget leaves no more; the holder of the key above it can raise it. Absent: the account has no more',
         },
         resets_at: { type: ['string', 'null'], description: 'When that budget starts again; null: never' },
         top_up: { type: 'string', description: 'Where money can be added to this account, if there is such a page' },

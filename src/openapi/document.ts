@@ -233,8 +233,13 @@ function queryParameters(query: JsonSchema | undefined, components: Components):
 const headerParameters = (headers: Readonly<Record<string, Described>>): Json[] =>
   Object.entries(headers).map(([name, header]) => parameter('header', name, header, false));
 
-function parameter(place: string, name: string, { description, schema, example }: Described, required: boolean): Json {
-  return { name, in: place, required, description, schema, ...(example === undefined ? {} : { example }) };
+function parameter(
+  location: string,
+  name: string,
+  { description, schema, example }: Described,
+  required: boolean,
+): Json {
+  return { name, in: location, required, description, schema, ...(example === undefined ? {} : { example }) };
 }
 
 /** 'GET', '/api/v1/keys/:key_id' → 'getKeysByKeyId'. Client generators name their functions after it. */

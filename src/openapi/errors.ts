@@ -19,7 +19,7 @@ const ERROR = record(
 );
 
 const CAUSE: JsonSchema = {
-  properties: { cause: { ...TEXT, description: 'Why, for whoever owns the service; the message says it in words' } },
+  properties: { cause: { ...TEXT, description: 'Why, for the owner of the service; the message says it in words' } },
 };
 
 /** Fields besides those of every error, by code. */

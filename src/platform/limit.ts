@@ -8,7 +8,7 @@ export function limit(most: number): <T>(work: () => Promise<T>) => Promise<T> {
     try {
       return await work();
     } finally {
-      // Who waits longest takes over the place.
+      // The work that waits longest begins.
       const next = waiting.shift();
       if (next === undefined) running--;
       else next();

@@ -10,7 +10,7 @@ const COLON = 0x3a;
  *   in a line       within a line of an event
  *   after a line    at the start of a line, and the event is not complete
  */
-type Place = 'between events' | 'in a comment' | 'in a line' | 'after a line';
+type Position = 'between events' | 'in a comment' | 'in a line' | 'after a line';
 
 /**
  * Reads a `text/event-stream` (HTML Standard, section 9.2.5) as far as is needed to know whether the bytes so far end between two
@@ -19,7 +19,7 @@ type Place = 'between events' | 'in a comment' | 'in a line' | 'after a line';
  * Tested by test/proxy/event-boundary.test.ts.
  */
 export class EventBoundary {
-  #place: Place = 'between events';
+  #position: Position = 'between events';
   /** The last byte was a CR. If an LF follows, both are one line end. */
   #isAfterCr = false;
   /** A line has ended with a CR alone: this stream does not use CRLF. */
@@ -30,14 +30,14 @@ export class EventBoundary {
    * that nobody sent.
    */
   get isBetweenEvents(): boolean {
-    return this.#place === 'between events' && (!this.#isAfterCr || this.#hasBareCr);
+    return this.#position === 'between events' && (!this.#isAfterCr || this.#hasBareCr);
   }
 
   /** The next bytes of the stream, without a byte order mark. Most chunks are whole events, and cost two comparisons. */
   pass(bytes: Uint8Array): void {
     const { length } = bytes;
     if (length >= 2 && bytes[length - 1] === LF && bytes[length - 2] === LF) {
-      this.#place = 'between events';
+      this.#position = 'between events';
       this.#isAfterCr = false;
       return;
     }
@@ -49,8 +49,8 @@ export class EventBoundary {
     this.#isAfterCr = byte === CR;
     if (isAfterCr && byte === LF) return;
     if (isAfterCr) this.#hasBareCr = true;
-    if (byte === LF || byte === CR) this.#place = this.#place === 'in a line' ? 'after a line' : 'between events';
-    else if (this.#place === 'after a line') this.#place = 'in a line';
-    else if (this.#place === 'between events') this.#place = byte === COLON ? 'in a comment' : 'in a line';
+    if (byte === LF || byte === CR) this.#position = this.#position === 'in a line' ? 'after a line' : 'between events';
+    else if (this.#position === 'after a line') this.#position = 'in a line';
+    else if (this.#position === 'between events') this.#position = byte === COLON ? 'in a comment' : 'in a line';
   }
 }

@@ -47,7 +47,7 @@ export interface StreamingCall {
  *
  * **The head at once.** uWebSockets.js sends a head only with the first bytes of a body. So when the service's head has come
  * without an event, a comment takes the head to the caller. (The current release has `beginWrite()` for this, but what follows it
- * is malformed: it sends one CRLF too many before the first chunk. Node's fetch gives such a response up. See docs/design.md.)
+ * is malformed: it sends one CRLF too many before the first chunk. Node's fetch gives such a response up.)
  *
  * **Silence.** While the service is silent, the caller gets a comment every 15 s, but only between two events, and only while the
  * caller reads. How long the service may be silent is decided by the upstream client, which sees the service's bytes alone.

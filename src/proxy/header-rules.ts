@@ -68,16 +68,16 @@ const ORIGIN_WIDE = [
 const OURS_TO_CALLER = ['date', 'x-request-id'];
 
 /** Response headers with a URL that may lead into the endpoint. They do not pass as they are: see redirects.ts. */
-const PLACES = ['location', 'content-location'];
+const LOCATIONS = ['location', 'content-location'];
 
-function isPlace(name: string): boolean {
-  return (name.length === 8 || name.length === 16) && PLACES.includes(name.toLowerCase());
+function isLocation(name: string): boolean {
+  return (name.length === 8 || name.length === 16) && LOCATIONS.includes(name.toLowerCase());
 }
 
 /** Knows what a service's `Location` or `Content-Location` becomes for the caller. */
-export interface Places {
+export interface Locations {
   /** @returns null if the header must be left out */
-  place(value: string): string | null;
+  location(value: string): string | null;
 }
 
 /**
@@ -112,7 +112,7 @@ class Blocked {
   }
 
   has(name: string): boolean {
-    const suspects = this.#suspects[place(name, Math.min(name.length, LONGEST))];
+    const suspects = this.#suspects[indexOf(name, Math.min(name.length, LONGEST))];
     if (suspects === undefined) return false;
     // `suspect` is a prefix, or a whole name exactly as long as `name`. So a name that begins with `suspect` is blocked.
     for (const suspect of suspects) if (beginsWith(name, suspect)) return true;
@@ -120,13 +120,13 @@ class Blocked {
   }
 
   #suspect(start: string, length: number): void {
-    const at = place(start, length);
+    const at = indexOf(start, length);
     this.#suspects[at] = [...(this.#suspects[at] ?? []), start];
   }
 }
 
 /** The index of a name in `#suspects`. The five low bits of a letter are the same in upper and lower case. */
-function place(name: string, length: number): number {
+function indexOf(name: string, length: number): number {
   return (name.charCodeAt(0) & 31) * (LONGEST + 1) + length;
 }
 
@@ -147,7 +147,7 @@ const notToService = new Blocked(
   ['x-acf-', 'x-forwarded-', 'x-original-forwarded-', 'proxy-', 'access-control-request-'],
 );
 const notToCaller = new Blocked(
-  [...HOP_BY_HOP, ...ORIGIN_WIDE, ...OURS_TO_CALLER, ...PLACES],
+  [...HOP_BY_HOP, ...ORIGIN_WIDE, ...OURS_TO_CALLER, ...LOCATIONS],
   // The gateway says which pages may read a response. Two values of `Access-Control-Allow-Origin` would make browsers refuse it.
   ['x-acf-', 'x-ratelimit-', 'ratelimit', 'proxy-', 'access-control-'],
 );
@@ -209,15 +209,15 @@ export function asSent(lines: string, isAscii: boolean): string {
  * are latin1, and the parser has validated them. `Location` and `Content-Location` are among the blocked names, so that headers which
  * pass are not compared with two names more.
  */
-export function responseHeaderLines(headers: readonly string[], places: Places): string {
+export function responseHeaderLines(headers: readonly string[], locations: Locations): string {
   const named = connectionOptions(headers, false);
   let lines = NO_PAGE;
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] as string;
     let value: string | null = headers[i + 1] as string;
     if (notToCaller.has(name)) {
-      if (!isPlace(name)) continue;
-      value = places.place(value);
+      if (!isLocation(name)) continue;
+      value = locations.location(value);
     }
     if (value === null || named?.has(name.toLowerCase())) continue;
     lines += `\r\n${name}: ${value}`;

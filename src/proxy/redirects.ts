@@ -20,7 +20,7 @@ type Called = {
  * | to a path within the endpoint                                   | the path that leads there through the proxy         |
  * | elsewhere on the endpoint's origin                              | nothing: the endpoint is the provider's secret      |
  * | to this gateway, but not to this service                        | nothing (see `isElsewhereHere`)                     |
- * | to any other place                                              | the value as it is                                  |
+ * | anywhere else                                                   | the value as it is                                  |
  * | nowhere: it is no URL reference                                 | nothing: clients differ in what they make of it     |
  *
  * `Location` may be relative (RFC 9110 §10.2.2). It is resolved as browsers resolve it, against the URL that was called. So the

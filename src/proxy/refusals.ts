@@ -99,7 +99,7 @@ const priceExceedsMaximum = (priceMicros: number, message?: string): ApiError =>
 
 /** The error for a child key whose services do not include this one. */
 export const notPermittedError = (): ApiError =>
-  new ApiError('forbidden', 'Your API key may not call this service. Whoever holds the key above it can permit that.');
+  new ApiError('forbidden', 'Your API key may not call this service. The holder of the key above it can permit that.');
 
 /** The error for a provider key that calls a listing of another account. */
 export const notOwnError = (): ApiError =>
@@ -108,7 +108,7 @@ export const notOwnError = (): ApiError =>
     'A provider key can call the listings of its own account only. Other calls need a key of role buyer.',
   );
 
-/** Says nothing of why: that is between the two. Whoever operates the gateway can tell who the provider is. */
+/** Says nothing of why: that is between the two. The operator of the gateway can tell who the provider is. */
 export const blockedError = (): ApiError =>
   new ApiError('forbidden', 'The provider of this service has blocked your account. Nothing was charged.');
 
@@ -152,7 +152,7 @@ function budgetExceeded(
   return new ApiError(
     'budget_exceeded',
     `The budget of ${whose} has ${formatUsd(leftMicros)} USD left, and this call needs ${formatUsd(required)}. ${again}. ` +
-      'Whoever holds the key above it can raise it.',
+      'The holder of the key above it can raise it.',
     { fields: { limit_key: limitKey, remaining: microsToUsd(leftMicros), resets_at: resetsAt } },
   );
 }

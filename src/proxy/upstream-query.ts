@@ -31,9 +31,9 @@ export class UpstreamQuery {
     return kept === '' ? this.#added : `${kept}&${this.#added}`;
   }
 
-  /** A place to which the service leads the caller, without these parameters; null if a secret shows in it all the same. */
-  hiddenIn(place: string): string | null {
-    const [, path = '', query, fragment = ''] = /^([^?#]*)(?:\?([^#]*))?(#.*)?$/s.exec(place) ?? [];
+  /** A URL to which the service leads the caller, without these parameters; null if a secret shows in it all the same. */
+  hiddenIn(location: string): string | null {
+    const [, path = '', query, fragment = ''] = /^([^?#]*)(?:\?([^#]*))?(#.*)?$/s.exec(location) ?? [];
     const kept = query === undefined ? '' : this.#without(query);
     const cleaned = query === undefined || (kept === '' && query !== '') ? path : `${path}?${kept}`;
     return this.#shows(cleaned + fragment) ? null : cleaned + fragment;

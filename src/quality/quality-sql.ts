@@ -22,7 +22,7 @@ type JudgedService = ServiceEvidence & {
   readonly lowerBound: number;
 };
 
-/** A place in the order of changes. `changedAt` is text, because a `Date` has no microseconds. */
+/** A position in the order of changes. `changedAt` is text, because a `Date` has no microseconds. */
 export type ChangeCursor = { readonly serviceId: string; readonly changedAt: string };
 
 export type ChangedQuality = ChangeCursor & {

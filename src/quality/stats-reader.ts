@@ -30,7 +30,7 @@ export class StatsReader {
 
   /**
    * As `read`; null if Postgres is away or does not answer within `SOON_MS`. The statement goes on then, although the page that asked
-   * for it has left its place (src/http/page-places.ts). So until it ends, no other is begun here: pages could take all connections.
+   * for it has given its permit back (src/http/page-permits.ts). So until it ends, no other is begun here: pages could take all connections.
    */
   async readSoon(serviceId: string): Promise<ServiceStats | null> {
     const fresh = this.#fresh(serviceId);

@@ -58,8 +58,8 @@ import { serviceStatsRoutes } from '../routes/stats.ts';
 import { usageRoutes } from '../routes/usage.ts';
 import type { ServiceSecrets } from '../secrets/service-secrets.ts';
 import { Sessions } from '../sessions/sessions.ts';
-import type { EventStreams } from '../traffic/event-streams.ts';
 import { readLeaseAges } from '../traffic/leases.ts';
+import type { LiveStreams } from '../traffic/live-streams.ts';
 import type { Looks } from '../traffic/looks.ts';
 import { AddressPolicy } from '../upstream/index.ts';
 import type { Stores } from './stores.ts';
@@ -81,7 +81,7 @@ type RouteParts = {
   readonly watch: Watch;
   readonly backlog: Backlog;
   readonly looks: Looks;
-  readonly trafficStreams: EventStreams;
+  readonly trafficStreams: LiveStreams;
   readonly importer: OpenApiImporter;
   readonly isReady: () => boolean;
 };

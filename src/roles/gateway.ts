@@ -9,15 +9,15 @@ import type { Config } from '../config/config.ts';
 import { untouchedRate } from '../gate/answer.ts';
 import { type CallerStream, PROXY_PREFIX, type RequestHead } from '../gate/caller-io.ts';
 import { Gate } from '../gate/gate.ts';
-import { RefillPlaces } from '../gate/refill-places.ts';
+import { RefillTimes } from '../gate/refill-times.ts';
 import { Api } from '../http/api.ts';
-import { PagePlaces, placesFor } from '../http/page-places.ts';
+import { PagePermits, permitsFor } from '../http/page-permits.ts';
 import { answerPreflight } from '../http/preflight.ts';
 import { getHead } from '../http/request-head.ts';
 import { HttpServer } from '../http/server.ts';
 import type { LoadedUws } from '../http/uws.ts';
 import { Authenticator } from '../keys/authenticator.ts';
-import { BudgetRefusals } from '../keys/children/refusals.ts';
+import { BudgetRefusals } from '../keys/children/budget-refusals.ts';
 import { KeyCache } from '../keys/key-cache.ts';
 import { keepKeyCacheFresh } from '../keys/key-feed.ts';
 import { Keys } from '../keys/keys.ts';
@@ -58,8 +58,8 @@ import { errorPages } from '../routes/site-errors.ts';
 import { Resealer } from '../secrets/resealer.ts';
 import { Sealer } from '../secrets/sealer.ts';
 import { ServiceSecrets } from '../secrets/service-secrets.ts';
-import { EventStreams as AdminStreams } from '../traffic/event-streams.ts';
 import { untilLeased } from '../traffic/leases.ts';
+import { LiveStreams } from '../traffic/live-streams.ts';
 import { LOOKS, Looks } from '../traffic/looks.ts';
 import { nameOf } from '../traffic/name.ts';
 import { Reporter } from '../traffic/reporter.ts';
@@ -223,7 +223,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     authenticator: new Authenticator(keyCache, systemClock),
     admission,
     anonymousRateLimit: config.anonymousRateLimit,
-    places: new RefillPlaces(systemClock, options.worker, config.workers),
+    refills: new RefillTimes(systemClock, options.worker, config.workers),
     onContradiction: (keyId) => restorer.restore(keyId),
   });
   const breakers = new Breakers();
@@ -279,7 +279,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       if (options.asksNewEndpoints ?? true) reachability.check(listing, what);
     },
   };
-  const trafficStreams = new AdminStreams();
+  const trafficStreams = new LiveStreams();
   const apiRoutes = gatewayRoutes({
     config,
     stores,
@@ -320,10 +320,10 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     ),
   ];
   const errorPage = site === null ? undefined : errorPages(site);
-  const places = new PagePlaces(placesFor(sql.maxConnections));
+  const permits = new PagePermits(permitsFor(sql.maxConnections));
   const api: Api = new Api({
     gate,
-    places,
+    permits,
     routes: [...routes, ...openApiRoutes(routes, config.operator.details)],
     log,
     errorPage,

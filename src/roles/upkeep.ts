@@ -1,5 +1,5 @@
 import type { Damage } from '../ledger/damage-log.ts';
-import { ReconcileJob } from '../ledger/reconcile/job.ts';
+import { ReconcileJob } from '../ledger/reconcile/reconcile-job.ts';
 import { Reconciler, type RunResult } from '../ledger/reconcile/reconciler.ts';
 import { Sweeper } from '../ledger/sweep/sweeper.ts';
 import type { Log } from '../observability/log.ts';

@@ -15,7 +15,7 @@ export async function manageableKey(keys: Keys, request: ApiRequest<unknown>): P
   const by = keyOf(request.caller);
   const keyId = request.params.key_id ?? '';
   if (isChild(by) && keyId === by.keyId) {
-    throw new ApiError('forbidden', 'A child key cannot change itself: whoever holds the key above it can.');
+    throw new ApiError('forbidden', 'A child key cannot change itself: the holder of the key above it can.');
   }
   const key = isKeyId(keyId) ? await keys.find(keyId) : null;
   if (key === null || !reaches(by, key)) throw new ApiError('not_found', 'There is no such key.');

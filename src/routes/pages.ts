@@ -10,7 +10,7 @@ import type { OperatorDetails } from '../platform/operator.ts';
 import { VERSION } from '../version.ts';
 
 /** What `/` and the pages point to, if the gateway has a route there. Nothing points to what is not there. */
-const PLACES = [
+const TARGETS = [
   { key: 'discover', text: 'Services', path: '/api/v1/discover' },
   { key: 'docs', text: 'API reference', path: '/docs' },
   { key: 'openapi', text: 'OpenAPI', path: '/api/v1/openapi.json' },
@@ -28,7 +28,7 @@ const LINKS: JsonSchema = {
   description: 'Paths of this gateway, by what is there',
   type: 'object',
   required: ['discover', 'docs', 'openapi'],
-  properties: Object.fromEntries(PLACES.map(({ key }) => [key, TEXT])),
+  properties: Object.fromEntries(TARGETS.map(({ key }) => [key, TEXT])),
 };
 const ROOT = record(
   'Root',
@@ -67,9 +67,9 @@ export function pageRoutes(
   site: ((root: object) => Route[]) | null,
 ): Route[] {
   const has = (path: string): boolean => ALWAYS.includes(path) || others.some((route) => route.path === path);
-  const places = PLACES.filter(({ path }) => has(path));
-  const shown = places.filter(({ key }) => FOR_PEOPLE.includes(key)).map(({ text, path }) => [text, path] as const);
-  const links = Object.fromEntries(places.map(({ key, path }) => [key, path]));
+  const targets = TARGETS.filter(({ path }) => has(path));
+  const shown = targets.filter(({ key }) => FOR_PEOPLE.includes(key)).map(({ text, path }) => [text, path] as const);
+  const links = Object.fromEntries(targets.map(({ key, path }) => [key, path]));
   const root = { name: 'tollgate', version: VERSION, links, ...(operator === null ? {} : { operator }) };
   return [
     ...(site === null ? [welcomeRoute(root, shown)] : site(root)),

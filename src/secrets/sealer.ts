@@ -20,7 +20,7 @@ const KEY_NAME_CHARS = 16;
  *
  *     s1:<name of the key>:<base64url of nonce, ciphertext, tag>
  *
- * The place for which a text is sealed is authenticated with it. So nobody who can write to the database can move a secret to
+ * The context of a text, such as its listing and header, is authenticated with it. So nobody who can write to the database can move a secret to
  * a listing of their own, or point its listing elsewhere, and have it sent to their service.
  *
  * Tested by test/secrets/sealer.test.ts.
@@ -41,19 +41,19 @@ export class Sealer {
     return this.#first !== null;
   }
 
-  /** @param place  where the text belongs; no two places may have the same text */
-  seal(text: string, place: string): string {
+  /** @param context  where the text belongs; no two may be the same */
+  seal(text: string, context: string): string {
     const name = this.#first;
     if (name === null) throw new Error('no key to encrypt with');
     const nonce = randomBytes(NONCE_BYTES);
     const cipher = createCipheriv(ALGORITHM, this.#keys.get(name) as KeyObject, nonce, { authTagLength: TAG_BYTES });
-    cipher.setAAD(Buffer.from(place));
+    cipher.setAAD(Buffer.from(context));
     const sealed = Buffer.concat([nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]);
     return `${VERSION}:${name}:${sealed.toString('base64url')}`;
   }
 
-  /** The text, or null if no key opens it at this place. */
-  open(sealed: string, place: string): string | null {
+  /** The text, or null if no key opens it in this context. */
+  open(sealed: string, context: string): string | null {
     const [version, name = '', encoded = '', ...more] = sealed.split(':');
     const key = this.#keys.get(name);
     const bytes = Buffer.from(encoded, 'base64url');
@@ -62,7 +62,7 @@ export class Sealer {
       return null;
     if (bytes.length < NONCE_BYTES + TAG_BYTES) return null;
     const decipher = createDecipheriv(ALGORITHM, key, bytes.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES });
-    decipher.setAAD(Buffer.from(place));
+    decipher.setAAD(Buffer.from(context));
     decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
     try {
       return decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES), undefined, 'utf8') + decipher.final('utf8');

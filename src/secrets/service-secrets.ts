@@ -37,9 +37,9 @@ export type SecretCounts = { readonly first: number; readonly other: number; rea
 type Kind = 'header' | 'query';
 
 /** It is for the server at the listing's endpoint: where else the row may be made to point, it does not open. */
-const placeOf = (kind: Kind, { id, endpoint }: Pick<Stored, 'id' | 'endpoint'>, name: string): string =>
+const contextOf = (kind: Kind, { id, endpoint }: Pick<Stored, 'id' | 'endpoint'>, name: string): string =>
   `${kind} ${id} ${originOf(endpoint)} ${name}`;
-const placeOfKey = (id: string, keyid: string): string => `signing ${id} ${keyid}`;
+const contextOfKey = (id: string, keyid: string): string => `signing ${id} ${keyid}`;
 
 /**
  * The secrets of listings: headers and parameters that the gateway adds to their calls, and keys that sign them. Each secret is
@@ -62,7 +62,7 @@ export class ServiceSecrets {
   /** @returns `Listing.upstreamHeaders`, or `upstreamQuery` */
   seal(kind: Kind, listing: Pick<Stored, 'id' | 'endpoint'>, pairs: readonly Pair[]): string | null {
     return textOf(
-      pairs.map(([name, value]) => [name, this.#sealer.seal(value, placeOf(kind, listing, name))] as const),
+      pairs.map(([name, value]) => [name, this.#sealer.seal(value, contextOf(kind, listing, name))] as const),
     );
   }
 
@@ -82,10 +82,10 @@ export class ServiceSecrets {
       keyid: `sgk_${randomBytes(12).toString('base64url')}`,
       secret: `sgs_${randomBytes(32).toString('base64url')}`,
     };
-    const sealed = { keyid: key.keyid, secret: this.#sealer.seal(key.secret, placeOfKey(id, key.keyid)) };
+    const sealed = { keyid: key.keyid, secret: this.#sealer.seal(key.secret, contextOfKey(id, key.keyid)) };
     const previous = storedSigningKeys(before)
       .slice(0, 1)
-      .filter(({ keyid, secret }) => this.#sealer.open(secret, placeOfKey(id, keyid)) !== null)
+      .filter(({ keyid, secret }) => this.#sealer.open(secret, contextOfKey(id, keyid)) !== null)
       .map((present) => ({ ...present, until: nowMs + OVERLAP_MS }));
     return { key, stored: textOf([sealed, ...previous]) };
   }
@@ -97,7 +97,7 @@ export class ServiceSecrets {
     const opened = (kind: Kind, text: string | null): Pair[] => {
       const pairs: Pair[] = [];
       for (const [name, sealed] of storedPairs(text)) {
-        const value = this.#sealer.open(sealed, placeOf(kind, listing, name));
+        const value = this.#sealer.open(sealed, contextOf(kind, listing, name));
         if (value === null) unreadable.push(name);
         else pairs.push([name, value]);
       }
@@ -106,7 +106,7 @@ export class ServiceSecrets {
     const headers = opened('header', upstreamHeaders);
     const query = opened('query', upstreamQuery);
     for (const { keyid, secret: sealed, until } of storedSigningKeys(signingKeys)) {
-      const secret = this.#sealer.open(sealed, placeOfKey(id, keyid));
+      const secret = this.#sealer.open(sealed, contextOfKey(id, keyid));
       if (secret === null) unreadable.push(keyid);
       else keys.push({ keyid, secret, untilMs: until ?? Number.POSITIVE_INFINITY });
     }
@@ -121,11 +121,13 @@ export class ServiceSecrets {
     const { id, upstreamHeaders, upstreamQuery, signingKeys } = listing;
     const pairs = (kind: Kind, text: string | null): string | null =>
       textOf(
-        storedPairs(text).map(([name, sealed]) => [name, this.#renewed(sealed, placeOf(kind, listing, name))] as const),
+        storedPairs(text).map(
+          ([name, sealed]) => [name, this.#renewed(sealed, contextOf(kind, listing, name))] as const,
+        ),
       );
     const keys = storedSigningKeys(signingKeys)
       .filter(({ until = Number.POSITIVE_INFINITY }) => until > nowMs)
-      .map((key): StoredSigningKey => ({ ...key, secret: this.#renewed(key.secret, placeOfKey(id, key.keyid)) }));
+      .map((key): StoredSigningKey => ({ ...key, secret: this.#renewed(key.secret, contextOfKey(id, key.keyid)) }));
     return {
       upstreamHeaders: pairs('header', upstreamHeaders),
       upstreamQuery: pairs('query', upstreamQuery),
@@ -137,20 +139,20 @@ export class ServiceSecrets {
   count(listing: Stored): SecretCounts {
     const { id, upstreamHeaders, upstreamQuery, signingKeys } = listing;
     const counts = { first: 0, other: 0, unreadable: 0 };
-    const add = (sealed: string, place: string): void => {
-      if (this.#sealer.open(sealed, place) === null) counts.unreadable++;
+    const add = (sealed: string, context: string): void => {
+      if (this.#sealer.open(sealed, context) === null) counts.unreadable++;
       else if (this.#sealer.isCurrent(sealed)) counts.first++;
       else counts.other++;
     };
-    for (const [name, sealed] of storedPairs(upstreamHeaders)) add(sealed, placeOf('header', listing, name));
-    for (const [name, sealed] of storedPairs(upstreamQuery)) add(sealed, placeOf('query', listing, name));
-    for (const { keyid, secret } of storedSigningKeys(signingKeys)) add(secret, placeOfKey(id, keyid));
+    for (const [name, sealed] of storedPairs(upstreamHeaders)) add(sealed, contextOf('header', listing, name));
+    for (const [name, sealed] of storedPairs(upstreamQuery)) add(sealed, contextOf('query', listing, name));
+    for (const { keyid, secret } of storedSigningKeys(signingKeys)) add(secret, contextOfKey(id, keyid));
     return counts;
   }
 
-  #renewed(sealed: string, place: string): string {
+  #renewed(sealed: string, context: string): string {
     if (this.#sealer.isCurrent(sealed)) return sealed;
-    const text = this.#sealer.open(sealed, place);
-    return text === null ? sealed : this.#sealer.seal(text, place);
+    const text = this.#sealer.open(sealed, context);
+    return text === null ? sealed : this.#sealer.seal(text, context);
   }
 }

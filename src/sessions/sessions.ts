@@ -49,7 +49,7 @@ type SessionsOptions = {
  *
  * A bearer is a further secret of the key that signed in, so that a request with it is one of that key in every respect. It is derived
  * from the browser's secret, which nobody but the browser has: Postgres has hashes. A session lives at most as long as the secret that
- * signed in: whoever revokes a key, or rotates it, ends what was signed in with it.
+ * signed in: revoking or rotating a key ends what was signed in with it.
  *
  * All methods pass on the errors of Postgres.
  *

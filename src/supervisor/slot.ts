@@ -25,7 +25,7 @@ type SlotOptions = {
 };
 
 /**
- * The place of one process. When its process ends, the slot starts another.
+ * Keeps one process running. When it ends, the slot starts another.
  *
  *   empty ──start──► filled ──the process ends by itself──► empty ──back-off──► filled
  *                    filled ──replace──► filled by another process that is ready, while the old one drains

@@ -90,10 +90,10 @@ export class Looks {
     if (gone.length > 0) await this.#redis.command('srem', [REPORTING_KEY, ...gone]);
     return texts
       .flatMap((text) => (text === null ? [] : (decodeReport(text) ?? [])))
-      .sort((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1));
+      .sort((a, b) => (orderOf(a) < orderOf(b) ? -1 : 1));
   }
 }
 
 /** Gateways before writers, then by machine and number: a row must not jump from second to second. */
-const placeOf = ({ role, host, worker, startedAtMs, instance }: Report): string =>
+const orderOf = ({ role, host, worker, startedAtMs, instance }: Report): string =>
   `${role} ${host} ${String(worker ?? 0).padStart(4, '0')} ${startedAtMs} ${instance}`;

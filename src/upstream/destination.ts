@@ -5,7 +5,7 @@ import type { UpstreamCall, UpstreamHandler, UpstreamRequest } from './types.ts'
 export interface DestinationPool {
   /** Whether the pool has connections or waiting calls. If not, the client has forgotten it. */
   readonly isInUse: boolean;
-  /** Whether the account may have no connection now, and no place in line. */
+  /** Whether the account may have no connection now, and may not wait for one. */
   isFullFor(account: string): boolean;
   start(request: UpstreamRequest, handler: UpstreamHandler): UpstreamCall;
 }

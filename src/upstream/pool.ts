@@ -195,7 +195,7 @@ export class Pool implements CallPool, ConnectionPool, DestinationPool {
 
   readonly #mayTakeOfProcess = (account: string): boolean => this.#owner.mayTake(account);
 
-  /** Whether the account may have a place in line: for a connection of this pool, so there must be one. */
+  /** Whether the account may wait in line: for a connection of this pool, so there must be one. */
   #mayWait(account: string): boolean {
     return this.#connections.size > 0 && this.#counted().hasRoomFor(account);
   }

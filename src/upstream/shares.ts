@@ -1,9 +1,9 @@
 import { assert } from '../assert.ts';
 
-/** One account may always have this many connections, and places in line, however few a quarter would be. */
+/** One account may always have this many connections, and calls in line, however few a quarter would be. */
 const LEAST_SHARE = 8;
 
-/** What one account may have of `total` connections, or of as many places in line, while others need them. */
+/** What one account may have of `total` connections, or of a line as long, while others need them. */
 export const shareOf = (total: number): number => Math.min(total, Math.max(LEAST_SHARE, Math.floor(total / 4)));
 
 /**

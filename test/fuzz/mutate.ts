@@ -69,8 +69,8 @@ const CHANGES: readonly Change[] = [
   },
   (random, bytes) => {
     const [from, to] = range(random, bytes, 32);
-    const place = at(random, bytes);
-    return replaced(bytes, place, place, bytes.subarray(from, to));
+    const target = at(random, bytes);
+    return replaced(bytes, target, target, bytes.subarray(from, to));
   },
   (random, bytes, others) => {
     const other = pick(random, others);

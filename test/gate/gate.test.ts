@@ -3,7 +3,7 @@ import type { Admission } from '../../src/admission/admission.ts';
 import type { TakeResult } from '../../src/admission/commands.ts';
 import { ExhaustedAddresses } from '../../src/gate/exhausted-addresses.ts';
 import { Gate } from '../../src/gate/gate.ts';
-import { RefillPlaces } from '../../src/gate/refill-places.ts';
+import { RefillTimes } from '../../src/gate/refill-times.ts';
 import { Authenticator } from '../../src/keys/authenticator.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
 import { newKeyId, newSecret } from '../../src/keys/credentials.ts';
@@ -30,7 +30,7 @@ describe('an address over its limit', () => {
       authenticator: new Authenticator(cache, Date.now),
       admission,
       anonymousRateLimit: 60,
-      places: new RefillPlaces(Date.now),
+      refills: new RefillTimes(Date.now),
       onContradiction: () => {},
     });
     const madeUp = (): string => `Bearer ${newKeyId()}:${newSecret()}`;
@@ -56,7 +56,7 @@ it('the gate reports a key about which Redis and the record disagree, and no oth
     authenticator: new Authenticator(new KeyCache({ fetchKeys: async () => [] }), Date.now),
     admission: {} as Admission,
     anonymousRateLimit: 60,
-    places: new RefillPlaces(Date.now),
+    refills: new RefillTimes(Date.now),
     onContradiction: (keyId) => noticed.push(keyId),
   });
   const key = (accountStatus: 'active' | 'suspended', expiresAtMs: number | null = null) =>
@@ -95,7 +95,7 @@ it('requests with an expired key are counted by the address of their caller', as
     authenticator: { identify: () => key } as unknown as Authenticator,
     admission: { takeForAddress } as unknown as Admission,
     anonymousRateLimit: 60,
-    places: new RefillPlaces(Date.now),
+    refills: new RefillTimes(Date.now),
     onContradiction: () => {},
   });
   const identified = async () => gate.identify('Bearer', { address: '192.0.2.1' });
@@ -123,10 +123,10 @@ it('the gate knows a bucket to be empty until a token is back, however often it 
     authenticator: new Authenticator(new KeyCache({ fetchKeys: async () => [] }), Date.now),
     admission: {} as Admission,
     anonymousRateLimit: 60,
-    places: new RefillPlaces(Date.now),
+    refills: new RefillTimes(Date.now),
     onContradiction: () => {},
   });
-  const key = { keyId: 'key', rateLimit: 300, emptyUntilMs: 0, lastPlace: 0 } as KeyRecord;
+  const key = { keyId: 'key', rateLimit: 300, emptyUntilMs: 0, lastRefill: 0 } as KeyRecord;
   gate.rateLimited(key, limited.rate, 'reads');
   expect(gate.emptyBucket(key)).toBeNull();
   // Half a token is there. The other half takes 100 ms.

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import type { CallerEvents, CallerStream, RequestHead } from '../../src/gate/caller-io.ts';
 import type { Gate } from '../../src/gate/gate.ts';
 import { Api } from '../../src/http/api.ts';
-import { PagePlaces, placesFor } from '../../src/http/page-places.ts';
+import { PagePermits, permitsFor } from '../../src/http/page-permits.ts';
 import { BodyInPieces, type Route } from '../../src/http/route.ts';
 import { QUIET } from '../support/store.ts';
 import { until } from '../support/wait.ts';
@@ -20,7 +20,7 @@ async function leavesAs(body: string): Promise<[how: string, bytes: number]> {
   };
   const api = new Api({
     gate: { limitOf: () => 60 } as unknown as Gate,
-    places: new PagePlaces(placesFor(10)),
+    permits: new PagePermits(permitsFor(10)),
     routes: [route],
     log: QUIET,
   });
@@ -77,7 +77,7 @@ describe('a body in pieces', () => {
     };
     const api = new Api({
       gate: { limitOf: () => 60 } as unknown as Gate,
-      places: new PagePlaces(placesFor(10)),
+      permits: new PagePermits(permitsFor(10)),
       routes: [route],
       log: QUIET,
       maxSendingMs,
@@ -136,7 +136,7 @@ describe('a body in pieces', () => {
   });
 });
 
-it('bodies that wait for a place are bounded in bytes, and count no longer when they are handled', async () => {
+it('bodies that wait for a permit are bounded in bytes, and count no longer when they are handled', async () => {
   const LONG = 2_097_152;
   const ends: (() => void)[] = [];
   const route: Route = {
@@ -155,7 +155,7 @@ it('bodies that wait for a place are bounded in bytes, and count no longer when 
     take: (_who: unknown, done: (passage: unknown) => void) =>
       done({ rate: { limit: 60, remaining: 1, resetSeconds: 1 }, refusal: null }),
   } as unknown as Gate;
-  const api = new Api({ gate, places: new PagePlaces({ places: 1, placesOfOne: 1 }), routes: [route], log: QUIET });
+  const api = new Api({ gate, permits: new PagePermits({ permits: 1, permitsOfOne: 1 }), routes: [route], log: QUIET });
   const head = { method: 'POST', path: '/long', headers: [], bodyLength: LONG, fault: null } as unknown as RequestHead;
   const statuses: number[] = [];
   const body = Buffer.alloc(LONG);
@@ -185,7 +185,7 @@ it('bodies that wait for a place are bounded in bytes, and count no longer when 
 it('an error whose page cannot be made is still answered, in JSON', async () => {
   const api = new Api({
     gate: { limitOf: () => 60, identify: () => Promise.reject(new Error('made up')) } as unknown as Gate,
-    places: new PagePlaces(placesFor(10)),
+    permits: new PagePermits(permitsFor(10)),
     routes: [],
     log: QUIET,
     errorPage: () => {

@@ -4,9 +4,9 @@ import type { Admission } from '../../src/admission/admission.ts';
 import type { TakeResult } from '../../src/admission/commands.ts';
 import type { CallerStream, RequestHead } from '../../src/gate/caller-io.ts';
 import { Gate } from '../../src/gate/gate.ts';
-import { RefillPlaces } from '../../src/gate/refill-places.ts';
+import { RefillTimes } from '../../src/gate/refill-times.ts';
 import { Api } from '../../src/http/api.ts';
-import { PagePlaces, placesFor } from '../../src/http/page-places.ts';
+import { PagePermits, permitsFor } from '../../src/http/page-permits.ts';
 import type { HttpServer } from '../../src/http/server.ts';
 import { Authenticator } from '../../src/keys/authenticator.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
@@ -43,7 +43,7 @@ beforeEach(async () => {
     authenticator: new Authenticator(new KeyCache({ fetchKeys }), Date.now),
     admission,
     anonymousRateLimit: 60,
-    places: new RefillPlaces(Date.now),
+    refills: new RefillTimes(Date.now),
     onContradiction: () => {},
   });
   server = newServer({ onCall: (head, stream) => handled.shift()?.(head, stream) });
@@ -76,7 +76,7 @@ describe('a caller that left before its address was read', () => {
     ['without a key', ''],
     ['with an unknown key', key],
   ])('takes no token and causes no look-up: an API request %s', async (_, headers) => {
-    const api = new Api({ gate, places: new PagePlaces(placesFor(10)), routes: [], log: QUIET });
+    const api = new Api({ gate, permits: new PagePermits(permitsFor(10)), routes: [], log: QUIET });
     await afterLeaving(headers, (head, stream) => api.handle(head, stream));
     expect([taken, lookedUp]).toEqual([[], []]);
   });

@@ -27,7 +27,7 @@ const record: KeyRecord = {
   accountStatus: 'active',
   suspensionReason: null,
   buyer: null,
-  lastPlace: 0,
+  lastRefill: 0,
   emptyUntilMs: 0,
 };
 /** Another gateway rotates the key, and its message has not arrived yet. */

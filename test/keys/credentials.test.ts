@@ -39,7 +39,7 @@ function record(fields: Partial<KeyRecord>): KeyRecord {
     accountStatus: 'active',
     suspensionReason: null,
     buyer: null,
-    lastPlace: 0,
+    lastRefill: 0,
     emptyUntilMs: 0,
     ...fields,
   };

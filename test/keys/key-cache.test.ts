@@ -26,7 +26,7 @@ class Source {
       accountStatus: 'active',
       suspensionReason: null,
       buyer: null,
-      lastPlace: 0,
+      lastRefill: 0,
       emptyUntilMs: 0,
     } as const;
     this.rows.set(keyId, { keyId, accountId, ownerId: 'o', role: 'buyer', secretDigest, rateLimit, ...rest });

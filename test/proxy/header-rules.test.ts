@@ -10,9 +10,9 @@ const toService = (...headers: string[]): string[] =>
     .slice(0, -1)
     .filter((line) => !/^(x-acf-usage-id|x-acf-buyer): /.test(line));
 
-const places = { place: (value: string) => (value === 'elsewhere' ? null : `<${value}>`) };
+const locations = { location: (value: string) => (value === 'elsewhere' ? null : `<${value}>`) };
 const toCaller = (...headers: string[]): string[] => {
-  const [nothing, sandbox, ...lines] = responseHeaderLines(headers, places).split('\r\n');
+  const [nothing, sandbox, ...lines] = responseHeaderLines(headers, locations).split('\r\n');
   expect([nothing, sandbox]).toEqual(['', 'Content-Security-Policy: sandbox']);
   return lines;
 };

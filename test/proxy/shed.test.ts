@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { Admission } from '../../src/admission/admission.ts';
 import type { CallerStream, RequestHead } from '../../src/gate/caller-io.ts';
 import { Gate } from '../../src/gate/gate.ts';
-import { RefillPlaces } from '../../src/gate/refill-places.ts';
+import { RefillTimes } from '../../src/gate/refill-times.ts';
 import { Authenticator } from '../../src/keys/authenticator.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
 import { digestOf, newKeyId, newSecret } from '../../src/keys/credentials.ts';
@@ -30,7 +30,7 @@ const record: KeyRecord = {
   accountStatus: 'active',
   suspensionReason: null,
   buyer: null,
-  lastPlace: 0,
+  lastRefill: 0,
   emptyUntilMs: 0,
 };
 
@@ -49,7 +49,7 @@ it('a call that is shed is answered at once from memory: neither store is asked,
     authenticator,
     admission,
     anonymousRateLimit: ANONYMOUS_LIMIT,
-    places: new RefillPlaces(Date.now),
+    refills: new RefillTimes(Date.now),
     onContradiction: () => {},
   });
   const counters = newCounters();

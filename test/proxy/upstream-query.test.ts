@@ -70,11 +70,11 @@ describe('to the caller', () => {
     [`/p/a#${SECRET}`, null],
     [`/p/a?next=${encodeURIComponent(`/b?api_key=${ENCODED}`)}`, null],
     [`/p/a?next=${encodeURIComponent(encodeURIComponent(`/b?api_key=${ENCODED}`))}`, null],
-  ])('a place comes without it, or not at all: %s', (place, shown) => {
-    expect(query.hiddenIn(place)).toBe(shown);
+  ])('a location comes without it, or not at all: %s', (location, shown) => {
+    expect(query.hiddenIn(location)).toBe(shown);
   });
 
-  it('a header in which the secret shows does not come, but a place is judged by itself', () => {
+  it('a header in which the secret shows does not come, but a location is judged by itself', () => {
     const headers = [
       'Link',
       `</a?api_key=${ENCODED}>; rel=next`,

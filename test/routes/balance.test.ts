@@ -23,7 +23,7 @@ const buyer: KeyRecord = {
   accountStatus: 'active',
   suspensionReason: null,
   buyer: null,
-  lastPlace: 0,
+  lastRefill: 0,
   emptyUntilMs: 0,
 };
 

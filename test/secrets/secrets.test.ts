@@ -7,7 +7,7 @@ import { buildSources } from '../support/build.ts';
 import { tellEachServer } from '../support/redis-kind.ts';
 import { until } from '../support/wait.ts';
 import { type RawServer, rawServer } from '../upstream/helpers.ts';
-import { dumpPostgres, dumpRedis, encodingsOf, spellingsOf } from './places.ts';
+import { dumpPostgres, dumpRedis, encodingsOf, spellingsOf } from './stored-texts.ts';
 
 /** A log line that an attacker would like to put into our log. */
 const FORGED = '{"level":60,"msg":"forged"}';

@@ -22,7 +22,7 @@ it.each([
   ['query', 'query'],
 ] as const)(
   'a secret for the %s opens for its listing, its name and the origin of the endpoint, however that is spelled',
-  (kind, place) => {
+  (kind, member) => {
     const secrets = withKey();
     const sealed = secrets.seal(kind, { id, endpoint }, [['x-key', 'secret']]);
     const opened = (changed: object) =>
@@ -30,7 +30,7 @@ it.each([
         ...signed(null),
         ...(kind === 'header' ? { upstreamHeaders: sealed } : { upstreamQuery: sealed }),
         ...changed,
-      })[place];
+      })[member];
     for (const same of [endpoint, 'HTTPS://Service.Example:443', 'https://service.example./v2/']) {
       expect(originOf(same)).toBe(originOf(endpoint));
       expect(opened({ endpoint: same })).toEqual([['x-key', 'secret']]);

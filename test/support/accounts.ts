@@ -64,7 +64,7 @@ export async function addKeyTo(
     accountStatus: 'active',
     suspensionReason: null,
     buyer: null,
-    lastPlace: 0,
+    lastRefill: 0,
     emptyUntilMs: 0,
   };
 }

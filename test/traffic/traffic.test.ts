@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { EventStreams } from '../../src/traffic/event-streams.ts';
+import { LiveStreams } from '../../src/traffic/live-streams.ts';
 import { Looks } from '../../src/traffic/looks.ts';
 import { nameOf } from '../../src/traffic/name.ts';
 import { REPORTING_KEY, Reporter } from '../../src/traffic/reporter.ts';
@@ -205,7 +205,7 @@ describe('the instances', () => {
 
 describe('a stream of events', () => {
   it('ends after its time, and there is a bound on how many are open', async () => {
-    const streams = new EventStreams({ maxStreams: 1, maxMs: 1_500 });
+    const streams = new LiveStreams({ maxStreams: 1, maxMs: 1_500 });
     const first = streams.pieces(async () => 'x');
     expect(streams.isFull).toBe(false);
     await first.next();

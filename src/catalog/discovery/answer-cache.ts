@@ -1,6 +1,6 @@
 import type { Matches } from './matches.ts';
 import { type Chunk, chunkAfter, type Order } from './order.ts';
-import type { Place } from './sorts.ts';
+import type { Position } from './sorts.ts';
 
 /** A page that was written, and what it was made from. */
 export type Page = {
@@ -32,7 +32,7 @@ export class AnswerCache {
   #characters = 0;
 
   /** @param order  that of the query; null if it is sorted by relevance */
-  get(key: string, matches: Matches, order: Order | null, after: Place | null): Page | undefined {
+  get(key: string, matches: Matches, order: Order | null, after: Position | null): Page | undefined {
     const page = this.#pages.get(key);
     if (page === undefined) return undefined;
     this.#drop(key, page);
@@ -68,8 +68,8 @@ export class AnswerCache {
   }
 }
 
-/** Whether the order has the same chunks, entry for entry, after the place. */
-function hasChunks(order: Order, after: Place | null, chunks: readonly Chunk[]): boolean {
+/** Whether the order has the same chunks, entry for entry, after the position. */
+function hasChunks(order: Order, after: Position | null, chunks: readonly Chunk[]): boolean {
   const first = after === null ? 0 : chunkAfter(order.chunks, after, order.sort);
   return chunks.every((chunk, i) => order.chunks[first + i] === chunk);
 }

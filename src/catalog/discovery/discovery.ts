@@ -11,7 +11,7 @@ import { type Filter, keyOfFilter } from './filter.ts';
 import { type IndexSource, ListingIndex } from './listing-index.ts';
 import type { Matches } from './matches.ts';
 import { PieceCache } from './piece-cache.ts';
-import { type AnySort, cursorAfter, parseCursor, type RankedPlace } from './sorts.ts';
+import { type AnySort, cursorAfter, parseCursor, type RankedPosition } from './sorts.ts';
 import { View } from './view.ts';
 
 export type DiscoverQuery = {
@@ -126,7 +126,7 @@ export class Discovery {
     }, waitMs).unref();
   }
 
-  async #answer(index: ListingIndex, query: DiscoverQuery, after: RankedPlace | null): Promise<DiscoverAnswer> {
+  async #answer(index: ListingIndex, query: DiscoverQuery, after: RankedPosition | null): Promise<DiscoverAnswer> {
     await index.current();
     const key = keyOf(query);
     const order = query.sort === 'relevance' ? null : index.order(query.sort);
@@ -152,7 +152,7 @@ export class Discovery {
   async #page(
     index: ListingIndex,
     query: DiscoverQuery,
-    after: RankedPlace | null,
+    after: RankedPosition | null,
     matches: Matches,
     limit: number | 'all',
   ): Promise<Page> {
@@ -176,7 +176,7 @@ export class Discovery {
     return { body, etag: etagOf(query.language, body), version, countsVersion, chunks };
   }
 
-  #streamed(index: ListingIndex, query: DiscoverQuery, after: RankedPlace | null, matches: Matches): DiscoverAnswer {
+  #streamed(index: ListingIndex, query: DiscoverQuery, after: RankedPosition | null, matches: Matches): DiscoverAnswer {
     const { filter, sort, language, fields, cursor } = query;
     // The body is a function of these and of nothing else. So its tag is known before it is made, and is the same on every gateway.
     const source = JSON.stringify([VERSION, keyOfFilter(filter), sort, cursor, matches.digest(), fields]);
@@ -197,7 +197,7 @@ export class Discovery {
 /** @param piece  services with a comma before the first */
 async function* streamedPieces(
   view: View,
-  after: RankedPlace | null,
+  after: RankedPosition | null,
   piece: (entries: readonly Entry[]) => Uint8Array,
   counts: string,
 ): AsyncGenerator<Uint8Array> {
@@ -221,10 +221,10 @@ async function* streamedPieces(
   yield Buffer.from(`],${counts}}`);
 }
 
-/** Up to `limit` matches after the place, whether more follow, and how many batches had to be looked at. */
+/** Up to `limit` matches after the position, whether more follow, and how many batches had to be looked at. */
 async function collect(
   view: View,
-  after: RankedPlace | null,
+  after: RankedPosition | null,
   limit: number,
   steps: Steps,
 ): Promise<{ readonly entries: readonly Entry[]; readonly more: boolean; readonly batches: number }> {

@@ -1,6 +1,6 @@
 import { assert } from '../../assert.ts';
 import type { Entry } from './entry.ts';
-import { compareTo, type Place, placeOf, type Sort } from './sorts.ts';
+import { compareTo, type Position, positionOf, type Sort } from './sorts.ts';
 
 /**
  * Entries per chunk, at most. To add or remove one copies its chunk (0.1 µs, and garbage), and to write all services of a chunk as
@@ -34,41 +34,41 @@ export class Order {
   }
 
   add(entry: Entry): void {
-    const place = placeOf(entry, this.sort);
+    const position = positionOf(entry, this.sort);
     const chunks = this.#ownChunks();
     if (chunks.length === 0) {
       chunks.push([entry]);
       return;
     }
     // An entry behind all others belongs to the last chunk.
-    const index = Math.min(chunkAfter(chunks, place, this.sort), chunks.length - 1);
+    const index = Math.min(chunkAfter(chunks, position, this.sort), chunks.length - 1);
     const chunk = chunks[index] as Chunk;
-    const grown = chunk.toSpliced(indexAfter(chunk, place, this.sort), 0, entry);
+    const grown = chunk.toSpliced(indexAfter(chunk, position, this.sort), 0, entry);
     if (grown.length <= MAX_CHUNK) chunks[index] = grown;
     else chunks.splice(index, 1, grown.slice(0, MAX_CHUNK / 2), grown.slice(MAX_CHUNK / 2));
   }
 
   /** Puts one entry in place of another that is in the order. If both have the same place, that takes half the time. */
   replace(before: Entry, after: Entry): void {
-    if (compareTo(before, placeOf(after, this.sort), this.sort) !== 0) {
+    if (compareTo(before, positionOf(after, this.sort), this.sort) !== 0) {
       this.remove(before);
       this.add(after);
       return;
     }
-    const place = placeOf(after, this.sort);
+    const position = positionOf(after, this.sort);
     const chunks = this.#ownChunks();
-    const index = chunkWith(chunks, place, this.sort);
+    const index = chunkWith(chunks, position, this.sort);
     const chunk = chunks[index] as Chunk;
-    chunks[index] = chunk.with(indexAfter(chunk, place, this.sort) - 1, after);
+    chunks[index] = chunk.with(indexAfter(chunk, position, this.sort) - 1, after);
   }
 
-  /** @param entry  must be in the order; found by its place */
+  /** @param entry  must be in the order; found by its position */
   remove(entry: Entry): void {
-    const place = placeOf(entry, this.sort);
+    const position = positionOf(entry, this.sort);
     const chunks = this.#ownChunks();
-    const index = chunkWith(chunks, place, this.sort);
+    const index = chunkWith(chunks, position, this.sort);
     const chunk = chunks[index] as Chunk;
-    const at = indexAfter(chunk, place, this.sort) - 1;
+    const at = indexAfter(chunk, position, this.sort) - 1;
     assert(chunk[at] === entry, 'an entry was removed from an order that does not have it');
     const rest = chunk.toSpliced(at, 1);
     const next = chunks[index + 1];
@@ -85,18 +85,18 @@ export class Order {
   }
 }
 
-/** Index of the first chunk that has an entry after the place; the number of chunks if there is none. */
-export function chunkAfter(chunks: readonly Chunk[], place: Place, sort: Sort): number {
-  return firstIndex(chunks.length, (i) => compareTo((chunks[i] as Chunk).at(-1) as Entry, place, sort) > 0);
+/** Index of the first chunk that has an entry after the position; the number of chunks if there is none. */
+export function chunkAfter(chunks: readonly Chunk[], position: Position, sort: Sort): number {
+  return firstIndex(chunks.length, (i) => compareTo((chunks[i] as Chunk).at(-1) as Entry, position, sort) > 0);
 }
 
-/** Index of the first chunk whose last entry is at the place or after it. */
-const chunkWith = (chunks: readonly Chunk[], place: Place, sort: Sort): number =>
-  firstIndex(chunks.length, (i) => compareTo((chunks[i] as Chunk).at(-1) as Entry, place, sort) >= 0);
+/** Index of the first chunk whose last entry is at the position or after it. */
+const chunkWith = (chunks: readonly Chunk[], position: Position, sort: Sort): number =>
+  firstIndex(chunks.length, (i) => compareTo((chunks[i] as Chunk).at(-1) as Entry, position, sort) >= 0);
 
-/** Index of the first entry of the chunk after the place; the length of the chunk if there is none. */
-export function indexAfter(chunk: Chunk, place: Place, sort: Sort): number {
-  return firstIndex(chunk.length, (i) => compareTo(chunk[i] as Entry, place, sort) > 0);
+/** Index of the first entry of the chunk after the position; the length of the chunk if there is none. */
+export function indexAfter(chunk: Chunk, position: Position, sort: Sort): number {
+  return firstIndex(chunk.length, (i) => compareTo(chunk[i] as Entry, position, sort) > 0);
 }
 
 /** The first index of a list for which `isIt` holds, if it holds for all that follow; `length` if there is none. */

@@ -6,7 +6,7 @@
  *
  * Signatures of equal size are stored in blocks, because 100 000 arrays of their own would take 20 MB more.
  */
-export type Signature = { readonly size: number; readonly place: number };
+export type Signature = { readonly size: number; readonly position: number };
 
 /** Words of 32 bits. A text of up to 128 characters has the smallest signature, one of more than 1 024 the largest. */
 const MIN_SIZE = 8;
@@ -29,16 +29,16 @@ export class Signatures {
       table = new Table(size);
       this.#tables.set(size, table);
     }
-    return { size, place: table.add(text) };
+    return { size, position: table.add(text) };
   }
 
-  remove({ size, place }: Signature): void {
-    this.#tables.get(size)?.remove(place);
+  remove({ size, position }: Signature): void {
+    this.#tables.get(size)?.remove(position);
   }
 
   /** Whether all of these grams may occur. */
-  mayContain({ size, place }: Signature, grams: readonly number[]): boolean {
-    return (this.#tables.get(size) as Table).hasAll(place, grams);
+  mayContain({ size, position }: Signature, grams: readonly number[]): boolean {
+    return (this.#tables.get(size) as Table).hasAll(position, grams);
   }
 }
 
@@ -66,27 +66,27 @@ class Table {
   }
 
   add(text: string): number {
-    const place = this.#free.pop() ?? this.#next++;
-    const index = Math.floor(place / BLOCK);
+    const position = this.#free.pop() ?? this.#next++;
+    const index = Math.floor(position / BLOCK);
     if (index === this.#blocks.length) this.#blocks.push(new Uint32Array(BLOCK * this.#size));
     const block = this.#blocks[index] as Uint32Array;
-    const begin = (place % BLOCK) * this.#size;
+    const begin = (position % BLOCK) * this.#size;
     block.fill(0, begin, begin + this.#size);
     forEachGram(text, (gram) => {
       const bit = gram & this.#mask;
       const at = begin + (bit >>> 5);
       block[at] = (block[at] as number) | (1 << (bit & 31));
     });
-    return place;
+    return position;
   }
 
-  remove(place: number): void {
-    this.#free.push(place);
+  remove(position: number): void {
+    this.#free.push(position);
   }
 
-  hasAll(place: number, grams: readonly number[]): boolean {
-    const block = this.#blocks[Math.floor(place / BLOCK)] as Uint32Array;
-    const begin = (place % BLOCK) * this.#size;
+  hasAll(position: number, grams: readonly number[]): boolean {
+    const block = this.#blocks[Math.floor(position / BLOCK)] as Uint32Array;
+    const begin = (position % BLOCK) * this.#size;
     for (let i = 0; i < grams.length; i++) {
       const bit = (grams[i] as number) & this.#mask;
       if (((block[begin + (bit >>> 5)] as number) & (1 << (bit & 31))) === 0) return false;

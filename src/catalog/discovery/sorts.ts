@@ -8,12 +8,12 @@ export type Sort = (typeof SORTS)[number];
 export type AnySort = Sort | 'relevance';
 
 /**
- * Position of a listing in a sort: by ascending value, then by id, so that no two listings are in the same place. Names are
+ * Position of a listing in a sort: by ascending value, then by id, so that no two listings have the same one. Names are
  * folded and compared by UTF-16 code unit, not by the rules of a language, so that a cursor means the same on every gateway.
  */
-export type Place = { readonly value: number | string; readonly id: string };
+export type Position = { readonly value: number | string; readonly id: string };
 /** Only the sort by relevance has ranks; elsewhere the rank is 0. */
-export type RankedPlace = Place & { readonly rank: number };
+export type RankedPosition = Position & { readonly rank: number };
 
 /** Maximum length of a cursor. The longest that `cursorAfter` makes is shorter, so a longer one is refused. */
 export const MAX_CURSOR_LENGTH = 1_000;
@@ -32,13 +32,13 @@ function sortValue(entry: Entry, sort: AnySort): number | string {
   }
 }
 
-/** Negative if the entry comes before the place in this sort, 0 if it is there. */
-export function compareTo(entry: Entry, place: Place, sort: AnySort): number {
+/** Negative if the entry comes before the position in this sort, 0 if it is there. */
+export function compareTo(entry: Entry, position: Position, sort: AnySort): number {
   const value = sortValue(entry, sort);
-  if (value !== place.value) return value < place.value ? -1 : 1;
+  if (value !== position.value) return value < position.value ? -1 : 1;
   const { id } = entry.listing;
-  if (id === place.id) return 0;
-  return id < place.id ? -1 : 1;
+  if (id === position.id) return 0;
+  return id < position.id ? -1 : 1;
 }
 
 export function compareEntries(a: Entry, b: Entry, sort: AnySort): number {
@@ -47,7 +47,7 @@ export function compareEntries(a: Entry, b: Entry, sort: AnySort): number {
   return a.listing.id < b.listing.id ? -1 : 1;
 }
 
-export const placeOf = (entry: Entry, sort: AnySort): Place => ({
+export const positionOf = (entry: Entry, sort: AnySort): Position => ({
   value: sortValue(entry, sort),
   id: entry.listing.id,
 });
@@ -59,10 +59,10 @@ export function cursorAfter(entry: Entry, sort: AnySort, rank: number): string {
 }
 
 /**
- * The place after which the cursor's page begins, or null when the text is not a cursor of this sort. The listing from which the
- * cursor was made may have changed or be gone: the cursor marks a place in the order, not a listing.
+ * The position after which the cursor's page begins, or null when the text is not a cursor of this sort. The listing from which the
+ * cursor was made may have changed or be gone: the cursor marks a position in the order, not a listing.
  */
-export function parseCursor(cursor: string, sort: AnySort): RankedPlace | null {
+export function parseCursor(cursor: string, sort: AnySort): RankedPosition | null {
   let parts: unknown;
   try {
     parts = JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8'));

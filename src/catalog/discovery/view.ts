@@ -2,7 +2,7 @@ import type { Entry } from './entry.ts';
 import type { ListingIndex } from './listing-index.ts';
 import type { Matches, Ranks } from './matches.ts';
 import { type Chunk, chunkAfter, indexAfter, MAX_CHUNK } from './order.ts';
-import { type AnySort, compareEntries, compareTo, type RankedPlace, type Sort } from './sorts.ts';
+import { type AnySort, compareEntries, compareTo, type RankedPosition, type Sort } from './sorts.ts';
 import { NO_MATCH } from './words.ts';
 
 /**
@@ -41,14 +41,14 @@ export class View {
     return this.sort === 'relevance' ? ((this.#ranks as Ranks)[entry.slot] as number) : 0;
   }
 
-  /** The chunks of the order from the place on: an answer made from some of them holds as long as they are there. */
-  chunksAfter(after: RankedPlace | null): readonly Chunk[] | null {
+  /** The chunks of the order from the position on: an answer made from some of them holds as long as they are there. */
+  chunksAfter(after: RankedPosition | null): readonly Chunk[] | null {
     if (this.#sorted !== null || this.sort === 'relevance') return null;
     return this.#chunks.slice(this.#firstChunk(after));
   }
 
-  /** All matches after the place, in order. Some of the batches are empty: code that goes through them can pause between any two. */
-  *batches(after: RankedPlace | null): Generator<readonly Entry[]> {
+  /** All matches after the position, in order. Some of the batches are empty: code that goes through them can pause between any two. */
+  *batches(after: RankedPosition | null): Generator<readonly Entry[]> {
     if (this.#sorted !== null) {
       const found = after === null ? this.#sorted : this.#sorted.filter((entry) => this.#isAfter(entry, after));
       for (let i = 0; i < found.length; i += MAX_CHUNK) yield found.slice(i, i + MAX_CHUNK);
@@ -62,7 +62,10 @@ export class View {
     }
   }
 
-  *#inOrder(after: RankedPlace | null, isMatch: (ranks: Ranks, entry: Entry) => boolean): Generator<readonly Entry[]> {
+  *#inOrder(
+    after: RankedPosition | null,
+    isMatch: (ranks: Ranks, entry: Entry) => boolean,
+  ): Generator<readonly Entry[]> {
     const ranks = this.#ranks;
     const first = this.#firstChunk(after);
     for (let i = first; i < this.#chunks.length; i++) {
@@ -75,7 +78,7 @@ export class View {
     }
   }
 
-  #firstChunk(after: RankedPlace | null): number {
+  #firstChunk(after: RankedPosition | null): number {
     return after === null ? 0 : chunkAfter(this.#chunks, after, this.#order);
   }
 
@@ -84,7 +87,7 @@ export class View {
     return entries.sort((a, b) => this.rankOf(a) - this.rankOf(b) || compareEntries(a, b, this.#order));
   }
 
-  #isAfter(entry: Entry, after: RankedPlace): boolean {
+  #isAfter(entry: Entry, after: RankedPosition): boolean {
     return (this.rankOf(entry) - after.rank || compareTo(entry, after, this.#order)) > 0;
   }
 }

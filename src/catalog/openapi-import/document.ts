@@ -71,10 +71,10 @@ async function validate(document: JsonObject): Promise<void> {
   const [first, ...others] = errors.filter(({ params }) => params.missingProperty !== '$ref');
   if (first === undefined) throw new DocumentFault('body: is not valid OpenAPI.');
   const deepest = others.reduce((a, b) => (depthOf(b.instancePath) > depthOf(a.instancePath) ? b : a), first);
-  const place = deepest.instancePath === '' ? 'body' : quoted(deepest.instancePath.slice(1));
+  const where = deepest.instancePath === '' ? 'body' : quoted(deepest.instancePath.slice(1));
   const { allowedValues, additionalProperty, unevaluatedProperty } = deepest.params;
   const what = Array.isArray(allowedValues) ? `must be one of ${allowedValues.join(', ')}` : deepest.message;
   const name = deepest.propertyName ?? additionalProperty ?? unevaluatedProperty;
   const which = typeof name === 'string' ? ` (${quoted(name)})` : '';
-  throw new DocumentFault(`${place}: is not valid OpenAPI ${document.openapi}: ${what}${which}.`);
+  throw new DocumentFault(`${where}: is not valid OpenAPI ${document.openapi}: ${what}${which}.`);
 }

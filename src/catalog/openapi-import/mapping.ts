@@ -11,8 +11,8 @@ import type { OpenApiDocument } from './document.ts';
 import { DocumentFault } from './document-fault.ts';
 import { type Draft, fitOperations } from './fit-operations.ts';
 import { isObject, type JsonObject, listOf, memberOf, objectOf, quoted, storableText } from './json.ts';
+import { Locations } from './locations.ts';
 import { isPlainJson, mediaOf, partsOf } from './parts.ts';
-import { Places } from './places.ts';
 import { References } from './references.ts';
 import { Security } from './security.ts';
 import { type Tag, Tags } from './tags.ts';
@@ -88,7 +88,7 @@ export function mapDocument(document: OpenApiDocument, listing: ListingContext):
 class Mapping {
   readonly #document: OpenApiDocument;
   readonly #references: References;
-  readonly #places: Places;
+  readonly #locations: Locations;
   /** By method and shape of the path, so that a price survives another name in braces. */
   readonly #prices: ReadonlyMap<string, StoredPrice>;
   readonly #entries: Entry[] = [];
@@ -104,7 +104,7 @@ class Mapping {
     this.#document = document;
     this.#tags = new Tags(tag);
     this.#references = new References(document);
-    this.#places = new Places(document, endpoint);
+    this.#locations = new Locations(document, endpoint);
     this.#security = new Security(document, this.#references, listing);
     this.#prices = new Map(prices.map((stored) => [keyOf(stored.method, stored.path), stored]));
   }
@@ -164,16 +164,16 @@ class Mapping {
     // Read before anything else: a price that is wrong must not be found out by chance.
     const price = readPrices(operation, `${method} ${quoted(path)}`);
     if (!this.#tags.isWanted(operation)) return;
-    const place = this.#places.locate(path, item, operation);
-    if ('reason' in place) {
-      this.#skip(method, path, place.reason);
+    const location = this.#locations.locate(path, item, operation);
+    if ('reason' in location) {
+      this.#skip(method, path, location.reason);
       return;
     }
-    const key = keyOf(method, place.path);
+    const key = keyOf(method, location.path);
     const refusal = this.#refusalOf(key);
     if (refusal === null) {
-      this.#taken.set(key, place.path);
-      this.#entries.push(this.#entry(method, place, item, operation, price));
+      this.#taken.set(key, location.path);
+      this.#entries.push(this.#entry(method, location, item, operation, price));
     } else this.#skip(method, path, refusal);
   }
 
@@ -226,13 +226,14 @@ class Mapping {
         notes.push(`a parameter is left out: ${parameter.fault}`);
         continue;
       }
-      const { in: place, name } = parameter.object;
+      const { in: location, name } = parameter.object;
       if (typeof name !== 'string') continue;
       if (name === '__proto__')
         notes.push('the parameter __proto__ is left out: programs that copy it could be harmed');
-      else if (place === 'cookie' || (place === 'header' && NOT_FORWARDED.test(name))) {
-        notes.push(`the ${place} ${quoted(name)} is left out: the gateway does not forward it`);
-      } else if (place !== 'header' || !SAID_ELSEWHERE.test(name)) found.set(`${place} ${name}`, parameter.object);
+      else if (location === 'cookie' || (location === 'header' && NOT_FORWARDED.test(name))) {
+        notes.push(`the ${location} ${quoted(name)} is left out: the gateway does not forward it`);
+      } else if (location !== 'header' || !SAID_ELSEWHERE.test(name))
+        found.set(`${location} ${name}`, parameter.object);
     }
     return [...found.values()];
   }

@@ -80,12 +80,12 @@ const GROUPS = [
 function inputOf(sources: Sources, copier: SchemaCopier): JsonObject | null {
   const properties: [string, unknown][] = [];
   const required: string[] = [];
-  for (const [group, place] of GROUPS) {
-    const members = sources.parameters.filter((parameter) => parameter.in === place);
-    const missing = place === 'path' ? undeclared(sources, members) : [];
+  for (const [group, location] of GROUPS) {
+    const members = sources.parameters.filter((parameter) => parameter.in === location);
+    const missing = location === 'path' ? undeclared(sources, members) : [];
     if (members.length + missing.length === 0) continue;
     const all = [...missing, ...members];
-    const isNeeded = (parameter: JsonObject): boolean => place === 'path' || parameter.required === true;
+    const isNeeded = (parameter: JsonObject): boolean => location === 'path' || parameter.required === true;
     const nameOf = (parameter: JsonObject): string => copier.copyData(inTemplate(parameter, sources)) as string;
     const names = all.filter(isNeeded).map(nameOf);
     const schemas = all.map((parameter) => [nameOf(parameter), parameterSchema(parameter, sources, copier)]);
@@ -139,13 +139,13 @@ function parameterSchema(parameter: JsonObject, sources: Sources, copier: Schema
 
 /** How a value that is a list or an object is written, where that is not what a client would do without being told. */
 function styleOf(
-  { in: place, style, explode }: JsonObject,
+  { in: location, style, explode }: JsonObject,
   schema: JsonObject,
   media: Media | null,
 ): string | undefined {
   if (media !== null) return `Written as ${quoted(media.type)}.`;
   if (style === 'deepObject') return 'Written as name[key]=value.';
-  if (place !== 'query' || schema.type !== 'array') return undefined;
+  if (location !== 'query' || schema.type !== 'array') return undefined;
   if (style === 'spaceDelimited') return 'Values are separated by spaces.';
   if (style === 'pipeDelimited') return 'Values are separated by |.';
   return explode === false ? 'Values are separated by commas.' : 'Repeated for each value.';

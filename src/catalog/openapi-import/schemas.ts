@@ -39,7 +39,7 @@ type CopyOptions = {
   readonly maxLength: number;
 };
 
-/** A place within a schema: how deep it is, and which references led to it. */
+/** A position within a schema: how deep it is, and which references led to it. */
 type Position = { readonly depth: number; readonly via: readonly string[] };
 
 /**
@@ -66,14 +66,16 @@ export class SchemaCopier {
     return this.#data(value, 0);
   }
 
-  #schema(schema: unknown, place: Position): unknown {
+  #schema(schema: unknown, position: Position): unknown {
     if (typeof schema === 'boolean') return this.#spent(schema, 5);
     if (!isObject(schema)) return this.#spent({}, 2);
-    if (place.depth >= MAX_COPY_DEPTH) {
+    if (position.depth >= MAX_COPY_DEPTH) {
       this.notes.add(`a schema is shown to ${MAX_COPY_DEPTH} levels only`);
       return this.#note('Deeper levels are not shown.');
     }
-    return typeof schema.$ref === 'string' ? this.#reference(schema.$ref, schema, place) : this.#members(schema, place);
+    return typeof schema.$ref === 'string'
+      ? this.#reference(schema.$ref, schema, position)
+      : this.#members(schema, position);
   }
 
   #reference(reference: string, schema: JsonObject, { depth, via }: Position): unknown {
@@ -102,10 +104,10 @@ export class SchemaCopier {
     return this.#schema({ ...value, ...beside }, inside);
   }
 
-  #members(schema: JsonObject, place: Position): JsonObject {
+  #members(schema: JsonObject, position: Position): JsonObject {
     const source = this.#options.is30 ? fromOpenApi30(schema) : schema;
-    const inside = { depth: place.depth + 1, via: place.via };
-    const below = { depth: place.depth + 2, via: place.via };
+    const inside = { depth: position.depth + 1, via: position.via };
+    const below = { depth: position.depth + 2, via: position.via };
     const members: [string, unknown][] = [];
     const add = (keyword: string, value: unknown): void => {
       this.#spent(null, keyword.length + 6);
@@ -129,10 +131,10 @@ export class SchemaCopier {
     return Object.fromEntries(members);
   }
 
-  #branches(source: JsonObject, keyword: string, value: unknown, place: Position): unknown[] {
+  #branches(source: JsonObject, keyword: string, value: unknown, position: Position): unknown[] {
     const discriminator = BRANCHING.includes(keyword) ? discriminatorOf(source) : null;
     return listOf(value).map((member) => {
-      const copied = this.#schema(member, place);
+      const copied = this.#schema(member, position);
       return discriminator === null ? copied : this.#told(discriminator, member, copied);
     });
   }
@@ -160,10 +162,10 @@ export class SchemaCopier {
     };
   }
 
-  #map(value: unknown, place: Position): JsonObject {
+  #map(value: unknown, position: Position): JsonObject {
     const members = Object.entries(isObject(value) ? value : {}).map(([name, schema]): [string, unknown] => [
       this.#text(name),
-      this.#schema(schema, place),
+      this.#schema(schema, position),
     ]);
     return Object.fromEntries(members);
   }

@@ -75,14 +75,14 @@ export class Security {
   #scheme(name: string): Scheme {
     const found = this.#references.follow(memberOf(this.#schemes, name));
     if ('fault' in found) return { words: quoted(name), ...ELSEWHERE };
-    const { type, in: place, name: parameter, scheme, flows } = found.object;
+    const { type, in: location, name: parameter, scheme, flows } = found.object;
     const told = (how: string): string => `${quoted(name)} (${how})`;
     if (type === 'apiKey') {
       const carrier = {
-        header: place === 'header' ? String(parameter).toLowerCase() : null,
-        parameter: place === 'query' ? String(parameter) : null,
+        header: location === 'header' ? String(parameter).toLowerCase() : null,
+        parameter: location === 'query' ? String(parameter) : null,
       };
-      return { words: told(`${quoted(String(place))} ${quoted(String(parameter))}`), ...carrier, isOfUser: false };
+      return { words: told(`${quoted(String(location))} ${quoted(String(parameter))}`), ...carrier, isOfUser: false };
     }
     if (type === 'http') return { words: told(`Authorization: ${quoted(String(scheme))}`), ...IN_AUTHORIZATION };
     if (type === 'openIdConnect') return { words: told('OpenID Connect'), ...IN_AUTHORIZATION, isOfUser: true };

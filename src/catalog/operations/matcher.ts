@@ -8,7 +8,7 @@ type Node<T> = {
   literal: Node<T> | null;
   literals: Map<string, Node<T>> | null;
   name: Node<T> | null;
-  /** What a `*` at this place leads to. */
+  /** What a `*` leads to here. */
   rest: T | null;
   /** What a path that ends here leads to. */
   end: T | null;
@@ -24,7 +24,7 @@ const newNode = <T>(): Node<T> => ({ text: null, literal: null, literals: null, 
 export class Matcher<T> {
   readonly #root = newNode<T>();
 
-  /** @returns what stood in this place before, or null */
+  /** @returns what was there before, or null */
   add(template: readonly TemplateSegment[], value: T): T | null {
     let node = this.#root;
     for (const segment of template) {

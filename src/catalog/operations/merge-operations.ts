@@ -5,7 +5,7 @@ export type OperationChange = ({ readonly method: string; readonly path: string 
   readonly remove?: true;
 } & { readonly [field: string]: unknown };
 
-/** An operation of the result, and how faults name it: by its place in the request, if the request has changed it. */
+/** An operation of the result, and how faults name it: by its position in the request, if the request has changed it. */
 type Merged = { readonly operation: Operation; readonly field: string };
 
 const CLEARED = null;

@@ -58,7 +58,7 @@ export class OperationFault extends Error {
   }
 }
 
-/** How an operation is called in a fault, by its place in the list. */
+/** How an operation is called in a fault, by its position in the list. */
 type FieldOf = (index: number) => string;
 const BY_INDEX: FieldOf = (index) => `operations.${index}`;
 

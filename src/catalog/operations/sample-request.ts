@@ -60,12 +60,12 @@ const encoded = (text: string): string => encodeURIComponent(wellFormed(text)).r
 const sendable = (text: string): string =>
   wellFormed(text).replace(/[^\x21-\x7e]|["#<>?\\^`{|}]/gu, (character) => encodeURIComponent(character));
 
-/** The parameters that the schema of the input names below `place`, and those that only the example has. */
-export function parametersOf(operation: SampledOperation, place: 'path' | 'query' | 'headers'): Parameter[] {
-  const schema = objectOf(objectOf(objectOf(operation.input).properties)[place]);
+/** The parameters that the schema of the input names below `location`, and those that only the example has. */
+export function parametersOf(operation: SampledOperation, location: 'path' | 'query' | 'headers'): Parameter[] {
+  const schema = objectOf(objectOf(objectOf(operation.input).properties)[location]);
   // A set: a schema may have thousands of names.
   const required = new Set<unknown>(Array.isArray(schema.required) ? schema.required : []);
-  const example = place === 'query' ? objectOf(operation.example?.query) : {};
+  const example = location === 'query' ? objectOf(operation.example?.query) : {};
   const declared = Object.entries(objectOf(schema.properties)).map(([name, its]) => ({
     name,
     description: textOf(objectOf(its).description),

@@ -1,5 +1,5 @@
 /**
- * Compares what was read of one account with the money identity (docs/design.md, 'Redis'). Amounts in micro-USD.
+ * Compares what was read of one account with the money identity (ARCHITECTURE.md, 'Invariants'). Amounts in micro-USD.
  *
  *   wallet = settled balance − credits the wallet lacks + debits the wallet lacks − debits that are not stored
  *            − events in the stream that are not stored − open holds

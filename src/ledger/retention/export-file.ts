@@ -6,7 +6,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { StringDecoder } from 'node:string_decoder';
 import { createGunzip, createGzip } from 'node:zlib';
-import type { DaySums } from './closing.ts';
+import type { DaySums } from './close-day.ts';
 
 /**
  * The export of a day: `calls-YYYY-MM-DD.ndjson.gz`, one JSON object per call with all columns, in the order of the ids, and the

@@ -11,7 +11,7 @@ import {
   readClosedDay,
   selectClosedDays,
   sumClosedDay,
-} from './closing.ts';
+} from './close-day.ts';
 import { checkExportDir, exportDay, type Manifest } from './export-file.ts';
 
 const DAY_MS = 86_400_000;

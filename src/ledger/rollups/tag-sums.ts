@@ -76,10 +76,10 @@ const monthOf = (day: string): string => `date_trunc('month', (${day})::timestam
 /** Gives tags sums of their own, as far as there is room. The parameters are the first three of `tagColumns`. */
 export const CLAIM_TAGS_SQL = `
 WITH new AS (
-  SELECT account_id, month, tag, row_number() OVER (PARTITION BY account_id, month ORDER BY min(place)) AS number
+  SELECT account_id, month, tag, row_number() OVER (PARTITION BY account_id, month ORDER BY min(position)) AS number
   FROM (
-    SELECT account_id, ${monthOf(`'epoch'::date + day::int`)} AS month, tag, place
-    FROM unnest($1::uuid[], $2::bigint[], $3::text[]) WITH ORDINALITY AS t (account_id, day, tag, place)
+    SELECT account_id, ${monthOf(`'epoch'::date + day::int`)} AS month, tag, position
+    FROM unnest($1::uuid[], $2::bigint[], $3::text[]) WITH ORDINALITY AS t (account_id, day, tag, position)
   ) AS sent
   WHERE tag <> '${OTHER_TAG}' AND NOT EXISTS (
     SELECT FROM tag_months m WHERE m.account_id = sent.account_id AND m.month = sent.month AND m.tag = sent.tag)

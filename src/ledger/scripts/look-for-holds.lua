@@ -4,7 +4,7 @@
 
   KEYS   for each shard: open, lease
   ARGV   [1] maximum age of a tombstone (ms), [2] age from which a lease is forgotten (ms)
-  Reply  {now (ms), data id, place of each shard with something to do (0: the first)}
+  Reply  {now (ms), data id, index of each shard with something to do (0: the first)}
 ]]
 --- @include "includes/data-id.lua"
 local call, pcall = redis.call, redis.pcall

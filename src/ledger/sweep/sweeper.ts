@@ -228,12 +228,12 @@ export class Sweeper extends Job {
     const { redis, keys } = this.#options;
     const names = this.#shards.flatMap((shard) => [keys.open[shard] as string, keys.lease[shard] as string]);
     const args = [String(TOMBSTONE_MS), String(this.#forgetMs)];
-    const [nowMs, dataId, ...places] = (await redis.script(lookForHoldsScript, names.length, [...names, ...args])) as [
+    const [nowMs, dataId, ...indexes] = (await redis.script(lookForHoldsScript, names.length, [...names, ...args])) as [
       number,
       string,
       ...number[],
     ];
-    return { nowMs, dataId, found: places.map((place) => this.#shards[place] as number) };
+    return { nowMs, dataId, found: indexes.map((index) => this.#shards[index] as number) };
   }
 
   protected override async round(): Promise<void> {

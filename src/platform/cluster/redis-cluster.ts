@@ -49,7 +49,7 @@ type Look = { readonly epoch: number; readonly owners: SlotOwners };
  */
 export class RedisCluster implements RedisStore {
   readonly shards: readonly ShardClient[];
-  /** By slot: the shards, and the place of the keys that belong to none. */
+  /** By slot: the shards, and the client of the keys that belong to none. */
   readonly #bySlot: ReadonlyMap<number, ShardClient>;
   readonly #options: RedisClusterOptions;
   readonly #log: RedisLog;

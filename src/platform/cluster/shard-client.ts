@@ -57,7 +57,7 @@ export class ShardClient extends OwnedStore {
     return this.#node;
   }
 
-  /** When a node last named another as the place of the slot (`performance.now()`). */
+  /** When a node last named another as the node of the slot (`performance.now()`). */
   get movedAt(): number {
     return this.#movedAt;
   }

@@ -21,7 +21,7 @@ export function readSlotOwners(reply: unknown, asked: string): SlotOwners {
 
 const addressOf = (host: string, port: number): string => `${host.includes(':') ? `[${host}]` : host}:${port}`;
 
-/** What a refusal of a node says of the place of a slot. In each case nothing was carried out. */
+/** What a refusal of a node says of where a slot is. In each case nothing was carried out. */
 type Refusal = {
   /** Where the slot is now. Null: this node may have it again in a moment (it moves, or no node has it). */
   readonly address: string | null;
@@ -30,7 +30,7 @@ type Refusal = {
 const REFUSALS = /^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|CROSSSLOT)\b(?: (\d+) (\S*))?/;
 
 /**
- * Reads the error of a node that has refused a command because of its keys' place; null for any other error.
+ * Reads the error of a node that has refused a command because its keys are elsewhere; null for any other error.
  *
  * `ASK` counts as 'in a moment', and is not followed: while a slot moves, the keys of a script are partly at either node, so both
  * refuse (TRYAGAIN) until all have moved.
@@ -38,10 +38,10 @@ const REFUSALS = /^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|CROSSSLOT)\b(?: (\d+) (\S*))?
 export function readRefusal(message: string, asked: string): Refusal | null {
   const found = REFUSALS.exec(message);
   if (found === null) return null;
-  const [, kind, , place = ''] = found;
+  const [, kind, , node = ''] = found;
   if (kind !== 'MOVED') return { address: null };
   // A node that does not know the other's name says `MOVED 5 :7001`: the host is that of the node that was asked.
-  return { address: place.startsWith(':') ? `${asked}${place}` : place };
+  return { address: node.startsWith(':') ? `${asked}${node}` : node };
 }
 
 export const hostOf = (address: string): string => address.slice(0, address.lastIndexOf(':'));

@@ -5,7 +5,7 @@ import type { Admitted } from '../../admission/commands.ts';
 import { assert } from '../../assert.ts';
 import { countLatency } from '../../ledger/rollups/latency-buckets.ts';
 import { encodeSettlement, type RefundReason } from '../../ledger/usage-event.ts';
-import type { Cost } from '../by-use/usage-event.ts';
+import type { Cost } from '../by-use/cost-event.ts';
 import { Use } from '../by-use/use.ts';
 import { callHeaderLines, costHeaderLines } from '../call-headers.ts';
 import type { FailureCause } from '../cause-texts.ts';

@@ -1,7 +1,7 @@
 import type { RefundReason } from '../../ledger/usage-event.ts';
 import type { ResponseHead } from '../../upstream/index.ts';
+import { usageEvent, wantsUsageEvent } from '../by-use/cost-event.ts';
 import type { Flow } from '../by-use/paused-service.ts';
-import { usageEvent, wantsUsageEvent } from '../by-use/usage-event.ts';
 import { EventStream, isEventStream, type StreamingCall } from '../event-stream.ts';
 import type { AdmittedCall } from './admitted-call.ts';
 import type { IdentifiedCall } from './identified-call.ts';

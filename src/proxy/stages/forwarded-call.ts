@@ -6,9 +6,9 @@ import type { RefundReason } from '../../ledger/usage-event.ts';
 import type { ResponseHead, UpstreamCall, UpstreamError, UpstreamHandler } from '../../upstream/index.ts';
 import type { BufferingCall } from '../buffered-bytes.ts';
 import { authorizedLine } from '../by-use/authorized.ts';
+import { usageEvent, wantsUsageEvent } from '../by-use/cost-event.ts';
 import { type Flow, PausedService } from '../by-use/paused-service.ts';
 import { UnheardCall } from '../by-use/unheard-call.ts';
-import { usageEvent, wantsUsageEvent } from '../by-use/usage-event.ts';
 import { CAUSE_TEXTS } from '../cause-texts.ts';
 import { isEventStream } from '../event-stream.ts';
 import { causeOf } from '../failure-cause.ts';
@@ -33,7 +33,7 @@ export type Decided = {
 };
 
 /**
- * A call that is sent to its service. It passes the request body on, and decides how the call ends, whoever ends it:
+ * A call that is sent to its service. It passes the request body on, and decides how the call ends, on either side:
  *
  *   forwarded ──onHead──► answered ──onEnd──────────────────────────────► settled: charged, refunded if the answer is a failure
  *       │                    ├──the caller left, or broke a bound───────► the same, but if the call is priced by use, and its

@@ -1,7 +1,7 @@
 import type { Listing } from '../../catalog/listing.ts';
 import { ApiError, suspendedError, unauthorizedError, unavailableError } from '../../errors.ts';
 import type { KeyRecord } from '../../keys/caller.ts';
-import { type Places, responseHeaderLines } from '../header-rules.ts';
+import { type Locations, responseHeaderLines } from '../header-rules.ts';
 import type { Offer } from '../offers.ts';
 import { locationForCaller } from '../redirects.ts';
 import { blockedError, faultError, notOwnError, notPermittedError } from '../refusals.ts';
@@ -9,7 +9,7 @@ import { parseTarget, type Target } from '../target.ts';
 import type { ArrivedCall } from './arrived-call.ts';
 
 /** A call whose key and listing are known. This key may call this listing. */
-export class IdentifiedCall implements Places {
+export class IdentifiedCall implements Locations {
   readonly call: ArrivedCall;
   readonly key: KeyRecord;
   readonly target: Target;
@@ -64,11 +64,11 @@ export class IdentifiedCall implements Places {
   }
 
   /** Where a `Location` or `Content-Location` of the service leads the caller. */
-  place(value: string): string | null {
+  location(value: string): string | null {
     const { destination, basePath, query: added } = this.offer;
     const { query, headers } = this.call.head;
     const called = { origin: destination.origin, basePath, target: this.target, query, headers };
-    const place = locationForCaller(value, called);
-    return added === null || place === null ? place : added.hiddenIn(place);
+    const location = locationForCaller(value, called);
+    return added === null || location === null ? location : added.hiddenIn(location);
   }
 }

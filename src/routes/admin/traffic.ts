@@ -4,7 +4,7 @@ import { type ApiRequest, type ApiResponse, BodyInPieces, type Route } from '../
 import { BUCKETS, quantile } from '../../ledger/rollups/latency-buckets.ts';
 import { CACHE_CONTROL, VARY } from '../../openapi/headers.ts';
 import { COUNT, EXAMPLE, list, orNull, record, TEXT, TIME, text } from '../../openapi/schemas.ts';
-import type { EventStreams } from '../../traffic/event-streams.ts';
+import type { LiveStreams } from '../../traffic/live-streams.ts';
 import { FIRST_WINDOW_MS, type Looks } from '../../traffic/looks.ts';
 import type { CallCounts, RecentCalls, Report } from '../../traffic/report.ts';
 import { PROCESS_EXAMPLE, PROCESS_FIELDS, processJson } from './processes.ts';
@@ -66,7 +66,7 @@ const EXAMPLE_TRAFFIC = {
 };
 const NO_STORE = { 'Cache-Control': 'no-store', Vary: 'Accept' };
 
-type TrafficDeps = { readonly looks: Pick<Looks, 'look' | 'read'>; readonly streams: EventStreams };
+type TrafficDeps = { readonly looks: Pick<Looks, 'look' | 'read'>; readonly streams: LiveStreams };
 
 /** `GET /admin/traffic`: what all gateways do right now. */
 export function trafficRoutes(deps: TrafficDeps): Route[] {

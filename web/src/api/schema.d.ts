@@ -3600,7 +3600,7 @@ export interface components {
             error: "upstream_error";
             /** @constant */
             status: 502;
-            /** @description Why, for whoever owns the service; the message says it in words */
+            /** @description Why, for the owner of the service; the message says it in words */
             cause?: string;
         };
         /** UpstreamTimeoutError */
@@ -3609,7 +3609,7 @@ export interface components {
             error: "upstream_timeout";
             /** @constant */
             status: 504;
-            /** @description Why, for whoever owns the service; the message says it in words */
+            /** @description Why, for the owner of the service; the message says it in words */
             cause?: string;
         };
         /**

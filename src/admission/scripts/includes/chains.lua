@@ -126,7 +126,7 @@ end
 
 -- Called when a bucket is empty, of the root or of the `levels` below it. Where Redis's clock was set back, the bucket keeps its tokens,
 -- and is refilled by the new time.
--- @return how many tokens the key's own bucket would have if it had to wait as long as the one that has to wait longest: whoever waits
+-- @return how many tokens the key's own bucket would have if it had to wait as long as the one that has to wait longest: a caller that waits
 -- for it has waited for all
 local function wait_for_tokens(root, root_tokens, root_ts, levels, wallet, funds, at)
   local longest = 0

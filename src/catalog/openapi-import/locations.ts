@@ -2,7 +2,7 @@ import { parseTemplate } from '../operations/template.ts';
 import { type JsonObject, listOf, objectOf, quoted, storableText } from './json.ts';
 
 /** Where an operation is, seen from the endpoint. `names`: the path parameters' names in the document → in the template. */
-type Place = { readonly path: string; readonly names: ReadonlyMap<string, string> } | { readonly reason: string };
+type Location = { readonly path: string; readonly names: ReadonlyMap<string, string> } | { readonly reason: string };
 
 type Server = {
   /** Without a slash at its end: '' or '/…'. */
@@ -21,7 +21,7 @@ const NO_SERVERS: readonly unknown[] = [];
  * through the gateway. A document whose server has no path, and none of whose paths lies within the endpoint's, does not know
  * where it is served: its paths are taken to be relative to the endpoint.
  */
-export class Places {
+export class Locations {
   readonly #document: JsonObject;
   readonly #origin: string;
   /** Path of the endpoint without a slash at its end, as the upstream client reads it. */
@@ -38,7 +38,7 @@ export class Places {
     this.#tellsPrefix = Object.keys(objectOf(document.paths)).some((path) => this.#isWithin(path));
   }
 
-  locate(path: string, item: JsonObject, operation: JsonObject): Place {
+  locate(path: string, item: JsonObject, operation: JsonObject): Location {
     const server = this.#serverOf(operation, item, this.#document);
     const template = toTemplate(path);
     if ('reason' in template) return template;
@@ -86,7 +86,7 @@ export class Places {
 }
 
 /** '/users/{user-id}' → '/users/{user_id}', with the names that changed. */
-function toTemplate(path: string): Place {
+function toTemplate(path: string): Location {
   const names = new Map<string, string>();
   const segments: string[] = [];
   for (const segment of storableText(path).split('/')) {

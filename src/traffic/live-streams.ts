@@ -12,7 +12,7 @@ const MAX_STREAM_MS = 300_000;
  *
  * Tested by test/traffic/traffic.test.ts.
  */
-export class EventStreams {
+export class LiveStreams {
   readonly #sleepers = new Set<Sleeper>();
   readonly #maxStreams: number;
   readonly #maxMs: number;

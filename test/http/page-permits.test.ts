@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { PagePlaces, type PagePlacesOptions } from '../../src/http/page-places.ts';
+import { PagePermits, type PagePermitsOptions } from '../../src/http/page-permits.ts';
 
 /** The requests that have begun and not ended, as their owners' names, in the order in which they began. */
 const begun: string[] = [];
 const ends: (() => void)[] = [];
-let places: PagePlaces;
+let permits: PagePermits;
 
 beforeEach(() => {
   begun.length = 0;
@@ -12,8 +12,8 @@ beforeEach(() => {
 });
 afterEach(() => vi.useRealTimers());
 
-function open(options: Partial<PagePlacesOptions> = {}): void {
-  places = new PagePlaces({ places: 3, placesOfOne: 2, ...options });
+function open(options: Partial<PagePermitsOptions> = {}): void {
+  permits = new PagePermits({ permits: 3, permitsOfOne: 2, ...options });
 }
 
 /** @returns 'done', or the code of the refusal */
@@ -23,7 +23,7 @@ function ask(owner: string): Promise<string> {
       begun.push(owner);
       ends.push(() => resolve('done'));
     });
-  return places.run(owner, work).catch((error: { code: string }) => error.code);
+  return permits.run(owner, work).catch((error: { code: string }) => error.code);
 }
 
 /** Ends the request that began as number `i`, and lets what follows happen. */
@@ -32,7 +32,7 @@ async function end(i: number): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve));
 }
 
-it('one owner never has more places than one may have, and waits although others are free', async () => {
+it('one owner never has more permits than one may have, and waits although others are free', async () => {
   open();
   const answers = [ask('a'), ask('a'), ask('a')];
   expect(begun).toEqual(['a', 'a']);
@@ -45,14 +45,14 @@ it('one owner never has more places than one may have, and waits although others
 });
 
 it('the owners with a line take turns, however long their lines are', async () => {
-  open({ places: 1, placesOfOne: 1 });
+  open({ permits: 1, permitsOfOne: 1 });
   for (const owner of ['a', 'a', 'a', 'a', 'b', 'b', 'c']) void ask(owner);
   for (let i = 0; i < 7; i++) await end(i);
   expect(begun).toEqual(['a', 'b', 'c', 'a', 'b', 'a', 'a']);
 });
 
 it('a full line refuses its owner, and nobody else', async () => {
-  open({ placesOfOne: 1, maxWaitingOfOne: 1 });
+  open({ permitsOfOne: 1, maxWaitingOfOne: 1 });
   void ask('a');
   void ask('a');
   expect(await ask('a')).toBe('unavailable');
@@ -62,9 +62,9 @@ it('a full line refuses its owner, and nobody else', async () => {
   expect(await other).toBe('done');
 });
 
-it('a request does not wait longer than it may, and takes no place afterwards', async () => {
+it('a request does not wait longer than it may, and takes no permit afterwards', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-  open({ places: 1, placesOfOne: 1 });
+  open({ permits: 1, permitsOfOne: 1 });
   void ask('a');
   const late = ask('b');
   vi.advanceTimersByTime(5_000);
@@ -76,9 +76,9 @@ it('a request does not wait longer than it may, and takes no place afterwards', 
   expect(await next).toBe('done');
 });
 
-it('a request that got a place is not timed any more', async () => {
+it('a request that got a permit is not timed any more', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-  open({ places: 1, placesOfOne: 1 });
+  open({ permits: 1, permitsOfOne: 1 });
   void ask('a');
   const next = ask('b');
   expect(vi.getTimerCount()).toBe(1);
@@ -88,9 +88,9 @@ it('a request that got a place is not timed any more', async () => {
   expect(await next).toBe('done');
 });
 
-it('a request that fails leaves its place', async () => {
-  open({ places: 1, placesOfOne: 1 });
-  const failing = places.run('a', () => Promise.reject(new Error('broken')));
+it('a request that fails leaves its permit', async () => {
+  open({ permits: 1, permitsOfOne: 1 });
+  const failing = permits.run('a', () => Promise.reject(new Error('broken')));
   const next = ask('a');
   await expect(failing).rejects.toThrow('broken');
   await end(0);

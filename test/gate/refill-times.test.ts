@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { rateState, UNITS_PER_REQUEST } from '../../src/admission/codes.ts';
-import { RefillPlaces } from '../../src/gate/refill-places.ts';
+import { RefillTimes } from '../../src/gate/refill-times.ts';
 
 /** A bucket as batch.lua keeps it: `limit` units come back per millisecond, up to `limit` requests. */
 class Bucket {
@@ -34,12 +34,12 @@ class Bucket {
 
 const START = 1_790_000_000_000;
 
-type Worker = { readonly places: RefillPlaces; readonly bucket: { lastPlace: number } };
+type Worker = { readonly refills: RefillTimes; readonly bucket: { lastRefill: number } };
 
 function workers(count: number, clock: () => number): Worker[] {
   return Array.from({ length: count }, (_, i) => ({
-    places: new RefillPlaces(clock, i + 1, count),
-    bucket: { lastPlace: 0 },
+    refills: new RefillTimes(clock, i + 1, count),
+    bucket: { lastRefill: 0 },
   }));
 }
 
@@ -69,7 +69,7 @@ describe('callers that are refused together', () => {
         let now = START + start;
         const bucket = new Bucket(limit, tokens, now);
         const all = workers(count, () => now);
-        // Each worker has its own share of the places up to the full bucket.
+        // Each worker has its own share of the refills up to the full bucket.
         const left = Array.from({ length: count }, () => Math.floor(limit / count));
         const untilFirst = (UNITS_PER_REQUEST - tokens) / limit;
         const times = refused.map(({ at, ...rest }) => ({ ...rest, at: START + start + Math.floor(at * untilFirst) }));
@@ -80,7 +80,7 @@ describe('callers that are refused together', () => {
           left[by % count] = (left[by % count] as number) - 1;
           now = at;
           expect(bucket.take(now)).toBe(false);
-          const seconds = worker.places.next(worker.bucket, bucket.rate);
+          const seconds = worker.refills.next(worker.bucket, bucket.rate);
           expect(seconds).toBeLessThanOrEqual(60);
           back.push(now + seconds * 1000 + late);
         }
@@ -93,7 +93,7 @@ describe('callers that are refused together', () => {
   it('wait in whole seconds, from the first token to the full bucket', () => {
     const [worker] = workers(1, () => START) as [Worker];
     const told = (limit: number, refusals: number): number[] =>
-      Array.from({ length: refusals }, () => worker.places.next(worker.bucket, rateState(limit, 0)));
+      Array.from({ length: refusals }, () => worker.refills.next(worker.bucket, rateState(limit, 0)));
     expect(told(60, 60)).toEqual(Array.from({ length: 60 }, (_, i) => i + 1));
   });
 
@@ -103,17 +103,17 @@ describe('callers that are refused together', () => {
     const [worker] = workers(1, () => now) as [Worker];
     const told: number[] = [];
     for (let i = 0; i < 1_000; i++, now++) {
-      if (!bucket.take(now)) told.push(worker.places.next(worker.bucket, bucket.rate));
+      if (!bucket.take(now)) told.push(worker.refills.next(worker.bucket, bucket.rate));
     }
     expect(Math.max(...told)).toBe(60);
-    // After the last place before the bucket is full, the places begin again at the first.
+    // After the last refill before the bucket is full, the refills begin again at the first.
     expect(told.filter((seconds) => seconds === 1).length).toBeGreaterThan(10);
   });
 
-  it('begin at the first place again after a long time, or after the clock was set back', () => {
+  it('begin at the first refill again after a long time, or after the clock was set back', () => {
     let now = START;
     const [worker] = workers(1, () => now) as [Worker];
-    const told = (): number => worker.places.next(worker.bucket, rateState(60, 0));
+    const told = (): number => worker.refills.next(worker.bucket, rateState(60, 0));
     expect([told(), told(), told()]).toEqual([1, 2, 3]);
     now += 3_600_000;
     expect([told(), told()]).toEqual([1, 2]);
@@ -121,10 +121,10 @@ describe('callers that are refused together', () => {
     expect([told(), told()]).toEqual([1, 2]);
   });
 
-  it('get a time from every worker, even if a minute has fewer places than there are workers', () => {
+  it('get a time from every worker, even if a minute has fewer refills than there are workers', () => {
     for (const worker of workers(8, () => START)) {
-      expect(worker.places.next(worker.bucket, rateState(1, 0))).toBe(60);
-      expect(worker.places.next(worker.bucket, rateState(1, 0))).toBe(60);
+      expect(worker.refills.next(worker.bucket, rateState(1, 0))).toBe(60);
+      expect(worker.refills.next(worker.bucket, rateState(1, 0))).toBe(60);
     }
   });
 });

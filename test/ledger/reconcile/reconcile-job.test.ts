@@ -1,5 +1,5 @@
 import { afterEach, expect, it, vi } from 'vitest';
-import { ReconcileJob } from '../../../src/ledger/reconcile/job.ts';
+import { ReconcileJob } from '../../../src/ledger/reconcile/reconcile-job.ts';
 import type { Reconciler } from '../../../src/ledger/reconcile/reconciler.ts';
 import { CLOCKS } from '../../support/clocks.ts';
 import { QUIET } from '../../support/store.ts';

@@ -1,7 +1,7 @@
 import { unavailableError } from '../errors.ts';
 import { FairLine } from '../fair-line.ts';
 
-/** Maximum requests that wait for a place: as many as the pool of Postgres lets wait. One more gets 503. */
+/** Maximum requests that wait for a permit: as many as the pool of Postgres lets wait. One more gets 503. */
 const MAX_WAITING = 1_000;
 /** Maximum requests of one owner that wait. Four owners with full lines still leave room for others to wait briefly. */
 const MAX_WAITING_OF_ONE = 240;
@@ -10,23 +10,23 @@ const MAX_WAIT_MS = 5_000;
 /** Connections that pages leave to everything else of the gateway that asks Postgres: the look-up of keys, the catalog, credits. */
 const LEFT_TO_OTHERS = 2;
 
-export type PagePlacesOptions = {
+export type PagePermitsOptions = {
   /** Requests under way at a time: of all owners, and of one. */
-  readonly places: number;
-  readonly placesOfOne: number;
+  readonly permits: number;
+  readonly permitsOfOne: number;
   readonly maxWaiting?: number;
   readonly maxWaitingOfOne?: number;
   readonly maxWaitMs?: number;
 };
 
-/** Places for a pool with this many connections. One owner has at most a fifth of them. */
-export const placesFor = (connections: number): PagePlacesOptions => ({
-  places: Math.max(1, connections - LEFT_TO_OTHERS),
-  placesOfOne: Math.max(1, Math.floor(connections / 5)),
+/** Permits for a pool with this many connections. One owner has at most a fifth of them. */
+export const permitsFor = (connections: number): PagePermitsOptions => ({
+  permits: Math.max(1, connections - LEFT_TO_OTHERS),
+  permitsOfOne: Math.max(1, Math.floor(connections / 5)),
 });
 
-/** Places of requests that are answered from memory: those of many owners, each of whom may search twice at a time. */
-export const IN_MEMORY: PagePlacesOptions = { places: 64, placesOfOne: 2 };
+/** Permits of requests that are answered from memory: those of many owners, each of whom may search twice at a time. */
+export const IN_MEMORY: PagePermitsOptions = { permits: 64, permitsOfOne: 2 };
 
 type Waiting = { readonly owner: string; readonly begin: () => void; readonly timer: NodeJS.Timeout };
 
@@ -34,21 +34,21 @@ type Waiting = { readonly owner: string; readonly begin: () => void; readonly ti
  * Shares the pool of Postgres between those who ask for pages. Eight slow statements of one key used to make every page of everybody
  * else 503.
  *
- * A request keeps its place until its handler has ended, even if the caller got a 503 before: until then its statement runs. An owner
- * never has more than its places, even if the others are free. A statement may take 15 s, so places that were lent out would not be
+ * A request keeps its permit until its handler has ended, even if the caller got a 503 before: until then its statement runs. An owner
+ * never has more than its permits, even if the others are free. A statement may take 15 s, so permits that were lent out would not be
  * back when somebody else needs them.
  *
- *   a place of the owner's and one of all are free ──► begins
+ *   a permit of the owner's and one of all are free ──► begins
  *   otherwise ──► waits in its owner's line; the owners with a line take turns
  *
- * Tested by test/http/page-places.test.ts and test/integration/fairness.test.ts.
+ * Tested by test/http/page-permits.test.ts and test/integration/fairness.test.ts.
  */
-export class PagePlaces {
-  readonly #options: Required<PagePlacesOptions>;
+export class PagePermits {
+  readonly #options: Required<PagePermitsOptions>;
   readonly #line: FairLine<Waiting>;
   #free: number;
 
-  constructor(options: PagePlacesOptions) {
+  constructor(options: PagePermitsOptions) {
     this.#options = {
       maxWaiting: MAX_WAITING,
       maxWaitingOfOne: MAX_WAITING_OF_ONE,
@@ -56,15 +56,15 @@ export class PagePlaces {
       ...options,
     };
     this.#line = new FairLine(this.#options.maxWaiting, this.#options.maxWaitingOfOne);
-    this.#free = options.places;
+    this.#free = options.permits;
   }
 
   /**
-   * Runs `work` in a place of the owner: an account, or the address of a caller without a key. Rejects with `unavailable` when a bound
+   * Runs `work` in a permit of the owner: an account, or the address of a caller without a key. Rejects with `unavailable` when a bound
    * of the line is reached.
    */
   async run<T>(owner: string, work: () => Promise<T>): Promise<T> {
-    if (this.#free > 0 && this.#line.takenBy(owner) < this.#options.placesOfOne) this.#take(owner);
+    if (this.#free > 0 && this.#line.takenBy(owner) < this.#options.permitsOfOne) this.#take(owner);
     else await this.#wait(owner);
     try {
       return await work();
@@ -92,15 +92,15 @@ export class PagePlaces {
 
   #leave(owner: string): void {
     // It could have no turn before now: its turn is after those of the others that wait.
-    if (this.#line.takenBy(owner) === this.#options.placesOfOne) this.#line.goesLast(owner);
+    if (this.#line.takenBy(owner) === this.#options.permitsOfOne) this.#line.goesLast(owner);
     this.#line.left(owner);
     this.#free++;
     this.#serveNext();
   }
 
-  /** Gives the place that was just left to the next in turn, if anybody may have it. */
+  /** Gives the permit that was just left to the next in turn, if anybody may have it. */
   #serveNext(): void {
-    const next = this.#line.next(this.#options.placesOfOne);
+    const next = this.#line.next(this.#options.permitsOfOne);
     if (next === undefined) return;
     clearTimeout(next.timer);
     this.#line.served(next.owner, next);

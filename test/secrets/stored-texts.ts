@@ -1,4 +1,4 @@
-// Reads every place where a secret could be stored, as text that can be searched.
+// Reads all that a secret could be stored in, as text that can be searched.
 
 import type { Stores } from '../../src/roles/stores.ts';
 import { serversOf } from '../support/redis-kind.ts';
