@@ -15,6 +15,17 @@ export type DayStats = Readonly<Record<CallClass, number>> & {
   readonly latencyHistogram: readonly number[];
 };
 
+/** The counted calls of one service in one hour. */
+export type HourStats = Readonly<Record<CallClass, number>> & {
+  readonly hour: Date;
+  readonly calls: number;
+  /** Of succeeded calls. */
+  readonly latencySumUs: number;
+};
+
+/** While all calls of a service are of so many days, the last ones, their hours say more than their days. */
+const DAYS_OF_HOURS = 3;
+
 /** What the charged calls cost, each amount rounded to three digits. */
 export type ChargedPrices = {
   /** YYYY-MM-DD; null: of all days together */
@@ -35,6 +46,8 @@ type QualityInputs = {
 export type ServiceStats = {
   /** Newest first; days without calls are left out. */
   readonly days: readonly DayStats[];
+  /** Newest first, those with calls; null for a service whose calls are of more than the last three days, or that has none. */
+  readonly hours: readonly HourStats[] | null;
   /** Days without charged calls are left out. */
   readonly prices: readonly ChargedPrices[];
   readonly inputs: QualityInputs | null;
@@ -44,7 +57,7 @@ export type ServiceStats = {
 export function selectStats(sql: Sql, serviceId: string): Promise<ServiceStats> {
   return sql.begin(
     async (tx) => ({
-      days: await selectDays(tx, serviceId),
+      ...(await selectTimes(tx, serviceId)),
       prices: await selectPrices(tx, serviceId),
       inputs: await selectInputs(tx, serviceId),
     }),
@@ -71,6 +84,24 @@ async function selectDays(tx: Tx, serviceId: string): Promise<DayStats[]> {
     for (const { day, bucket, calls } of latencies) if (day === row.day) latencyHistogram[bucket] = calls;
     return { ...row, latencyHistogram };
   });
+}
+
+async function selectTimes(tx: Tx, serviceId: string): Promise<Pick<ServiceStats, 'days' | 'hours'>> {
+  const days = await selectDays(tx, serviceId);
+  const isNew = days.length > 0 && days.length <= DAYS_OF_HOURS;
+  const hours = isNew ? await selectHours(tx, serviceId) : [];
+  // All of them, or they would say less than the days.
+  const known = hours.reduce((sum, { calls }) => sum + calls, 0);
+  const isWhole = known > 0 && known === days.reduce((sum, { calls }) => sum + calls, 0);
+  return { days, hours: isWhole ? hours : null };
+}
+
+async function selectHours(tx: Tx, serviceId: string): Promise<HourStats[]> {
+  return tx<HourStats[]>`
+    SELECT hour, calls, ${tx.text(CALL_CLASSES.join(', '))}, latency_sum_us AS "latencySumUs" FROM service_hours
+    WHERE service_id = ${serviceId}
+      AND hour >= ((now() AT TIME ZONE 'UTC')::date - ${DAYS_OF_HOURS - 1}::int)::timestamp AT TIME ZONE 'UTC'
+    ORDER BY hour DESC`;
 }
 
 /** The smallest amounts that half and 95 % of the charged calls did not exceed. */

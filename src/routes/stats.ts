@@ -1,13 +1,13 @@
 import type { Catalog } from '../catalog/catalog.ts';
 import { ApiError, unavailableError } from '../errors.ts';
 import type { JsonSchema, Route } from '../http/route.ts';
-import { CALL_CLASSES } from '../ledger/rollups/call-class.ts';
+import { CALL_CLASSES, type CallClass } from '../ledger/rollups/call-class.ts';
 import { quantile } from '../ledger/rollups/latency-buckets.ts';
 import { CACHE_CONTROL } from '../openapi/headers.ts';
 import { COUNT, EXAMPLE, json, list, orNull, record, TIME, UUID, usd } from '../openapi/schemas.ts';
 import { microsToUsd } from '../platform/money.ts';
 import type { StatsReader } from '../quality/stats-reader.ts';
-import type { ChargedPrices, DayStats, ServiceStats } from '../quality/stats-sql.ts';
+import type { ChargedPrices, DayStats, HourStats, ServiceStats } from '../quality/stats-sql.ts';
 
 const RATE: JsonSchema = {
   type: ['number', 'null'],
@@ -29,7 +29,7 @@ const AT_CAP: JsonSchema = {
   description: 'Of the calls priced by use, the share that cost the `max_price`; null without such calls',
 };
 const PRICE_CHARGED = record('PriceCharged', { median: USD, p95: USD, at_cap: AT_CAP });
-const COUNTS = {
+const CLASSES = {
   calls: { ...COUNT, description: 'All that count: without free MCP messages and calls of the provider' },
   succeeded: COUNT,
   failed: { ...COUNT, description: 'No connection, no answer in time, a cut answer, or 5xx' },
@@ -37,9 +37,8 @@ const COUNTS = {
   caller_left: { ...COUNT, description: 'The caller left before an answer' },
   unavailable: { ...COUNT, description: 'The gateway could not serve the call' },
   success_rate: RATE,
-  latency_ms: LATENCY,
-  price_charged: PRICE_CHARGED,
 };
+const COUNTS = { ...CLASSES, latency_ms: LATENCY, price_charged: PRICE_CHARGED };
 /** The part of the statistics that helps to choose a service; see `recentStats`. */
 export const RECENT_STATS = record(
   'RecentStats',
@@ -51,29 +50,41 @@ export const RECENT_STATS = record(
   },
   { description: 'Of the last 30 days; see /services/{id}/stats. Absent while it cannot be read' },
 );
-const STATS = record('ServiceStats', {
-  service_id: UUID,
-  quality: { type: 'number', minimum: 0, maximum: 100 },
-  quality_inputs: orNull(
-    record(
-      'QualityInputs',
-      {
-        evidence: { type: 'number', minimum: 0, description: 'Calls that count, after age and the weight of buyers' },
-        buyers: COUNT,
-        success_rate: { type: 'number', minimum: 0, maximum: 1 },
-        latency_ms: MS,
-        computed_at: TIME,
-      },
-      { description: 'What the quality was made from; null until the service was judged' },
+const STATS = record(
+  'ServiceStats',
+  {
+    service_id: UUID,
+    quality: { type: 'number', minimum: 0, maximum: 100 },
+    quality_inputs: orNull(
+      record(
+        'QualityInputs',
+        {
+          evidence: { type: 'number', minimum: 0, description: 'Calls that count, after age and the weight of buyers' },
+          buyers: COUNT,
+          success_rate: { type: 'number', minimum: 0, maximum: 1 },
+          latency_ms: MS,
+          computed_at: TIME,
+        },
+        { description: 'What the quality was made from; null until the service was judged' },
+      ),
     ),
-  ),
-  ...COUNTS,
-  days: list(
-    record('DayStats', { day: { type: 'string', format: 'date', description: 'In UTC' }, ...COUNTS }),
-    'The last 30 days, newest first; days without calls are left out',
-  ),
-});
-const COUNTS_EXAMPLE = {
+    ...COUNTS,
+    days: list(
+      record('DayStats', { day: { type: 'string', format: 'date', description: 'In UTC' }, ...COUNTS }),
+      'The last 30 days, newest first; days without calls are left out',
+    ),
+    hours: list(
+      record('HourStats', {
+        hour: TIME,
+        ...CLASSES,
+        latency_ms: { ...MS, description: 'The mean of succeeded calls, in milliseconds; null without any' },
+      }),
+      'Of a service whose calls are all of the last three days (UTC), newest first; hours without calls are left out',
+    ),
+  },
+  { optional: ['hours'] },
+);
+const CLASSES_EXAMPLE = {
   calls: 120,
   succeeded: 115,
   failed: 2,
@@ -81,6 +92,9 @@ const COUNTS_EXAMPLE = {
   caller_left: 0,
   unavailable: 0,
   success_rate: 0.9829,
+};
+const COUNTS_EXAMPLE = {
+  ...CLASSES_EXAMPLE,
   latency_ms: { p50: 18.9, p95: 47, p99: 98 },
   price_charged: { median: 0.002, p95: 0.002, at_cap: null },
 };
@@ -114,6 +128,7 @@ export function serviceStatsRoutes(deps: {
             },
             ...COUNTS_EXAMPLE,
             days: [{ day: '2026-11-22', ...COUNTS_EXAMPLE }],
+            hours: [{ hour: '2026-11-22T09:00:00.000Z', ...CLASSES_EXAMPLE, latency_ms: 21.4 }],
           },
           { 'Cache-Control': CACHE_CONTROL('max-age=30') },
         ),
@@ -145,7 +160,7 @@ export async function recentStats(reader: Pick<StatsReader, 'readSoon'>, id: str
   return { calls, success_rate, latency_ms, price_charged: pricesJson(stats.prices, null, stats.days) };
 }
 
-function statsJson({ days, prices, inputs }: ServiceStats): Record<string, unknown> {
+function statsJson({ days, hours, prices, inputs }: ServiceStats): Record<string, unknown> {
   return {
     quality_inputs:
       inputs === null
@@ -164,24 +179,37 @@ function statsJson({ days, prices, inputs }: ServiceStats): Record<string, unkno
       ...countsJson([day]),
       price_charged: pricesJson(prices, day.day, [day]),
     })),
+    ...(hours === null ? {} : { hours: hours.map(hourJson) }),
   };
 }
 
-function countsJson(days: readonly DayStats[]) {
-  const sum = (pick: (day: DayStats) => number): number => days.reduce((total, day) => total + pick(day), 0);
+const hourJson = (hour: HourStats) => ({
+  hour: hour.hour.toISOString(),
+  ...classesJson([hour]),
+  latency_ms: hour.succeeded === 0 ? null : round(hour.latencySumUs / hour.succeeded / 1_000, 1),
+});
+
+const countsJson = (days: readonly DayStats[]) => ({
+  ...classesJson(days),
+  latency_ms: latencyJson(days.map(({ latencyHistogram }) => latencyHistogram)),
+});
+
+type Classes = Readonly<Record<CallClass, number>> & { readonly calls: number };
+
+function classesJson(of: readonly Classes[]) {
+  const sum = (pick: (one: Classes) => number): number => of.reduce((total, one) => total + pick(one), 0);
   const [succeeded, callerErrors, callerLeft, error, timeout, fault, cut, unavailable] = CALL_CLASSES.map((name) =>
-    sum((day) => day[name]),
+    sum((one) => one[name]),
   ) as [number, number, number, number, number, number, number, number];
   const failed = error + timeout + fault + cut;
   return {
-    calls: sum((day) => day.calls),
+    calls: sum(({ calls }) => calls),
     succeeded,
     failed,
     caller_errors: callerErrors,
     caller_left: callerLeft,
     unavailable,
     success_rate: succeeded + failed === 0 ? null : round(succeeded / (succeeded + failed), 4),
-    latency_ms: latencyJson(days.map(({ latencyHistogram }) => latencyHistogram)),
   };
 }
 

@@ -39,6 +39,31 @@ const call = (atMs: number, latencyUs: number, outcome = 'completed', use?: Part
 };
 
 describe('GET /services/{id}/stats', () => {
+  it('has the hours of a service whose calls are all of the last three days, and of no other', async () => {
+    await call(NOON, 10_000);
+    await call(NOON, 30_000);
+    await call(NOON - DAY_MS, 1_000, 'refunded:upstream_timeout');
+    const hour = (atMs: number): string => new Date(atMs).toISOString();
+    expect(json(await stats()).hours).toEqual([
+      {
+        hour: hour(NOON),
+        calls: 2,
+        succeeded: 2,
+        failed: 0,
+        caller_errors: 0,
+        caller_left: 0,
+        unavailable: 0,
+        success_rate: 1,
+        latency_ms: 20,
+      },
+      expect.objectContaining({ hour: hour(NOON - DAY_MS), calls: 1, failed: 1, success_rate: 0, latency_ms: null }),
+    ]);
+    await call(NOON - 9 * DAY_MS, 1_000);
+    const older = json(await stats());
+    expect(older.days).toHaveLength(3);
+    expect(older).not.toHaveProperty('hours');
+  });
+
   it('has every call of the last 30 days in its class and on its day, and latencies of those that succeeded', async () => {
     for (const ms of [10, 500]) await call(NOON, ms * 1_000);
     // Priced by use. One was free, and one of the others cost the highest price.

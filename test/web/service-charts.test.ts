@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { chartData } from '../../web/src/site/service-chart-data.ts';
+import { chartData, hourData } from '../../web/src/site/service-chart-data.ts';
 
 it('30 days up to today in UTC: counts of a day without calls are 0, and what was not measured is a gap', () => {
   const day = (of: string, calls: number) => ({
@@ -25,4 +25,28 @@ it('30 days up to today in UTC: counts of a day without calls are 0, and what wa
   expect(data.successRate).toEqual([1, ...Array(28).fill(null), 1]);
   expect(data.p95).toEqual([9, ...Array(28).fill(null), 9]);
   expect(data.priceMedian).toEqual([0.002, ...Array(28).fill(null), 0.002]);
+});
+
+it('hours from the first call of a new service, and at least a day of them: what was not measured is a gap', () => {
+  const hour = (of: string, latency: number | null) => ({
+    hour: of,
+    calls: 2,
+    succeeded: latency === null ? 0 : 2,
+    failed: latency === null ? 2 : 0,
+    caller_errors: 0,
+    caller_left: 0,
+    unavailable: 0,
+    success_rate: latency === null ? 0 : 1,
+    latency_ms: latency,
+  });
+  const now = Date.parse('2026-11-22T10:59:59Z');
+  const young = hourData([hour('2026-11-22T09:00:00.000Z', 21.4)], now);
+  expect(young.times).toHaveLength(24);
+  expect(young.times.at(-1)).toBe(Date.parse('2026-11-22T10:00:00Z') / 1_000);
+  expect(young.succeeded).toEqual([...Array(22).fill(0), 2, 0]);
+  expect(young.latency).toEqual([...Array(22).fill(null), 21.4, null]);
+  const older = hourData([hour('2026-11-20T23:00:00.000Z', null), hour('2026-11-22T10:00:00.000Z', 5)], now);
+  expect(older.times).toHaveLength(36);
+  expect(older.failed).toEqual([2, ...Array(35).fill(0)]);
+  expect(older.successRate).toEqual([0, ...Array(34).fill(null), 1]);
 });

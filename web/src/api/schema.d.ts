@@ -1814,6 +1814,29 @@ export interface components {
              */
             asked_at?: string;
         };
+        /** HourStats */
+        HourStats: {
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            hour: string;
+            /** @description All that count: without free MCP messages and calls of the provider */
+            calls: number;
+            succeeded: number;
+            /** @description No connection, no answer in time, a cut answer, or 5xx */
+            failed: number;
+            /** @description 4xx that were not refunded: mistakes of callers */
+            caller_errors: number;
+            /** @description The caller left before an answer */
+            caller_left: number;
+            /** @description The gateway could not serve the call */
+            unavailable: number;
+            /** @description succeeded ÷ (succeeded + failed); null when both are 0 */
+            success_rate: number | null;
+            /** @description The mean of succeeded calls, in milliseconds; null without any */
+            latency_ms: number | null;
+        };
         /** IdempotencyMismatchError */
         IdempotencyMismatchError: components["schemas"]["Error"] & {
             /** @constant */
@@ -3401,6 +3424,8 @@ export interface components {
             price_charged: components["schemas"]["PriceCharged"];
             /** @description The last 30 days, newest first; days without calls are left out */
             days: components["schemas"]["DayStats"][];
+            /** @description Of a service whose calls are all of the last three days (UTC), newest first; hours without calls are left out */
+            hours?: components["schemas"]["HourStats"][];
         };
         /** ServiceStatusChange */
         ServiceStatusChange: {
@@ -7843,6 +7868,19 @@ export interface operations {
                      *             "p95": 0.002,
                      *             "at_cap": null
                      *           }
+                     *         }
+                     *       ],
+                     *       "hours": [
+                     *         {
+                     *           "hour": "2026-11-22T09:00:00.000Z",
+                     *           "calls": 120,
+                     *           "succeeded": 115,
+                     *           "failed": 2,
+                     *           "caller_errors": 3,
+                     *           "caller_left": 0,
+                     *           "unavailable": 0,
+                     *           "success_rate": 0.9829,
+                     *           "latency_ms": 21.4
                      *         }
                      *       ]
                      *     }

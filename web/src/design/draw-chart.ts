@@ -1,6 +1,6 @@
 import './chart.css';
 import uPlot from 'uplot';
-import { colourOf, type Series } from './series.ts';
+import { colourOf, type Series, type Unit } from './series.ts';
 
 type Options = {
   readonly series: readonly Series[];
@@ -9,10 +9,12 @@ type Options = {
   readonly whole: boolean;
   /** What a series has at a time: what is drawn of it may be stacked on others. */
   readonly valueAt: (series: number, at: number) => number | null;
-  readonly utc: boolean;
+  readonly unit: Unit;
   readonly height: number;
   readonly language: string;
 };
+
+const DAY_S = 86_400;
 
 /** Days in charts of more than this many have their year beside the pointer. */
 const MOST_OF_A_YEAR = 300;
@@ -22,21 +24,26 @@ const WHOLE_STEPS = Array.from({ length: 8 }, (_, power) => [1, 2, 5].map((step)
 
 /** Draws a chart in the colours of the page. */
 export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options: Options): uPlot {
-  const { series, format, top, whole, utc, height, language } = options;
+  const { series, format, top, whole, unit, height, language } = options;
+  const utc = unit !== 'second';
   const probe = getComputedStyle(element);
   const colour = (name: string): string => resolved(element, probe.getPropertyValue(name));
   const axis = { stroke: colour('--ink-faint'), font: `12px ${probe.fontFamily}`, ticks: { show: false } };
   const axisTime = new Intl.DateTimeFormat(
     language,
-    utc
-      ? { month: 'short', day: 'numeric', timeZone: 'UTC' }
-      : { hour: 'numeric', minute: '2-digit', second: '2-digit' },
+    unit === 'second'
+      ? { hour: 'numeric', minute: '2-digit', second: '2-digit' }
+      : { month: 'short', day: 'numeric', timeZone: 'UTC' },
   );
+  const axisHour = new Intl.DateTimeFormat(language, { hour: 'numeric', minute: '2-digit', timeZone: 'UTC' });
+  // Where a day begins its name stands; between are hours.
+  const axisText = (at: number): string =>
+    (unit === 'hour' && at % DAY_S !== 0 ? axisHour : axisTime).format(at * 1_000);
   const bars = uPlot.paths.bars?.({ size: [0.7, 40], radius: 0.15 });
   const hasLines = series.some(({ kind }) => kind !== 'bar');
   // A bar stands around its time: without room the first and the last would be cut in half.
   const times = data[0];
-  const step = times.length > 1 ? (times[1] as number) - (times[0] as number) : 86_400;
+  const step = times.length > 1 ? (times[1] as number) - (times[0] as number) : DAY_S;
   const room = series.some(({ kind }) => kind === 'bar') ? step / 2 : 0;
   return new uPlot(
     {
@@ -61,7 +68,7 @@ export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options
           // The first label stands below the lowest value of the other axis, not on it.
           gap: 9,
           size: 30,
-          values: (_self, times) => times.map((at) => axisTime.format(at * 1_000)),
+          values: (_self, times) => times.map(axisText),
         },
         {
           ...axis,
@@ -93,7 +100,7 @@ export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options
 }
 
 /** A small box beside the pointer: the time, and what each series has then. Without a pointer there is the table. */
-function valuesBesidePointer({ series, format, valueAt, utc, language }: Options): uPlot.Plugin {
+function valuesBesidePointer({ series, format, valueAt, unit, language }: Options): uPlot.Plugin {
   const box = made('div', 'chart-tip');
   const time = made('strong', '');
   const values = series.map(() => made('span', 'chart-tip-value'));
@@ -106,8 +113,9 @@ function valuesBesidePointer({ series, format, valueAt, utc, language }: Options
   box.hidden = true;
   const timeText = (at: number, times: number): string => {
     const year = times > MOST_OF_A_YEAR ? ({ year: 'numeric' } as const) : {};
-    const day = { weekday: 'short', month: 'short', day: 'numeric', timeZone: 'UTC', ...year } as const;
-    return new Intl.DateTimeFormat(language, utc ? day : { timeStyle: 'medium' }).format(at * 1_000);
+    const hour = unit === 'hour' ? ({ hour: 'numeric', minute: '2-digit' } as const) : {};
+    const day = { weekday: 'short', month: 'short', day: 'numeric', timeZone: 'UTC', ...year, ...hour } as const;
+    return new Intl.DateTimeFormat(language, unit === 'second' ? { timeStyle: 'medium' } : day).format(at * 1_000);
   };
   return {
     hooks: {

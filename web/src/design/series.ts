@@ -1,3 +1,6 @@
+/** What lies between two times of a chart. */
+export type Unit = 'day' | 'hour' | 'second';
+
 /** What is drawn in a chart. */
 export type Series = {
   readonly name: string;

@@ -1,7 +1,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 import type uPlot from 'uplot';
 import { useI18n } from '../i18n/i18n.tsx';
-import { colourOf, type Series } from './series.ts';
+import { colourOf, type Series, type Unit } from './series.ts';
 
 /**
  * Values over time. uPlot draws it, loaded when the first chart is shown. Screen readers get the same numbers as a table.
@@ -11,7 +11,7 @@ import { colourOf, type Series } from './series.ts';
  * @param stacked  the parts of a whole: the last series stands at the bottom, the first on top
  * @param top     the upper end of the axis, if it is known: 1 for shares
  * @param whole   values are whole numbers: the axis names no others
- * @param utc     times are days in UTC, and are written without the hour
+ * @param unit    what lies between two times: days and hours are of UTC, seconds of the reader's clock
  */
 export function TimeChart({
   label,
@@ -21,7 +21,7 @@ export function TimeChart({
   top,
   stacked = false,
   whole = false,
-  utc = true,
+  unit = 'day',
   height = 200,
   language = 'en',
 }: {
@@ -32,14 +32,14 @@ export function TimeChart({
   readonly top?: number;
   readonly stacked?: boolean;
   readonly whole?: boolean;
-  readonly utc?: boolean;
+  readonly unit?: Unit;
   readonly height?: number;
   readonly language?: string;
 }) {
   const { t } = useI18n();
   const frame = useRef<HTMLDivElement>(null);
   const chart = useRef<uPlot | null>(null);
-  const shape = `${series.map(({ name, kind }) => `${name} ${kind}`).join()} ${height} ${utc} ${language}`;
+  const shape = `${series.map(({ name, kind }) => `${name} ${kind}`).join()} ${height} ${unit} ${language}`;
   const data = [
     times,
     ...(stacked ? sums(series) : series.map(({ values }) => values)),
@@ -64,7 +64,7 @@ export function TimeChart({
           top,
           whole,
           valueAt,
-          utc,
+          unit,
           height,
           language,
         });
@@ -113,7 +113,7 @@ export function TimeChart({
           <caption>{label}</caption>
           <thead>
             <tr>
-              <th scope="col">{t(utc ? 'service.chartDay' : 'page.time')}</th>
+              <th scope="col">{t(unit === 'day' ? 'service.chartDay' : 'page.time')}</th>
               {series.map(({ name }) => (
                 <th key={name} scope="col">
                   {name}
@@ -124,7 +124,7 @@ export function TimeChart({
           <tbody>
             {times.map((time, at) => (
               <tr key={time}>
-                <th scope="row">{new Date(time * 1_000).toISOString().slice(0, utc ? 10 : 19)}</th>
+                <th scope="row">{new Date(time * 1_000).toISOString().slice(0, unit === 'day' ? 10 : 19)}</th>
                 {series.map(({ name, values }) => {
                   const value = values[at] ?? null;
                   return <td key={name}>{value === null ? '' : format(value)}</td>;

@@ -3,8 +3,12 @@
 import type { components } from '../api/schema.d.ts';
 
 type Day = components['schemas']['DayStats'];
+type Hour = components['schemas']['HourStats'];
 
-const DAY_S = 86_400;
+const HOUR_S = 3_600;
+const DAY_S = 24 * HOUR_S;
+/** Fewer would be as wide as a day. */
+const MIN_HOURS = 24;
 const DAYS = 30;
 
 /** The columns of the charts: 30 days up to today in UTC, oldest first. A day without calls has counts of 0 and no other values. */
@@ -28,5 +32,27 @@ export function chartData(days: readonly Day[], nowMs: number) {
     p95: column<number | null>(({ latency_ms }) => latency_ms.p95, null),
     priceMedian: column<number | null>(({ price_charged }) => price_charged.median, null),
     priceP95: column<number | null>(({ price_charged }) => price_charged.p95, null),
+  };
+}
+
+/** The same of a service that is new: from the hour of its first call, and at least a day, up to this hour. */
+export function hourData(hours: readonly Hour[], nowMs: number) {
+  const now = Math.floor(nowMs / 1_000 / HOUR_S) * HOUR_S;
+  const known = new Map(hours.map((hour) => [Date.parse(hour.hour) / 1_000, hour]));
+  const first = Math.min(now - (MIN_HOURS - 1) * HOUR_S, ...known.keys());
+  const times = Array.from({ length: (now - first) / HOUR_S + 1 }, (_, at) => first + at * HOUR_S);
+  const column = <T>(pick: (hour: Hour) => T, none: T): T[] =>
+    times.map((time) => {
+      const hour = known.get(time);
+      return hour === undefined ? none : pick(hour);
+    });
+  return {
+    times,
+    succeeded: column(({ succeeded }) => succeeded, 0),
+    failed: column(({ failed }) => failed, 0),
+    callerErrors: column(({ caller_errors }) => caller_errors, 0),
+    others: column(({ caller_left, unavailable }) => caller_left + unavailable, 0),
+    successRate: column<number | null>(({ success_rate }) => success_rate, null),
+    latency: column<number | null>(({ latency_ms }) => latency_ms, null),
   };
 }

@@ -4,7 +4,7 @@ import type { Schemas } from '../api/client.ts';
 import { Card, Empty, TimeChart } from '../design/index.ts';
 import { count, duration, money, percent } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
-import { chartData } from './service-chart-data.ts';
+import { chartData, hourData } from './service-chart-data.ts';
 
 /** How the last 30 days went. Without calls it says so, in place of four empty charts. */
 export function ServiceCharts({ stats }: { readonly stats: Schemas['ServiceStats'] }) {
@@ -38,11 +38,21 @@ export function ServiceCharts({ stats }: { readonly stats: Schemas['ServiceStats
 function Charts({ stats }: { readonly stats: Schemas['ServiceStats'] }) {
   const { t, language } = useI18n();
   const data = chartData(stats.days, Date.now());
+  const hours = stats.hours === undefined ? null : hourData(stats.hours, Date.now());
+  const counted = hours ?? data;
   const isEmpty = (...lines: readonly (readonly (number | null)[])[]): boolean =>
     lines.flat().every((value) => value === null);
   const nothing = <p class="soft small">{t('service.latencyNone')}</p>;
   const wasCharged = stats.price_charged.median !== null;
-  const usual = { times: data.times, height: 180, language };
+  const byDay = { times: data.times, height: 180, language };
+  const usual = { ...byDay, times: counted.times, unit: hours === null ? ('day' as const) : ('hour' as const) };
+  const latencies =
+    hours === null
+      ? [
+          { name: 'p50', values: data.p50 },
+          { name: 'p95', values: data.p95 },
+        ]
+      : [{ name: t('service.inputLatency'), values: hours.latency }];
   return (
     <div class="service-charts">
       <ChartCard title={t('service.chartCalls')}>
@@ -53,15 +63,15 @@ function Charts({ stats }: { readonly stats: Schemas['ServiceStats'] }) {
           stacked
           whole
           series={[
-            { name: t('service.failed'), values: data.failed, kind: 'bar', colour: '--bad' },
-            { name: t('service.callerErrors'), values: data.callerErrors, kind: 'bar', colour: '--series-3' },
-            { name: t('service.others'), values: data.others, kind: 'bar', colour: '--series-5' },
-            { name: t('service.succeeded'), values: data.succeeded, kind: 'bar', colour: '--series-1' },
+            { name: t('service.failed'), values: counted.failed, kind: 'bar', colour: '--bad' },
+            { name: t('service.callerErrors'), values: counted.callerErrors, kind: 'bar', colour: '--series-3' },
+            { name: t('service.others'), values: counted.others, kind: 'bar', colour: '--series-5' },
+            { name: t('service.succeeded'), values: counted.succeeded, kind: 'bar', colour: '--series-1' },
           ]}
         />
       </ChartCard>
       <ChartCard title={t('service.chartSuccess')}>
-        {isEmpty(data.successRate) ? (
+        {isEmpty(counted.successRate) ? (
           nothing
         ) : (
           <TimeChart
@@ -69,29 +79,26 @@ function Charts({ stats }: { readonly stats: Schemas['ServiceStats'] }) {
             top={1}
             label={t('service.chartSuccess')}
             format={(value) => percent(value, language)}
-            series={[{ name: t('service.successRate'), values: data.successRate }]}
+            series={[{ name: t('service.successRate'), values: counted.successRate }]}
           />
         )}
       </ChartCard>
       <ChartCard title={t('service.chartLatency')}>
-        {isEmpty(data.p50, data.p95) ? (
+        {isEmpty(...latencies.map(({ values }) => values)) ? (
           nothing
         ) : (
           <TimeChart
             {...usual}
             label={t('service.chartLatency')}
             format={(value) => duration(value, language)}
-            series={[
-              { name: 'p50', values: data.p50 },
-              { name: 'p95', values: data.p95 },
-            ]}
+            series={latencies}
           />
         )}
       </ChartCard>
       <ChartCard title={t('service.chartPrice')}>
         {wasCharged ? (
           <TimeChart
-            {...usual}
+            {...byDay}
             label={t('service.chartPrice')}
             format={(value) => money(value, language)}
             series={[

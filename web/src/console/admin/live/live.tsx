@@ -64,7 +64,7 @@ function Now({ traffic, live }: { readonly traffic: Traffic; readonly live: Live
         <Card title="Calls a second">
           <TimeChart
             label="Calls a second, last two minutes"
-            utc={false}
+            unit="second"
             height={180}
             language={language}
             times={times}
@@ -79,7 +79,7 @@ function Now({ traffic, live }: { readonly traffic: Traffic; readonly live: Live
         <Card title="p99 of the last five seconds">
           <TimeChart
             label="p99 latency, last two minutes"
-            utc={false}
+            unit="second"
             height={180}
             language={language}
             times={times}
