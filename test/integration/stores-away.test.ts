@@ -11,7 +11,7 @@ const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 const COMMAND_TIMEOUT_MS = 500;
 /** How much longer than its timeout an answer may take. */
 const ANSWER_MS = 300;
-/** Bounds for answers while Postgres is away (docs/operating.md): of a call whose key or wallet must be loaded, and of a page. */
+/** Bounds for answers while Postgres is away (docs/guarantees.md): of a call whose key or wallet must be loaded, and of a page. */
 const LOAD_TIMEOUT_MS = 2_000;
 const PAGE_TIMEOUT_MS = 5_000;
 /** How long recovery may take after a store is back. */
