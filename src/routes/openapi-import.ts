@@ -80,7 +80,7 @@ const QUERY = {
 } as const;
 type Query = FromSchema<typeof QUERY>;
 
-/** `PUT /services/{id}/openapi`: replaces the operations of a listing by those of a document, or tells what would become of them. */
+/** `PUT /services/{id}/openapi`: replaces the operations of a listing by those of a document, or tells what would happen to them. */
 export function openApiImportRoutes(deps: OpenApiImportDeps): Route[] {
   return [
     {

@@ -9,7 +9,7 @@ const RETIRED: readonly (readonly [word: RegExp, instead: string])[] = [
   [/\bwhoever\b/i, 'anyone who'],
   [/\bheeds?\b/i, 'obey'],
   [/\bdear(er|est)?\b/i, 'expensive, more expensive'],
-  [/\bbecomes? of\b/i, 'happens to'],
+  [/\bbecomes of\b/i, 'happens to'],
   [/\bRefillPlace|\bPagePlace|\bplacesOf/, 'refill, permit'],
 ];
 

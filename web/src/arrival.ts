@@ -6,7 +6,7 @@ let arrived: string | null = null;
 const FIELDS = 'input, select, textarea, [contenteditable], dialog *';
 
 /**
- * For the main heading of a page: whoever arrives there has the focus on it, so that a screen reader says it and the next Tab is in
+ * For the main heading of a page: a visitor who arrives there has the focus on it, so that a screen reader says it and the next Tab is in
  * the page. The first page of a tab leaves the focus where the browser puts it.
  *
  * @param who  another person at the same address arrives again
@@ -18,7 +18,7 @@ export function useArrival(who = ''): { readonly ref: { current: HTMLHeadingElem
   useEffect(() => {
     const before = arrived;
     arrived = here;
-    // Whoever types already stays there. The router scrolls.
+    // A visitor who types already stays there. The router scrolls.
     if (before === null || before === here || document.activeElement?.matches(FIELDS)) return;
     ref.current?.focus({ preventScroll: true });
   }, [here]);

@@ -311,7 +311,7 @@ async function follow(): Promise<void> {
   await listOthers();
 }
 
-/** The key that comes first is that of the session; whoever has signed in meanwhile keeps theirs. */
+/** The key that comes first is that of the session; somebody who has signed in meanwhile keeps theirs. */
 function add(found: Session): void {
   const isKnown = [session.value, ...others.value].some((one) => one?.me.key_id === found.me.key_id);
   if (isKnown) return;

@@ -23,7 +23,7 @@ export function mayRepair(history: ShardHistory, { hasRejectedEvent, isAheadOfPo
  * got, or has what its shard has lost: once the credit or debit was made again, that is still Redis's drift. Also if nothing is wrong
  * now, because what was lost may be as much as what is ahead.
  *
- * Not so a rejected event: what it makes wrong is no fault of Redis, whatever becomes of it.
+ * Not so a rejected event: what it makes wrong is no fault of Redis, whatever happens to it.
  */
 export function staysInDoubt(
   history: ShardHistory,

@@ -104,7 +104,7 @@ function NewAccount() {
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState<unknown>(null);
   const { path } = usePlace();
-  // Whoever comes by 'Sell your API' wants to list a service.
+  // A visitor who comes by 'Sell your API' wants to list a service.
   const provides = path.startsWith('/console/services');
   const [role, setRole] = useState<Role>(provides ? 'provider' : 'buyer');
   const [made, setMade] = useState<{ readonly key: Schemas['CreatedKey']; readonly remember: boolean } | null>(null);

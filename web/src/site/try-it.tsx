@@ -25,7 +25,7 @@ effect(() => {
   if (session.value === null && others.value.length === 0) opened.value = null;
 });
 
-// Whoever leaves the page before that would lose the account: the browser asks first.
+// A visitor who leaves the page before that would lose the account: the browser asks first.
 const ask = (event: Event): void => event.preventDefault();
 effect(() => {
   const isAtRisk =

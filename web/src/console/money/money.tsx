@@ -97,7 +97,7 @@ export const keyOfMovement = ({ at, kind, service_id, usage_id, reference, balan
   `${at} ${kind} ${usage_id ?? service_id ?? reference} ${balance}`;
 
 /**
- * @param textOf  what moved the money, as whoever looks calls it
+ * @param textOf  what moved the money, in the words of the reader
  * @param hrefOf  where a movement of a service leads
  */
 export const movementColumns = (

@@ -42,7 +42,7 @@ export function rangeOf(query: Readonly<Record<string, string>>): { from?: strin
   };
 }
 
-/** Whoever gives the later day first means the days between the two all the same. */
+/** The later day may be given first: the days between the two are meant all the same. */
 export function inOrder<Q extends Readonly<Record<string, string>>>(query: Q): Q {
   const { from = '', to = '' } = query;
   return from !== '' && to !== '' && from > to ? { ...query, from: to, to: from } : query;

@@ -71,7 +71,7 @@ export function MoneyDialog({
       const draft = { amount: amount.trim(), reference: reference.trim(), reason: reason.trim() };
       const moved = await sendMoney(subject, draft);
       onDone();
-      // Only whoever did not know whether it was carried out expects to hear that it was.
+      // Only somebody who did not know whether it was carried out expects to hear that it was.
       if (!moved.isNew && !isRetry) {
         setBefore(moved);
         return;
