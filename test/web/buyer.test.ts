@@ -285,11 +285,11 @@ describe('the console of a buyer', () => {
     const open = call(key, '/wait');
     await until(() => waiting.length > 0);
     for (let i = 0; i < 2; i++) expect((await call(key, '/c')).status).toBe(i === 0 ? 200 : 402);
-    await until(async () => (await spentOf(key)) === 0.03);
+    await until(async () => (await spentOf(key)) === 30_000);
     await expectFigures('$0.005', '$0.01', '$0.03', '$0.015');
     waiting.pop()?.end('ok');
     await open;
-    await until(async () => (await spentOf(key)) === 0.04);
+    await until(async () => (await spentOf(key)) === 40_000);
     await expectFigures('$0.005', '$0.00', '$0.04', '$0.005');
     await visit.shot('buyer-statement');
     const rows = await web.market.json<{ movements: { at: string; from?: string; balance: number }[] }>(
@@ -300,7 +300,8 @@ describe('the console of a buyer', () => {
     expect(await web.market.json(seenByAdmin, { key: web.market.admin })).toMatchObject({ balance: 0.005, held: 0 });
     for (const { at } of rows.movements) expect(Date.parse(at)).toBeLessThanOrEqual(Date.now());
     expect(rows.movements[0]?.balance).toBe(0.005);
-    await until(async () => (await usageOf(key)).refused !== undefined);
+    const { sql } = web.market.stores;
+    await until(async () => (await sql`SELECT FROM balance_refusals WHERE key_id = ${key.key_id}`).length === 1);
     for (const name of ['Calls', 'Overview']) {
       await goTo(name);
       await page.getByText(/a call to Weather with the key \S+ was refused: .* its \$0\.01\./).waitFor();
