@@ -204,7 +204,7 @@ export type State = {
 
 export type Step = { readonly words: string; readonly state: State };
 
-const numbers = new WeakMap<object, number>();
+const numbers = new Map<object, number>();
 const known = new Map<string, object>();
 
 /** @returns the one object of this content */

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdtempSync, renameSync, symlinkSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmdirSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { scratchDir } from './stores.ts';
@@ -10,11 +10,10 @@ import { scratchDir } from './stores.ts';
  *
  * @returns the folder with the compiled modules
  */
-export function buildSources(): string {
-  const shared = path.join(scratchDir(), 'build');
-  if (existsSync(shared)) return shared;
+export const buildSources = (): string => madeOnce('build', compile);
+
+function compile(out: string): void {
   const project = path.resolve('.');
-  const out = mkdtempSync(path.join(scratchDir(), 'build-'));
   // Types are left to `npm run check`: without them this takes a third of the time.
   const tsc = path.join(project, 'node_modules', '.bin', 'tsc');
   const result = spawnSync(tsc, ['-p', 'tsconfig.build.json', '--noCheck', '--outDir', out], {
@@ -32,14 +31,6 @@ export function buildSources(): string {
   // package.json says that these are ES modules. Without it Node would parse each file twice.
   cpSync(path.join(project, 'package.json'), path.join(out, 'package.json'));
   symlinkSync(path.join(project, 'node_modules'), path.join(out, 'node_modules'));
-  try {
-    renameSync(out, shared);
-    return shared;
-  } catch (error) {
-    // Another test file has built them meanwhile.
-    if ((error as NodeJS.ErrnoException).code !== 'ENOTEMPTY') throw error;
-    return out;
-  }
 }
 
 /**
@@ -52,17 +43,48 @@ export const importWorker = (): URL => pathToFileURL(path.join(buildSources(), '
  * Builds the pages of web/ into the folder of this test run, and returns their folder. Later calls of the same test run return what
  * the first one made.
  */
-export function builtWeb(): string {
-  const shared = path.join(scratchDir(), 'web');
-  if (existsSync(shared)) return shared;
-  const out = mkdtempSync(path.join(scratchDir(), 'web-'));
-  const result = spawnSync(process.execPath, ['scripts/build-web.mjs', out], { encoding: 'utf8' });
-  if (result.status !== 0) throw new Error(`the pages cannot be built: ${result.stdout}${result.stderr}`);
-  try {
-    renameSync(out, shared);
-  } catch (error) {
-    // Another test file was faster.
-    if (!existsSync(shared)) throw error;
+export const builtWeb = (): string =>
+  madeOnce('web', (out) => {
+    const result = spawnSync(process.execPath, ['scripts/build-web.mjs', out], { encoding: 'utf8' });
+    if (result.status !== 0) throw new Error(`the pages cannot be built: ${result.stdout}${result.stderr}`);
+  });
+
+/**
+ * Makes a folder of this test run, if no test file has made it. Who comes while another file makes it waits: several files need it at
+ * the beginning of a run, and each making its own would keep both cores busy for seconds.
+ */
+function madeOnce(name: string, make: (out: string) => void): string {
+  const folder = path.join(scratchDir(), name);
+  const begun = `${folder}.begun`;
+  const deadline = performance.now() + 120_000;
+  while (!existsSync(folder)) {
+    if (isOurs(begun)) {
+      // A file that waited may have the turn only after the folder was made.
+      try {
+        if (!existsSync(folder)) {
+          const out = mkdtempSync(`${folder}-`);
+          make(out);
+          renameSync(out, folder);
+        }
+      } finally {
+        rmdirSync(begun);
+      }
+    } else if (performance.now() > deadline) {
+      throw new Error(`another test file has begun to make ${folder}, and has not finished`);
+    } else {
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50);
+    }
   }
-  return shared;
+  return folder;
+}
+
+/** Whether we are the one who makes this folder. */
+function isOurs(folder: string): boolean {
+  try {
+    mkdirSync(folder);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    return false;
+  }
 }

@@ -7,8 +7,7 @@ import type { RedisStore } from '../../src/platform/redis.ts';
 export function withCallerStack<T extends RedisStore>(client: T): T {
   const send = client.command.bind(client);
   client.command = (name, args) => {
-    const here = new Error();
-    Error.captureStackTrace(here, client.command);
+    const here = callerOf(client.command);
     return send(name, args).catch((error: unknown) => {
       throw calledFrom(error, here);
     });
@@ -16,8 +15,22 @@ export function withCallerStack<T extends RedisStore>(client: T): T {
   return client;
 }
 
+/** Vitest lets a stack have 100 frames, and there is one for each command. So many show which line of which test gave it. */
+const FRAMES = 20;
+
+function callerOf(called: (...args: never) => unknown): Here {
+  const here = {} as Here;
+  const limit = Error.stackTraceLimit;
+  Error.stackTraceLimit = FRAMES;
+  Error.captureStackTrace(here, called);
+  Error.stackTraceLimit = limit;
+  return here;
+}
+
+type Here = { readonly stack?: string };
+
 /** The same error, with the stack of `here`: where what failed was asked for. */
-export function calledFrom(error: unknown, here: Error): unknown {
+export function calledFrom(error: unknown, here: Here): unknown {
   if (error instanceof Error) {
     const frames = here.stack?.slice(here.stack.indexOf('\n')) ?? '';
     error.stack = `${error.name}: ${error.message}${frames}`;
