@@ -108,7 +108,7 @@ const layers = {
   upstream: { mayImport: [], because: 'the upstream client knows no money and no Redis' },
   ledger: { mayImport: ['platform'], because: domainRule() },
   keys: { mayImport: ['platform', 'observability'], because: domainRule() },
-  sessions: { mayImport: ['keys', 'platform'], because: domainRule() },
+  sessions: { mayImport: ['accounts', 'keys', 'platform'], because: domainRule() },
   accounts: { mayImport: ['ledger', 'keys', 'catalog', 'platform'], because: domainRule() },
   catalog: { mayImport: ['platform'], because: domainRule() },
   secrets: { mayImport: ['catalog', 'platform'], because: 'what is encrypted belongs to a listing' },

@@ -1,4 +1,3 @@
-import { BalanceRefusals } from '../accounts/balance-refusals.ts';
 import { Backlog } from '../admission/backlog.ts';
 import { Catalog } from '../catalog/catalog.ts';
 import { Discovery } from '../catalog/discovery/discovery.ts';
@@ -17,6 +16,7 @@ import { getHead } from '../http/request-head.ts';
 import { HttpServer } from '../http/server.ts';
 import type { LoadedUws } from '../http/uws.ts';
 import { Authenticator } from '../keys/authenticator.ts';
+import { BalanceRefusals } from '../keys/balance-refusals.ts';
 import { BudgetRefusals } from '../keys/children/budget-refusals.ts';
 import { KeyCache } from '../keys/key-cache.ts';
 import { keepKeyCacheFresh } from '../keys/key-feed.ts';

@@ -1,7 +1,7 @@
-import type { Refused } from '../accounts/balance-refusals.ts';
 import { BOUGHT_LIST, type CallRow } from '../accounts/call-fields.ts';
 import { MAX_KEYS } from '../accounts/key-scope.ts';
 import { MAX_DAYS, MAX_KEYS_OF_DAY } from '../accounts/listed-sums.ts';
+import type { Refused } from '../accounts/refused-calls.ts';
 import type { Sums } from '../accounts/sums-sql.ts';
 import { recordsSince } from '../accounts/time-range.ts';
 import { OUTCOMES } from '../accounts/usage-sql.ts';

@@ -1,8 +1,8 @@
-import { selectRefused } from '../accounts/balance-refusals.ts';
 import { ANY_CALL, audienceOf, BOUGHT, BOUGHT_LIST, CALL, type CallRow, SOLD } from '../accounts/call-fields.ts';
 import { hasKey, type KeyScope, onlyKey, seenBy } from '../accounts/key-scope.ts';
 import { type Labels, selectLabels } from '../accounts/labels-sql.ts';
 import { selectRefundsOfCall } from '../accounts/refunds/refund-sql.ts';
+import { selectRefused } from '../accounts/refused-calls.ts';
 import { parseTimeRange, utcDay } from '../accounts/time-range.ts';
 import { isUsageTime, type OUTCOMES, selectCall, type UsageFilter } from '../accounts/usage-sql.ts';
 import { selectCallPage, selectUsage } from '../accounts/usage-sums.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { beforeAll, beforeEach, expect, it } from 'vitest';
-import { BalanceRefusals } from '../../src/accounts/balance-refusals.ts';
 import type { Route } from '../../src/http/route.ts';
+import { BalanceRefusals } from '../../src/keys/balance-refusals.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
 import { MAX_TAGS } from '../../src/ledger/rollups/tag-sums.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';

@@ -74,8 +74,12 @@ async function call(key: Key, path: string, tag?: string): Promise<Response> {
   return response;
 }
 
-const usageOf = (key: Key) => web.market.json<{ total_spent: number; refused?: unknown[] }>('/api/v1/usage', { key });
-const spentOf = async (key: Key): Promise<number> => (await usageOf(key)).total_spent;
+/** Of the calls that are stored, in micro-USD. The pages ask the API, which has a limit. */
+const spentOf = async (key: Key): Promise<number> => {
+  const [row] = await web.market.stores.sql<{ spent: number }[]>`
+    SELECT coalesce(sum(spent), 0)::bigint AS spent FROM key_hours WHERE key_id = ${key.key_id}`;
+  return row?.spent ?? 0;
+};
 
 const stored = (visit: Visit): Promise<string> =>
   visit.page.evaluate('JSON.stringify([Object.entries(localStorage), Object.entries(sessionStorage)])');

@@ -1,11 +1,11 @@
 import type { JobOptions } from '../platform/job.ts';
 import { LateCounts } from '../platform/late-counts.ts';
 import type { Sql } from '../platform/postgres.ts';
-import { isOfSums, type KeyScope } from './key-scope.ts';
-import { type TimeRange, utcDay } from './time-range.ts';
+
+const DAY_MS = 86_400_000;
 
 /** A call that the balance of its account did not cover. */
-type RefusedCall = {
+export type RefusedCall = {
   readonly keyId: string;
   readonly accountId: string;
   readonly serviceId: string;
@@ -17,6 +17,9 @@ type Count = Omit<RefusedCall, 'keyId'> & {
   readonly atMs: number;
   readonly calls: number;
 };
+
+/** In UTC. */
+const dayOf = ({ atMs }: Count): number => Math.floor(atMs / DAY_MS);
 
 /**
  * Counts the calls that a balance did not cover, for the owners of accounts. A refused call has no hold and no event, so it is counted
@@ -39,7 +42,7 @@ export class BalanceRefusals extends LateCounts<Count> {
   }
 
   protected override merged(earlier: Count, later: Count): Count {
-    const isSameDay = utcDay(earlier.atMs) === utcDay(later.atMs);
+    const isSameDay = dayOf(earlier) === dayOf(later);
     return { ...later, calls: later.calls + (isSameDay ? earlier.calls : 0) };
   }
 
@@ -61,32 +64,4 @@ export class BalanceRefusals extends LateCounts<Count> {
                                       THEN b.calls ELSE 0 END
       WHERE (b.refused_at AT TIME ZONE 'UTC')::date <= (excluded.refused_at AT TIME ZONE 'UTC')::date`;
   }
-}
-
-/** Maximum keys whose refused calls are told. */
-const MAX_KEYS = 10;
-
-/** The last call of a key that the balance did not cover. */
-export type Refused = RefusedCall & {
-  readonly label: string | null;
-  readonly serviceName: string;
-  readonly at: Date;
-  readonly calls: number;
-};
-
-/** The last refused calls of the keys of a scope, in a range of time, the newest first: one of each key. */
-export async function selectRefused(
-  sql: Sql,
-  { scope, serviceId, fromMs, toMs }: TimeRange & { readonly scope: KeyScope; readonly serviceId: string | null },
-): Promise<readonly Refused[]> {
-  return sql<Refused[]>`
-    SELECT b.key_id AS "keyId", b.account_id AS "accountId", b.service_id AS "serviceId", b.required AS "requiredMicros",
-           k.label, coalesce(s.name, '') AS "serviceName", b.refused_at AS at, b.calls
-    FROM (
-      SELECT * FROM balance_refusals WHERE ${isOfSums(sql, scope)} ${serviceId === null ? sql`` : sql`AND service_id = ${serviceId}`}
-        ${fromMs === null ? sql`` : sql`AND refused_at >= ${new Date(fromMs)}`}
-        ${toMs === null ? sql`` : sql`AND refused_at < ${new Date(toMs)}`}
-      ORDER BY refused_at DESC, key_id LIMIT ${MAX_KEYS}
-    ) AS b JOIN api_keys k ON k.key_id = b.key_id LEFT JOIN services s ON s.id = b.service_id
-    ORDER BY b.refused_at DESC, b.key_id`;
 }
