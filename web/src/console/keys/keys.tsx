@@ -58,7 +58,7 @@ export default function Keys() {
                 `${label === undefined ? '' : `${label} `}${key_id} (${moment(created_at, language)})`,
             )
             .join(', ')}
-          . Whoever has such a key can do what this account may do. Revoke it if you do not want it.
+          . Anyone who has such a key can do what this account may do. Revoke it if you do not want it.
         </Note>
       )}
       <Card

@@ -76,7 +76,7 @@ export const KeyShownOnce = ({
       </>
     }
   >
-    This is the only time that the secret is shown. Whoever has it{' '}
+    This is the only time that the secret is shown. Anyone who has it{' '}
     {isChild
       ? 'can spend money of this account, within the limits of the key.'
       : 'acts as this account and can spend its money.'}{' '}
