@@ -50,7 +50,7 @@ export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options
       width: element.clientWidth,
       height,
       // Half of a time of day stands to the right of the last mark.
-      padding: [8, utc ? 8 : 36, 0, 0],
+      padding: [8, unit === 'day' ? 8 : 36, 0, 0],
       // Days are numbers here, so that no time zone moves them.
       ...(utc ? { tzDate: (ts: number) => uPlot.tzDate(new Date(ts * 1_000), 'Etc/UTC') } : {}),
       cursor: { y: false, points: { show: hasLines, size: 6 }, drag: { x: false, y: false } },

@@ -17,7 +17,7 @@ export function LastCalls({ calls }: { readonly calls: readonly Call[] }) {
         {
           title: 'When',
           cell: ({ usage_id, created_at }) => (
-            <a href={`/console/calls/${usage_id}`} title={moment(created_at, language)}>
+            <a class="nowrap" href={`/console/calls/${usage_id}`} title={moment(created_at, language)}>
               {ago(created_at, language, now)}
             </a>
           ),

@@ -108,7 +108,11 @@ export const movementColumns = (
     title: 'When',
     cell: ({ at, from }) => <When at={at} from={from} />,
   },
-  { title: 'What', cell: (movement) => <What movement={movement} text={textOf(movement)} href={hrefOf(movement)} /> },
+  {
+    title: 'What',
+    wide: true,
+    cell: (movement) => <What movement={movement} text={textOf(movement)} href={hrefOf(movement)} />,
+  },
   {
     title: 'Amount',
     amount: ({ amount }) => Math.abs(amount),

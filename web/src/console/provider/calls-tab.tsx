@@ -68,14 +68,9 @@ export function CallsTab({ service, show }: TabProps) {
           {
             title: 'When',
             cell: ({ created_at: at, usage_id: id }) => (
-              <span class="two-lines">
-                <a href={`/console/calls/${id}`}>
-                  <When at={at} />
-                </a>
-                <code class="faint usage-id" title={`Usage id ${id}`}>
-                  {id}
-                </code>
-              </span>
+              <a href={`/console/calls/${id}`}>
+                <When at={at} />
+              </a>
             ),
           },
           {

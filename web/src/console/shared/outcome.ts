@@ -52,6 +52,9 @@ const REFUNDED = {
   others: 'The buyer paid nothing: the money, or the free call, went back.',
 } as const;
 
+/** Why calls were refunded or refused, in words. A code that this page does not know is read as words, too. */
+export const codeText = (code: string): string => REFUNDS[code]?.[0] ?? code.replaceAll('_', ' ');
+
 /**
  * How this call ended. A reason that this page does not know is named as it is.
  *

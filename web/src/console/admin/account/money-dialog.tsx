@@ -102,7 +102,7 @@ export function MoneyDialog({
       <p class="soft">{lead ?? usual}</p>
       {first.isRetry && (
         <Note tone="warn">
-          The outcome of this payment is not known. Send it again as it stands: with the same reference it counts once.
+          The outcome of this payment is not known. Send it again unchanged: with the same reference it counts once.
         </Note>
       )}
       <form

@@ -1,6 +1,7 @@
 import { Badge, Card, FailureNote, Note, SkeletonPage, Stat, Stats, Table, TimeChart } from '../../../design/index.ts';
 import { bytes, count, duration, percent } from '../../../i18n/format.ts';
 import { useI18n } from '../../../i18n/i18n.tsx';
+import { codeText } from '../../shared/outcome.ts';
 import { PageHead } from '../../shared/page-head.tsx';
 import '../admin.css';
 import { everySecond, outcomes, recentlyRefused, type Traffic } from './rates.ts';
@@ -145,7 +146,11 @@ function Outcomes({ traffic }: { readonly traffic: Traffic }) {
                 <Badge tone={kind === 'completed' ? 'good' : kind === 'refunded' ? 'warn' : 'plain'}>{kind}</Badge>
               ),
             },
-            { title: 'Reason', cell: ([, name]) => (name === '' ? <span class="faint">–</span> : <code>{name}</code>) },
+            {
+              title: 'Reason',
+              cell: ([, name]) =>
+                name === '' ? <span class="faint">–</span> : <span title={name}>{codeText(name)}</span>,
+            },
             { title: 'Calls', right: true, cell: ([, , calls]) => count(calls, language) },
           ]}
         />

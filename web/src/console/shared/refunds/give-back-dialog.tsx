@@ -88,7 +88,7 @@ export function GiveBackDialog({
       </p>
       {first.isRetry && (
         <Note tone="warn">
-          The outcome of this refund is not known. Send it again as it stands: with the same reference it counts once.
+          The outcome of this refund is not known. Send it again unchanged: with the same reference it counts once.
         </Note>
       )}
       <form
