@@ -183,7 +183,7 @@ export class HostileCaller {
     return seen.url.endsWith(`-${suffix}`) && (body === undefined || seen.body === this.#expand(body, seen.url));
   }
 
-  /** The paths stand in a body as they stood on the wire. */
+  /** A body contains the paths as they were on the wire. */
   #expand(body: string, url: string): string {
     const id = /\/(c\d+-)/.exec(url)?.[1] ?? '';
     return body.replaceAll('{evil}', `${this.#proxyPath}/evil-${id}`);

@@ -43,7 +43,7 @@ type Evidence = {
   readonly reported: readonly BudgetDrift[];
   /** What calls cost that only Redis may have; where the comparison says so, it may have counted them. */
   readonly gone?: readonly number[];
-  /** Refunds that one of the stores may not know: of a call of this key, so much. */
+  /** Refunds that one of the stores may not know: the key of the call, and the amount. */
   readonly doubtfulRefunds?: readonly { readonly keyId: string; readonly micros: number }[];
   /** Redis's clock may have been ahead: then a call may count in a later period than that of its time. */
   readonly wasAhead?: boolean;

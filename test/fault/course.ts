@@ -57,7 +57,7 @@ export type Evidence = {
 type Steps = {
   /** Whether wallets may be spent below zero for a while; as of `Witness`. */
   readonly mayOverspend: boolean;
-  /** Runs callers and faults, and resolves when the last fault is over. */
+  /** Runs callers and faults, and resolves when the last fault has ended. */
   readonly load: () => Promise<readonly Told[]>;
   /** Waits until nothing is under way. */
   readonly end: () => Promise<void>;
@@ -116,7 +116,7 @@ export async function runCourse(scene: Scene, steps: Steps): Promise<Outcome> {
   };
 }
 
-/** The callers of a plan, none of which has begun. */
+/** The callers of a plan, before they begin. */
 export function callersOf({ stack, market, plan, buyers }: Scene): Caller[] {
   const url = stack.link('caller-gateway').through(stack.gatewayUrl).replace(/\/$/, '');
   const notebooks = buyers.map(() => new Notebook());

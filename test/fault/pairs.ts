@@ -225,7 +225,7 @@ class SecondGateway {
     return new SecondGateway(daemon, toCallers, toRedis, port);
   }
 
-  /** Of the process that was started last. */
+  /** The pid of the process that was started last. */
   get instance(): string {
     const ready = this.daemon.output.split('\n').filter((line) => line.endsWith('"msg":"ready"}'));
     return (JSON.parse(ready.at(-1) as string) as Worker).instance;

@@ -1,5 +1,5 @@
 // What callers ask for: calls of the service, as the fixture understands their paths, and those that cost nothing by the contract's section
-// 'What is not charged, and what comes back'. A path says what must become of its call, because nothing else of it is in each record.
+// 'What is not charged, and what comes back'. A path says how its call must end, because nothing else of it is in each record.
 
 import type { ErrorCode } from '../../src/errors.ts';
 import type { Listing } from './market.ts';

@@ -36,7 +36,7 @@ const FOR_CHILDREN = [
   'POST /api/v1/keys/{key_id}/rotate',
   'POST /api/v1/session',
 ];
-/** Where the ids of the asker's sibling stand among those of all keys. */
+/** Where the ids of the asker's sibling are among those of all keys. */
 const SIBLING = 4;
 const PAGES = ['/', '/docs', '/llms.txt', '/console', '/console/buyer', '/services'];
 
@@ -255,7 +255,7 @@ describe.each(['buyer', 'provider'] as const)('a child key of a %s account', (ro
     expect(failed).toEqual([]);
     expect(leaks).toEqual([]);
     expect(await rows()).toEqual(before);
-    // A route that answers child keys is meant to: whoever adds one has thought of what it shows them.
+    // Routes answer child keys only on purpose: anyone who adds one must decide what it shows them.
     expect([...answers].filter((name) => !name.includes('/proxy/')).sort()).toEqual(FOR_CHILDREN);
   }, 120_000);
 

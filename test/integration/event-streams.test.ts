@@ -255,7 +255,7 @@ describe('no comment goes into', () => {
     const [caller, response] = await call(`GET ${patient}`);
     response.writeHead(200, TYPE);
     caller.socket.pause();
-    // Empty lines, between any two of which a comment could stand.
+    // Empty lines; a comment could come between any two of them.
     const lines = Buffer.alloc(65_536, '\n');
     let bytes = lines.length;
     // Until nothing is taken any more: the gateway has stopped reading, because its caller has.

@@ -93,7 +93,7 @@ describe('a listing with operations', () => {
     expect(await market.records(buyer)).toHaveLength(1);
   });
 
-  it('refuses other calls for nothing: no operation, another spelling of a dear one, another method by a header', async () => {
+  it('refuses other calls for free: no operation, another spelling of an expensive one, another method by a header', async () => {
     const buyer = await market.buyer(1);
     served.length = 0;
     const notFound = { status: 404, amount: null, body: { error: 'operation_not_found' } };

@@ -23,7 +23,7 @@ const masterOf = (accountId: string): number =>
 
 beforeAll(async () => {
   [cluster, service] = await Promise.all([startTestCluster({ nodeTimeoutMs: NODE_TIMEOUT_MS }), startService(echo)]);
-  // Shorter than a node takes to count as failed: whoever asks a silent node waits for as long.
+  // Shorter than a node takes to count as failed: a request to a silent node waits this long.
   const settings = { INSTANCE_LEASE_SECONDS: '10', REDIS_COMMAND_TIMEOUT_MS: '500' };
   market = await Marketplace.start({ REDIS_URL: cluster.url, ...settings });
   listing = await market.service({ endpoint: service.url, price: 0.001 });

@@ -32,7 +32,7 @@ const NUMBERS: Record<string, number> = {
   integer: 1_812_345_678,
   smallint: 31_007,
 };
-/** Of a refund: the numbers of its journal row and the sums before it are nobody's, and its fee is for the two who share it. */
+/** A refund: nobody sees the numbers of its journal row or the sums before it. Its fee is for the two who share it. */
 const REFUND = {
   amount: { ...CALL.refunded, column: 'amount' },
   fee: { ...CALL.fee, column: 'fee' },

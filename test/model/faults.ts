@@ -180,7 +180,7 @@ function recoveries(state: State, right: NonNullable<State['right']>): Step[] {
   ];
 }
 
-/** What operators do after faults, and what becomes of a deposed master. */
+/** What operators do after faults, and what happens to a deposed master. */
 export function recover(state: State, rules: Rules): Step[] {
   const steps: Step[] = [];
   const { redis, old, onOld, pg } = state;

@@ -94,7 +94,7 @@ async function outOfControl(): Promise<Sent> {
   return { key: limited };
 }
 
-/** A request of a key of which only Redis knows that its account is suspended. */
+/** A request by a key whose account is suspended, which only Redis knows. */
 async function suspendedInRedis(): Promise<Sent> {
   const key = await market.buyer(0);
   await market.balance(key);

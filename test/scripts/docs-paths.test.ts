@@ -44,7 +44,7 @@ function linkFaults(page: string, text: string): string[] {
     });
 }
 
-/** A word of inline code that names a file or folder of the project. Words with `<`, `*` or `…` in them stand for many. */
+/** A word of inline code that names a file or folder of the project. Words that contain `<`, `*` or `…` are patterns. */
 const isPath = (word: string): boolean =>
   /^(src|test|scripts|bench|docs|migrations)\/[\w./-]*$/.test(word) ||
   /^[\w.-]+\/[\w./-]+\.(ts|mjs|lua|md|sql)$/.test(word);

@@ -268,7 +268,7 @@ describe('the console of a buyer', () => {
 
     await page.getByRole('button', { name: `Revoke ${keyId}` }).click();
     await page.getByRole('dialog').waitFor();
-    // An Enter by accident takes nothing away, and whoever goes back is where they were.
+    // Pressing Enter by accident removes nothing, and going back restores the page as it was.
     await expect.poll(() => visit.focused()).toBe('button Cancel');
     await page.keyboard.press('Enter');
     await expect.poll(() => visit.focused()).toBe('button Revoke');
@@ -446,7 +446,7 @@ describe('the console of a buyer', () => {
     await page.reload();
     await page.getByText('Single calls are kept from 2020-01-02').waitFor();
 
-    // A file has 10 000 rows at most: whoever exports more is told, and gets the next part.
+    // A file has 10 000 rows at most. A larger export says so, and offers the next part.
     const files: string[] = [];
     await page.route('**/api/v1/usage?**', async (route) => {
       if (route.request().headers().accept !== 'text/csv') return route.continue();

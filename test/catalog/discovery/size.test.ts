@@ -8,9 +8,9 @@ import { makeListing, rated } from '../../support/listings.ts';
 import { Market, textOf } from './support.ts';
 
 const LISTINGS = 50_000;
-/** A step is over after a millisecond on its clock: after this many readings. */
+/** A step ends after a millisecond on its clock: after this many readings. */
 const READINGS_OF_A_STEP = 1_000;
-/** Of one turn: a step, and the longest thing that it may have begun, which is to sort a thousand matches. */
+/** Maximum for one turn: a step, and the longest thing it may have begun, sorting a thousand matches. */
 const MAX_READINGS = 25 * READINGS_OF_A_STEP;
 const WORDS = ['Weather', 'translation', 'search', 'embedding', 'Summary', 'chart', 'address', '天気予報'];
 

@@ -67,7 +67,7 @@ describe('a document that refers to other places', () => {
   });
 });
 
-/** Resolves when this process has used so much CPU, counted from now; how often the event loop came by meanwhile. */
+/** Resolves when this process has used this much CPU from now on, with how often the event loop turned meanwhile. */
 function turnsWhileBusy(cpuMs: number): Promise<number> {
   const before = process.cpuUsage();
   let turns = 0;
@@ -95,7 +95,7 @@ describe('a document that takes too long', () => {
     await expect(importing(documentOf({}), usual)).rejects.toThrow(ImporterBusy);
     vi.advanceTimersByTime(1);
     await late;
-    // In a clock that stands still no deadline comes.
+    // With a stopped clock no deadline comes.
     expect(await importing(documentOf({ '/a': { get: answering({}) } }), usual)).toMatchObject({
       operations: [{ path: '/a' }],
     });

@@ -47,7 +47,7 @@ export class Masters {
     return at;
   }
 
-  /** To be called when a fault of the group is over. */
+  /** To be called when a fault of the group has ended. */
   async after(group: number, master: number): Promise<void> {
     if ((await this.#see(group)) !== master) this.#scene.losses.replaced(group);
   }

@@ -15,7 +15,7 @@ export type Move = {
   readonly endMs: number;
   /** Whether it was confirmed, and not refused because the wallet had less. */
   readonly isDone: boolean;
-  /** Of a refund. If its first answer was lost, perhaps only the writer brings it into the wallet. */
+  /** Only for a refund. If its first answer was lost, perhaps only the writer brings it into the wallet. */
   readonly refund?: 'in the wallet' | 'to come' | 'refused';
 };
 

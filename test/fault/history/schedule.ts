@@ -75,7 +75,7 @@ export async function runHistory(stack: Stack, market: Market, plan: HistoryPlan
   return { ...outcome, faults: faults.length === 0 ? [] : [...faults, ...losses.describe(), ...givenUp.diary] };
 }
 
-/** Runs callers, credits, debits and faults. The callers go on until the last fault is over. */
+/** Runs callers, credits, debits and faults. The callers go on until the last fault has ended. */
 async function load(scene: HistoryScene): Promise<Told[]> {
   const { stack, market, plan, buyers, moves } = scene;
   const { history } = plan;
@@ -215,7 +215,7 @@ async function endHistory({ stack, market, buyers }: HistoryScene): Promise<void
   await endDebits(stack);
 }
 
-/** How much was given back of the calls of which key. */
+/** For each key: how much of its calls was given back. */
 const refundsOf = (given: readonly GivenBack[], moves: readonly Move[]) =>
   moves.flatMap(({ reference, micros }) => {
     const keyId = given.find((one) => one.reference === reference)?.keyId;
