@@ -24,7 +24,7 @@ export type Outcome = {
   readonly ofChildren: number;
   readonly exceptions: ReadonlyMap<Exception, number>;
   readonly looks: number;
-  /** From the end of the last fault until nothing was under way any more. */
+  /** How long calls were under way after the last fault had ended. */
   readonly recoveryMs: number;
   /** Money that wallets had too much or too little after a failover or in an older store, before it was taken out. */
   readonly driftMicros: number;
@@ -177,7 +177,7 @@ function isExcused(
   );
 }
 
-/** From when to when a call lasted, as far as it is known. */
+/** When a call began and ended, as far as it is known. */
 export function spanOf(usageId: string, told: readonly Told[]): [fromMs: number, toMs: number] {
   const call = told.find(({ requestId }) => requestId === usageId);
   const admittedAtMs = timeOf(usageId);

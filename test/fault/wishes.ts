@@ -28,7 +28,7 @@ const [OWN, FREE_ONLY, UNACCEPTED] = ['/own', '/free-only', '/unaccepted'] as co
 /** Others: which of the tags the call has, and its idempotency key. */
 const [TAGGED, KEYED] = ['/tag-', '/key-'] as const;
 
-/** What calls are tagged with; one is the name of the rest. */
+/** Tags of calls; one is the name of the rest. */
 const TAGS = ['Customer-17/eu:a.b@c_d', 'other', 'x'.repeat(64)] as const;
 
 /** What a call has beside its wish. */

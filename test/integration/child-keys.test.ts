@@ -43,7 +43,7 @@ const PAGES = ['/', '/docs', '/llms.txt', '/console', '/console/buyer', '/servic
 let market: Marketplace;
 let service: TestService;
 let document: Document;
-/** By-use, so that each call costs what it asks for. Of a provider that has nothing to do with the account. */
+/** Priced by use, so that each call costs what it asks for. Its provider has nothing to do with the account. */
 let proxyPath: string;
 
 beforeAll(async () => {

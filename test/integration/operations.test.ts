@@ -4,7 +4,7 @@ import { oneRedis } from '../support/redis-kind.ts';
 import { until } from '../support/wait.ts';
 import { bodyOf, type Key, Marketplace, startService, type TestService } from './marketplace.ts';
 
-// A listing with operations: a status page for nothing, items at a low price, a report that costs more than the listing.
+// A listing with operations: a free status page, items at a low price, a report that costs more than the listing.
 const OPERATIONS = [
   { method: 'GET', path: '/status', summary: 'Whether the service works', price: 0 },
   { method: 'GET', path: '/items/{id}', summary: 'One item', price: 0.001, output: { type: 'object' } },

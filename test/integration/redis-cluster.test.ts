@@ -168,7 +168,7 @@ it('a master that dies under load stops its own accounts only, and its replica s
     statuses.push(await call(dead));
     return statuses.at(-1) === 200;
   }, 60_000);
-  // Operators see that the replica has the shards, and nothing of the node that died.
+  // Operators see that the replica has the shards, and no longer see the dead node.
   await until(async () => (await market.metric('tollgate_redis_node_ready')) === 3);
   expect([await shardsOf(node(1)), await shardsOf(node(1, true))]).toEqual([0, its]);
   expect(await market.metric('tollgate_redis_shard_moves_total')).toBe(moves + its);

@@ -530,7 +530,7 @@ describe('a cookie', () => {
     const key = await market.buyer(0);
     expect((await victim.ask('POST', '', { key, ...both() })).status).toBe(201);
     expect((await victim.ask('GET', '', both())).body.sessions).toMatchObject([{ key_id: key.key_id }]);
-    // What the planter knows leads to none of the victim's.
+    // With what the planter knows nobody reaches the victim's session.
     expect(await planter.list()).toHaveLength(1);
     expect((await victim.ask('DELETE', '', both())).body).toEqual({ ended: 1 });
     expect(await planter.list()).toHaveLength(1);

@@ -293,7 +293,7 @@ describe('each error of each operation is as the OpenAPI document says', () => {
 
   it('also where the document leaves an error out: then no such request gets it', async () => {
     const operations = driver.contract.operations.filter(({ template }) => !template.startsWith('/api/v1/proxy/'));
-    // GET has no body, so none is too long; the gateway refuses one all the same.
+    // GET has no body, so none is too long; the gateway refuses one anyway.
     const { payload_too_large: _, not_acceptable: __, ...tried } = ANYWHERE;
     for (const operation of operations) {
       const declared = new Set(driver.contract.errorCodes(operation));

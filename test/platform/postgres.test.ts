@@ -201,7 +201,7 @@ describe('the commit of a transaction is on the disk, however lazy the server is
     try {
       const setting = async (on: Sql | Tx): Promise<unknown> =>
         (await on`SHOW synchronous_commit`)[0]?.synchronous_commit;
-      // By turns on one connection: nothing of a transaction stays, and as a pooler wants it the session asks for nothing.
+      // Taking turns on one connection: a transaction leaves nothing behind, and the session sets nothing, as a pooler wants it.
       const one = openPostgres({ url: database.url, maxConnections: 1, applicationName: 'victim' });
       expect(await setting(one)).toBe(configured);
       expect(await one.begin(setting)).toBe(inTransactions);

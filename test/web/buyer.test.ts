@@ -338,7 +338,7 @@ describe('the console of a buyer', () => {
     await row.getByText('4 calls for $0.03 in 30 days').waitFor();
     await rowOf(visit, 'sub-agent').getByText('no calls in 30 days').waitFor();
     await rowOf(visit, 'sub-agent').getByText('no budget of its own').waitFor();
-    // Lists in lists are what tells a screen reader what is below what.
+    // Nested lists tell a screen reader which key is below which.
     const ofAgent = page.getByRole('list', { name: 'Keys below research agent', exact: true });
     expect(await ofAgent.getByRole('list', { name: 'Keys below sub-agent' }).locator('.key-row').count()).toBe(1);
     await visit.shot('keys-tree');
@@ -527,7 +527,7 @@ describe('the console of a buyer', () => {
           .waitFor();
         await visit.page.locator('[aria-busy=true]').first().waitFor({ state: 'detached' });
         if (path === '') await visit.page.locator('.chart canvas').waitFor();
-        // What axe finds depends on colours; of the phone's view one page is enough.
+        // What axe finds depends on colours; one page of the phone's view is enough.
         if (path === '' || 'dark' in look) expect(await visit.findings(), path).toEqual([]);
         // Nothing but what is meant to scroll is wider than the screen.
         expect(await visit.page.evaluate('document.documentElement.scrollWidth <= innerWidth'), path).toBe(true);

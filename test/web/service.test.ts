@@ -178,7 +178,7 @@ describe('the page of a service in a browser', () => {
       '/console/money',
     );
     await visit.shot('service-402');
-    // The page that is left asks nothing of the address of the next.
+    // A page that is being left sends no request for the next page's address.
     const asked = visit.requested.length;
     await answer(visit).getByRole('link', { name: 'How to add money' }).click();
     await page.getByText('Nothing has moved yet').waitFor();
@@ -359,7 +359,7 @@ describe('the page of a service in a browser', () => {
       await page.getByRole('button', { name: 'Call again' }).click();
       await answer(visit).getByText('200 OK').waitFor();
     }
-    // Nobody knows how a call ended without an answer, but for the list of calls.
+    // Only the list of calls knows how a call without an answer ended.
     await page.route('**/api/v1/proxy/**', (route) => route.abort(), { times: 1 });
     await page.getByRole('button', { name: 'Call $0.01' }).click();
     await answer(visit).getByText('The gateway did not answer.').waitFor();

@@ -14,7 +14,7 @@ const importing = (document: unknown, by = importer) => by.import(bytesOf(docume
 /** OpenAPI 3.0 demands that tags differ, and to compare 60 000 objects with each other takes the validator minutes. */
 const slow = documentOf({}, { openapi: '3.0.0', tags: Array.from({ length: 60_000 }, (_, i) => ({ name: `t${i}` })) });
 
-describe('a document that refers to other places', () => {
+describe('a document with external references', () => {
   let server: Server;
   let asked = 0;
   beforeAll(async () => {

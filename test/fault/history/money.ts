@@ -71,7 +71,7 @@ export function checkMoves(moves: readonly Move[], posted: Posted, givenUp: Read
 }
 
 /**
- * Whether a drift is that of credits, refunds and debits that a Postgres took along when it was given up. The wallet has them still, or took the
+ * Whether a drift comes from credits, refunds and debits that were lost with a given-up Postgres. The wallet has them still, or took the
  * next one, which got the same number, for the lost one. While it has one that Postgres does not know, it is not repaired: so it has the
  * charges of lost calls, too, and lacks those that Redis had lost.
  *

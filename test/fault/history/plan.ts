@@ -8,14 +8,14 @@ import { Random } from '../random.ts';
 import { drawRefunds } from '../refunds.ts';
 import { drawTrees } from '../trees.ts';
 
-/** From the beginning of a fault, when something is cut off, until it strikes. */
+/** How long something is cut off before the fault strikes. */
 type Timing = { readonly atMs: number; readonly forMs: number };
 
 export type RedisFault = Timing &
   (
     | /** Redis crashes, and the end of its file is lost: what was written in `forMs`, or a part of it. */
     { readonly kind: 'file cut'; readonly part: number }
-    /** A replica that lags takes over. The old master is dead, or lives on, and clients leave it one after the other. */
+    /** A lagging replica takes over. The old master is dead, or lives on while clients leave it one after the other. */
     | { readonly kind: 'replica promoted'; readonly isAlive: boolean }
     /** A replica that lags takes over, and after `backMs` clients are led to the old master again. */
     | { readonly kind: 'old master back'; readonly backMs: number }
@@ -73,7 +73,7 @@ export type HistoryPlan = Plan & { readonly history: History };
 
 const BUYERS = 3;
 const CALLERS = 6;
-/** The load begins this long before the first fault, at least, so that wallets are loaded. */
+/** The load begins at least this long before the first fault, so that wallets are loaded. */
 const FIRST_MS = 250;
 const LAST_MS = 250;
 

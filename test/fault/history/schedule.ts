@@ -1,5 +1,5 @@
-// One history: load, credits and debits, faults of the stores one after the other, and the end, which must be exact but for what a fault
-// took from the last store that had it.
+// One history: load, credits and debits, faults of the stores one after the other, and the end, which must be exact except for what a
+// fault took from the last store that had it.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { checkRecords, compare, type Row, readRecords, readRepairs, readSeen, takeOut } from '../books.ts';
