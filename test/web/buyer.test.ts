@@ -268,7 +268,7 @@ describe('the console of a buyer', () => {
 
     await page.getByRole('button', { name: `Revoke ${keyId}` }).click();
     await page.getByRole('dialog').waitFor();
-    // Pressing Enter by accident removes nothing, and going back restores the page as it was.
+    // An accidental Enter removes nothing, and cancelling returns the focus to where it was.
     await expect.poll(() => visit.focused()).toBe('button Cancel');
     await page.keyboard.press('Enter');
     await expect.poll(() => visit.focused()).toBe('button Revoke');
