@@ -15,7 +15,7 @@ const CASES_PER_KEY = 30;
 /**
  * How a case is sent. 'at once': its `rest` together with its request. 'after the answer': its `rest` only when the request has
  * been answered, because a gateway that ends a connection on which two requests arrive at once does not show what else it accepts.
- * 'split': all of it in pieces, cut at random places.
+ * 'split': all of it in pieces, cut at random positions.
  */
 type Manner = 'at once' | 'after the answer' | 'split';
 

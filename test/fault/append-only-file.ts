@@ -9,7 +9,7 @@ import { until } from '../support/wait.ts';
 export type FileEnd = { readonly file: string; readonly bytes: number };
 
 /**
- * Where the file of a Redis ends that has written all it has acknowledged: while an fsync is slow, `everysec` keeps up to 2 s back.
+ * Where the file of a Redis ends once it has written all it has acknowledged: during a slow fsync, `everysec` keeps back up to 2 s.
  *
  * @param info  asks this Redis for `INFO persistence`
  */

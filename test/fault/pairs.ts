@@ -1,5 +1,5 @@
 // Pairs of equal calls with one idempotency key, at two gateways at once, while gateways and the writer are killed and replies are lost.
-// Each caller asks again until it has the answer, as clients do. Then each pair was charged once.
+// Each caller retries until it has the answer, as clients do. In the end each pair was charged once.
 
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,6 +1,6 @@
 // What a child key learns and changes. An account has a tree of keys, each with a call, a label and limits that are nowhere else. One
-// key in the middle asks every operation of the API, the tools and the pages: of the keys above and beside it, of what the account
-// sells and of its sums, nothing may be in an answer. The key without a parent sees all of it, so nothing is looked for in vain.
+// key in the middle asks every operation of the API, the tools and the pages: no answer may contain anything of the keys above and beside
+// it, of what the account sells, or of its sums. The key without a parent sees all of it, which proves that the search can find it.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { authorization, type Key, Marketplace, startService, type TestService } from './marketplace.ts';

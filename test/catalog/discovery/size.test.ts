@@ -1,5 +1,5 @@
-// How much is done in one turn of the event loop, counted in readings of listings: whatever looks at a listing, compares it with another
-// or writes it reads some of its fields. The clock by which steps end runs with these readings, so a count is the same on every machine.
+// How much is done in one turn of the event loop, counted in reads of listings' fields: looking at a listing, comparing it and writing it
+// all read some. These reads drive the clock that ends steps, so a count is the same on every machine.
 // How long a step takes is measured by `npm run bench -- --only discover`.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';

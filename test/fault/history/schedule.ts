@@ -128,8 +128,8 @@ const STORED_WITHIN_MS = 2_000;
 const LOOKS_EVERY_MS = 500;
 
 /**
- * What an operator does who is told that a debit has to wait for it: ends the drift of a wallet that is ahead of Postgres. Only once the
- * right Postgres is back, or another one was accepted.
+ * Ends the drift of a wallet that is ahead of Postgres, as an operator does if a debit waits for that. Only once the right Postgres is
+ * back, or another one was accepted.
  *
  * @param moving  how many credits and debits of each account are not confirmed yet
  */
@@ -190,8 +190,8 @@ async function storyOf({ stores }: Stack, rows: readonly Row[], moves: readonly 
 const DEBITS_MS = 9_000;
 
 /**
- * A debit that the wallet has decided, and whose outcome an older Postgres lacks, is begun there: the writer ends it some seconds later. One
- * that no wallet can decide stays begun, and is no movement.
+ * If an older Postgres lacks the outcome of a debit that the wallet has decided, the debit is begun there, and the writer ends it some
+ * seconds later. One that no wallet can decide stays begun, and is no movement.
  */
 async function endDebits({ stores }: Stack): Promise<void> {
   const begun = async (): Promise<number> => (await stores.sql`SELECT FROM debits WHERE state = 'begun'`).length;
