@@ -11,7 +11,7 @@ describe('an error that must have a header', () => {
     expect(unavailableError(cause, 'Once more.').message).toBe('Once more.');
   });
 
-  it('is created in one place only', () => {
+  it('is created in one file only', () => {
     const folder = new URL('../src/', import.meta.url);
     const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'));
     const makers = files.filter((name) =>

@@ -53,7 +53,7 @@ type AfterBegin = readonly [begin: unknown, rows: readonly [{ readonly isStandby
  * One connection to Postgres. A session never reconnects: once its connection is gone, every further query on it fails.
  *
  * postgres.js 3.4.9 left to itself reconnects under the same handle. Then the rest of a transaction runs outside the transaction, what
- * was left unsent goes out before the greeting, or the process ends (docs/decisions/0012-a-pool-of-our-own-for-postgres.md). So a
+ * was left unsent goes out before the greeting, or the process ends (docs/decisions/0046-what-stands-over-postgres-js.md). So a
  * session writes nothing after its close, and never uses its postgres.js client for a second connection.
  *
  * Tested by test/platform/postgres.test.ts, test/platform/standby.test.ts and test/ledger/writing/writer-outage.test.ts.
@@ -191,7 +191,7 @@ export class PostgresSession {
    * Runs `COPY … FROM STDIN` with these chunks of data.
    *
    * @throws PostgresError when the server does not store every row: its own error if that comes before the last chunk is sent. postgres.js
-   *   drops a later one (docs/decisions/0031-copy-is-followed-by-a-query.md): then 25P02 in a transaction; otherwise another error, which
+   *   drops a later one (docs/decisions/0046-what-stands-over-postgres-js.md): then 25P02 in a transaction; otherwise another error, which
    *   closes the session.
    */
   copyIn(text: string, chunks: Iterable<Buffer>): Promise<void> {

@@ -24,7 +24,7 @@ const LOCKS_OF_A_DAY = 4;
 const MOST_LOCKS = 74 * LOCKS_OF_A_DAY + 40;
 /** The sums, the first three windows, all others, what is behind them. */
 const MOST_QUERIES = 6 + DAYS / 64;
-/** Of several keys, and of calls that no index leads to: where the days to come begin, and a window of an hour. */
+/** For several keys, and for calls that no index leads to: where future days begin, and a window of an hour. */
 const MORE = new Map([
   ['GET /usage', 2],
   ['… of the tag other', 2],

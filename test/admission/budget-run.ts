@@ -59,7 +59,7 @@ const call = fc.record({
   key: nth,
   id: fc.nat(15),
   price: amount,
-  /** Of a call priced by use: how much more it may cost. */
+  /** How much more a call priced by use may cost. */
   more: fc.option(fc.constantFrom(5, 900), { nil: null }),
   quota: fc.constantFrom(0, 0, 2),
   isFreeOnly: fc.constantFrom(false, false, true),
@@ -222,7 +222,7 @@ export class BudgetRun {
     await this.#store.run(commands, hostOf(this.#store.keys, INSTANCE));
     return calls.map((asked, i) => {
       const held = asked.price + (asked.more ?? 0);
-      // Of a call that is to be a free one only, nobody can pay the price.
+      // Nobody can pay the price of a call that must be free.
       const [price, least] =
         asked.isFreeOnly && held > 0 ? [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY] : [held, asked.price];
       const id = this.#ids[asked.id] as string;

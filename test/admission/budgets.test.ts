@@ -235,7 +235,7 @@ describe('the state of a chain', () => {
     expect(await store.hash(treeOf(scene))).not.toHaveProperty(scene.keyId);
   });
 
-  it('of which a level is revoked, or its account suspended, admits nothing and keeps its tokens', async () => {
+  it('with a revoked level or a suspended account admits nothing and keeps its tokens', async () => {
     const terms = '300 active 0 - - 0';
     const revoked = await childScene(1_000, terms, '60 revoked 0 - - 0');
     expect(await admit(store, request(revoked, 1))).toMatchObject({ outcome: 'revoked', rate: { limit: 300 } });

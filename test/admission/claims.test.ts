@@ -254,7 +254,7 @@ describe('an idempotency key', () => {
       expect((await admit(store, request(scene, PRICE))).outcome).toBe('admitted');
       await store.command('zadd', timesName(scene), now - DAY_MS - 1, 'n0');
       const results = await admitAll(store, [keyed(scene, claimOf('a')), keyed(scene, claimOf('b'))]);
-      expect(outcomes(results), 'one that is over makes room for one').toEqual(['admitted', 'claims_full']);
+      expect(outcomes(results), 'one that has ended makes room for one').toEqual(['admitted', 'claims_full']);
     }
   });
 
@@ -350,7 +350,7 @@ it('in any order of admissions, ends, sweeps and days, a claim is what the model
         } else if (step === 'day') {
           await age(scene, DAY_MS + 1);
           claims.clear();
-          // What is over is deleted by the next claim: another name, which nothing else has.
+          // The next claim, under a name of its own, deletes those that have ended.
           const next = keyed(scene, claimOf('next'), 0);
           await admit(store, next);
           await end(next, 'refunded');

@@ -169,7 +169,7 @@ describe('a balance below the price', () => {
       expect(await store.hash(wallet)).toEqual({ balance, credit_seq: '1' });
       const written =
         /cmdstat_hincrby:calls=(\d+)/.exec(String(await store.command('info', 'commandstats')))?.[1] ?? '0';
-      // From a negative balance of many digits the price is taken, and then put back.
+      // The price is taken from a negative balance of many digits, and then put back.
       expect(Number(written)).toBe(balance.length > 4 ? 2 : 0);
     },
   );

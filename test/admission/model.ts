@@ -106,7 +106,7 @@ export class Model {
   /**
    * Ends a hold.
    *
-   * @param end  charged: the whole hold is; a number: so much of it as was reported
+   * @param end  'charged' charges the whole hold, a number what was reported
    * @returns whether there was one
    */
   close(id: string, end: End, outcome: string): boolean {

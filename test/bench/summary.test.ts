@@ -24,7 +24,7 @@ describe('rows of a result', () => {
     }
   });
 
-  it('show the CPU of the cheapest and of the dearest round beside the median', () => {
+  it('show the CPU of the cheapest and of the most expensive round beside the median', () => {
     const samples = [sample('a', 1, 10), sample('a', 2, 12), sample('a', 3, 11)];
     const text = toTerminal({ columns: callColumns, rows: toRows(samples), bars: [] }, titleOf).join('\n');
     expect(text).toContain('11.0 (10.0–12.0)');

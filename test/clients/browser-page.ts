@@ -5,7 +5,7 @@ import { startService } from '../integration/marketplace.ts';
 import { type Browser, type OpenedPage, startPage } from '../support/browser.ts';
 import { type DemoMarket, textOf } from './demo-market.ts';
 
-/** examples/browser.html in Chromium, served from an origin that the gateway knows nothing of. */
+/** examples/browser.html in Chromium, served from an origin unknown to the gateway. */
 export function browserPageTests(demo: () => DemoMarket, startBrowser: () => Promise<Browser>): void {
   let browser: Browser;
   let opened: OpenedPage;

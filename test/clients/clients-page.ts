@@ -10,7 +10,7 @@ const page = readFileSync('docs/clients.md', 'utf8');
 const blocksOf = (language: string): string[] =>
   Array.from(page.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, 'gm')), ([, block = '']) => block);
 
-/** docs/clients.md: all its snippets run as they stand there, in one shell. */
+/** docs/clients.md: all its snippets run unchanged, in one shell. */
 export function clientsPageTests(demo: () => DemoMarket): void {
   const [preparation = '', ...shell] = blocksOf('sh');
   const scripts = blocksOf('js');

@@ -20,7 +20,7 @@ const commandsOf = (page: string): string[] =>
 const ACCOUNT = String.raw`ACCOUNT=$(curl -sS -H "Authorization: Bearer $KEY" "$BASE/api/v1/balance/me" | sed -n 's/.*"account_id":"\([^"]*\)".*/\1/p')`;
 
 /**
- * What an operator sets in the place of what the page leaves open. Nothing else comes from outside of the page.
+ * What an operator fills in where the page leaves something open. Nothing else comes from outside the page.
  *
  * @param adminKey  of role `admin`
  */
@@ -31,7 +31,7 @@ const filledIn = (command: string, adminKey: string): string =>
 const lineOf = (page: string, beginning: string): string =>
   commandsOf(page).find((command) => command.startsWith(beginning)) ?? `${beginning} is missing`;
 
-/** Every address of the page that a GET can be sent to. Those with `{…}` in them stand for many. */
+/** Every address of the page that a GET can be sent to, without those that contain `{…}`. */
 const addressesOf = (page: string, base: string): string[] => [
   ...new Set(
     Array.from(page.matchAll(/\]\((http[^)]+)\)|`(\/[\w./]+)`/g), ([, link, path]) => link ?? `${base}${path}`),
@@ -72,7 +72,7 @@ export function llmsTests(demo: () => DemoMarket): void {
   it('has commands that all work when they are pasted into a shell, with nothing but sh and curl', () => {
     expect([ended.code, ended.errors]).toEqual([0, '']);
     expect(answers.length).toBe(commandsOf(page).length + 1);
-    // Of the API, of JSON-RPC, and of a tool. The tools' schemas have a property of that name.
+    // Errors of the API, of JSON-RPC, and of a tool. The tools' schemas have a property of that name.
     expect(ended.output).not.toMatch(/"error": ?"|"error":\{"code"|"isError"/);
     const programs = commandsOf(page).flatMap((command) => command.match(/(?<=^|[;({|&] ?)\b[a-z]+\b(?=[ ])/g) ?? []);
     expect(new Set(programs)).toEqual(new Set(['curl', 'echo', 'mcp', 'mv', 'sed', 'umask']));

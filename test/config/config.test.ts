@@ -77,7 +77,7 @@ describe('the configuration', () => {
     },
   );
 
-  it('takes only a web address as the place where money can be added', () => {
+  it('takes only a web address as the page where money can be added', () => {
     const TOP_UP_URL = 'https://pay.example.com/top-up?from=tollgate';
     expect(loadConfig({ ...stores, TOP_UP_URL }).operator.topUpOf('a')).toBe(`${TOP_UP_URL}&account_id=a`);
     expect(loadConfig(stores).operator.topUpOf('a')).toBeNull();

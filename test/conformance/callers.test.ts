@@ -9,9 +9,9 @@ import { hasNginx, NginxReader } from './nginx.ts';
 import { Witness } from './witness.ts';
 
 const PRICE_MICROS = 1;
-/** `FUZZ_SEED=7 npx vitest run test/conformance` splits every case at other places. */
+/** `FUZZ_SEED=7 npx vitest run test/conformance` splits every case at other positions. */
 const SEED = Number(process.env.FUZZ_SEED ?? 1);
-/** Depends on the case's name, so a case is split at the same places whether it runs alone or with all others. */
+/** Depends on the case's name, so a case is split at the same positions whether it runs alone or with all others. */
 const randomOf = (name: string): Random => seeded(SEED + crc32(name));
 
 let market: Marketplace;

@@ -15,7 +15,7 @@ const CASES_PER_KEY = 30;
 /**
  * How a case is sent. 'at once': its `rest` together with its request. 'after the answer': its `rest` only when the request has
  * been answered, because a gateway that ends a connection on which two requests arrive at once does not show what else it accepts.
- * 'split': all of it in pieces, cut at random places.
+ * 'split': all of it in pieces, cut at random positions.
  */
 type Manner = 'at once' | 'after the answer' | 'split';
 
@@ -183,7 +183,7 @@ export class HostileCaller {
     return seen.url.endsWith(`-${suffix}`) && (body === undefined || seen.body === this.#expand(body, seen.url));
   }
 
-  /** The paths stand in a body as they stood on the wire. */
+  /** A body contains the paths as they were on the wire. */
   #expand(body: string, url: string): string {
     const id = /\/(c\d+-)/.exec(url)?.[1] ?? '';
     return body.replaceAll('{evil}', `${this.#proxyPath}/evil-${id}`);

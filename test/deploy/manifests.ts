@@ -89,8 +89,8 @@ const MODELS: Readonly<Record<string, new (document: never) => Model>> = {
 };
 
 /**
- * What the schema of its kind has against a document. The schemas allow unknown fields, which `kubectl` refuses: so a field counts as
- * unknown if checking the document against its schema has not looked at it.
+ * The faults of a document by the schema of its kind. The schemas allow unknown fields, but `kubectl` refuses them: a field counts as
+ * unknown if the check by the schema did not read it.
  */
 export function schemaFaults(document: Manifest): string[] {
   const Kind = MODELS[`${document.apiVersion} ${document.kind}`];

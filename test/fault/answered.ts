@@ -2,7 +2,7 @@ import { isRedisUnavailable } from '../../src/platform/redis.ts';
 import { until } from '../support/wait.ts';
 
 /**
- * Repeats what the test itself asks of Redis until there is an answer: its own connections come back a little later than Redis, in a
+ * Repeats the test's own request to Redis until it is answered: its own connections come back a little later than Redis, in a
  * cluster they may find out late that another node is the master, and on a busy machine a node is silent now and then.
  *
  * @param work  right when it is done twice

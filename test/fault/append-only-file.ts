@@ -9,7 +9,7 @@ import { until } from '../support/wait.ts';
 export type FileEnd = { readonly file: string; readonly bytes: number };
 
 /**
- * Where the file of a Redis ends that has written all it has acknowledged: while an fsync is slow, `everysec` keeps up to 2 s back.
+ * Where the file of a Redis ends once it has written all it has acknowledged: during a slow fsync, `everysec` keeps back up to 2 s.
  *
  * @param info  asks this Redis for `INFO persistence`
  */
@@ -41,7 +41,7 @@ const AGREE_MS = 1_000;
 
 /**
  * Cuts the file of a Redis that has ended, somewhere between an earlier end and its present one. Redis drops the command that is cut in
- * the middle. A file that was written anew meanwhile is left as it is: it was complete on the disk when it took the other's place.
+ * the middle. A file that was rewritten meanwhile stays as it is: it was complete on the disk when it replaced the other.
  *
  * Redis (7.0.15) leaves the beginning of a transaction that is cut, and runs it at its second start: before what it has acknowledged since
  * the first. An event in it whose id is from a clock that was ahead has the id of the first event since, which is then refused, and lost.

@@ -39,7 +39,7 @@ export type Row = {
   readonly freeTier: boolean;
   /** What was given back of it. */
   readonly refundedMicros: number;
-  /** Of a call priced by use. */
+  /** Only for a call priced by use. */
   readonly authorizedMicros: number | null;
   readonly isClamped: boolean | null;
 };

@@ -1,4 +1,4 @@
-// Checks of child keys: what callers were told of budgets and rate limits, and in the end what the stores have of each budget. Each
+// Checks of child keys: what callers were told of budgets and rate limits, and how the stores count each budget in the end. Each
 // returns in words what is wrong.
 
 import { periodAt } from '../../src/keys/budget-period.ts';
@@ -43,7 +43,7 @@ type Evidence = {
   readonly reported: readonly BudgetDrift[];
   /** What calls cost that only Redis may have; where the comparison says so, it may have counted them. */
   readonly gone?: readonly number[];
-  /** Refunds that one of the stores may not know: of a call of this key, so much. */
+  /** Refunds that one of the stores may not know: the key of the call, and the amount. */
   readonly doubtfulRefunds?: readonly { readonly keyId: string; readonly micros: number }[];
   /** Redis's clock may have been ahead: then a call may count in a later period than that of its time. */
   readonly wasAhead?: boolean;
@@ -146,7 +146,7 @@ function faultsOfRedis(
   return isLost ? [] : [`${words}; calls that may be lost: ${lost.join(', ')}, and gone: ${gone.join(', ')}`];
 }
 
-/** Whether what Redis lacks is what some of the lost calls cost, without what some of those cost that only it has. */
+/** Whether Redis lacks the sum of some of the lost calls, less the sum of some calls that only Redis has. */
 function isLeftOver(lacks: number, lost: readonly number[], gone: readonly number[]): boolean {
   let sums = new Set([0]);
   for (const micros of gone) sums = new Set([...sums, ...Array.from(sums, (sum) => sum + micros)]);

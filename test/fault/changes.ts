@@ -39,8 +39,8 @@ export const describeChange = ({ buyer, key, atMs, micros }: PlannedChange): str
   `  ${atMs} ms: key ${key} of buyer ${buyer} ${micros === null ? 'is revoked' : `gets a budget of ${micros}`}`;
 
 /**
- * Calls that began after a change was confirmed, and were admitted although it forbids them. To be called only where neither store can
- * have lost the change.
+ * Calls that began after a change was confirmed, and were admitted although it forbids them. Call this only where neither store can have
+ * lost the change.
  *
  * @param rows  all records of the account
  * @param told  all its calls
@@ -71,7 +71,7 @@ function isOver(child: Child, micros: number, call: Row, rows: readonly Row[]): 
 }
 
 /**
- * Each change that was confirmed is in Postgres, and Redis decides the calls of each key by the terms that Postgres has. To be called when
+ * Each change that was confirmed is in Postgres, and Redis decides the calls of each key by the terms that Postgres has. Call this when
  * nothing is under way, and only where Redis cannot have lost what it had acknowledged.
  */
 export async function checkTerms({ stores }: Stack, buyer: Buyer): Promise<string[]> {

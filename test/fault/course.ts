@@ -24,7 +24,7 @@ export type Outcome = {
   readonly ofChildren: number;
   readonly exceptions: ReadonlyMap<Exception, number>;
   readonly looks: number;
-  /** From the end of the last fault until nothing was under way any more. */
+  /** How long calls were under way after the last fault had ended. */
   readonly recoveryMs: number;
   /** Money that wallets had too much or too little after a failover or in an older store, before it was taken out. */
   readonly driftMicros: number;
@@ -57,7 +57,7 @@ export type Evidence = {
 type Steps = {
   /** Whether wallets may be spent below zero for a while; as of `Witness`. */
   readonly mayOverspend: boolean;
-  /** Runs callers and faults, and resolves when the last fault is over. */
+  /** Runs callers and faults, and resolves when the last fault has ended. */
   readonly load: () => Promise<readonly Told[]>;
   /** Waits until nothing is under way. */
   readonly end: () => Promise<void>;
@@ -116,7 +116,7 @@ export async function runCourse(scene: Scene, steps: Steps): Promise<Outcome> {
   };
 }
 
-/** The callers of a plan, none of which has begun. */
+/** The callers of a plan, before they begin. */
 export function callersOf({ stack, market, plan, buyers }: Scene): Caller[] {
   const url = stack.link('caller-gateway').through(stack.gatewayUrl).replace(/\/$/, '');
   const notebooks = buyers.map(() => new Notebook());
@@ -177,7 +177,7 @@ function isExcused(
   );
 }
 
-/** From when to when a call lasted, as far as it is known. */
+/** When a call began and ended, as far as it is known. */
 export function spanOf(usageId: string, told: readonly Told[]): [fromMs: number, toMs: number] {
   const call = told.find(({ requestId }) => requestId === usageId);
   const admittedAtMs = timeOf(usageId);

@@ -1,5 +1,5 @@
 // @ts-check
-// Asks a Redis without a pause whether an fsync is under way. It has its own thread, because an fsync takes only milliseconds.
+// Asks a Redis continuously whether an fsync is under way. It has its own thread, because an fsync takes only milliseconds.
 //
 // Redis begins an fsync right after it has written all commands to its file. So a write acknowledged before the last reply
 // without an fsync is on the disk at the first reply after that fsync. If an fsync was missed between two questions, the next

@@ -18,8 +18,8 @@ export async function sweepDead(stack: Stack): Promise<void> {
 }
 
 /**
- * Lets the leases run out that living gateways do not renew any more: those of their connections to a master that is none now. A
- * replica that took over may have holds of them whose end it never got. Nothing else is open when this is called.
+ * Ends the leases that living gateways no longer renew, of connections to a deposed master. A replica that took over may still have
+ * such holds, because it never got their end. Nothing else is open when this is called.
  */
 async function expireFormer({ stores }: Stack): Promise<void> {
   const { redis, keys } = stores;
@@ -34,8 +34,8 @@ async function expireFormer({ stores }: Stack): Promise<void> {
 }
 
 /**
- * Sweeps the holds that no gateway will end. To be called when no gateway has an open call, on connections to Redis that were made
- * after the last one: then every hold is of a connection that has ended, and will not be renewed any more.
+ * Sweeps the holds that no gateway will end. Call this when no gateway has an open call, on connections to Redis made after the last call:
+ * then every hold belongs to a connection that has ended.
  */
 export async function sweepAll(stack: Stack): Promise<void> {
   const { redis, keys } = stack.stores;

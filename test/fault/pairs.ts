@@ -1,5 +1,5 @@
 // Pairs of equal calls with one idempotency key, at two gateways at once, while gateways and the writer are killed and replies are lost.
-// Each caller asks again until it has the answer, as clients do. Then each pair was charged once.
+// Each caller retries until it has the answer, as clients do. In the end each pair was charged once.
 
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -225,7 +225,7 @@ class SecondGateway {
     return new SecondGateway(daemon, toCallers, toRedis, port);
   }
 
-  /** Of the process that was started last. */
+  /** The pid of the process that was started last. */
   get instance(): string {
     const ready = this.daemon.output.split('\n').filter((line) => line.endsWith('"msg":"ready"}'));
     return (JSON.parse(ready.at(-1) as string) as Worker).instance;

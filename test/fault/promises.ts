@@ -25,7 +25,7 @@ type Evidence = {
   readonly mayBeNegative?: boolean;
 };
 
-/** A call of which only the id is known was over after this time: no caller waits longer. */
+/** A call of which only the id is known had ended after this time: no caller waits longer. */
 export const LONGEST_CALL_MS = 3_000;
 
 export function checkPromises(evidence: Evidence): { faults: string[]; exceptions: Map<Exception, number> } {

@@ -1,6 +1,6 @@
 // What a dying Redis can lose. A crash is SIGKILL. A power failure is SIGKILL and an append-only file that ends earlier, because
 // bytes that the kernel had not written to the disk are gone. Redis fsyncs once a second (`everysec`), so the file may end
-// anywhere after the last fsync. The tests cut it at every kind of place, even in the middle of a command.
+// anywhere after the last fsync. The tests cut it at every kind of position, even in the middle of a command.
 
 import { cpSync, mkdirSync, readdirSync, statSync, truncateSync } from 'node:fs';
 import path from 'node:path';
@@ -140,7 +140,7 @@ async function remainsOf(bytes: number) {
   }
 }
 
-/** Places at which to cut the file: where calls were answered, and anywhere between. */
+/** Positions at which to cut the file: where calls were answered, and anywhere between. */
 function placesToCut(answered: readonly Answered[], wholeBytes: number): number[] {
   const random = new Random(answered.length);
   const first = (answered[0] as Answered).fileBytes;

@@ -59,7 +59,7 @@ export const isConfirmed = ({ status }: GivenBack): boolean => status === 200 ||
 
 /** How long a call is looked for: one that was told of may be lost, or be stored when Postgres is back. */
 const STORED_WITHIN_MS = 8_000;
-/** From one look to the next, longer each time: each takes a token of the provider or the operator. */
+/** Pauses between looks, longer each time: each look takes a token of the provider or the operator. */
 const [FIRST_RETRY_MS, LAST_RETRY_MS] = [50, 400] as const;
 
 type Sending = {
@@ -179,7 +179,7 @@ function faultOf(
 ): string | null {
   if (found === undefined) return isConfirmed(one) && !mayBeGone ? 'confirmed, but not there' : null;
   if (found.usageId !== one.usageId || (one.micros ?? found.micros) !== found.micros) return 'another call or amount';
-  // Of two at once the later one may be answered while the earlier one is still to be stored.
+  // If two are sent at once, the later may be answered before the earlier is stored.
   if (!all.some(isConfirmed)) return 'refused, but there';
   if (mayBeGone) return null;
   if (all.filter(({ status }) => status === 201).length > 1) return 'made twice';

@@ -14,7 +14,7 @@ const CLOCKS_DIFFER_MS = 20;
 /** The refusals of the contract that a call may meet that costs something; any 503 is one, too. */
 const FOR_WANT: readonly ErrorCode[] = ['insufficient_balance', 'budget_exceeded'];
 
-/** Those that this call may meet. One that is refused in any case meets no other but for want of a token. */
+/** The refusals that this call may get. One that is refused in any case gets no other, except for lack of a token. */
 function refusalsOf({ listing, path, idempotencyKey }: Told): readonly ErrorCode[] {
   const refusal = refusalOf({ listing, path });
   if (refusal !== null) return ['rate_limited', refusal];

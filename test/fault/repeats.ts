@@ -1,5 +1,5 @@
-// Checks of calls with idempotency keys: each key of an API key is charged at most once, a replay is the first answer again and nothing
-// besides, and callers are kept out only where they have to be. The path of a call has its idempotency key, so the records are judged
+// Checks of calls with idempotency keys: each key of an API key is charged at most once, a replay repeats the first answer and nothing
+// else, and callers are refused only where they have to be. The path of a call has its idempotency key, so the records are judged
 // without what callers were told.
 
 import type { ErrorCode } from '../../src/errors.ts';

@@ -162,8 +162,8 @@ const mayLoseAnswers = ({ faults, cluster }: Plan): boolean =>
 const PROVEN_IN_A_CLUSTER = /holds belonged to calls that had ended|came back without credits/;
 
 /**
- * Calls of accounts whose node had no fault must be served. This is known only where nothing else was broken. One call, and one more
- * in fifty, may be refused, because a busy machine lets a node look silent for a moment; without a node nearly all would be.
+ * Calls of accounts whose node had no fault must be served, where nothing else was broken. One call, and one more in fifty, may be
+ * refused, because on a busy machine a node may seem silent for a moment. Without the node nearly all would be refused.
  */
 function notServed(told: readonly Told[], scene: Scene): string[] {
   const { cluster, faults } = scene.plan;

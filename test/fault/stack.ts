@@ -31,7 +31,7 @@ const CLUSTER_SHARDS = 6;
 const HISTORY_LINKS = ['second-writer-redis', 'second-writer-postgres', 'test-redis', 'test-postgres'] as const;
 type AnyLink = LinkName | (typeof HISTORY_LINKS)[number];
 
-/** How long the gateway's page of metrics may take, which its workers write together. */
+/** How long the gateway's metrics page may take; its workers write it together. */
 const METRICS_MS = 5_000;
 
 /** Stacks that this process has started. */
@@ -270,7 +270,7 @@ export class Stack {
     return this.#started().filter(({ pid }) => processIdentity(pid) !== null);
   }
 
-  /** The workers that have ended. A worker that starts is none of them, although it has leases before it says that it is ready. */
+  /** The workers that have ended. A starting worker does not count, although it has leases before it says that it is ready. */
   ended(): Worker[] {
     return this.#started().filter(({ pid }) => processIdentity(pid) === null);
   }

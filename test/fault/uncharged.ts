@@ -1,5 +1,5 @@
 // Checks of the contract's section 'What is not charged, and what comes back': which calls are refused before money is touched, which are
-// given back, and that a call that was to be free took a free call, or nothing.
+// refunded, and that a call that must be free took a free call or nothing.
 
 import type { Row } from './books.ts';
 import type { Told } from './callers.ts';
@@ -52,8 +52,8 @@ function faultOfAnswer(call: Told): string | null {
 }
 
 /**
- * What a caller is told of the free calls that are left. Each call that may have taken one has begun before its end, and each completed
- * one that had ended before it began had taken one.
+ * Checks the number of free calls left that a caller was told. A call may have taken one if it began before this one's end, and has taken
+ * one if it completed before this one began.
  */
 function faultOfFreeCalls(call: Told, told: readonly Told[], hasTaken: ReadonlySet<string>): string | null {
   const { listing, usageId, freeLeft } = call;

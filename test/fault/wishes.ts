@@ -1,5 +1,5 @@
 // What callers ask for: calls of the service, as the fixture understands their paths, and those that cost nothing by the contract's section
-// 'What is not charged, and what comes back'. A path says what must become of its call, because nothing else of it is in each record.
+// 'What is not charged, and what comes back'. A path says how its call must end, because nothing else of it is in each record.
 
 import type { ErrorCode } from '../../src/errors.ts';
 import type { Listing } from './market.ts';
@@ -28,7 +28,7 @@ const [OWN, FREE_ONLY, UNACCEPTED] = ['/own', '/free-only', '/unaccepted'] as co
 /** Others: which of the tags the call has, and its idempotency key. */
 const [TAGGED, KEYED] = ['/tag-', '/key-'] as const;
 
-/** What calls are tagged with; one is the name of the rest. */
+/** Tags of calls; one is the name of the rest. */
 const TAGS = ['Customer-17/eu:a.b@c_d', 'other', 'x'.repeat(64)] as const;
 
 /** What a call has beside its wish. */

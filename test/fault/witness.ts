@@ -12,7 +12,7 @@ const EVERY_MS = 10;
 export class Witness {
   /** The calls whose hold was seen: usage id to account. */
   readonly held = new Map<string, string>();
-  /** What must never be, and the account of which it was seen. */
+  /** What must never happen, and the account where it was seen. */
   readonly #faults = new Map<string, string>();
   looks = 0;
   readonly #stack: Stack;
@@ -31,7 +31,7 @@ export class Witness {
     this.#over = this.#run();
   }
 
-  /** @param isForgiven  accounts of which a failover may have lost calls: their wallets had too much, and then what Postgres has */
+  /** @param isForgiven  accounts whose calls a failover may have lost: their wallets had too much, and were then set to what Postgres has */
   faults(isForgiven: (accountId: string) => boolean = () => false): string[] {
     return Array.from(this.#faults).flatMap(([fault, accountId]) => (isForgiven(accountId) ? [] : [fault]));
   }

@@ -14,7 +14,7 @@ export function seeded(seed: number): Random {
 
 export const pick = <T>(random: Random, items: readonly T[]): T => items[random(items.length)] as T;
 
-/** Cuts the bytes at up to `most` random places. */
+/** Cuts the bytes at up to `most` random positions. */
 export function split(random: Random, bytes: Buffer, most: number): Buffer[] {
   const cuts = Array.from({ length: random(most + 1) }, () => random(bytes.length + 1)).sort((a, b) => a - b);
   return [0, ...cuts].map((cut, i) => bytes.subarray(cut, cuts[i] ?? bytes.length));

@@ -52,8 +52,8 @@ describe('callers that are refused together', () => {
       workers: fc.integer({ min: 1, max: 4 }),
       start: fc.integer({ min: 0, max: 1_000_000 }),
       /**
-       * For each caller: when it is refused, as a share of the time to the first token; by which worker; and how many milliseconds
-       * late it comes back.
+       * For each caller: when it is refused, as a share of the time to the first token; the worker; and how many milliseconds late it
+       * comes back.
        */
       refused: fc.array(
         fc.record({

@@ -38,7 +38,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-/** @returns a caller that sends so many bytes in each tick */
+/** @returns a caller that sends this many bytes in each tick */
 async function upload(path: string, bytes: number): Promise<RawCaller> {
   const caller = await RawCaller.connect(baseUrl);
   caller.send(`POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n`);

@@ -98,7 +98,7 @@ describe('a page of another origin', () => {
     const url = gateway(`${free}/timed`);
     const { headers } = await fetchIn(shop.page, url, { headers: withKey(buyer) });
     expect(headers['server-timing']).toMatch(/^admission;dur=\d+\.\d, service;dur=\d+\.\d$/);
-    // Of a response without Timing-Allow-Origin a browser shows 0.
+    // For a response without Timing-Allow-Origin a browser shows 0.
     const requestStart = await shop.page.evaluate(
       (name) =>
         (performance.getEntriesByName(name).at(-1)?.toJSON() as { requestStart: number } | undefined)?.requestStart,

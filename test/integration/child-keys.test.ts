@@ -1,6 +1,6 @@
 // What a child key learns and changes. An account has a tree of keys, each with a call, a label and limits that are nowhere else. One
-// key in the middle asks every operation of the API, the tools and the pages: of the keys above and beside it, of what the account
-// sells and of its sums, nothing may be in an answer. The key without a parent sees all of it, so nothing is looked for in vain.
+// key in the middle asks every operation of the API, the tools and the pages: no answer may contain anything of the keys above and beside
+// it, of what the account sells, or of its sums. The key without a parent sees all of it, which proves that the search can find it.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { authorization, type Key, Marketplace, startService, type TestService } from './marketplace.ts';
@@ -36,14 +36,14 @@ const FOR_CHILDREN = [
   'POST /api/v1/keys/{key_id}/rotate',
   'POST /api/v1/session',
 ];
-/** Where the ids of the asker's sibling stand among those of all keys. */
+/** Where the ids of the asker's sibling are among those of all keys. */
 const SIBLING = 4;
 const PAGES = ['/', '/docs', '/llms.txt', '/console', '/console/buyer', '/services'];
 
 let market: Marketplace;
 let service: TestService;
 let document: Document;
-/** By-use, so that each call costs what it asks for. Of a provider that has nothing to do with the account. */
+/** Priced by use, so that each call costs what it asks for. Its provider has nothing to do with the account. */
 let proxyPath: string;
 
 beforeAll(async () => {
@@ -255,7 +255,7 @@ describe.each(['buyer', 'provider'] as const)('a child key of a %s account', (ro
     expect(failed).toEqual([]);
     expect(leaks).toEqual([]);
     expect(await rows()).toEqual(before);
-    // A route that answers child keys is meant to: whoever adds one has thought of what it shows them.
+    // Routes answer child keys only on purpose: anyone who adds one must decide what it shows them.
     expect([...answers].filter((name) => !name.includes('/proxy/')).sort()).toEqual(FOR_CHILDREN);
   }, 120_000);
 

@@ -62,7 +62,7 @@ describe('node dist/main.js', () => {
     await expectPaidCall();
   });
 
-  // Of SIGINT: workers-lifecycle.test.ts.
+  // SIGINT is tested in workers-lifecycle.test.ts.
   it('drains when all its processes get SIGTERM, and leaves no process behind', async () => {
     const { supervisor } = stack;
     const pids = childPids(supervisor.child.pid);

@@ -1,6 +1,6 @@
 // Event streams of services that are silent for long. The gateway runs in this process, and `setInterval` is faked before it starts:
-// all that it decides about idle connections hangs on intervals. So ten minutes pass in a second, for the upstream client, the HTTP
-// edge and the comments alike. The sockets, Redis and Postgres are real.
+// everything it decides about idle connections depends on intervals. So ten minutes pass in a second for the upstream client, the HTTP
+// edge and the comments. The sockets, Redis and Postgres are real.
 
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -255,7 +255,7 @@ describe('no comment goes into', () => {
     const [caller, response] = await call(`GET ${patient}`);
     response.writeHead(200, TYPE);
     caller.socket.pause();
-    // Empty lines, between any two of which a comment could stand.
+    // Empty lines; a comment could come between any two of them.
     const lines = Buffer.alloc(65_536, '\n');
     let bytes = lines.length;
     // Until nothing is taken any more: the gateway has stopped reading, because its caller has.

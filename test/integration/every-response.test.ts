@@ -332,7 +332,7 @@ describe('a key', () => {
 });
 
 describe('X-ACF-Max-Amount', () => {
-  it('admits a call at exactly its price, and refuses a dearer call without a charge, naming the price', async () => {
+  it('admits a call at exactly its price, and refuses a more expensive call without a charge, naming the price', async () => {
     const path = await market.service({ endpoint: service.url, price: 0.25 });
     const key = await market.buyer(1);
     const at = await market.request(path, { key, headers: { 'X-ACF-Max-Amount': '0.25' } });

@@ -7,7 +7,7 @@ import { unfenced } from '../support/unfenced.ts';
 import { authorization, type Key } from './market-client.ts';
 
 /**
- * How far a call got that was not answered with 200.
+ * How far a call without a 200 got.
  *
  *   not connected ──► not sent ──► no answer ──► cut ──► status
  *

@@ -192,7 +192,7 @@ describe('a document is refused', () => {
     expect(await refusal('openapi: 3.1.0\nopenapi: 3.1.0\n')).toBe('invalid_request');
     expect(await refusal(' '.repeat(2_097_153))).toBe('payload_too_large');
     const document = JSON.stringify(PETSTORE_31);
-    // Of two accounts, because requests of one may wait for each other. On a busy machine the first document may be read before the
+    // From two accounts, because requests of one may wait for each other. On a busy machine the first document may be read before the
     // second arrives.
     const busy = await until(async () => {
       const answers = await Promise.all([put(id, document), put(id, document, market.admin)]);

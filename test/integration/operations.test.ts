@@ -4,7 +4,7 @@ import { oneRedis } from '../support/redis-kind.ts';
 import { until } from '../support/wait.ts';
 import { bodyOf, type Key, Marketplace, startService, type TestService } from './marketplace.ts';
 
-// A listing with operations: a status page for nothing, items at a low price, a report that costs more than the listing.
+// A listing with operations: a free status page, items at a low price, a report that costs more than the listing.
 const OPERATIONS = [
   { method: 'GET', path: '/status', summary: 'Whether the service works', price: 0 },
   { method: 'GET', path: '/items/{id}', summary: 'One item', price: 0.001, output: { type: 'object' } },
@@ -93,7 +93,7 @@ describe('a listing with operations', () => {
     expect(await market.records(buyer)).toHaveLength(1);
   });
 
-  it('refuses other calls for nothing: no operation, another spelling of a dear one, another method by a header', async () => {
+  it('refuses other calls for free: no operation, another spelling of an expensive one, another method by a header', async () => {
     const buyer = await market.buyer(1);
     served.length = 0;
     const notFound = { status: 404, amount: null, body: { error: 'operation_not_found' } };

@@ -79,8 +79,8 @@ async function listing(key: Key): Promise<{ readonly id: string; readonly path: 
 }
 
 /**
- * Sends requests while no act can be recorded, so that a request that records one keeps the locks which it has by then. Each is sent
- * once the one before waits in Postgres. Then runs `meanwhile`.
+ * Sends requests while no act can be recorded, so that a request that records one keeps its locks. Each is sent when the one before waits
+ * in Postgres. Then runs `meanwhile`.
  */
 async function whileAuditIsLocked(
   send: readonly (() => Promise<Response>)[],

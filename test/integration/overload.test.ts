@@ -70,7 +70,7 @@ it('calls are shed free of charge while the event loop is late; pages and health
   stalled.end();
 
   // The share of shed calls is halved step by step, so a few served calls do not prove that no call is shed.
-  // On a busy machine the loop may be late again meanwhile, and then has to recover once more.
+  // On a busy machine the loop may be late again, and then has to recover once more.
   let shedInAll = 0;
   await until(async () => {
     const shedBefore = await market.metric('tollgate_calls_shed_total');

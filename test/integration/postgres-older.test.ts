@@ -111,7 +111,7 @@ it('moves no money and loses none until the right one is back, or an operator ac
   for (let times = 0; times < 3; times++) expect([await credit(5, 'refused'), await load()]).toEqual([503, 503]);
   await refuseAll();
   expect(await balance()).toBe(7.6);
-  // It knows nothing of the revocation, and Redis is believed.
+  // It does not know the revocation, and Redis is believed.
   await until(async () => {
     expect([401, 503]).toContain(await callLeaked());
     return market.log.lines.some((line) => line.includes('cannot publish the state of a key'));

@@ -23,7 +23,7 @@ const masterOf = (accountId: string): number =>
 
 beforeAll(async () => {
   [cluster, service] = await Promise.all([startTestCluster({ nodeTimeoutMs: NODE_TIMEOUT_MS }), startService(echo)]);
-  // Shorter than a node takes to count as failed: whoever asks a silent node waits for as long.
+  // Shorter than a node takes to count as failed: a request to a silent node waits this long.
   const settings = { INSTANCE_LEASE_SECONDS: '10', REDIS_COMMAND_TIMEOUT_MS: '500' };
   market = await Marketplace.start({ REDIS_URL: cluster.url, ...settings });
   listing = await market.service({ endpoint: service.url, price: 0.001 });
@@ -168,7 +168,7 @@ it('a master that dies under load stops its own accounts only, and its replica s
     statuses.push(await call(dead));
     return statuses.at(-1) === 200;
   }, 60_000);
-  // Operators see that the replica has the shards, and nothing of the node that died.
+  // Operators see that the replica has the shards, and no longer see the dead node.
   await until(async () => (await market.metric('tollgate_redis_node_ready')) === 3);
   expect([await shardsOf(node(1)), await shardsOf(node(1, true))]).toEqual([0, its]);
   expect(await market.metric('tollgate_redis_shard_moves_total')).toBe(moves + its);

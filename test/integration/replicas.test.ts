@@ -118,7 +118,7 @@ it('a settlement that no replica has is sent again until one has it, and counts 
 it('no call that was answered is lost when the master is killed and a replica that lags takes its place', async () => {
   replica.line.delayMs = 25;
   const callers = Array.from({ length: 4 }, async () => {
-    // Whoever is refused does not use up the key's rate limit.
+    // A refused call does not use up the key's rate limit.
     while (!isOver) if ((await call()) !== 200) await pause(20);
   });
   const atFirst = answers.length;

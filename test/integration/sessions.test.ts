@@ -239,7 +239,7 @@ describe('a bearer', () => {
     expect((await person.ask('POST', '/token')).status).toBe(200);
   });
 
-  it('cannot sign in: whoever steals one makes no days of its minutes that way', async () => {
+  it('cannot sign in: a thief cannot turn its minutes into days', async () => {
     const person = new Person();
     await person.signIn(await market.buyer(0));
     const bearer = await person.bearer();
@@ -416,7 +416,7 @@ describe('signing out', () => {
   });
 });
 
-describe('whoever is not a page of the gateway', () => {
+describe('a client that is not a page of the gateway', () => {
   const own = (): URL => new URL(market.baseUrl);
   it.each([
     ['a proxied document, whose origin is hidden', () => ({ Origin: 'null' })],
@@ -530,7 +530,7 @@ describe('a cookie', () => {
     const key = await market.buyer(0);
     expect((await victim.ask('POST', '', { key, ...both() })).status).toBe(201);
     expect((await victim.ask('GET', '', both())).body.sessions).toMatchObject([{ key_id: key.key_id }]);
-    // What the planter knows leads to none of the victim's.
+    // With what the planter knows nobody reaches the victim's session.
     expect(await planter.list()).toHaveLength(1);
     expect((await victim.ask('DELETE', '', both())).body).toEqual({ ended: 1 });
     expect(await planter.list()).toHaveLength(1);

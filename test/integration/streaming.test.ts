@@ -308,7 +308,7 @@ describe('an upload', () => {
     await finish();
   });
 
-  it('may be answered before it ends, and then the call is over', async () => {
+  it('may be answered before it ends, and then the call has ended', async () => {
     const raw = await rawServer();
     const target = await market.service({ endpoint: raw.url, price: 0.01 });
     const early = await market.buyer(1);

@@ -1,6 +1,6 @@
-// Who sees which column: every column of a call, its buyer's and its provider's keys and accounts, and the listing has a value that
-// is nowhere else. Every operation of the API is asked by everybody, and the raw responses are searched for these values. The
-// tables of fields say who may see which; a column that none of them has is for nobody. A new column is included by itself.
+// Who sees which column. Every column of a call, of its parties' keys and accounts, and of the listing has a unique value. Everybody asks
+// every operation of the API, and the raw responses are searched for these values. The tables of fields say who may see which; nobody may
+// see a column that none of them has. A new column is included automatically.
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { CALL } from '../../src/accounts/call-fields.ts';
@@ -32,7 +32,7 @@ const NUMBERS: Record<string, number> = {
   integer: 1_812_345_678,
   smallint: 31_007,
 };
-/** Of a refund: the numbers of its journal row and the sums before it are nobody's, and its fee is for the two who share it. */
+/** A refund: nobody sees the numbers of its journal row or the sums before it. Its fee is for the two who share it. */
 const REFUND = {
   amount: { ...CALL.refunded, column: 'amount' },
   fee: { ...CALL.fee, column: 'fee' },
@@ -71,8 +71,8 @@ function viewers({ fields, owner, counterpart, anyone }: Scene, column: string):
 }
 
 /**
- * How a value stands in responses; null if it cannot be told there. A number is compared without its point: dollars have six decimals
- * more than micro-dollars. So one that ends in zero is not there as it is: JSON drops zeros at the end of decimals.
+ * How a value is written in responses; null if it cannot be recognised there. A number is compared without its point, as dollars have six
+ * decimals more than micro-dollars. JSON drops zeros at the end of decimals, so a number that ends in zero cannot be recognised.
  */
 function written(value: unknown): string | null {
   if (value instanceof Date) return value.toISOString();

@@ -94,7 +94,7 @@ it('a bearer that was issued a moment ago is accepted, and asks Postgres once', 
   expect(reads).toBe(1);
 });
 
-it('a key is active for whoever acts without its secret only until it is revoked', async () => {
+it('a key is active for anyone who acts without its secret only until it is revoked', async () => {
   expect(await authenticator.active(keyId)).toMatchObject({ keyId });
   inPostgres = { ...record, status: 'revoked' };
   cache.invalidate(keyId);

@@ -1,4 +1,4 @@
-// Money between a primary and its standby: what a standby has is used for nothing, and what the standby may lack is not trimmed or confirmed.
+// Money between a primary and its standby: data of a standby are never used, and what the standby may lack is not trimmed or confirmed.
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { storeCredit } from '../../src/accounts/credits.ts';

@@ -1,5 +1,5 @@
-// The claim of the one idempotency key that both calls have, where the scenario has keys: a number in Redis's data. 0: nobody has it.
-// Otherwise it says of which call it is, and whether that was charged, as src/admission/scripts/includes/claims.lua does.
+// The claim of the one idempotency key of both calls, where the scenario has keys: a number in Redis's data. 0: nobody has it. Otherwise
+// it says whose claim it is, and whether that call was charged, as src/admission/scripts/includes/claims.lua does.
 
 import type { Rules } from './checks.ts';
 import { CALL, type Data, END, type End, STORED, type State } from './state.ts';

@@ -1,5 +1,5 @@
-// Explores every history of a scenario, breadth first, so that the first counterexample is a shortest one. Of a state that was seen it
-// keeps a fingerprint of 64 bits, the number of its predecessor, and which step led to it: 24 bytes at most.
+// Explores every history of a scenario, breadth first, so that the first counterexample is a shortest one. For each state it keeps a
+// fingerprint of 64 bits, the number of its predecessor, and the step that led to it: 24 bytes at most.
 
 import { credit, debit, gateway, refund, sweep } from './actors.ts';
 import type { Rules } from './checks.ts';

@@ -1,5 +1,5 @@
-// What may go wrong. Each fault takes one of a history's few, when it begins: a file that is cut, or a replica that lags, begins with
-// the moment from which on it gets nothing more (`saved`).
+// What may go wrong. A history has few faults, and each counts from its beginning: a cut file or a lagging replica begins at the moment
+// after which it gets nothing more (`saved`).
 
 import { broken, withGhost, withPg } from './actors.ts';
 import { FAULTS, type Fault, type Rules } from './checks.ts';
@@ -180,7 +180,7 @@ function recoveries(state: State, right: NonNullable<State['right']>): Step[] {
   ];
 }
 
-/** What operators do after faults, and what becomes of a deposed master. */
+/** What operators do after faults, and what happens to a deposed master. */
 export function recover(state: State, rules: Rules): Step[] {
   const steps: Step[] = [];
   const { redis, old, onOld, pg } = state;
@@ -218,8 +218,8 @@ const oldEnds = (state: State): Step => ({
 });
 
 /**
- * What everybody has left and nothing brings back changes nothing any more, so it ends at once: that leaves out only histories in which it
- * ends later. What a writer has read there, and is about to store, is not lost yet.
+ * A deposed master that everybody has left, and that no fault brings back, changes nothing any more. So it ends at once: this leaves out
+ * only histories in which it ends later. What a writer has read there, and is about to store, is not lost yet.
  */
 export function forget(state: State, rules: Rules): Step[] {
   const { old, onOld, writer, faultsLeft } = state;

@@ -90,8 +90,8 @@ export const periodOfHold = (call: number, { holds }: Data, rules: Rules): numbe
   periodOf(call, (holds & LATE) !== 0, rules);
 
 /**
- * The hold of a call. By the clock the first call comes in the first period, and the second in the second: where the first comes later, the
- * clock was set back, and the wallet goes on in the period that it knows.
+ * The hold of a call. By the clock, the first call is in the first period and the second in the second. If the first comes later, the
+ * clock was set back, and the wallet stays in the period that it knows.
  */
 export function newHold(call: number, wallet: Wallet, { budget, without }: Rules): number {
   const isLate = budget && call === 0 && wallet.period === 2 && !without.has('laterPeriod');

@@ -79,7 +79,7 @@ function steps(state: State, its: Writer, pg: Pg, rules: Rules, who: Who): Step[
     // A writer whose last commit did not count tries again. That changes nothing until the waits end.
     const isDone = data.stream.every((event) => pg.stored[callOf(event)] !== 0);
     if (isDone && pg === state.pg && state.copy?.warned && !rules.without.has('warning')) return [];
-    // A fenced writer reads in vain.
+    // A fenced writer cannot use what it reads.
     if (verdictOn(server, pg, rules) === 'postgres is older') return [];
     return [
       { words: `${name} reads ${data.stream.length} events${at}`, state: to({ at: 'read', batch: data.stream }) },
@@ -105,7 +105,7 @@ function steps(state: State, its: Writer, pg: Pg, rules: Rules, who: Who): Step[
   const left = data.stream.filter((event) => !its.batch.includes(event));
   const words = `${name} trims ${data.stream.length - left.length} events${at} and leaves its mark`;
   const next = withData(to(IDLE), ON.writer, { ...data, stream: left, mark: its.mark });
-  // The flush was committed at a deposed primary: what it has may go with it.
+  // The flush was committed at a deposed primary, and may be lost with it.
   const isDeposed = !state.pg.journal.includes(its.mark);
   const lost = state.ghost.lost | streamed({ stream: its.batch });
   if (!isDeposed) return [{ words, state: next }];

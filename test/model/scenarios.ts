@@ -2,7 +2,7 @@ import type { Fault, Scenario } from './checks.ts';
 
 const of = (...faults: Fault[]): ReadonlySet<Fault> => new Set(faults);
 
-/** Small enough to be a part of `npm test` together. Each asks for other faults, so that histories of two stay few. */
+/** Together small enough for `npm test`. Each has other faults, so that histories of two stay few. */
 export const SCENARIOS = {
   crashes: { name: 'crashes, two calls', calls: 2, faults: of('cut'), maxFaults: 1 },
   torn: { name: 'settlements that come back by half', calls: 2, byUse: true, faults: of('torn'), maxFaults: 1 },

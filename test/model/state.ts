@@ -38,7 +38,7 @@ export type Wallet = {
   readonly creditSeq: number;
   readonly debit: number;
   readonly freeUsed: number;
-  /** Of the budget: the period that it counts in, and what was spent in it. */
+  /** The budget's present period, and what was spent in it. */
   readonly period: number;
   readonly spent: number;
   /** Ghost: what a bug or somebody put into the wallet. */
@@ -124,7 +124,7 @@ export type Comparison = {
   readonly periodDrift: number;
   readonly spentDrift: number;
   readonly lostDebits: number;
-  /** The debit that the wallet shall have. */
+  /** The debit that the wallet must have. */
   readonly debit: number;
   readonly storedHolds: number;
   /** What the reading found tampered with (ghost). */
@@ -218,7 +218,7 @@ export function intern<T extends object | null>(part: T): T {
   return part;
 }
 
-/** As `JSON.stringify`, without the names: the parts differ in how many values they have, and of which types. */
+/** As `JSON.stringify`, without the names: the parts differ in the number and types of their values. */
 function textOf(part: object): string {
   let text = '';
   for (const name in part) {

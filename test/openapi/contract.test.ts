@@ -94,7 +94,7 @@ async function outOfControl(): Promise<Sent> {
   return { key: limited };
 }
 
-/** A request of a key of which only Redis knows that its account is suspended. */
+/** A request by a key whose account is suspended, which only Redis knows. */
 async function suspendedInRedis(): Promise<Sent> {
   const key = await market.buyer(0);
   await market.balance(key);
@@ -293,7 +293,7 @@ describe('each error of each operation is as the OpenAPI document says', () => {
 
   it('also where the document leaves an error out: then no such request gets it', async () => {
     const operations = driver.contract.operations.filter(({ template }) => !template.startsWith('/api/v1/proxy/'));
-    // GET has no body, so none is too long; the gateway refuses one all the same.
+    // GET has no body, so none is too long; the gateway refuses one anyway.
     const { payload_too_large: _, not_acceptable: __, ...tried } = ANYWHERE;
     for (const operation of operations) {
       const declared = new Set(driver.contract.errorCodes(operation));

@@ -15,8 +15,8 @@ export async function redoclyFindings(document: string): Promise<string[]> {
 
 /**
  * Spectral's ruleset for OpenAPI: what `spectral lint` reports with `extends: spectral:oas`. Without the rules about examples, which took
- * nine tenths of its time: those of bodies, parameters and schemas are judged by Redocly, too, those of headers (and defaults) by
- * contract.test.ts.
+ * nine tenths of its time: Redocly also judges those of bodies, parameters and schemas, and contract.test.ts those of headers (and
+ * defaults).
  */
 export async function spectralFindings(document: string): Promise<string[]> {
   const linter = new spectral.Spectral();

@@ -1,5 +1,5 @@
 // openapi-typescript 7 makes its types with the JavaScript API of TypeScript 5. TypeScript 7, our compiler, has none, and two packages
-// of that name would both want to be `tsc`. @ts-morph/common is TypeScript 5 as a library, without programs: the generator gets that.
+// of that name would both want to be `tsc`. @ts-morph/common is TypeScript 5 as a library, without programs, and the generator gets that.
 // Used as `node --import`.
 
 import { register } from 'node:module';

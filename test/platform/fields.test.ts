@@ -40,7 +40,7 @@ describe('a table of fields', () => {
     expect(view(FIELDS, 'admin').names).toEqual(Object.keys(FIELDS));
   });
 
-  it('leaves out what a place has no use for, everywhere', () => {
+  it('leaves out, everywhere, what a view has no use for', () => {
     const { names, schemas, example, json } = view(FIELDS, 'admin', ['told', 'id']);
     expectTypeOf(names).toEqualTypeOf<readonly ('paid' | 'share' | 'at' | 'until')[]>();
     for (const each of [schemas, example, json(values)]) expect(Object.keys(each)).toEqual(names);

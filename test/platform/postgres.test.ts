@@ -201,7 +201,7 @@ describe('the commit of a transaction is on the disk, however lazy the server is
     try {
       const setting = async (on: Sql | Tx): Promise<unknown> =>
         (await on`SHOW synchronous_commit`)[0]?.synchronous_commit;
-      // By turns on one connection: nothing of a transaction stays, and as a pooler wants it the session asks for nothing.
+      // Taking turns on one connection: a transaction leaves nothing behind, and the session sets nothing, as a pooler wants it.
       const one = openPostgres({ url: database.url, maxConnections: 1, applicationName: 'victim' });
       expect(await setting(one)).toBe(configured);
       expect(await one.begin(setting)).toBe(inTransactions);
@@ -237,7 +237,7 @@ it('a lock on the installation, met by the first comparison, fails that query an
   }
 });
 
-it('a database of another installation is dialled once a second, whoever asks and waits', async () => {
+it('a database of another installation is dialled once a second, however many callers wait', async () => {
   const [ours, theirs] = ['11111111-1111-4111-8111-111111111111', '22222222-2222-4222-8222-222222222222'];
   await killer.unsafe(`CREATE TABLE installation (id uuid); INSERT INTO installation VALUES ('${theirs}')`);
   const proxy = await TcpProxy.open(Number(new URL(database.url).port));
@@ -264,7 +264,7 @@ it('a database of another installation is dialled once a second, whoever asks an
   }
 });
 
-it('a session that had no answer in time is over, and says so to whoever waits', async () => {
+it('a session that had no answer in time ends, and tells everyone who waits', async () => {
   const session = new PostgresSession({ url: database.url, applicationName: 'victim' }, 200);
   await session.query('SELECT 1');
   await expect(session.query('SELECT pg_sleep(5)')).rejects.toSatisfy(isPostgresUnavailable);

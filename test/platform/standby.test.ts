@@ -77,7 +77,7 @@ describe('a standby', () => {
     await proxy.close();
   });
 
-  it('that a pooler has put behind a session is found by the next transaction, and the session is over', async () => {
+  it('that a pooler has put behind a session is found by the next transaction, and the session ends', async () => {
     const pooler = await hidingPooler(standby.port);
     const session = new PostgresSession({ url: hosts(pooler.port), applicationName: 'victim' });
     expect(await session.query('SELECT pg_is_in_recovery() AS yes')).toMatchObject([{ yes: true }]);

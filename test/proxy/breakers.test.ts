@@ -52,7 +52,7 @@ describe('the clock of started breakers', () => {
     expect([breaker.takeProbe(), breaker.takeProbe()]).toEqual([true, false]);
     vi.advanceTimersByTime(60 * TICK_MS);
     expect(vi.getTimerCount()).toBe(0);
-    // The sixty ticks of the longest pause between probes are over, although the timer rested for most of them.
+    // The sixty ticks of the longest pause between probes have passed, although the timer rested for most of them.
     expect([breaker.takeProbe(), vi.getTimerCount()]).toEqual([true, 1]);
     breakers.stop();
     expect(vi.getTimerCount()).toBe(0);

@@ -37,7 +37,7 @@ const admitted: AdmitResult = {
   owner: NO_OWNER,
 };
 
-/** An admitted call to a service that takes nothing of its request body; the body is about to arrive. */
+/** An admitted call to a service that does not read its request body, which is about to arrive. */
 function startCall(bufferedBytes: BufferedBytes) {
   const seen = { settled: [] as [refund: boolean, settlement: string][], aborted: false, destroyed: false };
   let events: CallerEvents | undefined;

@@ -58,7 +58,7 @@ describe('a stream does not end between two events', () => {
   });
 });
 
-it('comments at all places that count as between two events change no event, however the stream is cut into chunks', () => {
+it('comments at every position that counts as between two events change no event, however the stream is cut into chunks', () => {
   const token = fc.constantFrom('\n', '\r', '\r\n', '\n\n', '\r\n\r\n', ':', ': x', 'data: 1', 'id', 'é');
   const chunks = fc.array(fc.array(token, { minLength: 1, maxLength: 4 }).map((tokens) => tokens.join('')));
   fc.assert(
@@ -75,7 +75,7 @@ it('comments at all places that count as between two events change no event, how
   );
 });
 
-it('each complete event is a place for a comment, if lines end with LF or CRLF', () => {
+it('each complete event may be followed by a comment, if lines end with LF or CRLF', () => {
   const event = fc.array(fc.constantFrom('data: 1', ': x', 'id', 'event: \u00e9'), { minLength: 1 });
   fc.assert(
     fc.property(fc.array(event), fc.constantFrom('\n', '\r\n'), fc.integer({ min: 1, max: 9 }), (events, end, size) => {

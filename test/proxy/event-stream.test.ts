@@ -87,7 +87,7 @@ describe('the caller of an event stream', () => {
     expect(sent).toBe('data: 1\n\n');
   });
 
-  it('gets no comment if the call is over by then, and none later', () => {
+  it('gets no comment if the call has ended by then, and none later', () => {
     open().end();
     seconds(100);
     expect(sent).toBe('');

@@ -121,7 +121,7 @@ describe('the service gets', () => {
     ]);
   });
 
-  it('no API key of the gateway in any header, wherever it stands in the value', () => {
+  it('no API key of the gateway in any header, wherever in the value it is', () => {
     const ours = `${newKeyId()}:${newSecret()}`;
     for (const value of [ours, `Bearer ${ours}`, `a=b; key=${ours}; c`, `acf_${ours}`, `é ${ours}`, `${ours}${ours}`]) {
       expect(toService('x-custom', value, 'via', value, 'accept', '*/*')).toEqual(['accept: */*', 'via: 1.1 tollgate']);

@@ -86,7 +86,7 @@ describe('the caller is not told', () => {
   });
 });
 
-describe('a redirect to another place passes as it is', () => {
+describe('a redirect to another address passes unchanged', () => {
   it.each([
     'https://inside.example:8080/v1/x',
     'http://inside.example/v1/x',

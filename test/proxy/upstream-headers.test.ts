@@ -18,7 +18,7 @@ const listingOf = ({ added, asked, signed }: Of) =>
     signingKeys: signed ? secrets.newSigningKey(id, null, 0).stored : null,
   });
 
-/** The lines that reach the service, but for those that are on every call. */
+/** The lines that reach the service, except those of every call. */
 function toService(of: Of, ...headers: string[]): string[] {
   const isAscii = /^[\0-\x7f]*$/.test(headers.join(''));
   const head = { headers, isAscii };
@@ -34,7 +34,7 @@ function toService(of: Of, ...headers: string[]): string[] {
 describe('headers that a listing adds', () => {
   const added = { authorization: 'Bearer sk-provider', 'x-tenant': 'a b', x_old: 'c' };
 
-  it("stand in place of the caller's of the same name, however often and with whichever dashes it was sent", () => {
+  it("replace the caller's of the same name, however often and with whichever dashes it was sent", () => {
     const caller = [
       'x-tenant',
       '1',

@@ -30,7 +30,7 @@ describe('a parameter that a listing adds', () => {
     expect(query.sent(sent)).toBe(`${kept}api_key=${ENCODED}`);
   });
 
-  it('is the only one of its name for whoever parses the query, whatever the caller sent', () => {
+  it('is the only one of its name for any parser of the query, whatever the caller sent', () => {
     const name = fc.constantFrom(
       'api_key',
       'API_KEY',

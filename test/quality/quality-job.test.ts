@@ -86,7 +86,7 @@ it('judges all other services while one cannot be judged in time, and that one l
     VALUES (${slow}, 7, 7, 0, 0, 0, 0, 0, now(), now())`;
   const hasty = openPostgres({ url, maxConnections: 2, applicationName: 'job', settings: { statement_timeout: 300 } });
   const job = new QualityJob({ sql: hasty, isActive: () => true, everyMs: 20, log: QUIET });
-  // Whoever has locked the row makes the statement that judges the service wait for too long.
+  // A lock on the row makes the statement that judges the service wait too long.
   await sql.begin(async (tx) => {
     await tx`SELECT FROM service_quality WHERE service_id = ${slow} FOR UPDATE`;
     job.start();

@@ -22,7 +22,7 @@ type Calls = {
   readonly hoursAgo: number;
   readonly succeeded: number;
   readonly failed: number;
-  /** Of each call; 20 if absent. */
+  /** The latency of each call; 20 if absent. */
   readonly latencyMs?: number;
 };
 
@@ -190,7 +190,7 @@ describe('the quality of a service', () => {
 
 type Tally = readonly [succeeded: number, failed: number];
 
-/** Of buyers with so many successes and failures just now. */
+/** The evidence from buyers with these successes and failures just now. */
 function evidenceOf(buyers: readonly Tally[]): Evidence {
   const weights = buyers.map(([good, bad]) => ({ v: ((good + bad) * 5) / (good + bad + 5), p: good / (good + bad) }));
   return {

@@ -199,7 +199,7 @@ describe('a wallet with a credit that the accepted Postgres lacks', () => {
     expect(await compared.repairs()).toEqual([]);
   });
 
-  it('leaves the books to Postgres, whoever asks', async () => {
+  it('leaves the books to Postgres for every caller', async () => {
     await acceptWithout(2_000);
     const corrector = new Corrector(stores());
     const wanted = { accountId: scene.accountId, reason: 'x', reference: 'r' };

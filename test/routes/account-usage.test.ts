@@ -344,7 +344,7 @@ it('each day names the eight keys that spent the most in the whole range, and it
   await expectMost();
 });
 
-it('a key with a parent sees single calls of its own and of the keys below it, and no others, whoever sold', async () => {
+it('a key with a parent sees single calls of its own and of the keys below it, and no others, from every seller', async () => {
   const ids = new Map<Name, string>();
   for (const name of NAMES) ids.set(name, await call(keys[name], { amount: 5, providerId: keys.root.accountId }));
   for (const by of NAMES) {

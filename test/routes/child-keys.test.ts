@@ -44,7 +44,7 @@ it('an account with its eighth key has sums of its own from a day on that no sto
     >`SELECT summed_from::text AS day FROM accounts WHERE id = ${accountId}`;
     return rows[0]?.day ?? null;
   };
-  // Redis's clock, of which the times of calls are, is ahead of that of Postgres.
+  // Redis's clock, which gives calls their times, is ahead of that of Postgres.
   const ahead = await addAccount(sql);
   await addCall(sql, { buyer: ahead, serviceId: uuidv7(), atMs: Date.now() + 5 * DAY_MS });
   for (let keys = 2; keys <= 7; keys++) for (const by of [root, ahead]) await create(by);
@@ -169,7 +169,7 @@ describe('what a child key sees and changes', () => {
     expect(json(await patch(child, below, { label: 'renamed' })).label).toBe('renamed');
   });
 
-  it('leaves limits to the keys above and to admins; a label is for whoever manages the key', async () => {
+  it('leaves limits to the keys above and to admins; a label to anyone who manages the key', async () => {
     const child = await makeChild(root);
     const beside = await recordOf(json(await create(root, { role: 'buyer' })).key_id);
     expect(json(await patch(beside, child, { label: 'seen' })).label).toBe('seen');

@@ -1,4 +1,4 @@
-// What the gateway sends to whoever opens a page: people without scripts, crawlers and caches see nothing else.
+// What the gateway sends to anyone who opens a page: people without scripts, crawlers and caches see nothing else.
 
 import { request as sendRaw } from 'node:http';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
@@ -130,7 +130,7 @@ describe('a request that cannot be answered', () => {
     expect(text).not.toContain('href="/?lang=xx"');
   });
 
-  it('gets a page if nothing is there, for browsers only, and nothing of the address stands in it', async () => {
+  it('gets a page if nothing is there, for browsers only, and the page repeats nothing of the address', async () => {
     for (const path of ['/nothing', '/services/00000000-0000-7000-8000-000000000000', '/services/%3Cimg%20src=x%3E']) {
       const response = await get(path);
       expect([response.status, response.headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8']);

@@ -76,7 +76,7 @@ const moves = {
         INSERT INTO debits (account_id, seq, amount, total_before, reference, reason, state, journal_id, ended_at, act_id)
         VALUES (${buyer.accountId}, ${++seq}, ${micros}, 0, ${`d${id}`}, 'paid twice', 'taken', ${id}, ${new Date(atMs)}, 0)`;
     }),
-  /** Of either sign: an even amount was taken. */
+  /** The amount is positive or negative: an even size takes money, an odd one adds it. */
   correction: (atMs: number, size: number) =>
     unfenced(sql).begin([], async (tx) => {
       const drift = size % 2 === 0 ? -size : size;
@@ -249,7 +249,7 @@ describe('GET /statement/me', () => {
     live = { balanceMicros: 9_000_000, heldMicros: 300 };
     const own = await ask();
     expect(own.movements.map(({ kind }) => kind)).toEqual(['pending', 'charge', 'credit']);
-    // The pending row stands at the present moment.
+    // The pending row is dated at the present moment.
     const timeless = (page: unknown) => ({
       ...(page as Page),
       movements: (page as Page).movements.map(({ at: _, ...row }) => row),

@@ -8,11 +8,11 @@ const load = { latencyMs: 500, keepDays: 400 };
 const planOf = (callsPerSecond: number) => plan({ ...load, callsPerSecond });
 const needs = (callsPerSecond: number, part: string): string | undefined =>
   planOf(callsPerSecond).lines.find((line) => line.part === part)?.needs;
-/** Rates that differ do so by more than the last bit, by which sums of doubles are off. */
+/** Different rates differ by more than the last bit, which is the error of sums of doubles. */
 const rates = fc.integer({ min: 1_000, max: 200_000_000 }).map((thousandths) => thousandths / 1_000);
 
 describe('the capacity of a load', () => {
-  it('stands on costs that were measured: each is in the documentation', () => {
+  it('rests on measured costs: each is in the documentation', () => {
     const pages = ['docs/performance.md', 'docs/scaling.md'].map((page) => readFileSync(page, 'utf8')).join('\n');
     for (const [name, { source }] of Object.entries(COSTS))
       expect([name, pages.includes(source)]).toEqual([name, true]);

@@ -47,7 +47,7 @@ function linkFaults(page: string, text: string): string[] {
     });
 }
 
-/** A word of inline code that names a file or folder of the project. Words with `<`, `*` or `…` in them stand for many. */
+/** A word of inline code that names a file or folder of the project. Words that contain `<`, `*` or `…` are patterns. */
 const isPath = (word: string): boolean =>
   /^(src|test|scripts|bench|docs|migrations|web|deploy|examples)\/[\w./-]*$/.test(word) ||
   /^(\.\.|[\w.-]+)\/[\w./-]+\.(tsx?|mjs|lua|md|sql)$/.test(word);

@@ -59,7 +59,7 @@ describe('the Redis server program', () => {
   });
 });
 
-describe('numbers that stand in two places are the same', () => {
+describe('numbers that are in two files are the same', () => {
   it.each([undefined, '', '0', '7'])('DRAIN_SECONDS %j, as launcher and gateway read it', (text) => {
     const env = {
       DATABASE_URL: 'postgres://h/d',

@@ -91,7 +91,7 @@ it('a secret that its provider changes during a run is not put back', async () =
   expect(withKeys(NEW).open(await read(id)).headers).toEqual([['x-api-key', 'newer']]);
 });
 
-it('the signing secret before the present one is erased when its day is over, and all secrets when the listing is removed', async () => {
+it('the previous signing secret is erased when its day has passed, and all secrets when the listing is removed', async () => {
   const { id } = await listed(Date.now() - OVERLAP_MS - 1);
   expect(storedSigningKeys((await read(id)).signingKeys)).toHaveLength(2);
   await resealer(withKeys(OLD)).run();

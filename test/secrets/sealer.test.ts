@@ -8,7 +8,7 @@ const place = fc.string();
 const text = fc.string({ unit: 'binary' });
 
 describe('a sealed text', () => {
-  it('opens at its place, with any key of the list it was sealed with, wherever that key stands now', () => {
+  it('opens in the context it was sealed for, with any key of the list it was sealed with, wherever that key is now', () => {
     fc.assert(
       fc.property(text, place, (secret, at) => {
         const sealed = new Sealer([OLD]).seal(secret, at);
@@ -19,7 +19,7 @@ describe('a sealed text', () => {
     );
   });
 
-  it('does not open at another place, or without its key', () => {
+  it('does not open in another context, or without its key', () => {
     fc.assert(
       fc.property(text, place, place, (secret, at, elsewhere) => {
         fc.pre(at !== elsewhere);

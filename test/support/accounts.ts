@@ -92,7 +92,7 @@ export type TestCall = {
   readonly outcome?: string;
   readonly latencyUs?: number;
   readonly path?: string;
-  /** Of a call priced by use. */
+  /** Only for a call priced by use. */
   readonly authorized?: number;
   readonly clamped?: boolean;
   readonly atCap?: boolean;

@@ -10,8 +10,8 @@ export type { Browser, Page };
 /**
  * Starts Chromium without a window. If the machine has none, the error says how to get one: a browser test is never skipped.
  *
- * In this browser every host name that ends in `.test` leads to 127.0.0.1, as if its owner had pointed it there. So a page can have a
- * host name of its own, or one that is rebound to the gateway.
+ * In this browser every host name that ends in `.test` leads to 127.0.0.1, as if its owner had pointed it there. So a page can have its
+ * own host name, or one that is rebound to the gateway.
  */
 export function startBrowser(): Promise<Browser> {
   return chromium.launch({

@@ -31,7 +31,7 @@ export type ChildState = {
   readonly period: number;
 };
 
-/** What a wallet has of a key of which it has no field. */
+/** The state of a key for which a wallet has no field. */
 const NONE: ChildState = { tokens: 0, ts: 0, spentMicros: 0, period: 0 };
 
 /** @returns null: the wallet has none */

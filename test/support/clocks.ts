@@ -1,5 +1,5 @@
 /**
- * What tests fake of time. Not `setImmediate`: test files of one worker share their modules, and what an earlier file left running would
- * wait for a turn of the event loop (`src/platform/turns.ts`) that never comes, and with it all later tests.
+ * The parts of time that tests fake. Not `setImmediate`: test files of one worker share their modules, and work that an earlier file left
+ * running would wait for an event-loop turn (`src/platform/turns.ts`) that never comes, and block all later tests.
  */
 export const CLOCKS = ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'Date', 'performance'] as const;

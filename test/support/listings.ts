@@ -75,7 +75,7 @@ export const LISTING_FIELDS = {
 /** For routes of a gateway that watches nothing. */
 export const NO_WATCH = { check: () => {} };
 
-/** For routes by which changed prices count at once. */
+/** For routes that apply changed prices at once. */
 export const NO_NOTICE = { secondsFor: async () => 0, foretold: async () => 0 };
 
 /** For functions that take a pool: their transactions become part of this one. */

@@ -48,7 +48,7 @@ async function copyOf(template: string): Promise<TestDatabase> {
 }
 
 /**
- * Copies a database of that Postgres, as a backup does. Its sessions are cut, here and by each swap.
+ * Copies a database of that Postgres, as a backup does. This cuts its sessions, as each swap does.
  *
  * @returns `swap`: the copy takes the database's place, and the other way round when it is called again
  */

@@ -48,8 +48,8 @@ export class TcpProxy {
 
   /**
    * Open connections stay open. What is sent from now on is treated as the mode says. 'forget' is a firewall that has lost its
-   * table, or an address that has moved: a connection on which the client sends anything meanwhile is dead for ever, and neither
-   * side is told. 'hold' is a network or a store that stands still: what is sent meanwhile arrives afterwards.
+   * table, or an address that has moved: a connection on which the client then sends anything is dead for good, and neither side is told.
+   * 'hold' is a stalled network or store: what is sent meanwhile arrives afterwards.
    */
   set(mode: 'pass' | 'swallow requests' | 'swallow replies' | 'forget' | 'hold'): void {
     this.#mode = mode;

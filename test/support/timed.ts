@@ -1,8 +1,8 @@
 const TICK_MS = 20;
 
 /**
- * Milliseconds that `work` took, without those for which this process had to wait for a processor: a busy machine does not make a gateway
- * slow. What the process itself computed meanwhile counts.
+ * Milliseconds that `work` took, without the time that this process waited for a processor: a busy machine does not make a gateway slow.
+ * The process's own computing counts.
  */
 export async function timed(work: () => Promise<unknown>): Promise<number> {
   const began = performance.now();

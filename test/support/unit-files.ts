@@ -1,5 +1,5 @@
 // Which test files are unit tests: those that start nothing, neither themselves nor through a helper that they import. Their
-// imports say so, and nobody keeps a list. A test that starts something all the same is failed by unit-guard.ts.
+// imports say so, and nobody keeps a list. unit-guard.ts fails a test that starts something nevertheless.
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -8,7 +8,7 @@ import path from 'node:path';
 const STARTERS =
   /\b(start[A-Z]\w*|spawn|spawnOwned|fork|exec|execFile|create(?:Server|Socket)|Server|connect|Socket|drive)\b/;
 
-/** Import statements at the start of a line, but for `import type`. Tests import dynamically only what they have compiled. */
+/** Import statements at the start of a line, except `import type`. Tests import dynamically only what they have compiled. */
 const VALUE_IMPORTS = /^(?:import|export)\s+(?!type\b)(?<names>[^'";]*?)(?:\bfrom\s*)?'(?<from>[^']+)'/gm;
 
 /** @returns the test files below `root`/test that start nothing, relative to `root` and sorted */

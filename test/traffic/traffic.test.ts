@@ -82,7 +82,7 @@ describe('the live traffic', () => {
     expect(await reportsInRedis()).toBe(0);
     expect((await look()).totals.workers).toBe(2);
     expect(await reportsInRedis()).toBeGreaterThan(2);
-    // Ten seconds after the last look all are silent, and what they wrote goes by itself.
+    // Ten seconds after the last look all are silent, and what they wrote expires.
     await until(async () => (await reportsInRedis()) === 0, 20_000);
   });
 

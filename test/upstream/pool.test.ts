@@ -152,7 +152,7 @@ test('without a line, a destination is full while all its connections are taken,
   expect(destination.isFullFor('a')).toBe(false);
 });
 
-test('all connections that one origin may have stay open when a burst is over', async () => {
+test('all connections that one origin may have stay open when a burst has ended', async () => {
   const burst = 1_100;
   const answering = await rawServer(async (peer) => {
     for (;;) {
@@ -162,7 +162,7 @@ test('all connections that one origin may have stay open when a burst is over', 
   });
   client = newClient({ maxConnectionsPerOrigin: burst });
   for (let round = 0; round < 2; round++) {
-    // Of many accounts: one alone may not have all connections.
+    // From many accounts: one alone may not have all connections.
     const exchanges = Array.from(
       { length: burst },
       (_, i) => new Exchange(client, answering.url, { account: `a${i}` }),

@@ -18,7 +18,7 @@ beforeAll(async () => {
   const { market } = web;
   path = await market.service({ endpoint: service.url, name: `Weather ${XSS}`, price: 0.25 });
   buyer = await market.json<Key>('/api/v1/keys', { method: 'POST', body: { owner_id: `acme ${XSS}`, role: 'buyer' } });
-  // An operator of another account than the founder's: a key of its own has a rate limit of its own.
+  // An operator with another account than the founder's, so that its key has its own rate limit.
   admin = await market.json<Key>('/api/v1/keys', {
     key: market.admin,
     method: 'POST',

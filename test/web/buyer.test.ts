@@ -268,7 +268,7 @@ describe('the console of a buyer', () => {
 
     await page.getByRole('button', { name: `Revoke ${keyId}` }).click();
     await page.getByRole('dialog').waitFor();
-    // An Enter by accident takes nothing away, and whoever goes back is where they were.
+    // An accidental Enter removes nothing, and cancelling returns the focus to where it was.
     await expect.poll(() => visit.focused()).toBe('button Cancel');
     await page.keyboard.press('Enter');
     await expect.poll(() => visit.focused()).toBe('button Revoke');
@@ -338,7 +338,7 @@ describe('the console of a buyer', () => {
     await row.getByText('4 calls for $0.03 in 30 days').waitFor();
     await rowOf(visit, 'sub-agent').getByText('no calls in 30 days').waitFor();
     await rowOf(visit, 'sub-agent').getByText('no budget of its own').waitFor();
-    // Lists in lists are what tells a screen reader what is below what.
+    // Nested lists tell a screen reader which key is below which.
     const ofAgent = page.getByRole('list', { name: 'Keys below research agent', exact: true });
     expect(await ofAgent.getByRole('list', { name: 'Keys below sub-agent' }).locator('.key-row').count()).toBe(1);
     await visit.shot('keys-tree');
@@ -446,7 +446,7 @@ describe('the console of a buyer', () => {
     await page.reload();
     await page.getByText('Single calls are kept from 2020-01-02').waitFor();
 
-    // A file has 10 000 rows at most: whoever exports more is told, and gets the next part.
+    // A file has 10 000 rows at most. A larger export says so, and offers the next part.
     const files: string[] = [];
     await page.route('**/api/v1/usage?**', async (route) => {
       if (route.request().headers().accept !== 'text/csv') return route.continue();
@@ -527,7 +527,7 @@ describe('the console of a buyer', () => {
           .waitFor();
         await visit.page.locator('[aria-busy=true]').first().waitFor({ state: 'detached' });
         if (path === '') await visit.page.locator('.chart canvas').waitFor();
-        // What axe finds depends on colours; of the phone's view one page is enough.
+        // What axe finds depends on colours; one page of the phone's view is enough.
         if (path === '' || 'dark' in look) expect(await visit.findings(), path).toEqual([]);
         // Nothing but what is meant to scroll is wider than the screen.
         expect(await visit.page.evaluate('document.documentElement.scrollWidth <= innerWidth'), path).toBe(true);

@@ -19,7 +19,7 @@ beforeAll(async () => {
   await add('خدمة الطقس', { price: 1, category: 'data-ar', description: 'توقعات الطقس (API) لكل مدينة' });
   await add('Free Echo', { price: 0, category: 'tools' });
   for (let i = 0; i < 23; i++) await add(`Number ${i}`, { price: 1, category: 'many' });
-  // Of a listing that nobody has called, the price would change at once.
+  // The price of a listing that nobody has called would change at once.
   await market.request(weather, { key: await market.buyer(1) });
   const body = { price: 0.004 };
   const id = weather.split('/').at(-1) as string;

@@ -91,7 +91,7 @@ describe('keys', () => {
   });
 });
 
-it('the console speaks English to whoever comes from a page in another language, numbers and dates included', async () => {
+it('the console is in English for visitors from a page in another language, numbers and dates included', async () => {
   const call = await web.market.request(path, { key: buyer, headers: { Authorization: authorization(buyer) } });
   expect(call.status).toBe(200);
   const visit = await visited('/?lang=de', keyOf(buyer));
@@ -103,7 +103,7 @@ it('the console speaks English to whoever comes from a page in another language,
   await visit.close();
 });
 
-it('what is said in passing stands above a dialog', async () => {
+it('a passing message is shown above a dialog', async () => {
   const visit = await visited('/console/keys', keyOf(admin));
   const { page } = visit;
   await page.getByRole('button', { name: 'Create a key' }).first().click();

@@ -143,7 +143,7 @@ describe('the form of a key', () => {
       services: null,
       expires_at: null,
     });
-    // Of a key without a budget, a period alone is none.
+    // A period alone is no budget for a key that has none.
     const without = draftOf(keyOf('a', 'b'));
     expect(changeOf(without, { ...without, period: 'month' })).toBeNull();
   });

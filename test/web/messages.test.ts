@@ -1,4 +1,4 @@
-// The words of the pages, in eight languages: each file says everything that en.json says, with the same places to fill in.
+// The words of the pages, in eight languages: each file says everything that en.json says, with the same variables.
 
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -31,7 +31,7 @@ describe('the words of the pages', () => {
       expect(Object.keys(messages)).toEqual(Object.keys(en));
     });
 
-    it('have the same places to fill in, in each plural form', () => {
+    it('have the same variables in each plural form', () => {
       const faults = entries.flatMap(([key, message]) => {
         const expected = placesOf(textsOf(en[key] ?? '')[0] ?? '');
         return textsOf(message)

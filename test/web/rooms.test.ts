@@ -9,7 +9,7 @@ const files = readdirSync(ROOT, { recursive: true, encoding: 'utf8' })
   .filter((file) => /\.tsx?$/.test(file) && !file.endsWith('.d.ts'))
   .map((file) => ({ file, code: readFileSync(path.join(ROOT, file), 'utf8') }));
 
-/** The files whose code has the pattern, but for those that may. */
+/** The files whose code has the pattern, except those that may have it. */
 const others = (pattern: RegExp, ...mayHave: string[]): string[] =>
   files
     .filter(({ code }) => pattern.test(code.replace(/\/\*[\s\S]*?\*\/|(?<!:)\/\/.*/g, '')))

@@ -1,4 +1,4 @@
-// Texts of providers stand in programs that people paste into a shell. So the programs are run here.
+// Programs that people paste into a shell contain providers' texts. So the programs are run here.
 
 import { execFileSync } from 'node:child_process';
 import fc from 'fast-check';

@@ -96,7 +96,7 @@ describe('the request of an operation', () => {
 });
 
 describe('what a provider can make expensive', () => {
-  // As a listing may have them: up to 262 144 characters, 64 levels deep.
+  // As large as a listing may have them: up to 262 144 characters, 64 levels deep.
   const nested = (levels: number, numbers: number): unknown =>
     JSON.parse(`${'['.repeat(levels)}${Array(numbers).fill('1').join(',')}${']'.repeat(levels)}`);
   const required = (names: readonly string[], levels: number): object =>

@@ -178,7 +178,7 @@ describe('the page of a service in a browser', () => {
       '/console/money',
     );
     await visit.shot('service-402');
-    // The page that is left asks nothing of the address of the next.
+    // A page that is being left sends no request for the next page's address.
     const asked = visit.requested.length;
     await answer(visit).getByRole('link', { name: 'How to add money' }).click();
     await page.getByText('Nothing has moved yet').waitFor();
@@ -200,7 +200,7 @@ describe('the page of a service in a browser', () => {
     await answer(visit).getByText('200 OK').waitFor();
     expect(await answer(visit).textContent()).toMatch(/Paid\$0\.01Left\$0\.99/);
     await visit.shot('service-paid');
-    // The price rises behind the back of who looks at the page.
+    // The price rises while somebody looks at the page.
     await web.market.json(`/api/v1/services/${ids.paid}`, {
       key: web.market.provider,
       method: 'PATCH',
@@ -354,12 +354,12 @@ describe('the page of a service in a browser', () => {
       await answer(visit).getByText(words).waitFor();
       if (status === 402) expect(await answer(visit).getByRole('link', { name: 'How to add money' }).count()).toBe(0);
       if (status !== 429) continue;
-      // It can be pressed when the time is over, and not before.
+      // It can be pressed when the time is up, and not before.
       expect(await page.getByRole('button', { name: /^Again in 1 second/ }).isDisabled()).toBe(true);
       await page.getByRole('button', { name: 'Call again' }).click();
       await answer(visit).getByText('200 OK').waitFor();
     }
-    // Nobody knows how a call ended without an answer, but for the list of calls.
+    // Only the list of calls knows how a call without an answer ended.
     await page.route('**/api/v1/proxy/**', (route) => route.abort(), { times: 1 });
     await page.getByRole('button', { name: 'Call $0.01' }).click();
     await answer(visit).getByText('The gateway did not answer.').waitFor();
@@ -430,7 +430,7 @@ describe('the page of a service in a browser', () => {
   it('shows nothing that needs a script to who has none, and all programs with their names', async () => {
     const visit = await web.visit(`/services/${ids.free}`, { scripts: false });
     const { page } = visit;
-    // By tags: for Playwright, what is in <noscript> has neither role nor text.
+    // Found by tag: for Playwright, the content of <noscript> has neither role nor text.
     expect(await page.locator('.snippets h3').allTextContents()).toEqual(['curl', 'JavaScript', 'Python', 'MCP']);
     expect(await page.locator('.try-waiting noscript').textContent()).toMatch(/^Trying a call here needs JavaScript/);
     for (const dead of ['.copy', '.tabs', '.service-choice', '.skeleton', 'a[href="#try"]']) {

@@ -8,8 +8,8 @@ import { Marketplace } from '../integration/marketplace.ts';
 import { type Browser, type Page, startBrowser } from '../support/browser.ts';
 
 /**
- * Where screenshots of the pages go, for whoever changes them to look at: with `SHOTS=on`, because they take a tenth of the time of these
- * tests. Git ignores the folder.
+ * Where screenshots of the pages go, for anyone who changes the pages. Only with `SHOTS=on`, because they take a tenth of these tests'
+ * time. Git ignores the folder.
  */
 const SHOTS = process.env.SHOTS === 'on' ? path.resolve('test-results/web') : null;
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -134,7 +134,7 @@ export class Visit {
     return this.page.evaluate(now) as Promise<string>;
   }
 
-  /** The headings that stand deeper below the one before than they may, as `h4 Response`. */
+  /** The headings that skip a level below the one before, as `h4 Response`. */
   skippedHeadings(): Promise<string[]> {
     return this.page.evaluate(`(() => {
       let depth = 0;

@@ -152,7 +152,7 @@ async function readBooks(): Promise<Books> {
   return books;
 }
 
-/** What the platform has of its own: its cash, less what it owes. Nobody can make a provider pay what its earnings lack. */
+/** The platform's own money: its cash, less what it owes. Nobody can make a provider pay what its earnings lack. */
 const own = ({ wallet, earnings, cash }: Books): number => -cash - wallet - Math.max(earnings, 0);
 
 const price = fc.oneof(fc.integer({ min: 1, max: 60 }), fc.integer({ min: 1, max: 30_000 }));

@@ -97,7 +97,7 @@ describe('budgets', () => {
     await market.check();
   });
 
-  it('of which a later period has begun keep what that has spent: only the books know the former one', async () => {
+  it('whose next period has begun keep what that has spent: only the books know the former one', async () => {
     const keys = await chain();
     const yesterday = await sold(keys);
     await sold(keys, DAY + 1, 3_000);

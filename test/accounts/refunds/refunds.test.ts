@@ -189,7 +189,7 @@ describe('a refund', () => {
 });
 
 describe('what was given back', () => {
-  it('stands in the record of the call, in statements and earnings of both sides, and in the list of operators', async () => {
+  it('is shown in the record of the call, in statements and earnings of both sides, and in the list of operators', async () => {
     const { provider, admin } = market;
     const buyer = await market.buyer();
     const call = await market.sold(buyer);
@@ -212,7 +212,7 @@ describe('what was given back', () => {
     expect([total_spent, records[0].refunded, records[0].refunds]).toEqual([0.01, 0.005, undefined]);
     const of = { usage_id: call.usageId, service_id: market.serviceId, service_name: 'maps', reason: 'cut off' };
     const bought = await market.ask('GET /statement/me', buyer);
-    // The charge stands at the end of its hour.
+    // The charge is dated at the end of its hour.
     expect(bought.movements.map(({ at: _, ...row }: { at: string }) => row)).toEqual([
       expect.objectContaining({ kind: 'charge', amount: -0.01, balance: 0.995 }),
       { kind: 'refund', amount: 0.001, balance: 1.005, reference: 'b', ...of },
@@ -252,7 +252,7 @@ describe('what was given back', () => {
     await market.check();
   });
 
-  it('is found by its reference alone, whoever gave it, without a reading of all refunds', async () => {
+  it('is found by its reference alone, by any author, without reading all refunds', async () => {
     const rows = await market.compared.ledger.sql`
       SELECT FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
       WHERE i.indrelid = 'refunds'::regclass AND a.attname = 'reference'`;

@@ -1,5 +1,5 @@
-// How much is done in one turn of the event loop, counted in readings of listings: whatever looks at a listing, compares it with another
-// or writes it reads some of its fields. The clock by which steps end runs with these readings, so a count is the same on every machine.
+// How much is done in one turn of the event loop, counted in reads of listings' fields: looking at a listing, comparing it and writing it
+// all read some. These reads drive the clock that ends steps, so a count is the same on every machine.
 // How long a step takes is measured by `npm run bench -- --only discover`.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -8,9 +8,9 @@ import { makeListing, rated } from '../../support/listings.ts';
 import { Market, textOf } from './support.ts';
 
 const LISTINGS = 50_000;
-/** A step is over after a millisecond on its clock: after this many readings. */
+/** A step ends after a millisecond on its clock: after this many readings. */
 const READINGS_OF_A_STEP = 1_000;
-/** Of one turn: a step, and the longest thing that it may have begun, which is to sort a thousand matches. */
+/** Maximum for one turn: a step, and the longest thing it may have begun, sorting a thousand matches. */
 const MAX_READINGS = 25 * READINGS_OF_A_STEP;
 const WORDS = ['Weather', 'translation', 'search', 'embedding', 'Summary', 'chart', 'address', '天気予報'];
 

@@ -30,7 +30,7 @@ const operations = fc
   .map((list) =>
     list.map(({ path, price: own, more }): HttpTerms => ['GET', path, own, more === null ? null : (own ?? 4) + more]),
   );
-/** Terms that Postgres would take: without `only_operations` no operation is dearer than the listing. */
+/** Terms that Postgres would take: without `only_operations` no operation costs more than the listing. */
 const terms: fc.Arbitrary<Terms> = fc
   .record({
     priceMicros: price,
@@ -66,7 +66,7 @@ const calls = fc.constantFrom(
 );
 
 describe('a change that counts at once', () => {
-  it('makes no call of anybody dearer', () => {
+  it('makes no call of anybody more expensive', () => {
     let atOnce = 0;
     fc.assert(
       fc.property(terms, terms, fc.array(calls, { minLength: 1 }), (before, after, paths) => {
@@ -105,12 +105,16 @@ describe('a change is announced', () => {
     ['a new max price of an operation', of({}, [['GET', '/a', 1, null]]), of({}, [['GET', '/a', 1, 2]])],
     ['fewer free calls', of({ freeCalls: 5 }), of({ freeCalls: 4 })],
     ['no free calls', of({ freeCalls: 5 }), of({})],
-    ['a dearer operation', of({}, [['GET', '/a', 1, null]]), of({}, [['GET', '/a', 2, null]])],
+    ['a more expensive operation', of({}, [['GET', '/a', 1, null]]), of({}, [['GET', '/a', 2, null]])],
     ['a cheap operation that goes', of({}, [['GET', '/a', 1, null]]), of({})],
     ['an operation that loses its own price', of({}, [['GET', '/a', 1, null]]), of({}, [['GET', '/a', null, null]])],
-    ['a new dear operation for what any call was', of({}), of({ onlyOperations: true }, [['GET', '/a', 11, null]])],
     [
-      'a new dear operation in the place of a template',
+      'a new, more expensive operation for what any call could reach',
+      of({}),
+      of({ onlyOperations: true }, [['GET', '/a', 11, null]]),
+    ],
+    [
+      'a new, more expensive operation instead of a template',
       of({ onlyOperations: true }, [['GET', '/{x}', 1, null]]),
       of({ onlyOperations: true }, [
         ['GET', '/{x}', 1, null],
@@ -135,7 +139,7 @@ describe('a change is announced', () => {
       ]),
       of({ onlyOperations: true, freeCalls: 5, priceMicros: 8 }, [['GET', '/{x}', 9, null]]),
     ],
-    ['a dearer tool', of({}, [['ask', 1, null]]), of({}, [['ask', 2, null]])],
+    ['a more expensive tool', of({}, [['ask', 1, null]]), of({}, [['ask', 2, null]])],
     ['a cheap tool that goes', of({}, [['ask', 1, null]]), of({})],
   ])('%s', (_, before, after) => {
     expect(mayCostMore(before, after)).toBe(true);
@@ -160,7 +164,7 @@ describe('a change counts at once', () => {
     ['more free calls', of({ freeCalls: 5 }), of({ freeCalls: 6 })],
     ['a cheaper operation', of({}, [['GET', '/a', 2, null]]), of({}, [['GET', '/a', 1, null]])],
     [
-      'a dear operation that goes',
+      'an expensive operation that goes',
       of({ onlyOperations: true }, [
         ['GET', '/a', 20, null],
         ['GET', '/b', 1, null],
@@ -168,7 +172,7 @@ describe('a change counts at once', () => {
       of({ onlyOperations: true }, [['GET', '/b', 1, null]]),
     ],
     [
-      'a new dear operation for what was refused',
+      'a new expensive operation for what was refused',
       of({ onlyOperations: true }, [['GET', '/a', 1, null]]),
       of({ onlyOperations: true }, [
         ['GET', '/a', 1, null],

@@ -14,7 +14,7 @@ const importing = (document: unknown, by = importer) => by.import(bytesOf(docume
 /** OpenAPI 3.0 demands that tags differ, and to compare 60 000 objects with each other takes the validator minutes. */
 const slow = documentOf({}, { openapi: '3.0.0', tags: Array.from({ length: 60_000 }, (_, i) => ({ name: `t${i}` })) });
 
-describe('a document that refers to other places', () => {
+describe('a document with external references', () => {
   let server: Server;
   let asked = 0;
   beforeAll(async () => {
@@ -67,7 +67,7 @@ describe('a document that refers to other places', () => {
   });
 });
 
-/** Resolves when this process has used so much CPU, counted from now; how often the event loop came by meanwhile. */
+/** Resolves when this process has used this much CPU from now on, with how often the event loop turned meanwhile. */
 function turnsWhileBusy(cpuMs: number): Promise<number> {
   const before = process.cpuUsage();
   let turns = 0;
@@ -95,7 +95,7 @@ describe('a document that takes too long', () => {
     await expect(importing(documentOf({}), usual)).rejects.toThrow(ImporterBusy);
     vi.advanceTimersByTime(1);
     await late;
-    // In a clock that stands still no deadline comes.
+    // With a stopped clock no deadline comes.
     expect(await importing(documentOf({ '/a': { get: answering({}) } }), usual)).toMatchObject({
       operations: [{ path: '/a' }],
     });

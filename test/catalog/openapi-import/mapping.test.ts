@@ -317,7 +317,7 @@ it('an example has what the document shows of query, body and response', async (
   expect((await only(operation, fields))?.example).toEqual(example);
 });
 
-it('examples of the path and of headers stand in their schemas, where a ready request finds them', async () => {
+it('examples of the path and of headers are in their schemas, where a ready request finds them', async () => {
   const operation = answering(
     {},
     {

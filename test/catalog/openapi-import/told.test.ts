@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { MAX_OPERATIONS } from '../../../src/catalog/operations/operation.ts';
 import { answering, documentOf, importHere } from './support.ts';
 
-// What an operation says, and what its author is told, where JSON Schema or the gateway has no place for a part of the document.
+// What an operation says, and what its author is told, where JSON Schema or the gateway cannot express a part of the document.
 
 const notesOf = async (...of: Parameters<typeof importHere>) =>
   (await importHere(...of)).changed.map(({ note }) => note);
@@ -96,7 +96,7 @@ describe('credentials that an operation needs', () => {
   });
 });
 
-describe('what JSON has no place for', () => {
+describe('what JSON cannot express', () => {
   const schema = { type: 'object' };
   const body = (...types: string[]) => ({
     requestBody: { content: Object.fromEntries(types.map((type) => [type, { schema }])) },

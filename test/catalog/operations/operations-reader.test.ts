@@ -8,7 +8,7 @@ import type { Sql } from '../../../src/platform/postgres.ts';
 /** Operations of nearly as many characters as there may be, and of as many objects as fit. */
 const TEXT = `[{"method":"GET","path":"/","summary":"x","output":{"a":[${'{},'.repeat(85_000)}{}]}}]`;
 
-/** Of the same length, and quickly parsed. */
+/** As long, and quickly parsed. */
 const QUICK_TEXT = `[{"method":"GET","path":"/","summary":"${'x'.repeat(TEXT.length - 40)}"}]`;
 
 let text = TEXT;

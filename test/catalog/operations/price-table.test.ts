@@ -157,7 +157,7 @@ describe('the price of a call', () => {
     expect(priceOf('GET', path)).toBe('ambiguous');
   });
 
-  it('is that of the matched operation for calls that no server reads as a dearer one', () => {
+  it('is that of the matched operation for calls that no server reads as a more expensive one', () => {
     const paths: [string, number][] = [
       ['/repos/{owner}/{repo}/issues/{issue}', DEAR],
       ['/repos/{owner}/{repo}/issues/comments', CHEAP],
@@ -208,7 +208,7 @@ describe('the price of a call', () => {
     }
   });
 
-  it('compares the middle of a dear path with a dot at its beginning, too', () => {
+  it('also compares the middle of an expensive path that begins with a dot', () => {
     const dotted = new PriceTable(
       [
         ['GET', '/x/*', CHEAP, null],
@@ -237,7 +237,7 @@ describe('the price of a call', () => {
     }
   });
 
-  it('is that of the operation that comes first in the order of the matching, beside a dearer one that also matches', () => {
+  it('is that of the first operation in matching order, even if a more expensive one also matches', () => {
     const beside = (path: string, cheap: string, dear: string, onlyOperations: boolean): unknown => {
       const terms: HttpTerms[] = [
         ['GET', cheap, CHEAP, null],
@@ -372,7 +372,7 @@ describe('a price by use', () => {
 });
 
 describe('whatever a path is spelled like', () => {
-  it('no server that takes it for a dear operation serves it at a lower price', () => {
+  it('no server that takes it for an expensive operation serves it at a lower price', () => {
     const operations = fc.uniqueArray(fc.tuple(template, price, fc.option(fc.constantFrom(0, 10, 1_000))), {
       minLength: 2,
       maxLength: 6,

@@ -1,4 +1,4 @@
-/** What a hostile service answers, what the caller sees of it, and what happens to the money. Strings are latin1 bytes. */
+/** A hostile service's answer, what the caller sees of it, and what happens to the money. Strings are latin1 bytes. */
 export type ServiceCase = {
   readonly name: string;
   /** `GET` unless stated. */

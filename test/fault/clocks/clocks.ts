@@ -10,7 +10,7 @@ import { scratchDir } from '../../support/stores.ts';
 export const CLOCKED = ['gateway', 'writer', 'redis', 'postgres'] as const;
 export type Clocked = (typeof CLOCKED)[number];
 
-/** Longer than any retention, lease or date of expiry: nobody waits until it is over. */
+/** Longer than any retention, lease or date of expiry: nobody waits for its end. */
 export const AHEAD_MS = 400 * 86_400_000;
 
 /** Whether a time is of a clock that was ahead. */

@@ -9,9 +9,9 @@ type Scene = {
 };
 
 /**
- * Which node leads each group. Another one than at the last look, without a fault in between, is a failover that nobody planned: a node
- * had too little of the machine for its node timeout. It may have lost something at any time since that look. A look at the end alone
- * would miss it where a planned failover then leads back to the first node.
+ * The node that leads each group. If it changed since the last look without a fault, there was an unplanned failover: a node had too
+ * little CPU for its node timeout. It may have lost something at any time since that look. A look at the end alone would miss it if a
+ * planned failover leads back to the first node.
  */
 export class Masters {
   /** How many failovers nobody planned. */
@@ -47,7 +47,7 @@ export class Masters {
     return at;
   }
 
-  /** To be called when a fault of the group is over. */
+  /** To be called when a fault of the group has ended. */
   async after(group: number, master: number): Promise<void> {
     if ((await this.#see(group)) !== master) this.#scene.losses.replaced(group);
   }

@@ -95,7 +95,7 @@ export function makeClusterPlan(seed: number): Plan {
   return {
     seed,
     loadMs: failover.atMs + 300,
-    // More than in a plan for one Redis, because the load goes on until the failover is over.
+    // More than in a plan for one Redis, because the load goes on until the failover has ended.
     creditsMicros: Array.from({ length: GROUPS }, () => random.int(100, 900) * 1_000),
     trees: drawTrees(seed, GROUPS),
     changes: [],

@@ -8,7 +8,7 @@ import { leastOfBudgets } from '../refusals.ts';
 import { isKeptOut } from '../repeats.ts';
 import type { Move } from './money.ts';
 
-/** From a response to the end of its hold: Redis may be away for a while, and then a settlement is sent again. */
+/** How long a hold may outlive its response: Redis may be away for a while, and then a settlement is sent again. */
 const SETTLED_WITHIN_MS = 5_000;
 
 type BalanceEvidence = {

@@ -1,4 +1,4 @@
-// What the end of a history is held against, with ends that are wrong.
+// The checks of a history's end, tried with ends that are wrong.
 
 import { describe, expect, it } from 'vitest';
 import type { Row } from '../books.ts';

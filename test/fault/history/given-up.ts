@@ -10,7 +10,7 @@ type Known = {
   readonly calls: ReadonlyMap<string, Call>;
   /** References of credits and refunds, and of debits that were taken. */
   readonly moves: ReadonlySet<string>;
-  /** References of debits that were refused, or had only begun: the wallet may have decided them all the same. */
+  /** References of debits that were refused, or had only begun: the wallet may have decided them nevertheless. */
   readonly otherDebits: ReadonlySet<string>;
 };
 

@@ -15,7 +15,7 @@ export type Move = {
   readonly endMs: number;
   /** Whether it was confirmed, and not refused because the wallet had less. */
   readonly isDone: boolean;
-  /** Of a refund. If its first answer was lost, perhaps only the writer brings it into the wallet. */
+  /** Only for a refund. If its first answer was lost, perhaps only the writer brings it into the wallet. */
   readonly refund?: 'in the wallet' | 'to come' | 'refused';
 };
 
@@ -71,9 +71,9 @@ export function checkMoves(moves: readonly Move[], posted: Posted, givenUp: Read
 }
 
 /**
- * Whether a drift is that of credits, refunds and debits that a Postgres took along when it was given up. The wallet has them still, or took the
- * next one, which got the same number, for the lost one. While it has one that Postgres does not know, it is not repaired: so it has the
- * charges of lost calls, too, and lacks those that Redis had lost.
+ * Whether a drift comes from credits, refunds and debits that were lost with a given-up Postgres. The wallet still has them, or took the
+ * next one, with the same number, for the lost one. While it has one unknown to Postgres, it is not repaired: so it also keeps the charges
+ * of lost calls, and lacks those that Redis lost.
  *
  * @param forgottenMicros  what stored calls of the account cost that Redis may have lost
  */

@@ -1,5 +1,5 @@
-// The plan of a history: two or three faults of the stores and writers, one after the other or at once. What a history is for: after the
-// second fault nothing can be proven any more by what was seen before the first.
+// The plan of a history: two or three faults of the stores and writers, one after the other or at once. After the second fault, what was
+// seen before the first proves nothing any more.
 
 import { CLOCKED, type Clocked } from '../clocks/clocks.ts';
 import type { ClusterFault } from '../cluster/plan.ts';
@@ -8,14 +8,14 @@ import { Random } from '../random.ts';
 import { drawRefunds } from '../refunds.ts';
 import { drawTrees } from '../trees.ts';
 
-/** From the beginning of a fault, when something is cut off, until it strikes. */
+/** How long something is cut off before the fault strikes. */
 type Timing = { readonly atMs: number; readonly forMs: number };
 
 export type RedisFault = Timing &
   (
     | /** Redis crashes, and the end of its file is lost: what was written in `forMs`, or a part of it. */
     { readonly kind: 'file cut'; readonly part: number }
-    /** A replica that lags takes over. The old master is dead, or lives on, and clients leave it one after the other. */
+    /** A lagging replica takes over. The old master is dead, or lives on while clients leave it one after the other. */
     | { readonly kind: 'replica promoted'; readonly isAlive: boolean }
     /** A replica that lags takes over, and after `backMs` clients are led to the old master again. */
     | { readonly kind: 'old master back'; readonly backMs: number }
@@ -58,8 +58,8 @@ export type StoreFault = RedisFault | PostgresFault | ClusterFault;
 
 export type History = {
   /**
-   * One after the other, each as long after the end of the one before as its `atMs` says. Both at once are not among them: a Redis that
-   * loses its mark while Postgres is older leaves no trace (docs/decisions/0062).
+   * One after the other, each `atMs` after the end of the one before. Faults of both stores at once are left out: a Redis that loses its
+   * mark while Postgres is older leaves no trace (docs/decisions/0062).
    */
   readonly stores: readonly StoreFault[];
   readonly writers: readonly WriterFault[];
@@ -73,7 +73,7 @@ export type HistoryPlan = Plan & { readonly history: History };
 
 const BUYERS = 3;
 const CALLERS = 6;
-/** The load begins this long before the first fault, at least, so that wallets are loaded. */
+/** The load begins at least this long before the first fault, so that wallets are loaded. */
 const FIRST_MS = 250;
 const LAST_MS = 250;
 
@@ -207,8 +207,8 @@ function withLoad(random: Random, seed: number, stores: readonly StoreFault[], t
 }
 
 /**
- * The same history, with clocks that jump ahead under way: mostly all of them, as those of one machine do. But not those of the nodes of a
- * cluster: by them the nodes themselves decide who has failed and who may be elected, so after a jump a group has no master for long.
+ * The same history, with clocks that jump ahead: mostly all of them, as on one machine. Clocks of cluster nodes never jump: nodes decide
+ * by them who has failed and who may be elected, so after a jump a group has no master for long.
  */
 export function withClocks(plan: HistoryPlan): HistoryPlan {
   const random = new Random(plan.seed ^ 0x5eed);

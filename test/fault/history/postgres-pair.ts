@@ -86,7 +86,7 @@ export class PostgresPair {
     this.#line.set({ kind: 'pass' });
   }
 
-  /** Puts a copy in the place of the data. @returns what was in that place */
+  /** Replaces the data by a copy. @returns what was there before */
   async exchange({ dir }: Folder): Promise<Folder> {
     const former = `${dir}.former`;
     await this.#primary.stop();

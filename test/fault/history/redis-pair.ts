@@ -52,7 +52,7 @@ export class RedisPair {
     await this.#follows(this.replica, this.#members[this.#master].line);
   }
 
-  /** After a restart of the master, whose replica, if it has one, connects again only after a while. */
+  /** After a restart of the master. Its replica, if it has one, connects again only after a while. */
   async followAgain(): Promise<void> {
     if (this.#isPaired) await this.follow();
   }

@@ -1,5 +1,5 @@
-// One history: load, credits and debits, faults of the stores one after the other, and the end, which must be exact but for what a fault
-// took from the last store that had it.
+// One history: load, credits and debits, faults of the stores one after the other, and the end, which must be exact except for what a
+// fault took from the last store that had it.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { checkRecords, compare, type Row, readRecords, readRepairs, readSeen, takeOut } from '../books.ts';
@@ -75,7 +75,7 @@ export async function runHistory(stack: Stack, market: Market, plan: HistoryPlan
   return { ...outcome, faults: faults.length === 0 ? [] : [...faults, ...losses.describe(), ...givenUp.diary] };
 }
 
-/** Runs callers, credits, debits and faults. The callers go on until the last fault is over. */
+/** Runs callers, credits, debits and faults. The callers go on until the last fault has ended. */
 async function load(scene: HistoryScene): Promise<Told[]> {
   const { stack, market, plan, buyers, moves } = scene;
   const { history } = plan;
@@ -128,8 +128,8 @@ const STORED_WITHIN_MS = 2_000;
 const LOOKS_EVERY_MS = 500;
 
 /**
- * What an operator does who is told that a debit has to wait for it: ends the drift of a wallet that is ahead of Postgres. Only once the
- * right Postgres is back, or another one was accepted.
+ * Ends the drift of a wallet that is ahead of Postgres, as an operator does if a debit waits for that. Only once the right Postgres is
+ * back, or another one was accepted.
  *
  * @param moving  how many credits and debits of each account are not confirmed yet
  */
@@ -190,8 +190,8 @@ async function storyOf({ stores }: Stack, rows: readonly Row[], moves: readonly 
 const DEBITS_MS = 9_000;
 
 /**
- * A debit that the wallet has decided, and whose outcome an older Postgres lacks, is begun there: the writer ends it some seconds later. One
- * that no wallet can decide stays begun, and is no movement.
+ * If an older Postgres lacks the outcome of a debit that the wallet has decided, the debit is begun there, and the writer ends it some
+ * seconds later. One that no wallet can decide stays begun, and is no movement.
  */
 async function endDebits({ stores }: Stack): Promise<void> {
   const begun = async (): Promise<number> => (await stores.sql`SELECT FROM debits WHERE state = 'begun'`).length;
@@ -215,7 +215,7 @@ async function endHistory({ stack, market, buyers }: HistoryScene): Promise<void
   await endDebits(stack);
 }
 
-/** How much was given back of the calls of which key. */
+/** For each key: how much of its calls was given back. */
 const refundsOf = (given: readonly GivenBack[], moves: readonly Move[]) =>
   moves.flatMap(({ reference, micros }) => {
     const keyId = given.find((one) => one.reference === reference)?.keyId;

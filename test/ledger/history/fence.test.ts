@@ -141,7 +141,7 @@ describe('while Postgres is older than Redis', () => {
 });
 
 describe('while Redis does not answer', () => {
-  /** A cluster of which only these shards answer. */
+  /** A cluster in which only these shards answer. */
   function withShards(answers: (shard: number) => boolean): Fence {
     const { redis, ...rest } = stores();
     const shard = (asked: number): Pick<RedisStore, 'script'> => ({

@@ -267,7 +267,7 @@ describe('a Redis that came back with an older state than Postgres', () => {
         after: { balance_micros: 9_192, free_used: { [scene.serviceId]: 2 } },
       },
     ]);
-    // The gateway is dead: the sweep settles the remaining holds once, and none of a stored call.
+    // The gateway is dead: the sweep settles the remaining holds once, except those of stored calls.
     await ledger.store.command(
       'hset',
       ledger.store.keys.lease[ledger.store.keys.shardOf(scene.accountId)] as string,

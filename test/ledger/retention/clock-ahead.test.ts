@@ -36,7 +36,7 @@ async function storeNow(events: readonly UsageEvent[]): Promise<[stored: number,
 
 it('a clock that jumps ahead closes none of the newest 30 days with calls, and once it is right calls are stored', async () => {
   const days = lastDays(35);
-  // Of some days there is a partition, the calls of others are in the default partition, and some partitions are empty.
+  // Some days have a partition, the calls of others are in the default partition, and some partitions are empty.
   const partitions = days.filter((_, i) => i % 3 !== 0);
   // Every other day has nothing but a free message for an MCP server, which is in no sum.
   const events = days.map((day, i) => eventOf(day, i % 2 === 0 ? {} : { heldMicros: 0, path: '/mcp#tools/list' }));

@@ -96,7 +96,7 @@ it('one reference takes once, and no two references take more than there is, how
   await compared.ledger.readBooks();
 });
 
-it('a debit whose process is killed at any point is taken once, by whoever comes next', async () => {
+it('a debit whose process is killed at any point is taken once, by the next process', async () => {
   const { ledger } = compared;
   const points = ['before the script', 'after the script', 'before the commit', 'after the commit'];
   const scenes = await Promise.all(points.map(() => compared.newScene(10_000)));

@@ -21,8 +21,8 @@ const ACCOUNTS = 40;
 const CREDITED = 31;
 
 /**
- * The Redis of the test for a batch of wallets that dies half way. The first ten have got there, ten more are on their way when
- * `died` is called, and the rest is sent once `back` has resolved.
+ * The test's Redis, for a batch of wallets during which it dies. The first ten have arrived and ten more are on their way when `died` is
+ * called. The rest is sent once `back` has resolved.
  */
 function dyingRedis(died: () => Promise<void>, back: Promise<unknown>): RedisStore {
   const { redis } = ledger.store;

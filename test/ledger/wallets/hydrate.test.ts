@@ -278,7 +278,7 @@ it('a shard that stays locked takes no time from a shard that was locked for a m
   try {
     await stuck.query('SELECT pg_advisory_lock($1::int, 0)', [FLUSH_LOCK]);
     const ends = ['1 loaded', expect.stringMatching('0 .*lock timeout')];
-    // The first time it waits for shard 0, in vain, and the next time for shard 1 first.
+    // First it waits for shard 0 without success, and the next time for shard 1 first.
     expect(await load(0)).toEqual(ends);
     expect(await load(1)).toEqual(ends);
   } finally {

@@ -23,7 +23,7 @@ describe('a shard whose flush lock is taken', () => {
     try {
       await ledger.append(held, free[0] as UsageEvent);
       await until(() => writer.stats().storedCalls === 1);
-      // The writer has queued for the lock in vain, and goes on with the other shards.
+      // The writer did not get the lock, and goes on with the other shards.
       await until(async () => (await ledger.sql`SELECT 1 FROM pg_locks WHERE NOT granted`).length > 0);
       await until(async () => (await ledger.sql`SELECT 1 FROM pg_locks WHERE NOT granted`).length === 0);
       await ledger.append(free[1] as UsageEvent);

@@ -89,7 +89,7 @@ it('beside an event of a newer version, the writer gathers batches under steady 
   while (seconds() < 3 || appended <= 200) {
     await ledger.append(newEventOf(0, ledger.store));
     appended++;
-    // About 300 events a second: the next one comes before a flush is over.
+    // About 300 events a second: the next one comes before a flush has ended.
     await setTimeout(3);
   }
   // At most ten flushes, 0.1 s apart, until the load counts as steady; then two a second.

@@ -288,7 +288,7 @@ describe.each(Object.entries(ENDINGS))('a call priced by use that %s', (_name, [
         const known = microsOf(head);
         const reported = known ?? microsOf(trailer) ?? sold.price;
         const charged = Math.min(costs === 'reported' ? reported : (known ?? held), held);
-        // With nothing held there is nothing to give back or to read on for: both ways cost nothing.
+        // Without a hold there is nothing to give back or to read on for: both ways cost nothing.
         const isRefunded = status >= 500 || costs === 'nothing';
         expect(scene.cost).toBe(isRefunded ? 'refunded' : charged);
         expect(scene.unheard.size).toBe(0);

@@ -11,7 +11,7 @@ describe('a report', () => {
     ['0', 0],
     ['0.000001', 1],
     ['12.5', 12_500_000],
-    // More than any amount that the gateway reckons with is a report all the same.
+    // An amount beyond all that the gateway computes with is still a report.
     ['1000000000.000001', MAX_AMOUNT_MICROS],
     ['99999999999999999999.5', MAX_AMOUNT_MICROS],
     ['99999999999999999999.1234567', null],

@@ -11,7 +11,7 @@ const MAX_MESSAGE = 100_000;
 let server: HttpServer;
 let baseUrl: string;
 const bodies = new MessageBodies({ maxMessageBytes: MAX_MESSAGE, maxBytesBeingRead: 250_000, maxReadMs: 400 });
-/** Of the requests for `/patient`, which never come to their bound of time. */
+/** For the requests to `/patient`, which never reach their time limit. */
 const patient = new MessageBodies({ maxMessageBytes: MAX_MESSAGE, maxBytesBeingRead: 250_000, maxReadMs: 60_000 });
 /** What was read, as `path length`. */
 const read: string[] = [];
