@@ -16,7 +16,7 @@ import { getHead } from '../http/request-head.ts';
 import { HttpServer } from '../http/server.ts';
 import type { LoadedUws } from '../http/uws.ts';
 import { Authenticator } from '../keys/authenticator.ts';
-import { BudgetRefusals } from '../keys/children/budget-refusals.ts';
+import { BudgetRefusals } from '../keys/children/refusals.ts';
 import { KeyCache } from '../keys/key-cache.ts';
 import { keepKeyCacheFresh } from '../keys/key-feed.ts';
 import { Keys } from '../keys/keys.ts';
