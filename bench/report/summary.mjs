@@ -29,6 +29,7 @@ export const callColumns = [
   { key: 'trips', title: 'trips', digits: 2 },
   { key: 'writerMicros', title: 'writer µs', digits: 1 },
   { key: 'postgresMicros', title: 'Postgres µs', digits: 1 },
+  { key: 'wholeMicros', title: 'whole call µs', digits: 1, hasRange: true },
   { key: 'p50', title: 'p50 ms', digits: 2 },
   { key: 'p99', title: 'p99 ms', digits: 2 },
   { key: 'p999', title: 'p99.9 ms', digits: 2 },
@@ -40,6 +41,17 @@ export const callColumns = [
 export const proxyCpu = ({ cpuMicros }) => cpuMicros.proxy;
 /** @param {Sample} sample */
 export const redisCpu = ({ cpuMicros }) => cpuMicros.redis;
+/**
+ * All that the peer uses for a call, with its stores: what an operator pays for.
+ * @param {Sample} sample
+ * @returns {number | null} null for a peer without a proxy
+ */
+export const wholeCpu = ({ cpuMicros }) =>
+  cpuMicros.proxy === null
+    ? null
+    : Object.values(cpuMicros).reduce((/** @type {number} */ sum, part) => sum + (part ?? 0), 0);
+/** @param {Sample} sample */
+export const p99 = ({ latency }) => latency.p99;
 
 /** @param {Sample} sample @returns {Record<string, number | null>} */
 const callValuesOf = (sample) => ({
@@ -50,6 +62,7 @@ const callValuesOf = (sample) => ({
   trips: sample.tripsPerCall,
   writerMicros: sample.cpuMicros.writer,
   postgresMicros: sample.cpuMicros.postgres,
+  wholeMicros: wholeCpu(sample),
   p50: sample.latency.p50 / 1000,
   p99: sample.latency.p99 / 1000,
   p999: sample.latency.p999 / 1000,

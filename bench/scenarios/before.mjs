@@ -1,5 +1,5 @@
 // @ts-check
-import { proxyCpu, redisCpu } from '../report/summary.mjs';
+import { proxyCpu, redisCpu, wholeCpu } from '../report/summary.mjs';
 import { comparison } from './small-calls.mjs';
 
 export const question =
@@ -18,6 +18,7 @@ const parts = [
   ['Redis', redisCpu],
   ['writer', ({ cpuMicros }) => cpuMicros.writer],
   ['Postgres', ({ cpuMicros }) => cpuMicros.postgres],
+  ['the whole call', wholeCpu],
 ];
 
 /** @type {import('../report/bars.mjs').Bar[]} */

@@ -9,6 +9,7 @@ import {
   TakeCommand,
   type TakeResult,
 } from '../../src/admission/commands.ts';
+import { batchScript } from '../../src/admission/scripts.ts';
 import { CANCELLED } from '../../src/ledger/usage-event.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { freeField } from '../../src/platform/redis-keys.ts';
@@ -51,6 +52,36 @@ describe('the hold', () => {
     const holds = await store.open(scene.accountId);
     const ends = calls.map(({ usageId }) => holds[usageId]?.split('\t').slice(10));
     expect(ends).toEqual([['/x'], ['/x', 'tag=a/b'], ['/x', 'cap=9000'], ['/x', 'cap=9000', 'tag=c']]);
+  });
+});
+
+describe('a Redis that restarts with its append-only file', () => {
+  let kept: Store;
+  beforeAll(async () => {
+    kept = await Store.open(5_000, batchScript, { appendonly: true });
+  });
+  afterAll(() => kept.close());
+  const restart = async (): Promise<void> => {
+    await kept.server.stop();
+    await kept.server.restart();
+    await kept.reconnected();
+  };
+
+  it('has the holds, charges and events that it had, and gives away one full bucket of a key at most', async () => {
+    const scene = await openScene(kept, 100_000);
+    const [open, over] = [request(scene, 1_000), request(scene, 1_000)];
+    await admitAll(kept, [open, over]);
+    await settle(kept, over, false);
+    const bucket = kept.keys.key(kept.keys.shardOf(scene.accountId), scene.keyId);
+    expect(Number((await kept.hash(bucket)).tokens)).toBeLessThan(300 * 60_000);
+    const money = () =>
+      Promise.all([kept.balance(scene.accountId), kept.open(scene.accountId), kept.events(scene.accountId)]);
+    const before = await money();
+    await restart();
+    expect(await money()).toEqual(before);
+    expect(await kept.hash(bucket)).toEqual({ limit: '300', status: 'active' });
+    expect(await admit(kept, request(scene, 1_000))).toMatchObject({ outcome: 'admitted', balanceMicros: 97_000 });
+    expect((await kept.hash(bucket)).tokens).toBe(String(299 * 60_000));
   });
 });
 

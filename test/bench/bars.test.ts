@@ -76,6 +76,8 @@ describe('the scenarios', () => {
     promised.push('0.6/0.4', '0.6/0.4', '50000/100000', '0.9/0.97');
     // CPU, p50 and p99 at two modest rates (p50 has no stretch goal), and an idle installation.
     promised.push('1/0.8', '1/0.8', '1/null', '1/null', '1/0.7', '1/0.7', '5/2');
+    // CPU of the whole call: few and many connections, two modest rates; and the p99 next to nginx + Lua + Redis.
+    promised.push('0.95/null', '0.8/null', '1/null', '1/null', '1.2/null');
     expect(limits).toEqual(promised.sort());
     for (const { is, bar, stretch } of bars) {
       if (stretch === null) continue;

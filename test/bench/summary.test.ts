@@ -30,6 +30,17 @@ describe('rows of a result', () => {
     expect(text).toContain('11.0 (10.0–12.0)');
   });
 
+  it('count for the whole call all parts that a peer has, and nothing where there is no proxy', () => {
+    const cpuMicros = { proxy: 10, redis: 5, replicas: null, writer: 2.5, postgres: 4 };
+    const none = { proxy: null, redis: null, replicas: null, writer: null, postgres: null };
+    const rows = toRows([
+      { ...sample('a', 1, 10), cpuMicros },
+      { ...sample('b', 1, 10), cpuMicros: none },
+      sample('c', 1, 10),
+    ]);
+    expect(rows.map(({ values }) => values.wholeMicros)).toEqual([21.5, null, 10]);
+  });
+
   it('take the mean of the two middle rounds as the median if their number is even', () => {
     expect(median([4, 1, 2, 3])).toBe(2.5);
   });

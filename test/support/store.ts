@@ -32,8 +32,12 @@ export class Store {
     this.batches = batches;
   }
 
-  static async open(commandTimeoutMs = 5_000, script = batchScript): Promise<Store> {
-    const server = await startTestRedis();
+  static async open(
+    commandTimeoutMs = 5_000,
+    script = batchScript,
+    options: Parameters<typeof startTestRedis>[0] = {},
+  ): Promise<Store> {
+    const server = await startTestRedis(options);
     const redis = withCallerStack(new RedisClient({ url: server.url, name: 'test', commandTimeoutMs }, QUIET));
     await redis.connect();
     const batches = batchesOf(server.url, commandTimeoutMs, script);

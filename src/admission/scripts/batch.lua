@@ -85,6 +85,9 @@
   `tokens` is in units of 1/60000 of a request, so that a refill of `limit` requests a minute is exactly `limit` units a
   millisecond: integers only. A rejected call changes nothing but its bucket: codes 5, 8, 9, 11 and 13 to 16 have taken its token,
   and a bucket whose time lies in the future gets the present time.
+  Tokens of a bucket that is a hash of its own are neither written to the append-only file nor sent to replicas (`put_tokens`): it refills
+  within a minute anyway, so a Redis that comes back gives away one full bucket at most. Those of child keys are written, because they
+  stand beside what the key has spent of its budget.
 
   A tree of keys has its terms in the hash of its root, whose limit, status, tokens and ts are the root's. The terms of a key below it are
   a field with its id: limit, status (active or revoked), time at which it expires (ms, 0 for never), budget (micro-USD, - for none), its
@@ -129,6 +132,16 @@ local reply, r = {}, 0
 local k, a = 1, 2
 local rare, chains, rare_commands
 
+-- Writes the tokens of a bucket that is a hash of its own. REPL_NONE is only for writes on which no other data depend: left on, it would
+-- lose holds and charges in a crash. So `answer_damaged` ends it too, should a command here fail.
+local function put_tokens(bucket, tokens_text, expires)
+  redis.set_repl(redis.REPL_NONE)
+  call('HSET', bucket, 'tokens', tokens_text, 'ts', now_text)
+  -- Any bucket refills within a minute, so a bucket that nobody has touched for 61 s is full: deleting it changes nothing.
+  if expires then call('PEXPIRE', bucket, '61000') end
+  redis.set_repl(redis.REPL_ALL)
+end
+
 -- Returns a bucket's code ('0', or '1' for rate limited) and its tokens now. When Redis's clock was set back, the bucket keeps
 -- its tokens, and from then on is refilled by the new time. A bucket without tokens or time counts as full. So does a bucket
 -- whose tokens are 'nan' or negative, which this script never writes.
@@ -139,7 +152,7 @@ local function refill(bucket, limit, tokens, ts)
   if not (tokens <= capacity) then return '0', capacity end
   if tokens >= 60000 then return '0', tokens end
   if tokens < 0 then return '0', capacity end
-  if not (ts <= now) then call('HSET', bucket, 'tokens', format('%d', tokens), 'ts', now_text) end
+  if not (ts <= now) then put_tokens(bucket, format('%d', tokens)) end
   return '1', tokens -- rate limited
 end
 
@@ -212,7 +225,7 @@ local function admit()
   local tokens_text
   if code == '0' or code == '5' or code == '8' or code == '9' then
     tokens_text = format('%d', tokens - 60000)
-    call('HSET', KEYS[k], 'tokens', tokens_text, 'ts', now_text)
+    put_tokens(KEYS[k], tokens_text)
   else
     tokens_text = format('%d', tokens)
   end
@@ -400,11 +413,7 @@ rare_commands = function(what)
   local function take(bucket, code, limit, tokens, is_on_demand)
     if code == '0' then tokens = tokens - 60000 end
     local tokens_text = format('%d', tokens)
-    if code == '0' then
-      call('HSET', bucket, 'tokens', tokens_text, 'ts', now_text)
-      -- Any bucket refills within a minute, so a bucket that nobody has touched for 61 s is full: deleting it changes nothing.
-      if is_on_demand then call('PEXPIRE', bucket, '61000') end
-    end
+    if code == '0' then put_tokens(bucket, tokens_text, is_on_demand) end
     r = r + 1
     reply[r] = code .. ' ' .. limit .. ' ' .. tokens_text
     a = a + 1
@@ -462,6 +471,7 @@ rare_commands = function(what)
   -- In an admission, only the wallet can be damaged. The call is refused but takes a token, so that the rate limit still
   -- binds.
   function functions.answer_damaged(fault)
+    redis.set_repl(redis.REPL_ALL)
     local letter = string.char(byte(letters, at))
     if letter == 'I' then letter = 'A' end -- what its claim needs is done
     if not is_damage(fault) or not find('ASRKC', letter, 1, true) then error(fault, 0) end
@@ -469,7 +479,7 @@ rare_commands = function(what)
     if letter == 'A' then
       local _, tokens, limit = key_bucket(KEYS[k])
       local tokens_text = format('%d', tokens - 60000)
-      call('HSET', KEYS[k], 'tokens', tokens_text, 'ts', now_text)
+      put_tokens(KEYS[k], tokens_text)
       reply[r] = '8' .. ' ' .. limit .. ' ' .. tokens_text .. ' 0 0'
     else
       reply[r] = NOT_CLOSED

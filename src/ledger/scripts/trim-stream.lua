@@ -1,14 +1,15 @@
 #!lua flags=allow-oom
 --[[
-  trim-stream.lua: deletes entries of a stream, after the writer has read them as one page and stored them, and leaves the mark of
-  their flush; both, or nothing.
+  trim-stream.lua: deletes entries of streams, after the writer has read them as pages and stored them, and leaves in each shard the
+  mark of their flush; of each page both, or nothing.
 
-  KEYS   [1] usage, [2] mark
-  ARGV   [1] the mark that the flush saw ('' for none), [2] its own mark
-         [3] id of the last entry of the page, [4] fields of that entry, tab separated ('': not compared)
-         [5] id of the first entry: the page has the oldest entries of the stream without gaps; or '', then the ids of all its entries
-  Reply  1 deleted; 0 nothing was done: Redis has the mark of another flush, or the last entry is not there as it was read, or with
-         [5] the first is not the oldest
+  KEYS   for each page: usage, mark
+  ARGV   for each page: the mark that the flush saw ('' for none), its own mark,
+         id of the last entry of the page, fields of that entry, tab separated ('': not compared),
+         id of the first entry: the page has the oldest entries of the stream without gaps; or '', then the number of its entries and
+         the ids of all
+  Reply  for each page: 1 deleted; 0 nothing was done: Redis has the mark of another flush, or the last entry is not there as it was
+         read, or the first is not the oldest
 
   Where another mark is found, another writer has stored what is here since, perhaps in another Postgres; or Redis is older than it was.
   The fields are compared because a Redis that came back empty, with its clock behind, may give the same ids to new entries that nobody
@@ -19,20 +20,35 @@
   It runs although Redis is full (allow-oom), because it frees memory.
 ]]
 local call = redis.call
-local usage = KEYS[1]
-local mark = call('GET', KEYS[2]) or ''
-if mark ~= ARGV[1] and mark ~= ARGV[2] then return 0 end
-local last = call('XRANGE', usage, ARGV[3], ARGV[3])[1]
-if not last or (ARGV[4] ~= '' and table.concat(last[2], '\t') ~= ARGV[4]) then return 0 end
-if ARGV[5] ~= '' then
-  if call('XRANGE', usage, '-', '+', 'COUNT', 1)[1][1] ~= ARGV[5] then return 0 end
-  -- XTRIM MINID removes the entries before ARGV[3] and keeps ARGV[3] itself, so XDEL removes that. (XTRIM up to the next id would
-  -- remove both, but the largest possible id has no next one.)
-  call('XTRIM', usage, 'MINID', '=', ARGV[3])
-  call('XDEL', usage, ARGV[3])
-else
-  -- A page has at most 1 000 ids, far fewer than Lua's stack can take.
-  call('XDEL', usage, unpack(ARGV, 6))
+
+-- `ids`: where in ARGV the ids of the page's entries are, and how many; without them it has the oldest entries of the stream.
+local function trim(usage, mark_key, saw, own, last_id, last_fields, first_id, ids, count)
+  local mark = call('GET', mark_key) or ''
+  if mark ~= saw and mark ~= own then return 0 end
+  local last = call('XRANGE', usage, last_id, last_id)[1]
+  if not last or (last_fields ~= '' and table.concat(last[2], '\t') ~= last_fields) then return 0 end
+  if not ids then
+    if call('XRANGE', usage, '-', '+', 'COUNT', 1)[1][1] ~= first_id then return 0 end
+    -- XTRIM MINID removes the entries before the last id and keeps the last itself, so XDEL removes that. (XTRIM up to the next id
+    -- would remove both, but the largest possible id has no next one.)
+    call('XTRIM', usage, 'MINID', '=', last_id)
+    call('XDEL', usage, last_id)
+  else
+    -- A page has at most 1 000 ids, far fewer than Lua's stack can take.
+    call('XDEL', usage, unpack(ARGV, ids, ids + count - 1))
+  end
+  if mark ~= own then call('SET', mark_key, own) end
+  return 1
 end
-if mark ~= ARGV[2] then call('SET', KEYS[2], ARGV[2]) end
-return 1
+
+local reply, at = {}, 1
+for k = 1, #KEYS, 2 do
+  local first_id, ids, count = ARGV[at + 4], nil, nil
+  if first_id == '' then
+    ids, count = at + 6, tonumber(ARGV[at + 5])
+  end
+  reply[#reply + 1] =
+    trim(KEYS[k], KEYS[k + 1], ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], first_id, ids, count)
+  at = ids and ids + count or at + 5
+end
+return reply

@@ -12,6 +12,22 @@ export const CHUNK_BYTES = 65_536;
 export const HEADER = Buffer.from('PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0', 'latin1');
 export const TRAILER = Buffer.from([0xff, 0xff]);
 
+/** Puts small chunks together: each is a message of its own, a send here and a wake-up of Postgres, and a small flush has many. */
+export function* inMessages(chunks: Iterable<Buffer>): Generator<Buffer> {
+  let together: Buffer[] = [];
+  let size = 0;
+  for (const chunk of chunks) {
+    if (size > 0 && size + chunk.length > CHUNK_BYTES) {
+      yield Buffer.concat(together);
+      together = [];
+      size = 0;
+    }
+    together.push(chunk);
+    size += chunk.length;
+  }
+  yield Buffer.concat(together);
+}
+
 const HIGH_NIBBLES = new Uint8Array(256);
 const LOW_NIBBLES = new Uint8Array(256);
 for (let i = 0; i < 16; i++) {

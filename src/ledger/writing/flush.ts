@@ -3,6 +3,7 @@ import { isBeforeHorizon, readHorizonMs } from '../retention/horizon.ts';
 import { exactParts } from '../rollups/exact-parts.ts';
 import { addTagSums, CLAIM_TAGS_SQL, tagColumns } from '../rollups/tag-sums.ts';
 import type { UsageEvent } from '../usage-event.ts';
+import { inMessages } from './binary-copy.ts';
 import { COPY_CALLS_SQL, copyData } from './call-rows.ts';
 import {
   budgetParameters,
@@ -52,7 +53,7 @@ export async function storeNewCalls(session: PostgresSession, pages: readonly Pa
   const calls = pages.reduce((sum, page) => sum + page.calls, 0);
   const flushId = calls > 0 ? await nextJournalId(session) : await insertEmptyFlush(session);
   if (calls > 0) {
-    await session.copyIn(COPY_CALLS_SQL, copyData(pages, flushId));
+    await session.copyIn(COPY_CALLS_SQL, inMessages(copyData(pages, flushId)));
     await postSums(session, flushId, pages);
   }
   const rejected = pages.flatMap((page) => page.rejected);
@@ -76,7 +77,7 @@ async function nextJournalId(session: PostgresSession): Promise<number> {
 /** Stores what follows from calls that were just inserted for this journal row: the row itself, its entries, and all sums. */
 async function postSums(session: PostgresSession, journalId: number, pages: readonly PageSums[]): Promise<void> {
   const entries = entrySums(pages);
-  if (entries.size > 0) await session.copyIn(COPY_ENTRIES_SQL, entryData(entries, journalId));
+  if (entries.size > 0) await session.copyIn(COPY_ENTRIES_SQL, inMessages(entryData(entries, journalId)));
   const [posted] = await session.query<Posted>(POST_SUMS_SQL, sumsParameters(journalId, pages));
   const budgets = budgetParameters(pages);
   if (budgets !== null) await session.query(POST_BUDGETS_SQL, budgets);

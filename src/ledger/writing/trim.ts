@@ -1,3 +1,5 @@
+import { byStore, type RedisStore } from '../../platform/redis.ts';
+import type { RedisKeys } from '../../platform/redis-keys.ts';
 import type { Mark } from '../history/judge.ts';
 import { entryText, markText } from '../history/marks.ts';
 import { trimStreamScript } from '../scripts.ts';
@@ -12,34 +14,61 @@ export type Stored = {
   readonly saw: ReadonlyMap<number, Mark | null>;
 };
 
+/** Maximum number of entries that one command deletes; a page has as many at most. A longer command would delay calls in Redis. */
+const MOST_ENTRIES = 1_000;
+
 /**
  * Deletes exactly the entries of this batch, and leaves the mark of its flush: a whole page at once if its entries are the oldest of the
- * stream, otherwise by their ids. It sends one command at a time, as `readBatch` does. If a page is no longer in the stream as it
- * was read, or Redis has the mark of another flush, nothing of it is deleted: what is left of it is read again, and the calls in it that are
- * stored already change nothing then.
+ * stream, otherwise by their ids. Small pages of one store share a command, and the next one is sent after its reply, as `readBatch` does.
+ * If a page is no longer in the stream as it was read, or Redis has the mark of another flush, nothing of it is deleted: what is left of
+ * it is read again, and the calls in it that are stored already change nothing then.
  */
 export async function trim(stores: StreamStores, stored: Stored): Promise<void> {
+  const { redis } = stores;
   const failed = new Map<number, unknown>();
-  for (const page of stored.batch.pages) {
-    if (failed.has(page.shard)) continue;
+  for (const [store, shards] of byStore(redis, stored.batch.shards)) {
+    const pages = stored.batch.pages.filter(({ shard }) => shards.includes(shard));
     try {
-      await trimPage(stores, page, stored);
+      for (const group of groupsOf(pages)) await trimPages(store, stores.keys, group, stored);
     } catch (error) {
-      if (!stores.redis.isCluster) throw error;
-      failed.set(page.shard, error);
+      if (!redis.isCluster) throw error;
+      for (const shard of shards) failed.set(shard, error);
     }
   }
   const [first] = failed.values();
   if (failed.size > 0) throw new ShardsAway(Array.from(failed.keys()), first);
 }
 
-async function trimPage({ redis, keys }: StreamStores, page: Page, { mark, saw }: Stored): Promise<void> {
-  const { shard, ids, lastFields } = page;
-  const names = [keys.usage[shard] as string, keys.mark[shard] as string];
-  const marks = [markText(saw.get(shard) ?? null), markText(mark)];
-  const last = [ids.at(-1) as string, entryText(lastFields)];
-  const run = async (...which: readonly string[]): Promise<boolean> =>
-    (await redis.script(trimStreamScript, 2, [...names, ...marks, ...last, ...which])) === 1;
-  if (!page.hasGaps && (await run(ids[0] as string))) return;
-  await run('', ...ids);
+function groupsOf(pages: readonly Page[]): Page[][] {
+  const groups: Page[][] = [];
+  let size = MOST_ENTRIES;
+  for (const page of pages) {
+    size += page.ids.length;
+    if (size > MOST_ENTRIES) {
+      groups.push([]);
+      size = page.ids.length;
+    }
+    groups.at(-1)?.push(page);
+  }
+  return groups;
 }
+
+async function trimPages(store: RedisStore, keys: RedisKeys, pages: readonly Page[], stored: Stored): Promise<void> {
+  const run = async (its: readonly Page[], tailOf: (page: Page) => readonly string[]): Promise<number[]> => {
+    const names = its.flatMap(({ shard }) => [keys.usage[shard] as string, keys.mark[shard] as string]);
+    const args = its.flatMap((page) => [...headOf(page, stored), ...tailOf(page)]);
+    return (await store.script(trimStreamScript, names.length, [...names, ...args])) as number[];
+  };
+  const byIds = ({ ids }: Page): string[] => ['', String(ids.length), ...ids];
+  const done = await run(pages, (page) => (page.hasGaps ? byIds(page) : [page.ids[0] as string]));
+  const left = pages.filter(({ hasGaps }, at) => !hasGaps && done[at] !== 1);
+  if (left.length > 0) await run(left, byIds);
+}
+
+/** What the script compares before it deletes a page. */
+const headOf = ({ shard, ids, lastFields }: Page, { mark, saw }: Stored): string[] => [
+  markText(saw.get(shard) ?? null),
+  markText(mark),
+  ids.at(-1) as string,
+  entryText(lastFields),
+];

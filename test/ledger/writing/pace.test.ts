@@ -15,26 +15,27 @@ it('after the first event following a silence, and after single events, the paus
 });
 
 it('events in two looks in a row count as steady load, however few they are', () => {
-  expect(pauses(0, 1, 1, 0, 1)).toEqual([100, 100, 500, 100, 100]);
+  expect(pauses(0, 1, 1, 0, 1)).toEqual([100, 100, 800, 100, 100]);
 });
 
-it('after two seconds without an event the pause is half a second, until there is an event', () => {
+it('after two seconds without an event the pause is the longest, until there is an event', () => {
   const pace = new Pace(0);
   pace.found(0, 1_900);
   expect([pace.isQuiet, pace.pauseMs]).toEqual([false, 100]);
   pace.found(0, 2_000);
-  expect([pace.isQuiet, pace.pauseMs]).toEqual([true, 500]);
+  expect([pace.isQuiet, pace.pauseMs]).toEqual([true, 800]);
   pace.found(1, 2_500);
   expect([pace.isQuiet, pace.pauseMs]).toEqual([false, 100]);
 });
 
 it('the pause is short for the first calls after a silence and after the end of load', () => {
-  expect(pauses(0, 5_000, 0, 5_000, 20, 0)).toEqual([100, 100, 100, 100, 500, 100]);
+  expect(pauses(0, 5_000, 0, 5_000, 20, 0)).toEqual([100, 100, 100, 100, 800, 100]);
 });
 
-it('under steady load the pause lets 5 000 events gather, but is half a second at most', () => {
+it('under steady load the pause lets 5 000 events gather, but is 800 ms at most', () => {
   const looks = (perLook: number) => pauses(perLook, perLook).at(-1);
-  expect(looks(100)).toBe(500);
+  expect(looks(100)).toBe(800);
+  expect(looks(500)).toBe(800);
   expect(looks(1_000)).toBe(500);
   expect(looks(2_000)).toBe(250);
   expect(looks(5_000)).toBe(100);

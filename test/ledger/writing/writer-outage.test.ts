@@ -111,9 +111,10 @@ function whenRead(happens: (redis: Ledger['store']['redis'], entries: [id: strin
   read.script = (...args) => redis.script(...args);
   read.command = async (name, args) => {
     const reply = await redis.command(name, args);
-    if (name === 'xrange' && (reply as unknown[]).length > 0 && !hasHappened) {
+    if (name === 'xread' && reply !== null && !hasHappened) {
       hasHappened = true;
-      await happens(redis, reply as [id: string][]);
+      const [[, entries]] = reply as [[stream: string, entries: [id: string][]]];
+      await happens(redis, entries);
     }
     return reply;
   };

@@ -232,8 +232,9 @@ it('a stored event is not read again while it is being deleted, nor left behind 
   slow.command = async (name, args) => {
     const before = new Set(deleted);
     const reply = await redis.command(name, args);
-    if (name === 'xrange' && args.includes('COUNT')) {
-      readAgain.push(...(reply as [string, string[]][]).map(([id]) => id).filter((id) => before.has(id)));
+    if (name === 'xread') {
+      const entries = ((reply ?? []) as [string, [string, string[]][]][]).flatMap(([, its]) => its);
+      readAgain.push(...entries.map(([id]) => id).filter((id) => before.has(id)));
     }
     return reply;
   };

@@ -132,7 +132,7 @@ local function wait_for_tokens(root, root_tokens, root_ts, levels, wallet, funds
   local longest = 0
   if root_tokens < 60000 then
     longest = (60000 - root_tokens) / limit_number
-    if root_ts > now then call('HSET', root, 'tokens', format('%d', root_tokens), 'ts', now_text) end
+    if root_ts > now then put_tokens(root, format('%d', root_tokens)) end
   end
   for i = 1, levels do
     local tokens = tokens_of[i]
@@ -259,7 +259,7 @@ local function decide(root, wallet, state, funds, at)
   if not is_damaged then code, rest = charge(wallet, KEYS[k + 2], funds, at, balance, used, least) end
   if code == '6' then return code, '0' .. rest end
   local root_text = format('%d', root_tokens - 60000)
-  call('HSET', root, 'tokens', root_text, 'ts', now_text)
+  put_tokens(root, root_text)
   return code, format('%d', tokens - 60000) .. rest
 end
 
@@ -303,7 +303,7 @@ local function admit_usual(root, wallet, state, funds, at)
   if try('HSETNX', KEYS[k + 2], ARGV[a], hold) ~= 1 then return nil end
   local root_text, balance_text = format('%d', tokens - 60000), format('%d', balance - amount)
   call('HSET', wallet, 'balance', balance_text, unpack(its_writes, 1, 2 * levels))
-  call('HSET', root, 'tokens', root_text, 'ts', now_text)
+  put_tokens(root, root_text)
   return (fewest == tokens and root_text or format('%d', fewest - 60000)) .. ' '
     .. (least == balance and balance_text or format('%d', least - amount)) .. ' 0 ' .. price .. ' 0 0 0'
 end
@@ -359,10 +359,7 @@ local function take_beside(bucket, limit)
   local ts = tonumber(state[2])
   local tokens, code = tokens_in(tonumber(limit), tonumber(state[1]), ts), '1'
   if tokens >= 60000 then code, tokens = '0', tokens - 60000 end
-  if code == '0' or ts > now then
-    call('HSET', bucket, 'tokens', format('%d', tokens), 'ts', now_text)
-    call('PEXPIRE', bucket, '61000')
-  end
+  if code == '0' or ts > now then put_tokens(bucket, format('%d', tokens), true) end
   return code, tokens
 end
 

@@ -73,7 +73,7 @@ functions[byte('I')] = function()
   local key_code, tokens, limit = key_bucket(KEYS[k])
   if key_code == '0' then
     key_code, tokens = code, tokens - 60000
-    call('HSET', KEYS[k], 'tokens', format('%d', tokens), 'ts', now_text)
+    put_tokens(KEYS[k], format('%d', tokens))
   end
   r = r + 1
   reply[r] = key_code .. ' ' .. limit .. format(' %d 0 0', tokens)
