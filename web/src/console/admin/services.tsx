@@ -21,7 +21,7 @@ export default function Services() {
   const { language } = useI18n();
   return (
     <>
-      <PageHead title="Services" lead="What is sold here, by all providers." />
+      <PageHead title="Services" lead="The services of all providers." />
       <ListPage
         caption="Services"
         file={listFile('services')}
