@@ -229,7 +229,9 @@ describe('the catalog in a browser', () => {
     await visit.page.locator('.service-card-link').first().click();
     // It asks whether its own file is still there.
     await until(() => asked('/assets/main-') >= 2);
-    if (loads > 0) await visit.page.getByRole('heading', { level: 1, name: 'Weather' }).waitFor();
+    await until(() => loaded >= loads);
+    await visit.page.getByRole('heading', { level: 1, name: 'Weather' }).waitFor();
+    if (loads > 0) await visit.page.getByRole('heading', { name: 'Call it' }).waitFor();
     expect(loaded).toBe(loads);
     await visit.close();
   });

@@ -57,7 +57,10 @@ export function lazy<P extends object, M extends object = object>(
       if (Page !== null || failed) return;
       let isCurrent = true;
       const end = begin();
+      // The failure of a preload is nobody's: the page that somebody goes to asks for its file itself.
+      const isPreloading = loading !== null;
       start()
+        .catch((error: unknown) => (isPreloading ? start() : Promise.reject(error)))
         .then(
           (module) => isCurrent && setPage(() => module.default),
           () => isCurrent && setFailed(true),
