@@ -83,9 +83,9 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/global-setup.ts'],
-    // What must succeed may take long on a busy machine. A test that fails waits 20 s in vain (`until`).
-    testTimeout: 60_000,
-    hookTimeout: 120_000,
+    // What must succeed may take long on a busy machine. A test that fails waits 60 s in vain (`until`).
+    testTimeout: 180_000,
+    hookTimeout: 240_000,
     pool: 'forks',
     // The files of one worker share its modules. Loading them anew for each file took a quarter of the suite's time. So a test file
     // must not change a module that another one uses.

@@ -63,7 +63,7 @@ beforeAll(async () => {
     FROM generate_series(now() - interval '1000 days', now(), interval '100 days') AS created`;
   await sql`INSERT INTO service_hours VALUES (${serviceId}, date_trunc('hour', now()), ${accountId}, 5, 5, 0, 5, 0, 0, 0, 0, 0, 0, 0, 25, 5, 9, 0, 0, now(), now())`;
   await sql`INSERT INTO key_hours VALUES (${keyId}, date_trunc('hour', now()), ${serviceId}, ${accountId}, 5, 0, 5, 0, 25, 9, 1, 9, now(), now())`;
-}, 60_000);
+});
 afterAll(() => close());
 
 type Asked = readonly [text: string, parameters: Parameters<Run>[1], options: Parameters<Run>[2]];

@@ -44,7 +44,7 @@ it('in any sequence of steps, Redis does what the model says, and no money is ma
   expect(admitted).toBeGreaterThan(300);
   expect(swept).toBeGreaterThan(30);
   expect(keptOut).toBeGreaterThan(100);
-}, 120_000);
+});
 
 it('whatever data of one account are damaged, the others do what the model says, and no command is half done', async () => {
   let damaged = 0;
@@ -70,4 +70,4 @@ it('whatever data of one account are damaged, the others do what the model says,
   );
   expect(damaged).toBeGreaterThan(60);
   expect(unchanged).toBeGreaterThan(300);
-}, 120_000);
+});

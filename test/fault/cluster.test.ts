@@ -20,7 +20,7 @@ const onLinux = describe.skipIf(process.platform !== 'linux');
 onLinux('in a cluster, no more is lost than a failover may lose, and nothing is doubled', () => {
   testSchedules({
     seeds,
-    timeoutMs: 90_000,
+    timeoutMs: 180_000,
     makePlan: makeClusterPlan,
     run: (stack, market, plan) => runSchedule(stack, market, plan, { mayLose: !waits }),
     start: () => Stack.start('cluster', waits ? { REDIS_WAIT_REPLICAS: '1' } : {}),

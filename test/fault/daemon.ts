@@ -20,7 +20,7 @@ type DaemonOptions = {
   readonly isReady: (output: string) => boolean;
 };
 
-const START_MS = 20_000;
+const START_MS = 60_000;
 
 export class Daemon {
   readonly #options: DaemonOptions;

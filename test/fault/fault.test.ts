@@ -19,11 +19,11 @@ const pairs = Number(FAULT_PAIRS ?? (FAULT_SEED === undefined ? 30 : 0));
 const pairsSeed = Number(FAULT_SEED ?? 38);
 
 describe('money is neither lost nor doubled', () => {
-  const on = testSchedules({ seeds, timeoutMs: 60_000, start: () => Stack.start(), makePlan, run: runSchedule });
+  const on = testSchedules({ seeds, timeoutMs: 180_000, start: () => Stack.start(), makePlan, run: runSchedule });
 
   it.skipIf(pairs === 0)(
     'of two equal calls at two gateways, repeated until both have the answer, one is charged',
-    { timeout: 60_000 + 3_000 * pairs },
+    { timeout: 180_000 + 3_000 * pairs },
     async () => {
       const { stack, market } = on();
       const outcome = await runPairs(stack, market, pairs, pairsSeed);

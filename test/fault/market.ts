@@ -189,7 +189,7 @@ export class Market extends MarketClient {
       // The admin's rate limit has to last for all schedules.
       await sleep(RETRY_MS);
       return false;
-    }, 20_000).catch((cause: Error) => {
+    }).catch((cause: Error) => {
       throw new Error(`the last answer was ${last}`, { cause });
     });
   }

@@ -6,7 +6,7 @@ import type { Buyer, Market } from './market.ts';
 import type { Stack } from './stack.ts';
 
 /** Limit for recovery, far beyond every timeout, back-off and restart on the way. After it the schedule fails. */
-const QUIET_WITHIN_MS = 20_000;
+const QUIET_WITHIN_MS = 60_000;
 
 type Options = {
   /** Those who must be served again. */

@@ -194,7 +194,7 @@ describe('a response to a request that is never completed', () => {
     clearInterval(dripping);
     expect(ms).toBeGreaterThan(4_000);
     expect(ms).toBeLessThan(8_000);
-  }, 20_000);
+  });
 
   it('ends the connection of a caller that never stops sending, at the bound on request bodies', async () => {
     answer = streamed('no', -1);
@@ -247,7 +247,7 @@ it('a response in chunks that has announced the end of its connection is the las
   await closed;
   expect(paths).toEqual(['/one']);
   expect(received).not.toContain('two');
-}, 40_000);
+});
 
 describe('a response sent before its request is complete, to a caller that then sends the rest and stops', () => {
   /** Every connection must be closed by then. The addon closes idle connections after 10 s, give or take 4. */

@@ -24,7 +24,7 @@ let ports: { readonly PORT: string; readonly METRICS_PORT: string };
 
 beforeAll(async () => {
   market = await Marketplace.start(LEASE);
-}, 60_000);
+});
 afterAll(() => market.stop());
 
 async function startGateway(): Promise<void> {
@@ -43,7 +43,7 @@ async function startGateway(): Promise<void> {
     },
     'gateway',
   );
-  await until(() => gateway.child.hasExited() || gateway.log.some(({ msg }) => msg === 'ready'), 30_000);
+  await until(() => gateway.child.hasExited() || gateway.log.some(({ msg }) => msg === 'ready'));
 }
 
 const metric = async (name: string): Promise<string | undefined> =>
@@ -72,7 +72,7 @@ async function expireLease(): Promise<void> {
 
 it.skipIf(oneRedis('stands between a gateway and its Redis'))(
   'a gateway that is killed has charged what Redis has captured, once, and nothing else',
-  { timeout: 60_000 },
+  { timeout: 180_000 },
   async () => {
     const first = await Scene.open(
       market,

@@ -56,7 +56,7 @@ beforeAll(async () => {
   });
   document = await market.json<Document>('/api/v1/openapi.json');
   proxyPath = await market.service({ endpoint: service.url, price: 0.001, max_price: 5 });
-}, 60_000);
+});
 afterAll(async () => {
   await market?.stop();
   await service?.close();
@@ -194,7 +194,7 @@ describe.each(['buyer', 'provider'] as const)('a child key of a %s account', (ro
       key_id: Object.values(keys).map(({ key_id }) => key_id),
       ...{ buyer: ['0'.repeat(32)], path: ['x'] },
     };
-  }, 60_000);
+  });
 
   /** Lists a service of the account, which somebody else calls. */
   async function sell(root: Key): Promise<{ id: string; usageId: string }> {
@@ -257,7 +257,7 @@ describe.each(['buyer', 'provider'] as const)('a child key of a %s account', (ro
     expect(await rows()).toEqual(before);
     // Routes answer child keys only on purpose: anyone who adds one must decide what it shows them.
     expect([...answers].filter((name) => !name.includes('/proxy/')).sort()).toEqual(FOR_CHILDREN);
-  }, 120_000);
+  });
 
   it('has tools and pages that tell no more', async () => {
     const { asker } = keys;

@@ -33,7 +33,7 @@ beforeAll(async () => {
   root = await market.buyer(10);
   fixed = await market.service({ endpoint: service.url, price: PRICE });
   byUse = await market.service({ endpoint: service.url, price: PRICE, max_price: MAX });
-}, 60_000);
+});
 afterAll(async () => {
   for (const response of waiting) response.end();
   await market?.stop();

@@ -85,7 +85,7 @@ it('when a master is killed, its replica has every call that was answered', asyn
   const id = /[0-9a-f]{40}/.exec(await cluster.ask(heir, 'CLUSTER MYID'))?.[0];
   await until(async () => (await cluster.ask(node(1, true), `CLUSTER REPLICATE ${id}`)).includes('+OK\r\n+OK'));
   const late = answers.length;
-  await until(() => answers.slice(late).some(({ status }) => status === 200), 20_000);
+  await until(() => answers.slice(late).some(({ status }) => status === 200));
   isOver = true;
   await Promise.all(callers);
   await until(async () => (await market.metric('tollgate_settlements_unconfirmed')) === 0);

@@ -93,4 +93,4 @@ it('a buyer with a wallet of 1.5 gets 503, eight other buyers are served, and on
   await market.settled();
   expect(await market.balance(victim)).toMatchObject({ balance: 1 - 2 * PRICE, held: 0 });
   for (const key of others) expect(await market.balance(key)).toMatchObject({ balance: 1 - CALLS * PRICE, held: 0 });
-}, 60_000);
+});

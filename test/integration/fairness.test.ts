@@ -122,12 +122,12 @@ it('600 slow uploads over 12 keys of one account leave room for other buyers, an
   );
   const refused = (): RawCaller[] => uploads.filter(({ received }) => received.length > 0);
   // 384 of 512 connections are taken. The other calls wait in line for a second.
-  await until(() => uploading === 384, 20_000);
+  await until(() => uploading === 384);
   for (let i = 0; i < 20; i++) {
     const response = await market.request(`${path}/`, { key: other, method: i % 2 === 0 ? 'GET' : 'POST' });
     expect([response.status, await response.text()]).toEqual([200, 'served']);
   }
-  await until(() => refused().length === 216, 20_000);
+  await until(() => refused().length === 216);
   expect(uploading).toBe(384);
   const answers = await Promise.all(refused().map((caller) => caller.response()));
   const errors = new Set(answers.map((answer) => answer.json<{ error: string }>().error));

@@ -150,7 +150,7 @@ describe.skipIf(oneRedis('puts another Redis behind its address; for nodes see r
         ends.push(async () => {
           if (!second.child.hasExited()) await second.stop('SIGKILL');
         });
-        await until(() => second.child.hasExited() || second.output.includes('"msg":"ready"'), 30_000);
+        await until(() => second.child.hasExited() || second.output.includes('"msg":"ready"'));
         expect(second.child.hasExited(), `it started: ${second.output}`).toBe(true);
         expect((await second.child.exited).code).toBe(1);
         expect(second.output).toContain(
@@ -161,7 +161,7 @@ describe.skipIf(oneRedis('puts another Redis behind its address; for nodes see r
       // The first installation is not affected.
       expect(await owner.calls(5)).toBe(5);
       expect(await owner.market.books()).toMatchObject({ drifting: [], total: '0' });
-    }, 60_000);
+    });
 
     it('may be shared if each installation has its own database number', async () => {
       const owner = await Installation.start();
@@ -265,7 +265,7 @@ describe.skipIf(oneRedis('puts another Redis behind its address; for nodes see r
       const owner = await Installation.start();
       await withRedis(owner.market.redis.url, async (redis) => {
         await redis.flushall();
-        await until(async () => (await redis.get('tollgate:installation')) === owner.id, 10_000);
+        await until(async () => (await redis.get('tollgate:installation')) === owner.id);
       });
       expect(await owner.calls(5)).toBe(5);
       await expect(Marketplace.start({ REDIS_URL: owner.market.redis.url })).rejects.toThrow(ForeignRedis);
@@ -445,10 +445,10 @@ describe('a Postgres database of another installation', () => {
     await stranger.end();
 
     await swapDatabases(name, otherName);
-    await until(async () => (await owner.rows().catch(() => null))?.calls === 25, 10_000);
+    await until(async () => (await owner.rows().catch(() => null))?.calls === 25);
     expect(await owner.rows()).toEqual({ calls: 25, strangers: 0, charged: 250_000 });
     expect(await owner.market.books()).toMatchObject({ drifting: [], total: '0' });
-  }, 60_000);
+  });
 });
 
 const urlOf = (url: string, name: string): string => Object.assign(new URL(url), { pathname: `/${name}` }).href;

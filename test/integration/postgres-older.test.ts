@@ -82,7 +82,7 @@ function accept(options: readonly string[] = []) {
 }
 
 it('moves no money and loses none until the right one is back, or an operator accepts the older one', {
-  timeout: 120_000,
+  timeout: 180_000,
 }, async () => {
   const [row] = await market.stores.sql<{ name: string }[]>`SELECT current_database() AS name`;
   database = row?.name as string;

@@ -103,7 +103,7 @@ describe('while Redis does not answer', () => {
   it('the gateway is not ready, although its connection is open; afterwards it is ready', async () => {
     market.redis.pause();
     try {
-      await until(async () => (await statusOf('/readyz')) === 503, 15_000);
+      await until(async () => (await statusOf('/readyz')) === 503);
     } finally {
       market.redis.resume();
     }

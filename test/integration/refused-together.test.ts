@@ -102,7 +102,7 @@ describe('callers that are refused together', () => {
     const results = await Promise.allSettled(Array.from({ length: CALLERS }, call));
     const failed = results.flatMap((result) => (result.status === 'rejected' ? [String(result.reason)] : []));
     expect(failed).toEqual([]);
-  }, 30_000);
+  });
 
   it('of one key are told different times, also in the message', async () => {
     await emptyBucket(market.stores.redis, bucketOf(buyer));

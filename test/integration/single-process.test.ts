@@ -28,12 +28,12 @@ beforeAll(async () => {
     await redis.stop();
     await database.drop();
   };
-}, 60_000);
+});
 afterAll(() => cleanUp());
 
 async function start(role = 'all', settings: Record<string, string> = {}): Promise<SupervisorProcess> {
   const process = new SupervisorProcess(buildSources(), { ...env, ...settings }, role);
-  await until(() => process.child.hasExited() || process.log.some(({ msg }) => msg === 'ready'), 30_000);
+  await until(() => process.child.hasExited() || process.log.some(({ msg }) => msg === 'ready'));
   return process;
 }
 

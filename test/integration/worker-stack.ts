@@ -56,7 +56,7 @@ export class SupervisorProcess {
     // A process without a supervisor logs `all`.
     const isWhole = (role: unknown): boolean => role === 'supervisor' || role === 'all';
     const isReady = (): boolean => this.log.some(({ role, msg }) => isWhole(role) && msg === 'ready');
-    await until(() => isReady() || this.child.hasExited(), 30_000);
+    await until(() => isReady() || this.child.hasExited());
     if (!isReady()) throw new Error(`the supervisor ended at its start:\n${this.output}`);
   }
 

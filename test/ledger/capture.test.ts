@@ -190,4 +190,4 @@ it('whatever is reported, allowed and owned, and however calls end, each costs w
   // Makes sure that the sequences reach the cases they are meant to test.
   expect(Run.captured).toBeGreaterThan(12);
   expect(Run.clamped).toBeGreaterThan(3);
-}, 120_000);
+});

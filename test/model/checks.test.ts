@@ -69,7 +69,7 @@ const NEED_NO_FAULT: ReadonlySet<Check> = new Set([
 describe('each check, switched off, breaks a promise', () => {
   for (const [check, scenario] of Object.entries(SHOWN_BY) as [Check, keyof typeof SCENARIOS | null][]) {
     if (scenario === null) continue;
-    it(`${CHECKS[check]}`, { timeout: 120_000 }, () => {
+    it(`${CHECKS[check]}`, () => {
       const { counterexample } = explore(rulesOf(SCENARIOS[scenario], check), 500_000);
       expect(counterexample?.promise).toBeTypeOf('string');
       const isFault = (line: string): boolean => line.startsWith('FAULT') || NEED_NO_FAULT.has(check);
@@ -80,13 +80,13 @@ describe('each check, switched off, breaks a promise', () => {
 
 describe('a wrong repair is found', () => {
   for (const scenario of ['swapped', 'postgres', 'twice'] as const) {
-    it(`that takes too much: ${SCENARIOS[scenario].name}`, { timeout: 120_000 }, () => {
+    it(`that takes too much: ${SCENARIOS[scenario].name}`, () => {
       const { counterexample } = explore({ ...rulesOf(SCENARIOS[scenario]), repairsTooMuch: true }, 500_000);
       expect(counterexample?.promise).toBe('a wallet was repaired wrongly');
     });
   }
 
-  it('of a tampered wallet', { timeout: 120_000 }, () => {
+  it('of a tampered wallet', () => {
     const { counterexample } = explore(rulesOf(SCENARIOS.tampered, 'doubtOnly'), 500_000);
     expect(counterexample?.promise).toBe('a drift was repaired that cannot be Redis’s');
   });

@@ -13,7 +13,7 @@ const MAX_STATES = DEEP ? Number(process.env.MODEL_DEEP) : 1_000_000;
 describe('no history of faults breaks a promise', () => {
   for (const scenario of Object.values(SCENARIOS)) {
     const maxFaults = scenario.maxFaults + (DEEP ? 1 : 0);
-    it(`${scenario.name}: ${maxFaults} faults`, { timeout: DEEP ? 7_200_000 : 120_000 }, () => {
+    it(`${scenario.name}: ${maxFaults} faults`, { timeout: DEEP ? 7_200_000 : 180_000 }, () => {
       const result = explore(rulesOf({ ...scenario, maxFaults }), MAX_STATES);
       const { states, ends, seconds, isComplete, counterexample } = result;
       if (DEEP)

@@ -88,7 +88,7 @@ describe('a watch over Redis nodes', () => {
     // Redis waits five seconds for more replicas, to serve them together.
     await first.command('config', ['SET', 'repl-diskless-sync-delay', '0']);
     await second.command('replicaof', first.address.split(':'));
-    await until(async () => (await replicas()) === 1, 10_000);
+    await until(async () => (await replicas()) === 1);
     await second.command('replicaof', ['NO', 'ONE']);
     await until(async () => (await replicas()) === 0);
   });

@@ -265,9 +265,9 @@ it('a database of another installation is dialled once a second, however many ca
 });
 
 it('a session that had no answer in time ends, and tells everyone who waits', async () => {
-  const session = new PostgresSession({ url: database.url, applicationName: 'victim' }, 200);
+  const session = new PostgresSession({ url: database.url, applicationName: 'victim' }, 2_000);
   await session.query('SELECT 1');
-  await expect(session.query('SELECT pg_sleep(5)')).rejects.toSatisfy(isPostgresUnavailable);
+  await expect(session.query('SELECT pg_sleep(60)')).rejects.toSatisfy(isPostgresUnavailable);
   expect(session.open).toBe(false);
   await expect(session.query('SELECT 1')).rejects.toThrow('is gone');
 });

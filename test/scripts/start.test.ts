@@ -127,7 +127,7 @@ async function useDemo(): Promise<void> {
 
 describe('npm start', () => {
   it('serves with a demo, stops with exit code 0, and keeps everything for the next start', {
-    timeout: 60_000,
+    timeout: 180_000,
   }, async () => {
     dataDir = path.join(clone, 'data-demo');
     const first = await started();
@@ -159,7 +159,7 @@ describe('npm start', () => {
     expect(requestLog().match(/POST \/api\/v1\/keys/g)).toHaveLength(3);
   });
 
-  it('recognises and stops what a killed launcher left behind', { timeout: 60_000 }, async () => {
+  it('recognises and stops what a killed launcher left behind', async () => {
     useStores();
     const killed = await started({ DEMO: 'off' });
     const left = ['gateway', 'redis', 'postgres'].map((name) => readJson(inData(`run/${name}.json`)));
@@ -171,7 +171,7 @@ describe('npm start', () => {
     expect(await stop(next)).toBe(0);
   });
 
-  it('refuses a second launcher on the same data, while the first goes on serving', { timeout: 60_000 }, async () => {
+  it('refuses a second launcher on the same data, while the first goes on serving', async () => {
     useStores();
     await started({ DEMO: 'off' });
     const second = launch({ DEMO: 'off', PORT: String(await freePort()) });
@@ -198,7 +198,7 @@ describe('npm start', () => {
     expect(launcher.output()).toContain(message);
   });
 
-  it('stops everything and fails with the last output when the gateway dies', { timeout: 60_000 }, async () => {
+  it('stops everything and fails with the last output when the gateway dies', async () => {
     useStores();
     const launcher = await started({ DEMO: 'off' });
     await request('GET', `http://127.0.0.1:${port}/die`).catch(() => {});
@@ -206,7 +206,7 @@ describe('npm start', () => {
     expect(launcher.output()).toMatch(/ended by itself \(exit code 7\)[\s\S]*the stub serves all/);
   });
 
-  it('leaves nothing running when it is stopped in the middle of its start', { timeout: 60_000 }, async () => {
+  it('leaves nothing running when it is stopped in the middle of its start', async () => {
     const launcher = launch();
     expect(await pollUntil(() => existsSync(inData('run/redis.json')), { timeoutMs: 30_000, intervalMs: 5 })).toBe(
       true,
@@ -215,7 +215,7 @@ describe('npm start', () => {
     expect(existsSync(inData('stack.json'))).toBe(false);
   });
 
-  it('finishes an interrupted demo with the keys that were made already', { timeout: 60_000 }, async () => {
+  it('finishes an interrupted demo with the keys that were made already', async () => {
     await useDemo();
     const demo = readJson(inData('demo.json'));
     const { admin, provider } = demo;
@@ -229,7 +229,7 @@ describe('npm start', () => {
   });
 
   it('changes the demo listings when the demo service gets another port, although somebody has removed one of them', {
-    timeout: 60_000,
+    timeout: 180_000,
   }, async () => {
     await useDemo();
     const demo = readJson(inData('demo.json'));
@@ -249,7 +249,7 @@ describe('npm start', () => {
     await stop(launcher);
   });
 
-  it('makes another admin when the key of the first is lost', { timeout: 60_000 }, async () => {
+  it('makes another admin when the key of the first is lost', async () => {
     await useDemo();
     rmSync(inData('demo.json'));
     const launcher = await started();

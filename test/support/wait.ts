@@ -1,7 +1,7 @@
 /** Calls `probe` until it returns something other than null, undefined or false, and returns that. Throws after `timeoutMs`. */
 export async function until<T>(
   probe: () => Promise<T | null | undefined | false> | T | null | undefined | false,
-  timeoutMs = 20_000,
+  timeoutMs = 60_000,
 ): Promise<T> {
   const deadline = performance.now() + timeoutMs;
   for (;;) {

@@ -40,7 +40,7 @@ beforeAll(async () => {
     const { services } = await market.json<{ services: { quality: number }[] }>('/api/v1/discover?q=weather');
     return (services[0]?.quality ?? 50) > 60;
   }, 15_000);
-}, 60_000);
+});
 afterAll(async () => {
   await web?.stop();
   await service?.close();

@@ -25,7 +25,7 @@ test('the client of the pages is generated from the OpenAPI document of today', 
     if (!name.startsWith('/api/v1/') || name.startsWith('/api/v1/proxy/')) delete document.paths[name];
   }
   await expect(typesOf(document)).toMatchFileSnapshot(SCHEMA);
-}, 60_000);
+});
 
 function typesOf(document: object): string {
   const dir = mkdtempSync(path.join(scratchDir(), 'web-schema-'));

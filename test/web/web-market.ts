@@ -70,6 +70,8 @@ export class WebMarket {
       reducedMotion: 'reduce',
       permissions: ['clipboard-read', 'clipboard-write'],
     });
+    // As long as `until` waits: on a busy machine a page may take more than the 30 s of Playwright.
+    context.setDefaultTimeout(60_000);
     // As if the visitor had asked this tab to remember the key.
     if (key !== undefined) {
       // As text: the tests' own types know no browser.
@@ -153,7 +155,7 @@ export class Visit {
     return release;
   }
 
-  /** What moved in this page since it was loaded, whoever was the cause: `0.0573 dl class="stats"`. */
+  /** What moved in this page since it was loaded, whatever the cause: `0.0573 dl class="stats"`. */
   shifts(): Promise<string[]> {
     return this.page.evaluate(`new Promise((resolve) => {
       const found = [];

@@ -6,7 +6,7 @@ import { isOnlyPreloading } from './lazy.tsx';
  */
 export function reloadWhenReplaced(): void {
   addEventListener('vite:preloadError', () => {
-    // Whoever only points at a link stays where they are. Whoever follows it asks for its file again.
+    // Somebody who only points at a link stays. Somebody who follows it asks for its file again.
     if (!isOnlyPreloading()) void reloadIfReplaced();
   });
 }

@@ -194,7 +194,7 @@ async function begin(): Promise<Arithmetic> {
 
 describe('a buyer and a seller who act together', () => {
   it('take nothing from the platform, in any order, and what an operator gives back costs what the books say', {
-    timeout: 120_000,
+    timeout: 180_000,
   }, async () => {
     await fc.assert(
       fc.asyncProperty(stepsWith(fc.boolean()), async (steps) => {
@@ -224,7 +224,7 @@ describe('a buyer and a seller who act together', () => {
     );
   });
 
-  it('take nothing by refunds at the same moment', { timeout: 120_000 }, async () => {
+  it('take nothing by refunds at the same moment', async () => {
     await fc.assert(
       fc.asyncProperty(stepsWith(fc.constant(false)), async (steps) => {
         await begin();

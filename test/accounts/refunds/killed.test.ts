@@ -139,7 +139,7 @@ describe('budgets', () => {
 });
 
 describe('a refund whose process is killed', () => {
-  it('at any step is in both stores, or in none and may be sent again', { timeout: 60_000 }, async () => {
+  it('at any step is in both stores, or in none and may be sent again', async () => {
     const { ledger } = market.compared;
     const before = [...[6, 7, 8, 9, 10, 11, 12, 13].map((n) => `statement ${n}`), 'before the commit'];
     const points = [...before, 'after the commit', 'after the script', 'after the mark'];

@@ -12,7 +12,7 @@ export const NODE_TIMEOUT_MS = 1_000;
 /** Number of masters. Node `group` and node `group + GROUPS` are a master and its replica, whichever of them is the master. */
 export const GROUPS = 3;
 /** Far beyond the node timeout, an election and a full synchronisation. */
-const PATIENCE_MS = 20_000;
+const PATIENCE_MS = 60_000;
 /** After this a replica that was asked to take over, and could not, may be asked again. */
 const GIVES_UP_MS = 6_000;
 

@@ -143,7 +143,7 @@ it('whatever is wrong with the sums, they are those of the calls afterwards, and
     },
   );
   await fc.assert(property, { numRuns: 12 });
-}, 120_000);
+});
 
 it('sums of days whose calls were dropped are left as they are, and those of the first day that is kept', async () => {
   await store(eventAt(START), eventAt(START + DAY_MS), eventAt(START + 2 * DAY_MS));
@@ -212,7 +212,7 @@ it('while writers store calls, again and again, no call is lost from the sums or
   await appending;
   await ledger.drained();
   await ledger.readBooks();
-}, 60_000);
+});
 
 it('waits for nobody who drops old days: it refuses', async () => {
   await open().query('SELECT pg_advisory_lock($1::int, 0)', [RETENTION_LOCK]);

@@ -64,7 +64,7 @@ it('the first tags of a month have sums, exactly as many as there is room for, a
     },
   );
   await fc.assert(property, { numRuns: 12 });
-}, 60_000);
+});
 
 async function flush(how: string, events: readonly UsageEvent[], model: TagModel): Promise<void> {
   await ledger.store.command('flushall');

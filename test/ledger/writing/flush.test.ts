@@ -105,7 +105,7 @@ it('new calls lead to the same tables whether COPY or INSERT stores them, and wh
     },
   );
   await fc.assert(property, { numRuns: 25 });
-}, 120_000);
+});
 
 it('an account whose calls fill several pages of a batch gets one entry', async () => {
   const [accountId, providerId, serviceId] = [uuidv7(), uuidv7(), uuidv7()];

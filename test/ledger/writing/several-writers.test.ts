@@ -71,7 +71,7 @@ async function shares(): Promise<number[]> {
 }
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
-const areShared = (...expected: number[]) => until(async () => (await shares()).join() === expected.join(), 25_000);
+const areShared = (...expected: number[]) => until(async () => (await shares()).join() === expected.join());
 
 it('several writers share the shards evenly; one that is killed, suspended or cut off from Redis loses them to the others within seconds, and each call is stored once', async () => {
   const [killed, suspended] = [0, 1].map(() => processes.start({ shards: SHARDS, batchSize: 20 }));
@@ -102,7 +102,7 @@ it('several writers share the shards evenly; one that is killed, suspended or cu
   events.push(...(await appendEvents(400)));
   await drained();
   expect(await ledger.readBooks()).toEqual(expectedBooks(events));
-}, 60_000);
+});
 
 it('a writer that goes on after its session has ended, when another writer has its shards, stores and deletes nothing of theirs again', async () => {
   let [asleep, wake] = [false, () => {}];
@@ -136,4 +136,4 @@ it('a writer that goes on after its session has ended, when another writer has i
   await drained();
   expect(await ledger.readBooks()).toEqual(expectedBooks(events));
   expect(sleeper.stats().storedCalls + other.stats().storedCalls).toBe(events.length);
-}, 30_000);
+});

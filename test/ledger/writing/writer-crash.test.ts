@@ -78,7 +78,7 @@ it('when writers are killed at any moment, again and again, while calls come in,
   await ledger.drained();
   expect(await ledger.readBooks()).toEqual(expectedBooks(events));
   expect(await tags.read(ledger.sql)).toEqual(tags.sums());
-}, 60_000);
+});
 
 it('when a writer is killed, the other writer takes its shards', async () => {
   const first = processes.start();

@@ -55,7 +55,7 @@ function stay(): void {
 /** Nobody is signed in any more. */
 export const shareNothing = (): void => mine.clear();
 
-/** The bearer of a session that another tab has. @param refused  one that is of no use, whoever has it */
+/** The bearer of a session that another tab has. @param refused  one that is of no use to anybody */
 async function ofAnotherTab(id: string, refused: string | null): Promise<Token | null> {
   const { held = [] } = (await locks()?.query()) ?? {};
   // This one is among them if it has any bearer, and answers, too.
@@ -84,7 +84,7 @@ export async function sharedToken(
   const found = await ofAnotherTab(id, refused);
   if (found !== null) return share(found);
   return oneAtATime(NAME, async (hasWaited) => {
-    // Whoever was first has one now.
+    // The first tab has one now.
     const theirs = hasWaited ? await ofAnotherTab(id, refused) : null;
     return share(theirs ?? (await ask()));
   });
