@@ -2,6 +2,7 @@ import type { ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { ApiFailure } from './api/client.ts';
 import { begin, FailureNote } from './design/index.ts';
+import { loadedEarly, reloadIfReplaced } from './replaced.ts';
 
 type Loaded<P, M> = M & { readonly default: ComponentType<P> };
 
@@ -9,10 +10,6 @@ export type Lazy<P, M = object> = ComponentType<P> & {
   /** Loads the file before somebody goes there. A drawing after a failure asks again. */
   preload(): Promise<Loaded<P, M>>;
 };
-
-/** How many files are on their way before anybody went to what they are for. */
-let early = 0;
-export const isOnlyPreloading = (): boolean => early > 0;
 
 /**
  * A component whose file is loaded when it is first drawn, or before by `preload`. When the file does not arrive, it says so, and
@@ -57,13 +54,15 @@ export function lazy<P extends object, M extends object = object>(
       if (Page !== null || failed) return;
       let isCurrent = true;
       const end = begin();
-      // The failure of a preload is nobody's: the page that somebody goes to asks for its file itself.
-      const isPreloading = loading !== null;
       start()
-        .catch((error: unknown) => (isPreloading ? start() : Promise.reject(error)))
         .then(
           (module) => isCurrent && setPage(() => module.default),
-          () => isCurrent && setFailed(true),
+          () => {
+            if (!isCurrent) return;
+            // The file may have been asked for early, when nobody wanted the page yet.
+            void reloadIfReplaced();
+            setFailed(true);
+          },
         )
         .finally(end);
       return () => {
@@ -79,14 +78,7 @@ export function lazy<P extends object, M extends object = object>(
       </div>
     );
   }
-  Lazy.preload = async (): Promise<Loaded<P, M>> => {
-    early++;
-    try {
-      return await start();
-    } finally {
-      early--;
-    }
-  };
+  Lazy.preload = () => loadedEarly(start);
   return Lazy;
 }
 

@@ -1,6 +1,8 @@
+import { useEffect } from 'preact/hooks';
 import { Skeleton, SkeletonCard, SkeletonStats } from '../design/index.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { useHref, usePlace } from '../place.tsx';
+import { serviceTitle } from '../title.ts';
 import { seenService } from './seen.ts';
 
 /** The page of a service while its file or its data are on their way: what the catalog knows of it, and the shape of the rest. */
@@ -9,6 +11,9 @@ export function ServiceWaiting() {
   const href = useHref();
   const { path } = usePlace();
   const service = seenService(path.split('/')[2] ?? '');
+  useEffect(() => {
+    if (service !== null) document.title = serviceTitle(service.name);
+  }, [service]);
   return (
     <div class="page service" aria-busy="true">
       <div class="stack">
