@@ -13,7 +13,7 @@ type SeedBatch = {
   readonly balanceMicros: number;
   /** Requests per minute of each key, 1–300. */
   readonly rateLimit: number;
-  /** Label of the accounts, each with a serial number after it, and reference of the journal row. */
+  /** The accounts' label, to which a serial number is appended; also the reference of the journal row. */
   readonly label: string;
   /** Serial number of the first account. */
   readonly firstNumber: number;

@@ -46,7 +46,7 @@ function isOfScope(sql: Sql | Tx, { scope, tag }: UsageFilter) {
   return sql`c.account_id = ${scope.accountId} ${scope.kind === 'branch' ? sql`AND ${isOfKeys(sql, scope)}` : sql``}`;
 }
 
-/** The tag under whose name the call `c` counts in sums, as SQL. */
+/** SQL for the tag under which call `c` is summed. */
 export const SUMMED_AS = summedAs('c', "(c.created_at AT TIME ZONE 'UTC')::date");
 
 /**

@@ -41,8 +41,8 @@ const LOG_EVERY_MS = 30_000;
 
 /**
  * The catalog in memory: every listing, except removed ones and those of suspended accounts. It follows Postgres by messages
- * (LISTEN), and by a comparison each time a new LISTEN connection was made, and periodically: Postgres tells a sum for each of 256
- * buckets of listings, and only buckets that the snapshot has otherwise are read. While Postgres is away, the last snapshot stays
+ * (LISTEN), and by a comparison each time a new LISTEN connection was made, and periodically: Postgres returns a checksum for
+ * each of 256 buckets of listings, and only buckets whose checksum differs from the snapshot's are read. While Postgres is away, the last snapshot stays
  * in use.
  *
  * One loop does all readings, one at a time:

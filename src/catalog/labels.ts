@@ -5,7 +5,7 @@ import type { Price } from './price.ts';
 type Phrases = {
   readonly free: string;
   readonly perCall: (price: string) => string;
-  /** Of a call that is priced by use. The service may also report less than `price`. */
+  /** For a call priced by use. The service may report less than `price`, too. */
   readonly upTo: (price: string, max: string) => string;
   /** Of several prices the lowest, as `perCall` has it. */
   readonly from: (label: string) => string;

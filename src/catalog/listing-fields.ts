@@ -184,7 +184,7 @@ function trackRecord({ record }: Quality): object | null {
 }
 const iso = (ms: number): string => new Date(Math.trunc(ms)).toISOString();
 
-/** A listing. Its owner is its provider's account. Of its secrets only names are shown, and that to the owner. */
+/** A listing. Its owner is its provider's account. Only the names of its secrets are shown, and only to the owner. */
 export const LISTING = {
   id: searched('id', UUID, 'id', EXAMPLE.serviceId),
   name: searched('name', TEXT, 'name', 'Translate'),

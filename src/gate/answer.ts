@@ -10,7 +10,7 @@ export type ShownRate = Pick<RateState, 'limit' | 'remaining' | 'resetSeconds'>;
 /**
  * Lets a web page of any origin read a response and all of its headers (Fetch standard, 'CORS protocol'). A browser adds no
  * credentials of its own, because no path that has these headers reads a cookie. What a page gains is that it reaches its visitor's network: decision 0025
- * says what is closed to it for that. `*` means all headers, because requests of pages come without credentials mode.
+ * says what is closed to it for that reason. `*` means all headers, because requests of pages come without credentials mode.
  */
 const FOR_ANY_PAGE = '\r\nAccess-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: *';
 

@@ -58,7 +58,8 @@ export class BalanceRefusals extends LateCounts<Count> {
         AS r (key_id, account_id, service_id, required, at_ms, calls)
       ORDER BY r.key_id
       ON CONFLICT (key_id) DO UPDATE SET
-        service_id = excluded.service_id, required = excluded.required,
+        service_id = CASE WHEN excluded.refused_at >= b.refused_at THEN excluded.service_id ELSE b.service_id END,
+        required = CASE WHEN excluded.refused_at >= b.refused_at THEN excluded.required ELSE b.required END,
         refused_at = greatest(b.refused_at, excluded.refused_at),
         calls = excluded.calls + CASE WHEN (b.refused_at AT TIME ZONE 'UTC')::date = (excluded.refused_at AT TIME ZONE 'UTC')::date
                                       THEN b.calls ELSE 0 END

@@ -13,7 +13,7 @@ export function onBeat(pauseMs: number): number {
   return Math.floor((now + pauseMs + OFF_BEAT_MS) / BEAT_MS) * BEAT_MS - now;
 }
 
-/** Calls `work` on each beat. It does not keep the process alive. @returns a function that ends it */
+/** Calls `work` on each beat. The beat does not keep the process alive. @returns a function that ends it */
 export function everyBeat(work: () => void): () => void {
   let timer: NodeJS.Timeout;
   const next = (): void => {

@@ -112,7 +112,7 @@ export const notOwnError = (): ApiError =>
 export const blockedError = (): ApiError =>
   new ApiError('forbidden', 'The provider of this service has blocked your account. Nothing was charged.');
 
-/** The error for a call that admission refused, and the rate limit to tell with it. */
+/** The error for a call that admission refused, and the rate limit to send with it. */
 export function refusalOf(
   result: Exclude<Rejected, { readonly outcome: 'charged_before' }>,
   key: KeyRecord,

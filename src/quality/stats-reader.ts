@@ -2,7 +2,7 @@ import { isPostgresUnavailable, type Sql } from '../platform/postgres.ts';
 import { within } from '../platform/timing.ts';
 import { type ServiceStats, selectStats } from './stats-sql.ts';
 
-/** How long an answer is used again. Anybody may ask without a key, and one reading takes Postgres up to 20 ms. */
+/** How long an answer is reused. Anybody may ask without a key, and one reading takes Postgres up to 20 ms. */
 const FRESH_MS = 30_000;
 /** Maximum number of kept answers, of about 20 KB each. At the bound the oldest is dropped. */
 const MAX_KEPT = 500;

@@ -139,8 +139,8 @@ export function sessionsRoutes({ sessions }: { readonly sessions: Sessions }): R
           next,
           requestId,
         );
-        const headers = { ...NO_STORE, 'Set-Cookie': cookieFor(browser, seconds, PATH, header) };
-        return { status: 201, body: shown(session, session.browser_hash), headers };
+        const setCookie = browser === null ? {} : { 'Set-Cookie': cookieFor(browser, seconds, PATH, header) };
+        return { status: 201, body: shown(session, session.browser_hash), headers: { ...NO_STORE, ...setCookie } };
       },
     },
     {

@@ -22,7 +22,8 @@ const MOVEMENT = record(
   {
     at: {
       ...TIME,
-      description: 'When. Of a sum over the calls of an hour: when the last of them began. RFC 3339, in UTC',
+      description:
+        'When. Of a sum over the calls of an hour: when the last of them began; of earnings, just before a payout or refund that came between. RFC 3339, in UTC',
     },
     kind: {
       type: 'string',

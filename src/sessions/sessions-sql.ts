@@ -31,7 +31,7 @@ const MAX_LISTED = 200;
 
 /**
  * The sessions of browsers, by the hash of what they show. What a browser showed before its last sign-in counts, too, until a minute after
- * it has shown the new cookie: the answer with that may be lost, and other tabs may have requests under way.
+ * the new cookie got its first bearer: the answer with that may be lost, and other tabs may have requests under way.
  */
 const isOf = (sql: Sql | Tx, browserHashes: readonly string[]) => sql`
   (s.browser_hash = ANY(${browserHashes}::text[])
@@ -72,16 +72,19 @@ type NewSession = {
   readonly browserHash: string;
   /** What the browser shows until it has its new cookie; null: nobody was signed in. */
   readonly previousHash: string | null;
+  /** Until when it may show that; null: until a minute after its new cookie got its first bearer. */
+  readonly previousUntil: Date | null;
   readonly seconds: number;
 };
 
 /** @returns whether the key is active and the secret valid */
 export async function insertSession(tx: Tx, session: NewSession): Promise<boolean> {
-  const { id, keyId, secretHash, browserHash, previousHash, seconds } = session;
+  const { id, keyId, secretHash, browserHash, previousHash, previousUntil, seconds } = session;
   const { count } = await tx`
     WITH s AS (SELECT ${secretHash}::text AS secret_hash)
-    INSERT INTO sessions (id, key_id, browser_hash, previous_browser_hash, secret_hash, expires_at)
-    SELECT ${id}, k.key_id, ${browserHash}, ${previousHash}, s.secret_hash, now() + ${seconds}::int * interval '1 second'
+    INSERT INTO sessions (id, key_id, browser_hash, previous_browser_hash, previous_until, secret_hash, expires_at)
+    SELECT ${id}, k.key_id, ${browserHash}, ${previousHash}, ${previousUntil}::timestamptz, s.secret_hash,
+           now() + ${seconds}::int * interval '1 second'
     FROM s, api_keys k JOIN accounts a ON a.id = k.account_id
     WHERE k.key_id = ${keyId} AND k.status = 'active' AND a.status <> 'closed' AND ${tx.text(SECRET_IS_VALID)}`;
   return count === 1;

@@ -78,7 +78,8 @@ export class Sessions {
    * @param secret  of the key
    * @param next  the browser with a new cookie
    * @param requestId  for the audit, which has the sign-ins of admins
-   * @returns the session, the browser as it is from now on, and for how many seconds it needs its cookie
+   * @returns the session, the browser whose cookie is to be set, and for how many seconds. Null: the browser keeps what it shows, or has a
+   *   newer one by now
    */
   async signIn(
     key: KeyRecord,
@@ -86,7 +87,7 @@ export class Sessions {
     shown: readonly Browser[],
     next: Browser,
     requestId: string,
-  ): Promise<{ readonly session: SessionRow; readonly browser: Browser; readonly seconds: number }> {
+  ): Promise<{ readonly session: SessionRow; readonly browser: Browser | null; readonly seconds: number }> {
     const { keyId, role } = key;
     const id = randomUUID();
     const seconds = role === 'admin' ? ADMIN_SECONDS : this.#options.sessionDays * 86_400;
@@ -102,13 +103,23 @@ export class Sessions {
             : [before.browser_hash, late.hash];
       const replaced = before === undefined ? [] : await deleteOfKey(tx, before.browser_hash, keyId);
       if (before !== undefined && late === undefined) await moveSessions(tx, before.browser_hash, hash);
-      const session = { id, keyId, secretHash: hashSecret(secret), browserHash: hash, previousHash, seconds };
+      // A late sign-in gives the former cookie no more time: its holder could go on for ever by signing in.
+      const previousUntil = late === undefined ? null : (before?.previous_until ?? null);
+      const session = {
+        id,
+        keyId,
+        secretHash: hashSecret(secret),
+        browserHash: hash,
+        previousHash,
+        previousUntil,
+        seconds,
+      };
       // The key was revoked or rotated a moment ago.
       if (!(await insertSession(tx, session))) throw unauthorizedError();
       if (role === 'admin') await recordAct(tx, signInAct(key, id, requestId));
       const beyond = await deleteBeyond(tx, { browserHash: hash }, MAX_OF_BROWSER);
       const elsewhere = await deleteBeyond(tx, { keyId }, MAX_OF_KEY);
-      const result = { rows: await selectSessions(tx, [hash]), browser: late ?? next };
+      const result = { rows: await selectSessions(tx, [hash]), browser: late === undefined ? next : null };
       return { ended: [...replaced, ...beyond, ...elsewhere], result };
     });
     const session = rows.find((row) => row.id === id);

@@ -190,6 +190,26 @@ describe('signing in', () => {
     expect((await person.ask('POST', '/token', { headers: { Cookie: before } })).status).toBe(401);
   });
 
+  it('with the former cookie gives that no more time, however often it is repeated', async () => {
+    const keys = [await market.buyer(0), await market.buyer(0), await market.buyer(0)] as const;
+    const person = new Person();
+    await person.signIn(keys[0]);
+    const thief = Object.assign(new Person(), person);
+    await person.signIn(keys[1]);
+    await person.bearer();
+    for (let i = 0; i < 2; i++) {
+      await thief.signIn(keys[2]);
+      expect(thief.cookie).not.toBe(person.cookie);
+      await person.bearer();
+    }
+    const ids = keys.map(({ key_id }) => key_id);
+    await market.stores
+      .sql`UPDATE sessions SET previous_until = now() WHERE key_id = ANY(${ids}) AND previous_until > now()`;
+    expect((await thief.ask('GET')).status).toBe(401);
+    expect((await thief.ask('POST', '/token')).status).toBe(401);
+    expect((await person.ask('GET')).status).toBe(200);
+  });
+
   it('whose answer is lost loses nobody who was signed in, and leaves no session that nobody has', async () => {
     const [first, second] = [await market.buyer(0), await market.buyer(0)];
     const person = new Person();

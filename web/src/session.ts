@@ -144,7 +144,9 @@ export async function replaceSecret(keyId: string, secret: string): Promise<void
   if (mine.some((one) => one?.id != null)) {
     const isCurrent = now !== null && isOf(now) && now.id !== null;
     const entered = await enter(key, isCurrent);
-    if (isCurrent) session.value = await opened(share(await token(entered.id)));
+    // A session that gets no bearer within a minute ends.
+    const first = share(await token(entered.id));
+    if (isCurrent) session.value = await opened(first);
     others.value = others.value.filter((one) => !isOf(one) || one.id === null);
     await listOthers();
   }

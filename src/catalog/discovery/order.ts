@@ -10,7 +10,7 @@ export const MAX_CHUNK = 64;
 /** A chunk with fewer entries is joined with its neighbour if both fit into half a chunk. */
 const MIN_CHUNK = 16;
 
-/** Some entries in a row. Never changed: caches may use it as their key. */
+/** A run of neighbouring entries. It never changes, so caches may use it as a key. */
 export type Chunk = readonly Entry[];
 
 /**

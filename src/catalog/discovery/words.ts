@@ -2,7 +2,8 @@ const IS_ASCII = /^[\0-\x7f]*$/;
 
 /**
  * The text without differences of case and width: 'ＡＢＣ' is found by 'abc', 'STRASSE' by 'straße', 'İstanbul' by 'istanbul'. Lower case
- * alone would not do: 'ß' has another upper case, and 'Σ' becomes 'ς' or 'σ' by what follows, which a part of a word does not have.
+ * alone would not do: 'ß' has another upper case, and lower-casing 'Σ' gives 'ς' or 'σ' depending on what follows, which a fragment of a
+ * word does not show.
  */
 export function fold(text: string): string {
   if (IS_ASCII.test(text)) return text.toLowerCase();

@@ -8,7 +8,7 @@ export type StoresLook = {
   readonly judged: ReadonlyMap<number, Judged>;
   /** Whether Redis may have changed since the last clean comparison. */
   readonly isInDoubt: boolean;
-  /** The youngest row of the journal, of any shard. Every flush, credit, debit and correction of the books makes one. */
+  /** The youngest row of the journal, of any shard. Everything that moves money in Postgres makes one. */
   readonly newestPosting: number;
 };
 

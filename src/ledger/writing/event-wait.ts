@@ -12,8 +12,8 @@ type WaitEnd = 'event' | 'time over' | 'cannot';
 
 /**
  * Lets an idle writer sleep until an event arrives. It has its own connection, because Redis executes nothing else on a
- * connection that is blocked. The writer works without it: if the wait fails, the writer asks on its other connection every half
- * second. That costs an idle writer 4 ms of CPU per second instead of 2. A connection that goes silent delays events once, by
+ * connection that is blocked. The writer works without it: if the wait fails, the writer asks on its other connection every
+ * 800 ms. That costs an idle writer 4 ms of CPU per second instead of 2. A connection that goes silent delays events once, by
  * `BLOCK_MS` and `REPLY_MS` at most.
  */
 export class EventWait {

@@ -33,7 +33,7 @@ export type UsageWriterOptions = {
   readonly redis: RedisStore;
   /**
    * The URL of `redis`. The writer opens a second connection there, to wait for events. Null: a cluster, where no command waits for
-   * streams of several shards. There an idle writer looks twice a second.
+   * streams of several shards. There an idle writer looks every 800 ms.
    */
   readonly redisUrl: string | null;
   readonly keys: RedisKeys;
