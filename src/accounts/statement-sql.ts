@@ -9,7 +9,7 @@ type MovementKind = 'credit' | 'charge' | 'refund' | 'debit' | 'correction' | 'e
 
 /**
  * A movement of money. What the calls of an hour cost, or earned, is one movement, at the time of the last of them. Earnings that were
- * partly paid out or given back before that call are just before the first of these: so no balance goes below zero that never was.
+ * partly paid out or given back before that call are at the time of the first of these, and before it: so no balance goes below zero that never was.
  */
 export type Movement = {
   readonly place: Place;
@@ -145,9 +145,12 @@ function refundsReceived(tx: Tx, accountId: string): Source {
   };
 }
 
-/** Two movements for each refund of a call that the account sold: what its buyer got back, and the platform's share of it. */
+/**
+ * Two movements for each refund of a call that the account sold: the platform's share of it comes back, and then the buyer gets it. In the
+ * other order a balance could go below zero.
+ */
 function refundsGiven(tx: Tx, accountId: string): Source {
-  const parts = tx`(VALUES ('refund', -m.amount, ''), ('fee', m.fee, '-fee')) AS part (kind, amount, suffix)`;
+  const parts = tx`(VALUES ('fee', m.fee, ''), ('refund', -m.amount, '-refund')) AS part (kind, amount, suffix)`;
   return {
     from: tx`refunds m CROSS JOIN LATERAL ${parts} WHERE m.provider_id = ${accountId} AND part.amount <> 0`,
     at: tx`m.created_at`,
@@ -183,13 +186,14 @@ function earnings(tx: Tx, accountId: string): Source {
   const parts = tx`(VALUES ('earning', m.charged, ''), ('fee', -m.fees, '-fee')) AS part (kind, amount, suffix)`;
   const takenBetween = (table: 'payouts' | 'refunds', owner: Fragment) => tx`
     (SELECT min(t.created_at) FROM ${tx.text(table)} t
-     WHERE ${owner} = ${accountId} AND t.created_at > m.first_call_at AND t.created_at <= m.last_call_at)`;
+     WHERE ${owner} = ${accountId} AND t.created_at >= m.first_call_at AND t.created_at <= m.last_call_at)`;
   const taken = tx`least(${takenBetween('payouts', tx`t.account_id`)}, ${takenBetween('refunds', tx`t.provider_id`)})`;
-  const at = tx`least(m.last_call_at, ${taken} - interval '1 microsecond')`;
+  const at = tx`least(m.last_call_at, ${taken})`;
   return {
     from: tx`service_hours m CROSS JOIN LATERAL ${parts} WHERE m.provider_id = ${accountId} AND part.amount <> 0`,
     at,
-    rest: tx`m.service_id::text || part.suffix`,
+    // A hyphen sorts before the number of a journal row: of one instant, what is earned comes before what is taken of it.
+    rest: tx`'-' || m.service_id::text || part.suffix`,
     indexed: tx`m.hour`,
     lagHours: 1,
     group: null,

@@ -12,8 +12,8 @@ import { microsToUsd } from '../platform/money.ts';
 import type { Sql } from '../platform/postgres.ts';
 import { CsvList, type CsvListQuery } from './csv-list.ts';
 
-/** Of a movement: its journal row or its service and, of a fee, a suffix. */
-const CURSOR_REST = /^(\d{16}|[0-9a-f-]{36})(-fee)?$/;
+/** Of a movement: its journal row or its service and, of the second of two, a suffix. */
+const CURSOR_REST = /^(\d{16}|-?[0-9a-f-]{36})(-fee|-refund)?$/;
 
 type Query = CsvListQuery & { readonly ledger?: StatementLedger };
 
@@ -23,7 +23,7 @@ const MOVEMENT = record(
     at: {
       ...TIME,
       description:
-        'When. Of a sum over the calls of an hour: when the last of them began; of earnings, just before a payout or refund that came between. RFC 3339, in UTC',
+        'When. Of a sum over the calls of an hour: when the last of them began; of earnings, when a payout or refund that came between took of it. RFC 3339, in UTC',
     },
     kind: {
       type: 'string',

@@ -281,7 +281,7 @@ describe('GET /statement/me', () => {
     for (const { at, balance: shown } of movements) expect(micros(shown)).toBe(seen.get(at));
   });
 
-  it('has earnings at the last call, or just before the first of them was paid out or given back', async () => {
+  it('has earnings at the last call, or where the first of them was paid out or given back, and before that', async () => {
     const second = (n: number): number => START + n * 1_000;
     await moves.call(second(1), 2_000, 0);
     await moves.payout(second(2), 1_500);
@@ -293,14 +293,14 @@ describe('GET /statement/me', () => {
     await sumUp(sql);
     const { movements } = await ask({}, provider);
     expect(movements.map(({ at, kind, balance }) => [(Date.parse(at) - START) / 1_000, kind, balance])).toEqual([
-      [6, 'fee', 0.000585],
-      [6, 'refund', 0.000535],
-      [5.999, 'fee', 0.001035],
-      [5.999, 'earning', 0.00114],
+      [6, 'refund', 0.000585],
+      [6, 'fee', 0.001085],
+      [6, 'fee', 0.001035],
+      [6, 'earning', 0.00114],
       [3, 'payout', 0.00009],
       [2, 'payout', 0.00039],
-      [1.999, 'fee', 0.00189],
-      [1.999, 'earning', 0.0021],
+      [2, 'fee', 0.00189],
+      [2, 'earning', 0.0021],
     ]);
   });
 

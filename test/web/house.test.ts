@@ -97,6 +97,7 @@ it('the console is in English for visitors from a page in another language, numb
   const visit = await visited('/?lang=de', keyOf(buyer));
   await visit.page.getByRole('link', { name: 'Konsole' }).first().click();
   await visit.page.getByText('Spent today').waitFor();
+  await visit.page.locator('.console').getByText('$0.00').first().waitFor();
   const shown = await visit.page.locator('.console').textContent();
   expect(shown).toContain('$0.00');
   expect(shown).not.toMatch(/\d,\d+\s\$/);

@@ -220,10 +220,10 @@ describe('what was given back', () => {
     ]);
     const sold = await market.ask('GET /statement/me', provider);
     expect(sold.movements.map(({ at: _, ...row }: { at: string }) => row)).toEqual([
-      { kind: 'fee', amount: 0.000025, balance: 0.004875, reference: 'b', ...of },
-      { kind: 'refund', amount: -0.001, balance: 0.00485, reference: 'b', ...of },
-      { kind: 'fee', amount: 0.0001, balance: 0.00585, reference: 'a', ...of },
-      { kind: 'refund', amount: -0.004, balance: 0.00575, reference: 'a', ...of },
+      { kind: 'refund', amount: -0.001, balance: 0.004875, reference: 'b', ...of },
+      { kind: 'fee', amount: 0.000025, balance: 0.005875, reference: 'b', ...of },
+      { kind: 'refund', amount: -0.004, balance: 0.00585, reference: 'a', ...of },
+      { kind: 'fee', amount: 0.0001, balance: 0.00985, reference: 'a', ...of },
       expect.objectContaining({ kind: 'fee', amount: -0.00025, balance: 0.00975 }),
       expect.objectContaining({ kind: 'earning', amount: 0.01, balance: 0.01 }),
     ]);

@@ -2273,7 +2273,7 @@ export interface components {
         Movement: {
             /**
              * Format: date-time
-             * @description When. Of a sum over the calls of an hour: when the last of them began. RFC 3339, in UTC
+             * @description When. Of a sum over the calls of an hour: when the last of them began; of earnings, when a payout or refund that came between took of it. RFC 3339, in UTC
              */
             at: string;
             /**
