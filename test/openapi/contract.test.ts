@@ -579,8 +579,8 @@ describe('each success of each operation is as the OpenAPI document says', () =>
     const sold = { key: market.provider, query: 'ledger=earnings' };
     const { movements } = await driver.expect<{ movements: object[] }>('getStatementMe', 200, sold);
     expect(movements.slice(0, 2)).toMatchObject([
-      { kind: 'fee', usage_id },
       { kind: 'refund', usage_id },
+      { kind: 'fee', usage_id },
     ]);
     for (const list of ['Credits', 'Debits', 'Payouts', 'Refunds']) {
       expect(await driver.expect(`getAdmin${list}`, 200, { key: anAdmin(), query: 'limit=1' })).toMatchObject({
