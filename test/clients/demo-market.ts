@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { demoListings, endpointOf } from '../../scripts/demo/listings.mjs';
 import { serveDemo } from '../../scripts/demo/service.mjs';
 import { type Key, Marketplace } from '../integration/marketplace.ts';
+import { until } from '../support/wait.ts';
 
 export class DemoMarket {
   readonly market: Marketplace;
@@ -73,8 +74,14 @@ export class DemoMarket {
   }
 
   async limit(key: Key, perMinute: number): Promise<void> {
-    const body = { rate_limit: perMinute };
-    await this.market.json(`/api/v1/keys/${key.key_id}`, { key: this.market.admin, method: 'PATCH', body });
+    const options = { key: this.market.admin, method: 'PATCH', body: { rate_limit: perMinute } };
+    // A gateway on a busy machine may say 503, and to send it again.
+    await until(async () => {
+      const response = await this.market.request(`/api/v1/keys/${key.key_id}`, options);
+      const text = await response.text();
+      if (response.status !== 503 && !response.ok) throw new Error(`${response.status} ${text}`);
+      return response.ok;
+    });
   }
 
   /** How many calls of the key were admitted. It asks Postgres, because the key itself may have no request left. */
