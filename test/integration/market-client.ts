@@ -183,8 +183,17 @@ export async function found(baseUrl: string): Promise<Founders> {
   return { admin, provider };
 }
 
+/** A gateway on a busy machine may say 503 while an installation is set up: it is asked again. */
+const served = (url: string, init: RequestInit): Promise<Response> =>
+  until(async () => {
+    const response = await fetch(url, init);
+    if (response.status !== 503) return response;
+    await response.arrayBuffer();
+    return null;
+  });
+
 async function createKey(url: string, body: object, headers: Record<string, string> = {}): Promise<Key> {
-  const response = await fetch(url, {
+  const response = await served(url, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json', ...headers },
     body: JSON.stringify(body),
@@ -194,7 +203,7 @@ async function createKey(url: string, body: object, headers: Record<string, stri
 }
 
 async function raiseLimit(url: string, admin: Key, keyId: string): Promise<void> {
-  const response = await fetch(`${url}/${keyId}`, {
+  const response = await served(`${url}/${keyId}`, {
     method: 'PATCH',
     headers: { 'Content-Type': 'application/json', Authorization: authorization(admin) },
     body: JSON.stringify({ rate_limit: 300 }),
