@@ -195,7 +195,7 @@ describe('signing in', () => {
     const ids = keys.map(({ key_id }) => key_id);
     const until = async (): Promise<Date[]> => {
       const rows = await market.stores.sql<{ until: Date }[]>`
-        SELECT DISTINCT previous_until AS until FROM sessions WHERE key_id = ANY(${ids})`;
+        SELECT DISTINCT date_trunc('milliseconds', previous_until) AS until FROM sessions WHERE key_id = ANY(${ids})`;
       return rows.map((row) => row.until);
     };
     const person = new Person();
