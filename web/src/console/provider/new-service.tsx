@@ -5,8 +5,8 @@ import { Button, Card, FailureNote, LinkButton, Note, say } from '../../design/i
 import { api } from '../../session.ts';
 import { PageHead } from '../shared/page-head.tsx';
 import { SigningSecretShownOnce } from '../shared/secret-shown-once.tsx';
-import { EMPTY_DRAFT, faultsOf, newServiceOf } from './draft.ts';
 import { AskBeforeLeaving } from './leaving.tsx';
+import { EMPTY_DRAFT, faultsOf, newServiceOf } from './listing-draft.ts';
 import { ListingFields } from './listing-form.tsx';
 import { EN } from './service-words.tsx';
 import { useDraft } from './use-draft.ts';
