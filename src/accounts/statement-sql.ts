@@ -1,5 +1,5 @@
 import type { Sql, Tx } from '../platform/postgres.ts';
-import { microsOf, type Place, timeOf } from './place.ts';
+import { microsOf, type Position, timeOf } from './cursor.ts';
 import type { TimeRange } from './time-range.ts';
 
 /** Which money of an account a statement is about: what it can spend, or what its services have earned. */
@@ -12,7 +12,7 @@ type MovementKind = 'credit' | 'charge' | 'refund' | 'debit' | 'correction' | 'e
  * partly paid out or given back before that call are at the time of the first of these, and before it: so no balance goes below zero that never was.
  */
 export type Movement = {
-  readonly place: Place;
+  readonly position: Position;
   readonly kind: MovementKind;
   /** Negative: money left the account. */
   readonly amountMicros: number;
@@ -40,7 +40,7 @@ type StatementRequest = TimeRange & {
   readonly accountId: string;
   readonly ledger: StatementLedger;
   /** The last movement of the page before; null: from the newest. */
-  readonly before: Place | null;
+  readonly before: Position | null;
   readonly limit: number;
 };
 
@@ -50,7 +50,7 @@ type Fragment = ReturnType<Sql>;
 type Source = {
   /** What follows FROM, with a WHERE. */
   readonly from: Fragment;
-  /** The time of a movement, and what makes its place unique among movements of the same time. */
+  /** The time of a movement, and what makes its position unique among movements of the same time. */
   readonly at: Fragment;
   readonly rest: Fragment;
   /** The column of an index that follows the time. It is less than `lagHours` behind, or the time itself, and never ahead. */
@@ -60,13 +60,13 @@ type Source = {
   readonly amount: Fragment;
   /** GROUP BY, where several rows of the table make one movement: then `at` is an aggregate. */
   readonly group: Fragment | null;
-  /** The columns besides place and amount: kind, first_at, service_id, usage_id, reference, reason. */
+  /** The columns besides position and amount: kind, first_at, service_id, usage_id, reference, reason. */
   readonly columns: Fragment;
   /** Newest first. It begins with `indexed`, so that Postgres need not sort all movements to find the newest. */
   readonly order: Fragment;
 };
 
-type Row = Omit<Movement, 'place' | 'balanceMicros'> & { readonly micros: number; readonly rest: string };
+type Row = Omit<Movement, 'position' | 'balanceMicros'> & { readonly micros: number; readonly rest: string };
 
 /**
  * One page of a statement, newest first.
@@ -84,7 +84,7 @@ export async function selectStatement(sql: Sql, request: StatementRequest): Prom
     const movements: Movement[] = [];
     let left = balanceMicros;
     for (const { micros, rest, ...row } of await selectRows(tx, sources, request)) {
-      movements.push({ ...row, place: { micros, rest }, balanceMicros: left });
+      movements.push({ ...row, position: { micros, rest }, balanceMicros: left });
       left -= row.amountMicros;
     }
     return { movements, balanceMicros };
@@ -210,14 +210,14 @@ async function selectBalance(tx: Tx, { accountId, ledger }: StatementRequest): P
   return rows[0]?.balance ?? 0;
 }
 
-/** The place that all movements of the page are before. An empty text sorts before any other. Null: there is no such bound. */
-function upperPlace({ before, toMs }: StatementRequest): Place | null {
+/** The position that all movements of the page are before. An empty text sorts before any other. Null: there is no such bound. */
+function upperPosition({ before, toMs }: StatementRequest): Position | null {
   return before ?? (toMs === null ? null : { micros: toMs * 1000, rest: '' });
 }
 
-/** The sum of all movements at or after the page's upper place. */
+/** The sum of all movements at or after the page's upper position. */
 async function sumNewer(tx: Tx, sources: readonly Source[], request: StatementRequest): Promise<number> {
-  const upper = upperPlace(request);
+  const upper = upperPosition(request);
   if (upper === null) return 0;
   const time = timeOf(tx, upper.micros);
   let sum = 0;
@@ -251,10 +251,10 @@ async function selectRows(tx: Tx, sources: readonly Source[], request: Statement
     ORDER BY m.at DESC, m.rest COLLATE "C" DESC`;
 }
 
-/** The newest movements of one kind before the page's upper place and not before `fromMs`. */
+/** The newest movements of one kind before the page's upper position and not before `fromMs`. */
 function newestOf(tx: Tx, source: Source, request: StatementRequest): Fragment {
   const { from, amount, at, rest, indexed, lagHours, columns, group, order } = source;
-  const upper = upperPlace(request);
+  const upper = upperPosition(request);
   const until = timeOf(tx, upper?.micros ?? 0);
   const since = request.fromMs === null ? null : new Date(request.fromMs);
   const isBefore = upper && tx`(${at}, ${rest} COLLATE "C") < (${until}, ${upper.rest}::text)`;

@@ -1,5 +1,5 @@
 import { type CsvCell, formatCsv } from '../accounts/csv.ts';
-import { prefers } from '../http/accept.ts';
+import { prefers } from '../http/accept-headers.ts';
 import type { ApiRequest, ApiResponse, JsonSchema, ResponseDescription } from '../http/route.ts';
 import { VARY } from '../openapi/headers.ts';
 import { text } from '../openapi/schemas.ts';

@@ -1,5 +1,5 @@
+import { cursorText, type Position, readCursor } from '../accounts/cursor.ts';
 import { selectAccount } from '../accounts/lists/accounts-sql.ts';
-import { type Place, placeText, readPlace } from '../accounts/place.ts';
 import { type Movement, type StatementLedger, type StatementPage, selectStatement } from '../accounts/statement-sql.ts';
 import { parseTimeRange, type TimeRange } from '../accounts/time-range.ts';
 import { ApiError } from '../errors.ts';
@@ -86,7 +86,7 @@ const LIST = new CsvList({
 });
 
 /** A movement as it is shown: also the one that stands for what is not in the books yet. */
-type Shown = Omit<Movement, 'place' | 'kind'> & { readonly at: Date; readonly kind: Movement['kind'] | 'pending' };
+type Shown = Omit<Movement, 'position' | 'kind'> & { readonly at: Date; readonly kind: Movement['kind'] | 'pending' };
 
 /**
  * `GET /statement/me`: every movement of the account's money, newest first, with a running balance that ends at what
@@ -166,14 +166,14 @@ async function readPage(
   limit: number,
 ): Promise<Page> {
   const range = parseTimeRange(query);
-  const before = readPlace(query.cursor, CURSOR_REST);
+  const before = readCursor(query.cursor, CURSOR_REST);
   const endsNow = before === null && isNewest(range, Date.now());
   // Read before the books, so that what is stored between the two readings is at least not missing here.
   const live = ledger === 'wallet' && endsNow ? await readWallet() : null;
   const found = await selectStatement(sql, { ...range, accountId, ledger, before, limit: limit + 1 });
   const kept = found.movements.slice(0, limit);
-  const rows: Shown[] = kept.map((movement) => ({ ...movement, at: new Date(movement.place.micros / 1000) }));
-  const next = found.movements.length > limit ? placeText(kept.at(-1)?.place as Place) : null;
+  const rows: Shown[] = kept.map((movement) => ({ ...movement, at: new Date(movement.position.micros / 1000) }));
+  const next = found.movements.length > limit ? cursorText(kept.at(-1)?.position as Position) : null;
   if (live === null) return { ledger, balanceMicros: found.balanceMicros, rows, next };
   const balanceMicros = live.balanceMicros + live.heldMicros;
   return { ledger, balanceMicros, rows: [...pending(balanceMicros, found, rows[0]?.at), ...rows], next };
