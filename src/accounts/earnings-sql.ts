@@ -7,9 +7,9 @@ export type EarningsSums = {
   readonly freeCalls: number;
   /** What buyers were charged. */
   readonly grossMicros: number;
-  /** What was given back to them of these calls, whenever. */
+  /** What buyers got back of these calls, at any time. */
   readonly refundedMicros: number;
-  /** The platform's share of what they were charged, without what it has given back. */
+  /** The platform's share of what buyers were charged, less what it has given back. */
   readonly feesMicros: number;
 };
 type ServiceEarnings = EarningsSums & { readonly serviceId: string; readonly serviceName: string };
@@ -26,8 +26,8 @@ type Earnings = {
 };
 
 /**
- * Earnings of a provider on the days of the range. All of it is read from one snapshot, so without a range
- * `payable = gross − refunded − fees − paid out` holds to the micro-dollar.
+ * Earnings of a provider on the days of the range. All figures come from one snapshot, so without a range `payable = gross −
+ * refunded − fees − paid out` holds to the micro-dollar.
  *
  * Tested by test/routes/earnings.test.ts.
  */
@@ -49,7 +49,7 @@ function hoursOf(tx: Tx, providerId: string, { fromMs, toMs }: TimeRange) {
     ${toMs === null ? tx`` : tx`AND h.hour < ${new Date(toMs)}`}`;
 }
 
-/** Both tables in one reading of the hours: a provider of 20 services has 48 000 in a hundred days. */
+/** Fills both tables from one reading of the hours: a provider of 20 services has 48 000 rows in a hundred days. */
 async function selectSums(
   tx: Tx,
   providerId: string,

@@ -2463,7 +2463,7 @@ export interface components {
         };
         /**
          * NextPrice
-         * @description What calls cost from a time on, if a call may cost more then; absent if nothing is announced. Only what changes is told, beside price and from
+         * @description What calls cost from a time on, if a call may cost more then; absent if nothing is announced. Only what changes is listed, besides price and from
          */
         NextPrice: {
             /** @description Price of a call from then on, in US dollars with at most six decimals */
@@ -2485,7 +2485,7 @@ export interface components {
             old_free_calls?: number;
             /** @description From then on, if it changes */
             only_operations?: boolean;
-            /** @description The operations whose prices change, those that come and those that go; absent in lists */
+            /** @description The operations that are added or removed, or whose prices change; absent in lists */
             operations?: components["schemas"]["OperationPrice"][];
         };
         /** NotAcceptableError */
@@ -2520,7 +2520,7 @@ export interface components {
             method?: string;
             /** @description What follows the service id: segments, {name} for one, a last * for the rest */
             path?: string;
-            /** @description Of an MCP server, in place of method and path */
+            /** @description Of an MCP server, instead of method and path */
             tool?: string;
             summary?: string;
             /** @description Price of such a call, if it is not the listing's, in US dollars with at most six decimals */
@@ -2559,9 +2559,9 @@ export interface components {
             method?: string;
             path?: string;
             tool?: string;
-            /** @description From then on; absent if it is no operation any more, in US dollars with at most six decimals */
+            /** @description From then on; absent if it is not an operation any more, in US dollars with at most six decimals */
             price?: number;
-            /** @description Until then; absent if it is no operation yet, in US dollars with at most six decimals */
+            /** @description Until then; absent if it is not an operation yet, in US dollars with at most six decimals */
             old_price?: number;
             /** @description From then on, if it has one, in US dollars with at most six decimals */
             max_price?: number;
@@ -2734,7 +2734,7 @@ export interface components {
             method?: string;
             /** @description What follows the service id: segments, {name} for one, a last * for the rest */
             path?: string;
-            /** @description Of an MCP server, in place of method and path */
+            /** @description Of an MCP server, instead of method and path */
             tool?: string;
             summary?: string;
             /** @description Price of such a call, in US dollars with at most six decimals */
@@ -2770,7 +2770,7 @@ export interface components {
         };
         /**
          * Provider
-         * @description Who offers the service. Searches have the display_name only, and nothing if there is none
+         * @description Who offers the service. Searches have only the display_name, or nothing if there is none
          */
         Provider: {
             /** @description As the provider writes it. Nobody has checked it */
@@ -2844,7 +2844,7 @@ export interface components {
         };
         /**
          * ReadyCall
-         * @description A request that calls the first operation: fill in what stands in braces. X-ACF-Max-Amount is the most that it can cost. Of an MCP server it is a message; without listed tools it asks for them, which is free
+         * @description A request that calls the first operation: fill in the parts in braces. X-ACF-Max-Amount is the most that it can cost. For an MCP server it is a message; if no tools are listed it asks for them, which is free
          */
         ReadyCall: {
             method: string;
@@ -3079,31 +3079,31 @@ export interface components {
             provider_id: string;
             /** @description Shown to keys of its provider's account and to admins only */
             endpoint?: string;
-            /** @description Asked every minute; shown to the same */
+            /** @description Asked every minute; shown to its provider and to admins only */
             health_path?: string;
             health?: components["schemas"]["HealthCheck"];
-            /** @description Whether a new endpoint answered when it was asked once; shown to the same */
+            /** @description Whether a new endpoint answered when it was asked once; shown to its provider and to admins only */
             reachable?: boolean;
-            /** @description Why it gave no answer, if it did not; shown to the same */
+            /** @description Why it gave no answer, if it did not; shown to its provider and to admins only */
             reachable_reason?: string;
             /**
              * Format: date-time
-             * @description When it was asked; shown to the same
+             * @description When it was asked; shown to its provider and to admins only
              */
             checked_at?: string;
-            /** @description Names of the headers that the gateway adds to calls; shown to the same */
+            /** @description Names of the headers that the gateway adds to calls; shown to its provider and to admins only */
             upstream_headers?: string[];
-            /** @description Names of the parameters that the gateway adds to the query of calls; shown to the same */
+            /** @description Names of the parameters that the gateway adds to the query of calls; shown to its provider and to admins only */
             upstream_query?: string[];
-            /** @description Pseudonyms of buyers whose calls are refused; shown to the same */
+            /** @description Pseudonyms of buyers whose calls are refused; shown to its provider and to admins only */
             blocked_buyers?: string[];
-            /** @description Whether calls are signed; shown to the same */
+            /** @description Whether calls are signed; shown to its provider and to admins only */
             signed?: boolean;
             /** @description The keyid of signatures by the present secret */
             signing_keyid?: string;
-            /** @description How long a change is announced after which a call may cost more; shown to the same, absent in lists */
+            /** @description How long a change is announced after which a call may cost more; shown to its provider and to admins only, absent in lists */
             price_notice_seconds?: number;
-            /** @description The operations of next_price as the provider wrote them, if these change; shown to the same, absent in lists */
+            /** @description The operations of next_price as the provider wrote them, if these change; shown to its provider and to admins only, absent in lists */
             announced_operations?: components["schemas"]["Operation"][];
             /** @description Only in the response to the request that made it */
             signing_secret?: string;
@@ -3325,31 +3325,31 @@ export interface components {
             provider_id: string;
             /** @description Shown to keys of its provider's account and to admins only */
             endpoint?: string;
-            /** @description Asked every minute; shown to the same */
+            /** @description Asked every minute; shown to its provider and to admins only */
             health_path?: string;
             health?: components["schemas"]["HealthCheck"];
-            /** @description Whether a new endpoint answered when it was asked once; shown to the same */
+            /** @description Whether a new endpoint answered when it was asked once; shown to its provider and to admins only */
             reachable?: boolean;
-            /** @description Why it gave no answer, if it did not; shown to the same */
+            /** @description Why it gave no answer, if it did not; shown to its provider and to admins only */
             reachable_reason?: string;
             /**
              * Format: date-time
-             * @description When it was asked; shown to the same
+             * @description When it was asked; shown to its provider and to admins only
              */
             checked_at?: string;
-            /** @description Names of the headers that the gateway adds to calls; shown to the same */
+            /** @description Names of the headers that the gateway adds to calls; shown to its provider and to admins only */
             upstream_headers?: string[];
-            /** @description Names of the parameters that the gateway adds to the query of calls; shown to the same */
+            /** @description Names of the parameters that the gateway adds to the query of calls; shown to its provider and to admins only */
             upstream_query?: string[];
-            /** @description Pseudonyms of buyers whose calls are refused; shown to the same */
+            /** @description Pseudonyms of buyers whose calls are refused; shown to its provider and to admins only */
             blocked_buyers?: string[];
-            /** @description Whether calls are signed; shown to the same */
+            /** @description Whether calls are signed; shown to its provider and to admins only */
             signed?: boolean;
             /** @description The keyid of signatures by the present secret */
             signing_keyid?: string;
-            /** @description How long a change is announced after which a call may cost more; shown to the same, absent in lists */
+            /** @description How long a change is announced after which a call may cost more; shown to its provider and to admins only, absent in lists */
             price_notice_seconds?: number;
-            /** @description The operations of next_price as the provider wrote them, if these change; shown to the same, absent in lists */
+            /** @description The operations of next_price as the provider wrote them, if these change; shown to its provider and to admins only, absent in lists */
             announced_operations?: components["schemas"]["Operation"][];
             /** @description Only in the response to the request that made it */
             signing_secret?: string;
@@ -3859,7 +3859,7 @@ export interface components {
                 "*/*": components["schemas"]["ServiceAnswer"];
             };
         };
-        /** @description The service's own answer with another status. A service may send one of the statuses above too. Its own answers have `Content-Security-Policy: sandbox`, errors of the gateway have not */
+        /** @description The service's own answer with another status. A service may send one of the statuses above too. Its own answers have `Content-Security-Policy: sandbox`, errors of the gateway do not */
         CallAnsweredOtherwise: {
             headers: {
                 "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
