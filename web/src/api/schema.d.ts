@@ -1180,7 +1180,7 @@ export interface components {
             replays?: number;
             /** @description What was given back of the amount after the call, in US dollars with at most six decimals */
             refunded?: number;
-            /** @description Why the service failed the call, where the status does not say it */
+            /** @description Why the service failed the call, where the status does not say it: `dns_failed`, `connect_failed`, `tls_expired`, `tls_wrong_name`, `tls_untrusted`, `tls_failed`, `connect_timeout`, `dns_timeout`, `head_timeout`, `body_timeout`, `reset`, `malformed_response`, `address_forbidden`; of the credentials that the listing adds `credentials_refused`, `quota_used_up`; of an MCP server `redirected`, `not_acceptable` */
             cause?: string;
             /**
              * Format: uuid
@@ -1386,7 +1386,7 @@ export interface components {
             refunded?: number;
             /** @description The oldest first */
             refunds?: components["schemas"]["RefundOfCall"][];
-            /** @description Why the service failed the call, where the status does not say it */
+            /** @description Why the service failed the call, where the status does not say it: `dns_failed`, `connect_failed`, `tls_expired`, `tls_wrong_name`, `tls_untrusted`, `tls_failed`, `connect_timeout`, `dns_timeout`, `head_timeout`, `body_timeout`, `reset`, `malformed_response`, `address_forbidden`; of the credentials that the listing adds `credentials_refused`, `quota_used_up`; of an MCP server `redirected`, `not_acceptable` */
             cause?: string;
             /**
              * Format: uuid
@@ -2806,7 +2806,15 @@ export interface components {
         };
         /**
          * ProviderOpenApiDocument
-         * @description An OpenAPI 3.0 or 3.1 document as JSON or YAML; `x-price` of an operation is its price in USD, and `x-max-price` the most that its service may report
+         * @description An OpenAPI 3.0 or 3.1 document as JSON or YAML 1.2, with at most 100 aliases.
+         *
+         *     Paths become relative to the endpoint, behind the path of the server at its origin, or else of the first. What lies outside of the endpoint is skipped; but a server without a path, at another origin or relative, whose paths all lie outside, is taken to be the endpoint. `{user-id}` becomes `{user_id}`; braces within a segment, and segments `*`, are skipped.
+         *
+         *     Of the methods those that calls may have but HEAD; the first 200 operations. No webhooks, no callbacks.
+         *
+         *     `summary` is the summary, or else the first sentence of the description, `operationId`, method and path. `input` is made of parameters and body, without cookies and headers that are not passed on; of several media types JSON, or the first. It describes `security`, unless the listing adds it. `output` is the first 2xx with content. A `discriminator` becomes a `const` in each branch. A schema that contains itself is cut where it repeats; without room, outputs and examples go before inputs.
+         *
+         *     `x-price` of an operation is its price in USD, and `x-max-price` the most that its service may report; without them prices stay.
          */
         ProviderOpenApiDocument: {
             openapi: string;
@@ -3164,7 +3172,7 @@ export interface components {
             clamped?: boolean;
             /** @description What was given back of the amount after the call, in US dollars with at most six decimals */
             refunded?: number;
-            /** @description Why the service failed the call, where the status does not say it */
+            /** @description Why the service failed the call, where the status does not say it: `dns_failed`, `connect_failed`, `tls_expired`, `tls_wrong_name`, `tls_untrusted`, `tls_failed`, `connect_timeout`, `dns_timeout`, `head_timeout`, `body_timeout`, `reset`, `malformed_response`, `address_forbidden`; of the credentials that the listing adds `credentials_refused`, `quota_used_up`; of an MCP server `redirected`, `not_acceptable` */
             cause?: string;
         };
         /** ServiceCalls */
@@ -9298,7 +9306,7 @@ export interface operations {
             query?: {
                 /** @description Who acted: a key, all keys of an account, `create-admin` or `system` */
                 actor?: string;
-                /** @description Such as `account.suspend` */
+                /** @description `account.create`, `account.credit`, `account.debit`, `account.payout`, `account.correct` (recorded before, so the request may have failed), `account.suspend`, `account.resume`, `account.clear_profile`, `account.close`; `call.refund`; `key.create`, `key.rotate`, `key.change`, `key.revoke`, `key.sign_in` (of an admin, in a browser); `service.change`, `service.remove`; `reconciliation.run`, `reconciliation.accept_postgres` */
                 action?: string;
                 /** @description What was acted on: the id of an account, key, service or call */
                 subject?: string;
