@@ -23,8 +23,8 @@ type ServiceCallsFilter = TimeRange & {
   readonly outcome: (typeof OUTCOMES)[number] | null;
 };
 
-/** A place in the list. It is ordered by hour of `created_at`, then by id, newest first. */
-export type Place = { readonly hourMs: number; readonly usageId: string };
+/** A position in the list. It is ordered by hour of `created_at`, then by id, newest first. */
+export type Position = { readonly hourMs: number; readonly usageId: string };
 /** Behind all calls of its hour. */
 const LAST_ID = '00000000-0000-0000-0000-000000000000';
 
@@ -47,9 +47,9 @@ type Row = ServiceCall & { readonly hourMs: number };
 export async function selectServiceCalls(
   sql: Sql,
   filter: ServiceCallsFilter,
-  after: Place | null,
+  after: Position | null,
   limit: number,
-): Promise<{ readonly calls: readonly ServiceCall[]; readonly next: Place | null }> {
+): Promise<{ readonly calls: readonly ServiceCall[]; readonly next: Position | null }> {
   const hours = await selectHours(sql, filter, after);
   const found: Row[] = [];
   let days = 0;
@@ -70,10 +70,10 @@ export async function selectServiceCalls(
 
 type Hour = { readonly hourMs: number; readonly calls: number };
 
-const behind = ({ hourMs }: Hour): Place => ({ hourMs, usageId: LAST_ID });
+const behind = ({ hourMs }: Hour): Position => ({ hourMs, usageId: LAST_ID });
 
 /** The hours with calls that match, newest first: one more than a page may read. */
-function selectHours(sql: Sql, filter: ServiceCallsFilter, after: Place | null): Promise<Hour[]> {
+function selectHours(sql: Sql, filter: ServiceCallsFilter, after: Position | null): Promise<Hour[]> {
   const { serviceId, fromMs, toMs, outcome } = filter;
   const count =
     outcome === 'failed' ? sql`upstream_error + upstream_timeout + upstream_5xx + upstream_cut` : sql`calls`;
@@ -112,7 +112,7 @@ const MAX_SCAN = 20_000;
 async function selectNewest(
   sql: Sql,
   filter: ServiceCallsFilter,
-  after: Place | null,
+  after: Position | null,
   { hourMs, calls }: Hour,
   needed: number,
 ): Promise<Row[] | null> {
@@ -141,7 +141,7 @@ const matching = (sql: Sql, { serviceId, fromMs, toMs, outcome }: ServiceCallsFi
 function selectCallsOf(
   sql: Sql,
   filter: ServiceCallsFilter,
-  after: Place | null,
+  after: Position | null,
   hours: readonly Hour[],
   limit: number,
 ): Promise<Row[]> {

@@ -1,5 +1,5 @@
 import type { Sql, Tx } from '../platform/postgres.ts';
-import { microsOf, type Place, timeOf } from './place.ts';
+import { microsOf, type Position, timeOf } from './cursor.ts';
 import type { TimeRange } from './time-range.ts';
 
 /** Which money of an account a statement is about: what it can spend, or what its services have earned. */
@@ -12,7 +12,7 @@ type MovementKind = 'credit' | 'charge' | 'refund' | 'debit' | 'correction' | 'e
  * partly paid out or given back before that call are at the time of the first of these, and before it: so no balance goes below zero that never was.
  */
 export type Movement = {
-  readonly place: Place;
+  readonly position: Position;
   readonly kind: MovementKind;
   /** Negative: money left the account. */
   readonly amountMicros: number;
@@ -34,15 +34,25 @@ export type StatementPage = {
   readonly movements: readonly Movement[];
   /** What the account had after the newest movement of this page, or would have after it if there is none. */
   readonly balanceMicros: number;
+  /** Where the next page begins; null: there is none. */
+  readonly next: Position | null;
 };
 
 type StatementRequest = TimeRange & {
   readonly accountId: string;
   readonly ledger: StatementLedger;
-  /** The last movement of the page before; null: from the newest. */
-  readonly before: Place | null;
+  /** Where the page before ended: `next` of it. Null: from the newest. */
+  readonly before: Position | null;
+  /** Of several hours a page has at most so many movements. A single hour is whole (`MAX_OF_HOUR`). */
   readonly limit: number;
 };
+
+/**
+ * Maximum movements of one hour on a page, so that a page has a bound. Longer hours are divided by time, and while they run, a sum of
+ * them may pass from one of their pages to another.
+ */
+const MAX_OF_HOUR = 10_000;
+const HOUR_MICROS = 3_600_000_000;
 
 type Fragment = ReturnType<Sql>;
 
@@ -50,7 +60,7 @@ type Fragment = ReturnType<Sql>;
 type Source = {
   /** What follows FROM, with a WHERE. */
   readonly from: Fragment;
-  /** The time of a movement, and what makes its place unique among movements of the same time. */
+  /** The time of a movement, and what makes its position unique among movements of the same time. */
   readonly at: Fragment;
   readonly rest: Fragment;
   /** The column of an index that follows the time. It is less than `lagHours` behind, or the time itself, and never ahead. */
@@ -60,16 +70,19 @@ type Source = {
   readonly amount: Fragment;
   /** GROUP BY, where several rows of the table make one movement: then `at` is an aggregate. */
   readonly group: Fragment | null;
-  /** The columns besides place and amount: kind, first_at, service_id, usage_id, reference, reason. */
+  /** The columns besides position and amount: kind, first_at, service_id, usage_id, reference, reason. */
   readonly columns: Fragment;
   /** Newest first. It begins with `indexed`, so that Postgres need not sort all movements to find the newest. */
   readonly order: Fragment;
 };
 
-type Row = Omit<Movement, 'place' | 'balanceMicros'> & { readonly micros: number; readonly rest: string };
+type Row = Omit<Movement, 'position' | 'balanceMicros'> & { readonly micros: number; readonly rest: string };
 
 /**
  * One page of a statement, newest first.
+ *
+ * A sum over the calls of an hour moves within that hour: up with each call, down where an older call that ended late lets an
+ * earlier payout count. It never leaves the hour. So a page ends where an hour ends, and each sum is on one page, whatever comes meanwhile.
  *
  * The balance is counted backwards: the present balance, less all that is newer than the page. Balance, page and sum come from one
  * snapshot, so each page is right by itself, also when a call that ended late has changed an hour since the page before. A balance
@@ -81,14 +94,41 @@ export async function selectStatement(sql: Sql, request: StatementRequest): Prom
   return sql.begin(async (tx) => {
     const sources = sourcesOf(tx, request);
     const balanceMicros = (await selectBalance(tx, request)) - (await sumNewer(tx, sources, request));
+    const { rows, next } = await selectPage(tx, sources, request);
     const movements: Movement[] = [];
     let left = balanceMicros;
-    for (const { micros, rest, ...row } of await selectRows(tx, sources, request)) {
-      movements.push({ ...row, place: { micros, rest }, balanceMicros: left });
+    for (const { micros, rest, ...row } of rows) {
+      movements.push({ ...row, position: { micros, rest }, balanceMicros: left });
       left -= row.amountMicros;
     }
-    return { movements, balanceMicros };
+    return { movements, balanceMicros, next };
   }, 'ISOLATION LEVEL REPEATABLE READ READ ONLY');
+}
+
+const hourOf = (row: Row | undefined): number => Math.floor((row?.micros ?? 0) / HOUR_MICROS) * HOUR_MICROS;
+
+/** As many whole hours as the limit lets in, and one at least. */
+async function selectPage(
+  tx: Tx,
+  sources: readonly Source[],
+  request: StatementRequest,
+): Promise<{ readonly rows: readonly Row[]; readonly next: Position | null }> {
+  const { limit } = request;
+  const found = await selectRows(tx, sources, { ...request, limit: limit + 1 });
+  if (found.length <= limit) return { rows: found, next: null };
+  const hour = hourOf(found.at(-1));
+  const newer = found.filter((row) => hourOf(row) > hour);
+  if (newer.length > 0) return { rows: newer, next: { micros: hour + HOUR_MICROS, rest: '' } };
+  const most = Math.max(limit, MAX_OF_HOUR);
+  const fromMs = Math.max(hour / 1000, request.fromMs ?? 0);
+  const ofHour = await selectRows(tx, sources, { ...request, fromMs, limit: most + 1 });
+  if (ofHour.length > most) {
+    const rows = ofHour.slice(0, most);
+    return { rows, next: rows.at(-1) as Position };
+  }
+  const next = { micros: hour, rest: '' };
+  const older = await selectRows(tx, sources, { ...request, before: next, limit: 1 });
+  return { rows: ofHour, next: older.length === 0 ? null : next };
 }
 
 function sourcesOf(tx: Tx, { accountId, ledger }: StatementRequest): Source[] {
@@ -210,14 +250,14 @@ async function selectBalance(tx: Tx, { accountId, ledger }: StatementRequest): P
   return rows[0]?.balance ?? 0;
 }
 
-/** The place that all movements of the page are before. An empty text sorts before any other. Null: there is no such bound. */
-function upperPlace({ before, toMs }: StatementRequest): Place | null {
+/** The position that all movements of the page are before. An empty text sorts before any other. Null: there is no such bound. */
+function upperPosition({ before, toMs }: StatementRequest): Position | null {
   return before ?? (toMs === null ? null : { micros: toMs * 1000, rest: '' });
 }
 
-/** The sum of all movements at or after the page's upper place. */
+/** The sum of all movements at or after the page's upper position. */
 async function sumNewer(tx: Tx, sources: readonly Source[], request: StatementRequest): Promise<number> {
-  const upper = upperPlace(request);
+  const upper = upperPosition(request);
   if (upper === null) return 0;
   const time = timeOf(tx, upper.micros);
   let sum = 0;
@@ -251,10 +291,10 @@ async function selectRows(tx: Tx, sources: readonly Source[], request: Statement
     ORDER BY m.at DESC, m.rest COLLATE "C" DESC`;
 }
 
-/** The newest movements of one kind before the page's upper place and not before `fromMs`. */
+/** The newest movements of one kind before the page's upper position and not before `fromMs`. */
 function newestOf(tx: Tx, source: Source, request: StatementRequest): Fragment {
   const { from, amount, at, rest, indexed, lagHours, columns, group, order } = source;
-  const upper = upperPlace(request);
+  const upper = upperPosition(request);
   const until = timeOf(tx, upper?.micros ?? 0);
   const since = request.fromMs === null ? null : new Date(request.fromMs);
   const isBefore = upper && tx`(${at}, ${rest} COLLATE "C") < (${until}, ${upper.rest}::text)`;

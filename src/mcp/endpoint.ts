@@ -12,7 +12,7 @@ import { uuidv7 } from '../platform/ids.ts';
 import { ByteBudget } from './byte-budget.ts';
 import type { CallArguments } from './call-request.ts';
 import { callService } from './call-service.ts';
-import { pageOf, shownBy } from './pages.ts';
+import { pageOf, shownBy } from './page-tools.ts';
 import { Protocol, type RunTool } from './protocol.ts';
 import { callError, fieldsOf, plainToolError, type ToolResult, toolResult } from './tool-result.ts';
 import { TOOLS, type ToolName } from './tools.ts';

@@ -2,7 +2,7 @@ import type { CallAdmission } from '../admission/sharded-admission.ts';
 import type { Listing } from '../catalog/listing.ts';
 import type { Gate } from '../gate/gate.ts';
 import type { BalanceRefusals } from '../keys/balance-refusals.ts';
-import type { BudgetRefusals } from '../keys/children/refusals.ts';
+import type { BudgetRefusals } from '../keys/children/budget-refusals.ts';
 import { noLatencies } from '../ledger/rollups/latency-buckets.ts';
 import type { RefundReason } from '../ledger/usage-event.ts';
 import { LatencyHistogram } from '../observability/latency-histogram.ts';

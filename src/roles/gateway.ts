@@ -17,7 +17,7 @@ import { HttpServer } from '../http/server.ts';
 import type { LoadedUws } from '../http/uws.ts';
 import { Authenticator } from '../keys/authenticator.ts';
 import { BalanceRefusals } from '../keys/balance-refusals.ts';
-import { BudgetRefusals } from '../keys/children/refusals.ts';
+import { BudgetRefusals } from '../keys/children/budget-refusals.ts';
 import { KeyCache } from '../keys/key-cache.ts';
 import { keepKeyCacheFresh } from '../keys/key-feed.ts';
 import { Keys } from '../keys/keys.ts';

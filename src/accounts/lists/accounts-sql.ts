@@ -1,7 +1,7 @@
 import type { Role } from '../../keys/caller.ts';
 import type { AccountStatus } from '../../keys/keys-sql.ts';
 import type { Tx } from '../../platform/postgres.ts';
-import { microsOf } from '../place.ts';
+import { microsOf } from '../cursor.ts';
 
 type AccountFilter = {
   readonly status: AccountStatus | null;
@@ -26,7 +26,7 @@ export const ACCOUNT_SORTS = ['newest', 'balance', 'last_used'] as const;
 export type AccountSort = (typeof ACCOUNT_SORTS)[number];
 
 /** The last account of a page. `rank`: its balance, or microseconds of its last use, as the list is sorted; 0 in the newest first. */
-export type AccountPlace = { readonly rank: number; readonly id: string };
+export type AccountPosition = { readonly rank: number; readonly id: string };
 
 /** Amounts in micro-USD, as Postgres has them: without calls that are open or not stored yet. */
 export type AccountRow = {
@@ -41,7 +41,7 @@ export type AccountRow = {
   readonly closedAt: Date | null;
   /** When the last call began that the sums know; null if there is none. */
   readonly lastUsedAt: Date | null;
-  /** See `AccountPlace`. */
+  /** See `AccountPosition`. */
   readonly rank: number;
 };
 
@@ -55,7 +55,7 @@ export function selectAccounts(
   tx: Tx,
   filter: AccountFilter,
   sort: AccountSort,
-  before: AccountPlace | null,
+  before: AccountPosition | null,
   limit: number,
 ): Promise<AccountRow[]> {
   const { status, text, role, accountId, keyId } = filter;

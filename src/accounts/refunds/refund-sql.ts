@@ -5,8 +5,8 @@ import { classOf } from '../../ledger/rollups/call-class.ts';
 import type { Settlement } from '../../ledger/usage-event.ts';
 import { dayOfId } from '../../platform/ids.ts';
 import type { Sql, Tx } from '../../platform/postgres.ts';
+import { microsOf, type Position, timeOf } from '../cursor.ts';
 import type { Listed, MovementFilter } from '../money-lists-sql.ts';
-import { microsOf, type Place, timeOf } from '../place.ts';
 
 /** A part of a call's amount, or all of it, that was given back. Stored once per reference and never changed. Amounts in micro-USD. */
 export type Refund = {
@@ -152,7 +152,7 @@ type ListedRefund = Listed<Refund>;
 export async function selectRefunds(
   sql: Sql,
   { accountId, reference, fromMs, toMs }: MovementFilter,
-  before: Place | null,
+  before: Position | null,
   limit: number,
 ): Promise<ListedRefund[]> {
   const rows = await sql<(Refund & { readonly micros: number; readonly journalId: number })[]>`
@@ -164,5 +164,5 @@ export async function selectRefunds(
       ${toMs === null ? sql`` : sql`AND r.created_at < ${new Date(toMs)}`}
       ${before === null ? sql`` : sql`AND (r.created_at, r.journal_id) < (${timeOf(sql, before.micros)}, ${before.rest}::bigint)`}
     ORDER BY r.created_at DESC, r.journal_id DESC LIMIT ${limit}`;
-  return rows.map(({ micros, journalId, ...row }) => ({ ...row, place: { micros, rest: String(journalId) } }));
+  return rows.map(({ micros, journalId, ...row }) => ({ ...row, position: { micros, rest: String(journalId) } }));
 }

@@ -1,7 +1,7 @@
 import { mayDrop } from '../history/may-drop.ts';
 import { dropWalletsScript } from '../scripts.ts';
+import { chunksOf } from './chunks.ts';
 import { forgetTrees } from './forget-trees.ts';
-import { pagesOf } from './pages.ts';
 import { type NumbersRead, type ReconcileStores, type ShardView, STREAM_PAGE } from './shard-view.ts';
 
 /** Maximum number of wallets that one script judges and deletes. It took 3 to 7 ms on a busy machine, and calls wait as long. */
@@ -27,7 +27,7 @@ export async function dropIdle(stores: ReconcileStores, drop: Drop): Promise<Rea
   const { view, shard, accountIds } = drop;
   const reading = view.readAhead();
   const dropping = view.readNumbers(
-    Array.from(pagesOf(accountIds, DROP_AT_ONCE)),
+    Array.from(chunksOf(accountIds, DROP_AT_ONCE)),
     (tx) => forgetTrees(tx, stores, shard, accountIds),
     async (some, read) => {
       await reading;

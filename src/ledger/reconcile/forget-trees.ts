@@ -1,5 +1,5 @@
 import type { Tx } from '../../platform/postgres.ts';
-import { pagesOf } from './pages.ts';
+import { chunksOf } from './chunks.ts';
 import type { ReconcileStores } from './shard-view.ts';
 
 /** Maximum number of trees that one command removes, at 2 µs each: calls wait as long. */
@@ -19,7 +19,7 @@ export async function forgetTrees(
   const list = `{${accountIds.join(',')}}`;
   const roots = await tx<{ keyId: string }[]>`
     SELECT DISTINCT ancestors[1] AS "keyId" FROM api_keys WHERE account_id = ANY(${list}::uuid[]) AND ancestors <> '{}'`;
-  for (const some of pagesOf(roots, FORGET_AT_ONCE)) {
+  for (const some of chunksOf(roots, FORGET_AT_ONCE)) {
     await redis.command(
       'del',
       some.map(({ keyId }) => keys.key(shard, keyId)),

@@ -5,12 +5,12 @@ import { isInDoubt } from '../history/judge.ts';
 import { mayLeaveOut, type Run } from '../history/may-leave-out.ts';
 import { staysInDoubt } from '../history/may-repair.ts';
 import { readRedisRun, readRedisTime } from '../redis-run.ts';
+import { chunksOf } from './chunks.ts';
 import { type Decision, decide, isAhead } from './decision.ts';
 import { dropIdle } from './drop-idle.ts';
 import { type AccountState, agrees, type Comparison, compare } from './identity.ts';
 import { loadedAccounts } from './loaded-accounts.ts';
 import { lookAtStores, type StoresLook } from './look-at-stores.ts';
-import { pagesOf } from './pages.ts';
 import { saveReport, selectBegunRepairs, selectReports } from './reconcile-sql.ts';
 import { Repairer } from './repairer.ts';
 import { type Drift, newDrift, newReport, notCompared, ReportSums, type ShardReport } from './report.ts';
@@ -283,7 +283,7 @@ export class Reconciler {
     const accounts = new Set(its.drops ? await this.#dropIdle(its, all) : all);
     const holds = Number(await redis.command('hlen', [keys.open[shard] as string]));
     const found: Found[] = [];
-    for (const page of pagesOf(Array.from(accounts), holds > MANY_HOLDS ? LARGE_PAGE : PAGE)) {
+    for (const page of chunksOf(Array.from(accounts), holds > MANY_HOLDS ? LARGE_PAGE : PAGE)) {
       this.#checkStopping();
       const beganAt = performance.now();
       const reading = await view.read(page, async (read) => read);
@@ -296,7 +296,7 @@ export class Reconciler {
   /** Until its end accounts can spend what their wallets have too much, so it does not pause. @returns the accounts whose wallets stay */
   async #dropIdle({ shard, view, scene }: Shard, accounts: readonly string[]): Promise<readonly string[]> {
     const left: string[] = [];
-    for (const page of pagesOf(accounts, DROP_PAGE)) {
+    for (const page of chunksOf(accounts, DROP_PAGE)) {
       this.#checkStopping();
       const dropped = await dropIdle(this.#stores, { view, shard, accountIds: page });
       this.#dropped += dropped.size;

@@ -1,7 +1,7 @@
 import type { Tx } from '../../platform/postgres.ts';
 import { budgetsOfText } from '../usage-event.ts';
-import { type LatestBudgets, latestBudgetsSql } from '../wallets/budgets-sql.ts';
 import { LAST_ENDED_DEBIT_SQL } from '../wallets/debits-sql.ts';
+import { type LatestBudgets, latestBudgetsSql } from '../wallets/latest-budgets-sql.ts';
 import type { Numbers, Settled, Wallet } from './identity.ts';
 
 // What a comparison asks Postgres of loaded wallets. Tested by test/ledger/reconcile/reconciler.test.ts and drop-idle.test.ts.

@@ -1,7 +1,7 @@
 import type { RedisStore } from '../../platform/redis.ts';
 import { freeField, type RedisKeys } from '../../platform/redis-keys.ts';
 import { hydrateWalletScript } from '../scripts.ts';
-import type { LatestBudgets } from './budgets-sql.ts';
+import type { LatestBudgets } from './latest-budgets-sql.ts';
 
 /** What a wallet is filled with. Amounts in micro-USD. */
 export type WalletContent = {

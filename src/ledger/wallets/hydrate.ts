@@ -9,10 +9,10 @@ import { markText, type Sight, seeShards } from '../history/marks.ts';
 import { hasLayoutSql, layoutOf, WrongLayout } from '../layout.ts';
 import { FLUSH_LOCK } from '../locks.ts';
 import { loadKeyScript } from '../scripts.ts';
-import { latestBudgetsSql } from './budgets-sql.ts';
 import { LAST_ENDED_DEBIT_SQL } from './debits-sql.ts';
 import { fillWallet, type Permit, type WalletContent } from './fill-wallet.ts';
 import { fieldsOf, type KeyTerms } from './key-terms.ts';
+import { latestBudgetsSql } from './latest-budgets-sql.ts';
 
 /**
  * Maximum number of wallets, or of keys, in one batch; others wait for the next. The limit matters after Redis lost

@@ -7,10 +7,10 @@ import type { RedisArg, RedisStore } from '../redis-store.ts';
 import type { Script } from '../script.ts';
 import { StartRefused } from '../start-refused.ts';
 import { parseClusterUrl } from './cluster-url.ts';
+import { slotOf } from './hash-tags.ts';
 import { ShardClient } from './shard-client.ts';
 import { ShardMoves } from './shard-moves.ts';
 import { hostOf, readSlotOwners, type SlotOwners } from './slots.ts';
-import { slotOf } from './tags.ts';
 
 type RedisClusterOptions = {
   /** `redis[s]+cluster://…`, see cluster-url.ts. */

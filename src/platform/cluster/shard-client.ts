@@ -4,8 +4,8 @@ import { OwnedStore } from '../owned-store.ts';
 import { type RedisClient, RedisNotCarriedOut, RedisNotSent } from '../redis.ts';
 import { installationKey } from '../redis-keys.ts';
 import type { RedisArg } from '../redis-store.ts';
+import { slotOf } from './hash-tags.ts';
 import { hostOf, readRefusal } from './slots.ts';
-import { slotOf } from './tags.ts';
 
 /** What a shard needs from its cluster. */
 type ShardHost = {

@@ -1,4 +1,4 @@
-import { SLOTS } from './tags.ts';
+import { SLOTS } from './hash-tags.ts';
 
 /** Which node (`host:port`) has each slot; null: none. */
 export type SlotOwners = readonly (string | null)[];

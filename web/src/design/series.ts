@@ -14,5 +14,5 @@ export type Series = {
   readonly colour?: `--${string}`;
 };
 
-/** The colour of a series, as tokens.css names it. @param at  its place among the series */
+/** The colour of a series, as tokens.css names it. @param at  its index among the series */
 export const colourOf = ({ colour }: Series, at: number): string => colour ?? `--series-${(at % 5) + 1}`;

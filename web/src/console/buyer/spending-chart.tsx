@@ -1,7 +1,7 @@
+import { useAddress, withQuery } from '../../address.tsx';
 import { Card, Empty, FailureNote, Select, type Series, TimeChart } from '../../design/index.ts';
 import { count, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
-import { usePlace, withQuery } from '../../place.tsx';
 import { useResource } from '../../resource.ts';
 import { lastDays, secondsOf } from '../shared/days.ts';
 import { callsOfKey, keyNames, type Usage, usageOf } from './usage.ts';
@@ -19,10 +19,10 @@ const KEYS_SHOWN = 4;
 /** Spending by day and key. What is chosen stands in the address. @param usage  of 30 days, and of all services and keys */
 export function SpendingChart({ usage }: { readonly usage: Usage | null }) {
   const { language } = useI18n();
-  const place = usePlace();
-  const service = place.query.get('service') ?? '';
-  const keyId = place.query.get('key') ?? '';
-  const period = PERIODS.find(([value]) => value === place.query.get('days'))?.[0] ?? '';
+  const address = useAddress();
+  const service = address.query.get('service') ?? '';
+  const keyId = address.query.get('key') ?? '';
+  const period = PERIODS.find(([value]) => value === address.query.get('days'))?.[0] ?? '';
   const days = lastDays(period === '' ? 30 : Number(period), Date.now());
   const from = days[0] ?? '';
   const isAll = service === '' && keyId === '' && period === '';
@@ -42,7 +42,7 @@ export function SpendingChart({ usage }: { readonly usage: Usage | null }) {
   const shown = isAll ? usage : chosen.data;
   const services = usage?.by_service ?? [];
   const names = keyNames(usage?.by_key ?? []);
-  const choose = (name: string, value: string): void => place.go(withQuery(place, { [name]: value }), true);
+  const choose = (name: string, value: string): void => address.go(withQuery(address, { [name]: value }), true);
   return (
     <Card
       title="Spending by day"

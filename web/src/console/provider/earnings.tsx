@@ -1,4 +1,5 @@
 import './provider.css';
+import { useAddress } from '../../address.tsx';
 import { dataOf, type Schemas } from '../../api/client.ts';
 import {
   Card,
@@ -13,7 +14,6 @@ import {
   TimeChart,
 } from '../../design/index.ts';
 import { count } from '../../i18n/format.ts';
-import { usePlace } from '../../place.tsx';
 import { useResource } from '../../resource.ts';
 import { api, session } from '../../session.ts';
 import { daysBetween, lastDays, perDay, RANGE_FILTERS, rangeOf, secondsOf, today } from '../shared/days.ts';
@@ -25,8 +25,8 @@ type Earnings = Schemas['Earnings'];
 
 /** `/console/earnings`: what services earned, by day and by service, and what is payable. The range stands in the address. */
 export default function EarningsPage() {
-  const place = usePlace();
-  const range = queryOf(place.query, ['from', 'to']);
+  const address = useAddress();
+  const range = queryOf(address.query, ['from', 'to']);
   const key = `earnings ${session.value?.me.key_id} ${JSON.stringify(range)}`;
   const { data, failure, loading, reload } = useResource(key, (signal) =>
     dataOf(api.value.GET('/api/v1/earnings/me', { params: { query: rangeOf(range) }, signal })),
@@ -57,7 +57,7 @@ export default function EarningsPage() {
               ) : (
                 <Empty
                   title="Nothing earned in these days"
-                  action={<LinkButton href={place.path}>Show all</LinkButton>}
+                  action={<LinkButton href={address.path}>Show all</LinkButton>}
                 />
               )}
             </Card>

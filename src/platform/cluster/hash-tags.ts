@@ -28,7 +28,7 @@ function crc16(text: string): number {
  *
  * The tags stand in the names of all keys, so what this function returns must never change.
  *
- * Tested by test/platform/cluster/tags.test.ts.
+ * Tested by test/platform/cluster/hash-tags.test.ts.
  */
 export function evenTags(shards: number): string[] {
   return Array.from({ length: shards }, (_, shard) => {
