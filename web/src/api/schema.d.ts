@@ -1063,6 +1063,20 @@ export interface components {
              */
             last_used_at: string | null;
         };
+        /** AccountHourUsage */
+        AccountHourUsage: {
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            hour: string;
+            calls: number;
+            free_calls: number;
+            /** @description What they have cost, in US dollars with at most six decimals */
+            spent: number;
+            /** @description Of the keys that the days have: what they spent in this hour */
+            by_key: components["schemas"]["KeyHourUsage"][];
+        };
         /** AccountUsage */
         AccountUsage: {
             /** Format: uuid */
@@ -1081,6 +1095,8 @@ export interface components {
             by_key: components["schemas"]["KeyUsage"][];
             /** @description Days with calls, newest first; at most 366 */
             by_day: components["schemas"]["AccountDayUsage"][];
+            /** @description While all calls that match are of the last three days (UTC), and `from` and `to` are whole hours: hours with calls, newest first. Not of the sums of a tag */
+            by_hour?: components["schemas"]["AccountHourUsage"][];
             /** @description Tags with calls, those that spent the most first; at most 1 001. The calls of tags without sums of their own are those of the tag `other`. Absent where there are no sums by tag: with `key_id` or `service_id`, for a key with a parent, and unless `from` and `to` are whole days (UTC) or `tag` is given */
             by_tag?: components["schemas"]["TagUsage"][];
             /** @description Of keys with calls that the balance did not cover (402 `insufficient_balance`): the last of these calls, the newest first; at most 10 keys. It is there a few seconds after the call, and absent if there is none */
@@ -1736,6 +1752,8 @@ export interface components {
             by_service: components["schemas"]["ServiceEarnings"][];
             /** @description Newest first */
             by_day: components["schemas"]["DayEarnings"][];
+            /** @description While all of it is of the last three days (UTC), newest first; hours without calls are left out */
+            by_hour?: components["schemas"]["HourEarnings"][];
         };
         /** EndedSessions */
         EndedSessions: {
@@ -1814,6 +1832,24 @@ export interface components {
              */
             asked_at?: string;
         };
+        /** HourEarnings */
+        HourEarnings: {
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            hour: string;
+            calls: number;
+            free_calls: number;
+            /** @description What buyers were charged, in US dollars with at most six decimals */
+            gross: number;
+            /** @description What was given back to them of these calls, whenever, in US dollars with at most six decimals */
+            refunded: number;
+            /** @description The platform's share of the rest, in US dollars with at most six decimals */
+            fees: number;
+            /** @description The provider's share: gross − refunded − fees, in US dollars with at most six decimals */
+            earned: number;
+        };
         /** HourStats */
         HourStats: {
             /**
@@ -1836,6 +1872,18 @@ export interface components {
             success_rate: number | null;
             /** @description The mean of succeeded calls, in milliseconds; null without any */
             latency_ms: number | null;
+        };
+        /** HourUsage */
+        HourUsage: {
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            hour: string;
+            calls: number;
+            free_calls: number;
+            /** @description What they have cost, in US dollars with at most six decimals */
+            spent: number;
         };
         /** IdempotencyMismatchError */
         IdempotencyMismatchError: components["schemas"]["Error"] & {
@@ -2004,6 +2052,14 @@ export interface components {
         };
         /** KeyDayUsage */
         KeyDayUsage: {
+            key_id: string;
+            calls: number;
+            free_calls: number;
+            /** @description What they have cost, in US dollars with at most six decimals */
+            spent: number;
+        };
+        /** KeyHourUsage */
+        KeyHourUsage: {
             key_id: string;
             calls: number;
             free_calls: number;
@@ -3666,6 +3722,8 @@ export interface components {
             by_service: components["schemas"]["ServiceUsage"][];
             /** @description Days with calls, newest first; at most 366 */
             by_day: components["schemas"]["DayUsage"][];
+            /** @description While all calls that match are of the last three days (UTC), and `from` and `to` are whole hours: hours with calls, newest first. Not of the sums of a tag */
+            by_hour?: components["schemas"]["HourUsage"][];
             /** @description Newest first */
             records: components["schemas"]["UsageRecord"][];
             next_cursor: string | null;
@@ -8076,6 +8134,14 @@ export interface operations {
                      *           "spent": 0.002
                      *         }
                      *       ],
+                     *       "by_hour": [
+                     *         {
+                     *           "hour": "2026-11-22T07:00:00.000Z",
+                     *           "calls": 1,
+                     *           "free_calls": 0,
+                     *           "spent": 0.002
+                     *         }
+                     *       ],
                      *       "records": [
                      *         {
                      *           "usage_id": "019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10",
@@ -8205,6 +8271,22 @@ export interface operations {
                      *       "by_day": [
                      *         {
                      *           "day": "2026-11-22",
+                     *           "calls": 1,
+                     *           "free_calls": 0,
+                     *           "spent": 0.002,
+                     *           "by_key": [
+                     *             {
+                     *               "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
+                     *               "calls": 1,
+                     *               "free_calls": 0,
+                     *               "spent": 0.002
+                     *             }
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "by_hour": [
+                     *         {
+                     *           "hour": "2026-11-22T07:00:00.000Z",
                      *           "calls": 1,
                      *           "free_calls": 0,
                      *           "spent": 0.002,
@@ -8447,6 +8529,17 @@ export interface operations {
                      *       "by_day": [
                      *         {
                      *           "day": "2026-11-22",
+                     *           "calls": 120,
+                     *           "free_calls": 20,
+                     *           "gross": 0.2,
+                     *           "refunded": 0,
+                     *           "fees": 0.02,
+                     *           "earned": 0.18
+                     *         }
+                     *       ],
+                     *       "by_hour": [
+                     *         {
+                     *           "hour": "2026-11-22T09:00:00.000Z",
                      *           "calls": 120,
                      *           "free_calls": 20,
                      *           "gross": 0.2,
