@@ -3,11 +3,12 @@ import type { Sql, Tx } from '../platform/postgres.ts';
 
 /**
  * A position in a list that is ordered by time. Several rows may have the same time, so a number or text that is unique among them
- * follows it. The cursor is `<microseconds since 1970>-<the rest>`. Postgres keeps microseconds; `Date` would cut them off.
+ * follows it. The cursor is `<microseconds since 1970>-<the rest>`; an empty rest is before everything at that time. Postgres keeps
+ * microseconds; `Date` would cut them off.
  */
 export type Position = { readonly micros: number; readonly rest: string };
 
-const CURSOR = /^(\d{1,16})-([0-9a-z-]{1,42})$/;
+const CURSOR = /^(\d{1,16})-([0-9a-z-]{0,42})$/;
 
 export const cursorText = ({ micros, rest }: Position): string => `${micros}-${rest}`;
 

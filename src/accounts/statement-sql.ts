@@ -35,15 +35,25 @@ export type StatementPage = {
   readonly movements: readonly Movement[];
   /** The balance after the newest movement of this page, or where that movement would be if the page has none. */
   readonly balanceMicros: number;
+  /** Where the next page begins; null: there is none. */
+  readonly next: Position | null;
 };
 
 type StatementRequest = TimeRange & {
   readonly accountId: string;
   readonly ledger: StatementLedger;
-  /** The last movement of the previous page; null: start from the newest. */
+  /** Where the previous page ended: its `next`. Null: start from the newest. */
   readonly before: Position | null;
+  /** Maximum movements of a page that spans several hours. A single hour is always whole (`MAX_OF_HOUR`). */
   readonly limit: number;
 };
+
+/**
+ * Maximum movements of one hour on a page, so that a page has a bound. Longer hours are divided by time, and while they run, a sum of
+ * them may pass from one of their pages to another.
+ */
+const MAX_OF_HOUR = 10_000;
+const HOUR_MICROS = 3_600_000_000;
 
 type Fragment = ReturnType<Sql>;
 
@@ -72,6 +82,9 @@ type Row = Omit<Movement, 'position' | 'balanceMicros'> & { readonly micros: num
 /**
  * One page of a statement, newest first.
  *
+ * A sum over the calls of an hour moves within that hour: up with each call, down if an older call that ended late lets an earlier
+ * payout count. It never leaves the hour. So a page ends where an hour ends, and each sum is on one page, whatever happens meanwhile.
+ *
  * The balance is computed backwards: the present balance, minus everything newer than the page. Balance, page and sum come from one
  * snapshot. So each page is right by itself, even if a call that ended late has changed an hour since the previous page was read. A
  * balance kept in the cursor would then be wrong.
@@ -82,14 +95,41 @@ export async function selectStatement(sql: Sql, request: StatementRequest): Prom
   return sql.begin(async (tx) => {
     const sources = sourcesOf(tx, request);
     const balanceMicros = (await selectBalance(tx, request)) - (await sumNewer(tx, sources, request));
+    const { rows, next } = await selectPage(tx, sources, request);
     const movements: Movement[] = [];
     let left = balanceMicros;
-    for (const { micros, rest, ...row } of await selectRows(tx, sources, request)) {
+    for (const { micros, rest, ...row } of rows) {
       movements.push({ ...row, position: { micros, rest }, balanceMicros: left });
       left -= row.amountMicros;
     }
-    return { movements, balanceMicros };
+    return { movements, balanceMicros, next };
   }, 'ISOLATION LEVEL REPEATABLE READ READ ONLY');
+}
+
+const hourOf = (row: Row | undefined): number => Math.floor((row?.micros ?? 0) / HOUR_MICROS) * HOUR_MICROS;
+
+/** As many whole hours as the limit lets in, and one at least. */
+async function selectPage(
+  tx: Tx,
+  sources: readonly Source[],
+  request: StatementRequest,
+): Promise<{ readonly rows: readonly Row[]; readonly next: Position | null }> {
+  const { limit } = request;
+  const found = await selectRows(tx, sources, { ...request, limit: limit + 1 });
+  if (found.length <= limit) return { rows: found, next: null };
+  const hour = hourOf(found.at(-1));
+  const newer = found.filter((row) => hourOf(row) > hour);
+  if (newer.length > 0) return { rows: newer, next: { micros: hour + HOUR_MICROS, rest: '' } };
+  const most = Math.max(limit, MAX_OF_HOUR);
+  const fromMs = Math.max(hour / 1000, request.fromMs ?? 0);
+  const ofHour = await selectRows(tx, sources, { ...request, fromMs, limit: most + 1 });
+  if (ofHour.length > most) {
+    const rows = ofHour.slice(0, most);
+    return { rows, next: rows.at(-1) as Position };
+  }
+  const next = { micros: hour, rest: '' };
+  const older = await selectRows(tx, sources, { ...request, before: next, limit: 1 });
+  return { rows: ofHour, next: older.length === 0 ? null : next };
 }
 
 function sourcesOf(tx: Tx, { accountId, ledger }: StatementRequest): Source[] {

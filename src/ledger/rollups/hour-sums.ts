@@ -248,7 +248,7 @@ export type Hours = {
  * Adds up what is of the same row, since pages of one batch may have calls of the same key, and most have the same services. The
  * pages are not changed.
  */
-export function merged<T extends { plus(other: T): T }>(all: readonly T[], nameOf: (sums: T) => string): T[] {
+function merged<T extends { plus(other: T): T }>(all: readonly T[], nameOf: (sums: T) => string): T[] {
   const byName = new Map<string, T>();
   for (const sums of all) {
     const name = nameOf(sums);

@@ -112,7 +112,7 @@ async function addUpCalls(session: PostgresSession, day: string, partitions: rea
     const page = await session.query<StoredCall>(`FETCH ${PAGE} FROM calls_of_day`);
     for (const part of exactParts(page, ({ amountMicros, latencyUs }) => ({ heldMicros: amountMicros, latencyUs }))) {
       const sums = sumsOf(part);
-      await session.query(`WITH ${addSumsFrom(1, PREFIX)} SELECT`, sumsColumns([sums]));
+      await session.query(`WITH ${addSumsFrom(1, 'several hours', PREFIX)} SELECT`, sumsColumns([sums]));
       const tags = tagColumns([sums]);
       if (tags !== null) await session.query(addTagSums(PREFIX), tags);
     }

@@ -5,9 +5,14 @@ export type SumTable = {
   readonly name: string;
   readonly keys: number;
   readonly columns: readonly string[];
-  /** Its rows are added up from those that are added to this table, and only for accounts with `summed_from`. */
+  /** Its rows are made from those that are added to this table. */
   readonly of?: SumTable;
 };
+
+/**
+ * Whether the calls of a batch began in one hour, as those of nearly all batches did. The rows of its days are then those of its hours.
+ */
+export type Span = 'one hour' | 'several hours';
 
 export const SERVICE_HOURS: SumTable = {
   name: 'service_hours',
@@ -49,24 +54,15 @@ export const KEY_HOURS: SumTable = {
     'last_call_at',
   ],
 };
+export const DAY_SUMS: readonly string[] = ['calls', 'free_calls', 'spent', 'latency_sum_us', 'latency_count'];
 /** What pages of usage add up of `key_hours`, by day. */
 export const KEY_DAYS: SumTable = {
   name: 'key_days',
   keys: 3,
-  columns: [
-    'key_id',
-    'day',
-    'service_id',
-    'account_id',
-    'calls',
-    'free_calls',
-    'spent',
-    'latency_sum_us',
-    'latency_count',
-  ],
+  columns: ['key_id', 'day', 'service_id', 'account_id', ...DAY_SUMS],
+  of: KEY_HOURS,
 };
-export const DAY_SUMS = KEY_DAYS.columns.slice(4);
-/** The sums of `key_days` of accounts with many keys, by service. */
+/** The sums of `key_days` of accounts with many keys (those with `summed_from`), by service. */
 export const ACCOUNT_DAYS: SumTable = {
   name: 'account_days',
   keys: 3,
@@ -138,24 +134,26 @@ const KEPT: Readonly<Record<string, string>> = {
  * locked in the order of their keys.
  *
  * The arrays are read in the target list: for sums by key that took Postgres 1.5 µs per row, and in FROM 2.5. Adding up equal keys
- * here, by GROUP BY, took 3 µs more per row: so only the sums of accounts with many keys are.
+ * here, by GROUP BY, took 3 µs more per row: so only the sums of accounts with many keys are, and those of days where hours differ.
  *
  * @param prefix of the tables' names, for tables of the same columns
  */
-export function addSumsFrom(first: number, prefix = ''): string {
+export function addSumsFrom(first: number, span: Span, prefix = ''): string {
   let next = first;
-  const parts = SUM_TABLES.flatMap((table) => {
+  const rowsOf = (table: SumTable): string => {
+    if (table === KEY_DAYS) return dayRows(span);
+    if (table.of !== undefined) return accountRows(table, table.of);
+    const rows = sentRows(table, next);
+    next += table.columns.length;
+    return rows;
+  };
+  const parts = SUM_TABLES.map((table) => {
     const { name, keys, columns } = table;
     const key = columns.slice(0, keys).join(', ');
-    const added: string[] = [];
-    if (table.of === undefined) {
-      added.push(`${name}_added AS (${sentRows(table, next)})`);
-      next += columns.length;
-    }
-    const rows =
-      table.of === undefined ? `SELECT ${columns.join(', ')} FROM ${name}_added` : accountRows(table, table.of);
-    const insert = `INSERT INTO ${prefix}${name} AS s (${columns.join(', ')}) ${rows} ORDER BY ${key}`;
-    return [...added, `${name}_sums AS (${insert} ON CONFLICT (${key}) DO UPDATE SET ${mergedRow(table)})`];
+    const insert = `INSERT INTO ${prefix}${name} AS s (${columns.join(', ')})
+      SELECT ${columns.join(', ')} FROM ${name}_added ORDER BY ${key}`;
+    return `${name}_added AS (${rowsOf(table)}), ${name}_sums AS (${insert}
+      ON CONFLICT (${key}) DO UPDATE SET ${mergedRow(table)})`;
   });
   return parts.join(', ');
 }
@@ -167,12 +165,24 @@ export function sentRows({ columns }: SumTable, first: number): string {
   return `SELECT ${values.join(', ')} FROM (SELECT ${arrays.join(', ')}) AS rows`;
 }
 
+/** A query of the rows of `key_days` that follow from those that are added to `key_hours`. */
+function dayRows(span: Span): string {
+  const hours = `SELECT *, (hour AT TIME ZONE 'UTC')::date AS day FROM ${KEY_HOURS.name}_added`;
+  if (span === 'one hour') return hours;
+  // As KEPT says, of several accounts the least. Postgres 15 has no least of uuids; that of their texts is the same.
+  return `
+    SELECT key_id, day, service_id, min(account_id::text)::uuid AS account_id, ${summed('h', DAY_SUMS)}
+    FROM (${hours}) AS h GROUP BY key_id, day, service_id`;
+}
+
+const summed = (alias: string, columns: readonly string[]): string =>
+  columns.map((column) => `sum(${alias}.${column})::bigint AS ${column}`).join(', ');
+
 /** A query of the sums of accounts with many keys over the rows that are added to another table. */
 function accountRows({ keys, columns }: SumTable, of: SumTable): string {
   const key = columns.slice(0, keys).map((column) => `r.${column}`);
-  const sums = columns.slice(keys).map((column) => `sum(r.${column})::bigint`);
   return `
-    SELECT ${[...key, ...sums].join(', ')}
+    SELECT ${key.join(', ')}, ${summed('r', columns.slice(keys))}
     FROM ${of.name}_added r JOIN accounts a ON a.id = r.account_id AND a.summed_from IS NOT NULL AND r.day >= a.summed_from
     GROUP BY ${key.join(', ')}`;
 }

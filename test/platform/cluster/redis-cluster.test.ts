@@ -24,7 +24,7 @@ afterAll(() => running.stop());
 function open(url: string): RedisCluster {
   lines = [];
   const log = { warn: (fields: object, message: string) => void lines.push({ fields, message }) };
-  const cluster = new RedisCluster({ url, name: 'test', commandTimeoutMs: 1_000, tags: TAGS }, log);
+  const cluster = new RedisCluster({ url, name: 'test', commandTimeoutMs: 5_000, tags: TAGS }, log);
   opened.push(cluster);
   return cluster;
 }

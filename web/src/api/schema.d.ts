@@ -9650,7 +9650,7 @@ export interface operations {
                 to?: string;
                 /** @description Which money: what calls spend, or what services earn. Without it earnings for provider keys, else wallet */
                 ledger?: "wallet" | "earnings";
-                /** @description Maximum movements on a page; 100 if absent, in a CSV file 10000 */
+                /** @description Maximum movements on a page; 100 if absent, in a CSV file 10000; a page ends with an hour (UTC), so it may have fewer, or more if they are all of one hour */
                 limit?: number;
                 /** @description next_cursor of the previous page */
                 cursor?: string;
@@ -9677,7 +9677,7 @@ export interface operations {
                     Vary: string;
                     /**
                      * @description Of a CSV file: the cursor of the next one. Absent on the last
-                     * @example 1763798399999999-019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90
+                     * @example 1763794800000000-
                      */
                     "X-ACF-Next-Cursor"?: string;
                     /**
@@ -9740,7 +9740,7 @@ export interface operations {
                 to?: string;
                 /** @description Which money: what calls spend, or what services earn. Without it earnings for provider keys, else wallet */
                 ledger?: "wallet" | "earnings";
-                /** @description Maximum movements on a page; 100 if absent, in a CSV file 10000 */
+                /** @description Maximum movements on a page; 100 if absent, in a CSV file 10000; a page ends with an hour (UTC), so it may have fewer, or more if they are all of one hour */
                 limit?: number;
                 /** @description next_cursor of the previous page */
                 cursor?: string;
@@ -9771,7 +9771,7 @@ export interface operations {
                     Vary: string;
                     /**
                      * @description Of a CSV file: the cursor of the next one. Absent on the last
-                     * @example 1763798399999999-019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90
+                     * @example 1763794800000000-
                      */
                     "X-ACF-Next-Cursor"?: string;
                     /**
