@@ -7,7 +7,7 @@ type Hour = components['schemas']['HourStats'];
 
 const HOUR_S = 3_600;
 const DAY_S = 24 * HOUR_S;
-/** Fewer would be as wide as a day. */
+/** Minimum hours: fewer would be as wide as a day. */
 const MIN_HOURS = 24;
 const DAYS = 30;
 
@@ -35,7 +35,7 @@ export function chartData(days: readonly Day[], nowMs: number) {
   };
 }
 
-/** The same of a service that is new: from the hour of its first call, and at least a day, up to this hour. */
+/** The same for a new service: from the hour of its first call up to this hour, and at least a day. */
 export function hourData(hours: readonly Hour[], nowMs: number) {
   const now = Math.floor(nowMs / 1_000 / HOUR_S) * HOUR_S;
   const known = new Map(hours.map((hour) => [Date.parse(hour.hour) / 1_000, hour]));

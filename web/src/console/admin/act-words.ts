@@ -1,4 +1,4 @@
-/** What was done, in words, by the action's name in docs/api.md. */
+/** The acts in words, by their names in docs/api.md. */
 export const ACT_WORDS: Readonly<Record<string, string>> = {
   'account.create': 'Account opened',
   'account.credit': 'Money added',
