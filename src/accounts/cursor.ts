@@ -3,7 +3,7 @@ import type { Sql, Tx } from '../platform/postgres.ts';
 
 /**
  * A position in a list that is ordered by time. Several rows may have the same time, so a number or text that is unique among them
- * follows it. The cursor is `<microseconds since 1970>-<the rest>`; an empty rest stands before all rows of that time. Postgres keeps
+ * follows it. The cursor is `<microseconds since 1970>-<the rest>`; an empty rest is before everything at that time. Postgres keeps
  * microseconds; `Date` would cut them off.
  */
 export type Position = { readonly micros: number; readonly rest: string };

@@ -42,9 +42,9 @@ export type StatementPage = {
 type StatementRequest = TimeRange & {
   readonly accountId: string;
   readonly ledger: StatementLedger;
-  /** `next` of the previous page; null: start from the newest. */
+  /** Where the previous page ended: its `next`. Null: start from the newest. */
   readonly before: Position | null;
-  /** Of several hours a page has at most so many movements. A single hour is whole (`MAX_OF_HOUR`). */
+  /** Maximum movements of a page that spans several hours. A single hour is always whole (`MAX_OF_HOUR`). */
   readonly limit: number;
 };
 
@@ -82,8 +82,8 @@ type Row = Omit<Movement, 'position' | 'balanceMicros'> & { readonly micros: num
 /**
  * One page of a statement, newest first.
  *
- * The sum of an hour's calls moves within that hour: up with each call, and down when a call that ended late puts it before an earlier
- * payout. It never leaves the hour. A page therefore ends where an hour ends, and each sum is on one page, whatever arrives meanwhile.
+ * A sum over the calls of an hour moves within that hour: up with each call, down if an older call that ended late lets an earlier
+ * payout count. It never leaves the hour. So a page ends where an hour ends, and each sum is on one page, whatever happens meanwhile.
  *
  * The balance is computed backwards: the present balance, minus everything newer than the page. Balance, page and sum come from one
  * snapshot. So each page is right by itself, even if a call that ended late has changed an hour since the previous page was read. A
