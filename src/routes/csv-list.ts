@@ -1,5 +1,5 @@
 import { type CsvCell, formatCsv } from '../accounts/csv.ts';
-import { prefers } from '../http/accept.ts';
+import { prefers } from '../http/accept-headers.ts';
 import type { ApiRequest, ApiResponse, JsonSchema, ResponseDescription } from '../http/route.ts';
 import { VARY } from '../openapi/headers.ts';
 import { text } from '../openapi/schemas.ts';
@@ -55,13 +55,16 @@ export class CsvList<Column extends string> {
     readonly columns: readonly Column[];
     readonly filters: Readonly<Record<string, JsonSchema>>;
     readonly cursor: { readonly maxLength: number; readonly example: string };
+    /** Where pages do not end at their limit: where they do. */
+    readonly pagesEnd?: string;
     readonly page: ResponseDescription;
     readonly exampleRow: CsvRow<Column>;
   }) {
     const { entries, cursor, page } = list;
     this.#columns = list.columns;
     this.#fileName = list.fileName;
-    const limit = `Maximum ${entries} on a page; ${DEFAULT_LIMIT} if absent, in a CSV file ${CSV_ROWS}`;
+    const pagesEnd = list.pagesEnd === undefined ? '' : `; ${list.pagesEnd}`;
+    const limit = `Maximum ${entries} on a page; ${DEFAULT_LIMIT} if absent, in a CSV file ${CSV_ROWS}${pagesEnd}`;
     this.query = {
       type: 'object',
       additionalProperties: false,

@@ -1,5 +1,5 @@
 import { ApiError } from '../errors.ts';
-import { prefers, takes } from '../http/accept.ts';
+import { prefers, takes } from '../http/accept-headers.ts';
 import { ANY_QUERY, type JsonSchema, type ResponseDescription, type Route } from '../http/route.ts';
 import { CACHE_CONTROL, VARY } from '../openapi/headers.ts';
 import { OPERATOR } from '../openapi/operator.ts';

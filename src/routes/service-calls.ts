@@ -1,5 +1,5 @@
 import { SOLD_LIST } from '../accounts/call-fields.ts';
-import { OUTCOMES, type Place, selectServiceCalls } from '../accounts/service-calls-sql.ts';
+import { OUTCOMES, type Position, selectServiceCalls } from '../accounts/service-calls-sql.ts';
 import { MAX_TIME_MS, parseTimeRange, recordsSince } from '../accounts/time-range.ts';
 import { selectListing } from '../catalog/sql.ts';
 import type { ApiRequest, ApiResponse, Route } from '../http/route.ts';
@@ -91,9 +91,9 @@ async function calls(
   return LIST.jsonPage({ records, next_cursor: next, ...recordsSince(horizonMs) });
 }
 
-const writeCursor = ({ hourMs, usageId }: Place): string => `${hourMs / HOUR_MS}.${usageId}`;
+const writeCursor = ({ hourMs, usageId }: Position): string => `${hourMs / HOUR_MS}.${usageId}`;
 
-function readCursor(cursor: string | undefined): Place | null {
+function readCursor(cursor: string | undefined): Position | null {
   if (cursor === undefined) return null;
   const [, hour, usageId = ''] = /^(\d{1,8})\.(.*)$/.exec(cursor) ?? [];
   const hourMs = Number(hour) * HOUR_MS;

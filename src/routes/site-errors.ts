@@ -1,6 +1,6 @@
 import { negotiateLanguage } from '../catalog/languages.ts';
 import { ApiError } from '../errors.ts';
-import { prefers } from '../http/accept.ts';
+import { prefers } from '../http/accept-headers.ts';
 import { headerOf } from '../http/request-head.ts';
 import type { ApiResponse } from '../http/route.ts';
 import { RenderedPages } from '../pages/rendered-pages.ts';

@@ -1,6 +1,6 @@
 import { chooseLanguage, type Language, negotiateLanguage } from '../catalog/languages.ts';
 import { ApiError, unavailableError } from '../errors.ts';
-import { prefers, takes } from '../http/accept.ts';
+import { prefers, takes } from '../http/accept-headers.ts';
 import { baseUrlOf } from '../http/base-url.ts';
 import { isKnown } from '../http/entity-tags.ts';
 import { ANY_QUERY, type ApiRequest, type ApiResponse, type Route } from '../http/route.ts';

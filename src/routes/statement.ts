@@ -1,5 +1,5 @@
+import { cursorText, readCursor } from '../accounts/cursor.ts';
 import { selectAccount } from '../accounts/lists/accounts-sql.ts';
-import { type Place, placeText, readPlace } from '../accounts/place.ts';
 import { type Movement, type StatementLedger, type StatementPage, selectStatement } from '../accounts/statement-sql.ts';
 import { parseTimeRange, type TimeRange } from '../accounts/time-range.ts';
 import { ApiError } from '../errors.ts';
@@ -12,8 +12,8 @@ import { microsToUsd } from '../platform/money.ts';
 import type { Sql } from '../platform/postgres.ts';
 import { CsvList, type CsvListQuery } from './csv-list.ts';
 
-/** Of a movement: its journal row or its service and, of the second of two, a suffix. */
-const CURSOR_REST = /^(\d{16}|-?[0-9a-f-]{36})(-fee|-refund)?$/;
+/** Of an hour: nothing. Of a movement: its journal row or its service and, of the second of two, a suffix. */
+const CURSOR_REST = /^((\d{16}|-?[0-9a-f-]{36})(-fee|-refund)?)?$/;
 
 type Query = CsvListQuery & { readonly ledger?: StatementLedger };
 
@@ -80,13 +80,14 @@ const LIST = new CsvList({
         'Which money: what calls spend, or what services earn. Without it earnings for provider keys, else wallet',
     },
   },
-  cursor: { maxLength: 60, example: `1763798399999999-${EXAMPLE.serviceId}` },
+  cursor: { maxLength: 60, example: '1763794800000000-' },
+  pagesEnd: 'a page ends with an hour (UTC), so it may have fewer, or more if they are all of one hour',
   page: json('The statement', STATEMENT, STATEMENT_EXAMPLE),
   exampleRow: CHARGE,
 });
 
 /** A movement as it is shown: also the one that stands for what is not in the books yet. */
-type Shown = Omit<Movement, 'place' | 'kind'> & { readonly at: Date; readonly kind: Movement['kind'] | 'pending' };
+type Shown = Omit<Movement, 'position' | 'kind'> & { readonly at: Date; readonly kind: Movement['kind'] | 'pending' };
 
 /**
  * `GET /statement/me`: every movement of the account's money, newest first, with a running balance that ends at what
@@ -166,14 +167,16 @@ async function readPage(
   limit: number,
 ): Promise<Page> {
   const range = parseTimeRange(query);
-  const before = readPlace(query.cursor, CURSOR_REST);
+  const before = readCursor(query.cursor, CURSOR_REST);
   const endsNow = before === null && isNewest(range, Date.now());
   // Read before the books, so that what is stored between the two readings is at least not missing here.
   const live = ledger === 'wallet' && endsNow ? await readWallet() : null;
-  const found = await selectStatement(sql, { ...range, accountId, ledger, before, limit: limit + 1 });
-  const kept = found.movements.slice(0, limit);
-  const rows: Shown[] = kept.map((movement) => ({ ...movement, at: new Date(movement.place.micros / 1000) }));
-  const next = found.movements.length > limit ? placeText(kept.at(-1)?.place as Place) : null;
+  const found = await selectStatement(sql, { ...range, accountId, ledger, before, limit });
+  const rows: Shown[] = found.movements.map((movement) => ({
+    ...movement,
+    at: new Date(movement.position.micros / 1000),
+  }));
+  const next = found.next === null ? null : cursorText(found.next);
   if (live === null) return { ledger, balanceMicros: found.balanceMicros, rows, next };
   const balanceMicros = live.balanceMicros + live.heldMicros;
   return { ledger, balanceMicros, rows: [...pending(balanceMicros, found, rows[0]?.at), ...rows], next };

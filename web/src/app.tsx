@@ -1,10 +1,10 @@
 import { LocationProvider, Route, Router } from 'preact-iso';
+import { BrowserAddress } from './address.tsx';
 import { ConsoleWaiting } from './console/waiting.tsx';
 import { type FirstData, FirstDataProvider } from './first-data.ts';
 import { type I18n, I18nProvider } from './i18n/i18n.tsx';
 import { lazy } from './lazy.tsx';
 import { NotFound } from './not-found.tsx';
-import { BrowserPlace } from './place.tsx';
 import { Shell } from './shell.tsx';
 import { CatalogPage } from './site/catalog-page.tsx';
 import { ServiceWaiting } from './site/service-waiting.tsx';
@@ -26,7 +26,7 @@ export function preloadPage(path: string): Promise<unknown> | null {
 export function App({ i18n, data }: { readonly i18n: I18n; readonly data: FirstData }) {
   return (
     <LocationProvider scope={OURS}>
-      <BrowserPlace>
+      <BrowserAddress>
         <FirstDataProvider value={data}>
           <I18nProvider value={i18n}>
             <Shell>
@@ -40,7 +40,7 @@ export function App({ i18n, data }: { readonly i18n: I18n; readonly data: FirstD
             </Shell>
           </I18nProvider>
         </FirstDataProvider>
-      </BrowserPlace>
+      </BrowserAddress>
     </LocationProvider>
   );
 }

@@ -1,5 +1,5 @@
 import { useEffect, useRef } from 'preact/hooks';
-import { usePlace } from './place.tsx';
+import { useAddress } from './address.tsx';
 
 /** Where somebody arrived last. */
 let arrived: string | null = null;
@@ -12,7 +12,7 @@ const FIELDS = 'input, select, textarea, [contenteditable], dialog *';
  * @param who  another person at the same address arrives again
  */
 export function useArrival(who = ''): { readonly ref: { current: HTMLHeadingElement | null }; readonly tabIndex: -1 } {
-  const { path } = usePlace();
+  const { path } = useAddress();
   const ref = useRef<HTMLHeadingElement>(null);
   const here = `${who} ${path}`;
   useEffect(() => {

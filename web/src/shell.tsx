@@ -1,12 +1,12 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import type { OperatorDetails } from '../../src/platform/operator.ts';
+import { useAddress, useHref, withQuery } from './address.tsx';
 import { ProgressBar, Toasts } from './design/index.ts';
 import { useFirstData } from './first-data.ts';
 import { useI18n } from './i18n/i18n.tsx';
 import { LANGUAGE_NAMES, LANGUAGES } from './i18n/languages.ts';
 import { Logo } from './logo.tsx';
-import { useHref, usePlace, withQuery } from './place.tsx';
 import { session } from './session.ts';
 import { webAddress } from './web-address.ts';
 
@@ -38,7 +38,7 @@ export function Shell({
 function Header() {
   const { t } = useI18n();
   const href = useHref();
-  const { path } = usePlace();
+  const { path } = useAddress();
   const current = (prefix: string): 'page' | undefined =>
     (prefix === '/' ? path === '/' || path.startsWith('/services') : path.startsWith(prefix)) ? 'page' : undefined;
   return (
@@ -107,15 +107,15 @@ function OperatorLine() {
 /** Links, so that crawlers find the languages, and people without scripts change theirs. */
 function Languages() {
   const { t, language } = useI18n();
-  const place = usePlace();
+  const address = useAddress();
   // The console is in English only.
-  if (place.path.startsWith('/console')) return <span />;
+  if (address.path.startsWith('/console')) return <span />;
   return (
     <nav class="languages" aria-label={t('nav.language')}>
       {LANGUAGES.map((code) => (
         <a
           key={code}
-          href={withQuery(place, { lang: code })}
+          href={withQuery(address, { lang: code })}
           lang={code}
           hreflang={code}
           aria-current={code === language ? 'true' : undefined}

@@ -2,7 +2,7 @@ import { actorOf } from '../../accounts/audit.ts';
 import type { Closing } from '../../accounts/closing.ts';
 import {
   ACCOUNT_SORTS,
-  type AccountPlace,
+  type AccountPosition,
   type AccountRow,
   type AccountSort,
   selectAccount,
@@ -262,7 +262,7 @@ async function listAccounts(sql: Sql, query: ListQuery): Promise<ApiResponse> {
     usedSinceMs: parseInstant('used_since', query.used_since),
     unusedSinceMs: parseInstant('unused_since', query.unused_since),
   };
-  const before = readPlace(query.cursor, sort);
+  const before = readCursor(query.cursor, sort);
   const { entries, next } = await readPage(
     query,
     (limit) => readWithDeadline(sql, async (timed) => selectAccounts(await timed(), filter, sort, before, limit)),
@@ -279,7 +279,7 @@ function readBalance(name: string, usd: number | undefined): number | null {
   return usd < 0 ? -micros : micros;
 }
 
-function readPlace(cursor: string | undefined, sort: AccountSort): AccountPlace | null {
+function readCursor(cursor: string | undefined, sort: AccountSort): AccountPosition | null {
   if (cursor === undefined) return null;
   const [, rank, id] = (sort === 'newest' ? ['', '0', cursor] : CURSOR.exec(cursor)) ?? [];
   if (id === undefined || !isUuid(id) || !Number.isSafeInteger(Number(rank))) throw wrongCursor();

@@ -1,6 +1,6 @@
 import { type CsvCell, formatCsv } from '../../accounts/csv.ts';
 import { ApiError } from '../../errors.ts';
-import { admits, prefers } from '../../http/accept.ts';
+import { admits, prefers } from '../../http/accept-headers.ts';
 import type { ApiRequest, ApiResponse, JsonSchema, ResponseDescription, Route } from '../../http/route.ts';
 import { isForPages, VARY } from '../../openapi/headers.ts';
 import { EXAMPLE } from '../../openapi/schemas.ts';

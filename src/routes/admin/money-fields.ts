@@ -1,7 +1,7 @@
 import { actorOf } from '../../accounts/audit.ts';
+import { cursorText, type Position, readCursor } from '../../accounts/cursor.ts';
 import { selectLabels } from '../../accounts/labels-sql.ts';
 import type { Listed, MovementFilter } from '../../accounts/money-lists-sql.ts';
-import { type Place, placeText, readPlace } from '../../accounts/place.ts';
 import { parseTimeRange } from '../../accounts/time-range.ts';
 import { ApiError } from '../../errors.ts';
 import type { ApiRequest, FromSchema, JsonSchema, ResponseDescription } from '../../http/route.ts';
@@ -96,20 +96,20 @@ export function listResponse(
 /**
  * Reads one row more than the page has, to find out whether another page follows.
  *
- * @param select reads at most `limit` rows after the place `before`; null: from the newest
+ * @param select reads at most `limit` rows after the position `before`; null: from the newest
  */
 export async function listPage<Row extends { readonly accountId: string }>(
   sql: Sql,
   query: ListQuery,
   name: string,
-  select: (sql: Sql, filter: MovementFilter, before: Place | null, limit: number) => Promise<readonly Listed<Row>[]>,
+  select: (sql: Sql, filter: MovementFilter, before: Position | null, limit: number) => Promise<readonly Listed<Row>[]>,
   rowJson: (row: Row) => object,
 ) {
   const limit = query.limit ?? DEFAULT_LIMIT;
-  const found = await select(sql, readFilter(query), readPlace(query.cursor), limit + 1);
+  const found = await select(sql, readFilter(query), readCursor(query.cursor), limit + 1);
   const rows = found.slice(0, limit);
   const last = rows.at(-1);
-  const next = found.length > limit && last !== undefined ? placeText(last.place) : null;
+  const next = found.length > limit && last !== undefined ? cursorText(last.position) : null;
   const labels = await selectLabels(
     sql,
     rows.map(({ accountId }) => accountId),

@@ -1,5 +1,5 @@
 import { readWithDeadline } from '../../accounts/lists/deadline.ts';
-import { type CallSums, type Counts, type Stats, selectStats } from '../../accounts/lists/stats-sql.ts';
+import { type CallSums, type Counts, type Stats, selectStats } from '../../accounts/lists/operator-stats-sql.ts';
 import type { ApiResponse, JsonSchema, Route } from '../../http/route.ts';
 import { selectReports } from '../../ledger/reconcile/reconcile-sql.ts';
 import type { ShardReport } from '../../ledger/reconcile/report.ts';

@@ -1,5 +1,5 @@
 import { unavailableError } from '../../errors.ts';
-import { prefers } from '../../http/accept.ts';
+import { prefers } from '../../http/accept-headers.ts';
 import { type ApiRequest, type ApiResponse, BodyInPieces, type Route } from '../../http/route.ts';
 import { BUCKETS, quantile } from '../../ledger/rollups/latency-buckets.ts';
 import { CACHE_CONTROL, VARY } from '../../openapi/headers.ts';

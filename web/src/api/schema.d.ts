@@ -1063,6 +1063,20 @@ export interface components {
              */
             last_used_at: string | null;
         };
+        /** AccountHourUsage */
+        AccountHourUsage: {
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            hour: string;
+            calls: number;
+            free_calls: number;
+            /** @description What they have cost, in US dollars with at most six decimals */
+            spent: number;
+            /** @description Of the keys that the days have: what they spent in this hour */
+            by_key: components["schemas"]["KeyHourUsage"][];
+        };
         /** AccountUsage */
         AccountUsage: {
             /** Format: uuid */
@@ -1081,6 +1095,8 @@ export interface components {
             by_key: components["schemas"]["KeyUsage"][];
             /** @description Days with calls, newest first; at most 366 */
             by_day: components["schemas"]["AccountDayUsage"][];
+            /** @description While all calls that match are of the last three days (UTC), and `from` and `to` are whole hours: hours with calls, newest first. Not of the sums of a tag */
+            by_hour?: components["schemas"]["AccountHourUsage"][];
             /** @description Tags with calls, those that spent the most first; at most 1 001. The calls of tags without sums of their own are those of the tag `other`. Absent where there are no sums by tag: with `key_id` or `service_id`, for a key with a parent, and unless `from` and `to` are whole days (UTC) or `tag` is given */
             by_tag?: components["schemas"]["TagUsage"][];
             /** @description Of keys with calls that the balance did not cover (402 `insufficient_balance`): the last of these calls, the newest first; at most 10 keys. It is there a few seconds after the call, and absent if there is none */
@@ -1180,7 +1196,7 @@ export interface components {
             replays?: number;
             /** @description What was given back of the amount after the call, in US dollars with at most six decimals */
             refunded?: number;
-            /** @description Why the service failed the call, where the status does not say it */
+            /** @description Why the service failed the call, where the status does not say it: `dns_failed`, `connect_failed`, `tls_expired`, `tls_wrong_name`, `tls_untrusted`, `tls_failed`, `connect_timeout`, `dns_timeout`, `head_timeout`, `body_timeout`, `reset`, `malformed_response`, `address_forbidden`; of the credentials that the listing adds `credentials_refused`, `quota_used_up`; of an MCP server `redirected`, `not_acceptable` */
             cause?: string;
             /**
              * Format: uuid
@@ -1386,7 +1402,7 @@ export interface components {
             refunded?: number;
             /** @description The oldest first */
             refunds?: components["schemas"]["RefundOfCall"][];
-            /** @description Why the service failed the call, where the status does not say it */
+            /** @description Why the service failed the call, where the status does not say it: `dns_failed`, `connect_failed`, `tls_expired`, `tls_wrong_name`, `tls_untrusted`, `tls_failed`, `connect_timeout`, `dns_timeout`, `head_timeout`, `body_timeout`, `reset`, `malformed_response`, `address_forbidden`; of the credentials that the listing adds `credentials_refused`, `quota_used_up`; of an MCP server `redirected`, `not_acceptable` */
             cause?: string;
             /**
              * Format: uuid
@@ -1736,6 +1752,8 @@ export interface components {
             by_service: components["schemas"]["ServiceEarnings"][];
             /** @description Newest first */
             by_day: components["schemas"]["DayEarnings"][];
+            /** @description While all of it is of the last three days (UTC), newest first; hours without calls are left out */
+            by_hour?: components["schemas"]["HourEarnings"][];
         };
         /** EndedSessions */
         EndedSessions: {
@@ -1814,6 +1832,24 @@ export interface components {
              */
             asked_at?: string;
         };
+        /** HourEarnings */
+        HourEarnings: {
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            hour: string;
+            calls: number;
+            free_calls: number;
+            /** @description What buyers were charged, in US dollars with at most six decimals */
+            gross: number;
+            /** @description What was given back to them of these calls, whenever, in US dollars with at most six decimals */
+            refunded: number;
+            /** @description The platform's share of the rest, in US dollars with at most six decimals */
+            fees: number;
+            /** @description The provider's share: gross − refunded − fees, in US dollars with at most six decimals */
+            earned: number;
+        };
         /** HourStats */
         HourStats: {
             /**
@@ -1836,6 +1872,18 @@ export interface components {
             success_rate: number | null;
             /** @description The mean of succeeded calls, in milliseconds; null without any */
             latency_ms: number | null;
+        };
+        /** HourUsage */
+        HourUsage: {
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            hour: string;
+            calls: number;
+            free_calls: number;
+            /** @description What they have cost, in US dollars with at most six decimals */
+            spent: number;
         };
         /** IdempotencyMismatchError */
         IdempotencyMismatchError: components["schemas"]["Error"] & {
@@ -2004,6 +2052,14 @@ export interface components {
         };
         /** KeyDayUsage */
         KeyDayUsage: {
+            key_id: string;
+            calls: number;
+            free_calls: number;
+            /** @description What they have cost, in US dollars with at most six decimals */
+            spent: number;
+        };
+        /** KeyHourUsage */
+        KeyHourUsage: {
             key_id: string;
             calls: number;
             free_calls: number;
@@ -2463,7 +2519,7 @@ export interface components {
         };
         /**
          * NextPrice
-         * @description What calls cost from a time on, if a call may cost more then; absent if nothing is announced. Only what changes is told, beside price and from
+         * @description What calls cost from a time on, if a call may cost more then; absent if nothing is announced. Only what changes is listed, besides price and from
          */
         NextPrice: {
             /** @description Price of a call from then on, in US dollars with at most six decimals */
@@ -2485,7 +2541,7 @@ export interface components {
             old_free_calls?: number;
             /** @description From then on, if it changes */
             only_operations?: boolean;
-            /** @description The operations whose prices change, those that come and those that go; absent in lists */
+            /** @description The operations that are added or removed, or whose prices change; absent in lists */
             operations?: components["schemas"]["OperationPrice"][];
         };
         /** NotAcceptableError */
@@ -2520,7 +2576,7 @@ export interface components {
             method?: string;
             /** @description What follows the service id: segments, {name} for one, a last * for the rest */
             path?: string;
-            /** @description Of an MCP server, in place of method and path */
+            /** @description Of an MCP server, instead of method and path */
             tool?: string;
             summary?: string;
             /** @description Price of such a call, if it is not the listing's, in US dollars with at most six decimals */
@@ -2559,9 +2615,9 @@ export interface components {
             method?: string;
             path?: string;
             tool?: string;
-            /** @description From then on; absent if it is no operation any more, in US dollars with at most six decimals */
+            /** @description From then on; absent if it is not an operation any more, in US dollars with at most six decimals */
             price?: number;
-            /** @description Until then; absent if it is no operation yet, in US dollars with at most six decimals */
+            /** @description Until then; absent if it is not an operation yet, in US dollars with at most six decimals */
             old_price?: number;
             /** @description From then on, if it has one, in US dollars with at most six decimals */
             max_price?: number;
@@ -2734,7 +2790,7 @@ export interface components {
             method?: string;
             /** @description What follows the service id: segments, {name} for one, a last * for the rest */
             path?: string;
-            /** @description Of an MCP server, in place of method and path */
+            /** @description Of an MCP server, instead of method and path */
             tool?: string;
             summary?: string;
             /** @description Price of such a call, in US dollars with at most six decimals */
@@ -2770,7 +2826,7 @@ export interface components {
         };
         /**
          * Provider
-         * @description Who offers the service. Searches have the display_name only, and nothing if there is none
+         * @description Who offers the service. Searches have only the display_name, or nothing if there is none
          */
         Provider: {
             /** @description As the provider writes it. Nobody has checked it */
@@ -2806,7 +2862,15 @@ export interface components {
         };
         /**
          * ProviderOpenApiDocument
-         * @description An OpenAPI 3.0 or 3.1 document as JSON or YAML; `x-price` of an operation is its price in USD, and `x-max-price` the most that its service may report
+         * @description An OpenAPI 3.0 or 3.1 document as JSON or YAML 1.2, with at most 100 aliases.
+         *
+         *     Paths become relative to the endpoint, behind the path of the server at its origin, or else of the first. What lies outside of the endpoint is skipped; but a server without a path, at another origin or relative, whose paths all lie outside, is taken to be the endpoint. `{user-id}` becomes `{user_id}`; braces within a segment, and segments `*`, are skipped.
+         *
+         *     Of the methods those that calls may have but HEAD; the first 200 operations. No webhooks, no callbacks.
+         *
+         *     `summary` is the summary, or else the first sentence of the description, `operationId`, method and path. `input` is made of parameters and body, without cookies and headers that are not passed on; of several media types JSON, or the first. It describes `security`, unless the listing adds it. `output` is the first 2xx with content. A `discriminator` becomes a `const` in each branch. A schema that contains itself is cut where it repeats; without room, outputs and examples go before inputs.
+         *
+         *     `x-price` of an operation is its price in USD, and `x-max-price` the most that its service may report; without them prices stay.
          */
         ProviderOpenApiDocument: {
             openapi: string;
@@ -2844,7 +2908,7 @@ export interface components {
         };
         /**
          * ReadyCall
-         * @description A request that calls the first operation: fill in what stands in braces. X-ACF-Max-Amount is the most that it can cost. Of an MCP server it is a message; without listed tools it asks for them, which is free
+         * @description A request that calls the first operation: fill in the parts in braces. X-ACF-Max-Amount is the most that it can cost. For an MCP server it is a message; if no tools are listed it asks for them, which is free
          */
         ReadyCall: {
             method: string;
@@ -3079,31 +3143,31 @@ export interface components {
             provider_id: string;
             /** @description Shown to keys of its provider's account and to admins only */
             endpoint?: string;
-            /** @description Asked every minute; shown to the same */
+            /** @description Asked every minute; shown to its provider and to admins only */
             health_path?: string;
             health?: components["schemas"]["HealthCheck"];
-            /** @description Whether a new endpoint answered when it was asked once; shown to the same */
+            /** @description Whether a new endpoint answered when it was asked once; shown to its provider and to admins only */
             reachable?: boolean;
-            /** @description Why it gave no answer, if it did not; shown to the same */
+            /** @description Why it gave no answer, if it did not; shown to its provider and to admins only */
             reachable_reason?: string;
             /**
              * Format: date-time
-             * @description When it was asked; shown to the same
+             * @description When it was asked; shown to its provider and to admins only
              */
             checked_at?: string;
-            /** @description Names of the headers that the gateway adds to calls; shown to the same */
+            /** @description Names of the headers that the gateway adds to calls; shown to its provider and to admins only */
             upstream_headers?: string[];
-            /** @description Names of the parameters that the gateway adds to the query of calls; shown to the same */
+            /** @description Names of the parameters that the gateway adds to the query of calls; shown to its provider and to admins only */
             upstream_query?: string[];
-            /** @description Pseudonyms of buyers whose calls are refused; shown to the same */
+            /** @description Pseudonyms of buyers whose calls are refused; shown to its provider and to admins only */
             blocked_buyers?: string[];
-            /** @description Whether calls are signed; shown to the same */
+            /** @description Whether calls are signed; shown to its provider and to admins only */
             signed?: boolean;
             /** @description The keyid of signatures by the present secret */
             signing_keyid?: string;
-            /** @description How long a change is announced after which a call may cost more; shown to the same, absent in lists */
+            /** @description How long a change is announced after which a call may cost more; shown to its provider and to admins only, absent in lists */
             price_notice_seconds?: number;
-            /** @description The operations of next_price as the provider wrote them, if these change; shown to the same, absent in lists */
+            /** @description The operations of next_price as the provider wrote them, if these change; shown to its provider and to admins only, absent in lists */
             announced_operations?: components["schemas"]["Operation"][];
             /** @description Only in the response to the request that made it */
             signing_secret?: string;
@@ -3164,7 +3228,7 @@ export interface components {
             clamped?: boolean;
             /** @description What was given back of the amount after the call, in US dollars with at most six decimals */
             refunded?: number;
-            /** @description Why the service failed the call, where the status does not say it */
+            /** @description Why the service failed the call, where the status does not say it: `dns_failed`, `connect_failed`, `tls_expired`, `tls_wrong_name`, `tls_untrusted`, `tls_failed`, `connect_timeout`, `dns_timeout`, `head_timeout`, `body_timeout`, `reset`, `malformed_response`, `address_forbidden`; of the credentials that the listing adds `credentials_refused`, `quota_used_up`; of an MCP server `redirected`, `not_acceptable` */
             cause?: string;
         };
         /** ServiceCalls */
@@ -3325,31 +3389,31 @@ export interface components {
             provider_id: string;
             /** @description Shown to keys of its provider's account and to admins only */
             endpoint?: string;
-            /** @description Asked every minute; shown to the same */
+            /** @description Asked every minute; shown to its provider and to admins only */
             health_path?: string;
             health?: components["schemas"]["HealthCheck"];
-            /** @description Whether a new endpoint answered when it was asked once; shown to the same */
+            /** @description Whether a new endpoint answered when it was asked once; shown to its provider and to admins only */
             reachable?: boolean;
-            /** @description Why it gave no answer, if it did not; shown to the same */
+            /** @description Why it gave no answer, if it did not; shown to its provider and to admins only */
             reachable_reason?: string;
             /**
              * Format: date-time
-             * @description When it was asked; shown to the same
+             * @description When it was asked; shown to its provider and to admins only
              */
             checked_at?: string;
-            /** @description Names of the headers that the gateway adds to calls; shown to the same */
+            /** @description Names of the headers that the gateway adds to calls; shown to its provider and to admins only */
             upstream_headers?: string[];
-            /** @description Names of the parameters that the gateway adds to the query of calls; shown to the same */
+            /** @description Names of the parameters that the gateway adds to the query of calls; shown to its provider and to admins only */
             upstream_query?: string[];
-            /** @description Pseudonyms of buyers whose calls are refused; shown to the same */
+            /** @description Pseudonyms of buyers whose calls are refused; shown to its provider and to admins only */
             blocked_buyers?: string[];
-            /** @description Whether calls are signed; shown to the same */
+            /** @description Whether calls are signed; shown to its provider and to admins only */
             signed?: boolean;
             /** @description The keyid of signatures by the present secret */
             signing_keyid?: string;
-            /** @description How long a change is announced after which a call may cost more; shown to the same, absent in lists */
+            /** @description How long a change is announced after which a call may cost more; shown to its provider and to admins only, absent in lists */
             price_notice_seconds?: number;
-            /** @description The operations of next_price as the provider wrote them, if these change; shown to the same, absent in lists */
+            /** @description The operations of next_price as the provider wrote them, if these change; shown to its provider and to admins only, absent in lists */
             announced_operations?: components["schemas"]["Operation"][];
             /** @description Only in the response to the request that made it */
             signing_secret?: string;
@@ -3658,6 +3722,8 @@ export interface components {
             by_service: components["schemas"]["ServiceUsage"][];
             /** @description Days with calls, newest first; at most 366 */
             by_day: components["schemas"]["DayUsage"][];
+            /** @description While all calls that match are of the last three days (UTC), and `from` and `to` are whole hours: hours with calls, newest first. Not of the sums of a tag */
+            by_hour?: components["schemas"]["HourUsage"][];
             /** @description Newest first */
             records: components["schemas"]["UsageRecord"][];
             next_cursor: string | null;
@@ -3859,7 +3925,7 @@ export interface components {
                 "*/*": components["schemas"]["ServiceAnswer"];
             };
         };
-        /** @description The service's own answer with another status. A service may send one of the statuses above too. Its own answers have `Content-Security-Policy: sandbox`, errors of the gateway have not */
+        /** @description The service's own answer with another status. A service may send one of the statuses above too. Its own answers have `Content-Security-Policy: sandbox`, errors of the gateway do not */
         CallAnsweredOtherwise: {
             headers: {
                 "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -8068,6 +8134,14 @@ export interface operations {
                      *           "spent": 0.002
                      *         }
                      *       ],
+                     *       "by_hour": [
+                     *         {
+                     *           "hour": "2026-11-22T07:00:00.000Z",
+                     *           "calls": 1,
+                     *           "free_calls": 0,
+                     *           "spent": 0.002
+                     *         }
+                     *       ],
                      *       "records": [
                      *         {
                      *           "usage_id": "019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10",
@@ -8197,6 +8271,22 @@ export interface operations {
                      *       "by_day": [
                      *         {
                      *           "day": "2026-11-22",
+                     *           "calls": 1,
+                     *           "free_calls": 0,
+                     *           "spent": 0.002,
+                     *           "by_key": [
+                     *             {
+                     *               "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
+                     *               "calls": 1,
+                     *               "free_calls": 0,
+                     *               "spent": 0.002
+                     *             }
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "by_hour": [
+                     *         {
+                     *           "hour": "2026-11-22T07:00:00.000Z",
                      *           "calls": 1,
                      *           "free_calls": 0,
                      *           "spent": 0.002,
@@ -8439,6 +8529,17 @@ export interface operations {
                      *       "by_day": [
                      *         {
                      *           "day": "2026-11-22",
+                     *           "calls": 120,
+                     *           "free_calls": 20,
+                     *           "gross": 0.2,
+                     *           "refunded": 0,
+                     *           "fees": 0.02,
+                     *           "earned": 0.18
+                     *         }
+                     *       ],
+                     *       "by_hour": [
+                     *         {
+                     *           "hour": "2026-11-22T09:00:00.000Z",
                      *           "calls": 120,
                      *           "free_calls": 20,
                      *           "gross": 0.2,
@@ -9298,7 +9399,7 @@ export interface operations {
             query?: {
                 /** @description Who acted: a key, all keys of an account, `create-admin` or `system` */
                 actor?: string;
-                /** @description Such as `account.suspend` */
+                /** @description `account.create`, `account.credit`, `account.debit`, `account.payout`, `account.correct` (recorded before, so the request may have failed), `account.suspend`, `account.resume`, `account.clear_profile`, `account.close`; `call.refund`; `key.create`, `key.rotate`, `key.change`, `key.revoke`, `key.sign_in` (of an admin, in a browser); `service.change`, `service.remove`; `reconciliation.run`, `reconciliation.accept_postgres` */
                 action?: string;
                 /** @description What was acted on: the id of an account, key, service or call */
                 subject?: string;
@@ -9650,7 +9751,7 @@ export interface operations {
                 to?: string;
                 /** @description Which money: what calls spend, or what services earn. Without it earnings for provider keys, else wallet */
                 ledger?: "wallet" | "earnings";
-                /** @description Maximum movements on a page; 100 if absent, in a CSV file 10000 */
+                /** @description Maximum movements on a page; 100 if absent, in a CSV file 10000; a page ends with an hour (UTC), so it may have fewer, or more if they are all of one hour */
                 limit?: number;
                 /** @description next_cursor of the previous page */
                 cursor?: string;
@@ -9677,7 +9778,7 @@ export interface operations {
                     Vary: string;
                     /**
                      * @description Of a CSV file: the cursor of the next one. Absent on the last
-                     * @example 1763798399999999-019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90
+                     * @example 1763794800000000-
                      */
                     "X-ACF-Next-Cursor"?: string;
                     /**
@@ -9740,7 +9841,7 @@ export interface operations {
                 to?: string;
                 /** @description Which money: what calls spend, or what services earn. Without it earnings for provider keys, else wallet */
                 ledger?: "wallet" | "earnings";
-                /** @description Maximum movements on a page; 100 if absent, in a CSV file 10000 */
+                /** @description Maximum movements on a page; 100 if absent, in a CSV file 10000; a page ends with an hour (UTC), so it may have fewer, or more if they are all of one hour */
                 limit?: number;
                 /** @description next_cursor of the previous page */
                 cursor?: string;
@@ -9771,7 +9872,7 @@ export interface operations {
                     Vary: string;
                     /**
                      * @description Of a CSV file: the cursor of the next one. Absent on the last
-                     * @example 1763798399999999-019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90
+                     * @example 1763794800000000-
                      */
                     "X-ACF-Next-Cursor"?: string;
                     /**

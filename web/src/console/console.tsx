@@ -2,13 +2,13 @@ import './console.css';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { ErrorBoundary } from 'preact-iso';
+import { useAddress } from '../address.tsx';
 import { Button, Empty, FailureNote, LinkButton, Note } from '../design/index.ts';
 import { I18nProvider, makeI18n } from '../i18n/i18n.tsx';
 import en from '../i18n/messages/en.json';
-import { usePlace } from '../place.tsx';
 import { resume, resumed, session, unanswered } from '../session.ts';
+import { SECTIONS, sectionOf } from './all-sections.ts';
 import type { Section } from './section.tsx';
-import { SECTIONS, sectionOf } from './sections.ts';
 import { SignIn } from './sign-in.tsx';
 import { ConsoleWaiting } from './waiting.tsx';
 import { Who } from './who.tsx';
@@ -81,11 +81,11 @@ function Unanswered() {
 }
 
 function Frame() {
-  const place = usePlace();
+  const address = useAddress();
   const me = session.value?.me;
   if (me === undefined) return null;
   const sections = SECTIONS[me.role];
-  const section = sectionOf(sections, place.path);
+  const section = sectionOf(sections, address.path);
   const Page = section?.page;
   return (
     <div class="page console">
@@ -105,7 +105,7 @@ function Frame() {
             Or it is not for {me.role} keys. Sign in with another key to see it.
           </Empty>
         ) : (
-          <Caught key={`${me.key_id} ${place.path}`}>
+          <Caught key={`${me.key_id} ${address.path}`}>
             <Page />
           </Caught>
         )}

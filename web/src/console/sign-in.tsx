@@ -1,10 +1,10 @@
 import { signal } from '@preact/signals';
 import { useState } from 'preact/hooks';
+import { useAddress } from '../address.tsx';
 import { ApiFailure, type Schemas } from '../api/client.ts';
 import { useArrival } from '../arrival.ts';
 import { Button, Card, Check, FailureNote, Note, Select, TextInput } from '../design/index.ts';
 import { useFact } from '../first-data.ts';
-import { usePlace } from '../place.tsx';
 import { canKeep, createAccount, signIn } from '../session.ts';
 import { KeyShownOnce } from './shared/secret-shown-once.tsx';
 
@@ -103,7 +103,7 @@ const isOperated = signal(false);
 function NewAccount() {
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState<unknown>(null);
-  const { path } = usePlace();
+  const { path } = useAddress();
   // A visitor who comes by 'Sell your API' wants to list a service.
   const provides = path.startsWith('/console/services');
   const [role, setRole] = useState<Role>(provides ? 'provider' : 'buyer');

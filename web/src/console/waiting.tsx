@@ -1,6 +1,6 @@
 import './frame.css';
+import { useAddress } from '../address.tsx';
 import { type Shape, Skeleton, SkeletonCard, SkeletonPage } from '../design/index.ts';
-import { usePlace } from '../place.tsx';
 import { mayBeSignedIn } from '../session.ts';
 
 /** The console while its files, or the answer to who is signed in, are on their way. */
@@ -16,7 +16,7 @@ export function ConsoleWaiting() {
 }
 
 function FrameWaiting() {
-  const { path } = usePlace();
+  const { path } = useAddress();
   const section = path.split('/')[2] ?? '';
   return (
     <div class="page console">

@@ -130,7 +130,7 @@ function valuesBesidePointer({ series, format, valueAt, unit, language }: Option
           const its = valueAt(series, idx);
           value.textContent = its === null ? '–' : format(its);
         });
-        place(box, self.over, left, top);
+        moveTo(box, self.over, left, top);
       },
     },
   };
@@ -140,7 +140,7 @@ function valuesBesidePointer({ series, format, valueAt, unit, language }: Option
 const AWAY = 14;
 
 /** To the right of the pointer, or to the left where there is more room, and never outside of the chart. */
-function place(box: HTMLElement, over: HTMLElement, left: number, top: number): void {
+function moveTo(box: HTMLElement, over: HTMLElement, left: number, top: number): void {
   const { offsetWidth: width, offsetHeight: height } = box;
   const isRight = left < over.clientWidth / 2;
   const x = isRight ? left + AWAY : left - AWAY - width;

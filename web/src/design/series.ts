@@ -14,5 +14,16 @@ export type Series = {
   readonly colour?: `--${string}`;
 };
 
-/** The colour of a series, as tokens.css names it. @param at  its place among the series */
+const HOUR_S = 3_600;
+/** Fewer hours would be as wide as days. */
+const MIN_HOURS = 24;
+
+/** The hours of a chart, in seconds: from the first that is known, and at least a day, up to this one. */
+export function hoursUpToNow(known: Iterable<number>, nowMs: number): number[] {
+  const now = Math.floor(nowMs / 1_000 / HOUR_S) * HOUR_S;
+  const first = Math.min(now - (MIN_HOURS - 1) * HOUR_S, ...known);
+  return Array.from({ length: (now - first) / HOUR_S + 1 }, (_, at) => first + at * HOUR_S);
+}
+
+/** The colour of a series, as tokens.css names it. @param at  its index among the series */
 export const colourOf = ({ colour }: Series, at: number): string => colour ?? `--series-${(at % 5) + 1}`;

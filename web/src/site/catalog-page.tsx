@@ -1,10 +1,10 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { useAddress, useHref, withQuery } from '../address.tsx';
 import { dataOf, type Schemas } from '../api/client.ts';
 import { Empty, LinkButton, Skeleton } from '../design/index.ts';
 import { useFirstData } from '../first-data.ts';
 import { count } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
-import { useHref, usePlace, withQuery } from '../place.tsx';
 import { useResource } from '../resource.ts';
 import { api } from '../session.ts';
 import { SearchFailure, useFirstFailure } from './failure.tsx';
@@ -25,9 +25,9 @@ type Found = Schemas['FoundServices'];
 /** `/`: what can be called. Its address is the search, so it can be shared. */
 export function CatalogPage() {
   const { t, language } = useI18n();
-  const place = usePlace();
+  const address = useAddress();
   const href = useHref();
-  const search = searchOf(place.query);
+  const search = searchOf(address.query);
   const first = useFirstData<Found>('discover');
   const firstFailure = useFirstFailure();
   const page = useResource(
@@ -92,7 +92,7 @@ export function CatalogPage() {
         <div class="more">
           {/* A link, so that those without scripts and crawlers get on too. */}
           <LinkButton
-            href={withQuery(place, { cursor: more.cursor })}
+            href={withQuery(address, { cursor: more.cursor })}
             onClick={(event) => {
               event.preventDefault();
               event.stopPropagation();

@@ -1,9 +1,9 @@
 import { useEffect, useState } from 'preact/hooks';
+import { useHref } from '../address.tsx';
 import { ApiFailure, type Schemas } from '../api/client.ts';
 import { Button, Empty, LinkButton } from '../design/index.ts';
 import { useFirstData } from '../first-data.ts';
 import { type I18n, useI18n } from '../i18n/i18n.tsx';
-import { useHref } from '../place.tsx';
 
 type ErrorBody = Schemas['Error'];
 

@@ -1,9 +1,9 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { useAddress, withQuery } from '../address.tsx';
 import type { Schemas } from '../api/client.ts';
 import { Button } from '../design/index.ts';
 import { money } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
-import { usePlace, withQuery } from '../place.tsx';
 import { FILTERS } from './search.ts';
 
 /** How long to wait after a key is pressed: a search takes a token of the visitor's sixty a minute. */
@@ -14,11 +14,11 @@ const PRICES = ['0.001', '0.01', '0.1', '1'] as const;
 /** The search. It works as a form without scripts, and as one types with them. */
 export function Filters({ categories }: { readonly categories: Schemas['FoundServices']['categories'] }) {
   const { t, language } = useI18n();
-  const place = usePlace();
+  const address = useAddress();
   const [isOpen, setOpen] = useState(false);
-  const chosen = (name: string): string => place.query.get(name) ?? '';
+  const chosen = (name: string): string => address.query.get(name) ?? '';
   const choose = (name: string, value: string, replace = false): void =>
-    place.go(withQuery(place, { [name]: value, cursor: null }), replace);
+    address.go(withQuery(address, { [name]: value, cursor: null }), replace);
   // What is typed replaces the present entry of the history, or going back would go letter by letter.
   const words = useTypedWords(chosen('q'), (value) => choose('q', value, true));
   const input = useSlashKey();
@@ -30,7 +30,7 @@ export function Filters({ categories }: { readonly categories: Schemas['FoundSer
     const early = FILTERS.map((name) => [name, String(data.get(name) ?? '').trim()] as const).filter(
       ([name, value]) => value !== chosen(name),
     );
-    if (early.length > 0) place.go(withQuery(place, { ...Object.fromEntries(early), cursor: null }), true);
+    if (early.length > 0) address.go(withQuery(address, { ...Object.fromEntries(early), cursor: null }), true);
   }, []);
   // Among services of one category there is only that: the others are still to be had.
   const seen = useRef<readonly string[]>([]);
@@ -53,7 +53,7 @@ export function Filters({ categories }: { readonly categories: Schemas['FoundSer
           words.now();
         }}
       >
-        {place.query.has('lang') && <input type="hidden" name="lang" value={chosen('lang')} />}
+        {address.query.has('lang') && <input type="hidden" name="lang" value={chosen('lang')} />}
         <div class="search">
           <label class="visually-hidden" for="q">
             {t('catalog.search')}

@@ -1,9 +1,9 @@
 import { useEffect, useState } from 'preact/hooks';
+import { useAddress } from '../address.tsx';
 import type { Schemas } from '../api/client.ts';
 import { Card, Check, Code, Select, Skeleton, Tabs } from '../design/index.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { lazy } from '../lazy.tsx';
-import { usePlace } from '../place.tsx';
 import { session } from '../session.ts';
 import { nameOf } from './service-operations.tsx';
 import { type SnippetKind, snippetsOf } from './service-snippets.ts';
@@ -74,7 +74,7 @@ function WithoutScripts() {
 
 function Snippets({ service, chosen }: Pick<Props, 'service' | 'chosen'>) {
   const { t } = useI18n();
-  const { origin } = usePlace();
+  const { origin } = useAddress();
   const [kind, setKind] = useState<SnippetKind>(service.protocol === 'mcp' ? 'mcp' : 'curl');
   // Which key was asked for: another one that signs in later is not shown unasked.
   const [keyShown, setKeyShown] = useState<string | null>(null);

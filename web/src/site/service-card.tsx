@@ -1,9 +1,9 @@
+import { useHref } from '../address.tsx';
 import type { Schemas } from '../api/client.ts';
 import { comingCost, costWords, mostOf } from '../cost.ts';
 import { Badge } from '../design/index.ts';
 import { count, day } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
-import { useHref } from '../place.tsx';
 import { Quality, TrackRecord } from './quality.tsx';
 
 /** What a buyer wants to know of a service at a glance. */

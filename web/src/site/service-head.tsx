@@ -1,10 +1,10 @@
+import { useHref } from '../address.tsx';
 import type { Schemas } from '../api/client.ts';
 import { useArrival } from '../arrival.ts';
 import { comingCost, costWords, mostOf } from '../cost.ts';
 import { Badge, LinkButton, Note, Stat, Stats } from '../design/index.ts';
 import { count, duration, moment, money, percent } from '../i18n/format.ts';
 import { type I18n, useI18n } from '../i18n/i18n.tsx';
-import { useHref } from '../place.tsx';
 import { Quality } from './quality.tsx';
 import { QualityTrend } from './service-quality.tsx';
 

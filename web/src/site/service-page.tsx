@@ -1,10 +1,10 @@
 import './service.css';
 import { useEffect, useState } from 'preact/hooks';
+import { useAddress } from '../address.tsx';
 import { dataOf, type Schemas } from '../api/client.ts';
 import { Card, FailureNote, Skeleton } from '../design/index.ts';
 import { useFirstData } from '../first-data.ts';
 import { useI18n } from '../i18n/i18n.tsx';
-import { usePlace } from '../place.tsx';
 import { useResource } from '../resource.ts';
 import { api } from '../session.ts';
 import { serviceTitle } from '../title.ts';
@@ -22,7 +22,7 @@ type Stats = Schemas['ServiceStats'];
 /** `/services/{id}`: all that a buyer wants to know of one service, and a way to try it. */
 export default function ServicePage() {
   const { language } = useI18n();
-  const { path } = usePlace();
+  const { path } = useAddress();
   const id = path.split('/')[2] ?? '';
   const first = useFirstData<Service>('service');
   const page = useResource(

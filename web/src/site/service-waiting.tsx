@@ -1,7 +1,7 @@
 import { useEffect } from 'preact/hooks';
+import { useAddress, useHref } from '../address.tsx';
 import { Skeleton, SkeletonCard, SkeletonStats } from '../design/index.ts';
 import { useI18n } from '../i18n/i18n.tsx';
-import { useHref, usePlace } from '../place.tsx';
 import { serviceTitle } from '../title.ts';
 import { seenService } from './seen.ts';
 
@@ -9,7 +9,7 @@ import { seenService } from './seen.ts';
 export function ServiceWaiting() {
   const { t } = useI18n();
   const href = useHref();
-  const { path } = usePlace();
+  const { path } = useAddress();
   const service = seenService(path.split('/')[2] ?? '');
   useEffect(() => {
     if (service !== null) document.title = serviceTitle(service.name);

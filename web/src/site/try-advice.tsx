@@ -1,9 +1,9 @@
 import { useEffect, useState } from 'preact/hooks';
+import { useHref } from '../address.tsx';
 import type { CallState } from '../calls/send.ts';
 import { Button, Note } from '../design/index.ts';
 import { money } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
-import { useHref } from '../place.tsx';
 import { webAddress } from '../web-address.ts';
 import { objectOf } from './service-request.ts';
 import { parsed } from './try-form.ts';

@@ -1,10 +1,10 @@
+import { useHref } from '../address.tsx';
 import type { CallBody } from '../calls/body.ts';
 import type { CallResponse, CallState } from '../calls/send.ts';
 import { STATUS_TEXTS } from '../calls/status-texts.ts';
 import { Badge, CopyButton, type Tone } from '../design/index.ts';
 import { count, duration, money } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
-import { useHref } from '../place.tsx';
 import { TryAdvice } from './try-advice.tsx';
 import { useFinalCost } from './use-final-cost.ts';
 

@@ -2,13 +2,13 @@ import './try.css';
 import { effect, signal } from '@preact/signals';
 import type { RefObject } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { useHref } from '../address.tsx';
 import type { Schemas } from '../api/client.ts';
 import { type CallState, send } from '../calls/send.ts';
 import { type Cost, costWords, isByUse, mostOf } from '../cost.ts';
 import { Button, Check, Code, FailureNote, Note } from '../design/index.ts';
 import { money } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
-import { useHref } from '../place.tsx';
 import { api, canKeep, openAccount, others, remember, resumed, type Session, session } from '../session.ts';
 import { TryAnswer } from './try-answer.tsx';
 import { TryFields } from './try-fields.tsx';
@@ -259,7 +259,7 @@ function Terms(props: PriceProps) {
   return <>{t(isByUse(cost) ? 'try.termsByUse' : 'try.termsPaid', most)}</>;
 }
 
-/** The secret of the account that was just opened: this is the only place where it is shown. */
+/** The secret of the account that was just opened: this is the only time that it is shown. */
 function NewKey({ who }: { readonly who: Session | null }) {
   const { t } = useI18n();
   const made = opened.value;

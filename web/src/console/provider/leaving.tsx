@@ -1,6 +1,6 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { onMove } from '../../address.tsx';
 import { Button, Dialog } from '../../design/index.ts';
-import { onMove } from '../../place.tsx';
 
 /**
  * Asks before a page is left on which something is not saved yet: by a link, by going back or forward, by a reload, or by closing the

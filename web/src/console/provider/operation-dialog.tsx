@@ -3,7 +3,7 @@ import { type Cost, operationCost } from '../../cost.ts';
 import { Button, Dialog, Select, TextArea, TextInput } from '../../design/index.ts';
 import { readAmount } from '../shared/amount.ts';
 import { afterPointer } from './after-pointer.ts';
-import { maxPriceOf } from './draft.ts';
+import { maxPriceOf } from './listing-draft.ts';
 import {
   METHODS,
   type Operation,

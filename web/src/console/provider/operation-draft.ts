@@ -1,7 +1,7 @@
 import type { Schemas } from '../../api/client.ts';
 import { readAmount } from '../shared/amount.ts';
 import { sentence } from '../shared/sentence.ts';
-import { maxPriceFault, maxPriceOf } from './draft.ts';
+import { maxPriceFault, maxPriceOf } from './listing-draft.ts';
 import { parseTemplate } from './rules.ts';
 
 export type Operation = Schemas['Operation'];

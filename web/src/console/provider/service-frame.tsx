@@ -1,8 +1,8 @@
 import type { ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
+import { useAddress } from '../../address.tsx';
 import { ApiFailure, dataOf, type Schemas } from '../../api/client.ts';
 import { Button, ConfirmDialog, Empty, FailureNote, LinkButton, Note, SkeletonPage, say } from '../../design/index.ts';
-import { usePlace } from '../../place.tsx';
 import { type Resource, useResource } from '../../resource.ts';
 import { api, session } from '../../session.ts';
 import { State } from '../shared/cells.tsx';
@@ -137,7 +137,7 @@ function NotShown({ of }: { readonly of: Resource<Service> }) {
 type Asking = 'pause' | 'remove' | null;
 
 function Acts({ service, show }: Pick<TabProps, 'service' | 'show'>) {
-  const place = usePlace();
+  const address = useAddress();
   const [asking, setAsking] = useState<Asking>(null);
   const [failure, setFailure] = useState<unknown>(null);
   const [busy, setBusy] = useState(false);
@@ -187,7 +187,7 @@ function Acts({ service, show }: Pick<TabProps, 'service' | 'show'>) {
           act={async () => {
             await dataOf(api.value.DELETE('/api/v1/services/{id}', { params }));
             say(`${service.name} is removed.`);
-            place.go('/console/services');
+            address.go('/console/services');
           }}
           onClose={() => setAsking(null)}
         >

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 import { ApiFailure } from '../../api/client.ts';
 import { sentence } from '../shared/sentence.ts';
 import { afterPointer } from './after-pointer.ts';
-import type { Draft } from './draft.ts';
+import type { Draft } from './listing-draft.ts';
 
 type Field<D> = keyof D & string;
 export type FaultsOf<D> = Readonly<Partial<Record<Field<D>, string>>>;

@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact';
+import { type Address, useAddress, withQuery } from '../../address.tsx';
 import {
   Button,
   Card,
@@ -11,7 +12,6 @@ import {
   Table,
   TextInput,
 } from '../../design/index.ts';
-import { type Place, usePlace, withQuery } from '../../place.tsx';
 import { useResource } from '../../resource.ts';
 import { session } from '../../session.ts';
 import { type AskFile, CsvExport } from './csv-export.tsx';
@@ -39,7 +39,7 @@ export type Rows<Row> = {
 };
 
 /**
- * A list that can be filtered and paged. Filters and place stand in the address, so that every view can be shared and going back
+ * A list that can be filtered and paged. Filters and cursor are in the address, so that every view can be shared and going back
  * works. There is never a secret in them.
  */
 export function ListPage<Row>({
@@ -65,9 +65,9 @@ export function ListPage<Row>({
   /** Another number asks again: something was changed. */
   readonly version?: number;
 }) {
-  const place = usePlace();
-  const query = queryOf(place.query, [...filters.map(({ name }) => name), 'cursor']);
-  const key = `${session.value?.me.key_id} ${place.path} ${JSON.stringify(query)} ${version}`;
+  const address = useAddress();
+  const query = queryOf(address.query, [...filters.map(({ name }) => name), 'cursor']);
+  const key = `${session.value?.me.key_id} ${address.path} ${JSON.stringify(query)} ${version}`;
   const page = useResource(key, async (signal) => ({ ...(await ask({ ...query, ...rangeOf(query) }, signal)), key }));
   // Rows that answer another question are no answer to this one, once it has failed.
   const data = page.failure !== null && page.data?.key !== key ? null : page.data;
@@ -98,7 +98,7 @@ export function ListPage<Row>({
         (isFiltered || query.cursor !== undefined ? (
           <Empty
             title="Nothing matches"
-            action={<LinkButton href={withoutFilters(place, filters)}>Show all</LinkButton>}
+            action={<LinkButton href={withoutFilters(address, filters)}>Show all</LinkButton>}
           >
             Nothing in this list fits the filters.
           </Empty>
@@ -114,12 +114,12 @@ export function ListPage<Row>({
       {(query.cursor !== undefined || (data?.next ?? null) !== null) && (
         <nav class="card-foot list-foot" aria-label={`Pages of ${caption}`}>
           {query.cursor !== undefined && (
-            <LinkButton small href={withQuery(place, { cursor: null })}>
+            <LinkButton small href={withQuery(address, { cursor: null })}>
               First page
             </LinkButton>
           )}
           {data !== null && data.next !== null && (
-            <LinkButton small href={withQuery(place, { cursor: data.next })}>
+            <LinkButton small href={withQuery(address, { cursor: data.next })}>
               Next page
             </LinkButton>
           )}
@@ -129,7 +129,7 @@ export function ListPage<Row>({
   );
 }
 
-/** All parts of a file have the same filters; its place in the list is that of its part. */
+/** All parts of a file have the same filters; its cursor is that of its part. */
 function ListFile({
   name,
   ask,
@@ -155,18 +155,18 @@ export const queryOf = (query: URLSearchParams, names: readonly string[]): Query
   );
 
 /** The address with all else that is in it. */
-const withoutFilters = (place: Place, filters: readonly Filter[]): string =>
-  withQuery(place, Object.fromEntries([...filters.map(({ name }) => name), 'cursor'].map((name) => [name, null])));
+const withoutFilters = (address: Address, filters: readonly Filter[]): string =>
+  withQuery(address, Object.fromEntries([...filters.map(({ name }) => name), 'cursor'].map((name) => [name, null])));
 
 /** Fields that change the address. @param query  what is set */
 export function FilterForm({ filters, query }: { readonly filters: readonly Filter[]; readonly query: Query }) {
-  const place = usePlace();
+  const address = useAddress();
   if (filters.length === 0) return <span />;
   const isFiltered = filters.some(({ name }) => query[name] !== undefined);
   const apply = (form: HTMLFormElement): void => {
     const values = new FormData(form);
     const changes = filters.map(({ name }) => [name, String(values.get(name) ?? '').trim()] as const);
-    place.go(withQuery(place, { ...inOrder(Object.fromEntries(changes)), cursor: null }));
+    address.go(withQuery(address, { ...inOrder(Object.fromEntries(changes)), cursor: null }));
   };
   return (
     <form
@@ -201,7 +201,7 @@ export function FilterForm({ filters, query }: { readonly filters: readonly Filt
       )}
       <Button type="submit">Apply</Button>
       {isFiltered && (
-        <LinkButton kind="quiet" small href={withoutFilters(place, filters)}>
+        <LinkButton kind="quiet" small href={withoutFilters(address, filters)}>
           Clear
         </LinkButton>
       )}

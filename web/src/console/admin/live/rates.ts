@@ -53,7 +53,7 @@ export function withSnapshot(points: readonly Point[], previous: Traffic | null,
   return [...kept, { at, rates, p99: next.totals.p99_ms }];
 }
 
-/** One place for each second, so that the charts move evenly and a pause shows as a gap. */
+/** One point for each second, so that the charts move evenly and a pause shows as a gap. */
 export function everySecond(points: readonly Point[], until: number): readonly Point[] {
   const byTime = new Map(points.map((point) => [point.at, point]));
   return Array.from({ length: WINDOW_SECONDS }, (_, index) => {

@@ -3,7 +3,7 @@ import { useContext } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
 
 /** Where this page is: the same in a browser and where the gateway writes the first view. */
-export type Place = {
+export type Address = {
   /** Path and query. */
   readonly url: string;
   readonly path: string;
@@ -14,12 +14,12 @@ export type Place = {
   readonly origin: string;
 };
 
-const Context = createContext<Place | null>(null);
+const Context = createContext<Address | null>(null);
 
-export function usePlace(): Place {
-  const place = useContext(Context);
-  if (place === null) throw new Error('no place');
-  return place;
+export function useAddress(): Address {
+  const address = useContext(Context);
+  if (address === null) throw new Error('no address');
+  return address;
 }
 
 let beforeMove: ((event: PopStateEvent) => void) | null = null;
@@ -35,12 +35,12 @@ export function onMove(listener: (event: PopStateEvent) => void): () => void {
 }
 
 /** In a browser. */
-export function BrowserPlace({ children }: { readonly children: ComponentChildren }) {
+export function BrowserAddress({ children }: { readonly children: ComponentChildren }) {
   const { url, path, route } = useLocation();
   return (
     <Context.Provider
       value={{
-        ...placeOf(url, path),
+        ...addressOf(url, path),
         go: (to, replace) => route(withoutSecrets(to), replace),
         origin: location.origin,
       }}
@@ -57,7 +57,7 @@ export function BrowserPlace({ children }: { readonly children: ComponentChildre
 const withoutSecrets = (url: string): string => url.replace(/(:|%3A)?sk_[0-9A-Za-z]{49}/gi, '');
 
 /** Of the first view: nobody goes anywhere from there. */
-export function FixedPlace({
+export function FixedAddress({
   url,
   origin,
   children,
@@ -67,10 +67,10 @@ export function FixedPlace({
   readonly children: ComponentChildren;
 }) {
   const [path = '/'] = url.split('?');
-  return <Context.Provider value={{ ...placeOf(url, path), go() {}, origin }}>{children}</Context.Provider>;
+  return <Context.Provider value={{ ...addressOf(url, path), go() {}, origin }}>{children}</Context.Provider>;
 }
 
-function placeOf(url: string, path: string): Pick<Place, 'url' | 'path' | 'query'> {
+function addressOf(url: string, path: string): Pick<Address, 'url' | 'path' | 'query'> {
   const at = url.indexOf('?');
   return { url, path, query: new URLSearchParams(at === -1 ? '' : url.slice(at + 1)) };
 }
@@ -79,7 +79,7 @@ const OFFERED = /^(en|zh|ja|ko|es|de|fr)(-|$)/i;
 
 /** A link within the site keeps the language that its reader chose. */
 export function useHref(): (path: string) => string {
-  const { query } = usePlace();
+  const { query } = useAddress();
   const lang = query.get('lang');
   return (path) => {
     // One that the gateway does not have would make an error of every link.
@@ -91,12 +91,12 @@ export function useHref(): (path: string) => string {
 }
 
 /** The address with some parameters changed; null or '' removes one. */
-export function withQuery(place: Place, changes: Readonly<Record<string, string | null>>): string {
-  const query = new URLSearchParams(place.query);
+export function withQuery(address: Address, changes: Readonly<Record<string, string | null>>): string {
+  const query = new URLSearchParams(address.query);
   for (const [name, value] of Object.entries(changes)) {
     if (value === null || value === '') query.delete(name);
     else query.set(name, value);
   }
   const text = query.toString();
-  return text === '' ? place.path : `${place.path}?${text}`;
+  return text === '' ? address.path : `${address.path}?${text}`;
 }
