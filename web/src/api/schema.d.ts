@@ -2916,6 +2916,15 @@ export interface components {
             drifting_accounts: number;
             shards_not_compared: number;
         };
+        /** ReconciliationUnderWay */
+        ReconciliationUnderWay: {
+            message: string;
+            /**
+             * Format: date-time
+             * @description When the last comparison was. This one is over once GET has a later time; null: once it has one
+             */
+            checked_at: string | null;
+        };
         /** Refund */
         Refund: {
             /** Format: uuid */
@@ -10694,6 +10703,25 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Reconciliation"];
+                };
+            };
+            /** @description The comparison takes longer than 4 s, and goes on */
+            202: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "message": "The comparison takes longer and goes on. It is over once checked_at of GET /api/v1/admin/reconciliation is later than this one.",
+                     *       "checked_at": "2026-11-22T07:51:00.486Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ReconciliationUnderWay"];
                 };
             };
             400: components["responses"]["ClosedInvalidRequestOrUnsupportedFraming"];

@@ -3,7 +3,7 @@ import { api } from '../../session.ts';
 
 export type Reconciliation = Schemas['Reconciliation'];
 
-/** A long comparison outlives the 5 s that a request may take: its outcome is asked for this often, this many times. */
+/** The outcome of a long comparison is asked for this often, this many times. */
 const ASK_EVERY_MS = 5_000;
 const MAX_QUESTIONS = 24;
 
@@ -15,25 +15,20 @@ export async function runNow(tell: (progress: string) => void): Promise<Reconcil
   say();
   const timer = setInterval(say, 1_000);
   try {
-    // By the clock of the gateway: the comparison is over once all shards are younger than this.
-    const before = await dataOf(api.value.GET('/api/v1/admin/reconciliation'));
-    try {
-      return await dataOf(api.value.POST('/api/v1/admin/reconciliation'));
-    } catch (failure) {
-      if (!(failure instanceof ApiFailure) || failure.status !== 503) throw failure;
-      return await whenDone(before.checked_at, failure);
-    }
+    const answer = await dataOf(api.value.POST('/api/v1/admin/reconciliation'));
+    return 'totals' in answer ? answer : await whenDone(answer.checked_at);
   } finally {
     clearInterval(timer);
   }
 }
 
-/** The comparison goes on after a 503. @param before  when the last one was */
-async function whenDone(before: string | null, failure: ApiFailure): Promise<Reconciliation> {
+/** @param before  when the last comparison was: this one is over once all shards are younger */
+async function whenDone(before: string | null): Promise<Reconciliation> {
   for (let questions = 0; questions < MAX_QUESTIONS; questions++) {
     await new Promise((resolve) => setTimeout(resolve, ASK_EVERY_MS));
     const page = await dataOf(api.value.GET('/api/v1/admin/reconciliation'));
     if (page.checked_at !== null && page.checked_at !== before) return page;
   }
-  throw failure;
+  const message = 'The comparison has not ended within two minutes. This page will show when it has.';
+  throw new ApiFailure('unavailable', message, 202, null);
 }
