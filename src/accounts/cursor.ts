@@ -3,8 +3,8 @@ import type { Sql, Tx } from '../platform/postgres.ts';
 
 /**
  * A position in a list that is ordered by time. Several rows may have the same time, so a number or text that is unique among them
- * follows. In a cursor it is `<microseconds since 1970>-<the rest>`; an empty rest is before all of
- * that time. Postgres' times have microseconds; `Date` would cut them off.
+ * follows it. The cursor is `<microseconds since 1970>-<the rest>`; an empty rest is before everything at that time. Postgres keeps
+ * microseconds; `Date` would cut them off.
  */
 export type Position = { readonly micros: number; readonly rest: string };
 
@@ -13,7 +13,7 @@ const CURSOR = /^(\d{1,16})-([0-9a-z-]{0,42})$/;
 export const cursorText = ({ micros, rest }: Position): string => `${micros}-${rest}`;
 
 /**
- * @param rest what the second part has to look like
+ * @param rest the pattern of the part after the time
  * @throws ApiError `invalid_request` for a text that cannot be a cursor of this list
  */
 export function readCursor(cursor: string | undefined, rest = /^\d{1,15}$/): Position | null {

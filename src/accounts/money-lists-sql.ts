@@ -1,5 +1,5 @@
-// The lists of what operators moved. Each is ordered by time and the number of its journal row, newest first, and each filter has
-// an index in this order. Tested by test/routes/money-by-operators.test.ts.
+// The lists of money that operators moved. Each is ordered by time and journal row, newest first, and each filter has an index in
+// this order. Tested by test/routes/money-by-operators.test.ts.
 import type { Sql } from '../platform/postgres.ts';
 import type { Credit } from './credits.ts';
 import { microsOf, type Position, timeOf } from './cursor.ts';
@@ -61,7 +61,7 @@ export const selectCredits = (sql: Sql, filter: MovementFilter, before: Position
 export const selectPayouts = (sql: Sql, filter: MovementFilter, before: Position | null, limit: number) =>
   select<Payout>(sql, sql`payouts m`, sql``, sql`m.created_at`, filter, before, limit);
 
-/** The debits that took something, by the time when they did. */
+/** The debits that took money, ordered by the time at which they took it. */
 export const selectDebits = (sql: Sql, filter: MovementFilter, before: Position | null, limit: number) => {
   const taken = sql`(SELECT * FROM debits WHERE state = 'taken') m`;
   return select<TakenDebit>(sql, taken, sql`m.reason,`, sql`m.ended_at`, filter, before, limit);

@@ -6,9 +6,9 @@ import type { ReconcileStores } from './shard-view.ts';
 const FORGET_AT_ONCE = 500;
 
 /**
- * In doubt, removes from Redis what it knows of the child keys of these accounts, with the keys above them, to be loaded again as
- * Postgres has it. An older Redis may have former budgets, and nothing else would notice: its replies do not tell them.
- * The token buckets of the keys at the top are full then; those of child keys are in the wallet.
+ * In doubt, removes from Redis what it knows about the child keys of these accounts and the keys above them. It is loaded again
+ * from Postgres. An older Redis may have former budgets, and nothing else would notice, because its replies do not tell them. The
+ * token buckets of root keys are full afterwards; those of child keys are in the wallet.
  */
 export async function forgetTrees(
   tx: Tx,

@@ -13,7 +13,7 @@ export const sumsColumns = (pages: readonly Hours[]): string[] => [
   ...amountColumns(pages),
 ];
 
-/** Whether the sums by key of all pages are of the same hour. */
+/** Whether the sums by key of all pages belong to the same hour. */
 export function spanOf(pages: readonly Hours[]): Span {
   const hour = pages.find(({ keys }) => keys.length > 0)?.keys[0]?.hour;
   return pages.every(({ keys }) => keys.every((key) => key.hour === hour)) ? 'one hour' : 'several hours';

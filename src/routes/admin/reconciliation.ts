@@ -168,7 +168,7 @@ export function reconciliationRoutes({
       responses: { ...DONE, ...UNDER_WAY },
       handle: async ({ caller, requestId }: ApiRequest) => {
         const key = keyOf(caller);
-        // Recorded first: the comparison changes Redis step by step, each repair with a record of its own.
+        // Recorded first, because the comparison changes Redis step by step, and each repair has its own record.
         await sql.begin((tx) => recordAct(tx, { ...actorOf(key, requestId), ...RUN }));
         const before = oldest(await selectReports(sql));
         const run = reconciler.run(`admin ${key.keyId}`);

@@ -3,7 +3,7 @@ import { api } from '../../session.ts';
 
 export type Reconciliation = Schemas['Reconciliation'];
 
-/** The outcome of a long comparison is asked for this often, this many times. */
+/** The outcome of a long comparison is requested at this interval, this many times. */
 const ASK_EVERY_MS = 5_000;
 const MAX_QUESTIONS = 24;
 
@@ -22,7 +22,7 @@ export async function runNow(tell: (progress: string) => void): Promise<Reconcil
   }
 }
 
-/** @param before  when the last comparison was: this one is over once all shards are younger */
+/** @param before  when the last comparison was: this one has ended once the reports of all shards are younger */
 async function whenDone(before: string | null): Promise<Reconciliation> {
   for (let questions = 0; questions < MAX_QUESTIONS; questions++) {
     await new Promise((resolve) => setTimeout(resolve, ASK_EVERY_MS));
