@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
-import { evenTags, slotOf } from '../../src/platform/cluster/tags.ts';
+import { evenTags, slotOf } from '../../src/platform/cluster/hash-tags.ts';
 import { RedisNotSent } from '../../src/platform/redis.ts';
 import { shardOf } from '../../src/platform/shards.ts';
 import { type ClusterNode, moveSlot, type RunningCluster, startTestCluster } from '../support/cluster.ts';

@@ -147,23 +147,46 @@ const HOUR = 3_600_000;
 const START = Date.parse('2026-03-01T00:00:00Z');
 const micros = (usd: number): number => Math.round(usd * 1e6);
 
-type Move = { readonly kind: keyof typeof moves; readonly at: number; readonly micros: number };
+type Move = {
+  readonly kind: keyof typeof moves;
+  readonly at: number;
+  readonly micros: number;
+  readonly service: number;
+};
+const make = ({ kind, at, micros, service }: Move) => moves[kind](START + at, micros, service);
+
+const move: fc.Arbitrary<Move> = fc.record({
+  kind: fc.constantFrom<keyof typeof moves>('credit', 'debit', 'correction', 'payout', 'call', 'call', 'refund'),
+  // Minutes within three hours, and the edges of hours.
+  at: fc.oneof(
+    fc.integer({ min: 0, max: 179 }).map((minute) => minute * 60_000),
+    fc.constantFrom(HOUR, HOUR - 1, 2 * HOUR),
+  ),
+  micros: fc.oneof(fc.integer({ min: 1, max: 100_000 }), fc.constantFrom(1_000, 90_000)),
+  service: fc.nat({ max: 1 }),
+});
+
+/** What a move adds to the buyer's wallet, and to the provider's earnings. */
+function changesOf({ kind, micros: size }: Move): readonly [wallet: number, earnings: number] {
+  const fee = Math.floor(size / 10);
+  const changes: Record<Move['kind'], readonly [number, number]> = {
+    credit: [size, 0],
+    debit: [-size, 0],
+    correction: [size % 2 === 0 ? -size : size, 0],
+    payout: [0, -size],
+    call: [-size, size - fee],
+    refund: [size, fee - size],
+  };
+  return changes[kind];
+}
 
 /** Those moves that the account could pay for when they were made. Of several at one time, those come first that take money. */
 function affordable<T extends Move>(list: readonly T[]): T[] {
   let [wallet, earned] = [0, 0];
   const takes = ({ kind }: Move): number => (kind === 'credit' || kind === 'call' ? 1 : 0);
   const inOrder = list.toSorted((a, b) => a.at - b.at || takes(a) - takes(b));
-  return inOrder.filter(({ kind, micros: size }) => {
-    const fee = Math.floor(size / 10);
-    const change = {
-      credit: [size, 0],
-      debit: [-size, 0],
-      correction: [size % 2 === 0 ? -size : size, 0],
-      payout: [0, -size],
-      call: [-size, size - fee],
-      refund: [size, fee - size],
-    }[kind] as [number, number];
+  return inOrder.filter((move) => {
+    const change = changesOf(move);
     if (wallet + change[0] < 0 || earned + change[1] < 0) return false;
     wallet += change[0];
     earned += change[1];
@@ -305,7 +328,7 @@ describe('GET /statement/me', () => {
   });
 
   it('exports CSV, and says where the next file begins', async () => {
-    for (let i = 0; i < 3; i++) await moves.credit(START + i, 1_000_000);
+    for (let i = 0; i < 3; i++) await moves.credit(START + HOUR * i, 1_000_000);
     const response = await send(routes, 'GET /statement/me', {
       by: buyer,
       query: { limit: 2 },
@@ -313,7 +336,7 @@ describe('GET /statement/me', () => {
     });
     expect(String(response.body).split('\r\n').slice(0, 2)).toEqual([
       'at,kind,amount,balance,from,service_id,service_name,reference,reason,usage_id',
-      expect.stringMatching(/^2026-03-01T00:00:00.002Z,credit,1,3,,,,c\d+,,$/),
+      expect.stringMatching(/^2026-03-01T02:00:00.000Z,credit,1,3,,,,c\d+,,$/),
     ]);
     const cursor = response.headers?.['X-ACF-Next-Cursor'];
     expect((await ask({ cursor })).movements).toMatchObject([{ amount: 1, balance: 1 }]);
@@ -323,7 +346,7 @@ describe('GET /statement/me', () => {
     const admin = await addAccount(sql, 'admin');
     const shown = async ({ accountId: id }: KeyRecord, query: object = {}) =>
       json(await send(routes, 'GET /admin/accounts/:id/statement', { by: admin, params: { id }, query }));
-    await moves.credit(START, 10_000_000);
+    await moves.credit(START - HOUR, 10_000_000);
     await moves.call(START, 2_000);
     await moves.payout(START + HOUR, 1_000);
     await sumUp(sql);
@@ -336,7 +359,8 @@ describe('GET /statement/me', () => {
       movements: (page as Page).movements.map(({ at: _, ...row }) => row),
     });
     expect(timeless(await shown(buyer))).toEqual(timeless(own));
-    expect(await shown(buyer, { limit: 1 })).toHaveProperty('next_cursor', (await ask({ limit: 1 })).next_cursor);
+    expect(await shown(buyer, { limit: 1 })).toHaveProperty('next_cursor', `${START * 1_000}-`);
+    expect((await ask({ limit: 1 })).next_cursor).toBe(`${START * 1_000}-`);
     expect(await shown(provider, { ledger: 'earnings' })).toEqual(await ask({}, provider));
     isAway = true;
     await expect(ask()).rejects.toThrow('away');
@@ -362,16 +386,6 @@ describe('GET /statement/me', () => {
   });
 
   it('has every movement once, in order, with the right balance, whatever the pages', async () => {
-    const move = fc.record({
-      kind: fc.constantFrom<keyof typeof moves>('credit', 'debit', 'correction', 'payout', 'call', 'call', 'refund'),
-      // Minutes within three hours, and the edges of hours.
-      at: fc.oneof(
-        fc.integer({ min: 0, max: 179 }).map((minute) => minute * 60_000),
-        fc.constantFrom(HOUR, HOUR - 1, 2 * HOUR),
-      ),
-      micros: fc.oneof(fc.integer({ min: 1, max: 100_000 }), fc.constantFrom(1_000, 90_000)),
-      service: fc.nat({ max: 1 }),
-    });
     await fc.assert(
       fc.asyncProperty(
         fc.array(move, { maxLength: 14 }),
@@ -381,7 +395,7 @@ describe('GET /statement/me', () => {
         async (moved, isSolvent, limit, bounds) => {
           await reset();
           const list = isSolvent ? affordable(moved) : moved;
-          for (const { kind, at, micros, service } of list) await moves[kind](START + at, micros, service);
+          for (const one of list) await make(one);
           await sumUp(sql);
           for (const [by, ledger] of [
             [buyer, 'wallet'],
@@ -416,5 +430,76 @@ describe('GET /statement/me', () => {
       ),
       { numRuns: 10 },
     );
+  });
+
+  it('has every movement once while calls and money arrive between its pages, those of earlier hours too', async () => {
+    const nameOf = (row: Row): string => [row.at.slice(0, 13), row.kind, row.reference ?? row.service_id].join();
+    const call = (minute: number, service: number): Move => ({
+      kind: 'call',
+      at: minute * 60_000,
+      micros: 100,
+      service,
+    });
+    // The older of two sums passes the newer one, which is on the first page.
+    const passing = [call(1, 0), call(2, 1)];
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(move, { minLength: 4, maxLength: 12 }),
+        fc.array(move, { maxLength: 8 }),
+        fc.integer({ min: 1, max: 3 }),
+        fc.constantFrom(0, 1),
+        async (first, arriving, limit, ledger) => {
+          await reset();
+          const by = ledger === 0 ? buyer : provider;
+          const made: Move[] = [];
+          const makeAll = async (list: readonly Move[]) => {
+            for (const one of list) await make(one);
+            made.push(...list);
+            await sumUp(sql);
+          };
+          await makeAll(first);
+          const atFirst = (await ask({}, by)).movements.map(nameOf);
+          const left = [...arriving];
+          const seen: string[] = [];
+          for (let cursor: string | null = ''; cursor !== null; ) {
+            const page: Page = await ask({ limit, ...(cursor !== '' && { cursor }) }, by);
+            const until = cursor === '' ? Infinity : Number.parseInt(cursor, 10) / 1_000 - START;
+            cursor = page.next_cursor;
+            const from = cursor === null ? -Infinity : Number.parseInt(cursor, 10) / 1_000 - START;
+            const sum = (list: readonly Move[]) => list.reduce((total, one) => total + changesOf(one)[ledger], 0);
+            expect(micros(page.balance)).toBe(sum(made.filter(({ at }) => at < until)));
+            const shown = page.movements.reduce((total, { amount }) => total + micros(amount), 0);
+            expect(shown).toBe(sum(made.filter(({ at }) => at < until && at >= from)));
+            seen.push(...page.movements.map(nameOf));
+            await makeAll(left.splice(0, 2));
+          }
+          expect(new Set(seen).size).toBe(seen.length);
+          expect(seen).toEqual(expect.arrayContaining(atFirst));
+        },
+      ),
+      { numRuns: 10, examples: [[passing, [call(3, 0)], 1, 0]] },
+    );
+  });
+
+  it('divides a page only between hours, and an hour only if it has more than ten thousand movements', async () => {
+    for (const minute of [1, 2, 3, 61, 121]) await moves.credit(START + minute * 60_000, 1_000);
+    const sizes = async (limit: number): Promise<number[]> => {
+      const found: number[] = [];
+      for (let cursor: string | null = ''; cursor !== null; ) {
+        const page: Page = await ask({ limit, ...(cursor !== '' && { cursor }) });
+        found.push(page.movements.length);
+        cursor = page.next_cursor;
+      }
+      return found;
+    };
+    expect(await sizes(1)).toEqual([1, 1, 3]);
+    expect(await sizes(2)).toEqual([2, 3]);
+    expect(await sizes(4)).toEqual([2, 3]);
+    expect(await sizes(5)).toEqual([5]);
+    await sql`
+      INSERT INTO credits (account_id, seq, amount, reference, journal_id, created_at)
+      SELECT account_id, 1000 + n, 1, 'many ' || n, 1000000 + n, created_at + n * interval '1 millisecond'
+      FROM credits CROSS JOIN generate_series(1, 10000) AS n WHERE seq = (SELECT min(seq) FROM credits)`;
+    expect(await sizes(2)).toEqual([2, 10_000, 3]);
   });
 });

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { evenTags, slotOf } from '../../../src/platform/cluster/hash-tags.ts';
 import { RedisCluster } from '../../../src/platform/cluster/redis-cluster.ts';
-import { evenTags, slotOf } from '../../../src/platform/cluster/tags.ts';
 import { StartRefused } from '../../../src/platform/start-refused.ts';
 import { type ClusterNode, type RunningCluster, startTestCluster } from '../../support/cluster.ts';
 import { startTestRedis } from '../../support/stores.ts';

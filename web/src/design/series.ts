@@ -1,18 +1,29 @@
-/** What lies between two times of a chart. */
+/** The interval between two times of a chart. */
 export type Unit = 'day' | 'hour' | 'second';
 
-/** What is drawn in a chart. */
+/** A series of values in a chart. */
 export type Series = {
   readonly name: string;
   /** One value for each time; null where there is none. */
   readonly values: readonly (number | null)[];
   /** Bars for sums of a period, lines for states. Default: line. */
   readonly kind?: 'line' | 'bar';
-  /** Where its name above the chart leads. */
+  /** The link of its name above the chart. */
   readonly href?: string;
-  /** A name of tokens.css, where the meaning has a colour: `--bad`. Default: the next of the series' colours. */
+  /** A name from tokens.css, if the meaning has a colour: `--bad`. Default: the next of the series' colours. */
   readonly colour?: `--${string}`;
 };
 
-/** The colour of a series, as tokens.css names it. @param at  its place among the series */
+const HOUR_S = 3_600;
+/** Fewer hours would be as wide as days. */
+const MIN_HOURS = 24;
+
+/** The hours of a chart, in seconds: from the first that is known, and at least a day, up to this one. */
+export function hoursUpToNow(known: Iterable<number>, nowMs: number): number[] {
+  const now = Math.floor(nowMs / 1_000 / HOUR_S) * HOUR_S;
+  const first = Math.min(now - (MIN_HOURS - 1) * HOUR_S, ...known);
+  return Array.from({ length: (now - first) / HOUR_S + 1 }, (_, at) => first + at * HOUR_S);
+}
+
+/** The colour of a series, by its name in tokens.css. @param at its index among the series */
 export const colourOf = ({ colour }: Series, at: number): string => colour ?? `--series-${(at % 5) + 1}`;

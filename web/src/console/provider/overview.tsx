@@ -3,7 +3,7 @@ import { dataOf, type Schemas } from '../../api/client.ts';
 import { Card, FailureNote, LinkButton, SkeletonPage, Stat, Stats, TimeChart } from '../../design/index.ts';
 import { type Resource, useResource } from '../../resource.ts';
 import { api, session } from '../../session.ts';
-import { lastDays, perDay, secondsOf } from '../shared/days.ts';
+import { lastDays, timedRows } from '../shared/days.ts';
 import { PageHead } from '../shared/page-head.tsx';
 import { FirstSteps } from './first-steps.tsx';
 import { Periods, ServicesCard, sum } from './overview-cards.tsx';
@@ -14,7 +14,7 @@ type ServiceStats = Schemas['ServiceStats'];
 type Earnings = Schemas['Earnings'];
 
 const DAYS = 30;
-/** Statistics cost a request for each service, of the key's sixty a minute. */
+/** Maximum services with statistics: each costs one of the key's sixty requests a minute. */
 const MAX_WITH_STATS = 8;
 
 /** `/console` of a provider: how business goes, and what to do next. */
@@ -24,7 +24,7 @@ export default function Overview() {
   const services = useResource(`services ${key}`, (signal) =>
     dataOf(api.value.GET('/api/v1/services', { params: { query: { mine: true, limit: 100, lang: EN } }, signal })),
   );
-  // Both first: who is called most is known from the earnings, and asking twice would cost twice.
+  // Waits for both: the earnings tell which services are called most, and asking twice would cost twice.
   const isKnown = services.data !== null && (earnings.data !== null || earnings.failure !== null);
   const chosen = isKnown ? mostCalled(services.data?.services ?? [], earnings.data) : [];
   const stats = useResource(`stats ${chosen.map(({ id }) => id).join()}`, (signal) => statsOf(chosen, signal));
@@ -70,7 +70,7 @@ function Failed({ of }: { readonly of: readonly Resource<unknown>[] }) {
   );
 }
 
-/** Those with the most calls of buyers, then the newest. */
+/** The services with the most calls of buyers, then the newest. */
 function mostCalled(services: readonly Service[], earnings: Earnings | null): Service[] {
   const calls = new Map((earnings?.by_service ?? []).map((row) => [row.service_id, row.calls]));
   return [...services].sort((a, b) => (calls.get(b.id) ?? 0) - (calls.get(a.id) ?? 0)).slice(0, MAX_WITH_STATS);
@@ -87,7 +87,8 @@ async function statsOf(services: readonly Service[], signal: AbortSignal): Promi
 
 function Money({ earnings }: { readonly earnings: Earnings }) {
   const days = lastDays(DAYS);
-  const earned = perDay(days, earnings.by_day, (row) => row.earned);
+  const { unit, times, rows } = timedRows(days, earnings.by_day, earnings.by_hour);
+  const lastDay = earnings.by_day.filter(({ day }) => day >= (days[0] ?? ''));
   return (
     <>
       <Stats>
@@ -98,18 +99,19 @@ function Money({ earnings }: { readonly earnings: Earnings }) {
         />
         <Stat
           label="Earned, 30 days"
-          value={usd(sum(earned))}
+          value={usd(sum(lastDay.map(({ earned }) => earned)))}
           hint={`After the platform's fee of ${earnings.fee_percent}%`}
         />
         <Stat label="Earned in all" value={usd(earnings.earned)} />
         <Stat label="Paid out" value={usd(earnings.paid_out)} hint={<a href="/console/statement">Statement</a>} />
       </Stats>
       {earnings.by_day.length > 0 && (
-        <Card title="Earned by day">
+        <Card title={unit === 'day' ? 'Earned by day' : 'Earned by hour (UTC)'}>
           <TimeChart
-            label="Earned by day, last 30 days"
-            times={days.map(secondsOf)}
-            series={[{ name: 'Earned', kind: 'bar', values: earned }]}
+            label={`Earned by ${unit}`}
+            times={times}
+            unit={unit}
+            series={[{ name: 'Earned', kind: 'bar', values: rows.map((row) => row?.earned ?? null) }]}
             format={usd}
           />
         </Card>
