@@ -226,7 +226,7 @@ async function installedFor(stage, name, { redis, dir }) {
 
 /** @param {Stores} how */
 async function usageStreams({ redis }) {
-  const { evenTags } = await import(pathToFileURL(path.join(projectDir, 'dist', 'platform/cluster/tags.js')).href);
+  const { evenTags } = await import(pathToFileURL(path.join(projectDir, 'dist', 'platform/cluster/hash-tags.js')).href);
   const tags = redis === 'cluster' ? evenTags(shards) : Array.from({ length: shards }, (_, shard) => String(shard));
   return tags.map((/** @type {string} */ tag) => `usage:{${tag}}`);
 }

@@ -4,11 +4,11 @@ import { type DayUsage, type KeyUsage, type ListedSums, MAX_DAYS, MAX_KEYS_OF_DA
 import { ADDED_UP, NAMED_SUMS, SUMS, type Sums, within } from './sums-sql.ts';
 import type { TimeRange } from './time-range.ts';
 
-// Sums of whole days of an account with sums of its own (`accounts.summed_from`), or of a key of it and those below it. Each list is read
-// from the table that has the fewest rows for it, in a statement of its own: a row has only the columns of its list, because Postgres and
-// this process take as long to hand over a thousand rows as to add up thirty thousand.
+// Reads sums of whole days, for an account that has sums of its own (`accounts.summed_from`), or for one of its keys and the keys
+// below it. Each list has its own statement, on the table with the fewest rows for it. Each statement returns only the columns of
+// its list, because Postgres and this process take as long to transfer a thousand rows as to add up thirty thousand.
 
-/** The first day, in ms, from which on the account has sums of its own; null: it has none. */
+/** The first day, in ms, for which the account has sums of its own; null: it has none. */
 export async function selectSummedFrom(tx: Tx, { accountId }: SeveralKeys): Promise<number | null> {
   const rows = await tx<{ day: string | null }[]>`
     SELECT summed_from::text AS day FROM accounts WHERE id = ${accountId}`;
@@ -23,7 +23,7 @@ export async function selectAccountSums(
   days: TimeRange,
 ): Promise<ListedSums> {
   const tx = await timed();
-  // Sent together, in one round trip: so they are prepared ones.
+  // Sent together, in one round trip. This needs prepared statements.
   const [byService, ofDays, byKey] = await Promise.all([
     selectByService(tx, scope, days),
     selectByDay(tx, scope, days),
@@ -32,7 +32,7 @@ export async function selectAccountSums(
   return { byService, byKey, byDay: await withKeys(await timed(), scope, ofDays, byKey.slice(0, MAX_KEYS_OF_DAY)) };
 }
 
-/** Of an account from its own sums; of a key and those below it from those of the keys. */
+/** For an account, reads its own sums; for a key and those below it, the sums by key. */
 function selectByService(tx: Tx, scope: SeveralKeys, days: TimeRange): Promise<ListedSums['byService'][number][]> {
   const table = scope.kind === 'account' ? tx`account_days` : tx`key_days`;
   return tx<ListedSums['byService'][number][]>`
@@ -68,7 +68,7 @@ function selectByKey(tx: Tx, scope: SeveralKeys, days: TimeRange): Promise<KeyUs
     ORDER BY t.spent DESC, t.calls DESC, t.key_id`;
 }
 
-/** The days with the sums of these keys, which are looked up one by one in the primary key. */
+/** The days with sums of these keys, looked up one by one in the primary key. */
 async function withKeys(
   tx: Tx,
   { accountId }: SeveralKeys,

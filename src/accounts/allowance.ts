@@ -6,7 +6,10 @@ import type { Sql } from '../platform/postgres.ts';
 
 /** What a key can spend, and what its open calls hold. */
 export type Allowance = Wallet & {
-  /** The budget that leaves it the least, and when that starts again (null: never). Null: the wallet leaves less than any budget. */
+  /**
+   * The budget of which the least remains, and when its next period begins (null: never). Null: the wallet has less than any
+   * budget.
+   */
   readonly budget: { readonly keyId: string; readonly resetsAtMs: number | null } | null;
 };
 
@@ -14,8 +17,8 @@ export type Allowance = Wallet & {
 type FreeListing = { readonly id: string; readonly providerId: string; readonly freeCalls: number };
 
 /**
- * How many free calls of a service the account of a key has left. Null if its calls take none: the service gives none, the key may not
- * call it, or its own account sells it.
+ * How many free calls of a service the key's account has left. Null if its calls of the service are not free: the service gives no
+ * free calls, the key may not call it, or the key's own account sells it.
  *
  * @throws as `Wallets.readFreeUsed`
  */
@@ -26,7 +29,7 @@ export async function readFreeLeft(
 ): Promise<number | null> {
   const mayCall = role !== 'provider' && (services === null || services.has(id));
   if (freeCalls === 0 || !mayCall || accountId === providerId) return null;
-  // As batch.lua: the provider may have lowered the number below what is used.
+  // The same rule as in batch.lua: the provider may have lowered the number below what is used.
   return Math.max(0, freeCalls - (await wallets.readFreeUsed(accountId, id)));
 }
 
@@ -44,8 +47,8 @@ type KeyRow = {
 };
 
 /**
- * What a key can spend, and what its open calls hold. Of a child key: what the wallet and all budgets of its chain leave it, and the
- * calls of itself and of the keys below it.
+ * What a key can spend, and what its open calls hold. For a child key: what the wallet and all budgets of its chain leave it, and
+ * what the open calls of this key and the keys below it hold.
  *
  * @throws as `Wallets.read`; ApiError `unauthorized` if Postgres has no such key
  */
@@ -60,7 +63,8 @@ export async function readAllowance(
     FROM api_keys
     WHERE account_id = ${accountId}
       AND (key_id = ANY(${[...ancestors, keyId]}::text[]) OR ancestors @> ARRAY[${keyId}::text])`;
-  // Without its row, as in an older Postgres, its budgets are unknown, and all holds of the account would count as its own.
+  // Postgres may lack the key's row after it came back older. The budgets are then unknown, and all holds of the account would
+  // count as the key's own.
   if (!rows.some((row) => row.keyId === keyId)) throw unauthorizedError();
   const budgets = rows.flatMap(({ keyId: id, amount, period, number }) =>
     amount === null || period === null || !(id === keyId || ancestors.includes(id))
@@ -78,7 +82,7 @@ export async function readAllowance(
     const present = periodAt(kind, number, nowMs);
     const used = parts.budgets[i];
     const isPresent = used !== undefined && used.period >= present;
-    // As batch.lua: a negative number is a drift, and counts as 0.
+    // The same rule as in batch.lua: a negative number is a drift, and counts as 0.
     const left = Math.max(0, amount - (isPresent ? Math.max(0, used.spentMicros) : 0));
     if (left >= allowance.balanceMicros) return;
     const resetsAtMs = nextPeriodMs(kind, isPresent ? used.period : present);

@@ -12,7 +12,10 @@ export type Actor = {
 
 type SubjectType = 'account' | 'key' | 'service' | 'call' | 'reconciliation';
 
-/** What was done in the operator's name. `before` and `after` have the fields that changed, in the form of the API, and never a secret. */
+/**
+ * What was done in the operator's name. `before` and `after` have the fields that changed, as the API shows them, and never contain
+ * a secret.
+ */
 export type Act = Actor & {
   /** The subject and a verb, such as `account.suspend`. */
   readonly action: `${SubjectType}.${string}`;
@@ -37,15 +40,15 @@ export function adminAct(by: Actor, accountId: string): Act {
   return { ...by, action: 'account.create', ...subject, before: null, after: { role: 'admin' } };
 }
 
-/** Stores the act. Call it in the transaction that carries the act out: then neither is ever stored without the other. */
+/** Stores the act. Call it in the transaction that carries the act out, so that neither is stored without the other. */
 export async function recordAct(tx: Tx, act: Act): Promise<void> {
   await insertAct(tx, act, 'done');
 }
 
 /**
- * Stores that an act was begun whose end is another act, in the transaction that begins it.
+ * Stores that an act was begun, in the transaction that begins it. A second act tells how it ended.
  *
- * @returns its id, by which the other one is made
+ * @returns the id that the second act needs
  */
 export const recordBegin = (tx: Tx, act: Act): Promise<number> => insertAct(tx, act, 'begun');
 

@@ -17,8 +17,8 @@ const text = (description: string) => plain<string>({ ...TEXT, description });
 const id = (description: string) => plain<string>({ ...UUID, description });
 
 /**
- * The record of a call, from `calls c LEFT JOIN services s`. Its owner is the account of its buyer, its counterpart that of the
- * provider: neither may learn anything about the other.
+ * The record of a call, from `calls c LEFT JOIN services s`. Its owner is the buyer's account, its counterpart the provider's.
+ * Neither may learn anything about the other.
  */
 export const CALL = {
   usage_id: { column: 'c.usage_id', audience: 'anyone', ...plain<string>(UUID), example: EXAMPLE.usageId },
@@ -123,7 +123,14 @@ export const CALL = {
   cause: {
     column: 'c.cause',
     audience: 'counterpart',
-    ...optional(text('Why the service failed the call, where the status does not say it')),
+    ...optional(
+      text(
+        'Why the service failed the call, where the status does not say it: `dns_failed`, `connect_failed`, `tls_expired`, ' +
+          '`tls_wrong_name`, `tls_untrusted`, `tls_failed`, `connect_timeout`, `dns_timeout`, `head_timeout`, `body_timeout`, `reset`, ' +
+          '`malformed_response`, `address_forbidden`; of the credentials that the listing adds `credentials_refused`, `quota_used_up`; ' +
+          'of an MCP server `redirected`, `not_acceptable`',
+      ),
+    ),
     example: 'tls_expired',
   },
   account_id: { column: 'c.account_id', audience: 'admin', ...id("The buyer's account"), example: EXAMPLE.accountId },
@@ -154,13 +161,13 @@ export const CALL_SELECT = selectList(CALL);
 export const BOUGHT = view(CALL, 'owner');
 export const SOLD = view(CALL, 'counterpart', ['buyer']);
 export const ANY_CALL = view(CALL, 'admin', ['buyer']);
-// Lists say how much was given back of a call, and its own page says how.
+// Lists say only how much of a call was given back; the call's own page says how.
 export const BOUGHT_LIST = view(CALL, 'owner', ['refunds']);
-/** All records of a provider's list are of one service. */
+/** All records in a provider's list belong to one service. */
 export const SOLD_LIST = view(CALL, 'counterpart', ['service_id', 'service_name', 'refunds']);
 export const ANY_LIST = view(CALL, 'admin', ['buyer', 'refunds']);
 
-/** As whom somebody with this key sees the call; null: there is no such call for them. */
+/** Whether the holder of this key sees the call as its buyer or as its provider; null: the holder may not see it. */
 export function audienceOf(call: CallRow, by: KeyRecord): 'owner' | 'counterpart' | 'admin' | null {
   if (by.role === 'admin') return 'admin';
   if (call.account_id === by.accountId) return 'owner';

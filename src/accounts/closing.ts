@@ -24,12 +24,12 @@ type ClosingOptions = {
 
 type ClosedAccount = { readonly accountId: string; readonly ownerId: string; readonly closedAt: Date };
 
-/** The label of every closed account, in place of its own. */
+/** The label that replaces the own label of every closed account. */
 const CLOSED_LABEL = '(closed)';
 
 /**
- * What is kept of the record of a change to a listing of a closed account. All else may name somebody: names, descriptions,
- * endpoints, paths, links. A field that listings get later is erased until it is listed here.
+ * The fields that are kept in the record of a change to a closed account's listing. All others may name somebody: names,
+ * descriptions, endpoints, paths, links. Fields that listings get later are erased until they are listed here.
  */
 const KEPT_OF_LISTINGS = ['status', 'price', 'max_price', 'free_calls', 'category', 'protocol', 'timeout_seconds'];
 
@@ -49,7 +49,7 @@ export class Closing {
   /**
    * Closes the account, or does nothing if it is closed already. Once this has resolved, no gateway admits a call of it.
    *
-   * Calls of its listings that are under way go on. What they earn becomes payable, also after the account was closed.
+   * Calls of its listings that are under way go on. Their earnings become payable even after the account was closed.
    *
    * @returns null when there is no such account
    * @throws ApiError `conflict` while the account has money or open calls, `unavailable` when Redis is away; then nothing changed
@@ -78,9 +78,9 @@ export class Closing {
   }
 
   /**
-   * The balance in Postgres is the wallet in Redis, open holds and unstored calls together. Of these only the wallet can be below
-   * zero, after a Redis came back older. So if balance and wallet are zero, they all are, and stay it: the locked account lets no
-   * credit in. A call that costs nothing may slip in: it moves no money.
+   * The balance in Postgres is the sum of the wallet in Redis, open holds and calls that are not stored yet. Only the wallet can be
+   * negative, after Redis came back older. So if balance and wallet are zero, the others are zero too. They stay zero, because the
+   * locked account accepts no credit. A call that costs nothing may slip in: it moves no money.
    */
   async #refuseWhileMoneyIsLeft(tx: Tx, accountId: string): Promise<void> {
     const rows = await tx<{ ledger: string; balance: number }[]>`
@@ -92,7 +92,7 @@ export class Closing {
       ...(balanceMicros > 0 ? [`the wallet has ${formatUsd(balanceMicros)} USD (debit it)`] : []),
       ...(balanceMicros < 0 ? [`the wallet owes ${formatUsd(-balanceMicros)} USD (credit it)`] : []),
       ...(heldMicros === 0 ? [] : [`open calls hold ${formatUsd(heldMicros)} USD (wait for their end)`]),
-      // What the platform carries of the account, it carries for good.
+      // A negative `payable` is what the platform carries for the account, and goes on carrying for good.
       ...(payable <= 0 ? [] : [`${formatUsd(payable)} USD are payable (pay them out)`]),
     ];
     if (left.length === 0 && balanceOf('wallet') !== 0) left.push('its last calls are still being stored (try again)');
@@ -100,13 +100,13 @@ export class Closing {
   }
 
   /**
-   * Tells Redis before the commit, with the account locked. If the commit then fails, Redis bars keys that Postgres has as active;
-   * the gate notices that at the next request, and has their state copied to Redis again.
+   * Tells Redis before the commit, with the account locked. If the commit then fails, Redis bars keys that are active in Postgres.
+   * The gate notices this at the next request and has their state copied to Redis again.
    */
   async #bar(keys: readonly KeyState[]): Promise<void> {
     const { state } = this.#options;
     try {
-      // At most MAX_KEYS_PER_ACCOUNT keys, so they are written all at once.
+      // There are at most MAX_KEYS_PER_ACCOUNT keys, so they are written all at once.
       await Promise.all(keys.map((key) => state.put(key.keyId, key.accountId, key)));
     } catch (cause) {
       throw unavailableError(cause);
@@ -117,8 +117,8 @@ export class Closing {
 type Locked = { readonly ownerId: string; readonly status: AccountStatus; readonly closedAt: Date | null };
 
 /**
- * Locks the account's keys, then the account: in the order of `lockKeyState`, or the two could wait for each other. The account is
- * locked against new rows that refer to it, too, so that no key or listing is added meanwhile.
+ * Locks the account's keys, then the account, in the order of `lockKeyState`. In another order the two could wait for each other.
+ * The lock on the account also keeps out new rows that refer to it, so that no key or listing is added meanwhile.
  */
 async function lock(tx: Tx, accountId: string): Promise<Locked | null> {
   await tx`
@@ -138,7 +138,7 @@ async function setClosed(tx: Tx, accountId: string): Promise<Locked> {
   return rows[0] as Locked;
 }
 
-/** Tags may name customers of the account. Its calls keep theirs, as they keep their paths, until their day is dropped. */
+/** Tags may name customers of the account. Its calls keep their tags and paths until their day is dropped. */
 async function eraseTagSums(tx: Tx, accountId: string): Promise<void> {
   await tx`DELETE FROM tag_days WHERE account_id = ${accountId}`;
   await tx`DELETE FROM tag_months WHERE account_id = ${accountId}`;

@@ -4,8 +4,8 @@ import type { Sql } from '../platform/postgres.ts';
 import { adminAct, recordAct } from './audit.ts';
 
 /**
- * Opens an account with an admin key, for an operator who has the database's credentials but no admin key any more. Running
- * gateways need not be told: they look a key up when it first comes.
+ * Opens an account with an admin key, for an operator who has access to the database but no admin key any more. Running gateways
+ * need not be told: they look a key up when it is first used.
  */
 export function createAdmin(sql: Sql, label: string): Promise<CreatedKey> {
   return sql.begin(async (tx) => {

@@ -9,7 +9,10 @@ import { type Act, type Actor, recordAct } from './audit.ts';
 /** Money that came in for an account. Stored once per reference and never changed. */
 export type Credit = {
   readonly accountId: string;
-  /** Number of the credit within its account. Refunds have numbers of the same row, and Redis applies both in their order. */
+  /**
+   * Number of the credit within its account. Credits and refunds share one sequence of numbers, and Redis applies them in this
+   * order.
+   */
   readonly seq: number;
   readonly amountMicros: number;
   /** The payer's own id of the payment, unique among all credits. */
@@ -19,7 +22,7 @@ export type Credit = {
 
 export type NewCredit = Pick<Credit, 'accountId' | 'amountMicros' | 'reference'>;
 
-/** Adds a stored credit to the wallet in Redis: at most once, however often it is asked to, and in the order of `seq`. */
+/** Adds a stored credit to the wallet in Redis. It does so only once, however often it is called, and in the order of `seq`. */
 export type CreditApplier = {
   apply(credit: CreditToApply): Promise<void>;
 };
@@ -45,15 +48,15 @@ export async function storeCredit(
     return await store();
   } catch (error) {
     if (sqlState(error) !== UNIQUE_VIOLATION) throw error;
-    // At the same moment another account was credited under this reference. That credit is committed by now, so the second
-    // attempt finds it and throws `conflict`.
+    // At the same moment another account was credited with this reference. That credit is committed by now, so the second attempt
+    // finds it and throws `conflict`.
     return store();
   }
 }
 
 async function storeInTransaction(tx: MoneyTx, credit: NewCredit, by: Actor) {
-  // Locking the account lets one credit per account in at a time. So the numbers have no gaps, and one reference sent twice at
-  // once makes one credit. NO KEY UPDATE does not block inserts that merely refer to the account.
+  // The lock on the account admits one credit at a time. So the numbers have no gaps, and one reference sent twice at once makes
+  // one credit. NO KEY UPDATE does not block inserts that merely refer to the account.
   const accounts = await tx<{ seq: number; status: string }[]>`
     SELECT credit_seq + 1 AS seq, status FROM accounts WHERE id = ${credit.accountId} FOR NO KEY UPDATE`;
   if (accounts[0] === undefined) return null;
@@ -88,7 +91,7 @@ function creditAct(
 
 /**
  * Refuses a credit that would lift the balance above `MAX_BALANCE_MICROS`. The balance cannot rise between this check and the
- * commit: the locked account lets no other credit or refund in, and nothing else raises a wallet's balance.
+ * commit: the lock on the account keeps other credits and refunds out, and nothing else raises a wallet's balance.
  */
 async function checkBalance(tx: Tx, { accountId, amountMicros }: NewCredit): Promise<void> {
   const rows = await tx<object[]>`
@@ -108,8 +111,8 @@ async function selectByReference(tx: Tx, reference: string): Promise<Credit | nu
 async function insertCredit(tx: MoneyTx, credit: NewCredit, seq: number, by: Actor): Promise<Credit> {
   const { accountId, amountMicros, reference } = credit;
   const journalId = await insertJournal(tx, 'credit', reference);
-  // Inserted before the balances change, so that a reference that exists already fails here. After that this transaction locks
-  // the platform's balance, for which all other credits wait.
+  // Inserted before the balances change, so that a reference that exists already fails here. Next, this transaction locks the
+  // platform's balance, for which all other credits wait.
   const rows = await tx<{ createdAt: Date }[]>`
     INSERT INTO credits (account_id, seq, amount, reference, journal_id)
     VALUES (${accountId}, ${seq}, ${amountMicros}, ${reference}, ${journalId})

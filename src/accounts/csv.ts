@@ -3,7 +3,7 @@ export type CsvCell = string | number | boolean;
 
 /** RFC 4180: a cell with one of these characters must be quoted. */
 const NEEDS_QUOTES = /[",\r\n]/;
-/** A spreadsheet runs a cell that begins with one of these as a formula (OWASP, 'CSV Injection'). A ' before it makes it text. */
+/** A spreadsheet runs a cell that begins with one of these as a formula (OWASP, 'CSV Injection'). A leading ' makes it text. */
 const FORMULA = /^[=+\-@\t\r]/;
 
 function formatCell(cell: CsvCell): string {

@@ -8,16 +8,18 @@ import { type Actor, recordBegin } from './audit.ts';
 
 type NewDebit = Pick<Debit, 'accountId' | 'amountMicros' | 'reference' | 'reason'>;
 
-/** Lets the wallet decide a debit that is begun, and stores the outcome. */
+/** Lets the wallet decide about a begun debit, and stores the outcome. */
 export type DebitCarrier = Pick<DebitWallets, 'carryOut'>;
 
 const UNIQUE_VIOLATION = '23505';
-/** How many other debits of the account, begun by other requests, one request ends before its own. More than that are a fault. */
+/**
+ * How many other debits of the account, begun by other requests, one request ends before its own. More of them indicate a fault.
+ */
 const MAX_OTHERS = 5;
 
 /**
  * Takes money out of a wallet: begins the debit in Postgres, lets the wallet in Redis decide, and stores the outcome. If this
- * process dies in between, or a store is away, the writer ends the debit, and so does a repetition of the request.
+ * process dies in between, or a store is away, the writer ends the debit; a repeated request ends it, too.
  *
  * @returns the debit, and whether it is new: with `created: false` it was taken before, with the same reference, account and
  *   amount. Null when there is no such account.
@@ -55,19 +57,19 @@ async function beginDebit(money: MoneyTransactions, wanted: NewDebit, by: Actor)
   try {
     return await begin();
   } catch (error) {
-    // From carrying it out the same error says nothing of what the wallet did.
+    // When the same error comes from carrying the debit out, it does not tell what the wallet did.
     const refusal = refusalByFence(error);
     if (refusal !== null) throw refusal;
     if (sqlState(error) !== UNIQUE_VIOLATION) throw error;
-    // At the same moment a debit of another account began with this reference. It is committed by now, so the second attempt
-    // finds it and throws `conflict`.
+    // At the same moment a debit of another account began with this reference. That debit is committed by now, so the second
+    // attempt finds it and throws `conflict`.
     return begin();
   }
 }
 
 async function beginInTransaction(tx: MoneyTx, wanted: NewDebit, by: Actor): Promise<Debit | null> {
   const { accountId, amountMicros, reference, reason } = wanted;
-  // Locking the account lets its debits begin one at a time. NO KEY UPDATE does not block inserts that merely refer to it.
+  // The lock on the account lets its debits begin one at a time. NO KEY UPDATE does not block inserts that merely refer to it.
   const accounts = await tx<object[]>`SELECT FROM accounts WHERE id = ${accountId} FOR NO KEY UPDATE`;
   if (accounts.length === 0) return null;
   const [stored] = await tx<Debit[]>`

@@ -5,8 +5,8 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
 /**
- * Refuses a range that begins or ends within an hour whose calls may have been dropped: its sum is known, but not that of a part. The
- * first hour that is kept counts as such an hour, too: some of its calls may have an id of the day before.
+ * Refuses a range that begins or ends within an hour whose calls may have been dropped: the sum of the whole hour is known, but not
+ * that of a part. This includes the first hour that is kept, since some of its calls may have an id of the day before.
  *
  * @param horizonMs the first day that is kept (`readHorizonMs`)
  * @throws ApiError `invalid_request` naming the parameter
@@ -21,12 +21,12 @@ export function refusePartsOfDropped(range: TimeRange, horizonMs: number | null)
   }
 }
 
-/** A time range in parts: whole days and whole hours, whose sums are stored, and the rest, whose calls have to be read. */
+/** A time range in parts: whole days and whole hours, whose sums are stored, and the rest, whose calls must be read one by one. */
 export type DividedRange = {
   readonly days: TimeRange | null;
   /** Before the first whole day, and after the last one. */
   readonly hours: readonly TimeRange[];
-  /** At most the begun hour at each end: with the highest rate limit, 18 000 calls of a key in each. */
+  /** At most the partial hour at each end. At the highest rate limit, a key makes 18 000 calls in an hour. */
   readonly rest: readonly TimeRange[];
 };
 
@@ -37,17 +37,17 @@ export function divideRange(range: TimeRange): DividedRange {
   return { days, hours: divided.flatMap(({ whole }) => whole ?? []), rest: divided.flatMap(({ ends: rest }) => rest) };
 }
 
-/** The same by days only. */
+/** As `divideRange`, but in whole days only. */
 export const divideDays = (range: TimeRange): { days: TimeRange | null; rest: readonly TimeRange[] } => {
   const { whole, ends } = divide(range, DAY_MS);
   return { days: whole, rest: ends };
 };
 
-/** What of the range are whole units, if any, and what is left at its ends. */
+/** The whole units within the range, if any, and what is left at its ends. */
 function divide(range: TimeRange, unitMs: number): { whole: TimeRange | null; ends: readonly TimeRange[] } {
   const fromMs = range.fromMs === null ? null : Math.ceil(range.fromMs / unitMs) * unitMs;
   const toMs = range.toMs === null ? null : Math.floor(range.toMs / unitMs) * unitMs;
-  // What follows `LAST_MS` cannot be sent to Postgres.
+  // Postgres takes no time after `LAST_MS`.
   if (fromMs !== null && fromMs >= (toMs ?? LAST_MS)) return { whole: null, ends: [range] };
   const ends = [
     { fromMs: range.fromMs, toMs: fromMs },

@@ -8,9 +8,9 @@ export type EarningsSums = {
   readonly freeCalls: number;
   /** What buyers were charged. */
   readonly grossMicros: number;
-  /** What was given back to them of these calls, whenever. */
+  /** What buyers got back of these calls, at any time. */
   readonly refundedMicros: number;
-  /** The platform's share of what they were charged, without what it has given back. */
+  /** The platform's share of what buyers were charged, less what it has given back. */
   readonly feesMicros: number;
 };
 type ServiceEarnings = EarningsSums & { readonly serviceId: string; readonly serviceName: string };
@@ -30,8 +30,8 @@ type Earnings = {
 };
 
 /**
- * Earnings of a provider on the days of the range. All of it is read from one snapshot, so without a range
- * `payable = gross − refunded − fees − paid out` holds to the micro-dollar.
+ * Earnings of a provider on the days of the range. All figures come from one snapshot, so without a range `payable = gross −
+ * refunded − fees − paid out` holds to the micro-dollar.
  *
  * Tested by test/routes/earnings.test.ts.
  */

@@ -3,7 +3,7 @@ import type { Sql } from '../platform/postgres.ts';
 /** The labels of accounts. */
 export type Labels = ReadonlyMap<string, string>;
 
-/** The labels of the accounts that a page of a list names: one look-up by primary key for each. Ids without an account have none. */
+/** The labels of the accounts on a page of a list, looked up by primary key. Ids without an account have no label. */
 export async function selectLabels(sql: Sql, accountIds: readonly string[]): Promise<Labels> {
   const ids = [...new Set(accountIds)];
   if (ids.length === 0) return new Map();

@@ -1,6 +1,6 @@
 import type { Sums } from './sums-sql.ts';
 
-/** Maximum days of a page: the newest with calls. */
+/** Maximum days on a page: the newest days with calls. */
 export const MAX_DAYS = 366;
 /** How many keys each day names: those that spent the most in the whole range. */
 export const MAX_KEYS_OF_DAY = 8;
@@ -9,13 +9,13 @@ export type ServiceUsage = Sums & { readonly serviceId: string; readonly service
 export type KeyUsage = Sums & {
   readonly keyId: string;
   readonly label: string | null;
-  /** Null: it has none. */
+  /** Null: the key has no label. */
   readonly parentKeyId: string | null;
 };
 export type DayUsage = Sums & {
   /** YYYY-MM-DD, UTC. */
   readonly day: string;
-  /** Of the keys that spent the most in the whole range: `MAX_KEYS_OF_DAY` of them at most. */
+  /** Only the keys that spent the most in the whole range, at most `MAX_KEYS_OF_DAY`. */
   readonly byKey: readonly (Sums & { readonly keyId: string })[];
 };
 
@@ -23,8 +23,8 @@ export type DayUsage = Sums & {
 export type ListedSums = {
   /** In descending order of money spent. */
   readonly byService: readonly ServiceUsage[];
-  /** In descending order of money spent, `MAX_KEYS` at most. */
+  /** In descending order of money spent, at most `MAX_KEYS`. */
   readonly byKey: readonly KeyUsage[];
-  /** Days with calls, newest first, `MAX_DAYS` at most. */
+  /** Days with calls, newest first, at most `MAX_DAYS`. */
   readonly byDay: readonly DayUsage[];
 };

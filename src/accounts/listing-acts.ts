@@ -8,12 +8,15 @@ import { microsToUsd } from '../platform/money.ts';
 import type { Sql, Tx } from '../platform/postgres.ts';
 import { type Act, actorOf, recordAct } from './audit.ts';
 
-/** Writes a listing, if there is one in scope, and returns it as it is then: `updateListing` or `removeListing`. */
+/** `updateListing` or `removeListing`: writes a listing, if the scope has it, and returns its new state. */
 export type WriteListing = (sql: Tx, scope: Scope) => Promise<Listing | null>;
 
 export type ListingWriter = { readonly key: KeyRecord; readonly requestId: string };
 
-/** Changes a listing of the key's own account, or as an admin any listing. An admin's change of a foreign listing is recorded. */
+/**
+ * Changes a listing of the key's own account; an admin's key may change any listing. An admin's change of another account's listing
+ * is recorded.
+ */
 export function writeListing(sql: Sql, by: ListingWriter, id: string, write: WriteListing): Promise<Listing | null> {
   const { role, accountId } = by.key;
   if (role !== 'admin') return write(sql, { providerId: accountId });
@@ -21,10 +24,10 @@ export function writeListing(sql: Sql, by: ListingWriter, id: string, write: Wri
 }
 
 /**
- * What a write would make of a listing of the key's own account, or as an admin of any. Postgres checks the rules as for a real
- * one; then all of it is taken back, so that nobody is told of it and nothing is recorded.
+ * Shows what a write would do to a listing, with the rights of `changeListing`. Postgres checks the rules as for a real write. Then
+ * everything is rolled back, so that nobody is told and nothing is recorded.
  *
- * @param read  reads, while the change is there, what is to be known of it
+ * @param read reads what the caller wants to know while the change is in effect
  */
 export async function tryListing<T>(
   sql: Sql,
@@ -85,10 +88,13 @@ function listingAct(before: Listing, after: Listing, by: ReturnType<typeof actor
   };
 }
 
-/** Fields that follow from others, or that nobody sets. */
+/** Fields that are derived from others, or that nobody sets. */
 const DERIVED = ['price_label', 'free_calls_label', 'quality', 'proxy_path', 'provider', 'health', 'updated_at'];
 
-/** What can be changed of a listing, as the API shows it: secrets only by their names, operations only by what calls need of them. */
+/**
+ * The fields of a listing that can be changed, as the API shows them. Of secrets only the names, of operations only what calls
+ * need.
+ */
 function fieldsOf(listing: Listing): Record<string, unknown> {
   const shown = fullItem('owner', { listing, ...NOTHING_BESIDE, language: 'en' });
   for (const name of DERIVED) delete shown[name];

@@ -1,15 +1,15 @@
-// The lists of what operators moved. Each is ordered by time and the number of its journal row, newest first, and each filter has
-// an index in this order. Tested by test/routes/money-by-operators.test.ts.
+// The lists of money that operators moved. Each is ordered by time and journal row, newest first, and each filter has an index in
+// this order. Tested by test/routes/money-by-operators.test.ts.
 import type { Sql } from '../platform/postgres.ts';
 import type { Credit } from './credits.ts';
+import { microsOf, type Position, timeOf } from './cursor.ts';
 import type { Payout } from './payouts.ts';
-import { microsOf, type Place, timeOf } from './place.ts';
 import type { TimeRange } from './time-range.ts';
 
 export type MovementFilter = TimeRange & { readonly accountId: string | null; readonly reference: string | null };
 
-/** A row of a list, with its place there. */
-export type Listed<Row> = Row & { readonly place: Place };
+/** A row of a list, with its position there. */
+export type Listed<Row> = Row & { readonly position: Position };
 
 export type TakenDebit = {
   readonly accountId: string;
@@ -28,7 +28,7 @@ async function select<Row extends object>(
   columns: ReturnType<Sql>,
   time: ReturnType<Sql>,
   { accountId, reference, fromMs, toMs }: MovementFilter,
-  before: Place | null,
+  before: Position | null,
   limit: number,
 ): Promise<Listed<Row>[]> {
   const rows = await sql<(Row & Raw)[]>`
@@ -43,11 +43,11 @@ async function select<Row extends object>(
     ORDER BY ${time} DESC, m.journal_id DESC LIMIT ${limit}`;
   return rows.map(({ micros, journalId, ...row }) => ({
     ...(row as unknown as Row),
-    place: { micros, rest: String(journalId) },
+    position: { micros, rest: String(journalId) },
   }));
 }
 
-export const selectCredits = (sql: Sql, filter: MovementFilter, before: Place | null, limit: number) =>
+export const selectCredits = (sql: Sql, filter: MovementFilter, before: Position | null, limit: number) =>
   select<Credit>(
     sql,
     sql`(SELECT * FROM credits WHERE reference IS NOT NULL) m`,
@@ -58,11 +58,11 @@ export const selectCredits = (sql: Sql, filter: MovementFilter, before: Place | 
     limit,
   );
 
-export const selectPayouts = (sql: Sql, filter: MovementFilter, before: Place | null, limit: number) =>
+export const selectPayouts = (sql: Sql, filter: MovementFilter, before: Position | null, limit: number) =>
   select<Payout>(sql, sql`payouts m`, sql``, sql`m.created_at`, filter, before, limit);
 
-/** The debits that took something, by the time when they did. */
-export const selectDebits = (sql: Sql, filter: MovementFilter, before: Place | null, limit: number) => {
+/** The debits that took money, ordered by the time at which they took it. */
+export const selectDebits = (sql: Sql, filter: MovementFilter, before: Position | null, limit: number) => {
   const taken = sql`(SELECT * FROM debits WHERE state = 'taken') m`;
   return select<TakenDebit>(sql, taken, sql`m.reason,`, sql`m.ended_at`, filter, before, limit);
 };

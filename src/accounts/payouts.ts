@@ -43,8 +43,8 @@ export async function storePayout(
 }
 
 async function storeInTransaction(tx: MoneyTx, payout: NewPayout, by: Actor) {
-  // Locking the account lets its payouts in one at a time. A lock is also written to the log: so when the payout is found stored, the
-  // commit waits until the synchronous standby has it too, which the first commit may not have done.
+  // The lock on the account admits one payout at a time. A lock is also written to the log. So when the payout is found stored,
+  // this commit waits until the synchronous standby has it too, even if the first commit did not.
   const accounts = await tx<object[]>`SELECT FROM accounts WHERE id = ${payout.accountId} FOR NO KEY UPDATE`;
   if (accounts.length === 0) return null;
   const stored = await selectSame(tx, payout);
@@ -65,8 +65,8 @@ async function selectSame(tx: Tx, { accountId, amountMicros, reference }: NewPay
 async function insertPayout(tx: MoneyTx, payout: NewPayout, by: Actor): Promise<Payout> {
   const { accountId, amountMicros, reference } = payout;
   const journalId = await insertJournal(tx, 'payout', reference);
-  // Inserted before the balances change, so that a reference that exists already fails here, and nobody waits for the platform's
-  // balance meanwhile.
+  // Inserted before the balances change, so that a reference that exists already fails here, before anybody has to wait for the
+  // platform's balance.
   const [row] = await tx<{ createdAt: Date }[]>`
     INSERT INTO payouts (journal_id, account_id, amount, reference)
     VALUES (${journalId}, ${accountId}, ${amountMicros}, ${reference}) RETURNING created_at AS "createdAt"`;
@@ -89,9 +89,9 @@ async function insertPayout(tx: MoneyTx, payout: NewPayout, by: Actor): Promise<
 }
 
 /**
- * Refuses a payout that has made the balance negative; that takes everything back. It is judged after it was changed, because
- * posting has locked its row by then, in the order that all postings keep: until the commit neither a flush nor another payout
- * can change it.
+ * Refuses a payout that has made the balance negative, and so rolls everything back. It checks after the change, because posting
+ * has by then locked the balance's row in the order that all postings keep. Until the commit neither a flush nor another payout can
+ * change it.
  */
 function checkEarnings(earningsMicros: number, { amountMicros }: NewPayout): void {
   if (earningsMicros >= 0) return;

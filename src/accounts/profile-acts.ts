@@ -3,13 +3,13 @@ import { deleteProfile } from '../catalog/providers/profiles-sql.ts';
 import type { Sql } from '../platform/postgres.ts';
 import { type Actor, recordAct } from './audit.ts';
 
-/** The act of an operator who takes a provider's profile away. Its record has what it was, until the account is closed. */
+/** The act of an operator who removes a provider's profile. Its record keeps the profile until the account is closed. */
 export const PROFILE_CLEARED = 'account.clear_profile';
 
-/** @returns the label of the account, or null if there is no such account. An account without a profile is left as it is */
+/** @returns the label of the account, or null if there is no such account. An account without a profile is not changed */
 export function clearProfile(sql: Sql, accountId: string, by: Actor): Promise<string | null> {
   return sql.begin(async (tx) => {
-    // Against a closing at the same time, which erases the records of such acts.
+    // Keeps out a concurrent closing of the account, which erases the records of such acts.
     const rows = await tx<{ ownerId: string }[]>`
       SELECT owner_id AS "ownerId" FROM accounts WHERE id = ${accountId} FOR KEY SHARE`;
     const before = await deleteProfile(tx, accountId);

@@ -3,10 +3,10 @@ import type { Sql } from '../platform/postgres.ts';
 import { isOfSums, type KeyScope } from './key-scope.ts';
 import type { TimeRange } from './time-range.ts';
 
-/** Maximum keys whose refused calls are told. */
+/** Maximum keys whose refused calls are reported. */
 const MAX_KEYS = 10;
 
-/** The last call of a key that the balance did not cover. */
+/** A key's last call that the balance did not cover. */
 export type Refused = RefusedCall & {
   readonly label: string | null;
   readonly serviceName: string;
@@ -14,7 +14,7 @@ export type Refused = RefusedCall & {
   readonly calls: number;
 };
 
-/** The last refused calls of the keys of a scope, in a range of time, the newest first: one of each key. */
+/** The last refused call of each key in the scope within a time range, newest first. */
 export async function selectRefused(
   sql: Sql,
   { scope, serviceId, fromMs, toMs }: TimeRange & { readonly scope: KeyScope; readonly serviceId: string | null },

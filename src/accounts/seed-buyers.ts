@@ -23,8 +23,8 @@ type SeedBatch = {
 const lastCreditOf = (balanceMicros: number): number => (balanceMicros > 0 ? 1 : 0);
 
 /**
- * Creates accounts, keys and credits in one transaction. The books balance as with any credit: one journal row has a wallet
- * entry for each buyer, and one cash entry of the platform against all of them. The secrets are only in the result.
+ * Creates accounts, keys and credits in one transaction. The books balance as after any credit: one journal row has a wallet entry
+ * for each buyer, and one cash entry of the platform as their counterpart. Only the result contains the secrets.
  */
 export async function seedBuyers(money: MoneyTransactions, batch: SeedBatch): Promise<SeededBuyer[]> {
   const buyers = Array.from({ length: batch.buyers }, () => ({

@@ -8,11 +8,11 @@ import { lowestId } from './usage-sql.ts';
 
 const HOUR_MS = 3_600_000;
 /**
- * By how much the clock of a gateway, from which a call's id comes, and that of Redis, from which its hour comes, may differ before the
- * list misses calls at the border of an hour. Each minute more makes a busy hour slower to read by 1/60.
+ * By how much the clock of a gateway, from which a call's id comes, and that of Redis, from which its hour comes, may differ before
+ * the list misses calls at the border of an hour. Each additional minute makes a busy hour 1/60 slower to read.
  */
 const CLOCK_SLACK_MS = 600_000;
-/** Maximum hours and days with calls that one page reads; a page may have fewer records than were asked for, and a cursor. */
+/** Maximum hours and days with calls that one page reads. So a page may have fewer records than requested, and still a cursor. */
 const MAX_HOURS = 744;
 const MAX_DAYS = 31;
 
@@ -23,12 +23,12 @@ type ServiceCallsFilter = TimeRange & {
   readonly outcome: (typeof OUTCOMES)[number] | null;
 };
 
-/** A place in the list. It is ordered by hour of `created_at`, then by id, newest first. */
-export type Place = { readonly hourMs: number; readonly usageId: string };
-/** Behind all calls of its hour. */
+/** A position in the list. It is ordered by hour of `created_at`, then by id, newest first. */
+export type Position = { readonly hourMs: number; readonly usageId: string };
+/** The position after all calls of the hour. */
 const LAST_ID = '00000000-0000-0000-0000-000000000000';
 
-/** All calls of a list are of one service, whose name would need a join. */
+/** All calls of a list belong to one service, whose name would need a join. */
 type ServiceCall = Omit<CallRow, 'service_name'>;
 const COLUMNS = selectList(CALL, ['service_name']);
 
@@ -38,18 +38,16 @@ type Row = ServiceCall & { readonly hourMs: number };
  * One page of the calls of a service that count, newest first.
  *
  * `calls` has no index by service: it would cost the writer a random write for each event. The sums by hour tell in which hours a
- * service was called and with which keys. A key has at most 300 calls in a minute, and `calls` has an index by key and id. So a page
- * costs one range of that index for each key and hour that it shows. Failed calls are found as fast: their hours and keys are known.
- *
- * With 50 000 calls in an hour by 2 000 keys, a page of 100 took 20 ms of a service with a thousandth of them. Of one with a third of
- * them it took 400 ms by its keys, and takes 25 ms by `selectNewest`.
+ * service was called and with which keys. A key has at most 300 calls in a minute, and `calls` has an index by key and id. So a
+ * page costs one range of that index for each key and hour that it shows. Failed calls are found as fast, because their hours and
+ * keys are known.
  */
 export async function selectServiceCalls(
   sql: Sql,
   filter: ServiceCallsFilter,
-  after: Place | null,
+  after: Position | null,
   limit: number,
-): Promise<{ readonly calls: readonly ServiceCall[]; readonly next: Place | null }> {
+): Promise<{ readonly calls: readonly ServiceCall[]; readonly next: Position | null }> {
   const hours = await selectHours(sql, filter, after);
   const found: Row[] = [];
   let days = 0;
@@ -70,10 +68,10 @@ export async function selectServiceCalls(
 
 type Hour = { readonly hourMs: number; readonly calls: number };
 
-const behind = ({ hourMs }: Hour): Place => ({ hourMs, usageId: LAST_ID });
+const behind = ({ hourMs }: Hour): Position => ({ hourMs, usageId: LAST_ID });
 
-/** The hours with calls that match, newest first: one more than a page may read. */
-function selectHours(sql: Sql, filter: ServiceCallsFilter, after: Place | null): Promise<Hour[]> {
+/** The hours with matching calls, newest first: one more than a page may read. */
+function selectHours(sql: Sql, filter: ServiceCallsFilter, after: Position | null): Promise<Hour[]> {
   const { serviceId, fromMs, toMs, outcome } = filter;
   const count =
     outcome === 'failed' ? sql`upstream_error + upstream_timeout + upstream_5xx + upstream_cut` : sql`calls`;
@@ -86,7 +84,7 @@ function selectHours(sql: Sql, filter: ServiceCallsFilter, after: Place | null):
     ORDER BY hour DESC LIMIT ${MAX_HOURS + 1}`;
 }
 
-/** The hours from `at` on that are of one day, as many as are needed for this many calls. */
+/** The hours from `at` on that belong to one day, as many as contain this many calls. */
 function sameDay(hours: readonly Hour[], at: number, needed: number): Hour[] {
   const day = utcDay((hours[at] as Hour).hourMs);
   const group: Hour[] = [];
@@ -99,20 +97,20 @@ function sameDay(hours: readonly Hour[], at: number, needed: number): Hour[] {
   return group;
 }
 
-/** From this many calls in an hour on, a service may have a good part of all calls of that hour. */
+/** From this many calls in an hour, a service may have a large part of all calls of that hour. */
 const BUSY_HOUR = 2_000;
-/** Maximum calls of all services that are looked through for those of a busy one: about 20 ms. */
+/** Maximum calls of all services that are searched for those of a busy one: about 20 ms. */
 const MAX_SCAN = 20_000;
 
 /**
- * The newest calls of a busy hour, found among all calls of that hour; null if that finds too few. A service that has a good part of
- * them has many keys, and looking into the calls of each takes longer. An id tells its day, so the order by both is that of the ids,
- * and the primary key has it.
+ * The newest calls of a busy hour, found among all calls of that hour; null if it finds too few. A service with a large part of
+ * these calls has many keys, and reading the calls of each key takes longer. An id begins with its time, so ordering by day and id
+ * is ordering by id, which is the order of the primary key.
  */
 async function selectNewest(
   sql: Sql,
   filter: ServiceCallsFilter,
-  after: Place | null,
+  after: Position | null,
   { hourMs, calls }: Hour,
   needed: number,
 ): Promise<Row[] | null> {
@@ -141,7 +139,7 @@ const matching = (sql: Sql, { serviceId, fromMs, toMs, outcome }: ServiceCallsFi
 function selectCallsOf(
   sql: Sql,
   filter: ServiceCallsFilter,
-  after: Place | null,
+  after: Position | null,
   hours: readonly Hour[],
   limit: number,
 ): Promise<Row[]> {

@@ -1,5 +1,5 @@
 import type { Sql, Tx } from '../platform/postgres.ts';
-import { microsOf, type Place, timeOf } from './place.ts';
+import { microsOf, type Position, timeOf } from './cursor.ts';
 import type { TimeRange } from './time-range.ts';
 
 /** Which money of an account a statement is about: what it can spend, or what its services have earned. */
@@ -8,23 +8,24 @@ export type StatementLedger = 'wallet' | 'earnings';
 type MovementKind = 'credit' | 'charge' | 'refund' | 'debit' | 'correction' | 'earning' | 'fee' | 'payout';
 
 /**
- * A movement of money. What the calls of an hour cost, or earned, is one movement, at the time of the last of them. Earnings that were
- * partly paid out or given back before that call are at the time of the first of these, and before it: so no balance goes below zero that never was.
+ * A movement of money. The cost, or the earnings, of all calls in an hour are one movement, at the time of the last of them. If
+ * earnings of that hour were paid out or given back before that call, the movement stands directly before the first such payout or
+ * refund. Otherwise the statement would show a negative balance that never existed.
  */
 export type Movement = {
-  readonly place: Place;
+  readonly position: Position;
   readonly kind: MovementKind;
   /** Negative: money left the account. */
   readonly amountMicros: number;
   /** What the account had after it. */
   readonly balanceMicros: number;
-  /** Of a sum over the calls of an hour: when the first of them began, and the service. */
+  /** For the calls of an hour: when the first of them began, and the service. */
   readonly from: Date | null;
   readonly serviceId: string | null;
   readonly serviceName: string | null;
-  /** Of a refund: its call. */
+  /** For a refund: its call. */
   readonly usageId: string | null;
-  /** Of a refund, and of what an operator moved. */
+  /** For a refund, and for what an operator moved. */
   readonly reference: string | null;
   readonly reason: string | null;
 };
@@ -32,18 +33,18 @@ export type Movement = {
 export type StatementPage = {
   /** Newest first. */
   readonly movements: readonly Movement[];
-  /** What the account had after the newest movement of this page, or would have after it if there is none. */
+  /** The balance after the newest movement of this page, or where that movement would be if the page has none. */
   readonly balanceMicros: number;
   /** Where the next page begins; null: there is none. */
-  readonly next: Place | null;
+  readonly next: Position | null;
 };
 
 type StatementRequest = TimeRange & {
   readonly accountId: string;
   readonly ledger: StatementLedger;
-  /** Where the page before ended: `next` of it. Null: from the newest. */
-  readonly before: Place | null;
-  /** Of several hours a page has at most so many movements. A single hour is whole (`MAX_OF_HOUR`). */
+  /** Where the previous page ended: its `next`. Null: start from the newest. */
+  readonly before: Position | null;
+  /** Maximum movements of a page that spans several hours. A single hour is always whole (`MAX_OF_HOUR`). */
   readonly limit: number;
 };
 
@@ -60,33 +61,33 @@ type Fragment = ReturnType<Sql>;
 type Source = {
   /** What follows FROM, with a WHERE. */
   readonly from: Fragment;
-  /** The time of a movement, and what makes its place unique among movements of the same time. */
+  /** The time of a movement, and a text that makes its position unique among movements of the same time. */
   readonly at: Fragment;
   readonly rest: Fragment;
-  /** The column of an index that follows the time. It is less than `lagHours` behind, or the time itself, and never ahead. */
+  /** An indexed column that follows the time: it is the time itself, or less than `lagHours` behind it, and never ahead. */
   readonly indexed: Fragment;
   readonly lagHours: 0 | 1;
   /** The amount of one row of the table. */
   readonly amount: Fragment;
-  /** GROUP BY, where several rows of the table make one movement: then `at` is an aggregate. */
+  /** GROUP BY, if several rows of the table make one movement; `at` is then an aggregate. */
   readonly group: Fragment | null;
-  /** The columns besides place and amount: kind, first_at, service_id, usage_id, reference, reason. */
+  /** The columns besides position and amount: kind, first_at, service_id, usage_id, reference, reason. */
   readonly columns: Fragment;
-  /** Newest first. It begins with `indexed`, so that Postgres need not sort all movements to find the newest. */
+  /** ORDER BY, newest first. It begins with `indexed`, so that Postgres need not sort all movements to find the newest. */
   readonly order: Fragment;
 };
 
-type Row = Omit<Movement, 'place' | 'balanceMicros'> & { readonly micros: number; readonly rest: string };
+type Row = Omit<Movement, 'position' | 'balanceMicros'> & { readonly micros: number; readonly rest: string };
 
 /**
  * One page of a statement, newest first.
  *
- * A sum over the calls of an hour changes its place within that hour: up with each call, down where an older call that ended late lets an
- * earlier payout count. It never leaves the hour. So a page ends where an hour ends, and each sum is on one page, whatever comes meanwhile.
+ * A sum over the calls of an hour moves within that hour: up with each call, down if an older call that ended late lets an earlier
+ * payout count. It never leaves the hour. So a page ends where an hour ends, and each sum is on one page, whatever happens meanwhile.
  *
- * The balance is counted backwards: the present balance, less all that is newer than the page. Balance, page and sum come from one
- * snapshot, so each page is right by itself, also when a call that ended late has changed an hour since the page before. A balance
- * that is kept in the cursor would be wrong then.
+ * The balance is computed backwards: the present balance, minus everything newer than the page. Balance, page and sum come from one
+ * snapshot. So each page is right by itself, even if a call that ended late has changed an hour since the previous page was read. A
+ * balance kept in the cursor would then be wrong.
  *
  * Tested by test/routes/statement.test.ts.
  */
@@ -98,7 +99,7 @@ export async function selectStatement(sql: Sql, request: StatementRequest): Prom
     const movements: Movement[] = [];
     let left = balanceMicros;
     for (const { micros, rest, ...row } of rows) {
-      movements.push({ ...row, place: { micros, rest }, balanceMicros: left });
+      movements.push({ ...row, position: { micros, rest }, balanceMicros: left });
       left -= row.amountMicros;
     }
     return { movements, balanceMicros, next };
@@ -112,7 +113,7 @@ async function selectPage(
   tx: Tx,
   sources: readonly Source[],
   request: StatementRequest,
-): Promise<{ readonly rows: readonly Row[]; readonly next: Place | null }> {
+): Promise<{ readonly rows: readonly Row[]; readonly next: Position | null }> {
   const { limit } = request;
   const found = await selectRows(tx, sources, { ...request, limit: limit + 1 });
   if (found.length <= limit) return { rows: found, next: null };
@@ -124,7 +125,7 @@ async function selectPage(
   const ofHour = await selectRows(tx, sources, { ...request, fromMs, limit: most + 1 });
   if (ofHour.length > most) {
     const rows = ofHour.slice(0, most);
-    return { rows, next: rows.at(-1) as Place };
+    return { rows, next: rows.at(-1) as Position };
   }
   const next = { micros: hour, rest: '' };
   const older = await selectRows(tx, sources, { ...request, before: next, limit: 1 });
@@ -151,7 +152,7 @@ function sourcesOf(tx: Tx, { accountId, ledger }: StatementRequest): Source[] {
 /** What an operator moved: rows of `credits`, `debits`, `corrections` or `payouts`. */
 function moved(tx: Tx, from: Fragment, at: Fragment, kind: 'credit' | 'debit' | 'correction' | 'payout'): Source {
   const reason = kind === 'debit' || kind === 'correction' ? tx`m.reason` : tx`NULL::text`;
-  // A debit or a payout takes its amount; a correction has a sign of its own.
+  // The amounts of debits and payouts are subtracted; a correction has its own sign.
   const amount = { credit: tx`m.amount`, debit: tx`-m.amount`, payout: tx`-m.amount`, correction: tx`m.drift` }[kind];
   return {
     from,
@@ -167,10 +168,10 @@ function moved(tx: Tx, from: Fragment, at: Fragment, kind: 'credit' | 'debit' | 
   };
 }
 
-/** A journal number as text of one length, so that texts compare as the numbers do. */
+/** A journal number as text of fixed length, so that texts compare as the numbers do. */
 const journalRest = (tx: Tx) => tx`lpad(m.journal_id::text, 16, '0')`;
 
-/** What the account got back of its calls. */
+/** What the account got back for its calls. */
 function refundsReceived(tx: Tx, accountId: string): Source {
   return {
     from: tx`refunds m WHERE m.account_id = ${accountId}`,
@@ -186,8 +187,8 @@ function refundsReceived(tx: Tx, accountId: string): Source {
 }
 
 /**
- * Two movements for each refund of a call that the account sold: the platform's share of it comes back, and then the buyer gets it. In the
- * other order a balance could go below zero.
+ * Two movements for each refund of a call that the account sold: first the platform returns its share, then the buyer is paid. In
+ * the other order the balance could become negative.
  */
 function refundsGiven(tx: Tx, accountId: string): Source {
   const parts = tx`(VALUES ('fee', m.fee, ''), ('refund', -m.amount, '-refund')) AS part (kind, amount, suffix)`;
@@ -212,7 +213,7 @@ function charges(tx: Tx, accountId: string): Source {
     rest: tx`m.service_id::text`,
     indexed: tx`m.hour`,
     lagHours: 1,
-    // Of several keys of the account.
+    // An hour has a row for each key of the account.
     group: tx`GROUP BY m.hour, m.service_id`,
     amount: tx`-m.spent`,
     columns: tx`'charge' AS kind, min(m.first_call_at) AS first_at, m.service_id, NULL::uuid AS usage_id, NULL::text AS reference,
@@ -221,7 +222,7 @@ function charges(tx: Tx, accountId: string): Source {
   };
 }
 
-/** Two movements for each hour and service: what buyers paid, and then the platform's share of it. */
+/** Two movements for each hour and service: first what buyers paid, then the platform's share of it. */
 function earnings(tx: Tx, accountId: string): Source {
   const parts = tx`(VALUES ('earning', m.charged, ''), ('fee', -m.fees, '-fee')) AS part (kind, amount, suffix)`;
   const takenBetween = (table: 'payouts' | 'refunds', owner: Fragment) => tx`
@@ -232,7 +233,7 @@ function earnings(tx: Tx, accountId: string): Source {
   return {
     from: tx`service_hours m CROSS JOIN LATERAL ${parts} WHERE m.provider_id = ${accountId} AND part.amount <> 0`,
     at,
-    // A hyphen sorts before the number of a journal row: of one instant, what is earned comes before what is taken of it.
+    // A hyphen sorts before the number of a journal row. So at one instant, what is earned comes before what is taken from it.
     rest: tx`'-' || m.service_id::text || part.suffix`,
     indexed: tx`m.hour`,
     lagHours: 1,
@@ -250,20 +251,20 @@ async function selectBalance(tx: Tx, { accountId, ledger }: StatementRequest): P
   return rows[0]?.balance ?? 0;
 }
 
-/** The place that all movements of the page are before. An empty text sorts before any other. Null: there is no such bound. */
-function upperPlace({ before, toMs }: StatementRequest): Place | null {
+/** All movements of the page are before this position. The empty text sorts before any other. Null: there is no such bound. */
+function upperPosition({ before, toMs }: StatementRequest): Position | null {
   return before ?? (toMs === null ? null : { micros: toMs * 1000, rest: '' });
 }
 
-/** The sum of all movements at or after the page's upper place. */
+/** The sum of all movements at or after the page's upper position. */
 async function sumNewer(tx: Tx, sources: readonly Source[], request: StatementRequest): Promise<number> {
-  const upper = upperPlace(request);
+  const upper = upperPosition(request);
   if (upper === null) return 0;
   const time = timeOf(tx, upper.micros);
   let sum = 0;
   for (const { from, amount, at, rest, indexed, lagHours, group } of sources) {
     const isNewer = tx`(${at}, ${rest} COLLATE "C") >= (${time}, ${upper.rest}::text)`;
-    // Where the index is behind the time, its rows after that time are all newer, and those of the hour before must be looked at.
+    // If the index lags behind the time, all its rows after that time are newer; those of the hour before must be checked.
     const parts =
       lagHours === 0
         ? [tx`SELECT ${amount} AS amount FROM ${from} AND ${indexed} >= ${time} AND ${isNewer}`]
@@ -291,10 +292,10 @@ async function selectRows(tx: Tx, sources: readonly Source[], request: Statement
     ORDER BY m.at DESC, m.rest COLLATE "C" DESC`;
 }
 
-/** The newest movements of one kind before the page's upper place and not before `fromMs`. */
+/** The newest movements of one kind before the page's upper position and not before `fromMs`. */
 function newestOf(tx: Tx, source: Source, request: StatementRequest): Fragment {
   const { from, amount, at, rest, indexed, lagHours, columns, group, order } = source;
-  const upper = upperPlace(request);
+  const upper = upperPosition(request);
   const until = timeOf(tx, upper?.micros ?? 0);
   const since = request.fromMs === null ? null : new Date(request.fromMs);
   const isBefore = upper && tx`(${at}, ${rest} COLLATE "C") < (${until}, ${upper.rest}::text)`;

@@ -3,15 +3,15 @@ import type { Tx } from '../platform/postgres.ts';
 import { type TimeRange, utcDay } from './time-range.ts';
 import { matches, SUMMED_AS, type UsageFilter } from './usage-sql.ts';
 
-// What pages of usage add up: rows of stored sums, and calls of hours and days that are read in part.
+// What pages of usage add up: rows of stored sums, and single calls of hours and days that are covered only in part.
 
 /** Sums over matching calls that count (`isCounted` of src/ledger/usage-event.ts). */
 export type Sums = {
   readonly calls: number;
-  /** Free calls used. A call that was refunded gave its free call back, and does not count. */
+  /** Free calls used. A refunded call gave its free call back, and does not count. */
   readonly freeCalls: number;
   readonly spentMicros: number;
-  /** Sum and number of the known latencies. A call whose gateway died, or whose admission got no reply, has none. */
+  /** Sum and number of the known latencies. The latency is unknown if the call's gateway died or its admission got no reply. */
   readonly latencySumUs: number;
   readonly latencyCount: number;
 };
@@ -21,11 +21,11 @@ export const SUMS = 'calls, free_calls, spent, latency_sum_us, latency_count';
 export const ADDED_UP = `sum(calls)::bigint AS calls, sum(free_calls)::bigint AS free_calls, sum(spent)::bigint AS spent,
   sum(latency_sum_us)::bigint AS latency_sum_us, sum(latency_count)::bigint AS latency_count`;
 
-/** These columns by the names that `Sums` has. */
+/** These columns under the names that `Sums` has. */
 export const NAMED_SUMS = `calls, free_calls AS "freeCalls", spent AS "spentMicros", latency_sum_us AS "latencySumUs",
   latency_count AS "latencyCount"`;
 
-/** The sums of begun hours or days, from their calls, in the form of `hourSums` and `daySums`. */
+/** The sums of partial hours or days, from their calls, in the form of `hourSums` and `daySums`. */
 export const sumsOfCalls = (tx: Tx, filter: UsageFilter) => tx`
   SELECT service_id, key_id, (created_at AT TIME ZONE 'UTC')::date AS day, count(*) AS calls,
          count(*) FILTER (WHERE outcome = 'completed' AND free_tier) AS free_calls, sum(amount) AS spent,

@@ -14,9 +14,9 @@ type SuspensionOptions = {
 type Account = Standing & { readonly ownerId: string };
 
 /**
- * Suspends and resumes accounts, in the way that keys are revoked. Postgres commits the change and tells gateways to forget the
- * account's keys. Then the change is written to Redis: after that no gateway admits a call of a suspended account. Further
- * messages, one per listing, make all catalogs read the account's listings again.
+ * Suspends and resumes accounts, in the same way as keys are revoked. Postgres commits the change and tells gateways to forget the
+ * account's keys. Then the change is written to Redis; after that no gateway admits a call of a suspended account. One more message
+ * per listing makes all catalogs read the account's listings again.
  */
 export class Suspension {
   readonly #options: SuspensionOptions;
@@ -27,7 +27,7 @@ export class Suspension {
 
   /**
    * Sets the status and the reason of a suspension, unless the account is closed, and records who asked for it. Calls under way go
-   * on. If writing to Redis failed, repeat the call: what is set already is only written to Redis again.
+   * on. If writing to Redis failed, repeat the call: a status that is already set is only written to Redis again.
    *
    * @returns the account as it is now (a closed one stays closed); null when there is no such account
    * @throws ApiError `unavailable` when the change is stored in Postgres but could not be written to Redis
@@ -63,7 +63,7 @@ export class Suspension {
     await sql.begin(async (tx) => {
       const keys = await lockKeyStates(tx, accountId);
       try {
-        // At most MAX_KEYS_PER_ACCOUNT keys, so they are written all at once.
+        // There are at most MAX_KEYS_PER_ACCOUNT keys, so they are written all at once.
         await Promise.all(keys.map((key) => state.put(key.keyId, accountId, key)));
       } catch (cause) {
         throw notPublishedError(cause);

@@ -3,16 +3,16 @@ import { ApiError } from '../errors.ts';
 /** A half-open range in milliseconds since the epoch: `fromMs` is included, `toMs` is not. Null is open-ended. */
 export type TimeRange = { readonly fromMs: number | null; readonly toMs: number | null };
 
-/** Latest time that is used for an id or a day. The 48 bits of a UUIDv7 reach beyond the year 9999, but `utcDay` does not. */
+/** Latest time used for an id or a day. The 48 bits of a UUIDv7 reach beyond the year 9999, but `utcDay` does not. */
 export const MAX_TIME_MS = Date.UTC(9999, 11, 31);
 
 export const clampTime = (ms: number): number => Math.min(Math.max(ms, 0), MAX_TIME_MS);
 
-/** The UTC day as text for Postgres: Postgres would compare a `Date` in the time zone of the session. */
+/** The UTC day as text. Postgres would compare a `Date` in the time zone of the session. */
 export const utcDay = (ms: number): string => new Date(clampTime(ms)).toISOString().slice(0, 10);
 
 /**
- * `records_since` of lists of calls: the first day whose calls have records. Absent as long as none was dropped.
+ * `records_since` in lists of calls: the first day whose calls have records. Absent until a day has been dropped.
  *
  * @param horizonMs see `readHorizonMs`
  */

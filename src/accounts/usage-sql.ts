@@ -6,16 +6,16 @@ import { CALL_SELECT, type CallRow } from './call-fields.ts';
 import { isOfKeys, type KeyScope, keysOf, MAX_KEYS, type SeveralKeys } from './key-scope.ts';
 import { clampTime, MAX_TIME_MS, type TimeRange, utcDay } from './time-range.ts';
 
-/** What a list of calls may be asked for. `refunded`: for any reason, calls whose gateway died included. */
+/** The outcomes by which a list of calls can be filtered. `refunded`: for any reason, calls whose gateway died included. */
 export const OUTCOMES = ['completed', 'refunded'] as const;
 
-/** Which calls are meant. */
+/** Which calls to select. */
 export type UsageFilter = TimeRange & {
   readonly scope: KeyScope;
   readonly serviceId: string | null;
-  /** Of the list only: sums are of all outcomes. */
+  /** Applies to the list only: sums cover all outcomes. */
   readonly outcome: (typeof OUTCOMES)[number] | null;
-  /** Of sums only where they are of a whole account (usage-tags.ts). */
+  /** Applies to sums only if they cover a whole account (usage-tags.ts). */
   readonly tag: string | null;
 };
 
@@ -31,7 +31,7 @@ export function lowestId(ms: number): string {
   return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
 }
 
-/** Whether a call can have this id. False when its time is later than `MAX_TIME_MS`: no list reaches its day. */
+/** Whether a call can have this id. False if its time is later than `MAX_TIME_MS`: no list reaches that day. */
 export function isUsageTime(usageId: string): boolean {
   return timeOfId(usageId) <= MAX_TIME_MS;
 }
@@ -50,15 +50,15 @@ function isOfScope(sql: Sql | Tx, { scope, tag }: UsageFilter) {
 export const SUMMED_AS = summedAs('c', "(c.created_at AT TIME ZONE 'UTC')::date");
 
 /**
- * The calls with this tag; of the tag `other` those whose sums it has: counted calls with a tag that has no sums in their month, and all
- * with this tag itself.
+ * The calls with this tag. For the tag `other`, also those that its sums include: counted calls whose tag has no sums of its own in
+ * their month.
  */
 const isTagged = (sql: Sql | Tx, tag: string) =>
   tag === OTHER_TAG
     ? sql`(c.tag = ${tag} OR c.tag IS NOT NULL AND ${sql.text(`${SUMMED_AS} = '${OTHER_TAG}' AND ${COUNTED_SQL}`)})`
     : sql`c.tag = ${tag}`;
 
-/** All of that but the keys; not null `before`: only calls before this one. */
+/** All conditions except the keys. If `before` is not null, only calls before this one. */
 function restricted(sql: Sql | Tx, filter: UsageFilter, before: string | null) {
   const { fromMs, toMs, serviceId, tag } = filter;
   return sql`
@@ -69,7 +69,7 @@ function restricted(sql: Sql | Tx, filter: UsageFilter, before: string | null) {
     ${tag === null ? sql`` : sql`AND ${isTagged(sql, tag)}`}`;
 }
 
-/** The ids that calls of the range may have, before this one if it is not null. */
+/** The ids that calls of the range may have; if `before` is not null, only ids before it. */
 function withinIds(sql: Sql | Tx, { fromMs, toMs }: TimeRange, before: string | null) {
   const from = fromMs === null ? null : fromMs - CLOCK_SLACK_MS;
   const to = toMs === null ? null : toMs + CLOCK_SLACK_MS;
@@ -81,13 +81,15 @@ function withinIds(sql: Sql | Tx, { fromMs, toMs }: TimeRange, before: string | 
 
 const DAY_MS = 86_400_000;
 /**
- * How far back the first queries for a page of calls reach, in days, and how much further each of the next. So the calls of an active
- * key are found in the newest partitions. No query reaches more partitions than `WINDOW_DAYS`: 64 take Postgres 3 to 6 ms to plan and
- * 260 locks, and a thousand took 100 to 300 ms and 4 400 locks.
+ * How far back the first queries for a page of calls reach, in days, and how much further each following query reaches. So the
+ * calls of an active key are found in the newest partitions. No query covers more than `WINDOW_DAYS` partitions: planning 64 takes
+ * Postgres 3 to 6 ms and 260 locks, a thousand took 100 to 300 ms and 4 400 locks.
  */
 const FIRST_REACHES_DAYS = [2, 16, 64];
 const WINDOW_DAYS = 64;
-/** Several keys are looked for in the newest partition first: each of them takes longer than one key in several partitions. */
+/**
+ * For several keys the newest partition is searched first: each additional key takes longer than additional partitions for one key.
+ */
 const REACHES_OF_KEYS_DAYS = [1 / 24, ...FIRST_REACHES_DAYS];
 
 const ofOutcome = (tx: Tx, outcome: UsageFilter['outcome']) =>
@@ -111,7 +113,7 @@ export async function selectCalls(
 ): Promise<CallRow[]> {
   const nowMs = Date.now();
   const newestMs = Math.min(filter.toMs ?? MAX_TIME_MS, before === null ? MAX_TIME_MS : timeOfId(before), nowMs);
-  // The index of tags leads to the calls of one tag. Those of the tag `other` are looked for among all that have a tag.
+  // The index of tags finds the calls of one tag. Those of the tag `other` are searched among all calls that have a tag.
   const isIndexed = filter.scope.kind === 'key' || (filter.tag !== null && filter.tag !== OTHER_TAG);
   const reaches = isIndexed ? FIRST_REACHES_DAYS : REACHES_OF_KEYS_DAYS;
   const found: CallRow[] = [];
@@ -131,7 +133,7 @@ export async function selectCalls(
   for (let query = 0; ; query++) {
     if (query === reaches.length) firstDay = await selectFirstDay(await timed());
     const days = reaches[query] ?? WINDOW_DAYS * (query - reaches.length + 2);
-    // Behind the first partition there are at most calls in the default partition.
+    // Calls before the first partition, if any, are in the default partition.
     const isBehindAll = firstDay !== null && endMs !== null && utcDay(endMs) <= firstDay;
     const isLast = isBehindAll || days * DAY_MS > newestMs - (filter.fromMs ?? 0);
     const beginMs = isLast ? null : beginOf(newestMs, days);
@@ -143,8 +145,8 @@ export async function selectCalls(
 }
 
 /**
- * How many keys the account has, and where calls end: the partitions of the days to come are left out of a window that ends now, in each
- * of which each of several keys would be looked for. Null: there are calls in them, so some gateway's clock is ahead.
+ * How many keys the account has, and where calls end. A window that ends now leaves out the partitions of coming days, in each of
+ * which every key would be searched. Null: those partitions have calls, because some gateway's clock is ahead.
  */
 async function selectExtent(tx: Tx, { accountId }: SeveralKeys, nowMs: number) {
   const endMs = (Math.floor((nowMs + CLOCK_SLACK_MS) / DAY_MS) + 1) * DAY_MS;
@@ -154,15 +156,18 @@ async function selectExtent(tx: Tx, { accountId }: SeveralKeys, nowMs: number) {
   return { keys: row?.keys ?? 0, endOfCallsMs: row?.isAhead === false ? endMs : null };
 }
 
-/** From how many keys on the calls of an account are first looked for among the newest of all accounts. */
+/** From this many keys, the calls of an account are first searched among the newest of all accounts. */
 const MANY_KEYS = 200;
 /**
- * How many calls are looked through for each of its keys. If they do not fill the page, this has added a tenth to the time that it takes to
- * look for calls key by key; an account that makes a twentieth of all calls has its page of 100 in the 2 000 of a thousand keys.
+ * How many calls are searched for each key of the account. If they do not fill the page, this has added a tenth to the time of
+ * searching key by key.
  */
 const AMONG_PER_KEY = 2;
 
-/** The page's calls among so many of the newest calls of all accounts in the window; they are all of the page if they fill it. */
+/**
+ * The page's calls among this many of the newest calls of all accounts in the window. If they fill the page, they are the whole
+ * page.
+ */
 function selectAmongNewest(
   tx: Tx,
   accountId: string,
@@ -182,7 +187,7 @@ function selectAmongNewest(
     ORDER BY c.usage_id DESC`;
 }
 
-/** Windows of days begin with a day: each partition is in one of them. */
+/** Windows begin at a day boundary, so that each partition is in one of them. */
 function beginOf(newestMs: number, days: number): number {
   const ms = newestMs - days * DAY_MS;
   return days < 1 ? ms : Math.floor(ms / DAY_MS) * DAY_MS;
@@ -190,7 +195,7 @@ function beginOf(newestMs: number, days: number): number {
 
 type Page = { readonly filter: UsageFilter; readonly before: string | null; readonly limit: number };
 
-/** Matching calls whose ids are of the window, newest first. Those of several keys are found key by key, unless they have a tag. */
+/** Matching calls with ids in the window, newest first. Those of several keys are searched key by key, unless they have a tag. */
 async function selectWindow(timed: () => Promise<Tx>, page: Page, window: TimeRange): Promise<CallRow[]> {
   const { scope, tag } = page.filter;
   if (scope.kind !== 'key' && tag === null) {
@@ -204,7 +209,7 @@ async function selectWindow(timed: () => Promise<Tx>, page: Page, window: TimeRa
     ORDER BY c.usage_id DESC`;
 }
 
-/** The newest of the page's calls in the window, and of the keys that the condition names. */
+/** The newest of the page's calls in the window that belong to the keys in the condition. */
 function newest(
   tx: Tx,
   columns: '*' | 'usage_id',
@@ -225,9 +230,9 @@ const ofWindow = (tx: Tx, { fromMs, toMs }: TimeRange) => tx`
   ${toMs === null ? tx`` : tx`AND c.day <= ${utcDay(toMs - 1)} AND c.usage_id < ${lowestId(toMs)}`}`;
 
 /**
- * The ids of the newest calls of several keys. An index has the calls of each key in order, but none those of all. So each key is asked
- * for its few newest calls: for more of them than the page can take, but for two at least. The last that fits the page bounds it: older calls
- * are not on it. Only a key all of whose few calls fit may have more that do, and is asked for these.
+ * The ids of the newest calls of several keys. An index has the calls of each key in order, but no index has the calls of all. So
+ * each key is asked for a few of its newest calls: more than the page can take in all, and at least two. The last one that fits the
+ * page bounds it: older calls are not on it. Only a key whose few calls all fit may have more that fit, and is asked for these.
  */
 async function selectIdsOfKeys(
   timed: () => Promise<Tx>,
@@ -258,7 +263,7 @@ async function selectIdsOfKeys(
   return [...new Set([...ids, ...more.map(({ id }) => id)])].sort().reverse().slice(0, limit);
 }
 
-/** These calls, newest first. The day in an id is that of its partition. */
+/** These calls, newest first. The day in an id is the day of its partition. */
 function selectById(tx: Tx, ids: readonly string[]): Promise<CallRow[]> {
   const days = ids.map(dayOfId);
   return tx.anew<CallRow[]>`
@@ -269,8 +274,8 @@ function selectById(tx: Tx, ids: readonly string[]): Promise<CallRow[]> {
 }
 
 /**
- * The day of the oldest partition. By its name, which an index of Postgres has: reading the bounds of a thousand takes 40 ms. A
- * partition with another name is read with what is left behind all others.
+ * The day of the oldest partition. It is taken from the partition's name, for which Postgres has an index: reading the bounds of a
+ * thousand partitions takes 40 ms. A partition with another name is read last, together with the default partition.
  */
 async function selectFirstDay(tx: Tx): Promise<string> {
   const rows = await tx<{ day: string }[]>`
@@ -279,7 +284,7 @@ async function selectFirstDay(tx: Tx): Promise<string> {
   return rows[0]?.day ?? utcDay(MAX_TIME_MS);
 }
 
-/** One call by its id. The day in the id tells in which partition the call is. */
+/** One call by its id. The day in the id tells which partition has it. */
 export async function selectCall(sql: Sql, usageId: string): Promise<CallRow | null> {
   const rows = await sql.anew<CallRow[]>`
     SELECT ${sql.text(CALL_SELECT)}

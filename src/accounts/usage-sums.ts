@@ -15,9 +15,9 @@ import { hasTagSums, selectTagDays, selectTags, type TagUsage } from './usage-ta
 type UsageSums = ListedSums & {
   /** Over all calls that match. */
   readonly total: Sums;
-  /** Null: there are no sums by tag of what was asked for. */
+  /** Null: there are no sums by tag for this filter. */
   readonly byTag: readonly TagUsage[] | null;
-  /** The first day whose calls have records, in ms; null: all have. The sums are of all calls. */
+  /** The first day whose calls have records, in ms; null: all have. The sums cover all calls. */
   readonly horizonMs: number | null;
 };
 
@@ -27,7 +27,7 @@ export type KeyActivity = {
   readonly totalSpentMicros: number;
 };
 
-/** As `sql.begin` takes it: all queries of the transaction see the same calls and sums. */
+/** The mode for `sql.begin`: all queries of the transaction see the same calls and sums. */
 const ONE_SNAPSHOT = 'ISOLATION LEVEL REPEATABLE READ READ ONLY';
 
 /** The sums of whole hours. */
@@ -35,7 +35,10 @@ const hourSums = (tx: Tx, { scope, serviceId }: UsageFilter, range: TimeRange) =
   SELECT service_id, key_id, (hour AT TIME ZONE 'UTC')::date AS day, ${tx.text(SUMS)} FROM key_hours
   WHERE ${isOfSums(tx, scope)} ${within(tx, 'hour', range)} ${serviceId === null ? tx`` : tx`AND service_id = ${serviceId}`}`;
 
-/** The sums of whole days by key and service. Of an account with all services they are found by its keys, which are few then. */
+/**
+ * The sums of whole days by key and service. For an account with all services they are found by its keys, of which there are few in
+ * this case.
+ */
 const daySums = (tx: Tx, { scope, serviceId }: UsageFilter, range: TimeRange) => tx`
   SELECT service_id, key_id, day, ${tx.text(SUMS)} FROM key_days
   WHERE ${serviceId === null ? isOfKeys(tx, scope) : tx`${isOfSums(tx, scope)} AND service_id = ${serviceId}`} ${within(tx, 'day', range)}`;
@@ -64,7 +67,7 @@ const isOfKey = (row: SumsRow): row is SumsRow & { keyId: string } => row.keyId 
 
 /**
  * Sums of the matching calls that count, by service, by key and by day, from one reading of the stored sums. A key with a million
- * calls has as few rows of days as one that called once on each of those days.
+ * calls has as few rows as one that made a single call on each of those days.
  */
 async function selectSums(timed: () => Promise<Tx>, filter: UsageFilter): Promise<UsageSums> {
   const tx = await timed();
@@ -73,7 +76,7 @@ async function selectSums(timed: () => Promise<Tx>, filter: UsageFilter): Promis
     return { ...(await selectSumsOfTag(await timed(), filter, horizonMs)), horizonMs };
   }
   const { scope, serviceId } = filter;
-  // One service of an account is found in `key_days`.
+  // A single service of an account is looked up in `key_days`.
   const hasOwnSums = scope.kind !== 'key' && serviceId === null;
   const [horizonMs, summedFrom] = await Promise.all([
     readHorizonMs(tx),
@@ -98,7 +101,7 @@ type Parts = Pick<DividedRange, 'hours' | 'rest'> & {
   readonly after: TimeRange | null;
 };
 
-/** Adds up what the parts of a range have. @param parts  `after`: days with sums of the account, which are read there for an account */
+/** Adds up the parts of a range. @param parts `after`: the days for which an account has sums of its own, which are read instead */
 async function selectFromParts(
   tx: Tx,
   filter: UsageFilter,
@@ -106,24 +109,24 @@ async function selectFromParts(
 ): Promise<ListedSums> {
   const { scope } = filter;
   const parts = [
-    // Sums of a key or a service are of all its calls, whatever their tags.
+    // Sums of a key or a service include all its calls, whatever their tags.
     ...rest.map((range) => sumsOfCalls(tx, { ...filter, ...range, tag: null })),
     ...hours.map((range) => hourSums(tx, filter, range)),
     before === null ? noSums(tx) : daySums(tx, filter, before),
     ...(after !== null && scope.kind !== 'account' ? [daySums(tx, filter, after)] : []),
   ];
-  // Planned for any range, the sums of an account with many keys took 1.7 times as long; those by key half as long.
+  // With a generic plan, the sums of an account with many keys took 1.7 times as long; sums by key took half as long.
   const ask = rest.length > 0 || (after !== null && scope.kind === 'account') ? tx.anew : tx;
-  // The rows that sums by account add to a part: they are few where keys and services are many.
+  // The rows that sums by account add to a part. They are few when keys and services are many.
   const ofAccount = (table: 'account_days' | 'account_key_days', query: (from: ReturnType<Tx>) => ReturnType<Tx>) =>
     scope.kind !== 'account' || after === null
       ? tx``
       : tx`UNION ALL ${query(tx`${tx.text(SUMS)} FROM ${tx.text(table)} WHERE account_id = ${scope.accountId} ${within(tx, 'day', after)}`)}`;
   const plus = (column: string, table: 'account_days' | 'account_key_days') =>
     ofAccount(table, (from) => tx`SELECT ${tx.text(column)}, ${from}`);
-  // Days and keys are made of the sums by key and day: these are few where there are many services. Grouping sets would sort all rows
-  // by the text of their keys, which takes three times as long. The days of the keys that spent the most are looked up one by one (LIMIT 1,
-  // of a primary key): joined, Postgres would read all rows of the range a second time.
+  // Days and keys are computed from the sums by key and day, which are few when there are many services. Grouping sets would sort
+  // all rows by the text of their keys, which takes three times as long. The days of the keys that spent the most are looked up one
+  // by one in a primary key (LIMIT 1); with a join, Postgres would read all rows of the range a second time.
   const rows = await ask<SumsRow[]>`
     WITH sums AS MATERIALIZED (${parts.map((part, i) => (i === 0 ? part : tx`UNION ALL ${part}`))}
     ), by_key_day AS MATERIALIZED (SELECT key_id, day, ${tx.text(ADDED_UP)} FROM sums GROUP BY key_id, day
@@ -174,7 +177,7 @@ async function selectFromParts(
   };
 }
 
-/** Sums by tag know neither services nor keys. */
+/** Sums by tag are kept neither by service nor by key. */
 async function selectSumsOfTag(tx: Tx, filter: UsageFilter, horizonMs: number | null) {
   const days = await selectTagDays(tx, filter, horizonMs);
   const total = addedUp(days);
@@ -211,8 +214,8 @@ export function selectCallPage(
 }
 
 /**
- * No index knows outcomes, or the tags of a key, and an account may have very many keys: where few of very many calls are looked for, the
- * reading ends at a deadline.
+ * No index covers outcomes, or the tags of a key, and an account may have very many keys. So a search for few among very many calls
+ * ends at a deadline.
  */
 function readSnapshot<T>(
   sql: Sql,
@@ -224,14 +227,14 @@ function readSnapshot<T>(
     : readWithDeadline(sql, read, ONE_SNAPSHOT);
 }
 
-/** When the last call of the key began that the sums know: its record may have been dropped. */
+/** When the key's last call known to the sums began; its record may have been dropped. */
 async function selectLastCounted(tx: Tx, keyId: string): Promise<Date | null> {
   const rows = await tx<{ lastCallAt: Date }[]>`
     SELECT last_call_at AS "lastCallAt" FROM key_hours WHERE key_id = ${keyId} ORDER BY hour DESC, last_call_at DESC LIMIT 1`;
   return rows[0]?.lastCallAt ?? null;
 }
 
-/** When the key was last used, and what it has spent in all. */
+/** When the key was last used, and its total spending. */
 export function selectKeyActivity(sql: Sql, keyId: string): Promise<KeyActivity> {
   const filter = { scope: onlyKey(keyId), serviceId: null, fromMs: null, toMs: null, outcome: null, tag: null };
   return sql.begin(async (tx) => {

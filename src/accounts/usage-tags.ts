@@ -5,17 +5,18 @@ import { ADDED_UP, NAMED_SUMS, SUMS, type Sums, sumsOfCalls, within } from './su
 import { type TimeRange, utcDay } from './time-range.ts';
 import type { UsageFilter } from './usage-sql.ts';
 
-// Sums by tag are of an account and a UTC day. They know neither keys nor services, so anyone who asks for one of these, or sees a part of
-// the account only, has none; a tag then filters records. Nor are there any of the days before the horizon: they were dropped with
-// the calls.
+// Sums by tag are kept by account and UTC day, but neither by key nor by service. So there are none for a request that names a key
+// or a service, or that may see only a part of the account; a tag then filters records. There are none for days before the horizon
+// either: they were dropped with the calls.
 
-/** The sums of a tag; of the tag `other` those of all tags that have none. */
+/** The sums of a tag; for the tag `other`, those of all tags without sums of their own. */
 export type TagUsage = Sums & { readonly tag: string };
 
-/** Whether there are sums by tag of what is asked for. */
+/** Whether there are sums by tag for this filter. */
 export function hasTagSums(filter: UsageFilter): boolean {
   if (filter.scope.kind !== 'account' || filter.serviceId !== null) return false;
-  // All tags of a begun day would be added up from its calls, which may be millions. Those of one tag are few among them.
+  // For a partial day, all tags would have to be added up from its calls, of which there may be millions. The calls of a single tag
+  // are few among them.
   return filter.tag !== null || divideDays(filter).rest.length === 0;
 }
 
@@ -25,7 +26,7 @@ const tagDays = (tx: Tx, { scope }: UsageFilter, days: TimeRange | null, horizon
     ${days === null ? tx`AND false` : within(tx, 'day', days)}
     ${horizonMs === null ? tx`` : tx`AND day >= ${utcDay(horizonMs)}::date`}`;
 
-/** Those that spent the most first, as many as a month may have: its tags with sums of their own, and `other`. */
+/** In descending order of money spent. At most as many as a month may have: its tags with sums of their own, and `other`. */
 export function selectTags(tx: Tx, filter: UsageFilter, horizonMs: number | null): Promise<TagUsage[]> {
   return tx<TagUsage[]>`
     SELECT tag, ${tx.text(NAMED_SUMS)} FROM (
@@ -33,7 +34,7 @@ export function selectTags(tx: Tx, filter: UsageFilter, horizonMs: number | null
     ) AS t ORDER BY spent DESC, calls DESC, tag LIMIT ${MAX_TAGS + 1}`;
 }
 
-/** The days of one tag with calls, newest first. Begun days are added up from their calls. */
+/** The days with calls of one tag, newest first. Partial days are added up from their calls. */
 export function selectTagDays(
   tx: Tx,
   filter: UsageFilter,

@@ -7,12 +7,12 @@ import { isSameQuality, type Quality, UNKNOWN_QUALITY } from './quality.ts';
 /** Percent of health checks with a good answer. */
 export type Uptime = { readonly last_24_hours?: number; readonly last_30_days: number };
 
-/** What pages show beside a listing. */
+/** What pages show in addition to a listing. */
 export type Beside = {
   readonly quality: Quality;
   /** Absent unless the service has a health path and was asked. */
   readonly uptime: Uptime | undefined;
-  /** What the provider says of itself; null: nothing. */
+  /** What the provider says about itself; null: nothing. */
   readonly profile: Profile | null;
   /** How many active listings the provider has. Searches do not show it. */
   readonly services: number;
@@ -20,13 +20,13 @@ export type Beside = {
 
 export const NOTHING_BESIDE: Beside = { quality: UNKNOWN_QUALITY, uptime: undefined, profile: null, services: 0 };
 
-/** Whether searches show the same. Each part is the same object for as long as nothing has changed. */
+/** Whether searches show the same for both. Each part remains the same object until it changes. */
 export const isUnchanged = (a: Beside, b: Beside): boolean =>
   a.quality === b.quality && a.uptime === b.uptime && a.profile === b.profile;
 
 /**
- * What is known of each service, and of its provider, apart from the listing: it changes at other times, and nothing but the
- * catalog's pages reads it. So a change of it makes no new listing, and whatever calls have cached by listing stays.
+ * What is known about each service and its provider apart from the listing. It changes at other times, and only the catalog's pages
+ * read it. So a change here makes no new listing, and everything that calls have cached by listing stays valid.
  */
 export class BesideListings {
   readonly #qualities: Values<Quality>;
@@ -36,7 +36,7 @@ export class BesideListings {
   readonly #activeOf: (providerId: string) => readonly string[];
 
   /**
-   * @param onChange  told the id of each service beside which something has changed
+   * @param onChange called with the id of each service for which something has changed
    * @param activeOf  the ids of a provider's active listings
    */
   constructor(onChange: (id: string) => void, activeOf: (providerId: string) => readonly string[]) {
@@ -61,19 +61,19 @@ export class BesideListings {
     return this.#qualities.of(id);
   }
 
-  /** Takes over the qualities of some services; the others keep theirs. Resolves when all are taken over. */
+  /** Applies the qualities of some services; the others keep theirs. Resolves when all are applied. */
   setQualities(qualities: ReadonlyMap<string, Quality>): Promise<void> {
     for (const { value } of qualities.values())
       assert(value >= 0 && value <= 100, 'a quality is a number from 0 to 100');
     return this.#qualities.set(qualities);
   }
 
-  /** Takes over the uptimes of all services that have one. Resolves when all are taken over. */
+  /** Applies the uptimes of all services that have one. Resolves when all are applied. */
   setUptimes(uptimes: ReadonlyMap<string, Uptime>): Promise<void> {
     return this.#uptimes.replace(uptimes);
   }
 
-  /** Takes over the profiles of some accounts; null: it has none. `isAll`: no other account has one. Resolves when all are taken over. */
+  /** Applies the profiles of some accounts; null: it has none. `isAll`: no other account has one. Resolves when all are applied. */
   setProfiles(profiles: ReadonlyMap<string, Profile | null>, isAll = false): Promise<void> {
     return isAll ? this.#profiles.replace(profiles) : this.#profiles.set(profiles);
   }
@@ -82,14 +82,14 @@ export class BesideListings {
 const isSameUptime = (a: Uptime | undefined, b: Uptime | undefined): boolean =>
   a?.last_24_hours === b?.last_24_hours && a?.last_30_days === b?.last_30_days;
 
-/** Values by id. All of them may be among those that are taken over although few have changed, so it works in steps of a millisecond. */
+/** Values by id. An update may contain all of them although few have changed, so it works in steps of a millisecond. */
 class Values<T> {
   readonly #known = new Map<string, T>();
   readonly #none: T;
   readonly #isSame: (a: T, b: T) => boolean;
   readonly #onChange: (id: string) => void;
 
-  /** @param none  what there is where nothing is known */
+  /** @param none the value where nothing is known */
   constructor(none: T, isSame: (a: T, b: T) => boolean, onChange: (id: string) => void) {
     this.#none = none;
     this.#isSame = isSame;

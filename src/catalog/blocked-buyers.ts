@@ -1,16 +1,16 @@
 import { ApiError } from '../errors.ts';
 
-/** Every gateway keeps those of all listings in memory, with 33 bytes each. */
+/** Maximum blocked buyers of a listing: every gateway keeps those of all listings in memory, with 33 bytes each. */
 export const MAX_BLOCKED_BUYERS = 200;
 
-/** What `Pseudonyms` makes. */
+/** A pseudonym that `Pseudonyms` makes. */
 export const PSEUDONYM_PATTERN = '^[0-9a-f]{32}$';
 
 /** @param text  `Listing.blockedBuyers` */
 export const blockedBuyersIn = (text: string | null): readonly string[] => text?.split(',') ?? [];
 
 /**
- * `Listing.blockedBuyers` once this buyer is blocked, or is not any more.
+ * The new `Listing.blockedBuyers` after this buyer was blocked or unblocked.
  *
  * @throws ApiError `conflict` at the bound
  */

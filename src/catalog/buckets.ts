@@ -1,6 +1,9 @@
 import type { Listing } from './listing.ts';
 
-/** A listing's bucket: the last byte of its id, which is random. So 256 buckets, of about 400 listings each at 100 000. */
+/**
+ * A listing's bucket: the last byte of its id, which is random. So there are 256 buckets, of about 400 listings each if there are
+ * 100 000.
+ */
 const bucketOf = (id: string): number => Number.parseInt(id.slice(-2), 16);
 
 /** Sums are kept below this, so that they are exact in a JavaScript number after one more summand. */
@@ -8,8 +11,7 @@ const MODULUS = 2 ** 48;
 
 /**
  * The listings by bucket, each bucket with the sum of its listings' row hashes. Postgres computes the same sums from its rows
- * (`selectBucketSums`), so a comparison tells which buckets the memory does not have as Postgres has them, whatever
- * caused the difference.
+ * (`selectBucketSums`), so a comparison tells which buckets differ between memory and Postgres, whatever the cause.
  */
 export class Buckets {
   readonly #buckets = new Map<number, { readonly ids: Set<string>; sum: number }>();

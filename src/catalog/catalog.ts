@@ -23,18 +23,21 @@ type CatalogOptions = {
   readonly retryMs?: number;
   /**
    * A query that takes longer has failed. Default 20 000 ms: longer than the statement timeout, with which Postgres ends slow
-   * queries itself. This bound is for a network that swallows packets.
+   * queries itself. This bound is for a network that drops packets.
    */
   readonly readTimeoutMs?: number;
-  /** Somebody else who listens by the same connection. */
+  /** Another listener on the same connection. */
   readonly also?: Subscription['also'] & { readonly onListening: () => void };
 };
 
 /** Rows per query. Between two pages the event loop serves calls; a page of 500 keeps it busy for about 4 ms. */
 const PAGE_SIZE = 500;
-/** Maximum number of announced ids waiting to be read; at the bound, everything is read instead. */
+/** Maximum number of announced ids waiting to be read; beyond it, everything is read instead. */
 const MAX_WAITING_IDS = 5_000;
-/** If more buckets than this differ, everything is read in one pass, because each page of some buckets costs Postgres as much as one. */
+/**
+ * If more buckets than this differ, everything is read in one pass: a page of a few buckets costs Postgres as much as a page of
+ * all.
+ */
 const MAX_BUCKETS_READ = 64;
 /** Minimum time between two log lines about the same lasting fault. */
 const LOG_EVERY_MS = 30_000;
@@ -69,7 +72,7 @@ export class Catalog {
   #everythingWaits = false;
   #loop: Promise<void> | null = null;
   #loaded = false;
-  /** Their terms replace the present ones in the snapshot when their time comes. */
+  /** Announced terms, which replace the present ones in the snapshot when their time comes. */
   readonly #announcements = new Announcements((listing) => this.#snapshot.put(listing));
   #timer: NodeJS.Timeout | undefined;
   #unlisten: () => void = () => {};
@@ -97,7 +100,7 @@ export class Catalog {
     return this.#snapshot.values();
   }
 
-  /** @param listener  told the id of each listing that is added, changed or dropped, or beside which something changes */
+  /** @param listener called with the id of each listing that is added, changed or dropped, or whose `beside` changes */
   onChange(listener: (id: string) => void): void {
     this.#listeners.push(listener);
   }
@@ -135,7 +138,7 @@ export class Catalog {
     return this.#loaded;
   }
 
-  /** Takes over the result of a change that this gateway made, so that it need not wait for the message about it. */
+  /** Applies a change that this gateway made, so that it need not wait for the message about it. */
   apply(listing: Listing): void {
     this.#snapshot.put(this.#announcements.watched(listing));
   }
@@ -187,7 +190,7 @@ export class Catalog {
   }
 
   #read(id: string): void {
-    // Anybody with a login to the database can send messages on a channel.
+    // The payload is checked, because anybody with a login to the database can send messages on a channel.
     if (!isUuid(id)) return;
     if (this.#waitingIds.size < MAX_WAITING_IDS) this.#waitingIds.add(id);
     else this.#everythingWaits = true;

@@ -2,19 +2,19 @@ import type { Terms } from './listing.ts';
 import { ownPriceOf, parseTerms } from './operations/operation.ts';
 import { mayExceed, mostOf, type Price, priceOf } from './price.ts';
 
-/** The price of the cheapest call that buyers can make, and whether they can make one for nothing. */
+/** The price of the cheapest call that buyers can make, and whether they can make one for free. */
 export type CheapestCall = Price & {
-  /** Other calls cost more. */
+  /** Whether other calls cost more. */
   readonly isLowestOfSeveral: boolean;
-  /** Some call costs nothing: because of its price, or because free calls serve it. */
+  /** Whether some call costs nothing: because of its price, or because free calls cover it. */
   readonly canBeFree: boolean;
 };
 
 /**
- * What searches and labels tell of a listing's price. With `only_operations` no call has the listing's own price, so the operations
- * decide. Without it most calls have that price, and no operation costs more.
+ * What searches and labels tell about a listing's price. With `only_operations` no call has the listing's own price, so the
+ * operations decide. Without it most calls have that price, and no operation costs more.
  *
- * Reads up to 200 operations: made once per version of a listing where there are many listings.
+ * Reads up to 200 operations. Where there are many listings, call this once per version of a listing.
  */
 export function cheapestCall(terms: Terms): CheapestCall {
   const { priceMicros, maxPriceMicros, freeCalls, onlyOperations, operationTerms } = terms;
@@ -27,11 +27,11 @@ export function cheapestCall(terms: Terms): CheapestCall {
   return {
     ...cheapest,
     isLowestOfSeveral: prices.some((price) => isCheaper(cheapest, price)),
-    // Free calls serve nothing that costs more than the listing.
+    // Free calls cover nothing that costs more than the listing.
     canBeFree: prices.some((price) => mostOf(price) === 0 || (freeCalls > 0 && !mayExceed(price, own))),
   };
 }
 
-/** By the price without a report, because that is what `max_price` compares; then by the most that a call can cost. */
+/** Compares the prices without a report, because those are what `max_price` compares; then the most that a call can cost. */
 const isCheaper = (a: Price, b: Price): boolean =>
   a.priceMicros === b.priceMicros ? mostOf(a) < mostOf(b) : a.priceMicros < b.priceMicros;

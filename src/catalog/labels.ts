@@ -7,7 +7,7 @@ type Phrases = {
   readonly perCall: (price: string) => string;
   /** For a call priced by use. The service may report less than `price`, too. */
   readonly upTo: (price: string, max: string) => string;
-  /** Of several prices the lowest, as `perCall` has it. */
+  /** The lowest of several prices, in the words of `perCall`. */
   readonly from: (label: string) => string;
   readonly oneFreeCall: (count: string) => string;
   readonly freeCalls: (count: string) => string;
@@ -79,7 +79,7 @@ const PHRASES: Readonly<Record<Language, Phrases>> = {
 };
 
 type Formats = { readonly usd: Intl.NumberFormat; readonly count: Intl.NumberFormat };
-// Formats are cached: building one takes 20 µs or more, formatting a number with it less than 1 µs.
+// Formats are cached: making one takes 20 µs or more, formatting a number with it less than 1 µs.
 const formats = new Map<Language, Formats>();
 
 function formatsOf(language: Language): Formats {

@@ -59,7 +59,7 @@ export function negotiateLanguage(header: string | undefined): Language {
 /**
  * The language of an answer: the one in the `lang` parameter, otherwise the one that `Accept-Language` prefers.
  *
- * @throws ApiError `invalid_request` for a `lang` that we do not have: a client that asks for one language must not get another
+ * @throws ApiError `invalid_request` for an unsupported `lang`: a client that asks for one language must not get another
  */
 export function chooseLanguage(lang: string | undefined, acceptLanguage: string | undefined): Language {
   if (lang === undefined) return negotiateLanguage(acceptLanguage);

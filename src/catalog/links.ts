@@ -2,7 +2,7 @@ import { MAX_ENDPOINT_LENGTH, parseUrl } from './listing.ts';
 
 export const MAX_HEALTH_PATH_LENGTH = 512;
 
-/** What is wrong with the URL of a page about a service, or null. Buyers follow it, so it shows where it leads. */
+/** What is wrong with the URL of a page about a service, or null. Buyers follow the URL, so it must show where it leads. */
 export function docsUrlFault(url: string): string | null {
   if (url.length > MAX_ENDPOINT_LENGTH) return `must be at most ${MAX_ENDPOINT_LENGTH} characters`;
   if (/[\p{Cc}\s\\]/u.test(url)) return 'must not contain spaces, control characters or backslashes';
@@ -23,7 +23,7 @@ export function healthPathFault(path: string): string | null {
   return /\/\.{1,2}(\/|$)/.test(path) ? 'must not have dot segments' : null;
 }
 
-/** What a health path leads to. @param endpoint  passes `endpointFault` */
+/** The URL of a health path. @param endpoint passes `endpointFault` */
 export function healthUrl(endpoint: string, healthPath: string): string {
   const { origin, pathname } = new URL(endpoint);
   return origin + pathname.replace(/\/+$/, '') + healthPath;

@@ -24,23 +24,23 @@ import { nextPrice, nextPriceWithOperations } from './notice/next-price.ts';
 import type { Operation } from './operations/operation.ts';
 import type { Quality } from './quality.ts';
 
-/** A listing, and what else a response shows of it. */
+/** A listing, and what else a response shows about it. */
 export type Shown = Beside & {
   readonly listing: Listing;
   readonly language: Language;
-  /** Of the listing, where it is known already. */
+  /** Of the listing, if it is known already. */
   readonly cheapest?: CheapestCall;
-  /** In a search, where long fields would make a list of services long. */
+  /** Whether it is shown in a search, where long fields would make the list long. */
   readonly isShort?: true;
-  /** Whether the endpoint gave an answer when it was asked once. */
+  /** Whether the endpoint answered when it was asked once. */
   readonly found?: Found | undefined;
-  /** As the provider wrote them; absent in lists. */
+  /** The operations as the provider wrote them; absent in lists. */
   readonly operations?: readonly Operation[];
-  /** How long a change after which a call may cost more is announced. */
+  /** How long a change is announced after which a call may cost more. */
   readonly noticeSeconds?: number;
-  /** The operations that are announced, as the provider wrote them. */
+  /** The announced operations, as the provider wrote them. */
   readonly announced?: readonly Operation[];
-  /** Fields of the response to a change alone. */
+  /** Fields that only the response to a change has. */
   readonly once?: {
     readonly signing_secret?: string;
     readonly forgotten_upstream_headers?: readonly string[];
@@ -50,18 +50,18 @@ export type Shown = Beside & {
   readonly providerLabel?: string;
 };
 
-/** What the gateway has found when it asked the service. */
+/** What the gateway found out when it asked the service. */
 type Found = {
   /** Null: the endpoint was not asked yet. */
   readonly reachable: boolean | null;
-  /** Why it gave no answer. */
+  /** Why the endpoint gave no answer. */
   readonly reason: string | undefined;
   readonly checkedAt: Date | null;
-  /** By the present health path; absent: not asked yet. */
+  /** For the present health path; absent: not asked yet. */
   readonly health?: {
     readonly up: boolean;
     readonly status: number | null;
-    /** Why it does not count as up. */
+    /** Why the service does not count as up. */
     readonly reason: string | undefined;
     readonly askedAt: Date;
   };
@@ -100,9 +100,9 @@ const row =
     json: typeof from === 'string' ? ({ listing }: Shown): unknown => listing[from] : from,
   });
 const [anyone, owner, admin] = [row('anyone'), row('owner'), row('admin')];
-/** Searches show it, too. */
+/** Whether searches show it, too. */
 const searched = (...field: Parameters<typeof anyone>) => ({ ...anyone(...field), isSearched: true });
-/** Records need not have it. */
+/** Whether records may lack it. */
 const maybe = <Row>(field: Row) => ({ ...field, isOptional: true });
 
 const is = (type: string, description: string, more: JsonSchema = {}) => ({ type, ...more, description });
@@ -117,11 +117,12 @@ const IDLE = 'The longest silence within a response, if it is set';
 const ONLY = 'Calls that match no operation are refused';
 const OPERATIONS = 'As the provider wrote them; absent in lists';
 const ENDPOINT = "Shown to keys of its provider's account and to admins only";
-const CHECKED = 'When it was asked; shown to the same';
-const HEADERS = 'Names of the headers that the gateway adds to calls; shown to the same';
-const QUERY = 'Names of the parameters that the gateway adds to the query of calls; shown to the same';
-const BLOCKED = 'Pseudonyms of buyers whose calls are refused; shown to the same';
-const SIGNED = 'Whether calls are signed; shown to the same';
+const CHECKED = 'When it was asked; shown to its provider and to admins only';
+const HEADERS = 'Names of the headers that the gateway adds to calls; shown to its provider and to admins only';
+const QUERY =
+  'Names of the parameters that the gateway adds to the query of calls; shown to its provider and to admins only';
+const BLOCKED = 'Pseudonyms of buyers whose calls are refused; shown to its provider and to admins only';
+const SIGNED = 'Whether calls are signed; shown to its provider and to admins only';
 const ONCE = 'Only in the response to the request that made it';
 const LABEL = "The label of the provider's account";
 const TREND = 'The quality less that of seven days before; absent when too little was known then';
@@ -129,17 +130,18 @@ const RATED = 'Whether calls went into the quality. What nobody has called yet i
 const MAX = 'The highest amount that the service may report for a call; absent: calls cost the price';
 const NEXT = 'next_from, next_price, next_max_price, next_free_calls, next_only_operations, next_operation_terms';
 const FORWARD = 'Credential headers that the service asks callers for, if any; see X-ACF-Forward';
-const ASKED = 'Whether a new endpoint answered when it was asked once; shown to the same';
-const UNANSWERED = 'Why it gave no answer, if it did not; shown to the same';
-const NOTICE = 'How long a change is announced after which a call may cost more; shown to the same, absent in lists';
+const ASKED = 'Whether a new endpoint answered when it was asked once; shown to its provider and to admins only';
+const UNANSWERED = 'Why it gave no answer, if it did not; shown to its provider and to admins only';
+const NOTICE =
+  'How long a change is announced after which a call may cost more; shown to its provider and to admins only, absent in lists';
 const ANNOUNCED =
-  'The operations of next_price as the provider wrote them, if these change; shown to the same, absent in lists';
+  'The operations of next_price as the provider wrote them, if these change; shown to its provider and to admins only, absent in lists';
 const FORGOTTEN = 'Only in the response to a change of the endpoint that removed these headers';
 const FORGOTTEN_QUERY = 'The same of the query';
 
 /**
- * Where a listing is called. Clients append a path to that of an HTTP service. That of an MCP server is its whole address: many servers
- * redirect a message whose path has a slash too many, and clients of the protocol do not follow.
+ * Where a listing is called. Clients append a path to the address of an HTTP service. The address of an MCP server is complete:
+ * many servers redirect a message whose path has an additional slash, and clients of the protocol do not follow redirects.
  */
 const proxyPath = ({ id, protocol }: Pick<Listing, 'id' | 'protocol'>): string =>
   `/api/v1/proxy/${id}${protocol === 'mcp' ? '' : '/'}`;
@@ -165,7 +167,7 @@ function healthOf({ listing: { endpoint, healthPath }, found }: Shown): object |
     ...(askedAt === undefined ? {} : { asked_at: askedAt.toISOString() }),
   };
 }
-/** In a search only the name, so that a list is not long, and does not change with each listing of the same provider. */
+/** In a search only the name, so that a list is short, and does not change with each new listing of the same provider. */
 function providerOf({ listing: { providerId }, profile, services, isShort }: Shown): object | null {
   const name = profile?.displayName == null ? {} : { display_name: profile.displayName };
   if (isShort) return profile?.displayName == null ? null : name;
@@ -215,7 +217,11 @@ export const LISTING = {
   operations: maybe(anyone('operations', list(OPERATION, OPERATIONS), (at) => at.operations, [OPERATION_EXAMPLE])),
   provider_id: anyone('provider_id', UUID, 'providerId', EXAMPLE.providerId),
   endpoint: owner('endpoint', is('string', ENDPOINT), 'endpoint', 'https://translate.example.com/v1'),
-  health_path: owner('health_path', is('string', 'Asked every minute; shown to the same'), 'healthPath'),
+  health_path: owner(
+    'health_path',
+    is('string', 'Asked every minute; shown to its provider and to admins only'),
+    'healthPath',
+  ),
   health: owner(null, HEALTH_FOUND, healthOf),
   reachable: owner(null, is('boolean', ASKED), (shown) => shown.found?.reachable),
   reachable_reason: owner(null, is('string', UNANSWERED), (shown) => shown.found?.reason),
@@ -241,7 +247,7 @@ type Name = keyof typeof LISTING;
 type SearchedName = { [N in Name]: (typeof LISTING)[N] extends { readonly isSearched: boolean } ? N : never }[Name];
 const NAMES = Object.keys(LISTING) as Name[];
 
-/** What everybody sees of a listing, its provider, and an admin in the list of all. */
+/** What everybody, its provider, and an admin in the list of all, see of a listing. */
 export const VIEWS = { anyone: view(LISTING, 'anyone'), owner: view(LISTING, 'owner'), admin: view(LISTING, 'admin') };
 /** In a search. */
 export const FOUND = view(
@@ -258,12 +264,12 @@ export function foundNames(asked: readonly string[]): readonly FoundName[] | { r
   return unknown === undefined ? FOUND.names.filter((name) => asked.includes(name)) : { unknown };
 }
 
-/** As an agent needs it to make a call; its operations are added, with the price of each. */
+/** A listing as an agent needs it to make a call; its operations are added, with the price of each. */
 export const CALLABLE = view(LISTING, 'anyone', ['status', 'operations', 'provider_id', 'created_at', 'updated_at']);
-/** A record may lack them: because nothing is set, or because of who asks. */
+/** Fields that a record may lack: because nothing is set, or because of who asks. */
 export const OPTIONAL = NAMES.filter((name) => 'isOptional' in LISTING[name] || LISTING[name].audience === 'owner');
 
-/** The fields with these names, as far as the listing has them. */
+/** The fields with these names that the listing has. */
 export function writeListing(names: readonly Name[], shown: Shown): Record<string, unknown> {
   const written: Record<string, unknown> = {};
   for (const name of names) {

@@ -1,6 +1,6 @@
 import { EXAMPLE, list, record, TEXT, TIME, usd } from '../platform/schemas.ts';
 
-// What fields of a listing are made of that are objects themselves.
+// The schemas of a listing's fields that are objects themselves.
 
 const OPERATION_PRICE = record(
   'OperationPrice',
@@ -8,8 +8,8 @@ const OPERATION_PRICE = record(
     method: TEXT,
     path: TEXT,
     tool: TEXT,
-    price: usd('From then on; absent if it is no operation any more'),
-    old_price: usd('Until then; absent if it is no operation yet'),
+    price: usd('From then on; absent if it is not an operation any more'),
+    old_price: usd('Until then; absent if it is not an operation yet'),
     max_price: usd('From then on, if it has one'),
     old_max_price: usd('Until then, if it has one'),
   },
@@ -31,7 +31,7 @@ export const NEXT_PRICE = record(
     only_operations: { type: 'boolean', description: 'From then on, if it changes' },
     operations: list(
       OPERATION_PRICE,
-      'The operations whose prices change, those that come and those that go; absent in lists',
+      'The operations that are added or removed, or whose prices change; absent in lists',
     ),
   },
   {
@@ -45,7 +45,7 @@ export const NEXT_PRICE = record(
       'operations',
     ],
     description:
-      'What calls cost from a time on, if a call may cost more then; absent if nothing is announced. Only what changes is told, beside price and from',
+      'What calls cost from a time on, if a call may cost more then; absent if nothing is announced. Only what changes is listed, besides price and from',
   },
 );
 
@@ -101,7 +101,7 @@ export const PROVIDER = record(
   },
   {
     optional: ['display_name', 'contact', 'url', 'since', 'services'],
-    description: 'Who offers the service. Searches have the display_name only, and nothing if there is none',
+    description: 'Who offers the service. Searches have only the display_name, or nothing if there is none',
   },
 );
 export const PROVIDER_EXAMPLE = {
@@ -114,7 +114,7 @@ export const PROVIDER_EXAMPLE = {
 const OPERATION_FIELDS = {
   method: { type: 'string', description: 'GET also stands for HEAD' },
   path: { type: 'string', description: 'What follows the service id: segments, {name} for one, a last * for the rest' },
-  tool: { type: 'string', description: 'Of an MCP server, in place of method and path' },
+  tool: { type: 'string', description: 'Of an MCP server, instead of method and path' },
   summary: TEXT,
   price: usd("Price of such a call, if it is not the listing's"),
   max_price: usd('The highest amount that the service may report for such a call'),

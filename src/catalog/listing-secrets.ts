@@ -1,6 +1,6 @@
 /**
- * The text forms of a listing's secrets. What is secret in them is encrypted (src/secrets/). They are text, so that two readings of
- * a row can be compared, and every gateway keeps them in memory, so that the first call of a listing need not ask Postgres.
+ * The text forms of a listing's secrets. Their secret parts are encrypted (src/secrets/). They are text, so that two readings of a
+ * row can be compared. Every gateway keeps them in memory, so that the first call of a listing need not ask Postgres.
  */
 
 type StoredPair = readonly [name: string, sealedValue: string];
@@ -9,7 +9,7 @@ export type StoredSigningKey = {
   readonly keyid: string;
   /** The sealed secret. */
   readonly secret: string;
-  /** When it stops signing, in milliseconds since the epoch; absent: it is the present key. */
+  /** When the key stops signing, in milliseconds since the epoch; absent: it is the present key. */
   readonly until?: number;
 };
 
@@ -26,26 +26,26 @@ export const textOf = (list: readonly StoredPair[] | readonly StoredSigningKey[]
   list.length === 0 ? null : JSON.stringify(list);
 
 /**
- * Scheme, host and port of an endpoint, in one spelling: the server that secrets of the listing are for. It is `Origin.key` of the
- * upstream client, which this folder may not import; a test compares the two.
+ * Scheme, host and port of an endpoint, in one spelling: the server for which secrets of the listing are meant. It is `Origin.key`
+ * of the upstream client, which this folder may not import; a test compares the two.
  */
 export function originOf(endpoint: string): string {
   const { protocol, hostname, port } = new URL(endpoint);
   return `${protocol}//${hostname.replace(/\.$/, '')}:${port || (protocol === 'http:' ? 80 : 443)}`;
 }
 
-/** Header names of the listing's own are at most this long. */
+/** Maximum length of a header name that a listing adds. */
 const MAX_HEADER_NAME_LENGTH = 64;
 export const MAX_UPSTREAM_HEADERS = 10;
 /** Enough for a JWT with many claims; many servers take at most 8 KiB for one header. */
 export const MAX_HEADER_VALUE_LENGTH = 4_096;
-/** Bounds what every gateway keeps in memory for a listing, and leaves room in the 16 KiB that Node services take for a head. */
+/** Bounds the memory that every gateway needs for a listing, and leaves room in the 16 KiB that Node services accept for a head. */
 export const MAX_UPSTREAM_HEADERS_LENGTH = 8_192;
 
 /**
- * Headers that usually carry credentials. A client library may find a key for another company in its environment, and send it
- * without being told to. The key would then reach the provider of this service. So they stop at the gateway, unless the listing asks
- * for them and the call agrees.
+ * Headers that usually carry credentials. A client library may find another company's key in its environment, and send it without
+ * being told to. The key would then reach the provider of this service. So these headers stop at the gateway, unless the listing
+ * asks for them and the call agrees.
  */
 export const CREDENTIAL_HEADERS = [
   'authorization',
@@ -57,7 +57,9 @@ export const CREDENTIAL_HEADERS = [
   'x-auth-token',
 ] as const;
 
-/** The gateway writes these itself, because they say where a message goes, where it ends, or what it knows of the call. */
+/**
+ * The gateway writes these itself, because they say where a message goes, where it ends, or what the gateway knows about the call.
+ */
 const OURS = [
   'host',
   'expect',
@@ -94,7 +96,10 @@ export function secretValueFault(value: string): string | null {
 }
 
 export const MAX_UPSTREAM_PARAMETERS = 5;
-/** A key in a query is short. Percent-encoded, all of them still fit into the first line that services take (8 KiB). */
+/**
+ * Maximum characters of all parameters: percent-encoded, they still fit into the first line that services accept (8 KiB). A key in
+ * a query is short.
+ */
 export const MAX_PARAMETER_VALUE_LENGTH = 512;
 const PARAMETER = /^[A-Za-z0-9_.~$[\]-]{1,64}$/;
 
@@ -103,9 +108,10 @@ export const parameterNameFault = (name: string): string | null =>
   PARAMETER.test(name) ? null : 'each name must have 1 to 64 characters: letters, digits, _ - . ~ $ [ and ]';
 
 /**
- * The name of a parameter as servers may read it, so that the caller's cannot stand in for the gateway's. Percent-encoding is
- * decoded, `%uXXXX` (ASP) too. Some servers do not tell upper case from lower case. PHP drops spaces in front, ends the name at NUL,
- * takes a space or a dot for an underscore, and reads `key[]` as a value of `key`, as others do. Parsers drop a second `?`.
+ * The name of a parameter as servers may read it, so that a parameter of the caller cannot replace one of the gateway.
+ * Percent-encoding is decoded, `%uXXXX` (ASP) too. Some servers do not distinguish upper and lower case. PHP drops leading spaces,
+ * ends the name at NUL, treats a space or a dot as an underscore, and reads `key[]` as a value of `key`, as others do. Parsers drop
+ * a second `?`.
  */
 export function foldedParameter(name: string): string {
   return name

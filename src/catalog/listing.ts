@@ -5,7 +5,7 @@ export type ListingStatus = 'active' | 'paused' | 'removed';
 /** A catalogued service. Records are immutable, and a change makes a new record: caches may use the record as their key. */
 export type Listing = {
   readonly id: string;
-  /** The account that sells it. */
+  /** The account that sells the service. */
   readonly providerId: string;
   readonly name: string;
   readonly description: string;
@@ -20,23 +20,23 @@ export type Listing = {
   readonly category: string;
   /** How long a call may wait for the response head. */
   readonly timeoutSeconds: number;
-  /** The longest silence within a response of the service; null: as long as the gateway allows (`IDLE_BODY_SECONDS`). */
+  /** The longest silence within a response of the service; null: the gateway's default (`IDLE_BODY_SECONDS`). */
   readonly idleSeconds: number | null;
   readonly protocol: Protocol;
-  /** Calls that match no operation are refused. */
+  /** Whether calls that match no operation are refused. */
   readonly onlyOperations: boolean;
   /**
    * JSON text of `OperationTerms`, or null if the listing has no operations. Text, so that two readings of a row can be compared.
    * `selectOperations` reads the operations themselves.
    */
   readonly operationTerms: string | null;
-  /** Announced terms by which a call may cost more; `Catalog.get` gives a listing to which they do not apply yet. */
+  /** Announced terms by which a call may cost more. `Catalog.get` gives a listing without the terms that do not apply yet. */
   readonly next: NextTerms | null;
-  /** When the present terms began to count, if they were announced before; tells them from those of the same row before. */
+  /** When the present terms began to count, if they were announced; distinguishes them from earlier terms of the same row. */
   readonly termsFromMs: number | null;
   /** A page about the service, for people; passes `docsUrlFault`. */
   readonly docsUrl: string | null;
-  /** The path below the endpoint that is asked every minute whether the service is up; passes `healthPathFault`. */
+  /** The path below the endpoint that is asked every minute to find out whether the service is up; passes `healthPathFault`. */
   readonly healthPath: string | null;
   /** Headers that the gateway adds to calls: text that `storedPairs` reads, with encrypted values; null if there are none. */
   readonly upstreamHeaders: string | null;
@@ -49,7 +49,7 @@ export type Listing = {
   /** Pseudonyms of buyers whose calls are refused: text that `blockedBuyersIn` reads; null if there are none. */
   readonly blockedBuyers: string | null;
   readonly status: ListingStatus;
-  /** The provider's account is suspended: the service is offered to nobody, whatever its status. */
+  /** Whether the provider's account is suspended: its services are then offered to nobody, whatever their status. */
   readonly isSuspended: boolean;
   readonly createdAtMs: number;
   /** Increases with every change of the row or of `isSuspended` by Tollgate: of two readings, the higher value is the newer. */
@@ -58,7 +58,7 @@ export type Listing = {
   readonly rowHash: number;
 };
 
-/** All that decides what a call of a listing costs. */
+/** Everything that decides what a call of a listing costs. */
 export type Terms = Pick<Listing, 'priceMicros' | 'maxPriceMicros' | 'freeCalls' | 'onlyOperations' | 'operationTerms'>;
 
 /** Terms by which a call may cost more than today, and the time from which they count. */

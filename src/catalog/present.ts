@@ -10,8 +10,8 @@ import { priceOf } from './price.ts';
 import { readyCall } from './ready-call.ts';
 
 /**
- * A listing as an agent needs it to make a call: with the whole description, a ready request, and the operations, each with the price
- * that a call of it has.
+ * A listing as an agent needs it to make a call: with the whole description, a ready request, and the operations, each with its
+ * price.
  *
  * @param baseUrl  of the gateway, as `readyCall` takes it
  */
@@ -32,19 +32,19 @@ function pricedOperation(operation: Operation, listing: Listing, language: Langu
   };
 }
 
-/** A listing as /services shows it. @param by  those who may change it see it as `owner` */
+/** A listing as /services shows it. @param by callers who may change the listing see it as `owner` */
 export const fullItem = (by: keyof typeof VIEWS, shown: Shown): Record<string, unknown> =>
   writeListing(VIEWS[by].names, shown);
 
-/** An active listing, what its calls cost, and what a search shows beside it. */
+/** An active listing, what its calls cost, and what else a search shows. */
 export type Listed = Beside & { readonly listing: Listing; readonly cheapest: CheapestCall };
 
-/** Of what a search shows of a service, only the labels depend on the language. They are kept with the numbers that they tell. */
+/** The labels are the only part of a search result that depends on the language. They are kept with the numbers that they show. */
 const TERMS = ['price_label', 'free_calls', 'free_calls_label'] as const;
 const HEAD = FOUND.names.slice(0, FOUND.names.indexOf('price_label'));
 const TAIL = FOUND.names.slice(FOUND.names.indexOf('free_calls_label') + 1);
 
-/** Maximum number of price and free-call combinations whose labels are cached per language; at the bound, all are dropped. */
+/** Maximum number of price and free-call combinations whose labels are cached per language; beyond it, all are dropped. */
 const MAX_TERMS = 10_000;
 
 /**

@@ -4,13 +4,13 @@ export const MAX_PRICE_USD = 10_000;
 
 /** What a call costs, in micro-USD. */
 export type Price = {
-  /** What is charged; of a call that is priced by use, what is charged unless its service reports another amount. */
+  /** What is charged. For a call priced by use: what is charged unless its service reports another amount. */
   readonly priceMicros: number;
   /** The highest amount that the service may report, at least `priceMicros`; null: the call is not priced by use. */
   readonly maxPriceMicros: number | null;
 };
 
-/** What an operation or a tool has of its own; null where nothing is stated. */
+/** The own prices of an operation or a tool; null where none is stated. */
 export type OwnPrice = readonly [priceMicros: number | null, maxPriceMicros: number | null];
 
 /** The most that a call can cost: what is held for it. */
@@ -20,8 +20,8 @@ export const mostOf = ({ priceMicros, maxPriceMicros }: Price): number => maxPri
 export const mayExceed = (a: Price, b: Price): boolean => a.priceMicros > b.priceMicros || mostOf(a) > mostOf(b);
 
 /**
- * What a call of an operation costs. One without a price of its own has the listing's, and the listing's `max_price` with it. One
- * that states either has no other `max_price` than its own: an operation with the price 0 is free, also where others are priced by use.
+ * What a call of an operation costs. An operation without its own price has the listing's price and `max_price`. One that states
+ * either has no `max_price` except its own: an operation with the price 0 is free, even if other calls are priced by use.
  */
 export function priceOf([own, ownMax]: OwnPrice, { priceMicros, maxPriceMicros }: Price): Price {
   if (own === null && ownMax === null) return { priceMicros, maxPriceMicros };

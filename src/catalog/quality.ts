@@ -1,12 +1,12 @@
 /**
- * The quality of a service about which nothing is known yet, on a scale from 0 to 100 (docs/api.md, 'Catalog'). The middle, so
- * that a new service is neither buried below the proven ones nor put above them.
+ * The quality of a service about which nothing is known yet, on a scale from 0 to 100 (docs/api.md, 'Catalog'). It is the middle,
+ * so that a new service is neither hidden below the proven ones nor placed above them.
  */
 const NEUTRAL = 50;
-/** What `lowerBoundFrom` (src/quality/formula.ts) gives where nothing is known. */
+/** The result of `lowerBoundFrom` (src/quality/formula.ts) when nothing is known. */
 const NEUTRAL_BOUND = 24.2;
 
-/** The calls that a quality was made from, unweighted, rounded so that few calls change what searches show. */
+/** The calls from which a quality was computed, unweighted, rounded so that a few calls seldom change what searches show. */
 type TrackRecord = {
   /** Rounded down to three digits. */
   readonly calls: number;
@@ -22,11 +22,11 @@ type TrackRecord = {
 export type Quality = {
   /** 0 to 100, with one decimal. */
   readonly value: number;
-  /** How much more that is than seven days before; null when too little was known then. */
+  /** The change of the value in seven days; null when too little was known then. */
   readonly trend: number | null;
-  /** Catalogs sort by this: as `value`, but of what success is at least, very likely. It may be more than `value`. */
+  /** Catalogs sort by this: as `value`, but computed from the lower bound of success. It may be more than `value`. */
   readonly lowerBound: number;
-  /** Null: no calls went into it. Calls of a rated service may make 50, too. */
+  /** Null: the quality was computed without calls. A rated service may have 50, too. */
   readonly record: TrackRecord | null;
 };
 

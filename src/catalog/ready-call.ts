@@ -13,7 +13,7 @@ import {
 } from './operations/sample-request.ts';
 import { mostOf, priceOf } from './price.ts';
 
-/** A request that calls a listing: of its first operation. What stands in braces is the caller's to fill in. */
+/** A request that calls the first operation of a listing. The caller fills in the parts in braces. */
 type ReadyCall = {
   readonly method: string;
   readonly url: string;
@@ -32,18 +32,18 @@ export const READY_CALL: JsonSchema = record(
   {
     optional: ['body'],
     description:
-      'A request that calls the first operation: fill in what stands in braces. X-ACF-Max-Amount is the most that it can cost. Of an MCP server it is a message; without listed tools it asks for them, which is free',
+      'A request that calls the first operation: fill in the parts in braces. X-ACF-Max-Amount is the most that it can cost. For an MCP server it is a message; if no tools are listed it asks for them, which is free',
   },
 );
 
-/** Longer bodies and values are left out: the operation has them. Its example and schema may have 262 144 characters. */
+/** Longer bodies and values are left out, because the operation has them: its example and schema may have 262 144 characters. */
 const MAX_BODY = 4_000;
 const MAX_VALUE = 500;
 const MAX_PARAMETERS = 20;
 
 /**
- * @param operations  those of the listing, in the order of its provider
- * @param baseUrl     of the gateway as the caller reaches it; '': then the URL is only a path
+ * @param operations the listing's operations, in the order of its provider
+ * @param baseUrl base URL by which the caller reaches the gateway; '': the URL is only a path
  */
 export function readyCall(listing: Listing, operations: readonly Operation[], baseUrl: string): ReadyCall {
   const [first] = operations;
@@ -66,13 +66,13 @@ export function readyCall(listing: Listing, operations: readonly Operation[], ba
   return { ...target, headers: { ...headers, 'Content-Type': mediaTypeOf(first, body) }, body };
 }
 
-/** The key, in the header that the service does not ask for, and what the service asks callers for. */
+/** The gateway's key, in a header that the service does not ask for, and the headers that the service asks for. */
 function credentialsOf({ forwardHeaders }: Listing): Record<string, string> {
   const asked = forwardHeaders?.split(',') ?? [];
   const key = '{key_id}:{secret}';
   const isTaken = asked.includes('authorization');
   const own: Record<string, string> = isTaken ? { 'X-Api-Key': key } : { Authorization: `Bearer ${key}` };
-  // One request cannot carry both in the same header.
+  // One header cannot carry both credentials.
   const others = asked.filter((name) => !isTaken || name !== 'x-api-key');
   if (others.length === 0) return own;
   own['X-ACF-Forward'] = others.join(', ');

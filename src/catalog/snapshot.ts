@@ -4,7 +4,9 @@ import type { Listing } from './listing.ts';
 import { isSameNext } from './notice/terms.ts';
 import { ProviderIndex } from './providers/provider-index.ts';
 
-/** Maximum number of removals in each of two generations. At the bound a new one begins, and the older of the two is forgotten. */
+/**
+ * Maximum number of removals in each of two generations. Beyond it a new generation begins, and the older of the two is forgotten.
+ */
 const MAX_REMOVALS = 10_000;
 
 /**
@@ -23,12 +25,12 @@ export class Snapshot {
   readonly #providers = new ProviderIndex();
   readonly #onChange: (id: string) => void;
   /**
-   * Ids put since the current reading began, from its pages or from messages. `finish` must keep a listing that was added while
-   * the reading ran: the reading may have been past the listing already.
+   * Ids put since the current reading began, from its pages or from messages. `finish` must keep a listing that was added during
+   * the reading, because the reading may already have passed its position.
    */
   #touched: Set<string> | null = null;
 
-  /** @param onChange  told the id of each listing that is added, replaced or dropped */
+  /** @param onChange called with the id of each listing that is added, replaced or dropped */
   constructor(onChange: (id: string) => void = () => {}) {
     this.#onChange = onChange;
   }
@@ -45,7 +47,7 @@ export class Snapshot {
     return this.#listings.values();
   }
 
-  /** Takes one reading of a row, with any status. Ignores it when a newer reading of the row is known. */
+  /** Applies one reading of a row, with any status. Ignores it if a newer reading of the row is known. */
   put(listing: Listing): void {
     const { id, updatedAtMicros } = listing;
     this.#touched?.add(id);
@@ -55,9 +57,9 @@ export class Snapshot {
     if (removal !== undefined && removal >= updatedAtMicros) return;
     const isRemoved = listing.status === 'removed';
     if (isRemoved || listing.isSuspended) {
-      // A removal is for good. A listing of a suspended account is absent only until a reading says that the account is
-      // resumed. That reading may have the same version (hence − 1): resuming an account by hand in the database does not
-      // change its listings.
+      // A removal is final. A listing of a suspended account is absent only until a reading says that the account is resumed. That
+      // reading may have the same version (hence − 1), because resuming an account by hand in the database does not change its
+      // listings.
       this.#remember(id, isRemoved ? updatedAtMicros : updatedAtMicros - 1);
       this.#drop(id);
     } else if (known === undefined || !isSame(known, listing)) {
@@ -87,15 +89,15 @@ export class Snapshot {
     return this.#providers.idsOf(providerId);
   }
 
-  /** The buckets that Postgres has otherwise than the snapshot. @param sums  what `selectBucketSums` gives */
+  /** The buckets that differ between Postgres and the snapshot. @param sums the result of `selectBucketSums` */
   differing(sums: ReadonlyMap<number, number>): number[] {
     return this.#buckets.differing(sums);
   }
 
   /**
-   * A reading of all listings, or of those in some buckets, in several pages; only one may be under way. `page` takes the listings of
-   * a page. `finish` drops all listings of the buckets that were not put since the reading began, neither by a page nor
-   * otherwise. Without `finish` nothing is dropped. Both work in steps of a millisecond.
+   * Reads all listings, or those in some buckets, in several pages; only one reading may be under way. `page` applies the listings
+   * of a page. `finish` drops all listings of the buckets that were not put since the reading began, by a page or otherwise.
+   * Without `finish` nothing is dropped. Both work in steps of a millisecond.
    *
    * @param buckets  null: all
    */

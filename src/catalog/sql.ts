@@ -39,13 +39,15 @@ type Row = {
   readonly row_hash: number;
 } & NextRow;
 
-/** The last byte of the id, as `bucketOf` has it. A number, because Postgres sorts the rows by it, and texts took twice as long. */
+/**
+ * The last byte of the id, as in `bucketOf`. It is a number, because Postgres sorts the rows by it, and texts took twice as long.
+ */
 const bucket = (sql: Tx) => sql`get_byte(uuid_send(id), 15)`;
 
-/** 40 bits, so that the sum of a bucket's thousands is exact in a bigint and, modulo 2^48, in a JavaScript number. */
+/** 40 bits, so that the sum of a bucket's thousands of hashes is exact in a bigint and, modulo 2^48, in a JavaScript number. */
 const rowHash = (sql: Tx) => sql`(hashtextextended(concat(id, xmin), 0) & 1099511627775)`;
 
-/** @param hash  what `rowHash` gives; a statement that has no xmin at hand gives another number */
+/** @param hash the result of `rowHash`; a statement without xmin gives another number */
 const columns = (sql: Tx, hash = rowHash(sql)) => sql`
   id, provider_id, name, description, endpoint, price, max_price, free_calls, category, timeout_seconds, idle_seconds, protocol,
   only_operations, operation_terms, docs_url, health_path, upstream_headers, upstream_query, signing_keys, forward_headers,
@@ -91,13 +93,13 @@ function toListing(row: Row): Listing {
 const firstListing = (rows: readonly Row[]): Listing | null => (rows[0] === undefined ? null : toListing(rows[0]));
 
 /**
- * Reads a listing after it was written. A statement that writes a listing may have to wait for the suspension or resumption of
- * its account, and even then sees the account as it was before. A new statement sees listing and account as they are now.
+ * Reads a listing after it was written. A statement that writes a listing may have to wait while its account is suspended or
+ * resumed, and even then sees the account as it was before. A new statement sees the present state of both.
  */
 const readAgain = async (sql: Tx, written: readonly { readonly id: string }[]): Promise<Listing | null> =>
   written[0] === undefined ? null : selectListing(sql, written[0].id);
 
-/** Adds a listing, active unless it says otherwise, and announces it. Makes the id, unless the caller had to know it before. */
+/** Adds a listing, active unless it says otherwise, and announces it. Makes the id, unless the caller needs to know it before. */
 export async function insertListing(
   sql: Tx,
   listing: ListingFields &
@@ -127,22 +129,24 @@ const inScope = (sql: Tx, scope: Scope) => (scope === 'any' ? sql`` : sql`AND pr
 const hasVersion = (sql: Tx, version: number | undefined) =>
   version === undefined ? sql`` : sql`AND (extract(epoch FROM updated_at) * 1000000)::bigint = ${version}`;
 
-/** The next `updated_at` of a row: later than its present value even if the clock was set back. Evaluated with the row locked. */
+/**
+ * The next `updated_at` of a row. It is later than the present value even if the clock was set back. Evaluated with the row locked.
+ */
 const nextVersion = (sql: Tx) => sql`greatest(clock_timestamp(), updated_at + interval '1 microsecond')`;
 
-/** Whether the patch has anything that decides what a call costs. */
+/** Whether the patch contains anything that decides what a call costs. */
 export const changesTerms = ({ priceMicros, maxPriceMicros, freeCalls, ...more }: ListingPatch): boolean =>
   [priceMicros, maxPriceMicros, freeCalls, more.onlyOperations, more.operations].some((field) => field !== undefined);
 
 /**
- * Changes the given fields of a listing that is not removed, and announces it. If a call may cost more then, all that decides what
- * calls cost counts only after the notice; the other fields count at once.
+ * Changes the given fields of a listing that is not removed, and announces it. If a call may then cost more, everything that
+ * decides the cost of calls counts only after the notice; the other fields count at once.
  *
- * @param sql     a transaction, or a pool, in which case this makes a transaction of its own where it needs one
+ * @param sql a transaction, or a pool; with a pool, this begins a transaction where it needs one
  * @param patch   must have at least one field
  * @param version the listing's `updatedAtMicros` on which the change is based; absent: any
  * @param noticeSeconds 0: everything counts at once
- * @returns the listing as it is now, or null when there is none with this id in scope, or it has another version
+ * @returns the changed listing, or null if there is none with this id in scope, or it has another version
  */
 export async function updateListing(
   sql: Sql | Tx,
@@ -155,7 +159,7 @@ export async function updateListing(
   const { idleSeconds, docsUrl, healthPath, blockedBuyers, ...secretsAndTerms } = more;
   const { upstreamHeaders, upstreamQuery, signingKeys, forwardHeaders, ...others } = secretsAndTerms;
   const { priceMicros, maxPriceMicros, freeCalls, onlyOperations, operations, ...rest } = others;
-  // Does not compile when a listing has a new field that is not stored here.
+  // Does not compile if a listing has a new field that is not stored here.
   rest satisfies Record<string, never>;
   const change = async (tx: Sql | Tx, terms: Fragment) => tx<{ id: string }[]>`
     WITH changed AS (
@@ -190,7 +194,7 @@ export async function updateListing(
 /**
  * Sets the status `removed`, and announces it. The row stays, because usage and earnings refer to it; its secrets do not.
  *
- * @returns the listing, or null when there is none with this id in scope, or it was removed before
+ * @returns the listing, or null if there is none with this id in scope, or it was already removed
  */
 export async function removeListing(sql: Tx, id: string, scope: Scope): Promise<Listing | null> {
   return firstListing(
@@ -206,8 +210,8 @@ export async function removeListing(sql: Tx, id: string, scope: Scope): Promise<
 
 /**
  * Makes all gateways read the account's listings again, once the transaction `tx` that suspends or resumes the account commits.
- * Call it after `updateAccountStatus`, which locks the account, so that no listing is added at the same time. Each listing that
- * is not removed gets a new version, so that no gateway lets an earlier reading replace the new one.
+ * Call it after `updateAccountStatus`, which locks the account, so that no listing is added at the same time. Each listing that is
+ * not removed gets a new version, so that no earlier reading can replace the new one in a gateway.
  */
 export async function announceListingsOf(tx: Tx, providerId: string): Promise<void> {
   await tx`
@@ -222,8 +226,8 @@ export async function announceListingsOf(tx: Tx, providerId: string): Promise<vo
 const NO_ENDPOINT = 'http://closed.invalid/';
 
 /**
- * Removes all listings of an account that is being closed, and erases what may tell who its owner was, also of those that were
- * removed before. Their names stay: the usage of their buyers shows them.
+ * Removes all listings of an account that is being closed, and erases everything that may identify its owner, also in listings that
+ * were removed before. Their names stay: the usage of their buyers shows them.
  *
  * @returns how many were removed now
  */
@@ -243,7 +247,7 @@ export async function closeListingsOf(tx: Tx, providerId: string): Promise<numbe
       FROM old WHERE s.id = old.id
       RETURNING s.id, old.status AS before)
     SELECT pg_notify(${CHANNEL}, id::text) FROM closed WHERE before <> 'removed'`;
-  // A statement of its own, because it must see what was found about an endpoint while the first one waited for its locks.
+  // A separate statement, because it must see results about an endpoint that were stored while the first one waited for its locks.
   await tx`
     UPDATE service_watch w SET endpoint = NULL, reachable = NULL, failure = NULL, health_asked = NULL
     FROM services s WHERE s.provider_id = ${providerId} AND w.service_id = s.id`;
@@ -260,9 +264,7 @@ export async function lockListing(tx: Tx, id: string): Promise<Listing | null> {
   return firstListing(await tx<Row[]>`SELECT ${columns(tx)} FROM services WHERE id = ${id} FOR NO KEY UPDATE`);
 }
 
-/**
- * The operations of a listing that count now, as its provider wrote them: JSON text of `Operation[]`, empty if there are none.
- */
+/** The operations of a listing that count now, as its provider wrote them: JSON text of `Operation[]`, empty if there are none. */
 export async function selectOperationsText(sql: Sql | Tx, id: string): Promise<string> {
   const rows = await sql<{ operations: string | null }[]>`
     SELECT CASE WHEN next_from <= clock_timestamp() THEN next_operations ELSE operations END::text AS operations
@@ -295,9 +297,9 @@ export async function selectListings(sql: Sql, ids: readonly string[]): Promise<
 }
 
 /**
- * For each bucket (`bucketOf`) that has listings which a catalog should have: the sum of their row hashes, modulo 2^48. A sum differs
- * after any change of one of them, even a change made by hand in the database, because each writing transaction leaves its own
- * xmin in the row. It also differs after an account was suspended, resumed or closed by hand, which changes no listing. Two changes
+ * For each bucket (`bucketOf`) with listings that a catalog should have: the sum of their row hashes, modulo 2^48. A sum differs
+ * after any change of one of them, even a change made by hand in the database, because each writing transaction leaves its own xmin
+ * in the row. It also differs after an account was suspended, resumed or closed by hand, which changes no listing. Two changes
  * cancel each other with a probability of 2^-40.
  *
  * @returns the sums, and the time of Postgres, by which announced terms begin to count
@@ -305,7 +307,7 @@ export async function selectListings(sql: Sql, ids: readonly string[]): Promise<
 export async function selectBucketSums(
   sql: Sql,
 ): Promise<{ readonly sums: Map<number, number>; readonly nowMs: number }> {
-  // One row even if there are no listings: the time is needed all the same.
+  // One row even if there are no listings, because the time is needed anyway.
   const rows = await sql<{ sums: Record<string, number> | null; nowMs: number }[]>`
     SELECT json_object_agg(bucket, sum) AS sums, (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS "nowMs"
     FROM (
@@ -320,7 +322,7 @@ export async function selectBucketSums(
 }
 
 /**
- * Up to `limit` listings with ids after `afterId` (null: from the first), by id. Without removed ones, with suspended ones.
+ * Up to `limit` listings with ids after `afterId` (null: from the first), by id. Leaves out removed ones, but not suspended ones.
  *
  * @param buckets  only listings of these buckets; null: all
  */
@@ -346,7 +348,7 @@ type ListingFilter = {
   readonly text: string | null;
 };
 
-/** Up to `limit` listings with ids before `beforeId` (null: the newest), newest first. With removed and suspended ones. */
+/** Up to `limit` listings with ids before `beforeId` (null: the newest), newest first. Includes removed and suspended ones. */
 export async function selectListingsBy(
   sql: Tx,
   { status, providerId, category, text }: ListingFilter,
@@ -364,7 +366,7 @@ export async function selectListingsBy(
   return rows.map(toListing);
 }
 
-/** Up to `limit` listings of a provider with ids before `beforeId` (null: the newest), newest first. Without removed ones. */
+/** Up to `limit` listings of a provider with ids before `beforeId` (null: the newest), newest first. Leaves out removed ones. */
 export async function selectListingsOf(
   sql: Sql,
   providerId: string,

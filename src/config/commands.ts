@@ -1,6 +1,6 @@
 import { ConfigError } from './config.ts';
 
-/** What `main.js` can be told to do: how it is written, and what `main.js help` says of it. */
+/** The commands of `main.js`: how each is written, and what `main.js help` says about it. */
 const COMMANDS = {
   all: { usage: 'all', does: 'gateway and writer, a process each; the same without a command' },
   gateway: { usage: 'gateway', does: 'serves calls, the API and the pages' },

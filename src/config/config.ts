@@ -6,7 +6,7 @@ import { parseSecretsKeys } from './secrets-key.ts';
 import { SETTINGS } from './settings.ts';
 import { MAX_WORKERS, parseWorkers } from './workers.ts';
 
-/** What this process runs. `all` means gateway and writer; `migrate` only prepares the stores, then ends. */
+/** The role of this process. `all` means gateway and writer; `migrate` only prepares the stores, then ends. */
 export type ProcessRole = 'all' | 'gateway' | 'writer' | 'migrate';
 
 export type Config = {
@@ -45,14 +45,14 @@ export type Config = {
   readonly redisShards: number;
   readonly instanceLeaseSeconds: number;
   readonly maxBacklogEvents: number;
-  /** Bytes of the body of one answer that is kept for repeats, and of all of them. */
+  /** Maximum bytes of the body of one answer kept for repeats, and of all these answers. */
   readonly replayMaxBytes: number;
   readonly replayBytes: number;
   readonly operator: Operator;
   /** Whether the gateway serves the pages of web/. */
   readonly web: boolean;
   readonly drainSeconds: number;
-  /** How many days calls are kept one by one; 0: for ever. */
+  /** For how many days single calls are kept; 0: for ever. */
   readonly usageRetentionDays: number;
   /** Where calls are exported before they are dropped; null: nowhere. */
   readonly exportDir: string | null;
@@ -60,9 +60,7 @@ export type Config = {
   readonly readyFile: string | null;
 };
 
-/**
- * Everything that is wrong with the environment, one line per fault, so that an operator can fix all faults before the next start.
- */
+/** All faults of the environment, one per line, so that an operator can fix them all before the next start. */
 export class ConfigError extends Error {
   readonly faults: readonly string[];
 
@@ -109,7 +107,7 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
     ...(TERMS_URL === undefined ? {} : { terms_url: TERMS_URL }),
   };
   const usageRetentionDays = number('USAGE_RETENTION_DAYS');
-  // Events of a day that was dropped are not stored. So it must be longer than Postgres could be away.
+  // Events of a dropped day are not stored. So the retention must be longer than Postgres could be away.
   if (usageRetentionDays > 0 && usageRetentionDays < MIN_RETENTION_DAYS)
     faults.push(`USAGE_RETENTION_DAYS must be 0 or at least ${MIN_RETENTION_DAYS}`);
   const exportDir = (values.EXPORT_DIR as string | undefined) ?? null;
@@ -173,7 +171,9 @@ const isMailAddress = (text: string): boolean => /^[!-?A-~]+@[!-?A-~]+$/.test(te
 const isWebUrl = (text: string): boolean =>
   /^[!-~]+$/.test(text) && URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
 
-/** Whether browsers send exactly this text as `Origin`: scheme, host in lower case and a port that is not the default, no slash. */
+/**
+ * Whether browsers send exactly this text as `Origin`: scheme, lower-case host, a port only if it is not the default, and no slash.
+ */
 function isWebOrigin(text: string): boolean {
   return /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text;
 }

@@ -14,8 +14,8 @@ export type Setting = { readonly description: string } & (
 type Values = Record<string, string | number>;
 
 /**
- * Reads each setting from the environment, where an empty variable counts as unset. ajv would do the same, but to load and compile it
- * took a third of the CPU of a process that starts no gateway. A test holds this against ajv.
+ * Reads each setting from the environment, where an empty variable counts as unset. ajv would do the same, but loading and
+ * compiling it took a third of the CPU of a process that starts no gateway. A test compares this function with ajv.
  *
  * @param required names of settings that must be set
  * @returns the values of settings that are set or have a default, and a line per fault, without values, which may be passwords

@@ -2,7 +2,7 @@
 const KEY = /^[A-Za-z0-9+/]{43}=$/;
 
 /**
- * The keys in SECRETS_KEY, for AES-256. Their bytes are in no fault: a mistyped key is almost the key.
+ * The keys in SECRETS_KEY, for AES-256. Faults never contain their bytes: a mistyped key is almost the key.
  *
  * @param entries  of the comma-separated list, trimmed
  */

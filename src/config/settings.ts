@@ -122,7 +122,7 @@ export const SETTINGS = {
   },
   MAX_RATE_LIMIT: {
     type: 'integer',
-    // New keys have DEFAULT_RATE_LIMIT.
+    // New keys get DEFAULT_RATE_LIMIT.
     minimum: 60,
     maximum: LARGEST_RATE_LIMIT,
     default: 300,
@@ -198,7 +198,8 @@ export const SETTINGS = {
   },
   INSTANCE_LEASE_SECONDS: {
     type: 'integer',
-    // With less, a living gateway's lease could run out while Redis is silent for as long as the sweep overlooks (LONGEST_GAP).
+    // With a smaller value, a living gateway's lease could run out while Redis is silent for as long as the sweep tolerates
+    // (LONGEST_GAP).
     minimum: 10,
     maximum: 3600,
     default: 15,

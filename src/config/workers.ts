@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 
-/** More workers than this are refused; `auto` stops at this number. */
+/** Maximum workers: a larger number is refused, and `auto` stops here. */
 export const MAX_WORKERS = 64;
 
 /** How many gateway processes WORKERS asks for: `auto` is one per CPU. Null when the text is neither `auto` nor a valid number. */

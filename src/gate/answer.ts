@@ -4,26 +4,25 @@ import { ApiError } from '../errors.ts';
 export { expiredError, suspendedError, unauthorizedError, unavailableError } from '../errors.ts';
 export type { RateState };
 
-/** What the header lines show of a rate limit. */
+/** What the header lines show about a rate limit. */
 export type ShownRate = Pick<RateState, 'limit' | 'remaining' | 'resetSeconds'>;
 
 /**
  * Lets a web page of any origin read a response and all of its headers (Fetch standard, 'CORS protocol'). A browser adds no
- * credentials of its own, because no path that has these headers reads a cookie. What a page gains is that it reaches its visitor's network: decision 0025
- * says what is closed to it for that reason. `*` means all headers, because requests of pages come without credentials mode.
+ * credentials of its own, because no path that has these headers reads a cookie. But a page can reach its visitor's network:
+ * decision 0025 says which paths are closed to it for that reason. `*` means all headers, because requests of pages come without
+ * credentials mode.
  */
 const FOR_ANY_PAGE = '\r\nAccess-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: *';
 
-/**
- * The header lines of every response (docs/api.md, 'Every response'), each preceded by CRLF. FOR_ANY_PAGE costs 0.01 µs of it.
- */
+/** The header lines of every response (docs/api.md, 'Every response'), each preceded by CRLF. */
 export function commonHeaderLines(rate: ShownRate, requestId: string): string {
   return FOR_ANY_PAGE + closedHeaderLines(rate, requestId);
 }
 
 /**
- * The header lines of every response on a path that is closed to pages. Browsers keep these responses from pages of other origins. So
- * such a page cannot use an admin's key, even if it has one, nor the session of its visitor.
+ * The header lines of every response on a path that is closed to pages. Browsers keep these responses from pages of other origins.
+ * So a page of another origin cannot use an admin's key, even if it has one, or its visitor's session.
  */
 export function closedHeaderLines(rate: ShownRate, requestId: string): string {
   return (

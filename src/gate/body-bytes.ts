@@ -1,10 +1,10 @@
-/** What is kept at first. It doubles as often as needed. */
+/** Bytes allocated at first. The buffer doubles as often as needed. */
 const FIRST_BYTES = 4_096;
 const EMPTY = Buffer.alloc(0);
 
 /**
- * Collects the pieces of a body in one buffer. A list of pieces would take 115 bytes for each, and a caller or a service can send a piece
- * for every byte of its body, by chunked coding.
+ * Collects the pieces of a body in one buffer. A list of pieces would take 115 bytes for each, and with chunked coding a caller or
+ * a service can send each byte of its body as a separate piece.
  *
  * Tested by test/http/body.test.ts.
  */
@@ -13,7 +13,7 @@ export class BodyBytes {
   #bytes = EMPTY;
   length = 0;
 
-  /** @param maxBytes  that the body may have in all. The owner checks it */
+  /** @param maxBytes maximum length of the body, which the owner checks */
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
   }
@@ -30,7 +30,6 @@ export class BodyBytes {
     return Math.min(Math.max(needed, 2 * this.capacity, FIRST_BYTES), this.#maxBytes);
   }
 
-  /** Copies the piece. */
   add(piece: Uint8Array): void {
     const capacity = this.capacityWith(piece.length);
     if (capacity > this.capacity) {
@@ -47,7 +46,7 @@ export class BodyBytes {
     return this.#bytes.subarray(0, this.length);
   }
 
-  /** Lets go of the memory. Views that were handed out stay good. */
+  /** Releases the memory. Views that were handed out remain valid. */
   clear(): void {
     this.#bytes = EMPTY;
     this.length = 0;

@@ -12,13 +12,13 @@ const ADMIN_PREFIX = '/api/v1/admin/';
 /** The only path on which a browser sends a credential by itself: the cookie of a session. */
 const SESSION_PATH = '/api/v1/session';
 
-/** Whether pages of other origins get no access to this path. */
+/** Whether pages of other origins are denied access to this path. */
 export const isClosedToPages = (path: string): boolean =>
   path.startsWith(ADMIN_PREFIX) || path.startsWith(SESSION_PATH);
 
 /** A request head, copied from the socket in one pass and checked for framing tricks. */
 export type RequestHead = {
-  /** As sent. Any method but the six that the gateway knows comes with a fault, except the OPTIONS of a preflight. */
+  /** As sent. A method that is not one of the six known ones comes with a fault, except the OPTIONS of a preflight. */
   readonly method: string;
   /** Raw path, byte for byte, without the query. */
   readonly path: string;
@@ -51,17 +51,19 @@ export interface CallerEvents {
   /** The caller left before the response was complete. Nothing may be written after this. */
   onCallerGone(): void;
   /**
-   * The request body arrives too slowly (see src/http/upload-pace.ts). Not called while the body is paused. Code that gives a body a time
-   * of its own needs no such event.
+   * The request body arrives too slowly (see src/http/upload-pace.ts). Not called while the body is paused. Code that sets its own
+   * time limit for a body does not need this event.
    */
   onCallerTooSlow?(): void;
-  /** There is room again after `write` returned false. */
+  /** More can be written again, after `write` returned false. */
   onCallerWritable(): void;
 }
 
 /** The caller's connection for one exchange: the request body comes from it, the response goes to it. */
 export interface CallerStream {
-  /** What the access log will say of the request: the code that answers it fills it in. Undefined unless the log is on. */
+  /**
+   * What the access log will say about the request. The code that answers the request fills it in. Undefined unless the log is on.
+   */
   readonly accessEntry?: AccessEntry | undefined;
   readonly aborted: boolean;
   /** The gateway is shutting down and cuts the connection itself: the caller has not left. */
@@ -69,8 +71,8 @@ export interface CallerStream {
   /** The caller's address for rate limits. Null if it is first read after the caller has left or the response has ended. */
   readonly address: string | null;
   /**
-   * Starts the events. Bytes of the body that arrived earlier are delivered now. A second call replaces the first: from then on all
-   * that has not been delivered yet goes to the new one.
+   * Starts the events. Bytes of the body that arrived earlier are delivered now. A second call replaces the first: everything not
+   * yet delivered goes to the new listener.
    */
   attach(events: CallerEvents): void;
   pauseBody(): void;
@@ -78,7 +80,7 @@ export interface CallerStream {
   /** Sends the whole response at once. `headerLines` must be ASCII. */
   respond(status: number, headerLines: string, body: string | Uint8Array): void;
   /**
-   * Sends an interim (1xx) response, unless the response has begun or some of the request has not arrived yet.
+   * Sends an interim (1xx) response, unless the response has begun or part of the request has not arrived yet.
    *
    * @param headerLines  as for `begin`; at least one
    */

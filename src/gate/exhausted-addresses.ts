@@ -1,6 +1,6 @@
 /**
- * Maximum addresses remembered. Beyond it, the address that was refused longest ago is forgotten: look-ups of keys sent from
- * there are unbounded until it is refused again.
+ * Maximum addresses remembered. Beyond it, the address that was refused longest ago is forgotten. Look-ups of keys sent from it are
+ * then unbounded until it is refused again.
  */
 const MAX_ADDRESSES = 10_000;
 
@@ -35,7 +35,7 @@ export class ExhaustedAddresses {
    * @returns the address's entry
    */
   add(address: string, seconds: number): Exhausted {
-    // The entry is kept when its time is over: callers at the address may have been promised refills that are still to come.
+    // The entry is kept after its time has passed: callers at the address may have been promised refills that are still to come.
     const exhausted = this.#known.get(address) ?? { until: 0, lastRefill: 0 };
     exhausted.until = performance.now() + seconds * 1000;
     this.#known.delete(address);

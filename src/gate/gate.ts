@@ -27,20 +27,20 @@ type GateOptions = {
   readonly onContradiction: (keyId: string) => void;
 };
 
-/** What came of asking a rate limit's bucket for a token; `refusal` is null if the request may pass. */
+/** The result of asking a rate limit's bucket for a token; `refusal` is null if the request may pass. */
 export type Passage = { readonly rate: RateState; readonly refusal: ApiError | null };
 
 /** Identifies the caller of every request, proxied or not, and decides whether its rate limit lets the request pass. */
 export class Gate {
   readonly #options: GateOptions;
   readonly #exhausted = new ExhaustedAddresses();
-  /** What RefillTimes keeps of the buckets beside the keys' own. Made at the first refusal, and dropped with the key's record. */
+  /** What RefillTimes keeps about the additional buckets of keys. Made at the first refusal, and dropped with the key's record. */
   readonly #promised = {
     reads: new WeakMap<KeyRecord, { lastRefill: number }>(),
     control: new WeakMap<KeyRecord, { lastRefill: number }>(),
   };
 
-  /** Keys that Redis has called expired. A change of a key, or of one above it, makes another record. */
+  /** Records of keys that Redis has called expired. A change of a key, or of one above it, makes a new record. */
   readonly #expired = new WeakSet<KeyRecord>();
 
   constructor(options: GateOptions) {
@@ -48,11 +48,11 @@ export class Gate {
   }
 
   /**
-   * Finds the record of the key that the header names. Null if the header names no valid key, or if only Postgres could tell
-   * and may not be asked for this caller now: its address has used up its rate limit (`ExhaustedAddresses`), or is not known
-   * any more. An expired key is null, too, once its caller's address has used that up: it has no bucket of its own.
+   * Finds the record of the key that the header names. Null if the header names no valid key. Also null if only Postgres could tell
+   * but may not be asked now, because the caller's address is unknown or has used up its rate limit (`ExhaustedAddresses`). An
+   * expired key has no bucket of its own: it is null, too, once the caller's address has used up its limit.
    *
-   * @param caller  its address is read only when Postgres would have to be asked, because reading it asks the addon
+   * @param caller its address is read only before Postgres is asked, because reading it calls the addon
    */
   identify(
     authorization: string | undefined,
@@ -67,7 +67,7 @@ export class Gate {
   }
 
   /**
-   * The key for which a caller acts who shows something else than its secret. Null as of `identify`.
+   * The key of a caller that shows something other than the key's secret. Null in the same cases as `identify`.
    *
    * @param find  finds the id of the key, if it may ask Postgres
    */
@@ -80,7 +80,7 @@ export class Gate {
     return keyId === null ? null : this.#options.authenticator.active(keyId);
   }
 
-  /** The key if its caller's address has a token for it. Redis still decides whether the key is expired. */
+  /** The key, if its caller's address has a token for this request. Redis still decides whether the key is expired. */
   #countedByAddress(key: KeyRecord, address: string | null): Promise<KeyRecord | null> {
     const { admission, anonymousRateLimit } = this.#options;
     return new Promise((resolve) => {
@@ -98,7 +98,7 @@ export class Gate {
     return who instanceof Promise ? null : who;
   }
 
-  /** Takes one token from a bucket of a key or, for a caller without a valid key, from that of its address. */
+  /** Takes one token from a bucket of the key or, if the caller has no valid key, from that of its address. */
   take(who: KeyRecord | string, done: (passage: Passage) => void, bucket: KeyBucket = 'own'): void {
     const { admission, anonymousRateLimit } = this.#options;
     if (typeof who === 'string') {
@@ -112,7 +112,7 @@ export class Gate {
     admission.takeForKey(who, took, bucket);
   }
 
-  /** The error for a request that found the bucket empty. It tells this caller when to come again. */
+  /** The error for a request that found the bucket empty. It tells the caller when to retry. */
   rateLimited(who: KeyRecord | string, rate: RateState, bucket: KeyBucket = 'own'): ApiError {
     return rateLimitedError(this.#options.refills.next(this.#promisedOf(who, rate, bucket), rate));
   }
@@ -130,11 +130,11 @@ export class Gate {
   }
 
   /**
-   * The state of the key's bucket, if it was found empty and no token can be back yet; otherwise null. Asks nobody. For requests that
-   * are expensive to judge: the gateway can refuse them without judging them.
+   * The state of the key's bucket, if it was found empty and no token can be back yet; otherwise null. It asks no store, so that
+   * the gateway can refuse expensive requests without examining them.
    */
   emptyBucket(key: KeyRecord): RateState | null {
-    // Rounded down: `rateLimited` is told what is returned here, and must not put the end off each time.
+    // Rounded down: `rateLimited` is given this value, and repeated calls must not postpone the end.
     const missing = Math.floor((key.emptyUntilMs - performance.now()) * key.rateLimit);
     return missing > 0 ? rateState(key.rateLimit, UNITS_PER_REQUEST - missing) : null;
   }
@@ -148,7 +148,7 @@ export class Gate {
     if (result.outcome === 'expired') this.#expired.add(key);
     const isSuspended = key.accountStatus === 'suspended';
     const isOut = result.outcome === 'revoked' || result.outcome === 'suspended';
-    // A token of `control` says nothing about the key's limit.
+    // The bucket of `control` says nothing about the key's limit.
     const agrees =
       (result.rate.limit === key.rateLimit || bucket === 'control') &&
       result.outcome !== 'revoked' &&
@@ -162,7 +162,7 @@ export class Gate {
     return bucket === 'control' ? CONTROL_LIMIT : key.rateLimit;
   }
 
-  /** The error for a request whose key or address is refused, whatever it came for. */
+  /** The error for a request whose key or address is refused, whatever the request is for. */
   refusal(who: KeyRecord | string, outcome: KeyRefusal, rate: RateState, bucket: KeyBucket = 'own'): ApiError {
     switch (outcome) {
       case 'rate_limited':

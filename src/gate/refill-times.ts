@@ -2,15 +2,15 @@ import { type RateState, UNITS_PER_REQUEST } from '../admission/codes.ts';
 import type { Clock } from '../platform/clock.ts';
 
 /**
- * Decides when each caller that one bucket refuses should come again. Suppose that sixty callers of a key with 60 requests a
- * minute are refused at once, and all are told to wait a second: 59 of them are refused again, and most client libraries give
- * up after two retries. So each refusal promises the caller a *refill*: a moment at which one more token is there.
+ * Decides when each caller that one bucket refuses should come again. Suppose that sixty callers of a key with 60 requests a minute
+ * are refused at once, and all are told to wait a second. Then 59 of them are refused again, and most client libraries give up
+ * after two retries. So each refusal promises the caller a *refill*: a moment at which one more token is there.
  *
  *   tokens now ──► 1st refill ──► 2nd ──► … ──► bucket full          a refill every 60 000 / limit ms
  *
- * If all callers come when they were told, there is a token for each. Nothing is reserved: a new caller may take a token that
- * was promised to another. When all refills until the bucket is full have been promised, the first one is promised again.
- * Otherwise one caller that asks without a pause would make the others wait longer and longer.
+ * If all callers come back at the promised time, there is a token for each. Nothing is reserved: a new caller may take a token that
+ * was promised to another. When all refills until the bucket is full have been promised, the first one is promised again. Otherwise
+ * a single caller that asks without pause would make the others wait longer and longer.
  *
  * Refills are kept in memory, because a flood of refused requests must stay cheap: 0.06 µs each, and no trip to Redis. A worker
  * therefore knows only its own refusals. Each of n workers promises every nth refill; the wall clock, which they share, decides

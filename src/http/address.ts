@@ -3,8 +3,8 @@ import type { HttpResponse } from './uws.ts';
 
 /**
  * The caller's address for rate limits, shortened to the /64 if it is IPv6. Behind trusted proxies it is the address that the
- * outermost of them wrote into `X-Forwarded-For`. Without trusted proxies, or if that is no address, it is the peer of the
- * connection.
+ * outermost of them wrote into `X-Forwarded-For`. Without trusted proxies, or if the header has no valid address, it is the peer of
+ * the connection.
  */
 export function addressOf(response: HttpResponse, headers: readonly string[], trustedProxyHops: number): string {
   if (trustedProxyHops > 0) {
@@ -17,8 +17,8 @@ export function addressOf(response: HttpResponse, headers: readonly string[], tr
 }
 
 /**
- * All addresses in `X-Forwarded-For`, in order. Several header lines count as one list (RFC 9110 §5.3): a proxy may add a line of
- * its own instead of extending the line it received.
+ * All addresses in `X-Forwarded-For`, in order. Several header lines count as one list (RFC 9110 §5.3): a proxy may add a line
+ * instead of extending the one it received.
  */
 function forwardedFor(headers: readonly string[]): string[] {
   const addresses: string[] = [];

@@ -24,7 +24,7 @@ import { type ApiResponse, BodyInPieces, type Method, type Route } from './route
 import { Router } from './router.ts';
 import { validatorsOf, validBody, validQuery } from './validation.ts';
 
-/** Maximum body of a request to a route that states no bound of its own; a longer one gets 413. */
+/** Maximum request body for a route without its own bound; a longer one gets 413. */
 const MAX_JSON_BODY_BYTES = 65_536;
 /** Maximum bytes of all longer bodies that are arriving or not yet handled: 32 of the longest. Beyond it a request gets 503. */
 const MAX_LONG_BODIES_BYTES = 67_108_864;
@@ -37,8 +37,8 @@ const MAX_ARRIVING_MS = 30_000;
 const MIN_STREAMED_BODY = 65_536;
 const STREAMED_CHUNK = 65_536;
 /**
- * Maximum time in which a body in pieces must be sent; then it is cut. Its pieces may be made of what the gateway has replaced since,
- * and would keep in memory for as long as the slowest caller reads. 46 MB need 77 KB/s.
+ * Maximum time for sending a body in pieces; then it is cut. Its pieces may refer to data that the gateway has since replaced, and
+ * would keep these in memory for as long as the slowest caller reads. 46 MB need 77 KB/s.
  */
 const MAX_SENDING_MS = 600_000;
 /** Maximum time a route's handler may take; after that the caller gets 503. */
@@ -46,7 +46,7 @@ const ANSWER_MS = 5_000;
 /** A request whose caller was identified. */
 type Asked = {
   readonly head: RequestHead;
-  /** The request's body comes from it; null if there is none. */
+  /** The source of the request's body; null if there is none. */
   readonly stream: CallerStream | null;
   readonly key: KeyRecord | null;
   /** As `CallerStream.address`. */
@@ -76,7 +76,7 @@ export class Api {
     log: Log;
     /** Default MAX_SENDING_MS. */
     maxSendingMs?: number;
-    /** What is sent for an error in place of JSON; null: the JSON. */
+    /** Makes the page that is sent for an error instead of JSON; null: send the JSON. */
     errorPage?: ((error: ApiError, head: RequestHead) => ApiResponse | null) | undefined;
   }) {
     this.#errorPage = options.errorPage ?? (() => null);
@@ -104,7 +104,7 @@ export class Api {
       } else {
         key = await this.#identify(route, head, stream);
         if (accessEntry !== undefined && key !== null) accessEntry.keyId = key.keyId;
-        // Redis has no tokens for a suspended account, whose key may read all the same.
+        // Redis has no tokens for a suspended account, but its keys may still read.
         const who = key === null || (route?.forSuspended && isSuspended(key)) ? stream.address : key;
         // The caller has left: there is no address to count the request by, and nobody to answer.
         if (who === null) return;
@@ -145,7 +145,7 @@ export class Api {
   }
 
   /**
-   * Answers a request that begins inside this process and has no body. The code that asks has identified the caller and taken a token
+   * Answers a request that begins inside this process and has no body. The calling code has identified the caller and taken a token
    * for it. Rejects only with `ApiError`.
    */
   async ask(asked: Omit<Asked, 'stream'>): Promise<ApiResponse> {
@@ -196,7 +196,7 @@ export class Api {
     return answeredInTime(handled);
   }
 
-  /** Of a route, as the API is described; '' of a path that the gateway does not have. */
+  /** The path of a route as the API describes it; '' for a path that the gateway does not have. */
   #nameOf(route: Route | undefined): string {
     return route === undefined ? '' : `${route.method} ${route.path.replace(/:(\w+)/g, '{$1}')}`;
   }
@@ -258,7 +258,7 @@ export class Api {
     }
   }
 
-  /** A page that cannot be made must not be the end of the process: then the JSON is sent. */
+  /** A page that cannot be made must not end the process: the JSON is sent instead. */
   #pageOf(error: ApiError, head: RequestHead, requestId: string): ApiResponse | null {
     try {
       return this.#errorPage(error, head);
@@ -278,8 +278,8 @@ export class Api {
 }
 
 /**
- * Rejects with 503 when a handler takes longer than ANSWER_MS. When a store or the network to it falls silent, it can take
- * minutes until the handler gets an error. What the handler has begun may still be completed, as after any 503.
+ * Rejects with 503 when a handler takes longer than ANSWER_MS. When a store or the network to it falls silent, it can take minutes
+ * until the handler gets an error. As after any 503, the handler's work may still be completed.
  */
 async function answeredInTime(handled: Promise<ApiResponse>): Promise<ApiResponse> {
   let timer: NodeJS.Timeout | undefined;
@@ -327,8 +327,8 @@ function withHeaders(common: string, headers: ApiResponse['headers'] = {}): stri
 }
 
 /**
- * Sends a long body in chunks, as a proxied body is sent. So a caller that stalls is cut by the idle timeout here too, and for
- * a slow caller the addon copies at most one chunk, not the whole body.
+ * Sends a long body in chunks, in the same way as a proxied body. So a caller that stalls is cut by the idle timeout here too, and
+ * for a slow caller the addon copies at most one chunk, not the whole body.
  */
 function sendStreamed(stream: CallerStream, status: number, lines: string, body: Uint8Array): void {
   let at = 0;

@@ -2,11 +2,12 @@ import { BodyBytes } from '../gate/body-bytes.ts';
 import type { CallerEvents, CallerStream } from '../gate/caller-io.ts';
 
 /**
- * Counts the bytes that long bodies keep while they arrive, and then until their requests are handled. The edge cuts callers that are idle for a minute; one that sends an octet a
- * minute would keep its share of the memory for days, so a body also has a time.
+ * Counts the memory of long bodies while they arrive, and until their requests are handled. The edge cuts callers that are idle for
+ * a minute. A caller that sends an octet a minute would keep its share of the memory for days, so a body must also arrive within a
+ * time limit.
  */
 export class BodyBudget {
-  /** Maximum bytes of one body that count for nothing. There are as many of them as connections. */
+  /** Bodies up to this size are not counted. There are at most as many of them as connections. */
   readonly freeBytes: number;
   /** Maximum time in which a body must arrive, counted from when reading begins. */
   readonly maxMs: number;
@@ -18,7 +19,7 @@ export class BodyBudget {
     this.#left = options.maxBytes;
   }
 
-  /** @returns false, and changes nothing, if the bytes are not left */
+  /** @returns false, and reserves nothing, if too few bytes are left */
   grow(from: number, to: number): boolean {
     const more = this.#counted(to) - this.#counted(from);
     if (more > this.#left) return false;
@@ -71,7 +72,7 @@ export function readBody(stream: CallerStream, maxBytes: number, budget: BodyBud
       onCallerWritable() {},
     };
     stream.attach(events);
-    // Most bodies have come with their heads, and need no timer.
+    // Most bodies arrive with their heads, and need no timer.
     if (!isOver) deadline = setTimeout(() => finish('too_slow'), budget.maxMs);
   });
 }

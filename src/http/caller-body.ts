@@ -3,16 +3,16 @@ import type { HttpResponse } from './uws.ts';
 
 /**
  * Maximum time without a byte while drop() reads the rest of a request; then the connection is closed. Many callers stop sending
- * when they see that the response came early.
+ * when they notice an early response.
  */
 const DROP_IDLE_MS = 1_000;
 /**
- * Maximum time that drop() reads in all. A caller that is still sending then is cut, and may lose what it has not read of the
- * response.
+ * Maximum total time for which drop() reads. A caller that is still sending then is cut, and may lose the part of the response that
+ * it has not read.
  */
 const DROP_MS = 5_000;
 
-/** What the body of a request needs of the stream that answers the request. */
+/** What the body of a request needs from the stream that answers the request. */
 export interface BodyOwner {
   /** Bytes of the body have arrived. @returns whether they are still wanted */
   onBodyBytes(): boolean;
@@ -31,7 +31,7 @@ export interface BodyOwner {
 export class CallerBody {
   isDone = false;
   isPaused = false;
-  /** Whether the body was paused at any time since the last tick of the server, which sets this back. */
+  /** Whether the body was paused at any time since the server's last tick, which resets this. */
   wasPaused = false;
   /** Bytes that have arrived. */
   bytes = 0;
@@ -70,9 +70,9 @@ export class CallerBody {
   }
 
   /**
-   * Reads the rest of the request and drops it, so that the connection can be closed. Closing a socket with unread bytes resets
-   * the connection, and the operating system then discards what it has not sent yet of the response (RFC 9112 §9.6). A second
-   * call changes nothing.
+   * Reads the rest of the request and drops it, so that the connection can be closed. Closing a socket with unread bytes resets the
+   * connection, and the operating system then discards the unsent part of the response (RFC 9112 §9.6). A second call changes
+   * nothing.
    *
    * @param maxBytes  maximum bytes to read; beyond it `done` is called although the caller is still sending
    * @param done  called once, in an event-loop turn of its own, when the request is whole or a bound is reached

@@ -8,7 +8,7 @@ import { UploadPace } from './upload-pace.ts';
 import type { HttpResponse } from './uws.ts';
 import { renewTimeout } from './uws-response.ts';
 
-/** The server, as each of its streams sees it. */
+/** The server, seen from one of its streams. */
 export interface StreamOwner {
   /** The server is draining: responses must say `Connection: close`. */
   readonly draining: boolean;
@@ -23,9 +23,9 @@ export interface StreamOwner {
 }
 
 /**
- * The connection of one caller on uWebSockets.js ("the addon"), for one request: its body comes in (CallerBody), and the response goes
- * out (ResponseWriter). The stream watches that the caller does its part, and ends with the response: when all of it was sent, when
- * abort() cuts the connection, or when the caller leaves (`aborted`).
+ * The connection of one caller on uWebSockets.js ("the addon"), for one request: its body comes in (CallerBody), and the response
+ * goes out (ResponseWriter). The stream checks that the caller keeps sending or reading. It ends when the whole response was sent,
+ * when abort() cuts the connection, or when the caller leaves (`aborted`).
  *
  * Tested by test/http/caller-stream.test.ts, early-answers.test.ts, slow-callers.test.ts and slow-bodies.test.ts.
  */
@@ -41,10 +41,10 @@ export class UwsCallerStream implements CallerStream, BodyOwner, ResponseOwner {
   #events: CallerEvents | null = null;
   /** The body of the request, or null if it has none. */
   readonly #body: CallerBody | null;
-  /** Since the last tick, bytes have come from the caller. */
+  /** Whether bytes have come from the caller since the last tick. */
   #hasReceived = false;
   #idleTicks = 0;
-  /** Null until the first tick that finds the body incomplete: most bodies need no look. */
+  /** Null until the first tick that finds the body incomplete: most bodies need no check. */
   #pace: UploadPace | null = null;
   aborted = false;
   /** The server sets it if there is an access log. */
@@ -102,9 +102,7 @@ export class UwsCallerStream implements CallerStream, BodyOwner, ResponseOwner {
     this.#writer.respond(status, headerLines, body, this.#head.method === 'HEAD');
   }
 
-  /**
-   * Does nothing while some of the request has not arrived: the socket of a paused request cannot say when it is writable.
-   */
+  /** Does nothing while part of the request has not arrived: the socket of a paused request cannot report that it is writable. */
   interim(status: number, headerLines: string, isAscii: boolean): void {
     if (!this.#awaitsBody()) this.#writer.interim(status, headerLines, isAscii);
   }
@@ -134,7 +132,7 @@ export class UwsCallerStream implements CallerStream, BodyOwner, ResponseOwner {
     return !this.#writer.isFinished && !this.#writer.isEnding;
   }
 
-  // What the response needs.
+  // The interface for the response.
 
   mustClose(): boolean {
     return this.#isLastRequest || this.#owner.draining || this.#awaitsBody();
@@ -157,7 +155,7 @@ export class UwsCallerStream implements CallerStream, BodyOwner, ResponseOwner {
    * a caller is idle. The addon would cut a caller that takes nothing for 10 s, that sends less than 16 KB/s, or that waits
    * because the service does not read its upload.
    *
-   * @param maxIdleTicks  a caller that ought to send or take bytes, and has done neither for more ticks than this, is cut
+   * @param maxIdleTicks a caller that should send or take bytes, and has done neither for more ticks than this, is cut
    */
   tick(maxIdleTicks: number): void {
     if (this.#writer.isFinished || !(this.#writer.isStalled || this.#awaitsBody())) return;
@@ -184,7 +182,7 @@ export class UwsCallerStream implements CallerStream, BodyOwner, ResponseOwner {
     return this.#pace.tick(bytes, wasPaused);
   }
 
-  /** Whether some of the request has not arrived yet. */
+  /** Whether part of the request has not arrived yet. */
   #awaitsBody(): boolean {
     return this.#body !== null && !this.#body.isDone;
   }

@@ -51,8 +51,8 @@ export class KeptBack {
   }
 
   /**
-   * Takes the next piece of the body. Keeps back the last bytes of all that has come so far, and returns the others to be sent
-   * now, perhaps none.
+   * Takes the next piece of the body. Keeps back the last bytes of everything so far, and returns the others to be sent now. There
+   * may be none.
    */
   exchange(chunk: Uint8Array): Uint8Array {
     const all = this.isEmpty ? chunk : Buffer.concat([this.#bytes, chunk]);

@@ -5,8 +5,8 @@ import { portTaken } from './port.ts';
 type MetricsPage = { readonly contentType: string; render(): Promise<string> };
 
 /**
- * Serves `GET /metrics` on a port of its own, which must not be reachable from outside. By Node's own server: uWebSockets.js wakes a
- * process five times in four seconds, and supervisors and writers have no other use for it (decision 0076).
+ * Serves `GET /metrics` on a separate port, which must not be reachable from outside. It uses Node's own server: uWebSockets.js
+ * wakes a process five times in four seconds, and supervisors and writers have no other use for it (decision 0076).
  *
  * @returns a function that closes it
  */

@@ -1,17 +1,20 @@
 import { unavailableError } from '../errors.ts';
 import { FairLine } from '../fair-line.ts';
 
-/** Maximum requests that wait for a permit: as many as the pool of Postgres lets wait. One more gets 503. */
+/**
+ * Maximum requests that wait for a permit, equal to the number of statements that may wait for the pool of Postgres. One more gets
+ * 503.
+ */
 const MAX_WAITING = 1_000;
-/** Maximum requests of one owner that wait. Four owners with full lines still leave room for others to wait briefly. */
+/** Maximum waiting requests of one owner. Four owners with full lines still leave room for others to wait briefly. */
 const MAX_WAITING_OF_ONE = 240;
-/** Maximum time that a request waits; then it gets 503. As long as a page may take in all (api.ts). */
+/** Maximum time that a request waits; then it gets 503. It equals the total time of a page (api.ts). */
 const MAX_WAIT_MS = 5_000;
-/** Connections that pages leave to everything else of the gateway that asks Postgres: the look-up of keys, the catalog, credits. */
+/** Connections that pages leave for the gateway's other uses of Postgres: the look-up of keys, the catalog, credits. */
 const LEFT_TO_OTHERS = 2;
 
 export type PagePermitsOptions = {
-  /** Requests under way at a time: of all owners, and of one. */
+  /** Maximum requests under way at the same time: of all owners, and of one. */
   readonly permits: number;
   readonly permitsOfOne: number;
   readonly maxWaiting?: number;
@@ -25,18 +28,18 @@ export const permitsFor = (connections: number): PagePermitsOptions => ({
   permitsOfOne: Math.max(1, Math.floor(connections / 5)),
 });
 
-/** Permits of requests that are answered from memory: those of many owners, each of whom may search twice at a time. */
+/** Permits for requests that are answered from memory: for many owners, each of whom may search twice at the same time. */
 export const IN_MEMORY: PagePermitsOptions = { permits: 64, permitsOfOne: 2 };
 
 type Waiting = { readonly owner: string; readonly begin: () => void; readonly timer: NodeJS.Timeout };
 
 /**
- * Shares the pool of Postgres between those who ask for pages. Eight slow statements of one key used to make every page of everybody
- * else 503.
+ * Shares the pool of Postgres between the owners of page requests. Without this, eight slow statements of one key made every page
+ * of everybody else answer 503.
  *
- * A request keeps its permit until its handler has ended, even if the caller got a 503 before: until then its statement runs. An owner
- * never has more than its permits, even if the others are free. A statement may take 15 s, so permits that were lent out would not be
- * back when somebody else needs them.
+ * A request keeps its permit until its handler has ended, even if the caller got a 503 before: until then its statement runs. An
+ * owner never has more than its permits, even if the others are free. A statement may take 15 s, so lent permits would not be back
+ * when somebody else needs them.
  *
  *   a permit of the owner's and one of all are free ──► begins
  *   otherwise ──► waits in its owner's line; the owners with a line take turns
@@ -91,14 +94,14 @@ export class PagePermits {
   }
 
   #leave(owner: string): void {
-    // It could have no turn before now: its turn is after those of the others that wait.
+    // The owner had no turn so far: its turn is after those of the others that wait.
     if (this.#line.takenBy(owner) === this.#options.permitsOfOne) this.#line.goesLast(owner);
     this.#line.left(owner);
     this.#free++;
     this.#serveNext();
   }
 
-  /** Gives the permit that was just left to the next in turn, if anybody may have it. */
+  /** Gives the permit that was just released to the next in turn, if anybody may have it. */
   #serveNext(): void {
     const next = this.#line.next(this.#options.permitsOfOne);
     if (next === undefined) return;

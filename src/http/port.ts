@@ -12,8 +12,8 @@ export const portTaken = (host: string, port: number, setting = ''): Error =>
   new Error(`cannot listen on ${host}:${port}${setting}: the port is taken`);
 
 /**
- * Rejects when any process listens on the port, even one that would share it. The supervisor asks this before it starts workers
- * that share the port.
+ * Rejects if any process listens on the port, even one that would share it. The supervisor calls this before it starts workers that
+ * share the port.
  */
 export function refuseTakenPort(host: string, port: number): Promise<void> {
   const server = createServer();

@@ -4,8 +4,8 @@ import { uuidv7 } from '../platform/ids.ts';
 import { headerOf } from './request-head.ts';
 
 /**
- * Any path may be asked with any method that the gateway knows: a method that a path does not have gets its 405 when it comes.
- * 7 200 s is the longest that Chromium keeps an answer. `Access-Control-Allow-Private-Network` is not here on purpose: see
+ * A preflight for any path allows all methods that the gateway knows: if the path lacks a method, the request itself gets its 405.
+ * 7 200 s is the longest that Chromium keeps an answer. `Access-Control-Allow-Private-Network` is missing on purpose: see
  * docs/decisions/0025-open-to-pages-but-not-to-their-visitors-network.md.
  */
 const LINES =
@@ -13,11 +13,11 @@ const LINES =
   '\r\nVary: Access-Control-Request-Headers';
 
 /**
- * Answers a preflight, at once and from memory: no key, no token, no Redis. A flood of preflights costs the gateway what a flood on
- * /healthz costs: 13 µs each, where a refused call took 17 to 22. If preflights took tokens, a call of a page would cost two.
+ * Answers a preflight at once and from memory: no key, no token, no Redis. So a flood of preflights costs the gateway no more than
+ * a flood of requests for /healthz. If preflights took tokens, a call of a page would cost two.
  *
- * The names asked for are echoed, because `*` would not cover `Authorization` (Fetch standard, 'CORS protocol'). copyRequestHead
- * has checked them.
+ * The requested header names are echoed, because `*` would not cover `Authorization` (Fetch standard, 'CORS protocol').
+ * copyRequestHead has checked them.
  *
  * Tested by test/integration/cors.test.ts.
  */

@@ -10,7 +10,7 @@ const LENGTH = /^\d{1,15}$/;
 const TARGET = /^[\x21\x22\x24-\x7e]*$/;
 /** Nearly every field value matches this and needs no second check. */
 const PLAIN_VALUE = /^[\t\x20-\x7e]*$/;
-/** Control characters except tab, and U+FFFD, which the addon writes in place of bytes that are not UTF-8. */
+/** Control characters except tab, and U+FFFD, which the addon writes instead of bytes that are not UTF-8. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: a field value must not contain these (RFC 9110 §5.5)
 const BAD_VALUE = /[\x00-\x08\x0a-\x1f\x7f\ufffd]/;
 const NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/;
@@ -27,11 +27,11 @@ const UPGRADE = /(?:^|,)[\t ]*(?:websocket|h2c)[\t ]*(?:[,/]|$)/i;
  */
 const NO_UPGRADE: HeadFault = { code: 'upgrade_not_supported', message: ERRORS.upgrade_not_supported.message };
 /**
- * Header names with commas between them (RFC 9110 §5.6.1), as a preflight asks for them. Whatever matches can be echoed: it has no
- * control characters, quotes or colons.
+ * Header names separated by commas (RFC 9110 §5.6.1), as in a preflight. Any match can be echoed: it has no control characters,
+ * quotes or colons.
  */
 const HEADER_NAMES = /^[!#$%&'*+\-.^_`|~\w]+(?:[\t ]*,[\t ]*[!#$%&'*+\-.^_`|~\w]+)*$/;
-/** Maximum characters of the names that a preflight asks for. Those of the OpenAI and Anthropic SDKs have up to 300. Beyond it: 400. */
+/** Maximum characters of the header names in a preflight. Those of the OpenAI and Anthropic SDKs have up to 300. Beyond it: 400. */
 const MAX_ASKED_HEADERS = 2_048;
 /** No flag `u` here, and no toLowerCase() of the value: either would take the Kelvin sign (U+212A) for a k. */
 const CHUNKED = /^chunked$/i;
@@ -152,9 +152,9 @@ function isHost(value: string): boolean {
 }
 
 /**
- * Whether a browser asks here what a page of another origin may send (Fetch standard, 'CORS-preflight request'). On paths that are closed to pages it
- * is refused like any OPTIONS, so the page may send nothing there that needs a preflight. A preflight has no body, and one with
- * a body would make the gateway read it for nothing.
+ * Whether this is a preflight: a browser asks what a page of another origin may send (Fetch standard, 'CORS-preflight request'). On
+ * paths that are closed to pages it is refused like any OPTIONS, so a page may send nothing there that needs a preflight. A
+ * preflight has no body; one with a body would make the gateway read it for nothing.
  */
 function isPreflight(method: string, path: string, headers: readonly string[], bodyLength: number): boolean {
   return (

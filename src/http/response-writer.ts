@@ -12,9 +12,12 @@ import { flush, headOf, sendChunks, sendInterim, sendWhole, sendWithLength, send
  */
 const MAX_INTERIM_LENGTH = 8_192;
 
-/** What a response needs of the stream that it is sent on. */
+/** What a response needs from the stream on which it is sent. */
 export interface ResponseOwner {
-  /** Whether a response that began now would have to close its connection: for one of the reasons in close-connection.ts, chance excepted. */
+  /**
+   * Whether a response that began now would have to close its connection, for one of the reasons in close-connection.ts except
+   * chance.
+   */
   mustClose(): boolean;
   /** @param then  closes the connection, when the rest of the request has been read and dropped */
   afterRest(then: () => void): void;
@@ -54,13 +57,13 @@ export class ResponseWriter {
    * can still close the connection then. The server has one only for chunked requests and during a drain.
    */
   readonly #secondHandle: HttpResponse | null;
-  /** All has been sent, abort() has cut the connection, or the caller has left. Nothing may be written any more. */
+  /** Everything has been sent, abort() has cut the connection, or the caller has left. Nothing may be written any more. */
   isFinished = false;
   /** respond() or end() has been called, but the socket may not have taken the whole response yet. */
   isEnding = false;
   /** The socket is full: nothing may be written until the addon calls onWritable. */
   isStalled = false;
-  /** Bytes have been written, or the socket has taken some. Each tick of the stream sets it back. */
+  /** Bytes have been written, or the socket has taken some. Each tick of the stream resets this. */
   hasMoved = false;
   /** Length of the interim responses that were sent; see MAX_INTERIM_LENGTH. */
   #interimLength = 0;
@@ -154,7 +157,7 @@ export class ResponseWriter {
     if (this.isFinished) return;
     assert(this.#status !== 0 && !this.isEnding, 'end() out of order');
     this.isEnding = true;
-    // If some of the response is still to be sent, #onWritable or #releaseKept ends it later. If it ended now, it would count as
+    // If part of the response is still unsent, #onWritable or #releaseKept ends it later. If it ended now, it would count as
     // finished, and a server that is draining might close the connection while the addon still buffers the rest.
     if (this.#unsent === null && !this.isStalled && !this.#keepsBytes()) this.#endNow();
   }
@@ -266,7 +269,7 @@ export class ResponseWriter {
     this.#response.onWritable(() => this.#onWritable());
   }
 
-  /** @returns what the addon wants to know: false if a tryEnd() has failed again */
+  /** @returns false if a tryEnd() has failed again, as the addon expects */
   #onWritable(): boolean {
     if (this.isFinished) return true;
     this.hasMoved = true;
@@ -279,8 +282,7 @@ export class ResponseWriter {
       flush(this.#response);
       if (!wasStalled) return true;
       if (known && this.#keepsBytes()) {
-        // What the socket refused was the byte kept back. No write() has returned false because of it, so nobody awaits
-        // onWritable.
+        // The socket refused the byte kept back. No write() has returned false because of it, so nobody awaits onWritable.
         this.#kept?.schedule();
         return true;
       }
@@ -314,7 +316,7 @@ export class ResponseWriter {
     }
     if (!this.#closes) this.#endChunks();
     else if (this.#contentLength >= 0) this.#owner.afterRest(() => this.abort());
-    // In a turn of its own: inside a callback of the addon the last chunk would leave only after the connection was closed.
+    // In a separate turn: inside a callback of the addon the last chunk would leave only after the connection was closed.
     else setImmediate(() => this.#owner.afterRest(() => this.#endChunks()));
   }
 
@@ -335,7 +337,7 @@ export class ResponseWriter {
     this.#status = status;
     this.isEnding = true;
     sendClosingHead(this.#response, status, lines, this.#isAscii);
-    // In a turn of its own: inside a callback of the addon the head leaves only when the callback returns.
+    // In a separate turn: inside a callback of the addon the head leaves only when the callback returns.
     setImmediate(() => this.#owner.afterRest(() => this.abort()));
   }
 

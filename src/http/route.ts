@@ -6,10 +6,12 @@ import type { JsonSchema } from '../platform/schemas.ts';
 
 export type Method = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
-/** The type of what passes a schema, which has to be `as const`. */
+/** The type of values that pass a schema. The schema must be `as const`. */
 export type { FromSchema, JsonSchema };
 
-/** The query of pages that people link to, and of health checks: parameters that others add, such as a cache-buster, are ignored. */
+/**
+ * The query of pages that people link to, and of health checks. Parameters that others add, such as a cache-buster, are ignored.
+ */
 export const ANY_QUERY: JsonSchema = { type: 'object', additionalProperties: true, properties: {} };
 
 /** The request as a route's handler gets it: already authenticated, rate limited and validated. */
@@ -37,8 +39,8 @@ export type ApiResponse = {
 };
 
 /**
- * A body that may be too long to be made at once, without a declared length. The next piece is asked for when the caller has room
- * for it. A piece has at most some hundred kilobytes.
+ * A body that may be too long to be made at once, without a declared length. The next piece is requested when the caller has room
+ * for it. A piece has at most a few hundred kilobytes.
  */
 export class BodyInPieces {
   readonly pieces: AsyncIterable<Uint8Array>;
@@ -72,11 +74,11 @@ export type Route = {
   /** `/api/v1/keys/:key_id`: literal segments and `:name` parameters. */
   readonly path: string;
   readonly summary: string;
-  /** A page for people, which the OpenAPI document leaves out. `responses` may be empty then. */
+  /** A page for people, which is not in the OpenAPI document. `responses` may be empty then. */
   readonly isPage?: true;
   readonly access: Access;
   /**
-   * Finds the key for which the caller acts who shows a cookie and no key; its handler decides what a caller without one gets.
+   * Finds the key of a caller who shows a cookie and no key; its handler decides what a caller without a session gets.
    *
    * @param mayLoad  called before Postgres is asked; when it returns false, the cookie counts as wrong
    */
@@ -87,30 +89,35 @@ export type Route = {
   readonly unmetered?: true;
   /** The token bucket that a request with a valid key draws on; absent: `own`. */
   readonly bucket?: Exclude<KeyBucket, 'own'>;
-  /** A child key may use it too. It then shows and changes nothing that belongs to the keys above or beside that one. */
+  /** A child key may use this route too. It then shows and changes nothing that belongs to the keys above or beside that one. */
   readonly forChildren?: true;
-  /** A suspended account may use it too. Such a request draws on the bucket of its address. */
+  /** A suspended account may use this route too. Such a request draws on the bucket of its address. */
   readonly forSuspended?: true;
   /** The handler asks no store, so it must not wait for the permits of those that do (`PagePermits`). */
   readonly fromMemory?: true;
-  /** The handler only asks other routes (`Api.ask`), which wait for their own permits: with one of its own, it could wait for itself. */
+  /**
+   * The handler only asks other routes (`Api.ask`), which wait for their own permits. If it had one too, it could wait for itself.
+   */
   readonly asksApi?: true;
   readonly query?: JsonSchema;
   readonly body?: JsonSchema;
-  /** The handler gets the bytes of the body as they came, in one of these media types. `body` then only describes them. */
+  /** The handler gets the body's bytes as they were sent, in one of these media types. `body` then only describes them. */
   readonly rawBody?: readonly string[];
-  /** What the OpenAPI document says of each `:name` in the path. */
+  /** What the OpenAPI document says about each `:name` in the path. */
   readonly params?: Readonly<Record<string, Described>>;
   /** Request headers that this route reads, besides those that carry a key. */
   readonly requestHeaders?: Readonly<Record<string, Described>>;
-  /** By status: every response but errors. */
+  /** By status: all responses except errors. */
   readonly responses: Readonly<Record<number, ResponseDescription>>;
-  /** Of an operators' list: the array of its JSON whose entries are the rows of its CSV file (src/routes/admin/in-csv.ts). */
+  /** For an operators' list: the array in its JSON whose entries are the rows of its CSV file (src/routes/admin/in-csv.ts). */
   readonly csvRows?: string;
   /** Error codes that this route's own code gives, besides those that its `access` and its schemas can give. */
   readonly errors?: readonly ErrorCode[];
   /** Maximum bytes of the body; absent: 64 KiB. */
   readonly maxBodyBytes?: number;
-  /** A method, so that a handler may ask for the types of its own schemas (`FromSchema`): parameters of functions may not be narrower. */
+  /**
+   * Written as a method, so that a handler's parameter may have the types of its own schemas (`FromSchema`): parameters of function
+   * properties may not be narrower.
+   */
   handle(request: ApiRequest): Promise<ApiResponse>;
 };

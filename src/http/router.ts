@@ -7,9 +7,7 @@ type Match =
 
 type Entry = { readonly segments: readonly string[]; readonly routes: Route[] };
 
-/**
- * Finds the route of an API request. It searches a list, because there are only a few dozen patterns and calls do not come here.
- */
+/** Finds the route of an API request. It searches a list, because there are only a few dozen patterns and calls do not use them. */
 export class Router {
   readonly #entries: Entry[] = [];
 
@@ -55,7 +53,7 @@ function matchSegments(pattern: readonly string[], segments: readonly string[]):
     try {
       params[expected.slice(1)] = decodeURIComponent(actual);
     } catch {
-      // Invalid percent-encoding: no resource has such a name.
+      // Invalid percent-encoding: no resource has this name.
       return null;
     }
   }

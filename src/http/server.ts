@@ -8,14 +8,14 @@ import { shortTurn } from './short-turn.ts';
 import type { HttpRequest, HttpResponse, LoadedUws, TemplatedApp, us_listen_socket } from './uws.ts';
 
 /**
- * How often the server looks for idle callers. Each look restarts the addon's own timeout, which would cut an idle caller after
+ * How often the server checks for idle callers. Each check restarts the addon's own timeout, which would cut an idle caller after
  * 10 s, give or take 4. So this must stay below 6 s. Five ticks are the 10 s over which the pace of a request body is judged
  * (upload-pace.ts).
  */
 const TICK_MS = 2_000;
 /**
- * A response that ended less than this many ticks ago may have last bytes that the addon has not sent yet: 6 to 8 s, in which a caller
- * takes 16 KiB even on a very slow line.
+ * If a response ended less than this many ticks ago, the addon may not have sent its last bytes yet. It is 6 to 8 s, in which a
+ * caller takes 16 KiB even on a very slow line.
  */
 const TAIL_TICKS = 4;
 /**
@@ -36,12 +36,12 @@ export type ServerOptions = {
   readonly idleCallerSeconds: number;
   /** Maximum bytes that are read and dropped of a request whose response has been sent; beyond it the connection is closed. */
   readonly maxRequestBodyBytes: number;
-  /** How often the server looks for idle and slow callers. Default: TICK_MS. */
+  /** How often the server checks for idle and slow callers. Default: TICK_MS. */
   readonly tickMs?: number;
   readonly isCall: (head: RequestHead) => boolean;
   readonly onCall: (head: RequestHead, stream: CallerStream) => void;
   readonly onRequest: (head: RequestHead, stream: CallerStream) => void;
-  /** A browser asks what a page may send (preflight.ts), on the path of a call or on any other. */
+  /** A browser asks what a page may send (preflight.ts), on the path of a call or any other. */
   readonly onPreflight: (head: RequestHead, stream: CallerStream) => void;
   /** Default null: none. */
   readonly accessLog?: Pick<AccessLog, 'begin' | 'end'> | null;
@@ -49,7 +49,8 @@ export type ServerOptions = {
 };
 
 /**
- * The public HTTP edge: accepts connections, and hands each request to the proxy, to the API, or to what answers preflights.
+ * The public HTTP edge: accepts connections, and passes each request to the proxy, to the API, or to the code that answers
+ * preflights.
  *
  * Tested by test/http/drain.test.ts and test/http/slow-callers.test.ts.
  */
@@ -170,7 +171,7 @@ export class HttpServer implements StreamOwner {
     this.#checkDrained();
   };
 
-  /** Until the next connection: it would wake an idle process. */
+  /** Stops the timer until the next connection: it would wake an idle process. */
   #rest(): void {
     if (this.#ticker !== null) clearInterval(this.#ticker);
     this.#ticker = null;
@@ -198,12 +199,12 @@ export class HttpServer implements StreamOwner {
   }
 
   /**
-   * The addon gives each route that sees a request a handle of its own, and the first route's handle stays valid when the
-   * response has ended. So chunked requests, and all requests during a drain, are passed on to the last route: it answers with
-   * its own handle, and the first one can still close the connection.
+   * The addon gives each route that sees a request its own handle, and the first route's handle stays valid when the response has
+   * ended. So chunked requests, and all requests during a drain, are passed on to the last route: it answers with its own handle,
+   * and the first one can still close the connection.
    *
-   * The addon also writes a `100 Continue` for each route, so a caller that waits for one gets no second route. After a response in
-   * chunks its connection is closed by the addon's timeout then (`endChunks`).
+   * The addon also writes a `100 Continue` for each route, so a request that expects one is not passed on. After a chunked response
+   * its connection is then closed by the addon's timeout (`endChunks`).
    */
   readonly #onFirstRoute = (response: HttpResponse, request: HttpRequest): void => {
     const head = copyRequestHead(request);

@@ -1,14 +1,13 @@
 /**
- * Maximum size of a response, with its header lines, that may be sent unchecked: without asking whether the socket took it, which
- * is the cheapest way that the addon offers. Larger responses are always checked: sent in a way that tells.
+ * Maximum size of a response, with its header lines, that may be sent *unchecked*: without asking whether the socket took it, which
+ * is the addon's cheapest way. Larger responses are always *checked*: sent in a way that tells.
  */
 const MAX_UNCHECKED_BYTES = 8_192;
 /**
  * The share of the responses up to MAX_UNCHECKED_BYTES that is checked as well, chosen at random. The addon buffers unchecked
- * responses until the caller reads them, and goes on accepting requests from that caller: 8 000 unread responses of 60 KB took
- * 470 MB. The addon cannot say before a write that the socket is full. With this share, a caller that sends requests and never
- * reads is found out after 16 responses on average. Its stream is then stalled, and its next request makes the addon close the
- * connection.
+ * responses until the caller reads them, and goes on accepting requests from that caller: 8 000 unread responses of 60 KB took 470
+ * MB. The addon cannot say before a write that the socket is full. With this share, a caller that sends requests and never reads is
+ * detected after 16 responses on average. Its stream is then stalled, and its next request makes the addon close the connection.
  */
 const CHECKED_SHARE = 1 / 16;
 /**

@@ -1,8 +1,8 @@
 /** The pace is judged over this many ticks of the server: 10 s. */
 const WINDOW_TICKS = 5;
 /**
- * Minimum bytes of a window: 1 KiB/s, which the slowest mobile networks exceed by ten. A body that brings fewer is too slow, because it
- * keeps a connection of its service, and the hold of its call, for nothing.
+ * Minimum bytes of a window: 1 KiB/s, which the slowest mobile networks exceed by ten. A slower body occupies a connection of its
+ * service, and the hold of its call, for nothing.
  */
 const MIN_BYTES = 10_240;
 
@@ -13,13 +13,13 @@ const MIN_BYTES = 10_240;
  * Tested by test/http/slow-bodies.test.ts and test/integration/fairness.test.ts.
  */
 export class UploadPace {
-  /** Nothing is judged in the first window. */
+  /** The first window is not judged. */
   #isFirst = true;
   #ticks = 0;
   #bytesBefore = 0;
 
   /**
-   * @param bytes  of the body, as many as have arrived
+   * @param bytes how many bytes of the body have arrived
    * @param wasPaused  whether the body was paused at any time since the last tick
    * @returns whether the body is too slow
    */

@@ -38,9 +38,9 @@ export function headOf(status: number, headerLines: string, isAscii: boolean): H
 const HTTP_VERSION = Buffer.from('HTTP/1.1 ');
 
 /**
- * Sends an interim response. The addon knows none: it writes one status line per response, and ignores all later ones. But it
- * writes the names and values of headers as they are. So from now on each head of this response goes out as one header, whose name
- * begins with the status line.
+ * Sends an interim response. The addon does not support them: it writes one status line per response, and ignores all later ones.
+ * But it writes the names and values of headers unchanged. So from now on each head of this response goes out as one header, whose
+ * name begins with the status line.
  *
  * Callers can be sent interim responses because the addon refuses HTTP/1.0, which has none (RFC 9110 §15.2).
  *
@@ -58,7 +58,7 @@ function withEmptyLine(head: Head): Head {
   return typeof head === 'string' ? `${head}\r\n` : Buffer.concat([head, CRLF]);
 }
 
-/** Takes the place of the addon's `writeStatus` on a response that has had an interim response. */
+/** Replaces the addon's `writeStatus` on a response that has had an interim response. */
 function writeLaterHead(this: HttpResponse, head: RecognizedString): HttpResponse {
   const bytes = Buffer.from(head as Head);
   const colon = bytes.indexOf(': ');

@@ -5,7 +5,7 @@ import type { JsonSchema, Route } from './route.ts';
 type Validators = { readonly query: ValidateFunction; readonly body: ValidateFunction | null };
 
 /**
- * Nobody checks here that the schemas are valid: to compile the schema of schemas takes every process 60 ms. Tests check them
+ * The schemas themselves are not checked here: compiling the schema of schemas would take every process 60 ms. Tests check them
  * (test/openapi/contract.test.ts, as parts of the document, and test/mcp/ready-arguments.test.ts).
  */
 const OPTIONS = { allErrors: false, meta: false, validateSchema: false } as const;
@@ -14,12 +14,12 @@ const bodies = new Ajv({ ...OPTIONS, useDefaults: true });
 /** Coerces types, because query values are text: '5' is accepted as an integer. */
 const queries = new Ajv({ ...OPTIONS, useDefaults: true, coerceTypes: true });
 
-/** `allowUnionTypes`: a tool takes the body of a call as any JSON value. */
+/** `allowUnionTypes`: the body of a tool's call may be any JSON value. */
 const toolArguments = new Ajv({ ...OPTIONS, allowUnionTypes: true });
 
 const NO_QUERY: JsonSchema = { type: 'object', additionalProperties: false, properties: {} };
 
-/** Compiled for the first request of a route, and kept by ajv: to compile all at the start took every gateway 0.2 s. */
+/** Compiled at the first request of a route, and kept by ajv: compiling all of them at the start took every gateway 0.2 s. */
 export function validatorsOf(route: Route): Validators {
   return {
     query: queries.compile(route.query ?? NO_QUERY),
@@ -33,7 +33,10 @@ export function validatorsOf(route: Route): Validators {
  */
 const PLAIN_NUMBER = /^-?\d+(?:\.\d+)?$/;
 
-/** Maximum parameters of a query; no route has ten. Files and health checks take no token, and 5 000 parameters took 7 ms to read. */
+/**
+ * Maximum parameters of a query; no route has as many as ten. Files and health checks take no token, and 5 000 parameters took 7 ms
+ * to read.
+ */
 const MAX_PARAMETERS = 100;
 
 function refuseManyParameters(query: string): void {
@@ -63,8 +66,8 @@ export function validQuery(validate: ValidateFunction | null, query: string | un
 }
 
 /**
- * Maximum commas and opening brackets of a body, those in its texts included: more than it has values. A megabyte of short values
- * takes 0.2 s to parse, check and store, while all calls wait; a megabyte of long ones takes 10 ms.
+ * Maximum commas and opening brackets in a body, including those within texts; it bounds the number of values. A megabyte of short
+ * values takes 0.2 s to parse, check and store, while all calls wait; a megabyte of long ones takes 10 ms.
  */
 const MAX_COMMAS = 65_536;
 
@@ -110,7 +113,7 @@ export function argumentCheck(schema: JsonSchema): (value: unknown) => void {
  *   not an object; null if there is none
  */
 function illFormedField(body: unknown): string | null {
-  // A loop and not a recursion: the caller chooses how deep a body is nested, and could overflow the stack.
+  // A loop instead of recursion: the caller chooses how deep a body is nested, and could overflow the stack.
   const left: [field: string, value: unknown][] = [['body', body]];
   for (let next = left.pop(); next !== undefined; next = left.pop()) {
     const [field, value] = next;
@@ -130,7 +133,7 @@ function check(validate: ValidateFunction | null, value: unknown): void {
   throw new ApiError('invalid_request', fault === undefined ? undefined : describe(fault));
 }
 
-/** What the patterns of the schemas ask for, in words. */
+/** What the patterns of the schemas require, in words. */
 const PATTERNS: Readonly<Record<string, string>> = {
   '^[a-z0-9]+(-[a-z0-9]+)*$': 'must be lower-case words joined by hyphens, such as weather-data',
   '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$': 'must be a UUID in lower case',

@@ -1,20 +1,20 @@
 import { ApiError } from '../errors.ts';
 import type { Tx } from '../platform/postgres.ts';
 
-/** Maximum rows of earlier days that one opening deletes: enough to keep up, few enough to take no time. */
+/** Maximum rows of earlier days that one opening deletes: enough to keep up, and few enough to cost little. */
 const MAX_DELETED = 100;
 
-/** Who opens an account, and how many accounts that address may open in a day. */
+/** The address that opens an account, and how many accounts it may open in a day. */
 export type Opener = { readonly address: string; readonly maxPerDay: number };
 
 /**
- * Counts an account that the transaction opens for the address. The row of the address stays locked until the transaction ends, so the
- * count is exact over all gateways, and an account that is not opened after all does not count.
+ * Counts an account that the transaction opens for the address. The row of the address stays locked until the transaction ends. So
+ * the count is exact over all gateways, and an account whose transaction fails is not counted.
  *
  * @throws ApiError `rate_limited` if the address has opened as many as it may today
  */
 export async function countOpening(tx: Tx, { address, maxPerDay }: Opener): Promise<void> {
-  // Rows that another transaction is just deleting are left to it: waiting for them in turn could end in a deadlock.
+  // Rows that another transaction is deleting right now are skipped: waiting for them could end in a deadlock.
   await tx`
     DELETE FROM account_openings WHERE (day, address) IN (
       SELECT day, address FROM account_openings WHERE day < (now() AT TIME ZONE 'UTC')::date
@@ -24,7 +24,7 @@ export async function countOpening(tx: Tx, { address, maxPerDay }: Opener): Prom
     ON CONFLICT (day, address) DO UPDATE SET opened = o.opened + 1 WHERE o.opened < ${maxPerDay}
     RETURNING opened`;
   if (counted[0] !== undefined) return;
-  // now() is when the transaction began, so this is the day that was counted above, even if midnight has passed since.
+  // now() is the time at which the transaction began, so this is the day that was counted above, even if midnight has passed since.
   const [left] = await tx<{ seconds: number }[]>`
     SELECT ceil(extract(epoch FROM date_trunc('day', t) + interval '1 day' - t))::int AS seconds
     FROM (SELECT now() AT TIME ZONE 'UTC' AS t) AS utc`;

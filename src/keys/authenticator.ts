@@ -14,12 +14,13 @@ export class Authenticator {
   }
 
   /**
-   * The key that a header names, or null when the header is missing or malformed, the key unknown or revoked, or the secret
-   * wrong: callers are never told which. A key in the cache with the right secret is returned at once. If Postgres must be
-   * asked, the result is a promise, which rejects with `unavailable` while Postgres is away.
+   * The key that a header names. Null if the header is missing or malformed, the key unknown or revoked, or the secret wrong:
+   * callers are never told which. A cached key with the right secret is returned at once. If Postgres must be asked, the result is
+   * a promise, which rejects with `unavailable` while Postgres is away.
    *
-   * Postgres is also asked when the key is in the cache and the secret does not match: another gateway may have rotated the key
-   * just now, so that its message has not arrived yet, or may have issued a bearer, of which no message tells. A wrong secret therefore costs Postgres as much as a made-up key.
+   * Postgres is also asked when the key is cached but the secret does not match. Another gateway may just have rotated the key, and
+   * its message has not arrived yet; or it may have issued a bearer, which no message announces. So a wrong secret costs Postgres
+   * as much as a made-up key.
    *
    * @param mayLoad called before Postgres is asked; when it returns false, Postgres is not asked and the header counts as wrong
    */

@@ -9,11 +9,11 @@ export type RefusedCall = {
   readonly keyId: string;
   readonly accountId: string;
   readonly serviceId: string;
-  /** What would have been held. */
+  /** The amount that would have been held. */
   readonly requiredMicros: number;
 };
 type Count = Omit<RefusedCall, 'keyId'> & {
-  /** Of the last one; the others are of the same day (UTC). */
+  /** The time of the last one; the others are of the same day (UTC). */
   readonly atMs: number;
   readonly calls: number;
 };
@@ -46,7 +46,7 @@ export class BalanceRefusals extends LateCounts<Count> {
     return { ...later, calls: later.calls + (isSameDay ? earlier.calls : 0) };
   }
 
-  /** A key has one row, of the latest day on which one of its calls was refused. */
+  /** A key has one row, for the latest day on which one of its calls was refused. */
   protected override async store(counts: ReadonlyMap<string, Count>): Promise<void> {
     const all = Array.from(counts.values());
     await this.#sql`

@@ -1,6 +1,7 @@
 /**
- * The periods of budgets as numbers that only grow: that of the budget (a key that is given a budget anew counts from 0), and the days,
- * weeks (from Monday) or months since 1970-01-01, in UTC. batch.lua counts the same by Redis's clock (scripts/includes/chains.lua).
+ * The periods of budgets as numbers that only grow. Days, weeks (from Monday) and months are counted since 1970-01-01, in UTC;
+ * `total` counts the budgets that the key had before. batch.lua counts in the same way by Redis's clock
+ * (scripts/includes/chains.lua).
  *
  * Tested by test/admission/budgets.test.ts.
  */
@@ -10,7 +11,7 @@ export const BUDGET_PERIODS = ['total', 'day', 'week', 'month'] as const;
 export type BudgetPeriod = (typeof BUDGET_PERIODS)[number];
 
 const DAY_MS = 86_400_000;
-/** More than any number of days until the year 4700. */
+/** Exceeds the number of any day until the year 4700. */
 const PERIODS_OF_A_BUDGET = 1_000_000;
 /** The first Monday was the fifth day of 1970. */
 const DAYS_BEFORE_MONDAY = 3;

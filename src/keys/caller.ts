@@ -5,7 +5,7 @@ export const ROLES = ['buyer', 'provider', 'admin'] as const;
 
 export type Role = (typeof ROLES)[number];
 
-/** Whether somebody with `role` may grant or revoke what belongs to `other`. */
+/** Whether somebody with `role` may grant or revoke what belongs to the role `other`. */
 export function roleCovers(role: Role, other: Role): boolean {
   return ROLES.indexOf(role) >= ROLES.indexOf(other);
 }
@@ -21,15 +21,17 @@ export type KeyRecord = {
   /** Digest of the secret that the last rotation replaced, valid until `previousExpiresAtMs`; null when there is none. */
   readonly previousSecretDigest: string | null;
   readonly previousExpiresAtMs: number;
-  /** What pages send in place of the secret, each for 15 minutes (src/sessions). Null: none. */
+  /** What pages send instead of the secret, each valid for 15 minutes (src/sessions). Null: none. */
   readonly bearers: readonly { readonly digest: string; readonly expiresAtMs: number }[] | null;
-  /** The keys above this one: that without a parent first. None: the key has no parent. */
+  /** The keys above this one, root key first. Empty: the key has no parent. */
   readonly ancestors: readonly string[];
   /** The most that a call with a child key may cost: the lowest of its own and of those above it. Null: no maximum. Micro-USD. */
   readonly maxPriceMicros: number | null;
   /** The services that a child key and all keys above it may call. Null: all. */
   readonly services: ReadonlySet<string> | null;
-  /** When a child key expires, or the first of those above it; null: never. Redis decides it too (chains.lua), by its own clock. */
+  /**
+   * The earliest expiry of a child key and the keys above it; null: never. Redis decides this, too (chains.lua), by its own clock.
+   */
   readonly expiresAtMs: number | null;
   /** Requests per minute. */
   readonly rateLimit: number;
@@ -42,13 +44,13 @@ export type KeyRecord = {
    * looking it up elsewhere took 0.3 µs a call. Nothing in keys/ reads it.
    */
   buyer: object | null;
-  /** The time at which the last refused call of this key was told to retry, as gate/refill-times.ts counts it; 0 at first. */
+  /** The time at which the last refused caller of this key was told to retry, in the unit of gate/refill-times.ts; 0 at first. */
   lastRefill: number;
   /** Until when the key's token bucket is known to be empty, in ms of `performance.now()`; 0 at first. gate/gate.ts keeps it. */
   emptyUntilMs: number;
 };
 
-/** By this process's clock. */
+/** Whether the key has expired, by this process's clock. */
 export const isExpired = ({ expiresAtMs }: KeyRecord): boolean => expiresAtMs !== null && expiresAtMs <= Date.now();
 
 /** Who sends a request: the holder of a valid key, or anybody else, known by address only. */

@@ -10,15 +10,15 @@ type FetchKeys = (keyIds: readonly string[]) => Promise<KeyRecord[]>;
 export type KeyCacheOptions = {
   readonly fetchKeys: FetchKeys;
   /**
-   * Maximum number of records in memory: two generations of half as many each. When the young one is full, it becomes the old
-   * one, and what was left in the old one, unused since the last change, is dropped. So if at most `maxKeys / 2` keys are in
-   * use, they all stay in memory. Default 250 000: a record takes 1.1 KB once its key has called, 280 MB in all.
+   * Maximum number of records in memory, in two generations of half as many each. When the young generation is full, it becomes the
+   * old one, and what was left in the old one is dropped: it was not used since the last change. So if at most `maxKeys / 2` keys
+   * are in use, they all stay in memory. Default 250 000: a record takes 1.1 KB once its key has called, 280 MB in all.
    */
   readonly maxKeys?: number;
   /** How long the cache remembers that a key does not exist (default 5 000 ms), and for how many ids (default 10 000). */
   readonly absentForMs?: number;
   readonly maxAbsent?: number;
-  /** Maximum number of keys waiting for Postgres; at the bound, loads are `unavailable`. Default 10 000. */
+  /** Maximum number of keys waiting for Postgres; beyond it, loads are `unavailable`. Default 10 000. */
   readonly maxLoads?: number;
   /** Minimum time between the beginnings of two queries that load keys. Default 3 ms; see `LOAD_GAP_MS`. */
   readonly loadGapMs?: number;
@@ -33,11 +33,11 @@ type Entry = { readonly record: KeyRecord; readonly epoch: number };
 /** Maximum number of keys read with one query. */
 const MAX_BATCH = 256;
 /**
- * A thousand unknown keys a second, one query each, took all connections of the pool and more time than there is: callers waited for
- * 2 to 3 s. A first call waits for the gap only if another unknown key was asked for within it.
+ * Without the gap, a thousand unknown keys a second made a query each and took all connections of the pool: callers waited for 2 to
+ * 3 s. A first call waits for the gap only if another unknown key was requested within it.
  */
 const LOAD_GAP_MS = 3;
-/** Maximum number of keys waiting to be re-read. At the bound, a stale key is queued at a later use instead. */
+/** Maximum number of keys waiting to be re-read. Beyond it, a stale key is queued at a later use. */
 const MAX_TO_REFRESH = 4_096;
 
 /**
@@ -49,13 +49,13 @@ const MAX_TO_REFRESH = 4_096;
  *
  * With two generations, a hit in `young` is one `Map.get` and no bookkeeping; an exact LRU deletes and inserts on every hit.
  *
- * A record is *fresh* or *stale*. `invalidate` (the key changed) removes it at once. `markAllStale` (messages may have been
- * lost) removes no record: a stale record is served and re-read in the background, and is still served while Postgres is away.
- * A revoked key is refused even then, because not this cache but the status beside the token bucket in Redis decides that.
+ * A record is *fresh* or *stale*. `invalidate` (the key changed) removes it at once. `markAllStale` (messages may have been lost)
+ * removes no record: a stale record is served and re-read in the background, and is still served while Postgres is away. A revoked
+ * key is refused even then, because the status beside the token bucket in Redis decides that, not this cache.
  *
- * A record that was read before an invalidation is never stored after it. The invalidation removes the key's load under way from
- * `#loads`, and a load that is not there does not store its result. A refresh replaces an entry only if it is still the stale
- * entry for which the refresh began.
+ * A record that was read before an invalidation is never stored after it. The invalidation removes the key's load from `#loads`,
+ * and a load that is no longer there does not store its result. A refresh replaces an entry only if it is still the stale entry for
+ * which the refresh began.
  */
 export class KeyCache {
   readonly #fetchKeys: FetchKeys;
@@ -71,10 +71,10 @@ export class KeyCache {
   #old = new Map<string, Entry>();
   /** Increased by `markAllStale`: an entry with a lower epoch is stale. */
   #epoch = 0;
-  /** Id of a key that does not exist → when to forget that (ms of `performance.now`). Insertion order is expiry order. */
+  /** Id of a key that does not exist → when to forget the id (ms of `performance.now`). Insertion order is expiry order. */
   readonly #absent = new Map<string, number>();
   readonly #loads = new Map<string, Promise<KeyRecord | null>>();
-  /** Keys of the queries under way. A load that timed out or was forgotten counts until Postgres has answered it. */
+  /** Number of keys in queries under way. A load that timed out or was forgotten counts until Postgres has answered it. */
   #unanswered = 0;
   readonly #toRefresh = new Map<string, Entry>();
   #refresh: 'idle' | 'running' | 'paused' = 'idle';
@@ -94,7 +94,7 @@ export class KeyCache {
       gapMs: options.loadGapMs ?? LOAD_GAP_MS,
       load: (batch) => this.#fetchBatch(Array.from(batch.keys())),
       isAway: isPostgresUnavailable,
-      // Each query has a connection of the pool. One that was cut says nothing of the next.
+      // Each query uses a connection of the pool. That one connection was cut says nothing about the next.
       isAwayForAll: false,
     });
   }
@@ -138,7 +138,7 @@ export class KeyCache {
     if (this.#unanswered + this.#records.waiting >= this.#maxLoads) return Promise.reject(unavailableError());
     const load: Promise<KeyRecord | null> = this.#fetchOne(keyId, () => this.#loads.get(keyId) === load);
     this.#loads.set(keyId, load);
-    // The caller handles both outcomes; here only the bookkeeping ends.
+    // The caller handles both outcomes. Only the bookkeeping ends here.
     load.then(
       () => this.#endLoad(keyId, load),
       () => this.#endLoad(keyId, load),
@@ -146,7 +146,7 @@ export class KeyCache {
     return load;
   }
 
-  /** The key changed: forgets what is known of it, and any load of it under way. */
+  /** The key changed: forgets its record, and any load of it under way. */
   invalidate(keyId: string): void {
     this.#young.delete(keyId);
     this.#old.delete(keyId);
@@ -155,18 +155,18 @@ export class KeyCache {
   }
 
   /**
-   * The account changed: forgets its keys. Looks at every record (a few ms for 100 000): that is cheaper than keeping an index
-   * for something that happens rarely.
+   * The account changed: forgets its keys. This examines every record (a few ms for 100 000), which is cheaper than an index for
+   * something that happens rarely.
    */
   invalidateAccount(accountId: string): void {
     for (const generation of [this.#young, this.#old]) {
       for (const [keyId, entry] of generation) if (entry.record.accountId === accountId) generation.delete(keyId);
     }
-    // Which account a key belongs to is not known while the key is being loaded, so all loads under way are forgotten.
+    // While a key is being loaded, its account is not known, so all loads under way are forgotten.
     this.#loads.clear();
   }
 
-  /** Messages may have been missed: each record is re-read after its next use, which still gets the stale record. */
+  /** Messages may have been missed: each record is re-read after its next use. That use still gets the stale record. */
   markAllStale(): void {
     this.#epoch++;
     this.#absent.clear();
@@ -201,7 +201,7 @@ export class KeyCache {
     if (this.#loads.get(keyId) === load) this.#loads.delete(keyId);
   }
 
-  /** Bounds the wait: a network that swallows packets gives no error for minutes. */
+  /** Bounds the wait: a network that drops packets gives no error for minutes. */
   #inTime<T>(work: Promise<T>): Promise<T> {
     const late = () => connectionError('ETIMEDOUT', `no keys within ${this.#loadTimeoutMs} ms`);
     return within(work, this.#loadTimeoutMs, late);

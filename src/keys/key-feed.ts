@@ -10,12 +10,12 @@ export function applyKeyChange(cache: KeyCache, payload: string): void {
 
 /**
  * Keeps the cache up to date with Postgres. A message removes a changed key. Each time `PostgresListener` has made a new LISTEN
- * connection, all records are marked stale, because messages may have been missed. A timer marks them too, every `revalidateMs`,
- * in case the connection is dead without an error.
+ * connection, all records are marked stale, because messages may have been missed. A timer marks them too, every `revalidateMs`, in
+ * case the connection has died without an error.
  *
- * Resolves once it listens, or when Postgres is away; the listener then begins to listen as soon as Postgres is back.
+ * Resolves once it listens, or if Postgres is away. The listener then begins to listen as soon as Postgres is back.
  *
- * @param options.also  another channel, for which the same connection listens
+ * @param options.also another channel for the same connection
  * @returns a function that stops it
  */
 export async function keepKeyCacheFresh(

@@ -21,7 +21,7 @@ const ROLE = { type: 'string', enum: [...ROLES] };
 const STATUS = { type: 'string', enum: ['active', 'revoked'] };
 const RATE_LIMIT = { type: 'integer', minimum: 1, description: 'Requests per minute' };
 const BY_OPERATOR = { type: 'boolean', description: 'Whether an operator issued it to the account' };
-// Closing an account revokes its keys, so nobody reads of a closed one.
+// Closing an account revokes its keys, so nobody can read about a closed one.
 const ACCOUNT_STATUS = { type: 'string', enum: ['active', 'suspended'] };
 const REASON = { ...orNull(TEXT), description: 'What the operator tells a suspended account' };
 const LABEL: JsonSchema = { ...TEXT, description: 'What its owner calls the key' };
@@ -45,7 +45,7 @@ const BUDGET_NOW: JsonSchema = {
 };
 const SERVICES: JsonSchema = list(UUID, 'The only services that a child key may call');
 const PREVIOUS = 'CASE WHEN k.previous_expires_at > now() THEN k.previous_expires_at END';
-/** Of calls that statistics count: their sums are few, and a page has a thousand keys. */
+/** Taken from counted calls: their sums have few rows, and a page has a thousand keys. */
 const LAST_USED =
   '(SELECT last_call_at FROM key_hours h WHERE h.key_id = k.key_id ORDER BY hour DESC, last_call_at DESC LIMIT 1)';
 
@@ -65,7 +65,7 @@ export const KEY = {
   expires_at: { column: 'k.expires_at', audience: 'owner', ...optional(time()) },
   status: { column: 'k.status', audience: 'owner', ...plain<'active' | 'revoked'>(STATUS), example: 'active' },
   created_at: { column: 'k.created_at', audience: 'owner', ...time(), example: EXAMPLE.time },
-  /** When the secret that the last rotation replaced ceases to be valid; null when it is not valid now, or there is none. */
+  /** When the secret replaced by the last rotation ceases to be valid; null if there is none, or it is not valid any more. */
   previous_secret_expires_at: { column: PREVIOUS, audience: 'owner', ...timeOrNull(), example: null },
   by_operator: { column: 'k.by_operator', audience: 'owner', ...plain<boolean>(BY_OPERATOR), example: false },
   account_status: { column: 'a.status', audience: 'owner', ...plain<string>(ACCOUNT_STATUS), example: 'active' },
@@ -79,13 +79,13 @@ export const KEY = {
   total_spent: { audience: 'owner', ...money('What calls with this key have cost'), example: 0.002 },
 } as const satisfies Fields;
 
-/** A key as Postgres has it. Its ancestors are the keys above it: the one without a parent first. */
+/** A key as Postgres has it. Its ancestors are the keys above it, root key first. */
 export type KeyRow = Row<typeof KEY> & {
   readonly ancestors: readonly string[];
   readonly stored_budget: StoredBudget | null;
 };
 export const KEY_SELECT = `${selectList(KEY)}, k.ancestors, ${BUDGET} AS stored_budget`;
-/** A key with what its budget has left. */
+/** A key, with the remaining amount of its budget. */
 export type ShownKey = KeyRow & { readonly budget: BudgetNow | null };
 
 /** A key that was just made. This is the only copy of its secret in clear. */
@@ -105,5 +105,5 @@ export const LISTED_KEY = view(KEY, 'owner', NOT_LISTED);
 export const OWN_KEY = view(KEY, 'owner', ['secret']);
 const OPERATOR = { key_id: KEY.key_id, role: KEY.role, label: KEY.label, created_at: KEY.created_at };
 export type OperatorKey = Row<typeof OPERATOR>;
-/** A key that an operator issued, as all keys of its account are told of it. */
+/** A key that an operator issued, as it is shown to all keys of its account. */
 export const OPERATOR_KEY = view(OPERATOR, 'owner');

@@ -28,7 +28,7 @@ type RecordRow = Omit<
   'secretDigest' | 'previousSecretDigest' | 'previousExpiresAtMs' | 'bearers' | 'services' | 'expiresAtMs' | 'buyer'
 > & {
   readonly bearers: readonly { readonly hash: string; readonly expiresAtMs: number }[] | null;
-  /** The lists of a child key and of those above it. */
+  /** The service lists of a child key and of the keys above it. */
   readonly services: readonly (readonly string[])[] | null;
   readonly expiresAt: Date | null;
   readonly secretHash: string;
@@ -36,13 +36,13 @@ type RecordRow = Omit<
   readonly previousExpiresAt: Date | null;
 };
 
-/** Of a session `s` with a key `k`: a session ends with the secret that signed in. */
+/** A condition on a session `s` with its key `k`: a session ends with the secret that signed in. */
 export const SECRET_IS_VALID = `(s.secret_hash = k.secret_hash
   OR (s.secret_hash = k.previous_secret_hash AND k.previous_expires_at > now()))`;
-/** When that is, if it is known: NULL is the present secret. */
+/** When that secret ends, if known. NULL: it is the present secret. */
 const SECRET_ENDS_AT = 'CASE WHEN s.secret_hash <> k.secret_hash THEN k.previous_expires_at END';
 
-/** The records of these keys for `KeyCache`; the result lacks unknown ids. No limit in them is above `maxRateLimit`. */
+/** The records of these keys for `KeyCache`; the result lacks unknown ids. Limits are cut to `maxRateLimit`. */
 export async function selectKeyRecords(
   sql: Sql,
   keyIds: readonly string[],
@@ -68,7 +68,7 @@ export async function selectKeyRecords(
       WHERE s.key_id = k.key_id AND s.expires_at > now() AND bearer.expires_at > now() AND ${sql.text(SECRET_IS_VALID)}
     ) AS signed_in ON true
     WHERE k.key_id = ANY(${keyIds}::text[])`;
-  // Copied field by field: a spread row keeps the Postgres client's dictionary of columns, and reading that cost 1.6 µs a call.
+  // Copied field by field: a spread row keeps the Postgres client's dictionary of columns, and reading it cost 1.6 µs a call.
   return rows.map((row) => ({
     keyId: row.keyId,
     accountId: row.accountId,
@@ -97,14 +97,17 @@ export async function selectKeyRecords(
 const NONE: readonly string[] = [];
 const WORDS = ['buyer', 'provider', 'admin', 'active', 'revoked', 'suspended', 'closed'];
 
-/** The equal string in `WORDS`, or `word` itself. Each row brings its own copies of these few words; caching those took 100 bytes a key. */
+/**
+ * The equal string in `WORDS`, or `word` itself. Each row brings its own copies of these few words; caching the copies took 100
+ * bytes a key.
+ */
 function shared<T extends string>(word: T): T {
   return (WORDS.find((known) => known === word) as T | undefined) ?? word;
 }
 
 /**
- * The key's status, from `api_keys k JOIN accounts a`. Closing an account revokes its keys. A process of a version that does not
- * know closed accounts may add a key afterwards: that one is revoked too.
+ * The key's status, from `api_keys k JOIN accounts a`. Closing an account revokes its keys. A process of an older version, which
+ * does not know closed accounts, may add a key afterwards: that one counts as revoked too.
  */
 const keyStatus = (sql: Tx) => sql`CASE WHEN a.status = 'closed' THEN 'revoked' ELSE k.status END`;
 
@@ -138,7 +141,7 @@ export async function selectKeysOfAccount(
     ORDER BY k.created_at DESC, k.key_id DESC LIMIT ${limit}`;
 }
 
-/** The active keys that an operator issued to the account, newest first; `limit` of them at most. */
+/** The active keys that an operator issued to the account, newest first; at most `limit`. */
 export function selectOperatorKeys(sql: Sql, accountId: string, limit: number): Promise<OperatorKey[]> {
   return sql<OperatorKey[]>`
     SELECT key_id, role, label, created_at FROM api_keys WHERE account_id = ${accountId} AND by_operator AND status = 'active'
@@ -156,14 +159,14 @@ export async function insertKey(tx: Tx, key: NewKey): Promise<void> {
 }
 
 /**
- * From how many keys on an account has sums of its own (`account_days`). With fewer, those by key are few: in a month at most 10 500
- * rows, where each key calls fifty services on every day.
+ * From this number of keys, an account has sums of its own (`account_days`). With fewer keys, the sums by key are few: at most 10
+ * 500 rows in a month in which each key calls fifty services every day.
  */
 const KEYS_TO_SUM = 8;
 
 /**
- * Begins the sums of an account that has many keys now, with a day that no stored call and no flush under way has reached. The account is
- * locked. Revoked keys count: their calls are in the sums of days before.
+ * Begins the sums of an account that now has many keys, on a day that no stored call and no flush under way has reached. The
+ * account must be locked. Revoked keys count: their calls are in the sums of earlier days.
  */
 export async function sumIfManyKeys(tx: Tx, accountId: string): Promise<void> {
   await tx`
@@ -175,8 +178,8 @@ export async function sumIfManyKeys(tx: Tx, accountId: string): Promise<void> {
 }
 
 /**
- * Locks the account against other transactions that change its keys. `keys` are those that are active or were made in the last day.
- * Null when there is no such account.
+ * Locks the account against other transactions that change its keys. `keys` counts those that are active or were made in the last
+ * day. Null when there is no such account.
  */
 export async function lockAccount(
   tx: Tx,
@@ -192,7 +195,7 @@ export async function lockAccount(
   return { ownerId: account.ownerId, status: account.status, keys: counts[0]?.keys ?? 0 };
 }
 
-/** Whether a key counts against the bounds on numbers of keys: it is active, or was made in the last day. */
+/** Whether a key counts against the maximum number of keys: it is active, or was made in the last day. */
 export const countsAsKey = (tx: Tx) => tx`(status = 'active' OR created_at > now() - interval '1 day')`;
 
 /** An arbitrary number. A transaction that opens the first admin account holds this advisory lock until it commits. */
@@ -219,7 +222,7 @@ async function announceKey(tx: Tx, keyId: string): Promise<void> {
   await tx`SELECT pg_notify(${KEY_CHANGES}, ${keyId})`;
 }
 
-/** As `announceKey`, with the keys below it, whose records have its limits. */
+/** As `announceKey`, also for the keys below it, whose records contain its limits. */
 export async function announceTree(tx: Tx, keyId: string): Promise<void> {
   await tx`
     SELECT pg_notify(${KEY_CHANGES}, k.key_id) FROM api_keys top JOIN api_keys k ON k.account_id = top.account_id
@@ -250,14 +253,14 @@ export async function updateSecret(
 }
 
 /**
- * Revokes the key and those below it. Does no harm when it is revoked already.
+ * Revokes the key and those below it. It is harmless to repeat.
  *
  * @returns whether it was active until now
  */
 export async function updateToRevoked(tx: Tx, keyId: string): Promise<boolean> {
   const { count } = await tx`UPDATE api_keys SET status = 'revoked' WHERE key_id = ${keyId} AND status <> 'revoked'`;
-  // A statement of its own: it sees the keys that were made while the first one waited for their makers (`lockChain`).
-  // It locks from the top down, as all who lock several keys do: none of them waits for another that waits for it.
+  // A separate statement, so that it sees the keys that were made while the first one waited for their makers (`lockChain`). Like
+  // all code that locks several keys, it locks from the top down, so that no two wait for each other.
   await tx`
     WITH below AS (
       SELECT k.key_id FROM api_keys top JOIN api_keys k ON k.account_id = top.account_id
@@ -269,14 +272,14 @@ export async function updateToRevoked(tx: Tx, keyId: string): Promise<boolean> {
   return count > 0;
 }
 
-/** Revokes all keys of an account that the transaction has locked. @returns those that were active until now */
+/** Revokes all keys of an account, which the transaction has locked. @returns those that were active until now */
 export function updateAllToRevoked(tx: Tx, accountId: string): Promise<KeyState[]> {
   return tx<KeyState[]>`
     UPDATE api_keys k SET status = 'revoked' WHERE k.account_id = ${accountId} AND k.status <> 'revoked'
     RETURNING ${tx.text(TERMS)}, k.status`;
 }
 
-/** The state of a key that Redis must have. As stored, `limit` may be above MAX_RATE_LIMIT: KeyStates and Hydrator cut it. */
+/** The state of a key that Redis must have. The stored `limit` may be above MAX_RATE_LIMIT: KeyStates and Hydrator cut it. */
 export type KeyState = {
   readonly keyId: string;
   readonly accountId: string;
@@ -304,7 +307,10 @@ export async function selectChain(sql: Sql, keyId: string): Promise<readonly str
   return rows[0]?.chain ?? [];
 }
 
-/** The key's state. Until the transaction ends, nobody else can change it, or publish it alone or with all its account's keys. */
+/**
+ * The key's state. Until the transaction ends, nobody else can change it or publish it, alone or with the other keys of its
+ * account.
+ */
 export async function lockKeyState(tx: Tx, keyId: string): Promise<KeyState | null> {
   const rows = await tx<KeyState[]>`
     SELECT ${state(tx)} FROM api_keys k JOIN accounts a ON a.id = k.account_id
@@ -314,8 +320,7 @@ export async function lockKeyState(tx: Tx, keyId: string): Promise<KeyState | nu
 
 /** The states of the account's keys that are not revoked. Until the transaction ends, nobody else can publish one of them. */
 export async function lockKeyStates(tx: Tx, accountId: string): Promise<KeyState[]> {
-  // Locks the account, but no keys. So this cannot deadlock with `lockKeyState`, which locks a key and then waits for its
-  // account.
+  // Locks the account, but no keys. So it cannot deadlock with `lockKeyState`, which locks a key and then waits for its account.
   await tx`SELECT 1 FROM accounts WHERE id = ${accountId} FOR NO KEY UPDATE`;
   return tx<KeyState[]>`
     SELECT ${state(tx)} FROM api_keys k JOIN accounts a ON a.id = k.account_id
@@ -326,12 +331,12 @@ export async function lockKeyStates(tx: Tx, accountId: string): Promise<KeyState
 export type Standing = { readonly status: AccountStatus; readonly reason: string | null };
 
 /**
- * Sets the account's status and, of a suspended one, what it is told, unless the account is closed: nothing opens it again. Until the transaction ends, the account is
- * locked against new rows that refer to it. So a listing that is added at the same time is either visible to the next statement of
- * this transaction, or its insertion waits and finds the new status.
+ * Sets the account's status and, for a suspended one, the reason that it is told. Does nothing to a closed account: nothing opens
+ * it again. Until the transaction ends, the account is locked against new rows that refer to it. So a listing that is added at the
+ * same time is either visible to the next statement of this transaction, or its insertion waits and finds the new status.
  *
- * @param reason  null: an account that is suspended already keeps the one that it has
- * @returns the account's label, and how it stood before and stands after; null when there is no such account
+ * @param reason null: an account that is already suspended keeps its reason
+ * @returns the account's label, and its standing before and after; null when there is no such account
  */
 export async function updateAccountStatus(
   tx: Tx,

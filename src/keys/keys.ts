@@ -33,11 +33,11 @@ export const DEFAULT_RATE_LIMIT = 60;
 export const DEFAULT_OVERLAP_SECONDS = 3_600;
 export const MAX_OVERLAP_SECONDS = 86_400;
 /**
- * Each key has a rate limit of its own: without this bound, an account could make keys to send any number of requests. A revoked key
- * counts until a day after it was made, because its row stays: otherwise an account could make and revoke keys without end.
+ * Each key has its own rate limit. Without this bound, an account could make enough keys to send any number of requests. A revoked
+ * key counts until a day after it was made, because its row stays: otherwise an account could make and revoke keys endlessly.
  */
 export const MAX_KEYS_PER_ACCOUNT = 1_000;
-/** Keys below a child key are counted alike. Without this bound, an agent could use up all keys of its account. */
+/** Maximum keys below a child key, counted in the same way. Without this bound, an agent could use up all keys of its account. */
 const MAX_KEYS_BELOW_CHILD = 100;
 
 /**
@@ -58,14 +58,13 @@ type KeysOptions = {
 };
 
 /**
- * Runs in the transaction of a change, after it, if the change changed anything. What it stores is stored with the change or not
- * at all.
+ * Runs in the transaction of a change, after it, if anything was changed. What it stores is committed together with the change.
  *
  * @param subject what the change made or replaced
  */
 export type Alongside<Subject> = (tx: Tx, subject: Subject) => Promise<void>;
 
-/** A child key to be made. Without a rate limit it gets the lowest of those above it. */
+/** A child key to be made. Without a rate limit it gets the lowest limit of the keys above it. */
 export type NewChildKey = Omit<Limits, 'rateLimit'> & {
   readonly label: string | null;
   readonly rateLimit: number | null;
@@ -79,8 +78,8 @@ type Begin = (work: (tx: Tx) => Promise<void>) => Promise<unknown>;
  * Creates, lists and changes API keys. The routes decide who may do so.
  *
  * A change is committed in Postgres, with a message that makes all gateways forget the key. A new limit or status is then written
- * to Redis. (A rotation is not: Redis has no secrets.) Creating a key needs neither message nor write: no gateway knows the key
- * yet, and admission loads into Redis the state of a key that Redis does not have.
+ * to Redis; a rotation is not, because Redis has no secrets. Creating a key needs neither: no gateway knows the key yet, and
+ * admission loads any state that Redis lacks.
  *
  * All methods pass on the errors of Postgres.
  *
@@ -104,7 +103,7 @@ export class Keys {
   /**
    * Opens a new account, and creates its first key.
    *
-   * @param opener  null if the account counts against nobody's limit
+   * @param opener null: the account counts against no limit
    * @throws ApiError `rate_limited` if the opener has opened as many as it may
    */
   createAccountWithKey(account: NewAccount, opener: Opener | null, also?: Alongside<CreatedKey>): Promise<CreatedKey> {
@@ -117,8 +116,8 @@ export class Keys {
   }
 
   /**
-   * Whether a new gateway still waits for its first admin. Postgres is asked once at a time, and never again once there was one,
-   * because a revoked admin key counts, too.
+   * Whether a new gateway still waits for its first admin. Postgres is asked one query at a time, and never again once there was an
+   * admin key, because a revoked one counts, too.
    */
   async lacksAdmin(): Promise<boolean> {
     if (this.#hadAdmin) return false;
@@ -143,7 +142,7 @@ export class Keys {
   /**
    * Adds a key without a parent to an existing account; null when there is no such account.
    *
-   * @param key  with the label of the account, if its maker states it
+   * @param key may state the label of the account
    */
   addKey(
     { ownerId, ...key }: AccountKey & { readonly ownerId: string | null },
@@ -163,7 +162,7 @@ export class Keys {
   }
 
   /**
-   * Keys of an account, newest first, including revoked ones.
+   * Keys of an account, newest first. Revoked ones are included.
    *
    * @param below  only keys below this one; null: all
    * @param after  the last key id of the previous page, or null
@@ -182,7 +181,7 @@ export class Keys {
     return key === null ? null : ((await this.shown([key]))[0] ?? null);
   }
 
-  /** The keys with what their budgets have left, and with the limits that count: no stored one counts beyond `maxRateLimit`. */
+  /** The keys, with what their budgets have left and with the limits that are in force: stored limits are cut to `maxRateLimit`. */
   async shown(keys: readonly KeyRow[]): Promise<ShownKey[]> {
     return this.#shownIn(this.#sql, keys);
   }
@@ -216,7 +215,7 @@ export class Keys {
   }
 
   /**
-   * Revokes the key for good. Repeating it does no harm, and is the remedy when it failed.
+   * Revokes the key for good. Repeating it is harmless, and is the remedy if it failed.
    *
    * @throws ApiError `unavailable` when the change is stored in Postgres but could not be written to Redis
    */
@@ -262,7 +261,7 @@ export class Keys {
   }
 
   /**
-   * @param also is told what was changed
+   * @param also called with what was changed
    * @throws as `createChild` and `revoke` do
    */
   async change(keyId: string, change: KeyChange, also?: Alongside<ChangedKey>): Promise<void> {
@@ -278,13 +277,14 @@ export class Keys {
   }
 
   /**
-   * Copies the key's state from Postgres to Redis again, because Redis and the cache disagree about it. The cache may be the one
-   * that is wrong, so the key's record is then dropped from it and read again at its next use. Throws as `revoke` does.
+   * Copies the key's state from Postgres to Redis again, because Redis and the cache disagree. The cache may be the wrong one, so
+   * it drops the key's record and reads it again at the next use. Throws as `revoke` does.
    *
    * @param begin opens a transaction, or refuses: a Postgres that went back in time would bring a revoked key back
    */
   async restoreState(keyId: string, begin: Begin): Promise<void> {
-    // It may be the state of a key above it that Redis has lost. One after the other, because each is locked until Redis has it.
+    // Redis may instead have lost the state of a key above it. The keys are copied one after the other, because each is locked
+    // until Redis has it.
     for (const id of await selectChain(this.#sql, keyId)) await this.#copyState(id, begin);
     this.#cache.invalidate(keyId);
   }
@@ -295,8 +295,8 @@ export class Keys {
   }
 
   /**
-   * Copies the committed state to Redis, with the key's row locked. Without the lock, a change of the limit that was slow to
-   * reach Redis could overwrite a later revocation.
+   * Copies the committed state to Redis, with the key's row locked. Without the lock, a change of the limit that reached Redis late
+   * could overwrite a later revocation.
    */
   async #copyState(keyId: string, begin: Begin): Promise<void> {
     await begin(async (tx) => {
@@ -318,7 +318,7 @@ export function notPublishedError(cause: unknown): ApiError {
   return unavailableError(cause, 'The change is stored, but has not reached every gateway yet. Please send it again.');
 }
 
-/** `ownerId` is the label of the account; `role` and `label` are of its first key. */
+/** `ownerId` is the label of the account; `role` and `label` belong to its first key. */
 type NewAccount = { readonly ownerId: string; readonly role: Role; readonly label: string | null };
 
 export async function openAccount(tx: Tx, { ownerId, role, label }: NewAccount): Promise<CreatedKey> {
@@ -349,7 +349,7 @@ async function giveKey(
   };
 }
 
-/** The account, locked; null if there is none. Throws `conflict` if it may have no other key. */
+/** The account, locked; null if there is none. Throws `conflict` if it may not have another key. */
 async function lockAccountForKey(tx: Tx, accountId: string): Promise<{ readonly ownerId: string } | null> {
   const account = await lockAccount(tx, accountId);
   if (account?.status === 'closed') throw new ApiError('conflict', 'This account is closed.');

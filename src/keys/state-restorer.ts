@@ -1,8 +1,8 @@
 import { SparseWarning } from '../observability/sparse-warning.ts';
 
 /**
- * Maximum number of keys being restored or pausing after it. Beyond it `restore` does nothing; the key's next request calls
- * it again.
+ * Maximum number of keys that are being restored or pause afterwards. Beyond it `restore` does nothing; the key's next request
+ * calls it again.
  */
 const MAX_KEYS = 100;
 /** Pause after each attempt for a key: a lasting fault must not cost Postgres a transaction per request. */
@@ -15,9 +15,9 @@ type StateRestorerOptions = {
 };
 
 /**
- * Writes key states to Redis again after Redis lost them. A Redis that came back with data from before a change of a limit,
- * or from before the resumption of an account, has the former state, and nothing else would correct it. The gate notices the
- * difference at the key's next request, when it compares Redis's reply with the key's record.
+ * Writes key states to Redis again after Redis lost them. A Redis that came back with older data has the state from before a change
+ * of a limit, or before an account was resumed, and nothing else would correct it. The gate notices the difference at the key's
+ * next request, when it compares Redis's reply with the key's record.
  */
 export class StateRestorer {
   readonly #publish: StateRestorerOptions['publish'];

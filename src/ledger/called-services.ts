@@ -6,15 +6,15 @@ import { findCallScript } from './scripts.ts';
 
 /** Entries per page: 0.3 ms of Redis's time, during which calls wait. */
 const PAGE = 250;
-/** Maximum pages of a shard's holds, and of its stream. What lies behind them is taken for a call of the service. */
+/** Maximum pages of a shard's holds, and of its stream. Anything beyond them is taken for a call of the service. */
 const MAX_PAGES = 40;
 
 type Stores = { readonly sql: Sql; readonly redis: RedisStore; readonly keys: RedisKeys };
 type Service = { readonly id: string; readonly providerId: string };
 
 /**
- * Whether any account but its provider's has ever called a service. A call is in Redis until the writer has stored it, and from then
- * on in the sums by hour, which are kept for ever. Free messages to MCP servers are no calls, once they are stored.
+ * Whether any account except its provider's has ever called a service. A call is in Redis until the writer has stored it, and from
+ * then on in the sums by hour, which are kept for ever. Free messages to MCP servers do not count as calls once they are stored.
  *
  * Tested by test/ledger/called-services.test.ts.
  */
@@ -25,7 +25,7 @@ export class CalledServices {
     this.#stores = stores;
   }
 
-  /** Whether a call is stored. A page may show this; what depends on it asks `has`. */
+  /** Whether a call is stored. This is good enough for a page; decisions use `has`. */
   async hasStored(id: string): Promise<boolean> {
     const rows = await this.#stores.sql<{ called: boolean }[]>`
       SELECT EXISTS (SELECT FROM service_hours WHERE service_id = ${id}) AS called`;
@@ -38,7 +38,7 @@ export class CalledServices {
    * @throws ApiError `unavailable` when Redis is away
    */
   async has(service: Service): Promise<boolean> {
-    // A call goes from the holds to the stream, and from there to Postgres: looked for in this order, none slips past.
+    // A call moves from the holds to the stream, and from there to Postgres. Searched in this order, none can be missed.
     return (
       (await this.hasStored(service.id)) ||
       (await this.#isIn('open', service)) ||

@@ -9,10 +9,7 @@ type Log = { warn(fields: object, message: string): void };
 
 /** The same damaged data is logged at most once an hour, because one key's calls may meet it 300 times a minute. */
 const SILENT_MS = 3_600_000;
-/**
- * Maximum number of log lines remembered. At the bound the oldest is forgotten: that damage may be logged twice within an
- * hour.
- */
+/** Maximum number of log lines remembered. Beyond it the oldest is forgotten: its damage may be logged twice within an hour. */
 const MAX_REMEMBERED = 1_000;
 
 const MESSAGES: Record<Damage, string> = {
@@ -44,7 +41,7 @@ export class DamageLog {
     return this.#counts;
   }
 
-  /** The shard is sound again: if it is damaged once more, that is logged at once. */
+  /** The shard is sound again. If it is damaged once more, that is logged at once. */
   shardWorks(shard: number): void {
     this.#loggedAt.delete(`shard ${shard}`);
   }

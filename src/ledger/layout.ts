@@ -4,17 +4,21 @@ import type { RedisKeys } from '../platform/redis-keys.ts';
 import { StartRefused } from '../platform/start-refused.ts';
 
 /**
- * How the data in Redis are laid out. Postgres has it (`installation`), so that no process looks for wallets where they are not.
+ * How the data in Redis are laid out. Postgres stores this (`installation`), so that no process looks for wallets in the wrong
+ * shard.
  *
  *   none ──first start──► kept ──reshard begins──► moving ──reshard ends──► none
  *                          ▲─────taken back, or refused──┘
  *
- * While it is moving every start is refused, and processes that run load no wallet and take no shard. A process looks once more when
- * others can see it: a gateway by its lease, a writer by its lock. So either it sees that the data move, or `reshard` sees it.
+ * While data are being moved, every start is refused, and running processes load no wallets and take no shards. A process checks
+ * once more after others can see it: a gateway by its lease, a writer by its lock. So either it sees that the data are being moved,
+ * or `reshard` sees it.
  */
 export type Layout = { readonly shards: number; readonly layout: 'single' | 'cluster' };
 
-/** The process was started for another layout, or the data are being moved. It counts as a store that is away: callers get 503. */
+/**
+ * The process was started for another layout, or the data are being moved. This counts as a store that is away: callers get 503.
+ */
 export class WrongLayout extends StartRefused {
   readonly code = WRONG_LAYOUT;
 
@@ -54,9 +58,10 @@ export async function keepLayout(
 }
 
 /**
- * Reads only. With another layout most wallets would be looked for where they are not, while money is still held where they are.
+ * Reads only. With another layout most wallets would be looked for in the wrong shard, while their money is still held in the right
+ * one.
  *
- * @throws WrongLayout when the data in Redis are laid out otherwise, or are being moved; not if no start has stored a layout yet
+ * @throws WrongLayout when the data in Redis have another layout, or are being moved; not if no start has stored a layout yet
  */
 export async function refuseOtherLayout(sql: Sql, ours: Layout, { mayBeMoving = false } = {}): Promise<void> {
   const rows = await sql<(Layout & { moving: boolean })[]>`

@@ -1,5 +1,5 @@
 /**
- * First numbers of Postgres' advisory locks with two numbers; the second is the shard (0 where there is none). The values are
+ * First numbers of Postgres' advisory locks with two numbers; the second is the shard (0 if there is none). The values are
  * arbitrary: nothing else in the database may use them.
  */
 
@@ -23,5 +23,7 @@ export const PARTITION_LOCK = 7_014_658;
 /** Lets one process at a time drop the calls of old days. Its session keeps the lock for a round. */
 export const RETENTION_LOCK = 7_014_660;
 
-/** Each writer shares this lock for the whole life of its session, so its holders are the writers that there are. */
+/**
+ * Each writer holds this lock, shared, for the whole life of its session, so the number of its holders is the number of writers.
+ */
 export const WRITERS_LOCK = 7_014_661;

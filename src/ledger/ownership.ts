@@ -12,7 +12,7 @@ const UNDEFINED_TABLE = '42P01';
 type OwnershipStores = { readonly redis: RedisStore; readonly keys: RedisKeys; readonly sql: Sql };
 type StoreUrls = { readonly redisUrl: string; readonly databaseUrl: string };
 
-/** The refusal of a Redis with another number of shards: most wallets would be looked for where they are not. */
+/** The refusal of a Redis with another number of shards: most wallets would be looked for in the wrong shard. */
 export const otherShards = (kept: unknown, shards: number): StartRefused =>
   new StartRefused(`this Redis was set up with ${String(kept)} shards, but REDIS_SHARDS is ${shards}`);
 
@@ -39,8 +39,8 @@ export async function checkOwnership({ redis, keys, sql }: OwnershipStores, urls
 }
 
 /**
- * The id in Redis and the number of shards. Refuses a Redis that has the number and no id; a flush removes both. One command reads
- * both: between two, another process may make its first start.
+ * The id in Redis and the number of shards. Refuses a Redis that has the number but no id; FLUSHALL removes both. One command reads
+ * both, because another process may make its first start between two commands.
  */
 async function readOwner(redis: RedisStore, url: string): Promise<{ owner: unknown; shards: unknown }> {
   const [owner, shards] = (await redis.command('mget', [INSTALLATION_KEY, SHARDS_KEY])) as unknown[];

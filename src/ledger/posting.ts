@@ -9,10 +9,9 @@ import type { MoneyTx } from './history/fence.ts';
 export const PLATFORM_ACCOUNT_ID = '00000000-0000-7000-8000-000000000001';
 
 /**
- * Moves balances by the rows of `posted` (account_id, ledger, amount). Everything that writes entries moves balances by this.
- * Every transaction locks the rows of `balances` in the order of account and ledger, so no two can deadlock. INSERT … ON CONFLICT
- * locks in the order of its SELECT, whatever the planner chooses. UPDATE … FROM does not guarantee an order, and was at most 5 %
- * cheaper.
+ * Moves balances by the rows of `posted` (account_id, ledger, amount). All code that writes entries moves balances with this. Every
+ * transaction locks the rows of `balances` in the order of account and ledger, so no two can deadlock. INSERT … ON CONFLICT locks
+ * in the order of its SELECT, whatever the planner chooses. UPDATE … FROM does not guarantee an order, and was at most 5 % cheaper.
  */
 export const MOVE_BALANCES_SQL = `
   INSERT INTO balances AS b (account_id, ledger, balance)
@@ -46,7 +45,7 @@ export async function insertJournal(
   return rows[0]?.id as number;
 }
 
-/** The balance of an account that has an entry, in micro-USD, as it is after the row. Until the commit nobody else can change it. */
+/** The balance of an account that has an entry, in micro-USD, after the row. Until the commit nobody else can change it. */
 type BalanceAfter = (accountId: string, ledger: Entry['ledger']) => number;
 
 /** Writes the entries of a journal row, which must sum to zero, and moves the balances by them. */
@@ -70,7 +69,7 @@ export async function postEntries(tx: MoneyTx, journalId: number, entries: reado
 /** For the audit: a balance before and after money was moved, in USD. */
 export type MovedBalance = Readonly<Record<'before' | 'after', Readonly<Record<string, number>>>>;
 
-/** @param name  as the API calls the balance */
+/** @param name the API's name of the balance */
 export const movedBalance = (name: string, afterMicros: number, movedMicros: number): MovedBalance => ({
   before: { [name]: microsToUsd(afterMicros - movedMicros) },
   after: { [name]: microsToUsd(afterMicros) },

@@ -4,9 +4,9 @@ import { byStore, type RedisStore } from '../platform/redis.ts';
 export type RedisRun = {
   readonly runId: string;
   /**
-   * The run id and the replication id. The latter changes when the same process may have taken over another's data: it was a replica, and
-   * is a master again. It also changes when a first replica follows, and an hour after the last one has left (`repl-backlog-ttl`). Then
-   * the data are compared once more than needed.
+   * The run id and the replication id. The latter changes when the same process may have taken over another's data: it was a
+   * replica, and is a master again. It also changes when a first replica follows, and an hour after the last one has left
+   * (`repl-backlog-ttl`). The data are then compared once more than necessary.
    */
   readonly dataId: string;
   readonly uptimeSeconds: number;
@@ -25,8 +25,8 @@ export async function readRedisRun(redis: Pick<RedisStore, 'command'>): Promise<
 }
 
 /**
- * The same of a whole Redis, for what is done after any restart: in a cluster the ids of all shards' nodes, and the shortest uptime.
- * A node that is away is left out. Rejects when all are.
+ * The same for a whole Redis, used by work that follows any restart: in a cluster the ids of all shards' nodes, and the shortest
+ * uptime. A node that is away is left out. Rejects when all are.
  */
 export async function readAllRuns(
   redis: RedisStore,

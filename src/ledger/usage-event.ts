@@ -2,17 +2,17 @@ import { isTag } from '../platform/call-tag.ts';
 import { isUuid } from '../platform/ids.ts';
 
 /**
- * The usage event: settling a call appends it to the stream, and it is all that the writer knows of the call. It is one stream
- * field of tab-separated text, so that neither the hot path nor the Lua script serialises anything. The field's name is the
- * version of the format: `e1`.
+ * The usage event. Settling a call appends it to the stream, and it is all that the writer knows about the call. It is one stream
+ * field of tab-separated text, so that neither the hot path nor the Lua script serialises anything. The field's name is the version
+ * of the format: `e1`.
  *
  *   usage_id
  *   the hold, as it was in Redis: v1, amount, free (0|1), admitted at (ms), instance, account, key, service, provider, method,
  *     path; then fields name=value
  *   the settlement: outcome, status, latency (µs), request bytes, response bytes; then fields name=value
  *
- * The fields with names are absent where they have nothing to say, and no outcome has a `=`, so each part ends where the next one
- * begins. Of a call priced by use (amounts in micro-USD):
+ * Named fields are absent if they have nothing to say. No outcome contains `=`, so each part ends where the next one begins. Of a
+ * call priced by use (amounts in micro-USD):
  *
  *   hold         cap      the highest price of its listing or operation; makes it a call priced by use
  *                ceiling  what the caller would pay at most, if that is less
@@ -58,7 +58,7 @@ export type Settlement = {
   readonly latencyUs: number;
   readonly requestBytes: number;
   readonly responseBytes: number;
-  /** Why its service failed the call, where the status does not say it. */
+  /** Why the service failed the call, if the status does not say it. */
   readonly cause?: string | null;
 };
 
@@ -70,16 +70,16 @@ export type UsageEvent = Settlement & {
   readonly usageId: string;
   /** The amount the hold took. Nothing is charged unless the outcome is `completed`. */
   readonly heldMicros: number;
-  /** What its service reported, perhaps more than was held. Null: the whole hold is charged. */
+  /** What the service reported, perhaps more than was held. Null: the whole hold is charged. */
   readonly capturedMicros: number | null;
-  /** The highest price of its listing or operation. Null: the call had a fixed price. */
+  /** The highest price of the listing or operation. Null: the call had a fixed price. */
   readonly capMicros: number | null;
-  /** What its caller would pay at most, if that is less. */
+  /** The most that the caller would pay, if that is less. */
   readonly ceilingMicros: number | null;
-  /** The budgets that what it is charged counts in. */
+  /** The budgets in which the charge counts. */
   readonly budgets: readonly BudgetPart[];
   readonly cause: string | null;
-  /** Whom or what the call was for, in its caller's words. */
+  /** Whom or what the call was for, in the caller's words. */
   readonly tag: string | null;
   readonly freeTier: boolean;
   readonly admittedAtMs: number;
@@ -117,7 +117,7 @@ export const CANCELLED = encodeSettlement({
 const OUTCOME = /^(completed|abandoned|refunded:[a-z0-9_]{1,40})$/;
 const MAX_SMALLINT = 32_767;
 
-/** A regular expression and `Number` took 0.06 µs more per number, and an event has six numbers. */
+/** A regular expression and `Number` took 0.06 µs more per number, and an event has six. */
 function digits(text: string | undefined): number | null {
   if (text === undefined || text.length === 0 || text.length > 16) return null;
   let value = 0;
@@ -141,13 +141,13 @@ function uuid(text: string | undefined, name: string): string {
   return text;
 }
 
-/** How many ids of services and providers are kept at most; then all are forgotten. */
+/** Maximum ids of services and providers kept; beyond it all are forgotten. */
 const MAX_SHARED_IDS = 1_000;
 const sharedIds = new Map<string, string>();
 
 /**
- * The id of a service or a provider. Such ids occur again and again, so each is checked once, and its events share one string:
- * comparing it with itself, or looking it up again, needs no look at its letters.
+ * The id of a service or a provider. The same ids occur again and again, so each is checked once, and its events share one string:
+ * comparing it with itself, or looking it up again, need not read its letters.
  */
 function sharedUuid(text: string | undefined, name: string): string {
   const shared = sharedIds.get(text ?? '');
@@ -178,14 +178,14 @@ export const isEvent = (field: string | undefined): boolean => field === 'e1';
 export const isNewerEvent = (field: string | undefined): boolean =>
   field !== undefined && !isEvent(field) && /^e[1-9]\d{0,3}$/.test(field);
 
-/** Number of fields of an event without those that have names. */
+/** Number of unnamed fields of an event. */
 const FIELDS = 17;
-/** Where the named fields of the hold begin, and, once these are taken out, those of the settlement. */
+/** Where the named fields of the hold begin and, after these are removed, those of the settlement. */
 const HOLD_ENDS = 12;
 
 /**
- * An event has a field whose name this version does not know, so only a newer one can store it. Made once: one look at a stream may
- * meet thousands of such events, and a stack for each would take longer than reading them.
+ * Thrown for an event with a field whose name this version does not know, so only a newer one can store it. It is made once: one
+ * look at a stream may find thousands of such events, and a stack trace for each would take longer than reading them.
  */
 export const NEWER_EVENT = new Error('usage event: a field of a newer version');
 
@@ -236,7 +236,7 @@ const NONE: Named = {};
 const HOLD_NAMES: readonly string[] = ['cap', 'ceiling', 'tag', 'claim', 'budgets'];
 const SETTLEMENT_NAMES: readonly string[] = ['captured', 'cause'];
 
-/** Takes the fields with names out of an event's fields. */
+/** Removes the named fields from an event's fields. */
 function takeNamed(fields: string[]): Named {
   const named: Named = {};
   let end = HOLD_ENDS;
@@ -288,7 +288,7 @@ export function budgetsOfHold(hold: string): readonly BudgetPart[] {
 
 const BUDGETS = '\tbudgets=';
 
-/** The budgets as holds, `calls` and `credits` have them: <key>.<period>, separated by commas. Null: none. */
+/** The budgets in the form of holds, `calls` and `credits`: <key>.<period>, separated by commas. Null: none. */
 export const budgetsText = (budgets: readonly BudgetPart[]): string | null =>
   budgets.length === 0 ? null : budgets.map(({ keyId, period }) => `${keyId}.${period}`).join(',');
 
@@ -296,21 +296,21 @@ export const budgetsText = (budgets: readonly BudgetPart[]): string | null =>
 export const budgetsOfText = (text: string | null): readonly BudgetPart[] =>
   text === null ? NO_BUDGETS : text.split(',').map(budgetPart);
 
-/** What the buyer pays for the call, in micro-USD. The script has given back the rest of the hold (batch.lua, 'K'). */
+/** What the buyer pays for the call, in micro-USD. The script has returned the rest of the hold (batch.lua, 'K'). */
 export function chargedMicros({ outcome, freeTier, heldMicros, capturedMicros }: UsageEvent): number {
   if (outcome !== 'completed' || freeTier) return 0;
   return capturedMicros === null ? heldMicros : Math.min(capturedMicros, heldMicros);
 }
 
-/** What the record of a call priced by use says of that. */
+/** What the record of a call priced by use says about its price. */
 type Use = {
-  /** What its service was told that it may charge, also of a free call, which costs nothing. */
+  /** The most that the service was told it may charge; also set for a free call, which costs nothing. */
   readonly authorizedMicros: number;
-  /** The service reported more than was held. Nothing is held for a free call, so there is nothing that it could exceed. */
+  /** Whether the service reported more than was held. Nothing is held for a free call, so nothing can be exceeded. */
   readonly isClamped: boolean;
   /**
-   * It was charged the highest price of its listing or operation, whether its service reported that or nobody heard a report:
-   * otherwise a service that never ends its responses would take the highest price of each caller that leaves, unseen.
+   * Whether it was charged the highest price of its listing or operation, with or without a report. Otherwise a service that never
+   * ends its responses could take the highest price from each caller that leaves, unnoticed.
    */
   readonly isAtCap: boolean;
 };
@@ -328,14 +328,14 @@ export function useOf(event: UsageEvent): Use | null {
 }
 
 /**
- * Begins the end of a recorded path that says which free message of an MCP server the call was. A request target has no `#` (the
- * edge refuses it), so no path of another call has one.
+ * Begins the suffix of a recorded path that says which free message of an MCP server the call was. A request target cannot contain
+ * `#` (the edge refuses it), so no path of another call does.
  */
 export const MESSAGE_MARK = '#';
 
 /**
- * Whether statistics count the call. They count what was charged, and what buyers called. They leave out what cost nothing and
- * was no use of the service by a buyer: free messages to MCP servers, and calls that providers made of their own listings.
+ * Whether statistics count the call. They count charged calls and buyers' calls. They leave out calls that cost nothing and that no
+ * buyer made to use the service: free messages to MCP servers, and providers' calls of their own listings.
  *
  * Tested by test/ledger/rollups/hours.test.ts. `COUNTED_SQL` says the same in SQL, for pages: test/accounts/usage-sums.test.ts.
  */

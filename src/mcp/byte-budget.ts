@@ -9,7 +9,7 @@ export class ByteBudget {
     this.#left = bytes;
   }
 
-  /** @returns false, and reserves nothing, if the bytes are not left */
+  /** @returns false, and reserves nothing, if too few bytes are left */
   reserve(bytes: number): boolean {
     if (bytes > this.#left) return false;
     this.#left -= bytes;
@@ -22,15 +22,15 @@ export class ByteBudget {
 }
 
 /**
- * A text of `{},{},…` takes 22 times its length when it is parsed. Measured for each mark: 34 bytes
- * for empty objects, 56 for nested arrays, 65 for objects that each have a member of another name, 8 for numbers.
+ * Parsed, a text of `{},{},…` takes 22 times its length. Measured for each mark: 34 bytes for empty objects, 56 for nested arrays,
+ * 65 for objects that each have a member of another name, 8 for numbers.
  */
 const BYTES_PER_MARK = 65;
 /** `[`, `{`, `,` and `:`, by character code. */
 const MARKS = new Uint8Array(256);
 for (const mark of '[{,:') MARKS[mark.charCodeAt(0)] = 1;
 
-/** How much memory the value of a JSON text takes beside its strings, at most. Marks within strings are counted as well. */
+/** Maximum memory that the value of a JSON text takes, its strings not included. Marks within strings are counted as well. */
 export function parsedBytes(text: Uint8Array): number {
   let marks = 0;
   for (let at = 0; at < text.length; at++) marks += MARKS[text[at] as number] as number;

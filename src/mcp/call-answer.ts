@@ -60,19 +60,19 @@ function responseResult(
 
 type Cost = {
   readonly amount: number;
-  /** What the service of a call that is priced by use could charge. */
+  /** The most that the service could charge for a call priced by use. */
   readonly authorized?: number;
-  /** The amount is what is held: what the call cost is not known yet. */
+  /** The amount is what is held: the cost of the call is not known yet. */
   readonly held?: true;
   readonly free_tier: boolean;
-  /** Absent if the call could take no free call. */
+  /** Absent if no free call could cover the call. */
   readonly free_calls_left?: number;
   readonly balance?: number;
   readonly usage_id?: string;
 };
 
 /**
- * What the call cost, as the gateway's header lines say, or as it was settled if they say only what was held. A call that was not
+ * What the call cost, as the gateway's header lines say, or as it was settled if these say only what was held. A call that was not
  * admitted has no such lines, and cost nothing.
  */
 function costOf(headers: Headers, { chargedMicros, authorizedMicros }: CallCost): Cost {
@@ -95,18 +95,18 @@ function costOf(headers: Headers, { chargedMicros, authorizedMicros }: CallCost)
 const sumOf = (...usd: readonly number[]): number =>
   microsToUsd(usd.reduce((sum, amount) => sum + Math.round(amount * 1_000_000), 0));
 
-/** Names the record of the call. Calls that were not admitted have no record. */
+/** The id of the call's record. Calls that were not admitted have no record. */
 function recordOf(headers: Headers): { readonly usage_id?: string } {
   const id = headers.get('x-acf-usage-id');
   return id === undefined ? {} : { usage_id: id };
 }
 
-/** How a response ended that a note is made on. */
+/** The end of a response, for which a note is written. */
 type Ending = {
   readonly cutBy: 'size' | 'time' | null;
   readonly isRefunded: boolean;
   readonly isKeyed: boolean;
-  /** It is the answer to an earlier call. */
+  /** Whether it is the answer to an earlier call. */
   readonly isReplayed: boolean;
 };
 
@@ -119,7 +119,7 @@ function costText({ amount, held }: Cost, isReplayed: boolean): string {
 function noteOnResponse(status: number, cost: Cost, { cutBy, isRefunded, isKeyed, isReplayed }: Ending): string {
   const notes: string[] = [];
   const { amount } = cost;
-  // A call for nothing may have been one of the free calls, and the next one may not be.
+  // A call that cost nothing may have taken a free call, and the next one may be charged.
   const unkeyed = amount === 0 ? 'may be charged' : 'is charged again';
   const again = isKeyed ? 'with another idempotency_key is charged' : unkeyed;
   if (cutBy === 'size') {
@@ -158,22 +158,22 @@ function readableBody(
   return { body: isJson && !isCut ? parsed(text) : text };
 }
 
-/** The body as text, or null if it is not text in a charset that we know. Of a cut body the half of a last character is dropped. */
+/** The body as text, or null if it is not text in a known charset. If the body was cut, an incomplete last character is dropped. */
 function textOf(body: Buffer, mediaType: string | undefined, isCut: boolean): string | null {
   const charset = /;\s*charset="?([^\s";]+)/i.exec(mediaType ?? '')?.[1] ?? 'utf-8';
   try {
     const text = new TextDecoder(charset, { fatal: true }).decode(body, { stream: isCut });
-    // NUL is valid UTF-8, but no text has one. It is what most binary formats begin with.
+    // NUL is valid UTF-8, but texts do not contain it, while most binary formats begin with it.
     return text.includes('\0') ? null : text;
   } catch {
-    // An unknown charset, or bytes that are none of its characters.
+    // The charset is unknown, or the bytes are not valid in it.
     return null;
   }
 }
 
 /**
- * Text that is no JSON is passed on as text, although the service says that it is JSON. So is JSON that is too deep, or that would be
- * changed.
+ * Text that is not valid JSON is passed on as text, although the service calls it JSON. So is JSON that is nested too deeply, or
+ * that parsing would change.
  */
 function parsed(text: string): unknown {
   try {

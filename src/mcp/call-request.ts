@@ -4,7 +4,7 @@ import { headerOf, targetFault } from '../http/request-head.ts';
 import { isDeeperThan } from '../platform/json-depth.ts';
 import { formatUsd, usdToMicros } from '../platform/money.ts';
 
-/** Maximum depth of JSON that passes between a model and a service as a value. What is deeper is passed on as text, or refused. */
+/** Maximum depth of JSON that passes between a model and a service as a value. Deeper JSON is passed on as text, or refused. */
 export const MAX_JSON_DEPTH = 100;
 
 type QueryValue = string | number | boolean;
@@ -24,25 +24,25 @@ export type CallArguments = {
 };
 
 /**
- * Maximum characters of path, query and headers together; more are refused. The HTTP edge takes heads of 16 KiB. This leaves a KiB for
- * the headers that are added here, so that a call which passes here could also have been made through the proxy.
+ * Maximum characters of path, query and headers together; more are refused. The HTTP edge takes heads of 16 KiB. This leaves a KiB
+ * for the headers that are added here, so that every call accepted here could also have been made through the proxy.
  */
 const MAX_HEAD_CHARACTERS = 15_360;
 
 /**
- * What every call of a tool accepts. Both media types must be named, or MCP servers answer 406; the weights tell other services
- * that one JSON document is better than a stream.
+ * The `Accept` header of every call of a tool. Both media types must be named, or MCP servers answer 406; the weights tell other
+ * services that one JSON document is preferred to a stream.
  */
 const ACCEPT = 'application/json, text/event-stream;q=0.5, */*;q=0.4';
-/** Headers of every call of a tool, unless the caller gives others. */
+/** Headers of every call of a tool, unless the caller sets them. */
 const DEFAULTS = [
   ['accept', ACCEPT],
   ['user-agent', 'tollgate-mcp'],
 ] as const;
 
 /**
- * Makes the request of a call as the HTTP edge would have read it from a socket, and checks it as the edge does. The schema of the
- * tool admits only methods that the edge knows. Throws `invalid_request`.
+ * Makes the request of a call in the form that the HTTP edge gives it, and checks it as the edge does. The tool's schema allows
+ * only methods that the edge knows. Throws `invalid_request`.
  *
  * Tested by test/mcp/call-request.test.ts.
  *
@@ -102,7 +102,7 @@ const invalid = (message: string): ApiError => new ApiError('invalid_request', m
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/;
 /** Visible ASCII, with blanks between. */
 const VALUE = /^(?:[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?)?$/;
-/** Headers that have an argument of their own, so that each is said once. */
+/** Headers that have their own argument, and may be given only there. */
 const ARGUMENTS: ReadonlyMap<string, string> = new Map([
   ['content-type', 'content_type'],
   ['idempotency-key', 'idempotency_key'],
@@ -110,7 +110,10 @@ const ARGUMENTS: ReadonlyMap<string, string> = new Map([
   ['x-acf-max-amount', 'max_amount'],
 ]);
 
-/** The caller's headers, flat and in lower case, as the HTTP edge would have read them. The proxy filters them as it does those. */
+/**
+ * The caller's headers, flat and in lower case, as the HTTP edge would have read them. The proxy filters them like those of any
+ * call.
+ */
 function ownHeaders(headers: NonNullable<CallArguments['headers']>): string[] {
   const own: string[] = [];
   for (const [given, value] of Object.entries(headers)) {
@@ -152,9 +155,9 @@ function amountText(usd: number): string {
 }
 
 /**
- * Text is sent as it is. Models often write a JSON document as text, so text that is a JSON object or array is called that, unless
- * they say what it is. Any other value is sent as JSON. Null counts as no body, because models fill parameters that they do not need
- * with null.
+ * Text is sent unchanged. Models often write a JSON document as text, so a text that parses as a JSON object or array is sent as
+ * `application/json`, unless the model states another type. Any other value is sent as JSON. Null counts as no body, because models
+ * fill parameters that they do not need with null.
  */
 function bodyBytes(
   body: unknown,
@@ -175,7 +178,7 @@ function bodyBytes(
 const JSON_TYPE = /^[^;]*[/+]json\s*(?:;|$)/i;
 const MEDIA_TYPE = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+\/[!#$%&'*+.^_`|~0-9A-Za-z-]+\s*(?:;[\x20-\x7e]*)?$/;
 
-/** Throws what is wrong with the media type that a caller states. */
+/** Throws `invalid_request` if the stated media type cannot be used. */
 function checkedType(type: string): string {
   if (!MEDIA_TYPE.test(type)) throw invalid('content_type: must be a media type, such as text/csv.');
   if (/^multipart\//i.test(type)) {

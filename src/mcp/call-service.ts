@@ -7,14 +7,14 @@ import type { Progress } from './protocol.ts';
 import { callError, fieldsOf, type ToolResult, toolResult } from './tool-result.ts';
 import type { StartCall, Visit } from './visit.ts';
 
-/** How often a client that asked for it is told how a call goes on. */
+/** Interval of progress messages about a call, for clients that asked for them. */
 const PROGRESS_MS = 5_000;
 
 /** Nobody is there to read it. */
 const LEFT = toolResult({ error: 'cancelled', message: 'The caller left. get_usage tells what the call cost.' }, true);
 
 /**
- * The tool `call_service`: one call, by the same exchange that serves callers of the proxy.
+ * The tool `call_service`: one call, made by the same exchange that serves callers of the proxy.
  *
  * Tested by test/integration/mcp-tools.test.ts.
  */
@@ -41,7 +41,7 @@ export async function callService(
   }
 }
 
-/** A function of its own, because what `callService` has in a variable is kept until the call has ended. */
+/** A separate function, because variables of `callService` stay in memory until the call has ended. */
 function requestOf(visit: Visit): ReturnType<typeof callRequest> {
   const args = visit.arguments;
   if (args === null) throw new ApiError('invalid_request');
@@ -49,7 +49,7 @@ function requestOf(visit: Visit): ReturnType<typeof callRequest> {
   return callRequest(args, visit.head);
 }
 
-/** Tells the client when its call was admitted and when its response begins, and every few seconds that it goes on. */
+/** Tells the client when its call was admitted, when its response begins, and every few seconds that it is still under way. */
 class Reporter {
   readonly #progress: Progress;
   readonly #begunAt = performance.now();

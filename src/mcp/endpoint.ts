@@ -12,7 +12,7 @@ import { uuidv7 } from '../platform/ids.ts';
 import { ByteBudget } from './byte-budget.ts';
 import type { CallArguments } from './call-request.ts';
 import { callService } from './call-service.ts';
-import { pageOf, shownBy } from './pages.ts';
+import { pageOf, shownBy } from './page-tools.ts';
 import { Protocol, type RunTool } from './protocol.ts';
 import { callError, fieldsOf, plainToolError, type ToolResult, toolResult } from './tool-result.ts';
 import { TOOLS, type ToolName } from './tools.ts';
@@ -21,8 +21,9 @@ import { type StartCall, Visit } from './visit.ts';
 /** The path of the endpoint. */
 export const MCP_PATH = '/mcp';
 /**
- * Maximum bytes of messages and answers that all requests of a worker may keep at a time; a request beyond it gets 503. Enough for
- * 500 calls at once with small messages. What the protocol's package makes of these bytes comes on top, a few times as much.
+ * Maximum bytes of messages and answers that all requests of a worker may keep at the same time; a request beyond it gets 503.
+ * Enough for 500 simultaneous calls with small messages. The objects that the protocol's package makes from these bytes take
+ * several times as much in addition.
  */
 const MAX_KEPT_BYTES = 134_217_728;
 
@@ -37,7 +38,7 @@ type McpOptions = {
   }) => Promise<ApiResponse>;
   /** Begins a call, or answers it at once if it is shed. */
   readonly startCall: StartCall;
-  /** Origins such as `https://app.example.com` whose pages may use this, beside those of the gateway itself. */
+  /** Origins such as `https://app.example.com` whose pages may use the endpoint, in addition to the gateway's own pages. */
   readonly allowedOrigins: readonly string[];
   readonly log: Log;
 };
@@ -47,8 +48,8 @@ type McpOptions = {
  *
  *   origin, method ──► who asks? ──► one token ──► message ──► protocol ──► tool ──► API, or a call
  *
- * Every request takes one token. For `call_service` it is the one that the call's own admission takes, so that a call costs the
- * same here and through the proxy.
+ * Every request takes one token. For `call_service`, the call's own admission takes it, so that a call costs the same here and
+ * through the proxy.
  *
  * Tested by test/integration/mcp-tools.test.ts.
  */
@@ -58,9 +59,9 @@ export class McpEndpoint {
   readonly #budget = new ByteBudget(MAX_KEPT_BYTES);
   readonly #checks = new Map<ToolName, (args: unknown) => void>();
   /**
-   * When a key whose call was refused for its rate limit has a token again, in ms of `performance.now()`. Until then its requests
-   * take a token before their message is read: 429s must be cheap, and parsing a message is not. Not a moment longer, or a call would
-   * take two tokens: this one and its own.
+   * When a key whose call was refused for its rate limit will have a token again, in ms of `performance.now()`. Until then its
+   * requests take a token before their message is read: parsing a message is expensive, and 429s must be cheap. After that they
+   * must not, or a call would take two tokens: this one and its own.
    */
   readonly #exhausted = new WeakMap<KeyRecord, number>();
 
@@ -71,8 +72,8 @@ export class McpEndpoint {
   }
 
   /**
-   * Answers one request, unless the caller has left. Preflights come here only from pages that may not use this. Never throws and
-   * never rejects.
+   * Answers one request, unless the caller has left. The only preflights here come from pages that may not use this endpoint. Never
+   * throws and never rejects.
    */
   async handle(head: RequestHead, stream: CallerStream): Promise<void> {
     const { gate } = this.#options;
@@ -133,8 +134,8 @@ export class McpEndpoint {
   }
 
   /**
-   * Whether a page of the origin that the request states may use this endpoint. Programs state none. The protocol demands this check
-   * against DNS rebinding; isOwnOrigin says how a rebound page is told from our own.
+   * Whether a page of the request's `Origin` may use this endpoint. Programs send no `Origin`. The protocol demands this check
+   * against DNS rebinding; isOwnOrigin explains how a rebound page is distinguished from our own.
    */
   allowsPage({ headers }: RequestHead): boolean {
     const origin = headerOf(headers, 'origin');
@@ -151,8 +152,8 @@ export class McpEndpoint {
   }
 
   /**
-   * Reads the message. If it is a call that its own admission will count, with arguments that make a call possible, the visit gets the
-   * arguments, and the message loses them. Else the protocol's package would keep them until the call has ended.
+   * Reads the message. If it is a call that its own admission will count, and its arguments are usable, the arguments move from the
+   * message to the visit. Otherwise the protocol's package would keep them in memory until the call has ended.
    */
   async #read(visit: Visit): Promise<{ readonly message: Message; readonly isCall: boolean }> {
     const message = parseMessage(await visit.readMessage());
@@ -162,7 +163,7 @@ export class McpEndpoint {
     try {
       this.#checks.get(name)?.(args);
     } catch {
-      // The tool says what is wrong.
+      // The tool will say what is wrong.
       return { message, isCall: false };
     }
     visit.arguments = args as CallArguments;
@@ -219,7 +220,7 @@ class Token {
   readonly #gate: Gate;
   readonly #who: KeyRecord | string;
   #taken: Promise<Passage> | null = null;
-  /** The rate limit after the token was taken; null before. */
+  /** The rate limit after the token was taken; null before that. */
   rate: ShownRate | null = null;
 
   constructor(gate: Gate, who: KeyRecord | string) {
@@ -227,7 +228,7 @@ class Token {
     this.#who = who;
   }
 
-  /** Takes the token if that has not been done. Throws the refusal if there was none. */
+  /** Takes the token, unless it was already taken. Throws the refusal if there was none. */
   async take(): Promise<ShownRate> {
     this.#taken ??= new Promise((resolve) => this.#gate.take(this.#who, resolve));
     const { rate, refusal } = await this.#taken;
@@ -237,13 +238,16 @@ class Token {
   }
 }
 
-/** Without sessions there is no stream to GET and nothing to DELETE. Also throws what is wrong with the HTTP message. */
+/**
+ * Refuses methods other than POST: without sessions there is no stream to GET and nothing to DELETE. Also throws the fault of an
+ * HTTP message.
+ */
 function checkMethod({ method, fault }: RequestHead): void {
   if (fault !== null && fault.code !== 'method_not_allowed') throw new ApiError(fault.code, fault.message);
   if (method !== 'POST') throw new ApiError('method_not_allowed', undefined, { headers: { Allow: 'POST' } });
 }
 
-/** Throws `invalid_json`, or `invalid_request` if this is not one message. Revisions since 2025-06-18 know no batches. */
+/** Throws `invalid_json`, or `invalid_request` if this is not a single message. Revisions since 2025-06-18 have no batches. */
 function parseMessage(bytes: Buffer): Message {
   let value: unknown;
   try {

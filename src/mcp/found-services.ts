@@ -1,14 +1,14 @@
-/** What a model needs to choose a service. The rest, such as labels for people, is in get_service or of no use to it. */
+/** The fields that a model needs to choose a service. Others, such as labels for people, are in get_service or of no use to it. */
 export const FOUND_FIELDS = 'id,name,description,price,max_price,free_calls,category,quality,rated';
-/** Services on a page if the model does not say. */
+/** Services on a page if the model states no number. */
 export const PAGE = 20;
 
 /** Maximum bytes of a page of up to PAGE services as JSON: more would fill the context of a model. */
 const MAX_BYTES = 10_000;
 const MAX_CATEGORIES = 15;
 /**
- * To how many characters descriptions and names are cut until a page fits. With the last row every page fits: a service then has at
- * most 375 bytes.
+ * The lengths to which descriptions and names are cut, step by step, until a page fits. With the last row every page fits: a
+ * service then has at most 375 bytes.
  */
 const CUTS = [
   { description: 200, name: 100 },
@@ -21,8 +21,8 @@ const CUTS = [
 type Service = { readonly name: string; readonly description: string };
 
 /**
- * An answer of /discover as `discover_services` shows it: the largest categories, and texts that are cut until it has at most
- * MAX_BYTES, or as much for each of `limit` services.
+ * An answer of /discover, as `discover_services` shows it: the largest categories, and texts cut until it has at most MAX_BYTES, or
+ * a proportional size for each of `limit` services.
  *
  * Tested by test/mcp/found-services.test.ts.
  */

@@ -1,26 +1,26 @@
 import type { RateState, ShownRate } from '../gate/answer.ts';
 import type { CallerEvents, CallerStream } from '../gate/caller-io.ts';
 
-/** A call that this process makes for a tool: what the exchange knows of it beside what it tells every caller. */
+/** A call that this process makes for a tool: what the exchange tells it in addition to what every caller gets. */
 export type OpenCall = {
-  /** The rate limit after the call was admitted or refused; null before. */
+  /** The rate limit after the call was admitted or refused; null before that. */
   readonly rate: RateState | null;
   /** Whether the call was settled by a refund. */
   readonly isRefunded: boolean;
-  /** What it cost; null as long as it is not settled. */
+  /** What the call cost; null until it is settled. */
   readonly chargedMicros: number | null;
-  /** What the service of a call that is priced by use could charge; null at a fixed price. */
+  /** The most that the service could charge for a call priced by use; null at a fixed price. */
   readonly authorizedMicros: number | null;
 };
 
-/** How a call was settled, or is not yet. */
+/** How a call was settled, if it was. */
 export type CallCost = Omit<OpenCall, 'rate'>;
 
 /** Bounds of a response that is kept whole in memory. */
 export type AnswerBounds = {
-  /** Maximum bytes of the body. The rest is not read: the caller leaves. */
+  /** Maximum bytes of the body. The caller leaves without reading the rest. */
   readonly maxBytes: number;
-  /** How long a body may take after its head; then the caller leaves with what has come. */
+  /** Maximum time of a body after its head; then the caller leaves with the part that has arrived. */
   readonly maxMs: number;
   /** The same for an event stream, which may have no end. */
   readonly maxStreamMs: number;
@@ -40,29 +40,29 @@ export type CallAnswer =
     }
   /** The service's response broke off. */
   | { readonly kind: 'broken'; readonly status: number; readonly headers: Headers }
-  /** The tool's caller left first. Nobody is there to be answered. */
+  /** The tool's caller left first. Nobody is left to be answered. */
   | { readonly kind: 'left' };
 
 export type Headers = ReadonlyMap<string, string>;
 
-/** The connection of the MCP request that a call is made for. */
+/** The connection of the MCP request for which a call is made. */
 type OuterCaller = Pick<CallerStream, 'address' | 'wasCut'>;
 
 /**
- * The caller of a call that begins inside this process. To the exchange it is a caller like any other: it sends a request body
- * that has arrived already, reads the response into memory, and may leave at any moment.
+ * The caller of a call that begins inside this process. The exchange treats it as any other caller: it sends a request body that
+ * has already arrived, reads the response into memory, and may leave at any moment.
  *
  *   waiting ──► admitted (attach) ──► answering (begin) ──► ended
  *      │             │                    │  reached a bound: leaves, with what it has
  *      └─────────────┴────────────────────┴──► left: the tool's caller is gone
  *
- * Leaving settles the call as the failure table (docs/design.md) says of a caller who goes away.
+ * If it leaves, the call is settled as the failure table (docs/design.md) says for a caller that leaves.
  *
  * Tested by test/mcp/in-process-caller.test.ts, and test/integration/mcp-tools.test.ts.
  */
 export class InProcessCaller implements CallerStream {
   readonly #outer: OuterCaller;
-  /** The request body that has not been delivered; null once it has. */
+  /** The request body until it is delivered; then null. */
   #requestBody: Uint8Array | null;
   readonly #bounds: AnswerBounds;
   readonly #onProgress: () => void;
@@ -82,7 +82,7 @@ export class InProcessCaller implements CallerStream {
   /** @param onProgress  invoked when somebody attaches, and when the service's response begins */
   constructor(outer: OuterCaller, requestBody: Uint8Array, bounds: AnswerBounds, onProgress: () => void) {
     this.#outer = outer;
-    // An exchange without a request body awaits no piece of it.
+    // An exchange without a request body does not wait for a piece.
     this.#requestBody = requestBody.length === 0 ? null : requestBody;
     this.#bounds = bounds;
     this.#onProgress = onProgress;
@@ -127,7 +127,7 @@ export class InProcessCaller implements CallerStream {
     // The service failed before the exchange could begin to listen.
     if (this.#hasEnded) return;
     this.#onProgress();
-    // As at the edge, who attaches later gets what has not been delivered yet.
+    // As at the edge, a listener that attaches later gets everything that has not been delivered yet.
     const body = this.#requestBody;
     this.#requestBody = null;
     if (body !== null) events.onCallerBody(body, true);
@@ -145,7 +145,7 @@ export class InProcessCaller implements CallerStream {
     this.#end({ kind: 'error', headers: this.#headers, body: text });
   }
 
-  /** An interim response tells a tool nothing that it could use before the final one. */
+  /** An interim response contains nothing that a tool could use before the final one. */
   interim(): void {}
 
   begin(status: number, headerLines: string): void {
@@ -181,7 +181,7 @@ export class InProcessCaller implements CallerStream {
     if (this.#hasEnded) return;
     this.#respondWith(by);
     this.aborted = true;
-    // In a turn of its own: the exchange destroys the upstream call, which may be in the middle of handing over a piece.
+    // In a separate turn: the exchange destroys the upstream call, which may be in the middle of delivering a piece.
     setImmediate(() => this.#events?.onCallerGone());
   }
 
@@ -204,8 +204,8 @@ export class InProcessCaller implements CallerStream {
 }
 
 /**
- * Header lines, each with a CRLF in front → values by name. Of a repeated name the first value counts: the gateway's own lines
- * come before the service's.
+ * Header lines, each preceded by CRLF → values by name. If a name is repeated, the first value counts: the gateway's own lines come
+ * before the service's.
  */
 function parseHeaderLines(lines: string): Headers {
   const headers = new Map<string, string>();

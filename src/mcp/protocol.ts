@@ -18,7 +18,7 @@ const KEEP_ALIVE_MS = 15_000;
 const TOOLS_TTL_MS = 3_600_000;
 const SERVER_INFO = { name: 'tollgate', title: PRODUCT, version: VERSION };
 
-/** Tells the client how a tool call goes on. Does nothing if the client did not ask for it. */
+/** Reports the progress of a tool call to the client, if the client asked for it. */
 export type Progress = (message: string) => void;
 
 export type RunTool = (
@@ -29,9 +29,9 @@ export type RunTool = (
 ) => Promise<ToolResult>;
 
 /**
- * The protocol itself, by the official package. Each message gets a server of its own, so nothing is kept between two messages and
- * any worker can answer any of them. The package serves both revisions: 2026-07-28, where each request brings its own envelope,
- * and those of 2025, whose `initialize` it answers without opening a session.
+ * The protocol itself, implemented by the official package. Each message gets its own server, so nothing is kept between two
+ * messages and any worker can answer any of them. The package serves both revisions: 2026-07-28, where each request brings its own
+ * envelope, and those of 2025, whose `initialize` it answers without opening a session.
  */
 export class Protocol {
   readonly #run: RunTool;
@@ -86,14 +86,14 @@ export class Protocol {
 }
 
 /**
- * What the log says of a message that the package refuses: only how its error begins, because the rest may quote the message, and no
- * stack, because the fault is the caller's.
+ * What the log says about a message that the package refuses: only the beginning of its error, because the rest may quote the
+ * message, and no stack, because the fault is the caller's.
  */
 const reasonOf = ({ name, message }: Error): string => `${name}: ${/^[^:{['"\n]{0,100}/.exec(message)?.[0] ?? ''}`;
 
 /**
  * The headers that the protocol reads. The package need not see the API key. Values that a `Headers` object would refuse are left
- * out; no client sends such ones.
+ * out; no client sends them.
  */
 function protocolHeaders(headers: readonly string[]): Headers {
   const picked = new Headers();
@@ -106,7 +106,7 @@ function protocolHeaders(headers: readonly string[]): Headers {
   return picked;
 }
 
-/** Each notice has a larger number than the one before, as the protocol demands: seconds since the request began. */
+/** Each notice has a larger number than the previous one, as the protocol demands: seconds since the request began. */
 function progressOf({ mcpReq }: ServerContext): Progress {
   const token = mcpReq._meta?.progressToken;
   if (token === undefined) return () => {};
@@ -115,7 +115,7 @@ function progressOf({ mcpReq }: ServerContext): Progress {
   return (message) => {
     last = Math.max(last + 0.001, Math.round(performance.now() - begunAt) / 1_000);
     const params = { progressToken: token, progress: last, message };
-    // A notice that cannot be sent is one that nobody waits for any more.
+    // If a notice cannot be sent, nobody waits for it any more.
     mcpReq.notify({ method: 'notifications/progress', params }).catch(() => {});
   };
 }

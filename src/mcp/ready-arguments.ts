@@ -1,4 +1,4 @@
-/** A request as `call` of /discover/{id} has it. */
+/** A request, as in the field `call` of /discover/{id}. */
 export type ReadyCall = {
   readonly method: string;
   readonly url: string;
@@ -6,9 +6,9 @@ export type ReadyCall = {
   readonly body?: unknown;
 };
 
-/** The header with the key, and what `callRequest` sets by itself. */
+/** The header with the key, and the headers that `callRequest` sets by itself. */
 const NOT_GIVEN = /^accept$|\{key_id\}/i;
-/** Has an argument of its own. */
+/** These have their own argument. */
 const IDEMPOTENCY_KEY = /^idempotency-key$/i;
 
 /**

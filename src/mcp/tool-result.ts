@@ -1,23 +1,23 @@
 import type { ApiError, ErrorCode } from '../errors.ts';
 
-/** What a tool answers, as the protocol defines it (`CallToolResult`). */
+/** The result of a tool, as the protocol defines it (`CallToolResult`). */
 export type ToolResult = {
-  /** The protocol's type is open to other fields. */
+  /** The protocol's type allows other fields. */
   readonly [field: string]: unknown;
   readonly content: { readonly type: 'text'; readonly text: string }[];
   readonly structuredContent?: Record<string, unknown>;
   readonly isError?: boolean;
 };
 
-/** The same value as text and as structured content: clients that are older than structured content read the text. */
+/** The same value as text and as structured content: clients that do not know structured content read the text. */
 export function toolResult(value: Record<string, unknown>, isError = false): ToolResult {
   const result = { content: [{ type: 'text' as const, text: JSON.stringify(value) }], structuredContent: value };
   return isError ? { ...result, isError } : result;
 }
 
 /**
- * An error of `call_service` in the shape that the API's errors have, with what it cost and what an agent should know before it
- * tries again.
+ * An error of `call_service` in the form of the API's errors, with what the call cost and what an agent should know before it tries
+ * again.
  *
  * @param isKeyed  whether the call had an idempotency key
  */
@@ -29,7 +29,7 @@ export function callError(
   const { amount } = cost;
   const again = isKeyed ? 'A repeat with the same idempotency_key is not charged again.' : 'A repeat is charged again.';
   const advice = amount === 0 ? ADVICE[error.error as ErrorCode] : again;
-  // This error tells the amount of the call that is repeated, in place of its own.
+  // This error states the amount of the first call instead of its own.
   const charged = error.error === 'answer_not_kept' ? 'Nothing more was charged.' : chargedText(amount);
   const note = [charged, advice].filter((part) => part !== undefined).join(' ');
   return toolResult({ ...cost, ...error, note }, true);
@@ -67,7 +67,7 @@ const PERHAPS_DONE =
   'The service may have acted on the request before it failed: repeat the call only if doing it twice is harmless.';
 const NOT_REACHED = 'The service did not get the request. Wait retry_after_seconds before you try again.';
 
-/** What to do about an error for which nothing was charged. A code that is not here says all itself. */
+/** What to do about an error for which nothing was charged. A code that is missing here needs no advice. */
 const ADVICE: { readonly [code in ErrorCode]?: string } = {
   invalid_request: 'Correct the argument that the message names.',
   unauthorized:

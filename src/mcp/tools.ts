@@ -17,7 +17,7 @@ type Tool = {
 
 export type ToolName = 'discover_services' | 'get_service' | 'call_service' | 'get_usage' | 'get_balance';
 
-/** What a client shows its model beside the tools. */
+/** Instructions that a client shows its model in addition to the tools. */
 export const INSTRUCTIONS = [
   'Tollgate is a marketplace of HTTP services that are paid per call.',
   'Find a service with discover_services, read how to call it with get_service, call it with call_service.',
@@ -135,7 +135,7 @@ const CALL_RECORD: JsonSchema = {
   required: ['usage_id', 'status', 'amount', 'outcome'],
 };
 
-/** The five tools. They are fixed: a tool per listing would fill the context of every model, and change under its hands. */
+/** The five tools. They are fixed: one tool per listing would fill the context of every model, and change while it is in use. */
 export const TOOLS: readonly Tool[] = [
   {
     name: 'discover_services',
@@ -323,7 +323,7 @@ export const TOOLS: readonly Tool[] = [
     name: 'get_usage',
     title: 'What calls cost',
     description:
-      'Returns the calls of this API key (not of other keys of its account), newest first, with what each cost and how it ended, and the sums over all that match. Use it to find out what became of a call whose result you did not get: it shows up within a second of its end. Needs an API key; costs nothing.',
+      'Returns the calls of this API key (not of other keys of its account), newest first, with what each cost and how it ended, and the sums over all that match. Use it to find out what happened to a call whose result you did not get: it shows up within a second of its end. Needs an API key; costs nothing.',
     inputSchema: {
       type: 'object',
       additionalProperties: false,

@@ -14,22 +14,22 @@ import {
 } from './in-process-caller.ts';
 
 /**
- * Maximum bytes of a message to `/mcp`; a longer one gets 413. Models write no longer arguments, and anyone who has a large file at
- * hand can send it through the proxy, which streams it.
+ * Maximum bytes of a message to `/mcp`; a longer one gets 413. Models do not write longer arguments, and a client that has a large
+ * file can send it through the proxy, which streams it.
  */
 const MAX_MESSAGE_BYTES = 1_048_576;
 /**
- * Maximum time for the whole message; one that takes longer gets 408. The bytes that have come count against the memory of all
- * messages, so callers that send theirs drop by drop could close this endpoint to everybody else. 1 MiB in this time is 35 KB/s.
+ * Maximum time for the whole message; one that takes longer gets 408. The bytes that have arrived count against the memory of all
+ * messages, so callers that send very slowly could close this endpoint to everybody else. 1 MiB in this time is 35 KB/s.
  */
 const MAX_MESSAGE_MS = 30_000;
 
-/** Bounds of what a call may answer to a tool. Beyond them the call is cut off, and charged as one whose caller left. */
+/** Bounds on a response that a tool receives. Beyond them the call is cut off, and charged as one whose caller left. */
 export const ANSWER_BOUNDS: AnswerBounds = {
   /** More would fill the context of a model. */
   maxBytes: 262_144,
   maxMs: 300_000,
-  /** Most MCP clients wait 60 s for a result. This leaves some for the time until the service's head arrives. */
+  /** Most MCP clients wait 60 s for a result. The difference is left for the time until the service's head arrives. */
   maxStreamMs: 45_000,
 };
 
@@ -39,8 +39,8 @@ export type StartCall = (head: RequestHead, caller: CallerStream) => OpenCall | 
 const NOT_MADE: CallCost = { isRefunded: true, chargedMicros: 0, authorizedMicros: null };
 
 /**
- * One request to `/mcp`, on the side of its connection: reads the message, knows whether the caller is still there, makes at most
- * one call, and writes the response. Reserves the memory for all of it, and releases the memory at the end.
+ * One request to `/mcp`, seen from its connection: reads the message, knows whether the caller is still there, makes at most one
+ * call, and writes the response. Reserves the memory for all of this, and releases it at the end.
  *
  * Tested by test/mcp/visit.test.ts and test/integration/mcp-tools.test.ts.
  */
@@ -48,7 +48,7 @@ export class Visit implements CallerEvents {
   readonly head: RequestHead;
   readonly key: KeyRecord | null;
   readonly requestId: string;
-  /** Those of the call that the message asks for, until its request is made of them. */
+  /** The arguments of the call that the message asks for, until its request is made from them. */
   arguments: CallArguments | null = null;
   readonly #stream: CallerStream;
   readonly #budget: ByteBudget;
@@ -77,7 +77,7 @@ export class Visit implements CallerEvents {
     return this.#stream.address;
   }
 
-  /** Whether a call was begun: then the call has taken the token of this request. */
+  /** Whether a call was begun. The call has then taken the token of this request. */
   get hasCalled(): boolean {
     return this.#call !== null;
   }
@@ -87,7 +87,9 @@ export class Visit implements CallerEvents {
     return this.#call?.rate ?? this.#openCall?.rate ?? null;
   }
 
-  /** Milliseconds until a token is there, counted from when the call of this visit was refused for its rate limit. */
+  /**
+   * Milliseconds until a token is available, counted from the moment when the call of this visit was refused for its rate limit.
+   */
   get msUntilToken(): number {
     const rate = this.#openCall?.rate ?? null;
     return rate === null ? 0 : msUntilToken(rate);
@@ -154,12 +156,12 @@ export class Visit implements CallerEvents {
     onProgress: (call: InProcessCaller) => void,
   ): Promise<{ readonly answer: CallAnswer; readonly cost: CallCost }> {
     if (this.gone.aborted || cancelled.aborted) return { answer: { kind: 'left' }, cost: NOT_MADE };
-    // All that is left of the message is the request's body.
+    // Of the message, only the request's body is kept.
     this.release();
     if (!this.#reserve(ANSWER_BOUNDS.maxBytes + body.length)) throw unavailableError();
     const call: InProcessCaller = new InProcessCaller(this.#stream, body, ANSWER_BOUNDS, () => {
-      // The exchange reads a message for an MCP server before it admits the call. A notice would take the head of the response along,
-      // which states the rate limit, and that is known only then.
+      // For an MCP server, the exchange reads the call's body before it admits the call. A notice would send the head of the
+      // response, which states the rate limit, and that is known only after the admission.
       if (this.callRate !== null) onProgress(call);
     });
     const leave = (): void => call.leave();
@@ -184,7 +186,7 @@ export class Visit implements CallerEvents {
     this.#respond(error.status, lines, body);
   }
 
-  /** Sends what the protocol's handler answered. The head leaves with the first bytes of the body. */
+  /** Sends the answer of the protocol's handler. The head leaves with the first bytes of the body. */
   async send(response: Response, rateOf: () => Promise<ShownRate>): Promise<void> {
     const reader = response.body?.getReader();
     const first = await reader?.read();

@@ -1,24 +1,24 @@
 import { Worker } from 'node:worker_threads';
 
-/** What the access log says of a request. Its parts become known one after the other. */
+/** What the access log says about a request. Its parts become known one after the other. */
 export type AccessEntry = {
   /** `X-Request-Id` of the response. */
   requestId: string;
-  /** Id of the key that the caller has proved to have; '' without one. */
+  /** Id of the key that the caller has authenticated with; '' without one. */
   keyId: string;
   /**
    * The method and the path as the API describes it, such as `GET /api/v1/services/{id}`; '' for a path that the gateway does not
-   * have. Never what the caller wrote: a path or a query may contain a secret.
+   * have. Never what the caller sent: a path or a query may contain a secret.
    */
   route: string;
-  /** Of the response; `UNANSWERED` until it begins. */
+  /** The status of the response; `UNANSWERED` until it begins. */
   status: number;
   /** When its head arrived, on the clock of `performance.now()`. */
   readonly startedMs: number;
 };
 
 type AccessLogOptions = {
-  /** What each line begins with, as the lines of the log do: the role and the worker. */
+  /** The beginning of each line, as in the other log: the role and the worker. */
   readonly fields: Readonly<Record<string, string | number>>;
   readonly log: { error(fields: object, message: string): void };
   /** Default: standard output. */
@@ -27,28 +27,28 @@ type AccessLogOptions = {
   readonly maxWaitingBytes?: number;
 };
 
-/** The caller left before there was a response, or the gateway cut it off. It is the status of such a call in its record, too. */
+/** The caller left before there was a response, or the gateway cut it off. The call's record has this status, too. */
 const UNANSWERED = 499;
-/** How long a line waits for others, with which the thread gets it. A process that is killed loses as much. */
+/** How long a line waits so that the thread gets several at once. A process that is killed loses the lines of this time. */
 const FLUSH_MS = 100;
-/** The thread gets lines at once that have more characters than this. */
+/** Lines with more characters than this in total are passed to the thread at once. */
 const FLUSH_LENGTH = 65_536;
-/** Maximum bytes of lines that the reader of the log has not taken. Beyond it lines are lost, and the log says how many. */
+/** Maximum bytes of lines that the log's reader has not taken yet. Beyond it lines are lost, and the log says how many. */
 const MAX_WAITING_BYTES = 4_194_304;
-/** Read once: the getter takes as long as the clock. */
+/** Read once: the getter takes as long as reading the clock. */
 const { timeOrigin } = performance;
-/** Behind the last line it ends the thread. */
+/** After the last line this ends the thread. */
 const END = '\0';
 /** How long the last lines may take when the process stops. */
 const STOP_MS = 1_000;
 
 /**
- * The access log (`ACCESS_LOG=on`): a line of JSON for each request that has ended. The event loop joins texts, and puts them into memory
- * that it shares with a thread. The thread writes them, because a write waits for the reader of the log, and calls must not wait for that.
- * What was tried instead, and what a line costs, is in decision 0064.
+ * The access log (`ACCESS_LOG=on`): a line of JSON for each request that has ended. The event loop joins texts, and puts them into
+ * memory that it shares with a thread. The thread writes them: a write waits for the reader of the log, and calls must not wait for
+ * it. Alternatives and costs are in decision 0064.
  *
- * The memory is a ring. Both sides count bytes since the start, modulo 2^32: the event loop those that it has put there, and the thread
- * those that it has written or given up. What lies between is the thread's.
+ * The memory is a ring. Both sides count bytes since the start, modulo 2^32: the event loop those that it has put there, the thread
+ * those that it has written or given up. The bytes in between belong to the thread.
  *
  * Tested by test/observability/access-log.test.ts and test/integration/single-process.test.ts.
  */
@@ -62,10 +62,10 @@ export class AccessLog {
   #isRunning = true;
   #lines = '';
   #count = 0;
-  /** Lines lost since the last one that says so. */
+  /** Lines lost since the last line that reported a loss. */
   #lost = 0;
   #timer: NodeJS.Timeout | null = null;
-  // Parts that many lines have in common. Made for each line, they took more than all the rest of it.
+  // Parts that many lines have in common. Making them anew for each line took longer than everything else.
   #timeMs = 0;
   #beginning = '';
   #route = '';
@@ -78,10 +78,11 @@ export class AccessLog {
     this.#ring = Buffer.from(new SharedArrayBuffer(maxWaitingBytes));
     this.#thread = new Worker(new URL('./access-log-thread.mjs', import.meta.url), {
       workerData: { fd, ring: new Uint8Array(this.#ring.buffer), put: this.#put, written: this.#written },
-      // It needs no settings, and those of the gateway contain secrets.
+      // The thread needs no settings, and those of the gateway contain secrets.
       env: {},
       execArgv: [],
-      // Otherwise Node makes a stream of this process's standard output, and a pipe non-blocking for all that share it.
+      // Otherwise Node makes a stream of this process's standard output, and makes a pipe non-blocking for all processes that share
+      // it.
       stdout: true,
       stderr: true,
     });
@@ -97,7 +98,7 @@ export class AccessLog {
     return { requestId: '', keyId: '', route: '', status: UNANSWERED, startedMs: performance.now() };
   }
 
-  /** Nothing in an entry needs escapes: ids, numbers, and what the gateway itself calls its routes. */
+  /** Nothing in an entry needs escaping: ids, numbers, and the gateway's own names of its routes. */
   end({ requestId, keyId, route, status, startedMs }: AccessEntry): void {
     const nowMs = performance.now();
     const tenths = Math.round((nowMs - startedMs) * 10);
@@ -109,12 +110,12 @@ export class AccessLog {
     else this.#timer ??= setTimeout(() => this.#flush(), FLUSH_MS).unref();
   }
 
-  /** Writes what is left, as far as the reader takes it within a second. */
+  /** Writes the remaining lines, if the reader takes them within a second. */
   async stop(): Promise<void> {
     this.#flush(END);
     if (!this.#isRunning) return;
     await new Promise<void>((resolve) => {
-      // Not after `terminate`: a thread that waits in a write ends only when somebody reads.
+      // Does not wait for `terminate`: a thread that waits in a write ends only when somebody reads.
       const timer = setTimeout(resolve, STOP_MS);
       this.#thread.once('exit', () => {
         clearTimeout(timer);

@@ -1,10 +1,12 @@
-/** Upper bound of the first bucket. Each of the next is twice as wide: latencies of different sizes are told apart equally well. */
+/**
+ * Upper bound of the first bucket. Each following one is twice as wide, so that the relative error is the same for all latencies.
+ */
 const LOWEST_US = 125;
-/** The last bound is 4 194 s (125 µs times 2 to the 25th). What takes longer is in one more bucket. */
+/** The last bound is 4 194 s (125 µs times 2 to the 25th). Longer latencies are in one more bucket. */
 const BOUNDS = 26;
 const HIGHEST_US = LOWEST_US * 2 ** (BOUNDS - 1);
 
-/** The upper bounds of the buckets but the last, in seconds, ascending: values of the label `le`. */
+/** The upper bounds of all buckets except the last, in seconds, ascending: values of the label `le`. */
 export const BOUNDS_SECONDS: readonly number[] = Array.from({ length: BOUNDS }, (_, i) => (LOWEST_US * 2 ** i) / 1e6);
 
 /**
@@ -13,12 +15,12 @@ export const BOUNDS_SECONDS: readonly number[] = Array.from({ length: BOUNDS }, 
  * Tested by test/observability/latency-histogram.test.ts.
  */
 export class LatencyHistogram {
-  /** One count for each bucket. Not added up: that is left to the reader, because calls are counted more often. */
+  /** One count for each bucket. They are not cumulative: adding up is left to the reader, because calls are counted more often. */
   readonly #counts = new Float64Array(BOUNDS + 1);
   #sumUs = 0;
 
   /**
-   * Counts one latency. It takes about 8 ns: `clz32` is one instruction, where a search in the bounds would compare five times.
+   * Counts one latency. It takes about 8 ns: `clz32` is one instruction; a search in the bounds would need five comparisons.
    *
    * @param us  whole microseconds, at least 0
    */
@@ -28,7 +30,7 @@ export class LatencyHistogram {
     this.#sumUs += us;
   }
 
-  /** How many latencies each bucket has, the last one being those above all bounds; and their sum. */
+  /** How many latencies each bucket has, the last bucket being unbounded; and their sum. */
   read(): { readonly counts: readonly number[]; readonly sumSeconds: number } {
     return { counts: [...this.#counts], sumSeconds: this.#sumUs / 1e6 };
   }

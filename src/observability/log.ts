@@ -22,22 +22,22 @@ export function createLog(level: string, fields: Readonly<Record<string, string 
 }
 
 /**
- * How long a line waits while the pipe is full, because its reader is slow. Then the line is lost. Later lines try once, without
+ * How long a line waits while the pipe is full because its reader is slow. Then the line is lost. Later lines try once, without
  * waiting, until one can be written.
  */
 const PATIENCE_MS = 1_000;
 const NAP_MS = 5;
 
 /**
- * Replaces pino's own destination (sonic-boom 4). sonic-boom keeps each line that a full disk refuses, to try again; after a
- * fatal line it tries for ever, so that a process that must end does not.
+ * Replaces pino's own destination (sonic-boom 4). sonic-boom keeps each line that a full disk refuses, and tries again. After a
+ * fatal line it tries for ever, so that a process that must end does not end.
  *
  * Other processes may write to the same pipe. Any of them, for example a runner that started this process, may have made the pipe
  * non-blocking for all. Then a write to a full pipe fails with EAGAIN, and this class waits, as a blocking write would.
  */
 class StandardOutput {
   #isPatient = true;
-  /** True when the last line was written in part. Then a line break must separate it from the next line. */
+  /** True if the last line was written only in part. A line break must then separate it from the next line. */
   #isTorn = false;
 
   write(line: string): void {

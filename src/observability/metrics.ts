@@ -2,7 +2,7 @@ import { performance } from 'node:perf_hooks';
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { BOUNDS_SECONDS, type LatencyHistogram } from './latency-histogram.ts';
 
-/** What the code keeps anyway. It is read only when metrics are scraped, so the hot path uses no metrics library. */
+/** A number that the code keeps anyway. It is read only when metrics are scraped, so the hot path uses no metrics library. */
 export type Source = NumberSource | HistogramSource;
 
 type NumberSource = {
@@ -83,7 +83,7 @@ export class Metrics {
         ...configuration,
         async collect() {
           const value = await read();
-          // What is no longer read, such as a node that left, is no longer shown.
+          // A value that is no longer read, such as that of a node that left, is no longer shown.
           gauge.reset();
           report(value, label, (labels, number) => gauge.set(labels, number));
         },
@@ -126,7 +126,7 @@ function asMetric(get: () => MetricFamily): Gauge {
   return { name: get().name, get: async () => get() } as unknown as Gauge;
 }
 
-/** In the form of prom-client. The counts of Prometheus' buckets are cumulative. */
+/** Converts to the form of prom-client. The counts of Prometheus' buckets are cumulative. */
 function histogramFamily({ name, help, type, histogram, label = 'label' }: HistogramSource): MetricFamily {
   const values =
     typeof histogram === 'function'

@@ -3,12 +3,12 @@ import { LatencyHistogram } from './latency-histogram.ts';
 
 /** How long a node that has left is still shown: Prometheus may not have read its last numbers yet. */
 const SHOWN_MS = 300_000;
-/** Nodes that are remembered. Nodes that are replaced again and again, each time at another address, push out the oldest. */
+/** Maximum nodes remembered. If nodes are replaced again and again, each time at another address, the oldest are forgotten. */
 const MAX_NODES = 256;
 
 /** The trips to one Redis, as its connection counts them. */
 export class NodeTrips {
-  /** Of the trips that were answered. */
+  /** Durations of the trips that were answered. */
   readonly latency = new LatencyHistogram();
   refusals = 0;
   losses = 0;
@@ -30,7 +30,7 @@ export class NodeTrips {
 export class TripsByNode {
   readonly #nodes = new Map<string, { readonly trips: NodeTrips; usedAt: number }>();
 
-  /** A node that comes back goes on where it left off. */
+  /** A node that comes back continues its former counts. */
   of(address: string): NodeTrips {
     const known = this.#nodes.get(address);
     if (known !== undefined) return known.trips;
@@ -43,7 +43,7 @@ export class TripsByNode {
     return trips;
   }
 
-  /** @param inUse  the nodes that are used now: these are shown, and those that were not long ago */
+  /** @param inUse the nodes in use now. These are shown, and those that were in use until recently */
   read<T>(inUse: Iterable<string>, pick: (trips: NodeTrips) => T): ReadonlyMap<string, T> {
     const now = performance.now();
     for (const address of inUse) {

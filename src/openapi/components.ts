@@ -13,7 +13,7 @@ export class Components {
   readonly #responses = new Map<string, Json>();
 
   /**
-   * The schema as it stands in the document: each schema with a `title` in it, or the schema itself, is a reference to the
+   * The schema as it appears in the document. Each schema with a `title`, nested or the schema itself, becomes a reference to the
    * component of that name. Throws if two different schemas have the same title.
    */
   schema(schema: JsonSchema): Json {

@@ -20,7 +20,7 @@ type Json = Readonly<Record<string, unknown>>;
 const DESCRIPTION = `A metered gateway to services that agents can find, call and pay for.
 
 Open an account with \`POST /api/v1/keys\`, find a service with \`GET /api/v1/discover\`, and call it below its \`proxy_path\`
-with \`Authorization: Bearer {key_id}:{secret}\`. What the call cost stands in \`X-ACF-Amount\`.
+with \`Authorization: Bearer {key_id}:{secret}\`. \`X-ACF-Amount\` says what the call cost.
 
 Amounts are US dollars with at most six decimals. Times are RFC 3339 in UTC. HEAD is answered wherever GET is. Each error
 has the shape of \`Error\`: decide by its \`error\`, which never changes.
@@ -28,8 +28,8 @@ has the shape of \`Error\`: decide by its \`error\`, which never changes.
 Agents find the same as tools of the Model Context Protocol at \`POST /mcp\`.`;
 
 /**
- * The OpenAPI document of these routes, of the proxy and of `/mcp`. It is 3.1, because the schemas of that version are plain JSON Schema: those
- * that requests are checked against go in unchanged. The schemas of OpenAPI 3.0 are a dialect of their own.
+ * The OpenAPI document of these routes, of the proxy and of `/mcp`. It is 3.1, because the schemas of that version are plain JSON
+ * Schema: the schemas that check requests are used unchanged. OpenAPI 3.0 has its own dialect of schemas.
  *
  * Throws when a route is described in a way that contradicts another.
  *
@@ -57,7 +57,7 @@ export function openApiDocument(routes: readonly Route[], operator: OperatorDeta
       ...infoOf(operator ?? {}),
       license: { name: 'Apache 2.0', identifier: 'Apache-2.0' },
     },
-    // Relative to where the document came from, so that it is right behind any proxy and no Host header is believed.
+    // Relative to the URL of the document, so that it is right behind any proxy and no Host header is trusted.
     servers: [{ url: '/', description: 'This gateway' }],
     tags: TAGS.map(({ name, description }) => ({ name, description })),
     paths,
@@ -148,7 +148,7 @@ function proxyOperation(method: Method, components: Components): Json {
     tags: [tagOf(PROXY_PATH)],
     summary: `Call a service with ${method}`,
     description:
-      'Forwards the request to the service, and its answer back. What the call cost stands in the `X-ACF-*` headers.',
+      'Forwards the request to the service, and its answer back. The `X-ACF-*` headers say what the call cost.',
     parameters: [...pathParameters(PROXY_PATH, PROXY_PARAMS), ...headerParameters(PROXY_REQUEST_HEADERS)],
     ...(takesBody
       ? {
@@ -176,7 +176,7 @@ function mcpOperation(components: Components): Json {
   };
 }
 
-/** Spoken out, because many readers of the document are models and people who do not look at `security`. */
+/** Stated in words, because many readers of the document are models and people who do not look at `security`. */
 const BUCKETS = {
   reads: ' Its token comes from a bucket for reads, which calls do not touch.',
   control:
@@ -200,7 +200,7 @@ function roles({ access }: Route): string {
 
 /** The caller may send its key in either of two headers: Authorization or X-Api-Key. */
 const WITH_KEY: Json[] = [{ key: [] }, { apiKey: [] }];
-/** In OpenAPI, the empty requirement `{}` beside others means that the request may also come without a key. */
+/** In OpenAPI, an additional empty requirement `{}` means that the request may also come without a key. */
 const WITH_OR_WITHOUT_KEY: Json[] = [{}, ...WITH_KEY];
 
 function securityOf({ access }: Route): Json[] {

@@ -99,7 +99,7 @@ const HEADERS: { readonly [code in ErrorCode]?: Headers } = {
   call_in_progress: { 'Retry-After': RETRY_AFTER },
 };
 
-/** Where the message of the table says less than the one that is really sent. */
+/** Examples for codes whose message in the table says less than the one that is really sent. */
 const MESSAGES: { readonly [code in ErrorCode]?: string } = {
   invalid_request: 'price: must be >= 0.',
   rate_limited: 'Rate limit exceeded. Try again in 3 seconds.',
@@ -107,8 +107,8 @@ const MESSAGES: { readonly [code in ErrorCode]?: string } = {
 };
 
 /**
- * The codes that any route with this access, these schemas and this method can give, before its own code runs: those of
- * src/http/api.ts. Health checks and assets wait for nothing, so they can neither be refused nor fail.
+ * The codes that any route with this access, these schemas and this method can give before its own code runs (src/http/api.ts).
+ * Health checks and assets wait for nothing, so they can neither be refused nor fail.
  */
 export function edgeErrors({ access, body, method, unmetered }: Route): ErrorCode[] {
   const always: ErrorCode[] = ['invalid_request', 'unsupported_framing'];
@@ -164,7 +164,7 @@ export function errorExamples(codes: readonly ErrorCode[]): Json {
   );
 }
 
-/** Headers that some code of a response has are optional if another code of it lacks them. */
+/** Headers that only some codes of a response have are optional. */
 export function errorHeaders(path: string, codes: readonly ErrorCode[], more: Headers = {}): Json {
   const merged: Record<string, Headers[string]> = { ...more };
   for (const code of codes) {

@@ -85,7 +85,7 @@ export const CALL_HEADERS: Headers = {
   'Timing-Allow-Origin': text('A web page of any origin finds Server-Timing in its Performance Timeline, too', '*'),
 };
 
-/** What a response that came from a service has besides. */
+/** Additional headers of a response that came from a service. */
 export const FROM_SERVICE: Headers = {
   'Content-Security-Policy': text('A browser does not run what the service sent as a page of the gateway', 'sandbox'),
 };
@@ -105,7 +105,7 @@ export const ACCEPT_LANGUAGE: Readonly<Record<string, Described>> = {
   'Accept-Language': text('Languages of the labels, as browsers send them', 'de, en;q=0.5'),
 };
 
-/** Header objects as the document has them. */
+/** Header objects in the form of the document. */
 export function headerObjects(headers: Headers): Json {
   return Object.fromEntries(
     Object.entries(headers).map(([name, { optional, description, schema, example }]) => [
@@ -116,7 +116,8 @@ export function headerObjects(headers: Headers): Json {
 }
 
 /**
- * The headers of every response of this path, and these. The former, and those of `CALL_HEADERS` as they are there, are components.
+ * The headers of every response of this path, and these. The former are components, and so are those of `CALL_HEADERS` if they are
+ * used unchanged.
  */
 export function responseHeaders(path: string, headers: Headers = {}): Json {
   const shared = (names: readonly string[]): Json =>

@@ -7,7 +7,7 @@ import { record, TEXT, text } from './schemas.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** The endpoint of src/mcp/, which is no route: the protocol's package answers there, too, with bodies of its own. */
+/** The endpoint of src/mcp/, which is not a route: the protocol's package answers there, too, with bodies of its own. */
 export const MCP_PATH = '/mcp';
 
 export const MCP_DESCRIPTION = `The Model Context Protocol over streamable HTTP, without sessions: protocol 2026-07-28 and the revisions of 2025. Each request is one JSON-RPC message, and takes one token.
@@ -64,12 +64,12 @@ const FAULTS: Readonly<Record<number, readonly [description: string, example: Js
     faultExample(-32_000, 'Not Acceptable: Client must accept both application/json and text/event-stream'),
   ],
   415: [
-    'The message is not called JSON',
+    'The message is not declared as JSON',
     faultExample(-32_000, 'Unsupported Media Type: Content-Type must be application/json'),
   ],
 };
 
-/** What src/mcp/ itself refuses. With 400 the protocol's package refuses messages, too. */
+/** The errors of src/mcp/ itself. The protocol's package also refuses messages with 400. */
 const BAD_MESSAGE: readonly ErrorCode[] = ['invalid_json', 'invalid_request', 'unsupported_framing'];
 const REFUSALS: readonly ErrorCode[] = [
   ...(['unauthorized', 'forbidden', 'body_too_slow', 'payload_too_large'] as const),
@@ -105,7 +105,7 @@ export function mcpResponses(components: Components): Record<string, Json> {
     202: { description: 'A notification or a response has arrived', headers: responseHeaders(MCP_PATH) },
     ...errorResponses(MCP_PATH, REFUSALS, components),
     400: {
-      description: `${describeErrors(BAD_MESSAGE)}\n\nOr an error of JSON-RPC: the message is none of the protocol, or the headers contradict it.`,
+      description: `${describeErrors(BAD_MESSAGE)}\n\nOr an error of JSON-RPC: the message does not follow the protocol, or the headers contradict it.`,
       headers: errorHeaders(MCP_PATH, BAD_MESSAGE),
       content: {
         'application/json': {

@@ -1,7 +1,7 @@
 import type { OperatorDetails } from '../platform/operator.ts';
 import { EXAMPLE, record, TEXT } from './schemas.ts';
 
-/** What an answer says of the operator, if it says anything. */
+/** What an answer says about the operator, if anything. */
 export const OPERATOR = record(
   'Operator',
   {

@@ -24,13 +24,13 @@ export const PROXY_PARAMS: Readonly<Record<string, Described>> = {
 export const PROXY_REQUEST_HEADERS: Readonly<Record<string, Described>> = {
   'X-ACF-Max-Amount': {
     description:
-      'Maximum cost of this call in USD: if the price is higher, even if a free call would cover it, the response is 412 and nothing is charged. A service that is priced by use can charge no more than this',
+      'Maximum cost of this call in USD. If the price is higher, even if a free call would cover it, the response is 412 and nothing is charged. A service that is priced by use can charge no more than this',
     schema: { type: 'string', pattern: '^(0|[1-9][0-9]{0,9})(\\.[0-9]{1,6})?$' },
     example: '0.01',
   },
   'X-ACF-Free-Only': {
     description:
-      'If `true`, the call costs nothing: if its price is not 0 and no free call covers it, the response is 402 `free_calls_used`',
+      'If `true`, the call costs nothing. If its price is not 0 and no free call covers it, the response is 402 `free_calls_used`',
     schema: { type: 'string', enum: ['true', 'false'] },
     example: 'true',
   },
@@ -60,7 +60,9 @@ export const PROXY_REQUEST_HEADERS: Readonly<Record<string, Described>> = {
   },
 };
 
-/** Whatever a service sends. It is not the empty schema, which generated clients read as a type that swallows all others. */
+/**
+ * The schema of a service's answer. It is not the empty schema, which generated clients read as a type that swallows all others.
+ */
 const SERVICE_ANSWER: JsonSchema = {
   title: 'ServiceAnswer',
   description: 'Whatever the service sends',
@@ -98,7 +100,7 @@ const CODES: readonly ErrorCode[] = [
   ...(['rate_limited', 'internal', 'upstream_error', 'unavailable', 'upstream_busy', 'upstream_timeout'] as const),
 ];
 
-/** What only calls of MCP listings get: their messages come by POST, and GET and DELETE are the protocol's. */
+/** Errors that only calls of MCP listings get: their messages come by POST; GET and DELETE belong to the protocol. */
 function mcpCodes(method: Method): readonly ErrorCode[] {
   if (method === 'POST') return ['invalid_json', 'not_acceptable'];
   return method === 'GET' || method === 'DELETE' ? [] : ['method_not_allowed'];
@@ -119,13 +121,15 @@ export function proxyResponses(method: Method, components: Components): Record<s
     ...Object.fromEntries(errors),
     default: components.response('CallAnsweredOtherwise', () =>
       answer(
-        "The service's own answer with another status. A service may send one of the statuses above too. Its own answers have `Content-Security-Policy: sandbox`, errors of the gateway have not",
+        "The service's own answer with another status. A service may send one of the statuses above too. Its own answers have `Content-Security-Policy: sandbox`, errors of the gateway do not",
       ),
     ),
   };
 }
 
-/** A refused call has no X-ACF-* headers; one that failed after its admission has all of them, and so has a service's own answer. */
+/**
+ * A refused call has no X-ACF-* headers. A call that failed after its admission has all of them, and so has a service's own answer.
+ */
 function errorOfCall(codes: readonly ErrorCode[], components: Components): Json {
   const headers = Object.entries({ ...CALL_HEADERS, ...FROM_SERVICE }).map(([name, header]) => [
     name,

@@ -1,4 +1,4 @@
-/** The chapters of the OpenAPI document, in its order. A chapter has the operations on its paths and below them. */
+/** The chapters of the OpenAPI document, in its order. A chapter contains the operations on its paths and below them. */
 export const TAGS = [
   { name: 'Keys', description: 'Accounts and their API keys', paths: ['/api/v1/keys', '/api/v1/accounts'] },
   { name: 'Sessions', description: 'People who are signed in in a browser', paths: ['/api/v1/session'] },

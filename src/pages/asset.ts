@@ -4,7 +4,7 @@ import { gzip } from 'node:zlib';
 
 const compress = promisify(gzip);
 
-/** A file of a page, as it is sent: `headers` belong to these very bytes. */
+/** A file of a page, ready to be sent: `headers` belong to exactly these bytes. */
 export type SentAsset = { readonly body: Uint8Array; readonly headers: Readonly<Record<string, string>> };
 
 /**
@@ -27,7 +27,7 @@ export class Asset {
   }
 
   /**
-   * Compressed when first asked for, outside the event loop (60 ms for 1.7 MB), and then kept. Brotli would save another fifth, but
+   * Compressed outside the event loop when first requested (60 ms for 1.7 MB), and then kept. Brotli would save another fifth, but
    * takes 2 s.
    */
   async send(asGzip: boolean): Promise<SentAsset> {

@@ -14,7 +14,7 @@ export const REFERENCE_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/** Follows the system's choice between light and dark, also when it changes. */
+/** Follows the system's choice of light or dark, also when it changes. */
 const SCRIPT = `'use strict';
 const dark = matchMedia('(prefers-color-scheme: dark)');
 const follow = () => document.documentElement.classList.toggle('dark-mode', dark.matches);
@@ -78,7 +78,10 @@ ${scripts.map(({ name }) => `<script src="/docs/${name}"></script>`).join('\n')}
   return { html, assets: [...styles, ...scripts] };
 }
 
-/** `npm run build` copies the library's files to `swagger-ui/` beside the compiled code; while that is not compiled, it is a package. */
+/**
+ * `npm run build` copies the library's files to `swagger-ui/` beside the compiled code. Code that is not compiled takes them from
+ * the package.
+ */
 function ofLibrary(name: 'swagger-ui.css' | 'swagger-ui-bundle.js'): Uint8Array {
   const copied = fileURLToPath(new URL(`./swagger-ui/${name}`, import.meta.url));
   return readFileSync(existsSync(copied) ? copied : createRequire(import.meta.url).resolve(`swagger-ui-dist/${name}`));

@@ -5,17 +5,19 @@ import type { PageRequest } from './site-contract.ts';
 import type { SiteFiles } from './site-files.ts';
 
 /**
- * Maximum bytes of HTML that are kept; at the bound the page that was not asked for the longest goes first. With its codings and the
- * answers that it shows, a kept page takes about twice as much.
+ * Maximum bytes of HTML that are kept. Beyond it, the page that was not requested for the longest time is dropped. With its codings
+ * and the answers that it shows, a kept page takes about twice as much.
  */
 const MAX_KEPT_BYTES = 16_777_216;
 
 const brotli = promisify(brotliCompress);
 const gzipped = promisify(gzip);
-/** Level 5 takes a millisecond, off the event loop, and is 3 % larger than what takes ten times as long. */
+/**
+ * Level 5 takes a millisecond outside the event loop. The result is 3 % larger than that of a level that takes ten times as long.
+ */
 const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } };
 
-/** A page that was rendered. Its codings are made when first asked for. */
+/** A rendered page. Its codings are made when first requested. */
 class RenderedPage {
   readonly html: Buffer;
   readonly etag: string;
@@ -23,7 +25,7 @@ class RenderedPage {
 
   constructor(html: Buffer) {
     this.html = html;
-    // Weak: the codings of a page share it.
+    // A weak tag, because the codings of a page share it.
     this.etag = `W/"${createHash('sha256').update(html).digest('base64url').slice(0, 22)}"`;
   }
 
@@ -38,8 +40,8 @@ class RenderedPage {
 }
 
 /**
- * Renders pages, and keeps them as long as what they show stays the same: rendering takes 1 to 3 ms of the event loop that calls
- * need, and finding a kept page takes microseconds.
+ * Renders pages, and keeps them as long as their content stays the same. Rendering takes 1 to 3 ms of the event loop that calls
+ * need; finding a kept page takes microseconds.
  */
 export class RenderedPages {
   readonly #files: SiteFiles;
@@ -52,7 +54,7 @@ export class RenderedPages {
 
   render(request: PageRequest): RenderedPage {
     const { page: kind, url, language, origin, data } = request;
-    // Each failure is a page of its own: two that come in turn at one address must not be rendered in turn.
+    // Each failure is a separate page: two that alternate at one address must not be rendered each time.
     const key = JSON.stringify([kind, url, language, origin, data.failure]);
     const known = this.#kept.get(key);
     if (known !== undefined) this.#drop(key, known.page);

@@ -1,10 +1,10 @@
-// What the gateway and the module that writes the first view of a page (web/src/render.tsx) tell each other. Both sides are
-// compiled against this file; it has types only.
+// The interface between the gateway and the module that renders the first view of a page (web/src/render.tsx). Both sides are
+// compiled against this file, which has only types.
 
 /** One request for a page. */
 export type PageRequest = {
   readonly page: 'catalog' | 'service' | 'console' | 'not-found' | 'failure';
-  /** Path and query, as the browser shows them. */
+  /** Path and query, as in the browser's address bar. */
   readonly url: string;
   /** BCP 47, one of the languages of src/catalog/languages.ts. */
   readonly language: string;
@@ -22,10 +22,10 @@ export type PageFiles = {
   readonly theme: string;
   readonly script: string;
   readonly styles: readonly string[];
-  /** What the page of a service loads besides, and what the console does. */
+  /** Additional files of a service's page, and those of the console. */
   readonly service: MoreFiles;
   readonly console: MoreFiles;
-  /** By language: the file with its words. English has none. */
+  /** By language: the file with its texts. English has none. */
   readonly messages: Readonly<Record<string, string>>;
 };
 

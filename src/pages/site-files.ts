@@ -21,7 +21,7 @@ type SiteFile = {
 
 type ManifestEntry = { readonly file: string; readonly css?: readonly string[] };
 
-/** What `npm run build` made of web/: files for browsers, and the module that writes the first view of a page. */
+/** The build of web/: files for browsers, and the module that renders the first view of a page. */
 export class SiteFiles {
   readonly pageFiles: PageFiles;
   readonly renderer: SiteRenderer;
@@ -33,7 +33,7 @@ export class SiteFiles {
     this.#files = files;
   }
 
-  /** Reads all files once, 0.5 MB. Null if the folder does not exist: the pages were not built. */
+  /** Reads all files once, 0.5 MB. Null if the folder does not exist, because the pages were not built. */
   static async load(folder: string = BUILT): Promise<SiteFiles | null> {
     if (!existsSync(path.join(folder, 'manifest.json'))) return null;
     const manifest = JSON.parse(readFileSync(path.join(folder, 'manifest.json'), 'utf8')) as Manifest;
@@ -44,7 +44,7 @@ export class SiteFiles {
     return new SiteFiles(pageFilesOf(manifest), renderer, files);
   }
 
-  /** The file in the best coding that the reader takes, or null if there is none of that name. */
+  /** The file in the best coding that the reader accepts, or null if no file has this name. */
   asset(name: string, takes: (coding: 'br' | 'gzip') => boolean): SentAsset | null {
     const file = this.#files.get(name);
     if (file === undefined) return null;
@@ -62,7 +62,7 @@ export class SiteFiles {
 
 type Manifest = Readonly<Record<string, ManifestEntry>>;
 
-/** `dist/web`, from `dist/pages`. */
+/** `dist/web`, relative to `dist/pages`. */
 const BUILT = fileURLToPath(new URL('../web/', import.meta.url));
 
 function readFile(file: string): SiteFile {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** What the operator says of itself. */
+/** What the operator says about itself. */
 type OperatorDetails = { readonly name?: string; readonly contact?: string; readonly terms_url?: string };
 
 const STYLE = `
@@ -18,7 +18,7 @@ a { color: inherit; }
 li a:hover, li a:focus-visible { border-color: currentcolor; }
 `;
 
-/** What the page may do: nothing but use its own style. */
+/** What the page may do: only use its own style. */
 export const WELCOME_POLICY = `default-src 'none'; img-src data:; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
 
 /** The page at `/`. @param links  text and path, in this order */

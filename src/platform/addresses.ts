@@ -12,12 +12,12 @@ export function isCidr(text: string): boolean {
 
 /**
  * The network that counts as one caller: an IPv4 address (also if written as IPv4-mapped IPv6), or the /64 of any other IPv6
- * address. A household or a machine gets a /64, and can use any address in it, so a limit per IPv6 address would limit nobody.
- * Null for an IPv6 address with a zone, and for text that is no address.
+ * address. A household or a machine gets a /64, and can use any address in it, so a limit per IPv6 address would limit nobody. Null
+ * for an IPv6 address with a zone, and for text that is not an address.
  */
 export function networkOf(address: string): string | null {
   if (isIPv4(address)) return address;
-  // A zone ('%eth0') names an interface of the machine that wrote the address. Addresses of callers have none.
+  // A zone ('%eth0') names an interface of the machine that wrote the address. Callers' addresses have none.
   if (!isIPv6(address) || address.includes('%')) return null;
   // The URL parser accepts every way to write an IPv6 address, and writes it back in one way.
   const canonical = new URL(`http://[${address}]/`).hostname.slice(1, -1);

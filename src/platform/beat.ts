@@ -1,12 +1,15 @@
 /**
- * What a process does every five seconds or less often begins on the same full five seconds of its clock, so that an idle process
- * wakes up once for all of it: each time costs it 0.2 to 0.5 ms, mostly because its caches are cold (decision 0076).
+ * Work that a process does every five seconds or less often begins on the same full five seconds of its clock, so that an idle
+ * process wakes up once for all of it. Each wake-up costs it 0.2 to 0.5 ms, mostly because its caches are cold (decision 0076).
  */
 const BEAT_MS = 5_000;
-/** A timer may fire this much too early or too late, and what it does takes time: it still counts as on the beat. */
+/** A timer may fire this much too early or too late, and its work takes time: it still counts as on the beat. */
 const OFF_BEAT_MS = 100;
 
-/** The pause, up to `BEAT_MS` shorter or `OFF_BEAT_MS` longer, so that it ends on a beat. Pauses shorter than `BEAT_MS` stay as they are. */
+/**
+ * The pause, made up to `BEAT_MS` shorter or `OFF_BEAT_MS` longer, so that it ends on a beat. Pauses shorter than `BEAT_MS` are not
+ * changed.
+ */
 export function onBeat(pauseMs: number): number {
   if (pauseMs < BEAT_MS) return pauseMs;
   const now = performance.now();

@@ -1,5 +1,5 @@
 /**
- * What `X-ACF-Tag` may say of a call. None of its characters can end a field of a hold (ledger/usage-event.ts), or takes more than a
+ * The allowed values of `X-ACF-Tag`. None of the characters can end a field of a hold (ledger/usage-event.ts), and each takes one
  * byte.
  */
 export const TAG_PATTERN = '^[A-Za-z0-9._:/@-]{1,64}$';

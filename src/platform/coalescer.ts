@@ -1,11 +1,11 @@
-/** How the wait for a key ends. */
+/** Ends the wait for a key. */
 export type End<Result> = { readonly result: Result } | { readonly error: unknown };
 
 export type CoalescerOptions<Value, Result> = {
   readonly maxBatch: number;
   /** Maximum number of keys that wait. A request for one more key is rejected at once. */
   readonly maxWaiting: number;
-  /** A request is rejected this long after it was made, however many are ahead of it. */
+  /** A request is rejected this long after it was made, however many requests are ahead of it. */
   readonly timeoutMs: number;
   /**
    * Minimum time between the beginnings of two batches; default 0. A batch costs the stores much more than a key in it. Without a gap,
@@ -13,8 +13,8 @@ export type CoalescerOptions<Value, Result> = {
    */
   readonly gapMs?: number;
   /**
-   * Loads a batch; never called while an earlier batch is loading. `finish` ends one key's wait before the batch is over.
-   * Resolves to a function that has the results of all other keys. When it rejects, these are loaded again in halves.
+   * Loads a batch; never called while an earlier batch is loading. `finish` ends one key's wait before the batch ends. Resolves to
+   * a function that has the results of all other keys. If it rejects, these are loaded again in halves.
    */
   readonly load: (
     batch: ReadonlyMap<string, Value>,
@@ -22,7 +22,7 @@ export type CoalescerOptions<Value, Result> = {
   ) => Promise<(key: string) => Result>;
   /** Whether an error means that a store is away. Then the keys of the batch are rejected without being tried again. */
   readonly isAway: (error: unknown) => boolean;
-  /** Whether the keys behind such a batch are rejected with it. They need not be where each batch has a connection of its own. */
+  /** Whether the keys that wait behind this batch are rejected with it. They need not be if each batch has its own connection. */
   readonly isAwayForAll: boolean;
 };
 
@@ -115,7 +115,10 @@ export class Coalescer<Value, Result> {
     this.#running = false;
   }
 
-  /** Waits until the gap is over, and at least to the end of this event-loop turn: the batch is to have every key of the turn. */
+  /**
+   * Waits until the gap has passed, and at least to the end of this event-loop turn, so that the batch contains every key of the
+   * turn.
+   */
   #gap(): Promise<void> {
     const { gapMs = 0 } = this.#options;
     const leftMs = this.#batchBeganAt + gapMs - performance.now();

@@ -1,36 +1,36 @@
 import { microsToUsd } from './money.ts';
 import { type JsonSchema, orNull, TIME, usd } from './schemas.ts';
 
-// A resource is described by a table: one row for each field that the API shows of it. What reads, shows and documents the
-// resource is made from the table at start, so a new field is a new row.
+// A resource is described by a table with one row for each field that the API shows. The code that reads, shows and documents the
+// resource is generated from the table at start, so a new field is a new row.
 
 /**
- * Who may see a field of a record that they may see at all: anyone, only the account that the record belongs to, or only the other
- * party to it. Admins see all. The table of each resource says whom it calls its owner and its counterpart.
+ * Who may see a field of a record, provided that they may see the record: anyone, only the account that the record belongs to, or
+ * only the other party to it. Admins see everything. The table of each resource defines its owner and its counterpart.
  */
 export type Audience = 'anyone' | 'owner' | 'counterpart' | 'admin';
 
-/** What kind of value a field has: its schema, and how the value in a row becomes the one in JSON. */
+/** The kind of value that a field has: its schema, and how the value in a row becomes the one in JSON. */
 type Kind<InRow, InJson = InRow> = { readonly schema: JsonSchema; readonly json: (value: InRow) => InJson };
 
 type Field = Kind<never, unknown> & {
   readonly audience: Audience;
-  /** Absent: examples of records have no such field. */
+  /** Absent: examples of records lack this field. */
   readonly example?: unknown;
   /** The SQL of its value. Absent: the code that writes the record knows the value. */
   readonly column?: string;
-  /** A record has no such field where Postgres has NULL. */
+  /** A record lacks this field if Postgres has NULL. */
   readonly isOptional?: boolean;
 };
 
 /** Fields by their names in JSON, in the order in which records and CSV files have them. */
 export type Fields = Readonly<Record<string, Field>>;
 
-/** A value that JSON has as the row has it. */
+/** A value that is the same in JSON and in the row. */
 export const plain = <T>(schema: JsonSchema): Kind<T> => ({ schema, json: (value) => value });
 /** An amount: micro-USD in the row, US dollars in JSON. */
 export const money = (description: string): Kind<number> => ({ schema: usd(description), json: microsToUsd });
-/** A value that a record has only where it has something to say. */
+/** A value that a record has only if there is something to say. */
 export const optional = <InRow, InJson>({ schema, json }: Kind<InRow, InJson>) => ({
   schema,
   json: (value: InRow | null): InJson | undefined => (value === null ? undefined : json(value)),
@@ -42,9 +42,9 @@ export const timeOrNull = (schema = TIME): Kind<Date | null, string | null> => (
   json: (value) => value?.toISOString() ?? null,
 });
 
-/** All values of a record before they are written: each under the name of its field, as Postgres has it. */
+/** All values of a record before they are written: each under the name of its field, in the form of Postgres. */
 export type Values<F extends Fields> = { readonly [Name in keyof F]: Parameters<F[Name]['json']>[0] };
-/** The names of fields that a column has. */
+/** The names of the fields that have a column. */
 type Stored<F extends Fields> = {
   [Name in keyof F]: F[Name] extends { readonly column: string } ? Name : never;
 }[keyof F];
@@ -55,17 +55,17 @@ type Seen<F extends Fields, By extends Audience> = {
   [Name in keyof F]: By extends 'admin' ? Name : F[Name]['audience'] extends 'anyone' | By ? Name : never;
 }[keyof F];
 
-/** What one audience sees of a record in one response. */
+/** The fields of a record that one audience sees in one response. */
 type View<F extends Fields, Name extends keyof F> = {
   readonly names: readonly Name[];
   readonly schemas: Readonly<Record<Name, JsonSchema>>;
-  /** Those that a record may lack. */
+  /** The fields that a record may lack. */
   readonly optional: readonly Name[];
   readonly example: { readonly [N in Name]: ReturnType<F[N]['json']> };
   readonly json: (values: Pick<Values<F>, Name>) => { readonly [N in Name]: ReturnType<F[N]['json']> };
 };
 
-/** The SQL of all stored fields for a SELECT. @param without  fields that this query has no use for */
+/** The SQL of all stored fields for a SELECT. @param without fields that this query does not need */
 export const selectList = (fields: Fields, without: readonly string[] = []): string =>
   Object.entries(fields)
     .flatMap(([name, { column }]) => (column === undefined || without.includes(name) ? [] : `${column} AS ${name}`))
@@ -73,7 +73,7 @@ export const selectList = (fields: Fields, without: readonly string[] = []): str
 
 /**
  * @param by       `admin` sees every field, another audience its own fields and those for anyone
- * @param without  fields that it may see, but that this response leaves out
+ * @param without fields that the audience may see, but that this response leaves out
  */
 export function view<F extends Fields, By extends Audience, Without extends keyof F = never>(
   fields: F,

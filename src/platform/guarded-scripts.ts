@@ -17,7 +17,7 @@ export class GuardedScripts {
   }
 
   /**
-   * Reads the id before it claims: a Redis that has our id but cannot write now (a full disk, too few replicas) is still ours.
+   * Reads the id before claiming: a Redis that has our id but cannot write now (a full disk, too few replicas) is still ours.
    *
    * @throws ForeignRedis when Redis has another installation's data
    */
@@ -27,7 +27,7 @@ export class GuardedScripts {
     else if (owner !== installation) throw ownedByAnother(String(owner), installation);
   }
 
-  /** @param installation  null: no id is known yet, and none is compared */
+  /** @param installation null: no id is known yet, so none is compared */
   async run(
     installation: string | null,
     script: Script,
@@ -59,8 +59,8 @@ export class GuardedScripts {
   }
 
   /**
-   * Runs a script by its digest. When Redis does not know the digest (it restarted, or somebody ran SCRIPT FLUSH), it has carried
-   * out nothing: the script is loaded and run again, once.
+   * Runs a script by its digest. If Redis does not know the digest (it restarted, or somebody ran SCRIPT FLUSH), it has carried out
+   * nothing: the script is loaded and run again, once.
    */
   async #loadedOnDemand(script: Script, rest: readonly RedisArg[]): Promise<unknown> {
     try {

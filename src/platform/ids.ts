@@ -1,14 +1,14 @@
 import { randomFillSync } from 'node:crypto';
 
-// Random bytes are drawn 16 KiB at a time, so OpenSSL is asked once per 1638 ids (10 bytes each) instead of once per id.
+// Random bytes are drawn 16 KiB at a time, so OpenSSL is called once per 1638 ids (10 bytes each) instead of once per id.
 const pool = Buffer.allocUnsafe(16_384);
 let used = pool.length;
 
-// Under load many ids are made within one millisecond. Writing the time in hexadecimal takes longer than the whole rest of an id,
-// so it is written once per millisecond. This is the millisecond whose time `text` begins with.
+// Under load many ids are made within one millisecond. Writing the time in hexadecimal takes longer than the rest of an id, so it
+// is written once per millisecond. This is the millisecond with which `text` begins.
 let prefixMs = -1;
 
-/** For each byte its two hexadecimal digits, as character codes. */
+/** The two hexadecimal digits of each byte, as character codes. */
 const HEX = new Uint8Array(512);
 for (let byte = 0; byte < 256; byte++) HEX.set(Buffer.from(byte.toString(16).padStart(2, '0'), 'latin1'), byte * 2);
 const text = Buffer.alloc(36, '-', 'latin1');
@@ -48,7 +48,7 @@ export function timeOfId(id: string): number {
   return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
 }
 
-/** The UTC day (`YYYY-MM-DD`) a UUIDv7 belongs to: the partition key of `calls`. */
+/** The UTC day (`YYYY-MM-DD`) to which a UUIDv7 belongs: the partition key of `calls`. */
 export function dayOfId(id: string): string {
   // Years beyond 9999 print as '+010889-…'. Postgres accepts them as '10889-…', without the sign and the zeros.
   return new Date(timeOfId(id)).toISOString().replace(/^\+0*/, '').split('T')[0] as string;

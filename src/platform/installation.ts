@@ -6,9 +6,9 @@ import { defineScript, type Script } from './script.ts';
 export const INSTALLATION_KEY = 'tollgate:installation';
 
 /**
- * Code that goes before a script. It compares our installation's id (the last of ARGV) with the id in Redis (the last of KEYS),
- * and claims a Redis that has none. It runs in one step with the script, so the script cannot change a Redis that was flushed and
- * claimed by another installation a moment ago.
+ * Code that is put before a script. It compares our installation's id (the last of ARGV) with the id in Redis (the last of KEYS),
+ * and claims a Redis that has none. It runs in one step with the script, so the script cannot change a Redis that has just been
+ * flushed and claimed by another installation.
  */
 const GUARD = [
   'local k, i = table.remove(KEYS), table.remove(ARGV)',
@@ -25,12 +25,12 @@ export function guarded({ name, source }: Script): Script {
 
 /**
  * Does nothing itself: it is run for its guard. It is allowed in a full Redis (allow-oom); otherwise the gateway could not
- * connect to a full Redis again.
+ * reconnect to a full Redis.
  */
 export const claimScript = defineScript('claim', '#!lua flags=allow-oom\nreturn 1');
 export const guardedClaim = guarded(claimScript);
 
-/** The error that this Redis has the data of another installation. Such a Redis counts as unavailable, whatever it answers. */
+/** The error for a Redis that has the data of another installation. It counts as unavailable, whatever it answers. */
 export class ForeignRedis extends Error {
   constructor(reason: string) {
     super(
@@ -54,6 +54,6 @@ export function foreignRedis(message: string, ours: string): ForeignRedis | null
   return owner === undefined ? null : ownedByAnother(owner, ours);
 }
 
-/** Whether to log this failure: one line per outage, and one more when it turns out that the data are another installation's. */
+/** Whether to log this failure: one line per outage, and another one when it turns out that the data are another installation's. */
 export const isNews = (error: unknown, reported: unknown): boolean =>
   reported === null || (error instanceof ForeignRedis && !(reported instanceof ForeignRedis));

@@ -1,7 +1,7 @@
 import { onBeat } from './beat.ts';
 import { overWithin, Sleeper } from './timing.ts';
 
-/** How long `stop` waits if it is not told. */
+/** How long `stop` waits by default. */
 const STOP_MS = 2_000;
 const LONGEST_REST_MS = 30_000;
 
@@ -14,13 +14,13 @@ export type JobOptions = {
   readonly firstMs?: number;
   /** Pause after a round that failed. Default: `everyMs`. */
   readonly retryMs?: number;
-  /** Asked before each round, which is left out if this is not the process that does the work. Default: it is. */
+  /** Called before each round, which is skipped if this process is not the one that does the work. Default: it is. */
   readonly isActive?: () => boolean;
   /** Share of the time that `paced` work takes. Default: 1. */
   readonly busyShare?: number;
   /** Longest rest after one piece of `paced` work. Default: 30 s. */
   readonly longestRestMs?: number;
-  /** What is logged when a round fails after one that did not, and when a round succeeds again. */
+  /** What is logged when a round fails after a successful one, and when a round succeeds again. */
   readonly messages: { readonly failing: string; readonly again: string };
   readonly log: JobLog;
 };
@@ -34,12 +34,12 @@ export type JobOptions = {
  *                        └─ throws: logged once ──retryMs──► round ──► logged once that it succeeds again
  *
  * In a round:
- * - `this.stopping` says that the process ends: a long round looks at `stopping.aborted` between its steps, and hands the signal on.
+ * - `this.stopping` says that the process ends: a long round checks `stopping.aborted` between its steps, and passes the signal on.
  * - `this.nextIn(ms)` sets another pause after this round: 0 when there is more to do.
- * - `this.paced(work)` does a piece of work that keeps a store busy, and then rests: calls and pages come first.
+ * - `this.paced(work)` does a piece of work that keeps a store busy, and then rests, because calls and pages come first.
  *
- * A process may die between any two steps, and another may make the same round at the same time. So what a round does must be right
- * when it is done twice, or only in part.
+ * A process may die between any two steps, and another may make the same round at the same time. So a round must be correct if it
+ * is done twice, or only in part.
  *
  * Tested by test/platform/job.test.ts.
  */
@@ -59,7 +59,7 @@ export abstract class Job {
 
   protected abstract round(): Promise<void>;
 
-  /** Does nothing if the job was started or stopped before. */
+  /** Does nothing if the job was already started or stopped. */
   start(): void {
     this.#running ??= this.#run();
   }
@@ -87,7 +87,7 @@ export abstract class Job {
     this.#pauseMs = Math.max(0, ms);
   }
 
-  /** Does the work, and then rests for as long as `busyShare` asks. One at a time. */
+  /** Does the work, and then rests for as long as `busyShare` requires. One piece at a time. */
   protected async paced<T>(work: () => Promise<T>): Promise<T> {
     const { busyShare = 1, longestRestMs = LONGEST_REST_MS } = this.#options;
     const startedAt = performance.now();
@@ -109,7 +109,7 @@ export abstract class Job {
     }
   }
 
-  /** Never rejects. A round that is cut short by `stop` says nothing. */
+  /** Never rejects. A round that is cut short by `stop` logs nothing. */
   async #tryRound(): Promise<void> {
     const { everyMs, retryMs = everyMs, isActive, messages, log } = this.#options;
     this.#pauseMs = everyMs;

@@ -1,6 +1,6 @@
 /**
  * Whether arrays and objects are nested more than `levels` deep. `JSON.parse` reads any depth, but `JSON.stringify` overflows the
- * stack at some thousand levels. The recursion itself ends after `levels`.
+ * stack at a few thousand levels. This recursion ends after `levels`.
  */
 export function isDeeperThan(levels: number, value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false;

@@ -1,19 +1,20 @@
 import { Job, type JobOptions } from './job.ts';
 
-/** How long counts wait in memory. They are lost with a process that dies. */
+/** How long counts wait in memory. If the process dies, they are lost. */
 const STORE_MS = 5_000;
-/** Maximum number of things whose counts wait. Further ones are not counted. */
+/** Maximum number of things whose counts wait. Others are not counted. */
 const MAX_WAITING = 10_000;
 
 /**
- * Counts that a process adds to Postgres every few seconds, all of them in one statement. They are as good as best effort is: they may lack
- * what a killed process had, and may have twice what Postgres stored without being able to say so. No money may depend on them.
+ * Counts that a process adds to Postgres every few seconds, all of them in one statement. They are best effort: they may lack the
+ * counts of a killed process, and may include counts twice if Postgres stored them but could not confirm it. No money may depend on
+ * them.
  *
  * Tested by test/platform/late-counts.test.ts.
  */
 export abstract class LateCounts<Count> extends Job {
   readonly #log: JobOptions['log'];
-  /** As in 'calls that budgets refused'. */
+  /** What is counted, for example 'calls that budgets refused'. */
   readonly #what: string;
   #waiting = new Map<string, Count>();
 
@@ -30,7 +31,7 @@ export abstract class LateCounts<Count> extends Job {
     this.#what = what;
   }
 
-  /** @param id  of what is counted */
+  /** @param id of the thing that is counted */
   protected add(id: string, count: Count): void {
     const waiting = this.#waiting.get(id);
     if (waiting !== undefined) this.#waiting.set(id, this.merged(waiting, count));
@@ -43,7 +44,7 @@ export abstract class LateCounts<Count> extends Job {
   /** Adds the counts to those in Postgres, by id. */
   protected abstract store(counts: ReadonlyMap<string, Count>): Promise<void>;
 
-  /** Stores what waits. Call it after the last thing was counted. */
+  /** Stores the waiting counts. Call it after the last thing was counted. */
   override async stop(): Promise<void> {
     await super.stop();
     try {

@@ -1,4 +1,4 @@
-/** @returns a function that runs work, at most `most` at a time; the others wait in the order in which they came */
+/** @returns a function that runs work, at most `most` at a time; the rest waits in order of arrival */
 export function limit(most: number): <T>(work: () => Promise<T>) => Promise<T> {
   let running = 0;
   const waiting: (() => void)[] = [];
@@ -8,7 +8,7 @@ export function limit(most: number): <T>(work: () => Promise<T>) => Promise<T> {
     try {
       return await work();
     } finally {
-      // The work that waits longest begins.
+      // The longest waiting work begins.
       const next = waiting.shift();
       if (next === undefined) running--;
       else next();

@@ -89,7 +89,7 @@ export async function refuseOtherSchema(sql: Tx, migrations: readonly Migration[
 
 type Applied = { readonly name: string; readonly digest: string | null };
 
-/** In their order. Databases from before 0.1.0 have no digests, so the column is not named as one. */
+/** In their order. Databases from before 0.1.0 have no digests, so the column has another name. */
 async function readApplied(sql: Tx): Promise<readonly Applied[]> {
   const tables = await sql<{ exists: boolean }[]>`SELECT to_regclass('schema_migrations') IS NOT NULL AS exists`;
   if (tables[0]?.exists !== true) return [];
@@ -100,7 +100,9 @@ async function readApplied(sql: Tx): Promise<readonly Applied[]> {
 const versions = (current: number, migrations: readonly Migration[]): string =>
   `the database has schema version ${current}, this build knows ${migrations.length}`;
 
-/** @throws StartRefused when this build must not write to the database as it is: its schema is not exactly the one that this build knows */
+/**
+ * @throws StartRefused if the schema of the database is not exactly the one that this build knows, so that it must not write to it
+ */
 export async function checkSchema(sql: Sql, migrations: readonly Migration[]): Promise<void> {
   const current = await refuseOtherSchema(sql, migrations);
   if (current < migrations.length) {

@@ -7,8 +7,8 @@
 export const MAX_AMOUNT_MICROS = 1_000_000_000_000_000;
 
 /**
- * Maximum balance of a wallet; what would exceed it is refused. 4 billion USD, less than half of 2^53 micro-USD: a
- * balance beyond 2^53 could not be read back exactly, and the account's wallet could never be loaded again.
+ * Maximum balance of a wallet; anything that would exceed it is refused. 4 billion USD, less than half of 2^53 micro-USD: a balance
+ * beyond 2^53 could not be read back exactly, and the account's wallet could never be loaded again.
  */
 export const MAX_BALANCE_MICROS = 4 * MAX_AMOUNT_MICROS;
 

@@ -2,16 +2,16 @@ import { Job, type JobOptions } from './job.ts';
 import { type NodeInfo, readNodeInfo } from './redis-node.ts';
 import type { RedisStore } from './redis-store.ts';
 
-/** Interval of the looks. A look is one INFO for each node, which takes Redis 0.1 ms. */
+/** How often the nodes are asked: one INFO for each node, which takes Redis 0.1 ms. */
 const LOOK_EVERY_MS = 10_000;
 
 type Node = { readonly address: string; readonly store: Pick<RedisStore, 'command'> };
 type Log = JobOptions['log'] & { error(fields: object, message: string): void };
 
 /**
- * Asks each Redis how it is set up, and how it is: its memory, its replicas. A start refuses a Redis that may evict keys. This finds
- * the nodes of a cluster that joined later, and a Redis that was set up anew while it ran. They are reported, not refused: nothing is
- * evicted before the memory is full, and refusing the calls of all their accounts would be worse.
+ * Asks each Redis for its settings and its state: memory, replicas. A start refuses a Redis that may evict keys. This job finds
+ * nodes of a cluster that joined later, and a Redis whose settings were changed while it ran. They are reported, not refused:
+ * nothing is evicted before the memory is full, and refusing the calls of all their accounts would be worse.
  *
  * Tested by test/platform/node-watch.test.ts.
  */
@@ -21,7 +21,7 @@ export class NodeWatch extends Job {
   readonly #log: Log;
   /** Null before the first look. */
   #infos: ReadonlyMap<string, NodeInfo> | null = null;
-  /** By node that was ever seen: its fault at the time. */
+  /** By node, for every node ever seen: its fault at the time. */
   readonly #reported = new Map<string, string | null>();
 
   constructor(options: { nodes: () => readonly Node[]; kind: 'single' | 'cluster'; log: Log }) {
@@ -61,7 +61,7 @@ export class NodeWatch extends Job {
     if (fault !== null && fault !== before) this.#log.error({ node }, fault);
     else if (fault === null && typeof before === 'string')
       this.#log.warn({ node }, 'this redis is set up as it must be');
-    // The start has told the warnings of the nodes that were there.
+    // The start has already logged the warnings of the nodes that existed then.
     if (before === undefined && this.#infos !== null) for (const warning of warnings) this.#log.warn({ node }, warning);
     this.#reported.set(node, fault);
   }

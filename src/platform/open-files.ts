@@ -4,7 +4,7 @@ const LINE = /^Max open files\s+(\d+|unlimited)/m;
 
 /**
  * How many files and sockets this process may have open (`ulimit -n`). Node raises the soft limit to the hard one when it starts.
- * Infinity where there is no limit, and on systems other than Linux, which do not tell it in this way.
+ * Infinity if there is no limit, and on systems other than Linux, which do not report it in this way.
  */
 export function maxOpenFiles(limitsFile = '/proc/self/limits'): number {
   let text: string;

@@ -4,11 +4,11 @@ import { type RedisArg, RedisNotSent, type RedisStore } from './redis-store.ts';
 import type { Script } from './script.ts';
 
 /**
- * What one server (`RedisClient`) and one shard of a cluster (`ShardClient`) have in common: nothing is sent while their data are
+ * The common part of one server (`RedisClient`) and one shard of a cluster (`ShardClient`): nothing is sent while their data are
  * not ours, and listeners are told when that changes.
  */
 export abstract class OwnedStore implements RedisStore {
-  /** The owner of a server, or of one shard of a cluster, may name all its keys. */
+  /** A script on a server, or on one shard of a cluster, may name all its keys. */
   readonly isCluster = false;
   protected readonly scripts: GuardedScripts;
   /** Null before `claim`: until then no id is compared, and scripts run without their guard. */
@@ -25,10 +25,10 @@ export abstract class OwnedStore implements RedisStore {
 
   abstract get ready(): boolean;
 
-  /** Sends a command, whether the data are ours or not. */
+  /** Sends a command, even if the data are not ours. */
   protected abstract send(name: string, args: readonly RedisArg[]): Promise<unknown>;
 
-  /** Stops using the data until they are ours again, and tells. */
+  /** Stops using the data until they are ours again, and tells the listeners. */
   protected abstract refuse(error: ForeignRedis): void;
 
   shard(): this {
@@ -63,7 +63,7 @@ export abstract class OwnedStore implements RedisStore {
 
   /**
    * Binds this store to an installation. From now on the id in Redis is compared: at once, with every script, every five seconds,
-   * and after each reconnection before the store counts as ready. A Redis without an id becomes ours, with whatever data it has;
+   * and after each reconnection before the store counts as ready. A Redis without an id becomes ours, with all its data;
    * ledger/ownership.ts judges those data when a process starts.
    *
    * @throws ForeignRedis when Redis has another installation's data
@@ -74,8 +74,9 @@ export abstract class OwnedStore implements RedisStore {
   }
 
   /**
-   * Compares the id of data that were ours, because a flush does not end the connection. On each beat: this is for a process without
-   * calls, because the writer's scripts compare the id, and so do those that load a wallet or a key for a call after a flush.
+   * Compares the id of data that were ours, because FLUSHALL does not end the connection. It runs on each beat, and serves
+   * processes without calls: after FLUSHALL the writer's scripts compare the id, and so do those that load a wallet or a key for a
+   * call.
    */
   protected async compareOwner(installation: string): Promise<void> {
     try {

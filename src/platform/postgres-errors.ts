@@ -5,7 +5,7 @@ export function connectionError(code: string, message: string): Error {
   return Object.assign(new Error(message), { code });
 }
 
-/** SQLSTATE of an error from the server (`23505` unique violation, …), or undefined for anything else. */
+/** SQLSTATE of an error from the server (`23505` unique violation, …), or undefined for other errors. */
 export function sqlState(error: unknown): string | undefined {
   return error instanceof postgres.PostgresError ? error.code : undefined;
 }
@@ -15,26 +15,29 @@ export function violatedConstraint(error: unknown): string | undefined {
   return error instanceof postgres.PostgresError ? error.constraint_name : undefined;
 }
 
-/** Code of the error that the database belongs to another installation. Such a database counts as away. */
+/** Code of the error for a database that belongs to another installation. It counts as away. */
 export const FOREIGN_DATABASE = 'FOREIGN_DATABASE';
 
-/** Code of the error that the server is a standby, which may lag behind the primary. It counts as away. */
+/** Code of the error for a server that is a standby, which may lag behind the primary. It counts as away. */
 const STANDBY = 'STANDBY_DATABASE';
 export const standby = (): Error => connectionError(STANDBY, 'this Postgres is a standby, not the primary');
 
-/** Whether the URL led to a database that must not be used: the next connection would most likely meet the same one. */
+/** Whether the URL led to a database that must not be used: the next connection would most likely reach the same one. */
 export function isWrongDatabase(error: unknown): boolean {
   const code = (error as { code?: unknown } | null)?.code;
   return code === FOREIGN_DATABASE || code === STANDBY;
 }
 
 /**
- * Code of the error that a commit came back with a warning. The transaction is committed on this server, but may be missing on the
- * synchronous standby that would be promoted. So it counts as failed, and what it stored may be there.
+ * Code of the error for a commit that returned with a warning. The transaction is committed on this server, but may be missing on
+ * the synchronous standby that would be promoted. So it counts as failed, although its data may be stored.
  */
 export const COMMIT_IN_DOUBT = 'COMMIT_IN_DOUBT';
 
-/** Code of the error that Postgres lacks flushes that it had stored (ledger/history/). It counts as away until the right one is back. */
+/**
+ * Code of the error for a Postgres that lacks flushes that it had stored (ledger/history/). It counts as away until the right one
+ * is back.
+ */
 const POSTGRES_OLDER = 'POSTGRES_OLDER';
 export const olderPostgres = (shards: readonly number[]): Error =>
   connectionError(
@@ -43,14 +46,20 @@ export const olderPostgres = (shards: readonly number[]): Error =>
   );
 export const isOlderPostgres = (error: unknown): boolean => (error as { code?: unknown }).code === POSTGRES_OLDER;
 
-/** Code of the error that Redis does not say which flushes Postgres must have. Where money moves, it counts as away. */
+/**
+ * Code of the error for a Redis that does not say which flushes Postgres must have. For code that moves money, Postgres then counts
+ * as away.
+ */
 const NOT_COMPARED = 'POSTGRES_NOT_COMPARED';
 export const uncomparedPostgres = (cause: unknown): Error =>
   Object.assign(connectionError(NOT_COMPARED, 'Redis does not say whether this Postgres is the right one'), { cause });
 
 export const isUncomparedPostgres = (error: unknown): boolean => (error as { code?: unknown }).code === NOT_COMPARED;
 
-/** Code of the error that the data in Redis are not laid out as this process was told (ledger/layout.ts). Its database counts as away. */
+/**
+ * Code of the error for data in Redis whose layout is not the one that this process was told (ledger/layout.ts). Its database
+ * counts as away.
+ */
 export const WRONG_LAYOUT = 'WRONG_LAYOUT';
 
 const UNAVAILABLE = [
@@ -69,7 +78,7 @@ const UNAVAILABLE = [
 ];
 const UNAVAILABLE_CODE = new RegExp(`^(${UNAVAILABLE.join('|')})$`);
 
-/** Whether the error means that Postgres is away (or shutting down, or starting up) rather than that the statement is wrong. */
+/** Whether the error means that Postgres is away (or shutting down, or starting up), and not that the statement is wrong. */
 export function isPostgresUnavailable(error: unknown): boolean {
   return error instanceof Error && UNAVAILABLE_CODE.test(String((error as Error & { code?: unknown }).code));
 }

@@ -3,17 +3,17 @@ import { Sleeper } from './timing.ts';
 
 const MIN_BACKOFF_MS = 50;
 const MAX_BACKOFF_MS = 1_000;
-/** Interval at which a query tests the connection: a connection that only listens does not notice that the network is dead. */
+/** How often a query tests the connection: a connection that only listens does not notice that the network is dead. */
 const PROBE_MS = 30_000;
-/** Bounds the test query and the LISTEN. At the bound, the connection is dropped and a new one is made. */
+/** Time limit of the test query and the LISTEN. Beyond it, the connection is dropped and a new one is made. */
 const TIMEOUT_MS = 10_000;
 
 export type Subscription = {
   readonly channel: string;
   readonly onMessage: (payload: string) => void;
-  /** Called after each successful LISTEN, also on a new connection: messages may have been missed before it. */
+  /** Called after each successful LISTEN, also on a new connection, because messages may have been missed before it. */
   readonly onListening?: () => void;
-  /** Another channel on the same connection: a connection of its own would cost Postgres megabytes. */
+  /** Another channel on the same connection, because a separate connection would cost Postgres megabytes. */
   readonly also?: Pick<Subscription, 'channel' | 'onMessage'>;
 };
 
@@ -65,7 +65,7 @@ export class PostgresListener {
           if (session.open) await session.query('SELECT 1');
         }
       } catch (error) {
-        // Not logged here: while Postgres is away, the queries of the pool fail as well, and the code that made them logs it.
+        // Not logged here: while Postgres is away, queries of the pool fail as well, and the code that made them logs it.
         failed(error);
         session.close();
         failures++;

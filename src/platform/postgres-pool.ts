@@ -15,7 +15,7 @@ const END_SECONDS = 5;
  */
 const REFUSED_MS = 1_000;
 
-/** How many users may wait for a connection, and how long. At either bound a user fails as if Postgres were away (503). */
+/** How many users may wait for a connection, and how long. Beyond either bound a user fails as if Postgres were away (503). */
 type WaitBounds = { readonly maxWaiting: number; readonly maxWaitMs: number };
 const WAIT_BOUNDS: WaitBounds = { maxWaiting: 1_000, maxWaitMs: 5_000 };
 
@@ -33,7 +33,7 @@ export class PostgresPool {
   readonly #idle: PostgresSession[] = [];
   readonly #lent = new Set<PostgresSession>();
   readonly #bounds: WaitBounds;
-  /** The users that wait, in order. A set keeps the order of insertion, and removes a user that gives up in constant time. */
+  /** The users that wait, in order. A set keeps the order of insertion, and removes in constant time a user that gives up. */
   readonly #waiting = new Set<(session: Promise<PostgresSession>) => void>();
   readonly #listeners = new Set<PostgresListener>();
   #refused: { readonly error: unknown; readonly untilMs: number } | null = null;
@@ -55,7 +55,8 @@ export class PostgresPool {
     this.#lend((session, tx) => session.transaction(() => work(tx), mode));
 
   /**
-   * Lends one connection to `work`, for session locks. `work` must release them: the connection goes back to the pool as it is.
+   * Lends one connection to `work`, for session locks. `work` must release them, because the connection goes back to the pool
+   * unchanged.
    */
   readonly reserve = <T>(work: (connection: Tx) => PromiseLike<T>): Promise<T> =>
     this.#lend((_, connection) => work(connection));
@@ -125,9 +126,7 @@ export class PostgresPool {
     for (const end of this.#waiting) end(Promise.reject(error));
   }
 
-  /**
-   * Listens to a channel on a connection of its own. Resolves when `PostgresListener.start` does, to a function that stops it.
-   */
+  /** Listens to a channel on a separate connection. Resolves when `PostgresListener.start` does, to a function that stops it. */
   readonly listen = async (subscription: Subscription): Promise<() => void> => {
     if (this.#ended) throw poolEnded();
     const listener = new PostgresListener(this.#options, subscription);

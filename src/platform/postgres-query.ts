@@ -6,10 +6,10 @@ export type Rows<T extends readonly object[]> = postgres.RowList<T>;
 
 type Element = string | number | boolean | Date | null;
 export type Value = Element | readonly Element[];
-/** What may stand in `${…}` of a template: a value, or a query whose text becomes part of the query. */
+/** What `${…}` of a template may contain: a value, or a query whose text becomes part of the query. */
 type Part = Value | Query<unknown> | readonly Query<unknown>[];
 
-/** `isPlannedAnew`: the statement is not prepared, so Postgres plans each execution for the values that it has. */
+/** `isPlannedAnew`: the statement is not prepared, so Postgres plans each execution for its actual values. */
 export type RunOptions = { readonly isPlannedAnew?: boolean };
 
 /** Runs text with `$1` parameters. Text without parameters may hold several statements. */
@@ -28,9 +28,9 @@ type Tag = <T extends readonly object[] = Row[]>(
 export type Tx = Tag & {
   readonly unsafe: Run;
   /**
-   * A tag for queries of `calls`, which has a partition for each day. Of a prepared statement Postgres makes, at its sixth execution, a
-   * plan for any values: of all partitions, which takes 60 ms and 4 000 locks with a thousand of them. Not to prepare it costs a
-   * round trip and less than a millisecond.
+   * A tag for queries of `calls`, which has a partition for each day. At the sixth execution of a prepared statement, Postgres
+   * makes a generic plan: it covers all partitions, which takes 60 ms and 4 000 locks with a thousand of them. Not preparing the
+   * statement costs a round trip and less than a millisecond.
    */
   readonly anew: Tag;
   /** SQL text of our own, such as a shared condition, as a part of a query. */
@@ -68,7 +68,7 @@ class Query<Result> implements Promise<Result> {
     this.#parts = parts;
   }
 
-  /** Adds the query's values to `parameters`. @returns the query's text, with `$1`, `$2`, … in place of the values */
+  /** Adds the query's values to `parameters`. @returns the query's text, with `$1`, `$2`, … instead of the values */
   write(parameters: Value[]): string {
     const write = (part: Part): string => {
       if (part instanceof Query) return part.write(parameters);
@@ -84,7 +84,7 @@ class Query<Result> implements Promise<Result> {
     return this.#result;
   }
 
-  // biome-ignore lint/suspicious/noThenProperty: it is awaited in place of the client's own query
+  // biome-ignore lint/suspicious/noThenProperty: it is awaited instead of the client's own query
   then: Promise<Result>['then'] = (...handlers) => this.#start().then(...handlers);
   catch: Promise<Result>['catch'] = (onFailed) => this.#start().catch(onFailed);
   finally: Promise<Result>['finally'] = (onEnd) => this.#start().finally(onEnd);

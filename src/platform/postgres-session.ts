@@ -20,28 +20,28 @@ export type SessionOptions = {
 const noAnswer = (): Error => connectionError('CONNECTION_CLOSED', 'no answer from postgres in time');
 const noConnection = (): Error => connectionError('CONNECT_TIMEOUT', 'no connection to postgres in time');
 
-/** The server ends a statement that takes longer. */
+/** Maximum time of a statement; then the server ends it. */
 const STATEMENT_TIMEOUT_MS = 15_000;
 /** How much longer than STATEMENT_TIMEOUT_MS a session waits, for a slow network. Then it closes the connection. */
 const NETWORK_MS = 5_000;
-/** A host of the URL that sends nothing for so long counts as away: the next host is tried, or the first query fails. */
+/** A host of the URL that sends nothing for this long counts as away: the next host is tried, or the first query fails. */
 const SILENT_MS = 5_000;
 /**
- * Bounds connection, TLS and login of one host until it is ready for queries. At the bound the first query fails. Longer than
- * SILENT_MS, because at this bound postgres.js does not try the next host.
+ * Maximum time for connection, TLS and login of one host until it is ready for queries. Beyond it the first query fails. It is
+ * longer than SILENT_MS, because at this bound postgres.js does not try the next host.
  */
 const LOGIN_MS = 10_000;
-/** How long a closed session's socket may take to send the goodbye (Terminate). Then the socket is destroyed. */
+/** How long a closed session's socket may take to send Terminate. Then the socket is destroyed. */
 const GOODBYE_MS = 1_000;
 /** SQLSTATE of an undefined table or column. Such a database has no installation id: it is not one of ours. */
 const NO_INSTALLATION = /^(42P01|42703)$/;
 
 /**
- * The writer deletes events from Redis, and credits are confirmed, when Postgres says that a transaction is committed. A
- * server with `synchronous_commit = off` says so before it has written anything: after an immediate stop, only 1 of 51 charged
- * calls had its row. So each transaction turns the setting on. The session does not, because connection poolers refuse or drop
- * settings of a session. Only `off` and `local` are raised; `remote_write` and `remote_apply` stay. The SELECT travels with
- * the BEGIN and costs no round trip of its own; a commit that wrote nothing does not wait for the disk.
+ * The writer deletes events from Redis, and credits are confirmed, when Postgres says that a transaction is committed. A server
+ * with `synchronous_commit = off` says so before it has written anything: after an immediate stop, only 1 of 51 charged calls had
+ * its row. So each transaction turns the setting on. The session does not, because connection poolers refuse or drop settings of a
+ * session. Only `off` and `local` are raised; `remote_write` and `remote_apply` are kept. The SELECT is sent together with the
+ * BEGIN and costs no additional round trip; a commit that wrote nothing does not wait for the disk.
  *
  * It also asks whether the server is a standby: a pooler may have moved the session since it was made.
  */
@@ -52,9 +52,9 @@ type AfterBegin = readonly [begin: unknown, rows: readonly [{ readonly isStandby
 /**
  * One connection to Postgres. A session never reconnects: once its connection is gone, every further query on it fails.
  *
- * postgres.js 3.4.9 left to itself reconnects under the same handle. Then the rest of a transaction runs outside the transaction, what
- * was left unsent goes out before the greeting, or the process ends (docs/decisions/0046-what-stands-over-postgres-js.md). So a
- * session writes nothing after its close, and never uses its postgres.js client for a second connection.
+ * postgres.js 3.4.9 left to itself reconnects under the same handle. Then the rest of a transaction runs outside the transaction,
+ * unsent data are sent before the greeting, or the process ends (docs/decisions/0046-what-stands-over-postgres-js.md). So a session
+ * writes nothing after its close, and never uses its postgres.js client for a second connection.
  *
  * Tested by test/platform/postgres.test.ts, test/platform/standby.test.ts and test/ledger/writing/writer-outage.test.ts.
  */
@@ -125,7 +125,7 @@ export class PostgresSession {
   }
 
   /**
-   * Runs `work` after the host was found to be right.
+   * Runs `work` after the host has passed the checks.
    *
    * @throws PostgresError when the server refuses a statement: the session stays open. Any other error closes the session.
    */
@@ -140,7 +140,7 @@ export class PostgresSession {
     }
   }
 
-  /** Goes on to the next host of the URL until one is a primary and has our installation. Throws the last one's fault when none has. */
+  /** Tries the hosts of the URL until one is a primary and has our installation. Throws the last one's fault if none has. */
   async #findHost(): Promise<void> {
     for (;;) {
       const fault = await this.#compare();
@@ -152,9 +152,9 @@ export class PostgresSession {
   }
 
   /**
-   * Asks whether this is a primary, and compares the installation's id. The URL may by now lead to another database: a restored one,
-   * another server, a stranger's. A failure closes the session, even if its cause (a lock, a cancelled query) passes: `#comparison` stays
-   * rejected.
+   * Asks whether this is a primary, and compares the installation's id. By now the URL may lead to another database: a restored
+   * one, another server, somebody else's. A failure closes the session, even if its cause (a lock, a cancelled query) is temporary,
+   * because `#comparison` stays rejected.
    *
    * @returns why the host must not be used
    */
@@ -240,10 +240,11 @@ export class PostgresSession {
   async #commit(): Promise<void> {
     this.#warning = null;
     const { command } = await this.query('COMMIT');
-    // When a statement has failed, Postgres carries out COMMIT as ROLLBACK and says so, even if `work` caught the error.
+    // If a statement has failed, Postgres carries out COMMIT as ROLLBACK and says so, even if `work` caught the error.
     if (command !== 'COMMIT') throw new Error('the transaction was rolled back: a statement in it failed');
     if (this.#warning === null) return;
-    // Somebody cancelled the wait for a synchronous standby. The text may be in any language, and no other warning comes with a COMMIT.
+    // Somebody cancelled the wait for a synchronous standby. The text may be in any language, but no other warning comes with a
+    // COMMIT.
     this.close();
     throw connectionError(COMMIT_IN_DOUBT, `postgres has committed with a warning: ${this.#warning}`);
   }
@@ -259,10 +260,10 @@ export class PostgresSession {
   #hangUp(): void {
     const socket = this.#socket;
     this.#client.end({ timeout: 0 }).catch(() => {});
-    // `end` has written the goodbye. The socket must not stay open when the network does not deliver it.
+    // `end` has written Terminate. The socket must not stay open if the network does not deliver it.
     setTimeout(() => socket?.destroy(), GOODBYE_MS).unref();
   }
 }
 
-/** What postgres.js made of the URL: hosts with their ports, or the path of a Unix socket. */
+/** The URL as parsed by postgres.js: hosts with their ports, or the path of a Unix socket. */
 type Address = { readonly host: readonly string[]; readonly port: readonly number[]; readonly path: string | false };

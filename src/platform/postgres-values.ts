@@ -1,9 +1,9 @@
 import type postgres from 'postgres';
 
 /**
- * Types for which postgres.js has no parser of its own: bigint, and every array. By default (`fetch_types`) postgres.js asks the
- * server for its array types with an extra query at every connect, and a failure of that query is an unhandled rejection. That is
- * switched off, so the array types that we read are listed here.
+ * Types that postgres.js cannot parse by itself: bigint, and every array. By default (`fetch_types`) postgres.js asks the server
+ * for its array types with an extra query at every connect, and a failure of that query is an unhandled rejection. That is switched
+ * off, so the array types that we read are listed here.
  */
 export const VALUE_TYPES = {
   bigint: { to: 20, from: [20], serialize: String, parse: parseBigint },

@@ -21,11 +21,11 @@ export { PostgresSession } from './postgres-session.ts';
 export type Sql = Tx & Pick<PostgresPool, 'begin' | 'reserve' | 'listen' | 'end'> & { readonly maxConnections: number };
 
 /**
- * Opens a pool. BIGINT columns arrive as numbers: every amount and count we store is below 2^53, and a larger value throws rather
- * than being rounded. Dates arrive as `Date`.
+ * Opens a pool. BIGINT columns are read as numbers: every stored amount and count is below 2^53, and a larger value throws instead
+ * of being rounded. Dates are read as `Date`.
  *
- * Connections are made when they are needed. While Postgres refuses connections queries fail at once, and the first query after
- * Postgres is back succeeds.
+ * Connections are made when they are needed. While Postgres refuses connections, queries fail at once, and the first query after
+ * its return succeeds.
  */
 export function openPostgres(options: PostgresOptions): Sql {
   const { query, begin, reserve, listen, end } = new PostgresPool(options);

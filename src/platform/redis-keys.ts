@@ -1,24 +1,24 @@
 import { shardOf } from './shards.ts';
 
-/** @param tag  of a shard of a cluster */
+/** @param tag the hash tag of a shard of a cluster */
 export const installationKey = (tag: string): string => `tollgate:installation:{${tag}}`;
 
-/** Hash tag of the keys that belong to no shard: what processes say of themselves while an operator looks (src/traffic/). */
+/** Hash tag of the keys that belong to no shard: reports of processes while an operator is watching (src/traffic/). */
 export const SHARED_TAG = 'traffic';
 
 /** Names of the Redis keys (docs/design.md, 'Redis'). `{s}` is the shard tag: all keys of an account share one cluster slot. */
 export class RedisKeys {
   readonly shards: number;
-  /** The key names that a shard has only once, by shard. Prepared, because every batch uses them. */
+  /** The names of keys that a shard has once, by shard. They are prepared, because every batch uses them. */
   readonly open: readonly string[];
   readonly lease: readonly string[];
   readonly usage: readonly string[];
   /** Text: the last flush after which the shard's stream was trimmed (`markText` in src/ledger/history/marks.ts). */
   readonly mark: readonly string[];
 
-  /** Hash: the answers to calls with idempotency keys, and how many bytes they have (replay/scripts/keep-answer.lua). */
+  /** Hash: the answers to calls with idempotency keys, and their sizes in bytes (replay/scripts/keep-answer.lua). */
   readonly answers: readonly string[];
-  /** Sorted set: when each of them was kept. */
+  /** Sorted set: when each of these answers was kept. */
   readonly answerTimes: readonly string[];
 
   readonly #tags: readonly string[];
@@ -65,7 +65,7 @@ export class RedisKeys {
     return `answers-of:{${this.#tags[shard]}}:${accountId}`;
   }
 
-  /** Text: id of the installation, of a shard of a cluster. A single Redis has `INSTALLATION_KEY` instead. */
+  /** Text: id of the installation, in a shard of a cluster. A single Redis has `INSTALLATION_KEY` instead. */
   installation(shard: number): string {
     return installationKey(this.#tags[shard] as string);
   }
@@ -87,9 +87,9 @@ export class RedisKeys {
 }
 
 /**
- * With these characters begins the id of each key, and so the field that a wallet has of a child key: its bucket, and what it and the
- * keys below it have spent of its budget, in which period (src/keys/budget-period.ts). child-state.lua has its 32 bytes, and in-text.lua
- * the text that the comparison reads.
+ * Each key id begins with these characters, and so does a wallet's field for a child key. The field has the key's bucket, and what
+ * the key and those below it have spent of its budget, in which period (src/keys/budget-period.ts). child-state.lua defines its 32
+ * bytes, and in-text.lua the text that the comparison reads.
  */
 export const CHILD_FIELD = 'acf_';
 export const freeField = (serviceId: string): string => `free:${serviceId}`;

@@ -2,7 +2,10 @@ import { MINIMUM_REDIS_MAJOR } from '../shared.mjs';
 import type { RedisStore } from './redis-store.ts';
 import { StartRefused } from './start-refused.ts';
 
-/** A replica that has not confirmed anything for longer counts as away. Redis' own `min-replicas-max-lag` is the same by default. */
+/**
+ * A replica that has not confirmed anything for longer than this counts as away. The default of Redis' own `min-replicas-max-lag`
+ * is the same.
+ */
 const MAX_LAG_SECONDS = 10;
 
 /** `host:port` of the server that a `redis[s]://` URL names. */
@@ -11,19 +14,19 @@ export function addressOf(url: string): string {
   return `${hostname || '127.0.0.1'}:${port || 6379}`;
 }
 
-/** What one server says of itself in the reply to INFO. */
+/** What one server says about itself in its reply to INFO. */
 export type NodeInfo = {
   readonly memoryBytes: number;
   /** `maxmemory`; 0: without a bound. */
   readonly maxMemoryBytes: number;
-  /** Replicas that follow it and have confirmed something lately. */
+  /** Replicas that follow it and have confirmed something recently. */
   readonly replicas: number;
   /** Why this Redis must not be used; null if it may. */
   readonly fault: string | null;
   readonly warnings: readonly string[];
 };
 
-/** @param kind  how `REDIS_URL` names it: as the only server, or as a node of a cluster */
+/** @param kind whether `REDIS_URL` names it as the only server or as a node of a cluster */
 export function readNodeInfo(info: string, kind: 'single' | 'cluster'): NodeInfo {
   const field = (name: string): string | undefined => new RegExp(`^${name}:(.*?)\r?$`, 'm').exec(info)?.[1];
   return {
@@ -38,13 +41,13 @@ export function readNodeInfo(info: string, kind: 'single' | 'cluster'): NodeInfo
   };
 }
 
-/** How many replicas follow this Redis and have confirmed something lately. @param info  the reply to INFO */
+/** How many replicas follow this Redis and have confirmed something recently. @param info the reply to INFO */
 export function replicasOf(info: string): number {
   const lags = Array.from(info.matchAll(/^slave\d+:.*\bstate=online\b.*\blag=(\d+)/gm), ([, lag]) => Number(lag));
   return lags.filter((lag) => lag <= MAX_LAG_SECONDS).length;
 }
 
-/** A Redis that is too old or evicts keys must not be used: when a wallet or a hold vanishes, money vanishes. */
+/** A Redis that is too old or evicts keys must not be used: if a wallet or a hold vanishes, money vanishes. */
 function faultOf(field: (name: string) => string | undefined, kind: 'single' | 'cluster'): string | null {
   const version = field('redis_version') ?? '';
   if (Number.parseInt(version, 10) < MINIMUM_REDIS_MAJOR) {

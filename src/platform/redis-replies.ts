@@ -1,5 +1,6 @@
 /**
- * A reply is a text (numbers included) or an error. A null bulk string counts as an empty text; none of our scripts replies one.
+ * A reply is a text (numbers included) or an error. A null bulk string counts as an empty text; none of our scripts replies with
+ * one.
  */
 export type ReplyKind = 'text' | 'error';
 
@@ -20,7 +21,7 @@ const ZERO = 0x30;
 const MAX_BULK_BYTES = 1_048_576;
 const MAX_LINE_BYTES = 65_536;
 
-/** The received bytes are not a Redis reply. Nobody knows where the next reply begins, so the connection must be dropped. */
+/** The received bytes are not a Redis reply. It is unknown where the next reply begins, so the connection must be dropped. */
 export class ReplyFault extends Error {}
 
 /**
@@ -36,7 +37,7 @@ export class ReplyReader {
     this.#sink = sink;
   }
 
-  /** @throws ReplyFault on bytes that are not such a reply. An error that the sink throws is thrown on. */
+  /** @throws ReplyFault on bytes that are not such a reply. Errors that the sink throws are passed on. */
   read(bytes: Buffer, length: number): void {
     if (this.#rest === null) {
       const used = this.#replies(bytes, length);

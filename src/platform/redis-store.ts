@@ -1,7 +1,7 @@
 import type { ForeignRedis } from './installation.ts';
 import type { Script } from './script.ts';
 
-/** An argument of a script or a command. A number must be passed as its text: that saves the encoder a case. */
+/** An argument of a script or a command. A number must be passed as its text, which saves the encoder a case. */
 export type RedisArg = string | Buffer;
 
 /** Thrown when a command was certainly not sent. After any other error, Redis may have carried it out. */
@@ -12,7 +12,9 @@ export class RedisNotSent extends Error {
   }
 }
 
-/** A node of a cluster has refused a command because of where its keys are now. As good as not sent: nothing was carried out. */
+/**
+ * A node of a cluster has refused a command because its keys are elsewhere now. This counts as not sent: nothing was carried out.
+ */
 export class RedisNotCarriedOut extends RedisNotSent {
   constructor(reason: string) {
     super(reason);
@@ -21,7 +23,8 @@ export class RedisNotCarriedOut extends RedisNotSent {
 }
 
 /**
- * The shards by the store that can be asked for several of them at once: a single Redis has all, in a cluster each is by itself.
+ * The shards, grouped by the store that can be asked about several of them at once: a single Redis has all; in a cluster each shard
+ * is separate.
  */
 export function byStore(redis: RedisStore, shards: readonly number[]): Map<RedisStore, readonly number[]> {
   if (!redis.isCluster) return new Map([[redis, shards]]);
@@ -29,8 +32,8 @@ export function byStore(redis: RedisStore, shards: readonly number[]): Map<Redis
 }
 
 /**
- * Redis as all code but the batches sees it: one server (`RedisClient`), one shard of a cluster (`ShardClient`), or a whole cluster
- * (`RedisCluster`), which sends each command to the node that has its key.
+ * Redis as all code except the batches sees it: one server (`RedisClient`), one shard of a cluster (`ShardClient`), or a whole
+ * cluster (`RedisCluster`), which sends each command to the node that has its key.
  */
 export interface RedisStore {
   /** Sends a command, whose first argument is its key if it has one. Rejects with `RedisNotSent` when it was certainly not sent. */
@@ -41,7 +44,7 @@ export interface RedisStore {
   confirmOwner(): Promise<void>;
   /** Whether shards are in several nodes, so that a script or a command may name keys of one shard only. */
   readonly isCluster: boolean;
-  /** The store of one shard, which sends INFO, TIME and SCAN, too, to the node that has it. A single Redis has all shards. */
+  /** The store of one shard. It also sends INFO, TIME and SCAN to the node that has the shard. A single Redis has all shards. */
   shard(shard: number): RedisStore;
   readonly ready: boolean;
   /** Calls `listener` each time this store becomes ready, including the first. */

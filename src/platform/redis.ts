@@ -20,7 +20,7 @@ type RedisOptions = {
 export type RedisLog = { warn(fields: object, message: string): void };
 
 /**
- * The only owner of ioredis. This client never resends or queues a command by itself (docs/design.md, 'Redis'): a script that
+ * The only code that uses ioredis. This client never resends or queues a command by itself (docs/design.md, 'Redis'): a script that
  * moves money must not run twice because a socket broke.
  *
  *   connected ──claim: whose data are these?──► ready ──a script or the next check finds another id──┐
@@ -35,7 +35,10 @@ export class RedisClient extends OwnedStore {
   readonly #redis: Redis;
   readonly #name: string;
   readonly #log: RedisLog;
-  /** Number of connections in a row whose id could not be compared or was another's. It lengthens the pause before the next. */
+  /**
+   * Number of consecutive connections whose id could not be compared or was another installation's. It lengthens the pause before
+   * the next.
+   */
   #refusals = 0;
   #reported: unknown = null;
   #endComparing: (() => void) | null = null;
@@ -71,12 +74,12 @@ export class RedisClient extends OwnedStore {
     });
   }
 
-  /** Connects, or rejects with the reason: at start, an operator wants to see the error rather than a silent retry. */
+  /** Connects, or rejects with the reason: at start, an operator wants to see the error instead of a silent retry. */
   async connect(): Promise<void> {
     try {
       await this.#redis.connect();
     } catch (error) {
-      // ioredis says 'Connection is closed.' here, and the reason in an event before.
+      // ioredis only says 'Connection is closed.' here; the reason was in an earlier event.
       const reason = this.#reported instanceof Error ? this.#reported : (error as Error);
       throw new StartRefused(`cannot connect to redis at ${this.address}: ${reason.message}`, { cause: reason });
     }
@@ -161,7 +164,7 @@ export const isWrongType = (error: unknown): boolean => error instanceof Error &
 export const isCommandTimeout = (error: unknown): boolean =>
   error instanceof Error && error.message.startsWith('Command timed out');
 
-/** Whether the error means that Redis is unavailable or slow, rather than that the command is wrong. */
+/** Whether the error means that Redis is unavailable or slow, and not that the command is wrong. */
 export function isRedisUnavailable(error: unknown): boolean {
   if (error instanceof RedisNotSent || error instanceof ForeignRedis) return true;
   if (!(error instanceof Error)) return false;

@@ -5,8 +5,8 @@ import { StartRefused } from './start-refused.ts';
 type Log = { warn(fields: object, message: string): void };
 
 /**
- * Warns if a master has fewer replicas than its trips must reach. It is no reason to refuse the start: replicas come and go, and a
- * gateway serves pages without them, and calls as soon as they are back.
+ * Warns if a master has fewer replicas than its trips must reach. This is no reason to refuse the start: replicas come and go. A
+ * gateway serves pages without them, and serves calls as soon as they are back.
  *
  * @param nodes each master once
  * @throws StartRefused when Redis does not let this user WAIT

@@ -2,13 +2,13 @@ import { RedisNotSent } from './redis.ts';
 import { ScriptConnection, type ScriptConnectionOptions, type TripListener } from './script-connection.ts';
 import type { TripEncoder } from './trip-encoder.ts';
 
-/** What `ScriptConnection` and `ReplicatedConnection` have in common: a connection for trips of one script. */
+/** The common interface of `ScriptConnection` and `ReplicatedConnection`: a connection for trips of one script. */
 export type TripConnection = Pick<
   ScriptConnection,
   'connect' | 'connectInBackground' | 'onReady' | 'ready' | 'reconnect' | 'send' | 'sendWire' | 'close'
 >;
 
-/** How many replicas must have a trip, and how often too few had it in time. All connections of a process share one. */
+/** How many replicas must have a trip, and how often too few had it in time. All connections of a process share one object. */
 export class ReplicaDemand {
   readonly replicas: number;
   /** How long Redis may wait for them. */
@@ -18,13 +18,13 @@ export class ReplicaDemand {
 
   constructor(replicas: number, commandTimeoutMs: number) {
     this.replicas = replicas;
-    // A trip may arrive while another is waited for. With half of the timeout for either, it ends within the whole: unless Redis itself
-    // is slow, and then falls silent. Then it takes up to twice the timeout.
+    // A trip may arrive while another one is waiting. With half of the timeout for each, it ends within the whole timeout. If Redis
+    // itself is slow, and then falls silent, it takes up to twice the timeout.
     this.timeoutMs = Math.max(1, Math.floor(commandTimeoutMs / 2));
   }
 }
 
-/** Redis has carried out a trip, and too few replicas have it. A failover may lose it, so its outcome is unknown. */
+/** Redis has carried out a trip, but too few replicas have it. A failover may lose it, so its outcome is unknown. */
 export class TooFewReplicas extends Error {
   constructor(had: number, { replicas, timeoutMs }: ReplicaDemand) {
     super(`${had} replicas had a batch after ${timeoutMs} ms, but REDIS_WAIT_REPLICAS is ${replicas}`);
@@ -53,13 +53,14 @@ type HeldTrip = { readonly wire: Buffer; readonly listener: TripListener };
  *              ▲                                                                      │ enough: the replies are passed on
  *              └── while a WAIT is under way ◄────────────────────────────────────────┘ too few: the trips are lost
  *
- * Redis reads no further commands of a connection that waits. Sent one by one, each trip would wait for all WAITs before its own.
- * So what arrives meanwhile is held here and shares the next WAIT: a trip takes two waits at most, however many there are. When too
- * few replicas have a group, what is held has not been sent, and is refused as such: it need not find out the same.
+ * While a connection waits, Redis reads none of its further commands. If trips were sent one by one, each would wait for all WAITs
+ * before its own. So trips that arrive meanwhile are kept here and share the next WAIT: a trip takes at most two waits, however
+ * many there are. If too few replicas have a group, the kept trips have not been sent, and are refused as such: they need not find
+ * out the same.
  *
- * A trip that writes nothing, such as a settlement that is repeated, must not count before what it relies on has reached the
- * replicas. Redis up to 7.0 waits for all that it had written when the trip ran. Later versions, and Valkey, wait for the last write of
- * this connection. That is enough: a new connection begins with renewals of leases (trips.ts), which are written after
+ * A trip that writes nothing, such as a repeated settlement, must not count before the data it relies on have reached the replicas.
+ * Redis up to 7.0 waits for everything that it had written when the trip ran. Later versions, and Valkey, wait for the last write
+ * of this connection. That is enough: a new connection begins with renewals of leases (trips.ts), which are written after
  * everything that an earlier connection wrote.
  *
  * Tested by test/platform/replicated-connection.test.ts and test/integration/replicas.test.ts.
@@ -73,7 +74,7 @@ class ReplicatedConnection implements TripConnection {
   #group: Group | null = null;
   #isScheduled = false;
 
-  /** @param sha of the script that the connection runs */
+  /** @param sha digest of the script that the connection runs */
   constructor(connection: ScriptConnection, sha: string, demand: ReplicaDemand) {
     this.#connection = connection;
     this.#sha = sha;
@@ -114,8 +115,8 @@ class ReplicatedConnection implements TripConnection {
     this.#held.push({ wire, listener });
     if (this.#group !== null || this.#isScheduled) return;
     this.#isScheduled = true;
-    // After the flush that sends now, which may send more. The shards of a cluster flush one by one: the first goes alone, and the
-    // others share the next WAIT.
+    // Sent after the flush that is running, which may send more. The shards of a cluster flush one by one: the first goes alone,
+    // and the others share the next WAIT.
     process.nextTick(this.#sendHeld);
   }
 
@@ -155,14 +156,14 @@ class ReplicatedConnection implements TripConnection {
     }
     group.passOn();
     if (group.unanswered > 0) {
-      // Redis had forgotten the script, so the trip was sent again, behind this WAIT.
+      // Redis had forgotten the script, so the trip was sent again, after this WAIT.
       if (this.ready) this.#sendWait(group);
-      // Being closed. RedisNotSent would say that the trip was certainly not carried out.
+      // The connection is being closed. RedisNotSent would say that the trip was certainly not carried out.
       else this.#onFailed(group, new Error('Connection is closed.'));
       return;
     }
     this.#group = null;
-    // After this turn, so that what its callers send next is in the next group.
+    // After this turn, so that trips that its callers send next are in the next group.
     this.#isScheduled = true;
     setImmediate(this.#sendHeld);
   }

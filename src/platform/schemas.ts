@@ -1,10 +1,10 @@
 /**
- * A JSON Schema in the part of the language that draft-07 and OpenAPI 3.1 have in common. The OpenAPI document contains the same
- * object; a schema with a `title` becomes a component of the document with that name.
+ * A JSON Schema in the common subset of draft-07 and OpenAPI 3.1. The OpenAPI document contains the same object; a schema with a
+ * `title` becomes a component of the document with that name.
  */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-// The pieces from which the schemas of responses are made.
+// The parts from which the schemas of responses are built.
 
 export const UUID: JsonSchema = { type: 'string', format: 'uuid' };
 export const TIME: JsonSchema = { type: 'string', format: 'date-time', description: 'RFC 3339, in UTC' };
@@ -14,7 +14,7 @@ export const TEXT: JsonSchema = { type: 'string' };
 export const ONE_LINE = '^[^\\u0000-\\u001f\\u007f-\\u009f]*$';
 export const CURRENCY: JsonSchema = { type: 'string', const: 'USD' };
 
-/** An amount of money. It has no `multipleOf`: 0.000001 has no exact binary form, so validators would refuse good amounts. */
+/** An amount of money. It has no `multipleOf`: 0.000001 has no exact binary form, so validators would refuse valid amounts. */
 export const usd = (description: string): JsonSchema => ({
   type: 'number',
   description: `${description}, in US dollars with at most six decimals`,
@@ -48,7 +48,7 @@ export function record(
   };
 }
 
-/** The ids, keys and times of all examples. The same thing has the same id in each, so that a reader can follow it. */
+/** The ids, keys and times of all examples. The same thing has the same id everywhere, so that a reader can follow it. */
 export const EXAMPLE = {
   serviceId: '019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90',
   usageId: '019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10',

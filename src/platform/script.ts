@@ -21,9 +21,9 @@ export function loadScript(moduleUrl: string, name: string): Script {
 const INCLUDE = /^ *--- @include "(.+)"$/gm;
 
 /**
- * The text of a Lua file, with the text of another file in place of each line that includes it. What an included file declares is
- * local to the function that includes it. So a script includes a file once: a second time in another function would make a second
- * one of it, and in a circle it would never end.
+ * The text of a Lua file, with each include line replaced by the text of the included file. Declarations of an included file are
+ * local to the function that includes it. So a script includes a file once: including it again in another function would duplicate
+ * it, and a circle would never end.
  *
  * @param above the files that include this one, and those that were included before it
  */

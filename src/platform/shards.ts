@@ -1,7 +1,7 @@
 /**
- * The shard of an account, or of an address without a key. Every Redis key of the account has the shard's number as its hash tag, `{shard}`, so all of them are
- * in one cluster slot. The number of shards is fixed for an installation: after a change most wallets would be looked for in the
- * wrong shard.
+ * The shard of an account, or of an address without a key. Every Redis key of the account has the shard's number as its hash tag,
+ * `{shard}`, so all of them are in one cluster slot. The number of shards is fixed for an installation: after a change most wallets
+ * would be looked for in the wrong shard.
  *
  * The hash is FNV-1a: it spreads UUIDs evenly and costs less than any cryptographic hash.
  */

@@ -1,4 +1,4 @@
-/** Why a process must not start, or cannot: something that an operator can mend. It is printed without a stack. */
+/** Why a process must not or cannot start: something that an operator can fix. It is printed without a stack. */
 export class StartRefused extends Error {}
 
 /** The refusal of a store whose formats are not those of this build. Formats are promised from 0.1.0 on (CONTRIBUTING.md). */

@@ -18,7 +18,7 @@ export class Sleeper {
     this.#wake();
   }
 
-  /** Resolves with true when `wake` is called, and never by time: for code that races it against another promise. */
+  /** Resolves with true when `wake` is called, but never after a time: for code that races it against another promise. */
   woken(): Promise<true> {
     return new Promise((resolve) => {
       this.#wake = () => resolve(true);

@@ -4,7 +4,7 @@
  * 2.2 µs. Writing them one by one, with the constant parts encoded beforehand, takes 0.7 µs (measured with 16 calls in a batch).
  *
  * All text must be ASCII: lengths are counted in characters, and each character is sent as one byte (latin1). A character beyond
- * latin1 would arrive as a different character, but could never shift where the next argument begins.
+ * latin1 would become a different character, but could never shift the beginning of the next argument.
  *
  * One encoder serves any number of trips, one after the other; `begin` drops what was encoded and never sent.
  *

@@ -1,14 +1,14 @@
 /**
- * Maximum time that one step of long work may keep the event loop busy, in milliseconds. A step that began may exceed it by the
- * unit of work that it had begun, which must be short. Calls wait for one step at most.
+ * Maximum time that one step of long work may keep the event loop busy, in milliseconds. A step may exceed it by the unit of work
+ * that it had begun, which must be short. Calls wait for one step at most.
  */
 const STEP_MS = 1;
 
 /**
- * Shares the event loop between long pieces of work and everything else: one step per turn of the loop, for all that ask
- * together. A hundred pieces of work at once therefore delay a call as long as one does. They advance in rotation, but every other
- * turn belongs to those who take over changes (`nextAhead`), if any wait: otherwise some hundred readers of long answers would keep
- * the catalog from following Postgres.
+ * Shares the event loop between long pieces of work and everything else: one step per turn of the loop, for all that ask together.
+ * So a hundred pieces of work delay a call no longer than one does. They advance in rotation, but every other turn belongs to work
+ * that applies changes (`nextAhead`), if any waits: otherwise a few hundred readers of long answers would keep the catalog from
+ * following Postgres.
  *
  *     await turns.next();
  *     const pause = stepEnd();
@@ -25,7 +25,7 @@ class Turns {
     return this.#wait(this.#waiting);
   }
 
-  /** As `next`, for work that takes over changes, of which there is little at a time. */
+  /** As `next`, for work that applies changes, of which there is little at a time. */
   nextAhead(): Promise<void> {
     return this.#wait(this.#ahead);
   }
@@ -42,7 +42,7 @@ class Turns {
     setImmediate(this.#run);
   }
 
-  // What is resolved here runs right after this returns, before the loop goes on.
+  // The work resolved here runs directly after this returns, before the loop goes on.
   readonly #run = (): void => {
     this.#scheduled = false;
     this.#wasAhead = !this.#ahead.isEmpty && (!this.#wasAhead || this.#waiting.isEmpty);
@@ -73,7 +73,7 @@ class Line {
   }
 }
 
-/** The turns of this process. There is only one event loop, so there is only one of these. */
+/** The turns of this process. There is only one event loop, so there is only one instance. */
 export const turns = new Turns();
 
 /** A function that says whether the step that begins now has used its time. Asking takes 40 ns. */
@@ -83,7 +83,7 @@ export function stepEnd(): () => boolean {
 }
 
 /**
- * A piece of work that goes on over several steps, of which the first has begun.
+ * A piece of work that takes several steps; the first has begun.
  *
  *     const steps = new Steps();
  *     while (more) { …; if (steps.isOver) await steps.next(); }

@@ -32,8 +32,8 @@ const MAX_PAUSE_TICKS = 60;
  *
  * A call has failed when no response head came: the service was not reached, reset the connection, timed out, or sent something
  * malformed. Any valid head counts as an answer, a 5xx included. A 5xx keeps nobody waiting, is refunded, and may say when to come
- * back. It must not open the breaker: a buyer who knows an input that makes a service answer 5xx could otherwise have calls to that
- * service refused to everybody else.
+ * back. It must not open the breaker: otherwise a buyer who knows an input that makes a service answer 5xx could block that service
+ * for everybody else.
  *
  * While the breaker is closed, it costs a call four comparisons, a division and an addition.
  */
@@ -56,7 +56,7 @@ export class Breaker {
     this.#ticks = ticks;
   }
 
-  /** For each new call while the breaker is open. @returns true if this call is the probe, false if it has to be refused */
+  /** Called for each new call while the breaker is open. @returns true if this call is the probe, false if it must be refused */
   takeProbe(): boolean {
     const { now } = this.#ticks;
     this.#askedAt = now;
@@ -66,7 +66,9 @@ export class Breaker {
     return true;
   }
 
-  /** The call chosen as the probe was not sent after all (its account has no money, for instance): the next call is the probe. */
+  /**
+   * The call chosen as the probe was not sent after all (its account has no money, for instance), so the next call is the probe.
+   */
   returnProbe(): void {
     if (this.isClosed) return;
     this.#pauseTicks = Math.max(this.#pauseTicks / 2, FIRST_PAUSE_TICKS);
@@ -101,7 +103,10 @@ export class Breaker {
     return true;
   }
 
-  /** Open, and somebody called the service within the last 30 s. A dead service that nobody calls needs nobody's attention. */
+  /**
+   * Whether the breaker is open and somebody called the service within the last 30 s. A dead service that nobody calls needs no
+   * attention.
+   */
   get isInTheWay(): boolean {
     return !this.isClosed && this.#ticks.now - this.#askedAt <= MAX_PAUSE_TICKS;
   }

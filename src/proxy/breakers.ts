@@ -5,12 +5,14 @@ import { Breaker, TICK_MS } from './breaker.ts';
  * keeps using it (`Offers` has it) until its listing changes, and then gets a new, closed one.
  */
 const MAX_SERVICES = 10_000;
-/** After so many ticks in which no call asked for the time (2 s) the timer rests until one does: it would wake an idle process. */
+/**
+ * After this many ticks in which no call asked for the time (2 s), the timer stops until one does: it would wake an idle process.
+ */
 const REST_AFTER_TICKS = 4;
 
 /**
- * The clock of the breakers, by a timer: however long the process was blocked counts as one tick, so no service is blamed for it.
- * While the timer rests nothing is judged, so the time until then counts in full.
+ * The clock of the breakers, driven by a timer. Any time for which the process was blocked counts as one tick, so no service is
+ * blamed for it. While the timer is stopped nothing is judged, so that time counts in full.
  */
 class Ticks {
   #ticks = 0;
@@ -59,10 +61,10 @@ class Ticks {
 }
 
 /**
- * The breakers of all services, in this process's memory. Each process judges a service by its own calls only.
+ * The breakers of all services, in this process's memory. Each process judges a service only by its own calls.
  *
- * There is one breaker per service, not per origin. Services of several providers can share an origin, and a provider who lists
- * another provider's host must not be able to have calls to that other provider refused.
+ * There is one breaker per service, not per origin. Services of several providers can share an origin. A provider who lists another
+ * provider's host must not be able to block calls to that other provider.
  */
 export class Breakers {
   readonly #byService = new Map<string, { readonly endpoint: string; readonly breaker: Breaker }>();
@@ -100,7 +102,7 @@ export class Breakers {
     return breaker;
   }
 
-  /** How many services have their calls refused now, and were called within the last 30 s. */
+  /** How many services are blocked now, and were called within the last 30 s. */
   get open(): number {
     let open = 0;
     for (const { breaker } of this.#byService.values()) if (breaker.isInTheWay) open++;

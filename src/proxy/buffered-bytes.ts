@@ -1,18 +1,18 @@
-/** A call that the service has begun to answer, while the gateway buffers request body that the service has not taken yet. */
+/** A call that the service has begun to answer. Meanwhile the gateway buffers request body that the service has not taken yet. */
 export interface BufferingCall {
   readonly bufferedBytes: number;
-  /** Ends the call as if its request body were larger than one body may be, and drops the buffered bytes. */
+  /** Ends the call as if its request body exceeded the maximum size, and drops the buffered bytes. */
   overflow(): void;
 }
 
 /**
- * Bounds the request body that all answered calls together buffer for services that do not take it. Once a response has begun,
- * the gateway cannot pause the caller's request body (see http/caller-stream.ts), so one call can buffer a whole request body
- * of the maximum size. Beyond the bound, the call that buffers most is ended, so that callers who fill the buffers on purpose
- * do not end a call that buffers little.
+ * Bounds the request body that all answered calls together buffer for services that do not take it. Once a response has begun, the
+ * gateway cannot pause the caller's request body (see http/caller-stream.ts), so one call can buffer a whole request body of the
+ * maximum size. Beyond the bound, the call that buffers most is ended, so that a call that buffers little does not suffer from
+ * callers who fill the buffers on purpose.
  *
- * A call that the service has not answered yet is not counted. The gateway pauses its request body, so it buffers only what had
- * been read before the pause.
+ * A call that the service has not answered yet is not counted: the gateway pauses its request body, so it buffers only what was
+ * read before the pause.
  */
 export class BufferedBytes {
   readonly #max: number;
@@ -35,7 +35,7 @@ export class BufferedBytes {
     else if (before === 0) this.#calls.add(call);
   }
 
-  /** Ends calls until the total is within the bound: each time the call that buffers most. */
+  /** Ends calls until the total is within the bound, each time the call that buffers most. */
   makeRoom(): void {
     while (this.full) {
       const [first] = this.#calls;

@@ -4,14 +4,12 @@ import { serverTimingLines } from './server-timing.ts';
 
 /**
  * Where the time of one call goes: `admission`, from the request head until Redis has decided, and `service`, from there to the
- * service's response head or its failure. Counts both, and tells them in the response.
- *
- * It costs a call 0.2 µs: two readings of the clock, three counts, and the header lines (decision 0047).
+ * service's response head or failure. Counts both, and reports them in the response.
  */
 export class CallClock {
   readonly #startedAt = performance.now();
   readonly #timings: CallTimings;
-  /** When the part that is under way began. Milliseconds. */
+  /** When the present part began. Milliseconds. */
   #partStartedAt = this.#startedAt;
   #admissionUs = 0;
   #serviceUs: number | null = null;
@@ -20,7 +18,7 @@ export class CallClock {
     this.#timings = timings;
   }
 
-  /** What came before did not wait for Redis, but for the caller to send its message. */
+  /** The time so far was not spent on Redis, but on waiting for the caller's message. */
   beginAdmission(): void {
     this.#partStartedAt = performance.now();
   }
@@ -35,7 +33,7 @@ export class CallClock {
     this.#timings.service.count(this.#serviceUs);
   }
 
-  /** @returns what the whole call took, in microseconds */
+  /** @returns the duration of the whole call, in microseconds */
   end(): number {
     const totalUs = microseconds(performance.now() - this.#startedAt);
     this.#timings.total.count(totalUs);

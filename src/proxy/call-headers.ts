@@ -4,16 +4,16 @@ import { formatUsd } from '../platform/money.ts';
 import type { Use } from './by-use/use.ts';
 
 /**
- * The header lines of ours on the response to an admitted call, each preceded by CRLF.
+ * The gateway's own header lines on the response to an admitted call, each preceded by CRLF.
  *
- * @param refunded  whether the call is settled by a refund. The balance then has its amount again
- * @param use  of a call that is priced by use: until its service has reported, its amount is what is held
+ * @param refunded whether the call is settled by a refund. The balance then includes its amount again
+ * @param use for a call priced by use: until its service has reported, its amount is what is held
  */
 export function callHeaderLines(admitted: Admitted, usageId: string, refunded: boolean, use: Use | null): string {
   return commonHeaderLines(admitted.rate, usageId) + costHeaderLines(admitted, usageId, refunded, use);
 }
 
-/** Those of these lines that are about the call and its cost. */
+/** Only the lines about the call and its cost. */
 export function costHeaderLines(admitted: Admitted, usageId: string, refunded: boolean, use: Use | null): string {
   const returned = refunded ? admitted.amountMicros : use === null ? 0 : returnedOf(use);
   const held = use?.isOpen && !refunded ? '\r\nX-ACF-Held: true' : '';

@@ -2,8 +2,8 @@ import { FAILURE_TEXTS } from '../upstream/failure-texts.ts';
 import type { UpstreamErrorCode } from '../upstream/upstream-error.ts';
 
 /**
- * Why a service failed a call, as its provider and operators are told: what broke on the way, or what its answer refused. Buyers are
- * not: addresses, certificates and credentials of a service are its provider's business.
+ * Why a service failed a call, as told to its provider and to operators: what broke on the way, or what its answer refused. Buyers
+ * are not told: a service's addresses, certificates and credentials are its provider's business.
  */
 export type FailureCause =
   | UpstreamErrorCode
@@ -12,7 +12,7 @@ export type FailureCause =
   | 'redirected'
   | 'not_acceptable';
 
-/** In words. Pages of the console show them, too: no Node here. */
+/** The causes in words. Pages of the console show them, too, so nothing of Node may be imported here. */
 export const CAUSE_TEXTS: Readonly<Record<FailureCause, string>> = {
   ...FAILURE_TEXTS,
   credentials_refused: 'The service refused the credentials that its listing adds.',

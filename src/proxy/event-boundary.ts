@@ -13,8 +13,8 @@ const COLON = 0x3a;
 type Position = 'between events' | 'in a comment' | 'in a line' | 'after a line';
 
 /**
- * Reads a `text/event-stream` (HTML Standard, section 9.2.5) as far as is needed to know whether the bytes so far end between two
- * events. Lines end with LF, CR or CRLF; an empty line ends an event.
+ * Reads a `text/event-stream` (HTML Standard, section 9.2.5) just enough to know whether the bytes so far end between two events.
+ * Lines end with LF, CR or CRLF; an empty line ends an event.
  *
  * Tested by test/proxy/event-boundary.test.ts.
  */
@@ -22,12 +22,12 @@ export class EventBoundary {
   #position: Position = 'between events';
   /** The last byte was a CR. If an LF follows, both are one line end. */
   #isAfterCr = false;
-  /** A line has ended with a CR alone: this stream does not use CRLF. */
+  /** A line has ended with CR alone: this stream does not use CRLF. */
   #hasBareCr = false;
 
   /**
-   * After the CR of a stream that may use CRLF this is false: an LF may follow. What is inserted before it would get an empty line
-   * that nobody sent.
+   * False after the CR of a stream that may use CRLF, because an LF may follow: text inserted before it would be followed by an
+   * empty line that nobody sent.
    */
   get isBetweenEvents(): boolean {
     return this.#position === 'between events' && (!this.#isAfterCr || this.#hasBareCr);

@@ -1,24 +1,24 @@
 import type { ResponseHead } from '../upstream/index.ts';
 import { EventBoundary } from './event-boundary.ts';
 
-/** How often all open event streams are looked at. One timer serves them all, and runs only while there are any. */
+/** How often all open event streams are checked. One timer serves them all, and runs only while there are any. */
 const TICK_MS = 1_000;
 /**
- * After this many ticks without a byte, the caller gets a comment. Proxies, load balancers and clients commonly give up a silent
- * connection after 60 s, some after 30: this reaches them before, even if one comment is late.
+ * After this many ticks without a byte, the caller gets a comment. Proxies, load balancers and clients commonly drop a silent
+ * connection after 60 s, some after 30: the comment reaches them before that, even if one is late.
  */
 const QUIET_TICKS = 15;
 /**
- * A comment, which every reader of event streams skips. It has no empty line behind it: the Python SDKs of OpenAI and Anthropic
- * take an empty line for an empty event when the stream uses ids.
+ * A comment, which every reader of event streams skips. No empty line follows it: if the stream uses ids, the Python SDKs of OpenAI
+ * and Anthropic take an empty line for an empty event.
  */
 const COMMENT = Buffer.from(': \n');
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 const NOTHING = Buffer.alloc(0);
 
 /**
- * Whether a response is an event stream into which comments may be written. A content coding rules that out, and so does a
- * declared length. Most responses declare a length, and no header is looked at then.
+ * Whether a response is an event stream into which comments may be written. A content coding rules this out, and so does a declared
+ * length. Most responses declare a length, so their headers need not be checked.
  */
 export function isEventStream({ status, headers, contentLength, hasBody }: ResponseHead): boolean {
   if (contentLength >= 0 || !hasBody || status >= 300) return false;
@@ -34,11 +34,11 @@ export function isEventStream({ status, headers, contentLength, hasBody }: Respo
   return types === 1;
 }
 
-/** The call that has the event stream. */
+/** The call to which the event stream belongs. */
 export interface StreamingCall {
   /** The caller's socket is full. Nothing may be sent until the caller has read. */
   readonly isStalled: boolean;
-  /** Sends bytes of the response body, and before the first ones the head. */
+  /** Sends bytes of the response body. The head is sent before the first ones. */
   send(bytes: Uint8Array): void;
 }
 
@@ -46,11 +46,11 @@ export interface StreamingCall {
  * One event stream on its way to the caller.
  *
  * **The head at once.** uWebSockets.js sends a head only with the first bytes of a body. So when the service's head has come
- * without an event, a comment takes the head to the caller. (The current release has `beginWrite()` for this, but what follows it
- * is malformed: it sends one CRLF too many before the first chunk. Node's fetch gives such a response up.)
+ * without an event, a comment takes the head to the caller. (The current release has `beginWrite()` for this, but it sends one CRLF
+ * too many before the first chunk, and Node's fetch rejects that response.)
  *
  * **Silence.** While the service is silent, the caller gets a comment every 15 s, but only between two events, and only while the
- * caller reads. How long the service may be silent is decided by the upstream client, which sees the service's bytes alone.
+ * caller reads. The upstream client, which sees only the service's bytes, decides how long the service may be silent.
  *
  * Tested by test/proxy/event-stream.test.ts and test/integration/event-streams.test.ts.
  */
@@ -61,9 +61,9 @@ export class EventStream {
   #quietTicks = 0;
   /** A comment has been sent before the first byte of the service. */
   #beganWithComment = false;
-  /** It is known whether the service's stream begins with a byte order mark. */
+  /** Whether it is known if the service's stream begins with a byte order mark. */
   #isMarkRead = false;
-  /** How many bytes have come that may be the beginning of a byte order mark. */
+  /** How many of the bytes so far may be the beginning of a byte order mark. */
   #markBytes = 0;
   #isOver = false;
 
@@ -71,13 +71,13 @@ export class EventStream {
     this.#call = call;
     this.#streams = streams;
     streams.add(this);
-    // Later in this turn: if the first event comes with the head, the caller gets what the service sent and nothing else.
+    // Later in this turn, so that if the first event comes with the head, the caller gets only what the service sent.
     setImmediate(() => {
       if (!this.#isOver && !this.#isMarkRead && this.#markBytes === 0) this.#comment();
     });
   }
 
-  /** Takes bytes of the service. @returns the bytes to send to the caller */
+  /** Takes bytes from the service. @returns the bytes to send to the caller */
   pass(chunk: Buffer): Buffer {
     this.#quietTicks = 0;
     if (!this.#isMarkRead) return this.#passFirst(chunk);
@@ -92,7 +92,7 @@ export class EventStream {
     if (this.#quietTicks >= QUIET_TICKS && mayComment && !this.#call.isStalled) this.#comment();
   }
 
-  /** Whether an event that is sent now begins anew. */
+  /** Whether an event that is sent now begins as a new event. */
   get isBetweenEvents(): boolean {
     return this.#boundary.isBetweenEvents;
   }
@@ -110,9 +110,9 @@ export class EventStream {
   }
 
   /**
-   * Readers skip a byte order mark only where a stream begins. Behind a comment it would become part of the first field's name, and
-   * the field would be lost. So it is left out there, and its first bytes wait for the next ones. (If the service ends its stream
-   * after one or two bytes of a mark, they are dropped: there is no event in them.)
+   * Readers skip a byte order mark only at the beginning of a stream. After a comment it would become part of the first field's
+   * name, and the field would be lost. So the mark is dropped in that case, and its first bytes wait for the next ones. (If the
+   * service ends its stream after one or two bytes of a mark, they are dropped: they contain no event.)
    */
   #passFirst(chunk: Buffer): Buffer {
     const all = Buffer.concat([BYTE_ORDER_MARK.subarray(0, this.#markBytes), chunk]);

@@ -2,7 +2,7 @@ import type { CallAdmission } from '../admission/sharded-admission.ts';
 import type { Listing } from '../catalog/listing.ts';
 import type { Gate } from '../gate/gate.ts';
 import type { BalanceRefusals } from '../keys/balance-refusals.ts';
-import type { BudgetRefusals } from '../keys/children/refusals.ts';
+import type { BudgetRefusals } from '../keys/children/budget-refusals.ts';
 import { noLatencies } from '../ledger/rollups/latency-buckets.ts';
 import type { RefundReason } from '../ledger/usage-event.ts';
 import { LatencyHistogram } from '../observability/latency-histogram.ts';
@@ -49,7 +49,7 @@ export type ExchangeCounters = {
   completed: number;
   refunded: Map<RefundReason, number>;
   refused: Map<string, number>;
-  /** Calls that were given the first answer again. */
+  /** Calls that got the first answer again. */
   replayed: number;
   /** Latencies of the calls that ended, by the buckets of src/ledger/rollups/latency-buckets.ts. */
   latencies: Float64Array;
@@ -57,13 +57,16 @@ export type ExchangeCounters = {
   readonly timings: CallTimings;
 };
 
-/** A call is counted once in each, when that part of it ends. */
+/** A call is counted once in each histogram, when that part of it ends. */
 export type CallTimings = {
-  /** From the request head to the decision of Redis. For an MCP server, from its whole message. Calls that are not admitted are in it too. */
+  /**
+   * From the request head to the decision of Redis; for an MCP server, from the complete message. Calls that are not admitted are
+   * included.
+   */
   readonly admission: LatencyHistogram;
-  /** From the admission to the response head of the service, or to its failure before that. */
+  /** From the admission to the service's response head, or to its failure before that. */
   readonly service: LatencyHistogram;
-  /** From the request head to the settlement: what the record of the call says. */
+  /** From the request head to the settlement: the latency in the call's record. */
   readonly total: LatencyHistogram;
 };
 

@@ -12,8 +12,8 @@ import { CheckedCall } from './stages/checked-call.ts';
 import { IdentifiedCall } from './stages/identified-call.ts';
 
 /**
- * Starts the life of one call, from its request head to its settlement. Each stage is an object, which knows what was learned in
- * it, and the stages before:
+ * Starts the life of one call, from its request head to its settlement. Each stage is an object that knows what was learned in it,
+ * and the earlier stages:
  *
  *   ArrivedCall ──► IdentifiedCall ──► CheckedCall ──► AdmittedCall ──► ForwardedCall ──► AnsweredCall
  *   head, caller    key, listing       price           hold             upstream call     response
@@ -22,7 +22,8 @@ import { IdentifiedCall } from './stages/identified-call.ts';
  *
  * - From *arrived* to *identified*, the key may have to be looked up. If the caller leaves meanwhile, nothing happens any more.
  * - From *identified* to *checked*, a call to an MCP server waits for its message, which decides the price. Other calls do not wait.
- * - From *checked* to *admitted* or refused, Redis decides. A call whose idempotency key another one has becomes a `RepeatedCall`. If the caller has left meanwhile, the call is refunded, not forwarded.
+ * - From *checked* to *admitted* or refused, Redis decides. A call whose idempotency key was used before becomes a `RepeatedCall`.
+ * If the caller has left meanwhile, the call is refunded, not forwarded.
  * - A *forwarded* call becomes *answered* with the response head of the service. It may be settled in either stage.
  *   If it is priced by use, and its caller leaves before the service has reported, an `UnheardCall` settles it.
  *
@@ -49,7 +50,7 @@ export function startExchange(options: ExchangeOptions, head: RequestHead, calle
 /** @param key  of the caller; null if it has no valid one */
 function onKey(call: ArrivedCall, key: KeyRecord | null): void {
   const { head, caller, options } = call;
-  // The caller left while its key was looked up, or the gateway is stopping and cut it off. If the call were admitted now,
+  // The caller left while its key was looked up, or the gateway is stopping and cut the call off. If the call were admitted now,
   // this process might end before it could settle the call.
   if (key !== null && caller.aborted) return;
   describeCaller(caller, key);
@@ -96,8 +97,8 @@ class AwaitedMessage implements MessageListener {
 }
 
 /**
- * @param terms  what the call costs anybody but the owner of the listing
- * @param mark  what the record has behind the path, printable ASCII
+ * @param terms what the call costs everybody except the owner of the listing
+ * @param mark what the record appends to the path, printable ASCII
  * @param message  the whole request body of a call to an MCP server; null if the body is forwarded as it arrives
  */
 function admit(identified: IdentifiedCall, terms: CallTerms, mark: string, message: ReadMessage | null): void {

@@ -58,7 +58,7 @@ const ORIGIN_WIDE = [
   'clear-site-data',
   'service-worker-allowed',
   'public-key-pins',
-  // Reports about failed requests (Network Error Logging, Reporting API) have the URLs of calls to other services.
+  // Reports about failed requests (Network Error Logging, Reporting API) contain the URLs of calls to other services.
   'nel',
   'report-to',
   // A compression dictionary for paths of other services (RFC 9842).
@@ -67,23 +67,23 @@ const ORIGIN_WIDE = [
 /** Response headers that the HTTP edge writes itself. */
 const OURS_TO_CALLER = ['date', 'x-request-id'];
 
-/** Response headers with a URL that may lead into the endpoint. They do not pass as they are: see redirects.ts. */
+/** Response headers with a URL that may lead into the endpoint. They do not pass unchanged: see redirects.ts. */
 const LOCATIONS = ['location', 'content-location'];
 
 function isLocation(name: string): boolean {
   return (name.length === 8 || name.length === 16) && LOCATIONS.includes(name.toLowerCase());
 }
 
-/** Knows what a service's `Location` or `Content-Location` becomes for the caller. */
+/** Translates a service's `Location` or `Content-Location` for the caller. */
 export interface Locations {
   /** @returns null if the header must be left out */
   location(value: string): string | null;
 }
 
 /**
- * Keeps a service's HTML from running as a page of the gateway. A page of any origin can fetch it with a key, and then navigate to the
- * same URL: Chromium takes it from its cache, without a key. Its scripts would run with the gateway's origin, next to those of all other
- * services. Only documents obey this header, calls do not. A policy of the service's own holds beside it. (CSP3 §6.3.2)
+ * Keeps a service's HTML from running as a page of the gateway. A page of any origin can fetch it with a key, and then navigate to
+ * the same URL: Chromium takes it from its cache, without a key. Its scripts would run with the gateway's origin, next to those of
+ * all other services. Only documents obey this header, calls do not. The service's own policy applies in addition. (CSP3 §6.3.2)
  */
 const NO_PAGE = '\r\nContent-Security-Policy: sandbox';
 
@@ -143,7 +143,7 @@ function beginsWith(name: string, start: string): boolean {
 
 const notToService = new Blocked(
   [...HOP_BY_HOP, ...OURS_TO_SAY, ...CREDENTIAL_HEADERS, ...CALLER_ADDRESS],
-  // The gateway answers a browser's preflights, so what a preflight asks is of no use to a service.
+  // The gateway answers a browser's preflights, so their headers are of no use to a service.
   ['x-acf-', 'x-forwarded-', 'x-original-forwarded-', 'proxy-', 'access-control-request-'],
 );
 const notToCaller = new Blocked(
@@ -205,9 +205,9 @@ export function asSent(lines: string, isAscii: boolean): string {
 }
 
 /**
- * Header lines for the caller, each with a CRLF in front: the service's headers except those that must not pass, and NO_PAGE. Values
- * are latin1, and the parser has validated them. `Location` and `Content-Location` are among the blocked names, so that headers which
- * pass are not compared with two names more.
+ * Header lines for the caller, each with a CRLF in front: the service's headers except those that must not pass, and NO_PAGE.
+ * Values are latin1, and the parser has validated them. `Location` and `Content-Location` are among the blocked names, so that
+ * headers that pass need not be compared with two more names.
  */
 export function responseHeaderLines(headers: readonly string[], locations: Locations): string {
   const named = connectionOptions(headers, false);

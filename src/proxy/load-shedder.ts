@@ -6,17 +6,17 @@ const SAMPLE_MS = 50;
  */
 const MAX_DELAY_MS = 100;
 /**
- * Shedding starts when every sample has been late for this long. A burst of new connections or a pause of the garbage collector is
- * over sooner.
+ * Shedding starts when every sample has been late for this long. A burst of new connections or a pause of the garbage collector
+ * ends sooner.
  */
 const STANDING_MS = 500;
-/** What each further late sample adds to the share of new calls that is shed. */
+/** Increase of the share of new calls that are shed, for each further late sample. */
 const SHARE_STEP = 0.0625;
 /**
- * Maximum share of new calls that are shed: one for every three taken. Refusing a call costs about a third of the CPU of
- * taking it. So at this share a tenth of the CPU goes into refusals (1 × ⅓ against 3 × 1) and nine tenths into calls, on any
- * machine. Without a maximum, a process whose callers retry at once would do little but refuse. The calls that are taken have
- * to wait, but at most one per connection, and callers that obey Retry-After stay away for a second.
+ * Maximum share of new calls that are shed: one for every three accepted. Refusing a call costs about a third of the CPU of
+ * accepting it. So at this share a tenth of the CPU goes into refusals (1 × ⅓ against 3 × 1) and nine tenths into calls, on any
+ * machine. Without a maximum, a process whose callers retry at once would do little but refuse. The accepted calls have to wait,
+ * but at most one per connection, and callers that obey Retry-After stay away for a second.
  */
 const MAX_SHARE = 0.25;
 /** When halving makes the share smaller than this, it becomes 0. */
@@ -38,13 +38,12 @@ type LoadShedderOptions = {
  * Decides which calls an overloaded process refuses at once.
  *
  * It measures how late a timer fires, because all other work that is ready waits just as long. As in CoDel, what counts is the
- * *standing* delay, the smallest delay of the last 500 ms: a queue that empties now and then does no harm.
+ * *standing* delay, the smallest delay of the last 500 ms: a queue that empties from time to time does no harm.
  *
  *   every sample late for 500 ms ──► with each further late sample, another sixteenth of the new calls is shed, up to a quarter
  *   a sample that is not late ──► the share is halved
  *
- * Calls are picked at random. If every fourth call were shed instead, four callers who take turns would not share the loss: one of
- * them would lose every call.
+ * Calls are picked at random. If every fourth call were shed instead, one of four callers who take turns would lose all its calls.
  */
 export class LoadShedder {
   readonly #now: () => number;
@@ -94,7 +93,7 @@ export class LoadShedder {
     return this.#delays.longestUntil(this.#now());
   }
 
-  /** For a request that is not a call and so is never shed. It can delay calls too, so the measuring goes on. */
+  /** Called for a request that is not a call, and so is never shed. It can delay calls too, so the measuring goes on. */
   requested(): void {
     this.#samplesWithoutRequest = 0;
     if (this.#timer === null && this.#isStarted) this.#wake();

@@ -11,27 +11,26 @@ import { PricedOperations } from './priced-operations.ts';
 import { hasUpstreamHeaders, UpstreamHeaders } from './upstream-headers.ts';
 import { UpstreamQuery } from './upstream-query.ts';
 
-/** What calls need to know of a listing, worked out once per version of the listing. */
+/** What calls need to know about a listing, computed once per version of the listing. */
 export type Offer = {
   /** The path of the endpoint; the path of the call is appended to it. */
   readonly basePath: string;
   /**
-   * Each listing has connections of its own, even when several point to the same host. Otherwise an attacker could create a
-   * free listing for another provider's host, call a path that hangs there, and use up the connections that this provider's
-   * callers need.
+   * Each listing has its own connections, even if several point to the same host. Otherwise an attacker could create a free listing
+   * for another provider's host, call a path that hangs there, and use up the connections that this provider's callers need.
    */
   readonly destination: Destination;
   /** Longest silence of the service within a response. */
   readonly idleBodyTimeoutMs: number;
-  /** Of a call at the listing's price. */
+  /** The terms of a call at the listing's price. */
   readonly terms: CallTerms;
-  /** Of calls by the account that sells it: they cost nothing, and take no free call. */
+  /** The terms of calls by the account that sells the listing: they cost nothing, and take no free call. */
   readonly forOwner: CallTerms;
-  /** Null unless an HTTP listing has operations: their calls have prices of their own. */
+  /** Null unless an HTTP listing has operations: their calls have their own prices. */
   readonly operations: PricedOperations | null;
-  /** Null unless the listing is an MCP server: its calls have prices by the tool that they call. */
+  /** Null unless the listing is an MCP server: its calls are priced by the tool that they call. */
   readonly tools: PricedTools | null;
-  /** Null unless the listing changes the headers of its calls: it adds some, asks for credentials, or has its calls signed. */
+  /** Null unless the listing changes the headers of its calls: it adds some, requests credentials, or has its calls signed. */
   readonly headers: UpstreamHeaders | null;
   /** Null unless the listing adds parameters to the query of its calls. */
   readonly query: UpstreamQuery | null;
@@ -40,10 +39,10 @@ export type Offer = {
   readonly breaker: Breaker;
 };
 
-/** What offers need besides the listing. */
+/** What offers need in addition to the listing. */
 type OffersOptions = {
   readonly breakers: Breakers;
-  /** Longest silence within a response of a listing that does not state its own. */
+  /** Longest silence within a response, for listings that do not state their own. */
   readonly idleBodySeconds: number;
   readonly secrets: ServiceSecrets;
   readonly log: Log;
@@ -92,7 +91,7 @@ export class Offers {
   }
 }
 
-/** Only calls of an HTTP listing have their prices by method and path. */
+/** Only calls of HTTP listings are priced by method and path. */
 function pricesOf(listing: Listing): PricedOperations | null {
   const { protocol, operationTerms } = listing;
   return protocol === 'mcp' || operationTerms === null ? null : new PricedOperations(listing, operationTerms);

@@ -6,8 +6,8 @@ import { ApiError } from '../errors.ts';
 import { TermsByPrice } from './terms-by-price.ts';
 
 /**
- * Headers by which a caller asks a service to take another method or path than those of the request. Frameworks that obey them
- * would carry out an expensive operation for the price of a cheap one. X-Original-URL and X-Rewrite-URL are obeyed by IIS and by older
+ * Headers by which a caller asks a service to use another method or path than those of the request. Frameworks that obey them would
+ * carry out an expensive operation for the price of a cheap one. X-Original-URL and X-Rewrite-URL are obeyed by IIS and by older
  * versions of Symfony and Laminas.
  */
 const OVERRIDES = new Set([
@@ -18,7 +18,7 @@ const OVERRIDES = new Set([
   'x-rewrite-url',
 ]);
 
-/** What a call of a listing with operations costs, by its method and path. Made once per version of the listing. */
+/** What a call of a listing with operations costs, by its method and path. One per version of the listing. */
 export class PricedOperations {
   readonly #table: PriceTable;
   readonly #listing: Listing;
@@ -31,7 +31,7 @@ export class PricedOperations {
     this.#table = new PriceTable(parseTerms(operationTerms) as readonly HttpTerms[], listing);
   }
 
-  /** Throws the `ApiError` that the caller gets when its call matches no operation, or might mean one that costs more. */
+  /** Throws the `ApiError` that the caller gets when its call matches no operation, or might be taken for one that costs more. */
   termsOf(head: CallHead, rest: string): CallTerms {
     if (this.#table.hasSeveralPrices) refuseOverrides(head);
     const priced = this.#table.priceOf(head.method, rest);
@@ -70,8 +70,8 @@ export function refuseOverrides({ headers, query }: CallHead): void {
 }
 
 /**
- * The parameter `_method`, from which Laravel, Symfony and others take the method. PHP reads `.method` and ` _method` as the same name,
- * qs reads `[_method]` so, and Rack separated parameters by `;`, too. Google's APIs have `$httpMethod`.
+ * The parameter `_method`, from which Laravel, Symfony and others take the method. PHP reads `.method` and ` _method` as the same
+ * name, qs reads `[_method]` as that name, and Rack also separated parameters by `;`. Google's APIs have `$httpMethod`.
  */
 const METHOD_PARAMETER = /^[^a-z0-9]+(?:http)?method(?![a-z0-9])/i;
 

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import type { Buyer } from '../admission/buyer.ts';
 
-/** Maximum number of pseudonyms kept. At the bound all are dropped, and made again when they are needed, in about 3 µs each. */
+/** Maximum number of pseudonyms kept. Beyond it all are dropped, and made again when they are needed, in about 3 µs each. */
 const MAX_CACHED = 100_000;
 
 /**

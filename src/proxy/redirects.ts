@@ -24,9 +24,9 @@ type Called = {
  * | nowhere: it is no URL reference                                 | nothing: clients differ in what they make of it     |
  *
  * `Location` may be relative (RFC 9110 §10.2.2). It is resolved as browsers resolve it, against the URL that was called. So the
- * path is compared when dot segments, backslashes, tabs and default ports are gone, and then byte by byte, with whole segments. A
- * path that is within the endpoint only as long as nobody decodes it (`/v1/..%2fadmin`) counts as elsewhere. User name and
- * password too: the proxy path cannot carry them.
+ * path is compared after dot segments, backslashes, tabs and default ports were resolved, and then byte by byte, in whole segments.
+ * A path that is within the endpoint only as long as nobody decodes it (`/v1/..%2fadmin`) counts as elsewhere. So does a URL with a
+ * user name or password: the proxy path cannot carry them.
  *
  * This takes 1.2 µs, and only responses with one of the two headers pay it.
  *

@@ -28,11 +28,11 @@ const FREE_ONLY = 'x-acf-free-only';
 const TAG = 'x-acf-tag';
 const IDEMPOTENCY_KEY = 'idempotency-key';
 
-/** What the caller says of a call: what it agrees to pay, by which name it pays for it once, and whom or what the call is for. */
+/** What the caller says about a call: the most that it will pay, the idempotency key, and whom or what the call is for. */
 type Said = {
-  /** Micro-USD; more than any price if nothing says otherwise. */
+  /** Micro-USD; more than any price if there is no limit. */
   readonly ceilingMicros: number;
-  /** Nothing: the call is to be a free one. */
+  /** Whether the call must cost nothing. */
   readonly isFreeOnly: boolean;
   /** Null: it has none. */
   readonly tag: string | null;
@@ -75,7 +75,7 @@ export function saidIn(headers: readonly string[], priceMicros: number, ofKey: n
   return { ceilingMicros, isFreeOnly, tag, idempotencyKey };
 }
 
-/** @param earlier  what another line of the header said: a call has one tag, and nobody could tell which of two was meant */
+/** @param earlier the value of an earlier line of the header: a call has one tag, and of two it would be unclear which was meant */
 function tagOf(value: string, earlier: string | null): string {
   if (!isTag(value) || (earlier !== null && earlier !== value))
     throw new ApiError('invalid_request', 'X-ACF-Tag must be one tag of 1 to 64 characters of A-Z a-z 0-9 . _ : / @ -');
@@ -88,7 +88,7 @@ function isTrue(value: string): boolean {
   return value === 'true';
 }
 
-/** The error for a call that only a free call was to serve, and none does. */
+/** The error for a call that must be free, but that no free call covers. */
 export function freeCallsUsed({ priceMicros, hasFreeCalls }: CallTerms): ApiError {
   const message = hasFreeCalls ? undefined : 'This service has no free calls, and the call was to be a free one only.';
   return new ApiError('free_calls_used', message, { fields: { price: microsToUsd(priceMicros) } });
@@ -108,7 +108,7 @@ export const notOwnError = (): ApiError =>
     'A provider key can call the listings of its own account only. Other calls need a key of role buyer.',
   );
 
-/** Says nothing of why: that is between the two. The operator of the gateway can tell who the provider is. */
+/** The message does not say why: that is between provider and buyer. The operator of the gateway can tell who the provider is. */
 export const blockedError = (): ApiError =>
   new ApiError('forbidden', 'The provider of this service has blocked your account. Nothing was charged.');
 
@@ -139,7 +139,7 @@ export function refusalOf(
   }
 }
 
-/** Says whose budget it is and when it starts again, because the reader is often a model that has only this answer. */
+/** Says whose budget it is and when its next period begins, because the reader is often a model that has only this answer. */
 function budgetExceeded(
   { heldMicros, priceMicros }: CallTerms,
   { keyId: limitKey, leftMicros, resetsAtMs }: SpentBudget,
@@ -166,7 +166,7 @@ function damagedAccount(): ApiError {
   return unavailableError(undefined, message, OPERATOR_SECONDS);
 }
 
-/** The call would reach the service without what the listing adds to it. Refused before admission, so it is free. */
+/** The call would reach the service without the secrets that the listing adds. It is refused before admission, so it is free. */
 export function unreadableSecrets(): ApiError {
   const message =
     "What this gateway adds to calls of this service cannot be read; the gateway's operator has to repair that. Nothing was charged.";
@@ -183,7 +183,7 @@ function insufficientBalance(
   const topUp = operator.topUpOf(accountId);
   const how =
     topUp === null ? `Ask ${operator.who} to add money to the account ${accountId}` : `Money can be added at ${topUp}`;
-  // Of a call that is priced by use more is held than it may cost in the end.
+  // For a call priced by use, more is held than it may cost in the end.
   const what =
     priceMicros < heldMicros && priceMicros <= balanceMicros
       ? `The balance does not cover what this call may cost. It is priced by use, and may be made with a lower X-ACF-Max-Amount, from ${formatUsd(priceMicros)} on.`

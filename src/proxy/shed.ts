@@ -11,9 +11,9 @@ const LINES = `${errorHeaderLines(ERROR)}\r\nX-ACF-Amount: 0`;
 const BODY = JSON.stringify(ERROR.body());
 
 /**
- * Answers a call that is shed, at once and from memory: Redis and Postgres are not asked. The call is not admitted, not
- * charged, and not counted against a rate limit. Only the header lines that differ between such answers are made per call; the
- * rest is in the constants above.
+ * Answers a call that is shed, at once and from memory: Redis and Postgres are not asked. The call is not admitted, not charged,
+ * and not counted against a rate limit. Only the header lines that differ between these answers are made per call; the rest is in
+ * the constants above.
  */
 export function shedCall(gate: Gate, counters: ExchangeCounters, head: RequestHead, caller: CallerStream): void {
   const key = gate.identifyKnown(head.authorization);

@@ -4,7 +4,7 @@ import type { SigningKey } from '../secrets/service-secrets.ts';
 /** What a signature covers, in this order (docs/api.md, 'Signed calls'). It is fixed: services are told to refuse any other list. */
 const COVERED = '("@method" "@authority" "@path" "@query" "x-acf-usage-id" "x-acf-buyer")';
 
-/** A request as it goes to the service. */
+/** A request in the form in which it goes to the service. */
 export type SignedRequest = {
   readonly method: string;
   /** Path and query. */
@@ -17,7 +17,7 @@ type Key = { readonly keyid: string; readonly key: KeyObject; readonly untilMs: 
 
 /**
  * Signs the calls of one listing (RFC 9421, HMAC-SHA256), so that its service can tell them from requests of others. For a day
- * after a new secret was made, each call has two signatures, by the new and by the old one.
+ * after a new secret was made, each call has two signatures, one by the new and one by the old secret.
  *
  * A signature takes 7 µs, nearly all of it in OpenSSL; two take 14 µs.
  *

@@ -27,7 +27,7 @@ export function parseTarget(path: string): Target {
 }
 
 /**
- * Whether some server could climb out of its path by this one.
+ * Whether some server could leave the endpoint's path because of this path.
  *
  * Most paths contain neither `.` nor `%`. Two searches for a character are cheaper than DOT_SEGMENT at every position.
  */

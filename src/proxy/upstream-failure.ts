@@ -17,41 +17,42 @@ export function refundOf(error: UpstreamError): RefundReason {
   }
 }
 
-/** What decides, besides the status, whether an answer is paid for. */
+/** The facts that, with the status, decide whether an answer is paid for. */
 export type Asked = {
   readonly isMcp: boolean;
-  /** Whether the service was shown credentials, and all of them were those that its listing adds. */
+  /** Whether the service got credentials, all of them added by its listing. */
   readonly hasListingCredentialsOnly: boolean;
 };
 
-/** Answers of a service to credentials: it refuses them, or has no quota left for them. */
+/** Statuses by which a service refuses credentials, or says that they have no quota left. */
 const DENIALS: ReadonlySet<number> = new Set([401, 407, 429]);
 
 /**
- * Why a call is refunded whatever follows the head of its answer; null if it is not.
+ * Why the head of the answer alone makes a call be refunded; null if it does not.
  *
- * @param isKeyed  whether it has an idempotency key, with which its caller repeats it until it has been answered
+ * @param isKeyed whether the call has an idempotency key, with which its caller repeats it until it gets an answer
  */
 export function refundOfAnswer(status: number, asked: Asked, isKeyed: boolean): RefundReason | null {
   if (status < 300) return null;
   if (status >= 500) return 'upstream_5xx';
-  // Clients of the protocol follow no redirect, and no message without the right `Accept` gets as far as the service.
+  // Clients of the protocol do not follow redirects, and messages without the right `Accept` are refused before they reach the
+  // service.
   if (asked.isMcp && (status < 400 || status === 406)) return 'upstream_error';
   if (DENIALS.has(status) && asked.hasListingCredentialsOnly) return 'upstream_denied';
   return status === 429 && isKeyed ? 'upstream_rate_limited' : null;
 }
 
 /**
- * Whether a failure counts for the service's breaker, provided that no response head has arrived. All do except two: 'busy',
- * because a bound of the gateway was reached or the gateway is stopping; and 'dns_timeout', because the silent nameserver may
- * be the gateway's own, and that must not open the breakers of all services. (A malformed response or a refused certificate
+ * Whether a failure counts for the service's breaker, provided that no response head has arrived. All count, with two exceptions:
+ * 'busy', because a bound of the gateway was reached or the gateway is stopping; and 'dns_timeout', because the silent nameserver
+ * may be the gateway's own, which must not open the breakers of all services. (A malformed response or a refused certificate
  * counts, too.)
  */
 export function isSilence({ code }: UpstreamError): boolean {
   return code !== 'busy' && code !== 'dns_timeout';
 }
 
-/** The error for the caller. The service's addresses and certificates are the provider's business: only the log has them. */
+/** The error for the caller. The service's addresses and certificates are the provider's business, so only the log has them. */
 export function upstreamApiError(error: UpstreamError): ApiError {
   switch (refundOf(error)) {
     case 'upstream_busy':

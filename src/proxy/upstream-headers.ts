@@ -7,8 +7,8 @@ import { type SignedRequest, Signer } from './signature.ts';
 
 /**
  * What one listing changes in the headers of its calls: headers that the gateway adds, credentials that the caller agrees to
- * forward, and a signature. It is made once per version of a listing (15 µs for each secret), and most listings have none. For
- * those a call pays two comparisons with null; for the others, without a signature, 0.4 µs.
+ * forward, and a signature. It is made once per version of a listing. Most listings have none, and their calls pay two comparisons
+ * with null.
  *
  * Tested by test/proxy/upstream-headers.test.ts.
  */
@@ -19,10 +19,13 @@ export class UpstreamHeaders {
   /** Names of credential headers that the service asks for. */
   readonly #asked: ReadonlySet<string>;
   readonly #signer: Signer | null;
-  /** Names of headers and parameters, and keyids, whose secrets could not be decrypted. If there are any, nothing may be sent. */
+  /**
+   * Headers and parameters, by name, and signing keys, by keyid, whose secrets could not be decrypted. If there are any, nothing
+   * may be sent.
+   */
   readonly unreadable: readonly string[];
 
-  /** Whether the listing adds credentials of its own: headers, parameters of the query, or a signature. */
+  /** Whether the listing adds its own credentials: headers, parameters of the query, or a signature. */
   readonly #hasCredentials: boolean;
 
   /** @param authority  the value of `Host` towards the service */
@@ -35,7 +38,7 @@ export class UpstreamHeaders {
     this.#signer = listing.signingKeys === null ? null : new Signer(authority, signingKeys);
   }
 
-  /** Header lines for the service, as `requestHeaderLines` makes them for other listings. */
+  /** Header lines for the service. For other listings `requestHeaderLines` makes them. */
   lines({ headers, isAscii }: Pick<RequestHead, 'headers' | 'isAscii'>, request: SignedRequest, nowMs: number): string {
     assert(this.unreadable.length === 0, 'no call is sent without the headers of its listing');
     let lines = requestHeaderLines({ headers: this.#passing(headers), isAscii }, request.usageId, request.buyer);
@@ -44,12 +47,12 @@ export class UpstreamHeaders {
     return this.#signer === null ? lines : lines + this.#signer.lines(request, nowMs);
   }
 
-  /** Whether a service that refuses the credentials of a call refuses those of its listing, because the caller has sent none. */
+  /** Whether a service that refuses the credentials of a call refuses those of its listing: the caller has sent none. */
   showsListingCredentialsOnly(headers: readonly string[]): boolean {
     return this.#hasCredentials && (this.#asked.size === 0 || this.#agreed(headers) === '');
   }
 
-  /** The caller's headers without those that the gateway writes itself in calls of this listing. */
+  /** The caller's headers, without those that the gateway itself writes in calls of this listing. */
   #passing(headers: readonly string[]): readonly string[] {
     if (this.#added.size === 0 && this.#signer === null) return headers;
     const passing: string[] = [];
@@ -64,7 +67,7 @@ export class UpstreamHeaders {
     return this.#added.has(name) || (this.#signer !== null && name.startsWith('signature'));
   }
 
-  /** Lines of the credential headers for which both the service and, on this request, the caller have asked. */
+  /** Lines of the credential headers that the service asks for and that the caller agrees to forward on this request. */
   #agreed(headers: readonly string[]): string {
     const agreed = namesIn(headers, 'x-acf-forward');
     const named = connectionOptions(headers, true);
@@ -79,15 +82,21 @@ export class UpstreamHeaders {
   }
 }
 
-/** Whether calls of this listing need `UpstreamHeaders`. Those with parameters in the query do, too: it knows what cannot be decrypted. */
+/**
+ * Whether calls of this listing need `UpstreamHeaders`. So do calls with added query parameters: it knows which of them cannot be
+ * decrypted.
+ */
 export function hasUpstreamHeaders({ upstreamHeaders, upstreamQuery, signingKeys, forwardHeaders }: Listing): boolean {
   return upstreamHeaders !== null || upstreamQuery !== null || signingKeys !== null || forwardHeaders !== null;
 }
 
-/** A name as services may read it: CGI and its heirs take an underscore for a hyphen. */
+/** A name as services may read it: CGI and its heirs treat an underscore as a hyphen. */
 const folded = (name: string): string => (name.includes('_') ? name.replaceAll('_', '-') : name);
 
-/** What a value says if it ends in base64, like that of `Authorization: Basic` (RFC 7617): a client may send our key in this form. */
+/**
+ * The decoded text of a value that ends in base64, like that of `Authorization: Basic` (RFC 7617): a client may send our key in
+ * this form.
+ */
 const decoded = (value: string): string =>
   Buffer.from(value.slice(value.lastIndexOf(' ') + 1), 'base64').toString('latin1');
 

@@ -1,20 +1,20 @@
 import { foldedParameter } from '../catalog/listing-secrets.ts';
 
-/** A shorter value is found in many texts that have nothing to do with it, and is no secret. */
+/** Minimum length of a value that is searched for: shorter ones occur in many unrelated texts, and are no secrets. */
 const MIN_SECRET_LENGTH = 6;
 /** How often a URL may be encoded within another one, as in `?next=https%3A%2F%2F…`, for a secret in it to be found. */
 const MAX_ENCODINGS = 3;
 
 /**
- * The parameters that one listing adds to the query of its calls, such as the API key of its service. They take the place of the
- * caller's parameters of the same names, and do not come back to callers in response headers. Bodies are not searched.
+ * The parameters that one listing adds to the query of its calls, such as the API key of its service. They replace the caller's
+ * parameters of the same names, and do not come back to callers in response headers. Bodies are not searched.
  *
  * Made once per version of a listing. Calls of listings without such parameters pay a comparison with null.
  *
  * Tested by test/proxy/upstream-query.test.ts.
  */
 export class UpstreamQuery {
-  /** As `foldedParameter` writes them. */
+  /** Names in the form that `foldedParameter` writes. */
   readonly #names: ReadonlySet<string>;
   readonly #added: string;
   readonly #secrets: readonly string[];
@@ -25,13 +25,13 @@ export class UpstreamQuery {
     this.#secrets = parameters.map(([, value]) => value).filter(({ length }) => length >= MIN_SECRET_LENGTH);
   }
 
-  /** @param query  of the caller, without '?'; undefined if there was no '?' */
+  /** @param query the caller's query, without '?'; undefined if there was no '?' */
   sent(query: string | undefined): string {
     const kept = query === undefined ? '' : this.#without(query);
     return kept === '' ? this.#added : `${kept}&${this.#added}`;
   }
 
-  /** A URL to which the service leads the caller, without these parameters; null if a secret shows in it all the same. */
+  /** A URL to which the service sends the caller, without these parameters; null if it still shows a secret. */
   hiddenIn(location: string): string | null {
     const [, path = '', query, fragment = ''] = /^([^?#]*)(?:\?([^#]*))?(#.*)?$/s.exec(location) ?? [];
     const kept = query === undefined ? '' : this.#without(query);
@@ -40,8 +40,8 @@ export class UpstreamQuery {
   }
 
   /**
-   * Response headers, flat, without those in which a secret shows, such as a `Link` to the next page. Not the ones that `hiddenIn`
-   * judges.
+   * Response headers, flat, without those that show a secret, such as a `Link` to the next page. The headers that `hiddenIn` judges
+   * are not checked here.
    */
   passing(headers: readonly string[]): readonly string[] {
     const passing: string[] = [];
@@ -52,7 +52,7 @@ export class UpstreamQuery {
     return passing;
   }
 
-  /** Byte for byte as it was, but for these parameters. Some servers also take `;` for a separator. */
+  /** The query without these parameters, otherwise byte for byte unchanged. Some servers also treat `;` as a separator. */
   #without(query: string): string {
     const parts = query.split(/([&;])/);
     const isOurs = (part: string): boolean => this.#names.has(foldedParameter(part.split('=', 1)[0] as string));

@@ -14,10 +14,10 @@ type QualityFeedOptions = {
   readonly log: JobOptions['log'];
 };
 
-/** Carries qualities from Postgres into the catalog of a gateway. While Postgres is away, the last values stay in use. */
+/** Brings qualities from Postgres into the catalog of a gateway. While Postgres is away, the last values stay in use. */
 export class QualityFeed extends Job {
   readonly #options: QualityFeedOptions;
-  /** All changes up to this one were taken over. */
+  /** All changes up to this one have been applied. */
   #settled: ChangeCursor | null = null;
 
   constructor(options: QualityFeedOptions) {

@@ -9,11 +9,11 @@ import {
   storeQualities,
 } from './quality-sql.ts';
 
-/** How long a round takes. With the flush and the gateways' look: a call counts within a minute. */
+/** How long a round takes. Flush, round and the gateways' reading together make a call count within a minute. */
 const EVERY_MS = 15_000;
 /**
- * How often all services are judged: calls age, and so a quality changes without any call. In five minutes it changes by less than
- * a tenth of a point.
+ * How often all services are judged. Calls age, so a quality changes even without calls, but by less than a tenth of a point in
+ * five minutes.
  */
 const ALL_EVERY_MS = 300_000;
 const HOUR_MS = 3_600_000;
@@ -21,27 +21,33 @@ const HOUR_MS = 3_600_000;
 const RECENT_HOURS = 2;
 /** Services per query. */
 const PAGE = 50;
-/** A service with more rows of `key_hours` is judged by itself, after the others. A page of others has at most 0.3 s of work. */
+/**
+ * A service with more rows in `key_hours` than this is judged by itself, after the others. So a page of other services causes at
+ * most 0.3 s of work.
+ */
 const HEAVY_ROWS = 2_000;
-/** Share of the time that the job keeps Postgres busy: calls and pages come first. A service with very many buyers waits longer. */
+/**
+ * Share of the time for which the job keeps Postgres busy, because calls and pages come first. A service with very many buyers
+ * waits longer.
+ */
 const BUSY_SHARE = 0.1;
 /** SQLSTATE of a statement that took longer than the session permits. */
 const QUERY_CANCELED = '57014';
 
 type QualityJobOptions = {
   readonly sql: Sql;
-  /** Whether this process judges. Several that do make the same rows; one of them is enough. */
+  /** Whether this process judges. Several judging processes write the same rows, but one is enough. */
   readonly isActive: () => boolean;
   readonly everyMs?: number;
   readonly log: JobOptions['log'];
 };
 
 /**
- * Computes the quality of services from the sums by hour (docs/quality.md), in rounds of 15 s: first of the services that were called
- * since the last round, and in the time that is left, by turns, of a service with very many buyers and of a page of all services. So
- * neither delays the others. All are judged within five minutes, or as long as it takes.
+ * Computes the quality of services from the sums by hour (docs/quality.md), in rounds of 15 s. A round first judges the services
+ * that were called since the last round. The remaining time is shared in turns between one service with very many buyers and one
+ * page of all services, so that neither delays the others. All are judged within five minutes, or as soon as possible.
  *
- * Everything is computed anew each time, so an error never stays, and nothing is counted twice.
+ * Everything is computed anew each time, so no error persists, and nothing is counted twice.
  */
 export class QualityJob extends Job {
   readonly #options: QualityJobOptions;
@@ -49,11 +55,11 @@ export class QualityJob extends Job {
   #seen: ReadonlyMap<string, number> = new Map();
   /** 0 before the first look. */
   #sinceMs = 0;
-  /** Services to be judged, the one that waits longest first. */
+  /** Services to be judged, the longest waiting first. */
   readonly #due = new Set<string>();
   /** Services with more than `HEAVY_ROWS`. */
   readonly #heavy = new Set<string>();
-  /** The last service that the walk through all services has passed. 'over': it has passed all. */
+  /** The last service that the walk through all services has passed. 'over': the walk has ended. */
   #walk: string | null | 'over' = 'over';
   #walkBeganAt = Number.NEGATIVE_INFINITY;
   #typical: ReadonlyMap<string, number> = new Map();
@@ -94,8 +100,8 @@ export class QualityJob extends Job {
   }
 
   /**
-   * Finds out which services were called since the last look: more calls since the same hour. A call that took longer than
-   * `RECENT_HOURS` is noticed by the walk.
+   * Finds out which services were called since the last look: they have more calls since the same hour. A call that took longer
+   * than `RECENT_HOURS` is noticed by the walk.
    */
   async #look(): Promise<void> {
     const laterMs = Math.max(this.#sinceMs, (Math.floor(Date.now() / HOUR_MS) - RECENT_HOURS) * HOUR_MS);
@@ -125,7 +131,7 @@ export class QualityJob extends Job {
       const isTooMuch = sqlState(error) === QUERY_CANCELED;
       if (!isTooMuch || ids.length > 1) for (const id of ids) this.#due.add(id);
       if (!isTooMuch) throw error;
-      // One of them is at fault. It must not keep the others from being judged.
+      // One of these services is at fault. It must not prevent the others from being judged.
       for (const id of ids) this.#heavy.add(id);
       if (ids.length === 1)
         this.#options.log.warn({ err: error, service_id: ids[0] }, 'quality: judging this service takes too long');

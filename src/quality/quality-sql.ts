@@ -10,9 +10,9 @@ type ServiceEvidence = Evidence & {
   readonly calls: number;
   /** Those of `calls` that succeeded. */
   readonly callsSucceeded: number;
-  /** What was known `TREND_DAYS` before. */
+  /** The evidence of `TREND_DAYS` before. */
   readonly before: Evidence;
-  /** How many rows of `key_hours` were read: what the judgement cost. */
+  /** How many rows of `key_hours` were read: the cost of the judgement. */
   readonly rows: number;
 };
 
@@ -37,10 +37,10 @@ export type ChangedQuality = ChangeCursor & {
  */
 const SETTLED_AFTER_SECONDS = 30;
 
-/** A service, how many of its calls count since one hour, and since another. */
+/** A service, and how many of its calls count since one hour and since another. */
 type RecentCalls = { readonly id: string; readonly calls: number; readonly later: number };
 
-/** The services with calls in the hours from `since` on. @param laterSince  not before `since` */
+/** The services with calls in the hours since `since`. @param laterSince not before `since` */
 export async function selectRecentCalls(sql: Sql, since: Date, laterSince: Date): Promise<RecentCalls[]> {
   return sql<RecentCalls[]>`
     SELECT service_id AS id, sum(calls)::bigint AS calls,
@@ -49,11 +49,11 @@ export async function selectRecentCalls(sql: Sql, since: Date, laterSince: Date)
 }
 
 /**
- * Ids of services after `afterId` that have a quality or were called within the window, in order. Removed ones are left out: nobody
- * calls them again.
+ * Ids of services after `afterId` that have a quality or were called within the window, in order. Removed services are left out:
+ * nobody calls them again.
  *
- * The conditions are scalar queries, because Postgres would hash all of `service_quality` for an EXISTS within an OR: 70 ms per page
- * with 100 000 services, instead of 0.3.
+ * The conditions are scalar queries, because for an EXISTS within an OR Postgres would hash all of `service_quality`: 70 ms per
+ * page with 100 000 services, instead of 0.3 ms.
  */
 export async function selectJudgedServices(sql: Sql, afterId: string | null, limit: number): Promise<string[]> {
   const after = afterId ?? '00000000-0000-0000-0000-000000000000';
@@ -68,12 +68,12 @@ export async function selectJudgedServices(sql: Sql, afterId: string | null, lim
 }
 
 /**
- * Maximum rows of `key_hours` that a service is judged by, the newest first. Postgres takes 0.3 s for this many. A service that has
- * more within the window has hundreds of buyers, and what is left out is old.
+ * Maximum rows of `key_hours` that count for a service, newest first. Postgres takes 0.3 s for this many. A service with more rows
+ * within the window has hundreds of buyers, and the rows left out are old.
  */
 const MAX_ROWS = 100_000;
 
-/** Weight, succeeded, and latency in microseconds, as of one moment; null without calls. */
+/** Weight, succeeded weight, and latency in microseconds at one moment; null without calls. */
 type Sums = readonly [weight: number | null, succeeded: number | null, latencyUs: number | null] | null;
 type EvidenceRow = Omit<ServiceEvidence, keyof Evidence | 'before'> & { readonly now: Sums; readonly before: Sums };
 
@@ -83,7 +83,7 @@ const evidenceOf = (sums: Sums): Evidence => ({
   latencyUs: sums?.[2] ?? null,
 });
 
-/** How much more a call weighed `TREND_DAYS` before than it does now. */
+/** The factor by which a call weighed more `TREND_DAYS` ago than it does now. */
 const WEIGHED_MORE = 2 ** (TREND_DAYS / HALF_LIFE_DAYS);
 /** The rows that count for one of the two moments: a column of `aged`. */
 type Moment = 'is_now' | 'was_then';
@@ -104,14 +104,14 @@ const ofService = (tx: Tx, moment: Moment) =>
     ) AS ${moment === 'is_now' ? 'now' : 'before'}`);
 
 /**
- * What is known of these services now, and was known `TREND_DAYS` before: each call ages by its hour, each buyer's calls weigh less
- * the more there are, and what is left is summed. Calls of the provider's own account are left out, and so is what is no fault of the
- * service and no merit: the errors of callers, callers who left, and calls that the gateway could not serve are in neither `succeeded`
- * nor `failed`. A call that was given back whole counts as failed, however it had ended. Latencies are those of succeeded calls, also of
- * such that were given back.
+ * What is known about these services now, and what was known `TREND_DAYS` before. Each call ages by its hour, each buyer's calls
+ * weigh less the more there are, and the weights are summed. Not counted are calls of the provider's own account, and calls that
+ * tell neither good nor bad of the service: errors of callers, callers who left, and calls that the gateway could not serve are
+ * neither `succeeded` nor `failed`. A call whose whole amount was given back counts as failed, however it ended. Latencies come
+ * from succeeded calls, including those that were given back.
  *
- * LIMIT makes Postgres compute a weight once per row, and float8 takes a hundredth of the time of numeric: with 1 500 000 rows of a
- * service, 5 s instead of 150. Without the settings it would read and sort all of these rows, to keep the newest.
+ * LIMIT makes Postgres compute a weight once per row, and float8 takes a hundredth of the time of numeric: 5 s instead of 150 for a
+ * service with 1 500 000 rows. Without the settings, Postgres would read and sort all of these rows to keep the newest.
  */
 export function selectEvidence(
   sql: Sql,
@@ -162,7 +162,7 @@ export function selectEvidence(
   }, 'READ ONLY');
 }
 
-/** Fewer services than these make no typical latency: two would only be compared with each other. */
+/** A category with fewer services has no typical latency: two would only be compared with each other. */
 const MIN_SERVICES = 3;
 /** A service with less evidence does not count for its category: otherwise one account could list many slow ones. */
 const MIN_EVIDENCE = 5;
@@ -197,7 +197,7 @@ function threeDigits(n: number): number {
   return Math.floor(n / unit) * unit;
 }
 
-/** All that gateways show of a row. @param of  the row's name in the statement */
+/** Everything that gateways show from a row. @param of the row's name in the statement */
 const shown = (sql: Sql, of: 'q' | 'excluded') =>
   sql.text(
     `(${of}.quality, ${of}.trend, ${of}.lower_bound, ${of}.calls, ${of}.buyers, ${of}.calls_succeeded, ${twoDigits(of)})`,
@@ -206,7 +206,7 @@ const shown = (sql: Sql, of: 'q' | 'excluded') =>
 /** The latency of a row in milliseconds, to two digits, as text. */
 const twoDigits = (of: string): string => `to_char(${of}.latency_us / 1000.0, '9.9EEEE')`;
 
-/** Stores what was found. `changed_at` changes only with what gateways show, so that they read what is new. */
+/** Stores the results. `changed_at` changes only when what gateways show has changed, so that they read only new values. */
 export async function storeQualities(sql: Sql, services: readonly JudgedService[]): Promise<void> {
   await sql`
     INSERT INTO service_quality AS q
@@ -226,8 +226,8 @@ export async function storeQualities(sql: Sql, services: readonly JudgedService[
 }
 
 /**
- * Qualities that changed after `after` (null: all), in the order of their changes. By way of numeric, because 53.7 as a real is
- * 53.70000076… as a float8, and 50.3 would be less than a `min_quality` of 50.3.
+ * Qualities that changed after `after` (null: all), in the order of their changes. The cast goes through numeric, because the real
+ * 53.7 is 53.70000076… as a float8, and some values would fall below a `min_quality` that they equal.
  */
 export async function selectChangedQualities(
   sql: Sql,

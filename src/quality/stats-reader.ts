@@ -4,7 +4,7 @@ import { type ServiceStats, selectStats } from './stats-sql.ts';
 
 /** How long an answer is reused. Anybody may ask without a key, and one reading takes Postgres up to 20 ms. */
 const FRESH_MS = 30_000;
-/** Maximum number of kept answers, of about 20 KB each. At the bound the oldest is dropped. */
+/** Maximum number of answers kept, of about 20 KB each. Beyond it the oldest is dropped. */
 const MAX_KEPT = 500;
 
 /** Maximum time that `readSoon` waits. */
@@ -29,8 +29,9 @@ export class StatsReader {
   }
 
   /**
-   * As `read`; null if Postgres is away or does not answer within `SOON_MS`. The statement goes on then, although the page that asked
-   * for it has given its permit back (src/http/page-permits.ts). So until it ends, no other is begun here: pages could take all connections.
+   * As `read`, but null if Postgres is away or does not answer within `SOON_MS`. The statement then goes on, although the page that
+   * asked for it has given its permit back (src/http/page-permits.ts). So no other statement is begun here until it ends: otherwise
+   * pages could take all connections.
    */
   async readSoon(serviceId: string): Promise<ServiceStats | null> {
     const fresh = this.#fresh(serviceId);
@@ -63,7 +64,7 @@ export class StatsReader {
       if (this.#kept.size <= MAX_KEPT) break;
       this.#kept.delete(oldest);
     }
-    // A failure must not be kept.
+    // Failures are not kept.
     read.stats.catch(() => {
       if (this.#kept.get(serviceId) === read) this.#kept.delete(serviceId);
     });

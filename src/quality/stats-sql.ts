@@ -9,7 +9,7 @@ export type DayStats = Readonly<Record<CallClass, number>> & {
   /** YYYY-MM-DD */
   readonly day: string;
   readonly calls: number;
-  /** Completed calls priced by use that were not free, and those of them that were charged the highest price. */
+  /** Completed calls priced by use that were not free, and how many of them were charged the highest price. */
   readonly byUse: number;
   readonly atCap: number;
   /** Of succeeded calls; see src/ledger/rollups/latency-buckets.ts. */
@@ -26,13 +26,13 @@ export type HourStats = Readonly<Record<CallClass, number>> & {
 
 /** What the charged calls cost, each amount rounded to three digits. */
 export type ChargedPrices = {
-  /** YYYY-MM-DD; null: of all days together */
+  /** YYYY-MM-DD; null: all days together */
   readonly day: string | null;
   readonly medianMicros: number;
   readonly p95Micros: number;
 };
 
-/** What the quality was made from, when it was last computed. */
+/** The evidence from which the quality was last computed. */
 type QualityInputs = {
   readonly evidence: number;
   readonly successRate: number;
@@ -44,14 +44,14 @@ type QualityInputs = {
 export type ServiceStats = {
   /** Newest first; days without calls are left out. */
   readonly days: readonly DayStats[];
-  /** Newest first, those with calls; null for a service whose calls are of more than the last three days, or that has none. */
+  /** Hours with calls, newest first. Null for a service that has calls outside the last three days, or no calls at all. */
   readonly hours: readonly HourStats[] | null;
   /** Days without charged calls are left out. */
   readonly prices: readonly ChargedPrices[];
   readonly inputs: QualityInputs | null;
 };
 
-/** The last 30 UTC days of a service, today included. Reads its rows of hours: 720 at most. */
+/** The last 30 UTC days of a service, today included. Reads its rows by hour: 720 at most. */
 export function selectStats(sql: Sql, serviceId: string): Promise<ServiceStats> {
   return sql.begin(
     async (tx) => ({
@@ -88,7 +88,7 @@ async function selectTimes(tx: Tx, serviceId: string): Promise<Pick<ServiceStats
   const days = await selectDays(tx, serviceId);
   const isNew = days.length > 0 && days.length <= DAYS_OF_HOURS;
   const hours = isNew ? await selectHours(tx, serviceId) : [];
-  // All of them, or they would say less than the days.
+  // All hours or none: a part of them would say less than the days.
   const known = hours.reduce((sum, { calls }) => sum + calls, 0);
   const isWhole = known > 0 && known === days.reduce((sum, { calls }) => sum + calls, 0);
   return { days, hours: isWhole ? hours : null };
@@ -102,7 +102,7 @@ async function selectHours(tx: Tx, serviceId: string): Promise<HourStats[]> {
     ORDER BY hour DESC`;
 }
 
-/** The smallest amounts that half and 95 % of the charged calls did not exceed. */
+/** The median and the 95th percentile of the amounts of charged calls. */
 async function selectPrices(tx: Tx, serviceId: string): Promise<ChargedPrices[]> {
   return tx<ChargedPrices[]>`
     WITH charged AS (

@@ -1,9 +1,9 @@
 import { isUtf8 } from 'node:buffer';
 
-/** An answer as it is given again. */
+/** An answer as it is kept for repeats. */
 export type Answer = {
   readonly status: number;
-  /** Header lines as `CallerStream.begin` takes them, of the service and, about the cost, of the gateway. */
+  /** Header lines in the form of `CallerStream.begin`: those of the service and, about the cost, those of the gateway. */
   readonly lines: string;
   readonly isAscii: boolean;
   /** As in the service's head: -1 if it declared none. */
@@ -12,13 +12,13 @@ export type Answer = {
   readonly body: Buffer;
 };
 
-/** The text of an answer in Redis: a line of JSON, then the body. A body that is no UTF-8 is in base64. */
+/** The text of an answer in Redis: a line of JSON, then the body. A body that is not UTF-8 is stored in base64. */
 export function encodeAnswer({ body, ...head }: Answer): string {
   const isText = isUtf8(body);
   return `${JSON.stringify({ ...head, isText })}\n${body.toString(isText ? 'utf8' : 'base64')}`;
 }
 
-/** @returns null for a text that `encodeAnswer` has not written, such as one of another version */
+/** @returns null for a text that `encodeAnswer` did not write, such as one of another version */
 export function decodeAnswer(text: string): Answer | null {
   const end = text.indexOf('\n');
   let head: unknown;

@@ -4,47 +4,50 @@ import type { RedisKeys } from '../platform/redis-keys.ts';
 import { type Answer, decodeAnswer, encodeAnswer } from './answer-text.ts';
 import { keepAnswerScript, readAnswerScript } from './scripts.ts';
 
-/** Bounds of what one account keeps: its oldest answers make room. */
+/** Bounds on what one account keeps. Beyond them its oldest answers are dropped. */
 const MAX_ANSWERS = 1_000;
 const MAX_ACCOUNT_BYTES = 8_388_608;
 /** Share of its Redis's `maxmemory` above which nothing is kept. New calls are refused later (admission/backlog.ts). */
 const MAX_MEMORY_SHARE = 0.7;
-/** Maximum bytes that this process captures of answers under way, and waits to have kept. Beyond it, answers are not kept. */
+/**
+ * Maximum bytes of answers in this process: those that it is capturing, and those that wait for Redis. Beyond it, answers are not
+ * kept.
+ */
 const MAX_CAPTURED_BYTES = 67_108_864;
 /**
- * How long after its charge a call's answer may still be on its way to Redis. The charge does not wait for it. Far longer than a
- * command may take by default, so that an answer that is not there then was lost.
+ * How long after its charge a call's answer may still be on its way to Redis, since the charge does not wait for it. This is far
+ * longer than a command may take by default, so an answer that is missing then was lost.
  */
 const BEING_KEPT_MS = 5_000;
 
 /**
- * Why an answer is not kept: it was too long; it began before the request had come whole; Redis or the process has no room; Redis did
- * not take it.
+ * Why an answer is not kept: it was too long; it began before the whole request had arrived; Redis or the process has no room;
+ * Redis did not take it.
  */
 export type NotKept = 'too_long' | 'early' | 'no_room' | 'failed';
 
-/** The call that has an idempotency key. */
+/** The first call with an idempotency key. */
 export type FirstCall = UnderWay | ChargedCall;
 
-/** It is under way, or its answer is. */
+/** The call is under way, or its answer is on its way to Redis. */
 type UnderWay = { readonly isUnderWay: true; readonly target: string };
 
 export type ChargedCall = {
   readonly isUnderWay: false;
   readonly usageId: string;
-  /** What it cost. Null: Redis has lost how it ended. */
+  /** What the call cost. Null: Redis has lost how it ended. */
   readonly amountMicros: number | null;
   readonly target: string;
-  /** Null: all of its request body had not come when it was over. */
+  /** Null: the call was over before its whole request body had arrived. */
   readonly bodyDigest: string | null;
-  /** Null: it is not kept. */
+  /** Null: the answer was not kept. */
   readonly answer: Answer | null;
 };
 
 type AnswersOptions = {
   readonly redis: RedisStore;
   readonly keys: RedisKeys;
-  /** Maximum bytes of the body of an answer; 0: none is kept. */
+  /** Maximum bytes of the body of one answer; 0: no answers are kept. */
   readonly maxAnswerBytes: number;
   /** Maximum bytes of the answers of all shards together. */
   readonly maxBytes: number;
@@ -54,8 +57,9 @@ type AnswersOptions = {
 };
 
 /**
- * The answers to calls with idempotency keys, in Redis. They are written apart from settlements, so that no charge waits for them, and
- * no settlement is refused because Redis is full. An answer that is lost costs nobody anything: a repeat is told so, and not charged.
+ * The answers to calls with idempotency keys, in Redis. They are written separately from settlements, so that no charge waits for
+ * them, and no settlement is refused because Redis is full. A lost answer costs nobody anything: a repeat is told about it, and not
+ * charged.
  *
  * Tested by test/replay/answers.test.ts.
  */
@@ -81,7 +85,7 @@ export class Answers {
     this.#failures = new SparseWarning(options.log);
   }
 
-  /** Counts bytes that a call captures, or no longer has (negative). @returns whether there is room for them */
+  /** Counts bytes that a call captures, or (negative) has released. @returns whether there is room for them */
   capture(bytes: number): boolean {
     if (bytes > 0 && this.#capturedBytes + bytes > MAX_CAPTURED_BYTES) return false;
     this.#capturedBytes += bytes;
@@ -97,7 +101,7 @@ export class Answers {
     const { keys, memoryShare } = this.#options;
     const shard = keys.shardOf(accountId);
     const text = encodeAnswer(answer);
-    // The text is what stays in memory until Redis has it: longer than the body, if that is not text.
+    // The text stays in memory until Redis has it. It is longer than the body if the body is not text.
     const { length } = text;
     if (memoryShare(shard) > MAX_MEMORY_SHARE || !this.capture(length)) {
       this.isNotKept('no_room');

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 
-/** 1 to 255 visible ASCII characters, which may be between quotes (a string of RFC 9651): the quotes are no part of the key. */
+/** 1 to 255 visible ASCII characters, optionally in quotes (a string of RFC 9651). The quotes are not part of the key. */
 const KEY = /^(?:"([\x21\x23-\x7e]{1,255})"|([\x21\x23-\x7e][\x21-\x7e]{0,254}))$/;
 
-/** @returns null if the value of an `Idempotency-Key` is none */
+/** @returns null if the value of `Idempotency-Key` is not a valid key */
 export function readIdempotencyKey(value: string): string | null {
   const match = KEY.exec(value);
   return match === null ? null : (match[1] ?? match[2] ?? null);
@@ -29,12 +29,12 @@ export function claimOf(keyId: string, idempotencyKey: string, { method, path, q
   };
 }
 
-/** 128 bits: enough, as only who has the API key chooses what is compared. */
+/** 128 bits are enough, because only the holder of the API key chooses what is compared. */
 const digest = (text: string): string => createHash('sha256').update(text).digest().toString('base64url', 0, 16);
 
-/** The digest of a request body, of which the pieces are given one by one. */
+/** The digest of a request body that is given piece by piece. */
 export class BodyDigest {
-  /** Of a request without a body. */
+  /** The digest of an empty body. */
   static readonly EMPTY = new BodyDigest().end();
   readonly #hash = createHash('sha256');
 

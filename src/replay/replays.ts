@@ -4,8 +4,8 @@ import { LateCounts } from '../platform/late-counts.ts';
 import type { Sql } from '../platform/postgres.ts';
 
 /**
- * Counts how often the answer to a call was given again, for the record of that call. A repeat has no hold and no event, so it is counted
- * here and added to `call_replays` every few seconds. Calls that are not repeated cost nothing.
+ * Counts how often the answer to a call was repeated, for the record of that call. A repeat has no hold and no event, so it is
+ * counted here and added to `call_replays` every few seconds. Calls that are not repeated cost nothing.
  *
  * Tested by test/routes/usage.test.ts and test/integration/replay.test.ts.
  */
@@ -17,7 +17,10 @@ export class Replays extends LateCounts<number> {
     this.#sql = sql;
   }
 
-  /** @param usageId  of the first call. One that is none (a damaged claim) is not counted: Postgres would refuse all others with it */
+  /**
+   * @param usageId the first call. An invalid id (from a damaged claim) is not counted: because of it Postgres would refuse all
+   * others
+   */
   count(usageId: string): void {
     if (isUuid(usageId)) this.add(usageId, 1);
   }
@@ -28,7 +31,7 @@ export class Replays extends LateCounts<number> {
 
   protected override async store(counts: ReadonlyMap<string, number>): Promise<void> {
     const ids = Array.from(counts.keys());
-    // In the order of the ids, so that two gateways do not wait for each other.
+    // In the order of ids, so that two gateways do not wait for each other.
     await this.#sql`
       INSERT INTO call_replays AS c (day, usage_id, replays)
       SELECT * FROM unnest(${ids.map(dayOfId)}::date[], ${ids}::uuid[], ${Array.from(counts.values())}::bigint[])

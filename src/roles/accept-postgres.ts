@@ -14,7 +14,7 @@ type AcceptStores = Pick<Stores, 'sql' | 'redis' | 'keys' | 'installation'>;
 
 type Options = {
   readonly print: (text: string) => void;
-  /** The operator's answer, asked for after the list was printed. */
+  /** The operator's answer, requested after the list was printed. */
   readonly answer: () => Promise<string>;
   /** Called for each shard between the two stores. Tests end the program here. */
   readonly afterCommit?: () => Promise<void> | void;
@@ -26,12 +26,12 @@ type Older = { readonly shard: number; readonly mark: Mark; readonly lastFlush: 
 const BY = { actor: 'system', actorAccountId: null, requestId: null } as const;
 
 /**
- * The program `main.js accept-postgres`: for when the Postgres that Redis's marks tell of is gone for good. It lists what this one lacks,
- * and goes on with it if the operator writes that he accepts just that.
+ * The program `main.js accept-postgres`, for the case that the Postgres named by Redis's marks is gone for good. It lists what the
+ * present Postgres lacks, and goes on with it if the operator writes that they accept exactly that.
  *
  *   marks, looked up ──► the list ──► `yes DIGEST` ──► each shard by itself: `acceptShard`
  *
- * Killed in the middle, it is run again: shards that were accepted are not asked about any more.
+ * If it is killed in the middle, run it again: shards that were accepted are not asked about any more.
  *
  * Tested by test/roles/accept-postgres.test.ts and test/integration/postgres-older.test.ts.
  *
@@ -84,7 +84,7 @@ async function findOlder({ sql, redis, keys }: AcceptStores): Promise<readonly O
     .map(([shard, its]) => ({ shard, mark: its.seen.mark as Mark, lastFlush: its.lastFlush }));
 }
 
-/** Names what is accepted: these marks, by a Postgres with these flushes. */
+/** Identifies what is accepted: these marks, by a Postgres with these flushes. */
 function digestOf(installation: string, older: readonly Older[]): string {
   const lines = older.map((its) => `${its.shard} ${markText(its.mark)} ${markText(its.lastFlush)}`);
   return createHash('sha256')

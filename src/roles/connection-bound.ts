@@ -1,11 +1,11 @@
 import type { Log } from '../observability/log.ts';
 
-/** Files and sockets that a gateway has open beside calls: the program, its stores, logs, nameservers. Measured: 60. */
+/** Files and sockets that a gateway has open in addition to calls: the program, its stores, logs, nameservers. Measured: 60. */
 const OTHER_FILES = 256;
 
 /**
- * How many connections to services this process may have. Each call has two sockets, the caller's and the service's. Without files
- * left, the gateway could accept nobody, and lose the connections to its stores as soon as they are made again.
+ * How many connections to services this process may have. Each call has two sockets, the caller's and the service's. If no files
+ * are left, the gateway can accept nobody, and loses the connections to its stores as soon as they are made again.
  *
  * Tested by test/roles/connection-bound.test.ts.
  *

@@ -14,7 +14,7 @@ import type { UpstreamClient } from '../upstream/index.ts';
 import { type GatewayNodes, gatewayNodeMetrics } from './redis-node-metrics.ts';
 
 /**
- * The metrics of a gateway. Each value is something that the code keeps anyway.
+ * The metrics of a gateway. The code keeps each value anyway.
  *
  * Tested by test/integration/overload.test.ts, redis-full.test.ts and workers.test.ts.
  */
@@ -23,7 +23,7 @@ export function gatewayMetrics(parts: {
   readonly server: HttpServer;
   readonly upstream: UpstreamClient;
   readonly admission: CallAdmission;
-  /** Null if no replica is waited for. */
+  /** Null if trips do not wait for replicas. */
   readonly replicaDemand: ReplicaDemand | null;
   readonly nodes: GatewayNodes;
   readonly backlog: Backlog;
@@ -130,7 +130,7 @@ export function gatewayMetrics(parts: {
       type: 'gauge',
       read: () => {
         // The backlog is not read while the gateway is idle, so each scrape starts a reading, which the next scrape shows. This
-        // scrape does not wait for it: a silent Redis must not delay the page.
+        // scrape does not wait for it, because a silent Redis must not delay the page.
         void backlog.read();
         return backlog.events;
       },
@@ -169,7 +169,10 @@ export function gatewayMetrics(parts: {
   ];
 }
 
-/** Alert rules watch these refusals. They are there from the start, because Prometheus does not see the increase of a series that is new. */
+/**
+ * Alert rules watch these refusals. Their series exist from the start, because Prometheus does not see the increase of a new
+ * series.
+ */
 const WATCHED_REFUSALS: readonly (readonly [ErrorCode, number])[] = [
   ['internal', 0],
   ['unavailable', 0],

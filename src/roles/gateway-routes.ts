@@ -65,7 +65,7 @@ import { AddressPolicy } from '../upstream/index.ts';
 import type { Stores } from './stores.ts';
 import { Reconcilers } from './upkeep.ts';
 
-/** What the gateway shares with its routes. */
+/** The parts that the gateway shares with its routes. */
 type RouteParts = {
   readonly config: Config;
   readonly stores: Stores;

@@ -17,7 +17,7 @@ import { HttpServer } from '../http/server.ts';
 import type { LoadedUws } from '../http/uws.ts';
 import { Authenticator } from '../keys/authenticator.ts';
 import { BalanceRefusals } from '../keys/balance-refusals.ts';
-import { BudgetRefusals } from '../keys/children/refusals.ts';
+import { BudgetRefusals } from '../keys/children/budget-refusals.ts';
 import { KeyCache } from '../keys/key-cache.ts';
 import { keepKeyCacheFresh } from '../keys/key-feed.ts';
 import { Keys } from '../keys/keys.ts';
@@ -95,9 +95,9 @@ export type Gateway = {
   /** The name of this process's leases and holds in Redis; after a reconnection, a number is appended to it (`HoldOwners`). */
   readonly instance: string;
   /**
-   * Drains: takes no new calls, lets those under way finish, and waits until Redis has confirmed their settlements.
+   * Drains: accepts no new calls, lets those under way finish, and waits until Redis has confirmed their settlements.
    *
-   * @param options.handOver another process serves the port, and callers are first sent there; see `HttpServer.drain`
+   * @param options.handOver another process serves the port, and callers are sent there first; see `HttpServer.drain`
    * @returns how many calls were cut off, and how many settlements Redis has not confirmed
    */
   stop(options?: { readonly handOver?: boolean }): Promise<{ callsCut: number; unsettled: number }>;
@@ -117,11 +117,11 @@ type GatewayOptions = {
   readonly accessLog?: AccessLog | null;
   /** Default true. Tests that count what a service receives turn it off. */
   readonly asksNewEndpoints?: boolean;
-  /** Of health checks, for tests. */
+  /** Settings of health checks, for tests. */
   readonly healthIntervalMs?: number | undefined;
-  /** Default: one as in production. A gateway that runs from sources needs one that finds a compiled worker. */
+  /** Default: as in production. A gateway that runs from sources needs one that finds a compiled worker. */
   readonly importer?: OpenApiImporter;
-  /** Default: one as in production. */
+  /** Default: as in production. */
   readonly shedder?: LoadShedder;
   /** Finds the built pages, for a gateway that runs from sources. */
   readonly webFolder?: (() => string) | undefined;
@@ -146,7 +146,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     loader: hydrator,
     log,
   });
-  // Before anything is kept of Redis. `reshard` either finds this lease, or is found here (`Layout`).
+  // Before anything is cached from Redis: `reshard` either finds this lease, or is noticed here (`Layout`).
   admission.start();
   try {
     await untilLeased(redis, redisKeys, instance);
@@ -169,8 +169,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     },
   });
   const { upstreamMaxConnections, upstreamMaxTotalConnections } = config;
-  // Its index grows while Postgres is asked for the next page. It is waited for below, because under the load of calls it would grow
-  // slowly, and until then /discover would answer 503.
+  // Its index grows while Postgres is asked for the next page. The start waits for it below, because under the load of calls it
+  // would grow slowly, and until then /discover would answer 503.
   const discovery = new Discovery(catalog, log);
   const wantedConnections = Math.max(upstreamMaxTotalConnections, upstreamMaxConnections);
   const maxConnections = connectionBound(wantedConnections, maxOpenFiles(), log);
@@ -201,7 +201,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   });
   await catalog.start();
   const qualities = new QualityFeed({ sql, take: (changed) => catalog.setQualities(changed), log });
-  // Before the index is there, so that its first lists have qualities.
+  // Before the index is built, so that its first lists have qualities.
   qualities.start();
   profiles.start();
   await discovery.current();
@@ -231,7 +231,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const secrets = new ServiceSecrets(new Sealer(config.secretsKeys));
   // One worker of each machine looks after the secrets of listings.
   const resealer = (options.worker ?? 1) === 1 ? new Resealer({ sql, secrets, log }) : null;
-  // A quarter of the connections, so that three quarters are left for calls that somebody waits for.
+  // A quarter of the connections, so that three quarters are left for calls with a waiting caller.
   const unheardCalls = new UnheardCalls(Math.ceil(maxConnections / 4));
   const answers = new Answers({
     redis,
@@ -397,7 +397,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     port,
     instance,
     stop: async ({ handOver = false } = {}) => {
-      // They would keep the drain waiting. Their readers ask another gateway.
+      // These would delay the drain. Their readers ask another gateway.
       trafficStreams.end();
       const callsCut = await server.drain(config.drainSeconds * 1000, { handOver });
       // Cuts off the calls that did not finish in time. Each is settled as the failure table in docs/design.md says.

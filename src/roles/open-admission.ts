@@ -25,12 +25,15 @@ type Options = {
 type Opened = {
   readonly admission: CallAdmission;
   readonly nodes: GatewayNodes;
-  /** Null if no replica is waited for. */
+  /** Null if trips do not wait for replicas. */
   readonly replicaDemand: ReplicaDemand | null;
   closeBatches(): Promise<void>;
 };
 
-/** Opens the connections for batches, and puts an admission on top: one for a single Redis, in a cluster one for each shard. */
+/**
+ * Opens the connections for batches, and makes the admission that uses them: one for a single Redis, or in a cluster one for each
+ * shard.
+ */
 export async function openAdmission(options: Options): Promise<Opened> {
   const { config, stores, instance, loader, log } = options;
   const { redis, cluster, keys, installation } = stores;
@@ -75,7 +78,7 @@ export async function openAdmission(options: Options): Promise<Opened> {
   };
 }
 
-/** Its lines say whose they are, and which node has the shard. */
+/** Its log lines name the shard and its node. */
 const logOfShard = (log: Log, shard: number, client: ShardClient): Pick<Log, 'warn'> => ({
   warn: (fields, message) => log.warn({ shard, node: client.address, ...fields }, message),
 });

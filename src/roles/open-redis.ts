@@ -2,19 +2,19 @@ import type { Config } from '../config/config.ts';
 import { otherShards, SHARDS_KEY } from '../ledger/ownership.ts';
 import type { Log } from '../observability/log.ts';
 import { isClusterUrl } from '../platform/cluster/cluster-url.ts';
+import { evenTags } from '../platform/cluster/hash-tags.ts';
 import { RedisCluster } from '../platform/cluster/redis-cluster.ts';
-import { evenTags } from '../platform/cluster/tags.ts';
 import { RedisClient, type RedisStore } from '../platform/redis.ts';
 import { RedisKeys } from '../platform/redis-keys.ts';
 import { checkRedisPolicy } from '../platform/redis-node.ts';
 import { StartRefused } from '../platform/start-refused.ts';
 
-/** A Redis, or a Redis Cluster, as a process opens it. */
+/** A Redis, or a Redis Cluster, opened by a process. */
 type OpenedRedis = {
   readonly redis: RedisStore;
   readonly cluster: RedisCluster | null;
   readonly keys: RedisKeys;
-  /** Connects, and checks that Redis is set up as the gateway needs it. */
+  /** Connects, and checks that Redis is set up as the gateway requires. */
   connect(): Promise<void>;
   claim(installation: string): Promise<void>;
   close(): Promise<void>;
@@ -39,7 +39,7 @@ export function openRedis(
       keys: new RedisKeys(config.redisShards, tags),
       connect: async () => {
         await cluster.connect();
-        // One line for all nodes that are set up alike.
+        // One line for all nodes with the same settings.
         const warnings = await Promise.all(Array.from(cluster.byNode(), checkNode));
         warn(Array.from(new Set(warnings.flat())));
       },
@@ -77,8 +77,8 @@ async function checkNode([address, [shard]]: [string, readonly RedisStore[]]): P
 
 /**
  * The first start stores the number of shards in Redis. A start with another number is refused, because it would look for most
- * wallets in the wrong shard. The database has it as well (`keepLayout` in ledger/layout.ts), but a database may be restored from a backup that is older
- * than a reshard.
+ * wallets in the wrong shard. The database stores it as well (`keepLayout` in ledger/layout.ts), but a database may be restored
+ * from a backup that is older than a reshard.
  */
 async function keepShardCount(redis: RedisClient, shards: number): Promise<void> {
   await redis.command('set', [SHARDS_KEY, String(shards), 'NX']);

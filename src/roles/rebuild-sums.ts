@@ -4,18 +4,18 @@ import type { Migration } from '../platform/migrate.ts';
 import { PostgresSession } from '../platform/postgres.ts';
 import { onDatabase } from './database-program.ts';
 
-/** Bounds one statement. The longest reads all calls once, to find the days that they are of. */
+/** Time limit of one statement. The longest reads all calls once, to find their days. */
 const STATEMENT_MS = 6 * 3_600_000;
-/** How much longer than the server this process waits. */
+/** How much longer than the server's limit this process waits. */
 const NETWORK_MS = 5_000;
 
 /**
- * The program `main.js rebuild-sums`: makes the sums of calls and refunds anew from these. Works while gateways and writers run. If it is
- * killed, the days that it has told of are done.
+ * The program `main.js rebuild-sums`: rebuilds the sums of calls and refunds. Works while gateways and writers run. If it is
+ * killed, the days that it has reported are done.
  *
  * Tested by test/roles/rebuild-sums.test.ts and test/ledger/rollups/rebuild.test.ts.
  *
- * @param say is told each day
+ * @param say called with a line about each day
  * @throws StartRefused when the database is away or not this build's, or when another process drops old days or rebuilds sums
  */
 export function rebuildAllSums(

@@ -4,7 +4,7 @@ import type { NodeWatch } from '../platform/node-watch.ts';
 import type { NodeInfo } from '../platform/redis-node.ts';
 import type { RedisNode } from './redis-nodes.ts';
 
-/** The Redis nodes as a gateway uses them. */
+/** The Redis nodes that a gateway uses. */
 export type GatewayNodes = {
   nodes(): readonly RedisNode[];
   /** How often a shard has got another node since the start. */

@@ -13,7 +13,7 @@ export type RedisNode = {
   readonly store: Pick<RedisStore, 'command'>;
 };
 
-/** The nodes as this process knows them now. A slot that no node has counts for none, although its shard still asks the last one. */
+/** The nodes as this process knows them. A slot without a node counts for none, although its shard still asks the last one. */
 export function redisNodes(
   { redis, cluster, keys }: Pick<Stores, 'redis' | 'cluster' | 'keys'>,
   url: string,

@@ -22,18 +22,18 @@ type ReshardOptions = Pick<Config, 'instanceLeaseSeconds'> & {
 };
 
 /**
- * The program `main.js reshard`: empties the Redis of an idle installation, and lets its next start choose another number of
- * shards, another Redis or a cluster. Wallets are loaded from Postgres again.
+ * The program `main.js reshard`: empties the Redis of an idle installation, so that its next start can choose another number of
+ * shards, another Redis or a cluster. Wallets are loaded again from Postgres.
  *
  *   no lease ──► 'moving' is committed ──► no lease, nothing that only Redis knows, no drift ──► removed ──► no layout
  *                    └─ refused: taken back
  *
- * Nothing may be in Redis that Postgres does not know: no open call, no event, no debit under way, no drift. Token buckets are
- * lost, so everybody's limit begins anew. While it is moving no process can start, and no wallet is loaded (`Layout`). Writers that
- * passed their start before wait for the locks that this program keeps, and are refused then.
+ * Redis may contain nothing that Postgres does not know: no open call, no event, no debit under way, no drift. Token buckets are
+ * lost, so all rate limits begin anew. While data are being moved no process can start, and no wallet is loaded (`Layout`). Writers
+ * that passed their start before wait for the locks that this program holds, and are then refused.
  *
- * If it is killed in the middle, the data stay 'moving', and Redis lacks some wallets. It can be run again, or taken back: then these
- * wallets are loaded again.
+ * If it is killed in the middle, the data stay 'moving', and Redis lacks some wallets. It can be run again, or taken back: these
+ * wallets are then loaded again.
  *
  * Tested by test/roles/reshard.test.ts.
  *
@@ -45,27 +45,27 @@ export async function reshard(
 ): Promise<string> {
   const { sql, keys } = stores;
   return withoutWriters(stores, async (tx) => {
-    // Asked before as well: gateways that run would load no wallets while it is moving.
+    // Checked before as well, because running gateways load no wallets while data are being moved.
     await refuseGateways(stores, instanceLeaseSeconds);
-    // Not by `tx`: others must see it before anything is looked at.
+    // Not in `tx`, because others must see it before anything is checked.
     await sql`UPDATE installation SET moving_since = coalesce(moving_since, now())`;
     await afterStep?.('moving');
     try {
       await refuseUnlessIdle(stores, instanceLeaseSeconds);
       await refuseDrift(stores);
-      // A gateway that was suspended for longer than its lease may have gone on meanwhile.
+      // A gateway that was suspended for longer than its lease may have resumed meanwhile.
       await refuseUnlessIdle(stores, instanceLeaseSeconds);
     } catch (error) {
       await sql`UPDATE installation SET moving_since = NULL`;
       throw error;
     }
     await afterStep?.('compared');
-    // Waits for wallets whose loading had begun before it was moving.
+    // Waits for wallets whose loading had begun before the data counted as moving.
     await tx.unsafe(`SET LOCAL lock_timeout = ${FLUSH_LOCKS_MS}`);
     await tx`SELECT pg_advisory_xact_lock(${FLUSH_LOCK}::int, shard) FROM generate_series(0, ${keys.shards - 1}::int) AS shard`;
     const removed = await removeAll(stores);
     await afterStep?.('removed');
-    // The marks are gone from Redis, too: what is known of shards is not true of shards of another layout.
+    // The marks are gone from Redis, too: the history of shards does not apply to shards of another layout.
     await tx`DELETE FROM shard_histories`;
     await tx`DELETE FROM accounts_in_doubt`;
     await tx`UPDATE installation SET redis_shards = NULL, redis_layout = NULL, moving_since = NULL`;
@@ -73,7 +73,9 @@ export async function reshard(
   });
 }
 
-/** The program `main.js reshard --take-back`: the installation keeps its layout. What was removed from Redis is loaded again. */
+/**
+ * The program `main.js reshard --take-back`: the installation keeps its layout. Data that were removed from Redis are loaded again.
+ */
 export async function takeBackReshard(stores: Pick<ReshardStores, 'sql' | 'keys'>): Promise<string> {
   return withoutWriters(stores, async (tx) => {
     const rows = await tx`UPDATE installation SET moving_since = NULL WHERE moving_since IS NOT NULL RETURNING id`;
@@ -111,7 +113,7 @@ async function refuseUnlessIdle(stores: ReshardStores, leaseSeconds: number): Pr
     const store = redis.shard(shard);
     events += Number(await store.command('xlen', [keys.usage[shard] as string]));
     const texts = (await store.command('hvals', [open])) as string[];
-    // A tombstone is no hold.
+    // A tombstone is not a hold.
     holds += texts.filter((text) => !text.startsWith('x')).length;
   }
   if (events + holds > 0) {
@@ -126,7 +128,7 @@ async function refuseUnlessIdle(stores: ReshardStores, leaseSeconds: number): Pr
   }
 }
 
-/** What the wallets lack or have too much is gone with them, so somebody has to look at it first. */
+/** Drifts of the wallets vanish with them, so somebody has to look at them first. */
 async function refuseDrift(stores: ReshardStores): Promise<void> {
   const reconcilers = new Reconcilers(stores);
   await reconcilers.run('reshard');
@@ -141,7 +143,7 @@ async function refuseDrift(stores: ReshardStores): Promise<void> {
   }
 }
 
-/** The id of the installation goes last: until then nobody else takes this Redis. */
+/** The id of the installation is removed last: until then nobody else takes this Redis. */
 async function removeAll({ redis, keys }: ReshardStores): Promise<number> {
   let removed = 0;
   const parts = byStore(redis, Array.from(keys.open.keys()));
@@ -159,7 +161,7 @@ async function removeAll({ redis, keys }: ReshardStores): Promise<number> {
   return removed;
 }
 
-/** The tag of a shard as it stands in the names of its keys, for a regular expression. */
+/** The tag of a shard as it occurs in the names of its keys, for a regular expression. */
 const tagOf = (keys: Stores['keys'], shard: number): string =>
   (/\{(.*)\}/.exec(keys.open[shard] as string)?.[1] ?? '').replaceAll('.', '\\.');
 

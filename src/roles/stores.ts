@@ -14,7 +14,7 @@ import { openRedis } from './open-redis.ts';
 export type Stores = {
   readonly sql: Sql;
   readonly redis: RedisStore;
-  /** The same as `redis` if that is a cluster; otherwise null. */
+  /** The same as `redis` if it is a cluster; otherwise null. */
   readonly cluster: RedisCluster | null;
   readonly keys: RedisKeys;
   /** The installation's id, which is in both stores. Each new connection compares its store's id with it. */

@@ -7,17 +7,20 @@ import { limit } from '../platform/limit.ts';
 import { byStore, type RedisStore } from '../platform/redis.ts';
 import type { Stores } from './stores.ts';
 
-/** Each needs up to two connections to Postgres. With all shards at once, pages and each other would wait for them. */
+/**
+ * Maximum at the same time: each needs up to two connections to Postgres. With all shards at once, pages and the reconcilers
+ * themselves would wait for connections.
+ */
 const RECONCILERS_AT_ONCE = 3;
 
 type UpkeepStores = Pick<Stores, 'sql' | 'redis' | 'keys'>;
 
-/** A Redis that lives and dies by itself, and the shards that are compared and swept in it. */
+/** A Redis that fails independently, and the shards that are compared and swept in it. */
 type Part = { readonly redis: RedisStore; readonly shards: readonly number[] };
 
 /**
- * A single Redis is one part. In a cluster each shard is one, because nodes fail by themselves, and slots move from node to node: then
- * only the shards concerned wait for a comparison before their holds are swept.
+ * A single Redis is one part. In a cluster each shard is one, because nodes fail independently, and slots move from node to node:
+ * then only the shards concerned wait for a comparison before their holds are swept.
  */
 export function partsOf({ redis, keys }: Pick<Stores, 'redis' | 'keys'>): Part[] {
   return Array.from(byStore(redis, Array.from(keys.open.keys())), ([store, shards]) => ({ redis: store, shards }));
@@ -39,14 +42,14 @@ export class Reconcilers {
     }));
   }
 
-  /** Compares all parts. Rejects when none could be compared; the report of a part that could not stays as it was. */
+  /** Compares all parts. Rejects if none could be compared; a part that could not be compared keeps its report. */
   async run(by: string): Promise<void> {
     const results = await Promise.allSettled(this.parts.map(({ reconciler }) => reconciler.run(by)));
     const [first] = results;
     if (first?.status === 'rejected' && results.every(({ status }) => status === 'rejected')) throw first.reason;
   }
 
-  /** The last runs that finished, as one; null before the first. It ended when the oldest of them did. */
+  /** The last finished runs, combined; null before the first. The combined run ended when the oldest of them did. */
   get last(): Pick<RunResult, 'reports' | 'endedAtMs'> | null {
     const runs = this.parts.flatMap(({ reconciler: { last } }) => last ?? []);
     if (runs.length === 0) return null;
@@ -56,7 +59,7 @@ export class Reconcilers {
     };
   }
 
-  /** Shards of which Postgres was older when a comparison last looked. */
+  /** Shards for which Postgres was older at the last comparison. */
   get olderShards(): readonly number[] {
     return this.parts.flatMap(({ reconciler }) => reconciler.olderShards);
   }
@@ -67,7 +70,7 @@ export class Reconcilers {
   }
 }
 
-/** With several parts, the lines of each say which shards they are about. */
+/** With several parts, the log lines of each say which shards they concern. */
 function logOf(log: Log, parts: number, shards: readonly number[]): Pick<Log, 'info' | 'warn'> {
   if (parts === 1) return log;
   return {
@@ -76,7 +79,7 @@ function logOf(log: Log, parts: number, shards: readonly number[]): Pick<Log, 'i
   };
 }
 
-/** What keeps Redis right in the background: the sweep of dead gateways' holds, and the regular comparison with Postgres. */
+/** The background work that keeps Redis right: the sweep of dead gateways' holds, and the regular comparison with Postgres. */
 export class Upkeep {
   readonly reconcilers: Reconcilers;
   readonly sweepers: readonly Sweeper[];

@@ -30,7 +30,7 @@ const STOP_MS = 5_000;
  */
 const SWEEP_STOP_MS = 1_000;
 
-/** Bounds of the client that asks services whether they are up. Each is asked by one request at a time. */
+/** Bounds of the client that asks services whether they are up. Each service is asked by one request at a time. */
 const HEALTH_CHECKS = {
   maxConnectionsPerOrigin: 1,
   maxWaitingPerOrigin: 1,
@@ -42,7 +42,7 @@ const HEALTH_CHECKS = {
 
 export type Writer = { stop(): Promise<void> };
 
-/** Starts the jobs that store usage in Postgres and clean up after dead gateways, and those that compute from what is stored. */
+/** Starts the jobs that store usage in Postgres and clean up after dead gateways, and those that compute from the stored data. */
 export async function startWriter(options: {
   readonly config: Pick<
     Config,
@@ -54,7 +54,7 @@ export async function startWriter(options: {
     | 'usageRetentionDays'
     | 'exportDir'
   >;
-  /** Of the health checks, for tests. */
+  /** Settings of the health checks, for tests. */
   readonly health?: Pick<HealthJobOptions, 'intervalMs' | 'lookMs'>;
   readonly stores: Pick<Stores, 'sql' | 'redis' | 'cluster' | 'keys' | 'installation'>;
   readonly metrics: Metrics;
@@ -116,7 +116,7 @@ export async function startWriter(options: {
 const stopAll = (jobs: readonly Pick<Job, 'stop'>[], timeoutMs: number): Promise<unknown> =>
   Promise.all(jobs.map((job) => job.stop(timeoutMs)));
 
-/** While Postgres is away it only tries: the listener begins as soon as Postgres is back. */
+/** While Postgres is away this only tries: the listener begins as soon as Postgres is back. */
 async function listenForLooks(sql: Stores['sql'], reporter: Reporter): Promise<() => void> {
   try {
     return await sql.listen({ channel: LOOKS, onMessage: () => reporter.looked() });

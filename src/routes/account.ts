@@ -26,7 +26,7 @@ const PATCH_BODY = {
   additionalProperties: false,
   minProperties: 1,
   properties: {
-    // Twice the characters, because some take two UTF-16 units; the check counts characters, without spaces around them.
+    // Twice the number of characters, because some take two UTF-16 units. The check counts characters, without surrounding spaces.
     display_name: field(
       2 * MAX_DISPLAY_NAME_LENGTH,
       'Shown on the listings; not the name of the operator or of the gateway',
@@ -63,7 +63,7 @@ type AccountRoutesDeps = {
   readonly operatorName: string | null;
 };
 
-/** What a provider says of itself to buyers (docs/api.md, 'Who offers a service'). */
+/** What a provider says about itself to buyers (docs/api.md, 'Who offers a service'). */
 export function accountRoutes({ sql, catalog, operatorName }: AccountRoutesDeps): Route[] {
   const show = ({ accountId, ownerId }: KeyRecord, profile: Profile | null): ApiResponse => ({
     status: 200,
@@ -98,7 +98,7 @@ export function accountRoutes({ sql, catalog, operatorName }: AccountRoutesDeps)
         const key = keyOf(caller);
         const change = readChange(body, operatorName);
         const profile = await sql.begin((tx) => updateProfile(tx, key.accountId, change));
-        // The account was closed a moment ago.
+        // The account has just been closed.
         if (profile === undefined) throw unauthorizedError();
         await catalog.setProfiles(new Map([[key.accountId, profile]]));
         return show(key, profile);

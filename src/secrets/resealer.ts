@@ -5,18 +5,24 @@ import type { SecretCounts, ServiceSecrets } from './service-secrets.ts';
 
 type ResealerLog = JobOptions['log'] & { error(fields: object, message: string): void };
 
-/** Listings per query. To decrypt the most secrets that one may have takes 0.2 ms, and nothing else runs during a page. */
+/**
+ * Listings per query. Nothing else runs on the event loop during a page, and decrypting the secrets of one listing takes up to 0.2
+ * ms.
+ */
 const PAGE_SIZE = 20;
-/** A gateway with older settings may have encrypted something with an older key since the last run. Days of signing keys end, too. */
+/**
+ * A gateway with older settings may have encrypted something with an older key since the last run. Signing keys also end in the
+ * meantime.
+ */
 const EVERY_MS = 3_600_000;
 const RETRY_MS = 30_000;
 
 /**
- * Encrypts the secrets of all listings with the first key of SECRETS_KEY, at start and every hour, and counts those that are not. An
- * operator may retire a key once no secret is encrypted with another key than the first. The first run does not delay the start: calls
- * read secrets of every key in the list.
+ * Encrypts the secrets of all listings with the first key of SECRETS_KEY, at start and every hour, and counts those encrypted
+ * otherwise. An operator may retire a key once all secrets are encrypted with the first key. The first run does not delay the
+ * start: calls can read secrets of every key in the list.
  *
- * Any number of gateways may do this at a time: each write depends on the version that was read.
+ * Any number of gateways may do this at the same time: each write succeeds only for the version that was read.
  *
  * Tested by test/secrets/resealer.test.ts.
  */
@@ -24,7 +30,7 @@ export class Resealer extends Job {
   readonly #sql: Sql;
   readonly #secrets: ServiceSecrets;
   readonly #log: ResealerLog;
-  /** As of the last complete run; null before the first: zeros would say that a key may be retired. */
+  /** As of the last complete run. Null before the first: zeros would say that a key may be retired. */
   counts: SecretCounts | null = null;
 
   constructor({ sql, secrets, log }: { sql: Sql; secrets: ServiceSecrets; log: ResealerLog }) {
@@ -62,7 +68,7 @@ export class Resealer extends Job {
         const written = isChanged
           ? await updateListing(this.#sql, listing.id, renewed, 'any', { version: listing.updatedAtMicros })
           : listing;
-        // Null: somebody changed the listing since it was read. It is counted as it was.
+        // Null: somebody has changed the listing since it was read. It is counted as it was read.
         const { first, other, unreadable } = this.#secrets.count(written ?? listing);
         counts.first += first;
         counts.other += other;

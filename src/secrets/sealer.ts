@@ -12,7 +12,10 @@ const ALGORITHM = 'aes-256-gcm';
 /** NIST SP 800-38D §8.2: random nonces of 96 bits are safe for 2^32 values under one key. */
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
-/** Characters of a key's name within sealed text. Two keys of a list that share one (chance 2^-64) would refuse values, not mix them up. */
+/**
+ * Characters of a key's name within sealed text. If two keys of a list had the same name (chance 2^-64), values would be refused,
+ * never mixed up.
+ */
 const KEY_NAME_CHARS = 16;
 
 /**
@@ -20,8 +23,8 @@ const KEY_NAME_CHARS = 16;
  *
  *     s1:<name of the key>:<base64url of nonce, ciphertext, tag>
  *
- * The context of a text, such as its listing and header, is authenticated with it. So nobody who can write to the database can move a secret to
- * a listing of their own, or point its listing elsewhere, and have it sent to their service.
+ * Its context, such as the listing and the header, is authenticated with a text. So nobody who can write to the database can move a
+ * secret to a listing of their own, or point its listing elsewhere, and have the secret sent to their service.
  *
  * Tested by test/secrets/sealer.test.ts.
  */
@@ -41,7 +44,7 @@ export class Sealer {
     return this.#first !== null;
   }
 
-  /** @param context  where the text belongs; no two may be the same */
+  /** @param context what the text belongs to; no two contexts may be the same */
   seal(text: string, context: string): string {
     const name = this.#first;
     if (name === null) throw new Error('no key to encrypt with');
@@ -57,7 +60,8 @@ export class Sealer {
     const [version, name = '', encoded = '', ...more] = sealed.split(':');
     const key = this.#keys.get(name);
     const bytes = Buffer.from(encoded, 'base64url');
-    // Node ignores what is not base64. Each sealed text has only one spelling, so that no change to it goes unnoticed.
+    // Node ignores characters that are not base64. Only one spelling of each sealed text is accepted, so that every change to it is
+    // noticed.
     if (version !== VERSION || key === undefined || more.length > 0 || bytes.toString('base64url') !== encoded)
       return null;
     if (bytes.length < NONCE_BYTES + TAG_BYTES) return null;
@@ -67,7 +71,7 @@ export class Sealer {
     try {
       return decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES), undefined, 'utf8') + decipher.final('utf8');
     } catch {
-      // Node has one error for every text that is not authentic, and it says no more than that.
+      // Node has a single error for all texts that are not authentic, and it tells nothing more.
       return null;
     }
   }
@@ -78,7 +82,7 @@ export class Sealer {
   }
 }
 
-/** Names a key without telling anything of use about it: it has 256 random bits. */
+/** Names a key without revealing anything useful: a key is 256 random bits. */
 function nameOf(key: Uint8Array): string {
   return createHash('sha256').update('tollgate secrets key\0').update(key).digest('hex').slice(0, KEY_NAME_CHARS);
 }

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { originOf, type StoredSigningKey, storedPairs, storedSigningKeys, textOf } from '../catalog/listing-secrets.ts';
 import type { Sealer } from './sealer.ts';
 
-/** After a new signing secret was made, calls are signed with the one before, too, for this long. */
+/** How long calls are also signed with the previous signing secret after a new one was made. */
 export const OVERLAP_MS = 86_400_000;
 
 type Pair = readonly [name: string, value: string];
@@ -22,7 +22,7 @@ export type SigningKey = {
   readonly untilMs: number;
 };
 
-/** A listing's secrets, as far as they could be read. */
+/** The secrets of a listing that could be decrypted. */
 export type OpenedSecrets = {
   readonly headers: readonly Pair[];
   readonly query: readonly Pair[];
@@ -36,14 +36,14 @@ export type SecretCounts = { readonly first: number; readonly other: number; rea
 /** What the gateway adds to calls: headers, or parameters of the query. */
 type Kind = 'header' | 'query';
 
-/** It is for the server at the listing's endpoint: where else the row may be made to point, it does not open. */
+/** Such a secret is for the server at the listing's endpoint: it cannot be decrypted if the row is made to point elsewhere. */
 const contextOf = (kind: Kind, { id, endpoint }: Pick<Stored, 'id' | 'endpoint'>, name: string): string =>
   `${kind} ${id} ${originOf(endpoint)} ${name}`;
 const contextOfKey = (id: string, keyid: string): string => `signing ${id} ${keyid}`;
 
 /**
  * The secrets of listings: headers and parameters that the gateway adds to their calls, and keys that sign them. Each secret is
- * sealed for its listing and its name, and what is added to calls for the origin of the endpoint, too.
+ * sealed for its listing and its name; those that are added to calls are also sealed for the origin of the endpoint.
  *
  * Tested by test/secrets/service-secrets.test.ts.
  */
@@ -67,8 +67,8 @@ export class ServiceSecrets {
   }
 
   /**
-   * Makes a new signing key. The present one signs for a day more; one before that ends now. A present one that cannot be decrypted
-   * ends now, too: it signs nothing, and all calls would be refused as long as it is there.
+   * Makes a new signing key. The present one signs for another day; an earlier one ends now. A present one that cannot be decrypted
+   * also ends now: it signs nothing, and all calls would be refused as long as it is there.
    *
    * @param before  the listing's `signingKeys`
    * @returns the new key, shown to the provider once, and the listing's new `signingKeys`
@@ -114,8 +114,8 @@ export class ServiceSecrets {
   }
 
   /**
-   * The listing's secrets as they should be stored: sealed with the first key, and without signing keys whose day is over. What
-   * cannot be decrypted stays as it is, because its key may come back.
+   * The listing's secrets as they should be stored: sealed with the first key, and without signing keys whose overlap has ended.
+   * Those that cannot be decrypted are left unchanged, because their key may come back.
    */
   renewed(listing: Stored, nowMs: number): Pick<Stored, 'upstreamHeaders' | 'upstreamQuery' | 'signingKeys'> {
     const { id, upstreamHeaders, upstreamQuery, signingKeys } = listing;

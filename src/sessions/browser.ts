@@ -1,15 +1,16 @@
 import { hashSecret, newKeyId, newSecret, parseBearer } from '../keys/credentials.ts';
 
 /**
- * What a browser shows of itself: a cookie, and beside it what the page keeps in the storage of its origin. Cookies alone do not tell
- * origins apart. The browser sends them to every port of the host, and takes them from sibling subdomains. So a server on another port
- * sees the cookie, and a sibling may plant one; neither has, or knows, what this origin keeps. Only both together are a browser.
+ * What identifies a browser: a cookie, and a value that the page keeps in the storage of its origin. Cookies alone do not tell
+ * origins apart: the browser sends them to every port of the host, and accepts them from sibling subdomains. So a server on another
+ * port sees the cookie, and a sibling may plant one. Neither has the value that this origin keeps. Only both together identify a
+ * browser.
  *
- * The cookie's value has the form of credentials, `acf_…:sk_…`. So whatever keeps keys from services keeps it, too, and a made-up one
- * is refused by its checksum.
+ * The cookie's value has the form of credentials, `acf_…:sk_…`. So whatever hides keys from services hides the cookie too, and a
+ * made-up one is refused by its checksum.
  */
 export type Browser = {
-  /** As its cookie has it. */
+  /** The value of its cookie. */
   readonly cookie: string;
   /** The whole secret. */
   readonly secret: string;
@@ -19,15 +20,15 @@ export type Browser = {
 
 type Headers = (name: string) => string | undefined;
 
-/** The header with what the page keeps. A client without pages may leave it out, each time. */
+/** The header with the value that the page keeps. A client without pages may always omit it. */
 export const PAGE_SECRET = 'X-ACF-Page-Secret';
-/** Maximum cookies with our name that are looked at: our own, and those that a sibling subdomain has planted. */
+/** Maximum cookies with our name that are read: our own, and some that a sibling subdomain may have planted. */
 const MAX_COOKIES = 4;
 
 /** A browser that nobody knows yet. */
 export const newBrowser = (header: Headers): Browser => browserOf(`${newKeyId()}:${newSecret()}`, header);
 
-/** The browsers that the request could come from. None: it has no cookie of ours. */
+/** The browsers that the request could come from. None if it has no cookie of ours. */
 export function shownBrowsers(header: Headers): Browser[] {
   const cookies = cookiesOf(header('cookie') ?? '');
   const names = [nameOf(true, header), ...(isHttps(header) ? [] : [nameOf(false, header)])];
@@ -50,10 +51,10 @@ function browserOf(cookie: string, header: Headers): Browser {
   return { cookie, secret, hash: hashSecret(secret) };
 }
 
-/** The page's own scheme: the gateway cannot see it behind a proxy that terminates TLS. */
+/** Taken from the page's own scheme: the gateway cannot see it behind a proxy that terminates TLS. */
 const isHttps = (header: Headers): boolean => header('origin')?.startsWith('https:') ?? false;
 
-/** With the port, because all ports of a host share their cookies: two gateways would sign each other out. */
+/** The name contains the port, because all ports of a host share their cookies: two gateways would sign each other out. */
 function nameOf(isSecure: boolean, header: Headers): string {
   const port = /:(\d+)$/.exec(header('host') ?? '')?.[1];
   return `${isSecure ? '__Secure-' : ''}tollgate-session${port === undefined ? '' : `-${port}`}`;

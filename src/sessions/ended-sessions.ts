@@ -7,7 +7,7 @@ const EVERY_MS = 3_600_000;
 const PAGE = 1_000;
 
 /**
- * Removes the rows of sessions that have ended without anybody's doing. They are worth nothing from their end on.
+ * Removes the rows of sessions that ended by themselves. They have no use after their end.
  *
  * Tested by test/sessions/ended-sessions.test.ts.
  */

@@ -1,15 +1,15 @@
 import type { Browser } from './browser.ts';
 
-/** How long an answer is used again. */
+/** How long an answer of Postgres is reused. */
 const FRESH_MS = 1_000;
-/** Maximum number of kept answers, each of some 200 bytes. At the bound the oldest is dropped. */
+/** Maximum number of answers kept, each of some 200 bytes. Beyond it the oldest is dropped. */
 const MAX_KEPT = 1_000;
 
 type Kept = { readonly keyId: Promise<string | null>; readonly readAtMs: number };
 
 /**
- * Whose bucket the requests of a browser draw on. Postgres is asked at most once a second for each browser, because it is asked before the
- * token is taken: a request that is refused must not cost a query. What a request may do is read anew.
+ * Tells whose bucket the requests of a browser draw on. Postgres is asked at most once a second for each browser, because it is
+ * asked before a token is taken: a refused request must not cost a query. The rights of a request are always read anew.
  *
  * Tested by test/sessions/holders.test.ts.
  */
@@ -22,7 +22,7 @@ export class Holders {
     this.#read = read;
   }
 
-  /** @param mayLoad  asked before Postgres is; when it returns false, nobody is found */
+  /** @param mayLoad called before Postgres is asked; if it returns false, no key is found */
   async of(shown: readonly Browser[], mayLoad: () => boolean): Promise<string | null> {
     const name = shown.map(({ hash }) => hash).join();
     const kept = this.#kept.get(name);
@@ -35,7 +35,7 @@ export class Holders {
       if (this.#kept.size <= MAX_KEPT) break;
       this.#kept.delete(oldest);
     }
-    // A failure must not be kept.
+    // Failures are not kept.
     read.keyId.catch(() => {
       if (this.#kept.get(name) === read) this.#kept.delete(name);
     });

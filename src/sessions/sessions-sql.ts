@@ -20,24 +20,24 @@ export type SessionRow = {
 const COLUMNS = `s.id, s.key_id, k.account_id, a.owner_id, k.role, k.label, s.created_at, s.last_used_at, s.expires_at, s.browser_hash`;
 const FROM = 'sessions s JOIN api_keys k ON k.key_id = s.key_id JOIN accounts a ON a.id = k.account_id';
 /**
- * A session ends by itself, with its key, or with the secret that signed in. One that was never given a bearer ends after a minute: no page
- * has it, because the answer to the sign-in was lost.
+ * A session ends by itself, with its key, or with the secret that signed in. One that never got a bearer ends after a minute: the
+ * answer to the sign-in was lost, so no page has it.
  */
 const IS_LIVE = `s.expires_at > now() AND (s.bearers > 0 OR s.created_at > now() - interval '1 minute') AND k.status = 'active' AND a.status <> 'closed' AND ${SECRET_IS_VALID}
   AND NOT EXISTS (SELECT FROM api_keys above WHERE above.key_id = ANY(k.ancestors || k.key_id) AND above.expires_at <= now())`;
 
-/** Maximum sessions that are listed of all browsers together. */
+/** Maximum sessions listed for all browsers together. */
 const MAX_LISTED = 200;
 
 /**
- * The sessions of browsers, by the hash of what they show. What a browser showed before its last sign-in counts, too, until a minute after
- * the new cookie got its first bearer: the answer with that may be lost, and other tabs may have requests under way.
+ * The sessions of browsers, by the hash of what they show. The previous cookie stays valid until a minute after the new one got its
+ * first bearer: the answer with the new cookie may be lost, and other tabs may have requests under way.
  */
 const isOf = (sql: Sql | Tx, browserHashes: readonly string[]) => sql`
   (s.browser_hash = ANY(${browserHashes}::text[])
    OR (s.previous_browser_hash = ANY(${browserHashes}::text[]) AND (s.previous_until IS NULL OR s.previous_until > now())))`;
 
-/** The live sessions of these browsers, the last used first. */
+/** The live sessions of these browsers, last used first. */
 export async function selectSessions(sql: Sql | Tx, browserHashes: readonly string[]): Promise<SessionRow[]> {
   return sql<SessionRow[]>`
     SELECT ${sql.text(COLUMNS)} FROM ${sql.text(FROM)}
@@ -46,8 +46,8 @@ export async function selectSessions(sql: Sql | Tx, browserHashes: readonly stri
 }
 
 /**
- * The keys whose sessions this browser may see and end, wherever they are: those of the accounts that are signed in here, with no
- * higher role; for a child key itself and the keys below it.
+ * The keys whose sessions this browser may see and end in any browser: those of the accounts that are signed in here, with no
+ * higher role. A child key reaches only itself and the keys below it.
  */
 const reach = (tx: Sql | Tx, browserHash: string) => tx`
   SELECT other.key_id FROM ${tx.text(FROM)} JOIN api_keys other ON other.account_id = k.account_id
@@ -56,7 +56,7 @@ const reach = (tx: Sql | Tx, browserHash: string) => tx`
     AND array_position(${ROLE_ORDER}::text[], other.role) <= array_position(${ROLE_ORDER}::text[], k.role)`;
 const ROLE_ORDER = ['buyer', 'provider', 'admin'];
 
-/** The live sessions that the browser may end, in whichever browser they are, the last used first; 200 at most. */
+/** The live sessions that this browser may end, in any browser, last used first; at most 200. */
 export async function selectSessionsInReach(sql: Sql, browserHash: string): Promise<SessionRow[]> {
   return sql<SessionRow[]>`
     SELECT ${sql.text(COLUMNS)} FROM ${sql.text(FROM)}
@@ -67,12 +67,12 @@ export async function selectSessionsInReach(sql: Sql, browserHash: string): Prom
 type NewSession = {
   readonly id: string;
   readonly keyId: string;
-  /** Of the secret that signs in. */
+  /** The hash of the secret that signs in. */
   readonly secretHash: string;
   readonly browserHash: string;
-  /** What the browser shows until it has its new cookie; null: nobody was signed in. */
+  /** The hash of what the browser shows until it has its new cookie; null: nobody was signed in. */
   readonly previousHash: string | null;
-  /** Until when it may show that; null: until a minute after its new cookie got its first bearer. */
+  /** Until when it may show the previous cookie; null: until a minute after its new cookie got its first bearer. */
   readonly previousUntil: Date | null;
   readonly seconds: number;
 };
@@ -96,14 +96,14 @@ export async function moveSessions(tx: Tx, from: string, to: string): Promise<vo
     UPDATE sessions SET browser_hash = ${to}, previous_browser_hash = ${from}, previous_until = NULL WHERE browser_hash = ${from}`;
 }
 
-/** The browser has its new cookie. What it showed before counts for another minute, for requests that are under way. */
+/** The browser has its new cookie. The previous one stays valid for a minute, for requests that are under way. */
 export async function confirmBrowser(tx: Tx, browserHash: string): Promise<void> {
   await tx`
     UPDATE sessions SET previous_until = now() + interval '1 minute'
     WHERE browser_hash = ${browserHash} AND previous_browser_hash IS NOT NULL AND previous_until IS NULL`;
 }
 
-/** Ends what a browser, or a key, has too many of: those that were used least recently. @returns their keys */
+/** Ends the sessions that a browser, or a key, has beyond its maximum: those used least recently. @returns their keys */
 export async function deleteBeyond(
   tx: Tx,
   of: { browserHash: string } | { keyId: string },
@@ -115,7 +115,7 @@ export async function deleteBeyond(
   return deleted(tx, tx`id IN (${live})`);
 }
 
-/** Removes what is left of sessions that ended by themselves, with their key, or with the secret that signed in. @returns how many */
+/** Removes the rows of sessions that ended by themselves, with their key, or with the secret that signed in. @returns how many */
 export async function deleteEnded(sql: Sql, max: number): Promise<number> {
   const { count } = await sql`
     DELETE FROM sessions WHERE id IN (
@@ -123,7 +123,7 @@ export async function deleteEnded(sql: Sql, max: number): Promise<number> {
   return count;
 }
 
-/** Ends the session of the key in this browser, which another one follows. @returns the keys that ended */
+/** Ends the session of the key in this browser, because another one follows. @returns the keys that ended */
 export const deleteOfKey = (tx: Tx, browserHash: string, keyId: string): Promise<string[]> =>
   deleted(tx, tx`browser_hash = ${browserHash} AND key_id = ${keyId}`);
 
@@ -134,7 +134,7 @@ export const deleteOfBrowser = (tx: Tx, browserHash: string): Promise<string[]> 
 export const deleteInReach = (tx: Tx, browserHash: string, id: string | null): Promise<string[]> =>
   deleted(tx, tx`key_id IN (${reach(tx, browserHash)}) ${id === null ? tx`` : tx`AND id = ${id}`}`);
 
-/** Ends sessions, and tells every gateway to forget the bearers of their keys, as soon as the transaction commits. */
+/** Ends sessions. As soon as the transaction commits, every gateway is told to forget the bearers of their keys. */
 async function deleted(tx: Tx, which: ReturnType<Tx>): Promise<string[]> {
   const rows = await tx<{ key_id: string }[]>`
     WITH ended AS (DELETE FROM sessions WHERE ${which} RETURNING key_id)

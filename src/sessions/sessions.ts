@@ -23,13 +23,13 @@ import {
 
 /** How long a person stays signed in with the key of an admin. */
 const ADMIN_SECONDS = 12 * 3_600;
-/** Maximum accounts that are signed in in one browser. The ninth ends the one that was used least recently. */
+/** Maximum accounts signed in in one browser. The ninth ends the session used least recently. */
 const MAX_OF_BROWSER = 8;
-/** The same of the browsers in which one key is signed in. The record of a key has a bearer or two of each. */
+/** Maximum browsers in which one key is signed in. The key's record has one or two bearers for each. */
 const MAX_OF_KEY = 50;
 
 const BEARER_SECONDS = 900;
-/** A bearer that is valid for longer than this is given again: to all tabs of a browser, and after each reload of one. */
+/** A bearer that is valid for longer than this is handed out again: to all tabs of a browser, and after each reload. */
 const FRESH_SECONDS = BEARER_SECONDS / 2;
 
 type Bearer = { readonly secret: string; readonly expiresAt: Date; readonly session: SessionRow };
@@ -47,9 +47,9 @@ type SessionsOptions = {
  *
  *     key ──signIn──► session, for days: a cookie ──bearer──► 15 minutes, in the memory of pages
  *
- * A bearer is a further secret of the key that signed in, so that a request with it is one of that key in every respect. It is derived
- * from the browser's secret, which nobody but the browser has: Postgres has hashes. A session lives at most as long as the secret that
- * signed in: revoking or rotating a key ends what was signed in with it.
+ * A bearer is an additional secret of the key that signed in, so a request with it counts in every respect as a request of that
+ * key. It is derived from the browser's secret, which nobody but the browser has: Postgres has hashes. A session lives at most as
+ * long as the secret that signed in: revoking or rotating a key ends its sessions.
  *
  * All methods pass on the errors of Postgres.
  *
@@ -63,8 +63,8 @@ export class Sessions {
   }
 
   /**
-   * The live sessions of the browser that sends a request, the last used first. None if two of those that it shows are known: one of
-   * them was planted.
+   * The live sessions of the browser that sends a request, last used first. If the request shows two known browsers, one of them
+   * was planted, and the result is empty.
    */
   async of(shown: readonly Browser[]): Promise<readonly SessionRow[]> {
     if (shown.length === 0) return [];
@@ -72,14 +72,14 @@ export class Sessions {
   }
 
   /**
-   * Signs in with a key. The other sessions of the browser go on with its new secret, so that a cookie from before is worth nothing. A
-   * browser that has not got the cookie of the sign-in before, or not yet, keeps the one that it shows.
+   * Signs in with a key. The browser gets a new secret and its other sessions move to it, so that an earlier cookie becomes
+   * useless. A browser that has not received the cookie of its previous sign-in keeps the one that it shows.
    *
    * @param secret  of the key
    * @param next  the browser with a new cookie
-   * @param requestId  for the audit, which has the sign-ins of admins
-   * @returns the session, the browser whose cookie is to be set, and for how many seconds. Null: the browser keeps what it shows, or has a
-   *   newer one by now
+   * @param requestId for the audit, which records the sign-ins of admins
+   * @returns the session, the browser whose cookie must be set, and for how many seconds. Null: the browser keeps its cookie, or
+   *   has a newer one by now
    */
   async signIn(
     key: KeyRecord,
@@ -92,7 +92,7 @@ export class Sessions {
     const id = randomUUID();
     const seconds = role === 'admin' ? ADMIN_SECONDS : this.#options.sessionDays * 86_400;
     const { rows, browser } = await this.#ending(async (tx) => {
-      // Locked, so that two sign-ins at once come one after the other: the second finds the sessions where the first has moved them.
+      // Locked, so that of two simultaneous sign-ins the second waits, and finds the sessions that the first has moved.
       const [before] = shown.length === 0 ? [] : ofOne(await lockSessions(tx, hashesOf(shown), FRESH_SECONDS));
       const late = before && lateOf(shown, before);
       const [hash, previousHash] =
@@ -103,7 +103,7 @@ export class Sessions {
             : [before.browser_hash, late.hash];
       const replaced = before === undefined ? [] : await deleteOfKey(tx, before.browser_hash, keyId);
       if (before !== undefined && late === undefined) await moveSessions(tx, before.browser_hash, hash);
-      // A late sign-in gives the former cookie no more time: its holder could go on for ever by signing in.
+      // Another sign-in does not prolong the former cookie: otherwise its holder could keep it alive by signing in again and again.
       const previousUntil = late === undefined ? null : (before?.previous_until ?? null);
       const session = {
         id,
@@ -114,7 +114,7 @@ export class Sessions {
         previousUntil,
         seconds,
       };
-      // The key was revoked or rotated a moment ago.
+      // The key has just been revoked or rotated.
       if (!(await insertSession(tx, session))) throw unauthorizedError();
       if (role === 'admin') await recordAct(tx, signInAct(key, id, requestId));
       const beyond = await deleteBeyond(tx, { browserHash: hash }, MAX_OF_BROWSER);
@@ -127,7 +127,7 @@ export class Sessions {
     return { session, browser, seconds: secondsLeft(rows) };
   }
 
-  /** What a page sends in place of the key. Null if there is no such session. @param id  null: the session that was used last */
+  /** What a page sends instead of the key. Null if there is no such session. @param id null: the session that was used last */
   async bearer(shown: readonly Browser[], id: string | null): Promise<Bearer | null> {
     return this.#options.sql.begin(async (tx) => {
       const rows = ofOne(await lockSessions(tx, hashesOf(shown), FRESH_SECONDS));
@@ -141,7 +141,7 @@ export class Sessions {
       if (isNew) await confirmBrowser(tx, session.browser_hash);
       const secretOf = (number: number): string => derivedSecret(browser.secret, `${session.id} ${number}`);
       const present = secretOf(session.bearers);
-      // It is another after a sign-in, which gave the browser another secret.
+      // The bearer changes after a sign-in, which gives the browser a new secret.
       if (session.is_fresh && session.bearer_expires_at !== null && hashSecret(present) === session.bearer_hash) {
         return { secret: present, expiresAt: session.bearer_expires_at, session };
       }
@@ -151,20 +151,20 @@ export class Sessions {
     });
   }
 
-  /** The sessions that the browser may end, in whichever browser they are; 200 at most. */
+  /** The sessions that this browser may end, in any browser; at most 200. */
   inReach(browserHash: string): Promise<SessionRow[]> {
     return selectSessionsInReach(this.#options.sql, browserHash);
   }
 
   /**
-   * Ends sessions: those of the browser, with all that it may end elsewhere, or of these the one with the id.
+   * Ends sessions: those of this browser and all that it may end elsewhere, or only the one with the id.
    *
    * @returns how many
    */
   end(browserHash: string, which: 'here' | 'everywhere' | { readonly id: string }): Promise<number> {
     return this.#ending(async (tx) => {
       const ended: string[] = [];
-      // Elsewhere first: what may be ended there follows from what is signed in here.
+      // Elsewhere first, because what may be ended there depends on who is signed in here.
       if (which !== 'here') {
         ended.push(...(await deleteInReach(tx, browserHash, which === 'everywhere' ? null : which.id)));
       }
@@ -173,7 +173,7 @@ export class Sessions {
     });
   }
 
-  /** Runs the work in a transaction, and then forgets the bearers of what ended in it. */
+  /** Runs the work in a transaction, and then forgets the bearers of the sessions that ended in it. */
   async #ending<T>(work: (tx: Tx) => Promise<{ readonly ended: readonly string[]; readonly result: T }>): Promise<T> {
     const { ended, result } = await this.#options.sql.begin(work);
     for (const keyId of ended) this.#options.cache.invalidate(keyId);
@@ -183,11 +183,11 @@ export class Sessions {
 
 const hashesOf = (shown: readonly Browser[]): string[] => shown.map(({ hash }) => hash);
 
-/** None if they are of two browsers: the cookie of one of them was planted. */
+/** Empty if they belong to two browsers: the cookie of one of them was planted. */
 const ofOne = <Row extends SessionRow>(rows: readonly Row[]): readonly Row[] =>
   rows.every((row) => row.browser_hash === rows[0]?.browser_hash) ? rows : [];
 
-/** What a browser shows that has not got the cookie of its last sign-in; undefined: it has. */
+/** The former cookie, if the browser has not received that of its last sign-in; otherwise undefined. */
 const lateOf = (shown: readonly Browser[], row: BearerRow): Browser | undefined =>
   shown.some(({ hash }) => hash === row.browser_hash)
     ? undefined
@@ -205,6 +205,6 @@ const signInAct = (key: KeyRecord, id: string, requestId: string): Act => ({
   after: { session: id },
 });
 
-/** Until the last of these sessions ends by itself. */
+/** Seconds until the last of these sessions ends by itself. */
 export const secondsLeft = (rows: readonly SessionRow[]): number =>
   Math.max(0, ...rows.map((row) => Math.floor((row.expires_at.getTime() - Date.now()) / 1000)));

@@ -1,12 +1,15 @@
 /** Pause before the second restart; each further pause is twice as long. */
 const FIRST_PAUSE_MS = 500;
-/** Pauses do not get longer than this, so that a process comes back soon after the cause of its failures is gone. */
+/** Maximum pause, so that a process comes back soon after the cause of its failures is gone. */
 const MAX_PAUSE_MS = 10_000;
-/** A process that was ready for this long has worked. Its end counts as a first failure: earlier failures are forgotten. */
+/**
+ * A process that was ready for this long has worked. When it ends, earlier failures are forgotten, and this counts as the first.
+ */
 const STEADY_MS = 30_000;
 
 /**
- * How long to wait before a process that ended is started again: the first time not at all, then 500 ms, and twice as long each time.
+ * How long to wait before restarting a process that ended: not at all the first time, then 500 ms, and twice as long each time
+ * after that.
  */
 export class Backoff {
   #failures = 0;

@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import type { MetricFamily } from '../observability/metrics.ts';
 import type { FromChild, ToChild } from './messages.ts';
 
-/** A process that the supervisor started, as the supervisor sees it. Tested by test/supervisor/slot.test.ts. */
+/** A process that the supervisor started, seen from the supervisor. Tested by test/supervisor/slot.test.ts. */
 export class Child {
   readonly #process: ChildProcess;
   readonly #answers = new Map<number, (families: readonly MetricFamily[]) => void>();

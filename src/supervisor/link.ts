@@ -5,11 +5,11 @@ import type { FromChild, ToChild } from './messages.ts';
 export type StopReason = 'asked' | 'replaced' | 'SIGTERM' | 'supervisor gone';
 
 /**
- * The supervisor, as a process that it started sees it.
+ * The supervisor, seen from a process that it started.
  *
  * A terminal's Ctrl-C and an init system's SIGTERM reach all processes of the group at once, but the writer has to end last. So
  * only the supervisor acts on these signals, and tells each process when to end. There is one exception: a worker that gets a
- * SIGTERM drains and ends; if that SIGTERM was for the worker alone, the supervisor starts it again.
+ * SIGTERM drains and ends. If only the worker got the SIGTERM, the supervisor starts it again.
  */
 export class SupervisorLink {
   readonly #channel: NodeJS.Process;

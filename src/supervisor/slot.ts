@@ -5,12 +5,12 @@ import { Backoff } from './backoff.ts';
 import type { Child } from './child.ts';
 
 /**
- * A process that is not ready after this is killed. This is longer than all timeouts of a start together, so that slow stores
- * do not get a process killed.
+ * A process that is not ready after this time is killed. It is longer than all timeouts of a start together, so that no process is
+ * killed because of slow stores.
  */
 const START_TIMEOUT_MS = 60_000;
 /**
- * A scrape waits this long for the metrics of a process, then goes on without them: a process with a stuck event loop must not
+ * A scrape waits this long for the metrics of a process, then goes on without them: a process whose event loop is stuck must not
  * delay the metrics of the others.
  */
 const METRICS_TIMEOUT_MS = 1_000;
@@ -19,7 +19,7 @@ type SlotOptions = {
   /** The name in logs and metrics: `writer`, or the number of the worker. */
   readonly name: string;
   readonly fork: () => Child;
-  /** A process that was asked to stop and has not ended after this is killed. */
+  /** A process that was asked to stop is killed if it has not ended after this time. */
   readonly stopTimeoutMs: number;
   readonly log: Log;
 };
@@ -51,7 +51,7 @@ export class Slot {
     return this.#options.name;
   }
 
-  /** Whether the slot has a process that is ready. */
+  /** Whether the slot's process is ready. */
   get isFilled(): boolean {
     return this.#current !== null;
   }
@@ -61,9 +61,7 @@ export class Slot {
     this.#fill(await this.#spawn());
   }
 
-  /**
-   * Starts another process. Once that is ready, drains the old process. If the start fails, rejects and keeps the old process.
-   */
+  /** Starts another process. Once it is ready, drains the old one. If the start fails, rejects and keeps the old process. */
   async replace(): Promise<void> {
     const old = this.#current;
     // Without a process, a new one is being started anyway.

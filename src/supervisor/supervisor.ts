@@ -12,14 +12,14 @@ type SupervisorOptions = {
   readonly log: Log;
 };
 
-/** A process could not be started: it ended, or was killed as too slow, before it was ready. Its own log says why. */
+/** A process could not be started: it ended, or was killed because it took too long, before it was ready. Its own log says why. */
 export class StartFailure extends Error {}
 
 /** Keeps the processes of one gateway running: starts them, restarts those that end by themselves, and stops them in order. */
 export class Supervisor {
   readonly #options: SupervisorOptions;
   readonly #slots: readonly Slot[];
-  /** How many replacements of all processes were asked for, the one under way included; at most 2. */
+  /** How many replacements of all processes are requested, including the one under way; at most 2. */
   #rollsWanted = 0;
   #stopping = false;
 
@@ -50,8 +50,8 @@ export class Supervisor {
   }
 
   /**
-   * Replaces all processes, one after the other, each by a new one that is ready. If it is called again before it has finished,
-   * it then replaces all of them once more, because the code on disk may have changed again. Never rejects.
+   * Replaces all processes one after the other: a new process must be ready before the old one ends. If it is called again before
+   * it has finished, it then replaces all of them once more, because the code on disk may have changed again. Never rejects.
    */
   async roll(): Promise<void> {
     this.#rollsWanted = Math.min(this.#rollsWanted + 1, 2);
@@ -67,7 +67,7 @@ export class Supervisor {
       try {
         await slot.replace();
       } catch (error) {
-        // If one replacement does not start, those of the next slots would not start either.
+        // If one replacement does not start, those of the other slots would not start either.
         if (!this.#stopping)
           log.error(
             { process: slot.name, err: error },

@@ -3,13 +3,13 @@ import type { RedisKeys } from '../platform/redis-keys.ts';
 import { StartRefused } from '../platform/start-refused.ts';
 import { Sleeper } from '../platform/timing.ts';
 
-/** Longest wait of a start for its first lease, which Redis has within a round trip or two. */
+/** Longest time that a start waits for its first lease. Redis normally has it after a round trip or two. */
 const FIRST_LEASE_MS = 10_000;
 const LOOK_MS = 10;
 
 /**
- * Age of each gateway's youngest lease in milliseconds, by instance. A gateway renews it while it has calls, and the sweep refunds the
- * calls of one whose lease has run out. Some hundred fields at most.
+ * Age of each gateway's youngest lease in milliseconds, by instance. A gateway renews its lease while it has calls; when a lease
+ * has run out, the sweep refunds the calls of that gateway. A few hundred fields at most.
  */
 export async function readLeaseAges(
   redis: Pick<RedisStore, 'shard'>,
@@ -21,7 +21,7 @@ export async function readLeaseAges(
     return { time: time as [string, string], fields: fields as string[] | Record<string, string> };
   });
   const ages = new Map<string, number>();
-  // A shard whose node is away, or whose key is damaged, says nothing: the same gateways have leases in the others.
+  // A shard whose node is away, or whose key is damaged, is skipped: the same gateways have leases in other shards.
   for (const result of await Promise.allSettled(shards)) {
     if (result.status === 'rejected') continue;
     const { time, fields } = result.value;
@@ -30,7 +30,7 @@ export async function readLeaseAges(
       ? fields.flatMap((field, at) => (at % 2 === 0 ? [[field, fields[at + 1] ?? ''] as const] : []))
       : Object.entries(fields);
     for (const [owner, renewed] of pairs) {
-      // A gateway has another name after each reconnection: the instance, a dot and a number.
+      // A gateway gets a new name after each reconnection: the instance, a dot and a number.
       const [instance = owner] = owner.split('.');
       const age = Math.max(0, Math.round(now - Number(renewed)));
       if (Number.isFinite(age)) ages.set(instance, Math.min(age, ages.get(instance) ?? age));
@@ -42,7 +42,7 @@ export async function readLeaseAges(
 /**
  * Resolves once `readLeaseAges` shows this gateway.
  *
- * @throws StartRefused when Redis has no lease of it after FIRST_LEASE_MS
+ * @throws StartRefused when Redis has no lease of this gateway after FIRST_LEASE_MS
  */
 export async function untilLeased(
   ...[redis, keys, instance]: [...Parameters<typeof readLeaseAges>, string]

@@ -2,13 +2,13 @@ import { performance } from 'node:perf_hooks';
 import { Sleeper } from '../platform/timing.ts';
 import { REPORT_EVERY_MS } from './reporter.ts';
 
-/** Streams that are open at a time in one gateway; one more is refused. Each costs a few kilobytes a second. */
+/** Maximum streams open in one gateway; beyond it a stream is refused. Each costs a few kilobytes a second. */
 const MAX_STREAMS = 32;
-/** A stream ends after this time, and its reader asks again: so a revoked key stops seeing anything. */
+/** A stream ends after this time, and its reader asks again: so a revoked key sees nothing after that. */
 const MAX_STREAM_MS = 300_000;
 
 /**
- * Server-sent events, one a second, for several readers.
+ * Sends one server-sent event a second to each of several readers.
  *
  * Tested by test/traffic/traffic.test.ts.
  */
@@ -27,13 +27,13 @@ export class LiveStreams {
     return this.#isEnded || this.#sleepers.size >= this.#maxStreams;
   }
 
-  /** Ends all streams, and opens no more: the gateway drains. */
+  /** Ends all streams and opens no more, because the gateway drains. */
   end(): void {
     this.#isEnded = true;
     for (const sleeper of this.#sleepers) sleeper.wake();
   }
 
-  /** The pieces of one stream. It counts from its first piece on. @param event  the text of one event, never rejects */
+  /** The pieces of one stream. The stream counts as open from its first piece. @param event the text of one event, never rejects */
   async *pieces(event: () => Promise<string>): AsyncGenerator<Uint8Array> {
     const sleeper = new Sleeper();
     this.#sleepers.add(sleeper);

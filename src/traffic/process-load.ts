@@ -5,7 +5,7 @@ import process from 'node:process';
 export type ProcessLoad = {
   /** Resident memory. */
   readonly memoryBytes: number;
-  /** Cores in use: 0.5 is half of one. Null in the first report, which looks back on nothing. */
+  /** Cores in use: 0.5 is half a core. Null in the first report, which covers no time. */
   readonly cpu: number | null;
   /** Largest delay of the event loop in milliseconds. */
   readonly loopDelayMs: number;
@@ -13,7 +13,7 @@ export type ProcessLoad = {
 
 /** Node counts the interval of its timer as part of each delay. */
 const RESOLUTION_MS = 10;
-/** Over less time than this, the CPU in use is not worth telling. */
+/** The CPU in use over less time than this means nothing. */
 const SHORTEST_US = 200_000;
 
 /** Measures this process between `start` and `stop`, and does nothing outside of them. */

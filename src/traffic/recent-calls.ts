@@ -1,13 +1,13 @@
 import type { RecentCalls } from './report.ts';
 
-/** Length of the window, when it is full: long enough for a p99 of a few calls a second, short enough to be called now. */
+/** Length of the full window: long enough for a p99 of a few calls a second, short enough to mean 'now'. */
 const WINDOW_SECONDS = 5;
 
 type Copy = { readonly atMs: number; readonly counts: Float64Array };
 
 /**
- * The latencies of the last seconds, from a histogram that only grows: what it has now, less a copy that was made seconds ago. Copies
- * are made while somebody looks only.
+ * The latencies of the last seconds, from a histogram that only grows: its present counts minus a copy made seconds ago. Copies are
+ * made only while somebody is watching.
  *
  * Tested by test/traffic/recent-calls.test.ts.
  */
@@ -19,12 +19,12 @@ export class RecentCallsWindow {
     this.#histogram = histogram;
   }
 
-  /** Begins again: what was counted before is not recent. */
+  /** Starts anew: what was counted before is not recent. */
   start(nowMs: number): void {
     this.#copies = [{ atMs: nowMs, counts: this.#histogram.slice() }];
   }
 
-  /** To be called once a second. */
+  /** Call this once a second. */
   read(nowMs: number): RecentCalls | null {
     const [oldest] = this.#copies;
     if (oldest === undefined) return null;

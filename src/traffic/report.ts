@@ -18,12 +18,12 @@ export type RecentCalls = {
   readonly buckets: readonly (readonly [bucket: number, calls: number])[];
 };
 
-/** Who the process is. */
+/** Identifies the process. */
 export type ProcessName = {
-  /** New at each start. Of a gateway, the name of its leases and holds. */
+  /** New at each start. For a gateway, the name of its leases and holds. */
   readonly instance: string;
   readonly role: 'gateway' | 'writer';
-  /** Of a gateway: its number among those of its port, from 1. */
+  /** For a gateway: its number among those of its port, from 1. */
   readonly worker: number | null;
   readonly host: string;
   readonly pid: number;
@@ -31,23 +31,23 @@ export type ProcessName = {
   readonly startedAtMs: number;
 };
 
-/** What one process says of itself while somebody looks. */
+/** What one process reports about itself while somebody is watching. */
 export type Report = ProcessName & {
   readonly load: ProcessLoad;
-  /** Of a gateway. */
+  /** Gateways only. */
   readonly calls: CallCounts | null;
   /** Null in the first second. */
   readonly recent: RecentCalls | null;
-  /** Of a writer: the shards whose usage it stores. */
+  /** Writers only: the shards whose usage it stores. */
   readonly shards: number | null;
 };
 
-/** First of the fields of a text in Redis. Raised when a field changes its meaning: reports of another version are left out. */
+/** The first field of a report in Redis. Raised when a field changes its meaning: reports of other versions are ignored. */
 const FORMAT = 1;
 
 export const encodeReport = (report: Report): string => JSON.stringify({ format: FORMAT, ...report });
 
-/** Null for what this version does not understand. */
+/** Null for a text that this version does not understand. */
 export function decodeReport(text: string): Report | null {
   try {
     const { format, ...report } = JSON.parse(text) as Report & { format: number };

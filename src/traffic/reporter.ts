@@ -5,11 +5,11 @@ import { LoadMeter } from './process-load.ts';
 import { RecentCallsWindow } from './recent-calls.ts';
 import { type CallCounts, encodeReport, type ProcessName } from './report.ts';
 
-/** Interval of the reports while somebody looks. */
+/** Interval of the reports while somebody is watching. */
 export const REPORT_EVERY_MS = 1_000;
 /** How long a process reports after the last look. */
 export const LOOKED_AT_MS = 10_000;
-/** A report is gone after this time: then its process has missed two in a row. */
+/** A report expires after this time: its process has then missed two in a row. */
 const REPORT_LIVES_MS = 3_500;
 
 /** Set of the instances that reported. */
@@ -19,14 +19,14 @@ export const reportKey = (instance: string): string => `{${SHARED_TAG}}:${instan
 type ReporterOptions = {
   readonly redis: Pick<RedisStore, 'command'>;
   readonly name: ProcessName;
-  /** Of a gateway. The numbers are those that it counts anyway. */
+  /** Gateways only. The gateway keeps these counts anyway. */
   readonly calls?: { readonly counts: () => CallCounts; readonly latencies: Float64Array };
-  /** Of a writer. */
+  /** Writers only. */
   readonly shards?: () => number;
 };
 
 /**
- * Tells Redis once a second what this process does, as long as somebody looks: until LOOKED_AT_MS after the last look.
+ * Reports to Redis once a second what this process does, while somebody is watching: until LOOKED_AT_MS after the last look.
  *
  *   silent ──looked()──► reports each second ──nobody looked for 10 s──► silent
  *
@@ -48,12 +48,12 @@ export class Reporter {
     this.#recent = options.calls === undefined ? null : new RecentCallsWindow(options.calls.latencies);
   }
 
-  /** Since when it reports, on the clock of `performance.now()`; null while it is silent. */
+  /** When it began to report, on the clock of `performance.now()`; null while it is silent. */
   get since(): number | null {
     return this.#timer === null ? null : this.#since;
   }
 
-  /** Somebody looks, here or at another gateway. */
+  /** Somebody is watching, at this gateway or another. */
   looked(): void {
     if (this.#isStopped) return;
     this.#until = performance.now() + LOOKED_AT_MS;
@@ -66,7 +66,7 @@ export class Reporter {
     void this.#report();
   }
 
-  /** The process ends: its report goes with it. */
+  /** The process ends: its report is removed. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     if (this.#timer === null) return;
@@ -101,7 +101,7 @@ export class Reporter {
     ]);
   }
 
-  /** A report that is lost is replaced in a second. That Redis is away is logged by its connection. */
+  /** A lost report is replaced within a second. The connection itself logs that Redis is away. */
   #quietly(command: string, args: readonly string[]): Promise<unknown> {
     return this.#options.redis.command(command, args).catch(() => {});
   }

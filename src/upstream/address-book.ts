@@ -15,8 +15,8 @@ type Resolution =
  */
 const FRESH_MS = 10_000;
 /**
- * Stale addresses are still used, while a look-up for newer ones is under way, until they are this old. Then calls wait for the
- * look-up.
+ * Stale addresses are still used until they are this old, while a look-up for newer ones is under way. After that, calls wait for
+ * the look-up.
  */
 const USABLE_MS = 60_000;
 /** After a failed look-up, calls to that name fail at once for this long. */

@@ -57,16 +57,16 @@ export class AddressPolicy {
     return isPublic(address) || this.allows(address);
   }
 
-  /** Whether the operator allows this address by name of its range, as a part of their own network. */
+  /** Whether the address is in a range that the operator has allowed, as a part of their own network. */
   allows(address: string): boolean {
     return contains(this.#allowed, address);
   }
 
   /**
    * All addresses of a name if each may be dialled, otherwise none: a name with both good and forbidden addresses is an attack (or
-   * a split-horizon mistake), and is refused as a whole. There is one exception. When the operator allows one of the name's
-   * loopback addresses, the forbidden loopback addresses are only dropped. Otherwise allowing 127.0.0.0/8 would not allow
-   * `localhost`, which is also ::1.
+   * a split-horizon mistake), and is refused as a whole. There is one exception: if the operator allows one of the name's loopback
+   * addresses, the forbidden loopback addresses are only dropped. Otherwise allowing 127.0.0.0/8 would not allow `localhost`, which
+   * is also ::1.
    */
   select(addresses: readonly ResolvedAddress[]): readonly ResolvedAddress[] {
     const permitted = addresses.filter(({ address }) => this.permits(address));

@@ -4,9 +4,9 @@ import type { ParsedHead } from './response-head.ts';
 import type { UpstreamCall, UpstreamHandler, UpstreamRequest } from './types.ts';
 import { type Failure, surface, UpstreamError } from './upstream-error.ts';
 
-/** A connection, as seen by the call that waits for it, or that it carries. */
+/** A connection, seen from the call that waits for it or uses it. */
 export interface Carrier {
-  /** The call for which this connection is being made; null if that call was given up. */
+  /** The call for which this connection is being made; null if the call was abandoned. */
   reserved: Call | null;
   /** The account of the call that has this connection, kept by the pool; empty if there is none. */
   account: string;
@@ -14,13 +14,13 @@ export interface Carrier {
   readonly isRequestSent: boolean;
   pause(): void;
   resume(): void;
-  /** The call was given up. Closes the connection, because the rest of the response may still come. */
+  /** The call was abandoned. Closes the connection, because the rest of the response may still come. */
   abandon(): void;
 }
 
-/** What a call needs of its pool. */
+/** What a call needs from its pool. */
 export interface CallPool {
-  /** The call was given up while it waited in line, or while its connection was being made. */
+  /** The call was abandoned while it waited in line, or while its connection was being made. */
   cancel(call: Call): void;
 }
 

@@ -27,7 +27,7 @@ type State =
 const MAX_SIZE_DIGITS = 13;
 /**
  * Maximum length of all chunk extensions of a body together; with more, the body is malformed. The gateway drops extensions, so
- * without a bound a service could send them for ever, and the caller would see nothing of it.
+ * without a bound a service could send them for ever without the caller noticing.
  */
 const MAX_EXTENSION_BYTES = 16_384;
 
@@ -35,7 +35,7 @@ const MAX_EXTENSION_BYTES = 16_384;
 export const NO_TRAILERS: readonly string[] = [];
 
 /**
- * Decodes one chunked body, however its octets are split between reads. Extensions are checked and dropped, and so are trailers unless
+ * Decodes one chunked body, however its octets are split between reads. Extensions are checked and dropped; trailers, too, unless
  * they are wanted.
  *
  * Tested by test/upstream/response-parser.test.ts and malformed-responses.test.ts.
@@ -80,7 +80,10 @@ export class ChunkedBody {
     return this.#state === 'done';
   }
 
-  /** How many octets of chunk data come next. The parser takes them from the input itself, and tells `took` how many it took. */
+  /**
+   * How many octets of chunk data come next. The parser reads them from the input itself, and calls `took` with the number that it
+   * read.
+   */
   get dataLeft(): number {
     return this.#state === 'data' ? this.#left : 0;
   }

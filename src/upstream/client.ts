@@ -35,9 +35,9 @@ export class UpstreamClient implements PoolOwner {
   readonly #maxIdleConnections: number;
   readonly #maxConnections: number;
   readonly #quota: Quota;
-  /** Connections of accounts, over all pools. */
+  /** Quota of each account's connections, over all pools. */
   #taken = 0;
-  /** The same by account. Null while the process is not nearly full, and has not been for a sweep. */
+  /** Number of connections by account. Null while the process is not nearly full, and has not been since the last sweep. */
   #held: Counts | null = null;
   readonly #clock: CoarseClock;
   #timer: NodeJS.Timeout | null = null;
@@ -144,7 +144,7 @@ export class UpstreamClient implements PoolOwner {
   }
 
   emptied(pool: Pool): void {
-    // A later pool may have its key by now.
+    // By now a later pool may use its key.
     if (this.#pools.get(pool.key) === pool) this.#pools.delete(pool.key);
     // A pool without connections may have waiting calls: the timer serves them, or ends their wait.
     if (this.#connections.size > 0 || this.#pools.size > 0) return;

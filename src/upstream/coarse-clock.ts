@@ -3,7 +3,7 @@
  * for each event took 0.03 to 0.05 µs, and a timer per call about 0.5 µs.
  *
  * `elapsedMs` is never more than the time that has passed: a timeout of T fires between T and T + 2 sweep intervals, never early.
- * However long the process was blocked, that counts as one sweep, so no burst of false timeouts follows.
+ * Any time for which the process was blocked counts as one sweep, so no burst of false timeouts follows.
  */
 export class CoarseClock {
   readonly intervalMs: number;

@@ -15,7 +15,7 @@ import type { Failure, UpstreamErrorCode } from './upstream-error.ts';
  */
 const KEEP_ALIVE_MARGIN_MS = 1000;
 
-/** What a connection needs of its pool. */
+/** What a connection needs from its pool. */
 export interface ConnectionPool {
   readonly origin: Origin;
   readonly keepAliveMs: number;

@@ -23,9 +23,9 @@ export interface ConnectorOwner {
 }
 
 /**
- * One read buffer for all connections of the process. With a buffer each, 5 000 open event streams would take 287 MB. Sharing it
- * is safe: libuv asks for memory, reads and calls back without returning to its loop in between, and TLS decrypts into a buffer
- * of its own and copies from there for each callback. So nothing else writes into the buffer until the callback returns.
+ * One read buffer for all connections of the process. With one buffer per connection, 5 000 open event streams would take 287 MB.
+ * Sharing it is safe: libuv asks for memory, reads and calls back without returning to its loop in between, and TLS decrypts into a
+ * buffer of its own and copies from there for each callback. So nothing else writes into the buffer until the callback returns.
  *
  * The size is 56 KiB because what is read is sent on at once, and Linux makes packets of at most 64 KiB including all headers.
  * With 64 KiB, each read left as one full packet and a tiny one, and each packet wakes the reader. CPU per GiB, where nginx
@@ -78,7 +78,7 @@ export class Connector {
     });
   }
 
-  /** Called at every sweep: ends an attempt whose time is up, and goes on to the next address or fails. */
+  /** Called at every sweep: ends an attempt whose time has run out, and goes on to the next address or fails. */
   sweep(): void {
     const { clock, connectTimeoutMs } = this.#tools;
     const isTimeUp = clock.elapsedMs(this.#startedTicks) >= connectTimeoutMs;
@@ -205,7 +205,7 @@ export class Connector {
   }
 }
 
-/** What OpenSSL and Node call the faults of certificates that a provider can mend. */
+/** The codes of OpenSSL and Node for certificate faults that a provider can fix. */
 const TLS_FAULTS: Readonly<Record<string, UpstreamErrorCode>> = {
   CERT_HAS_EXPIRED: 'tls_expired',
   CERT_NOT_YET_VALID: 'tls_expired',

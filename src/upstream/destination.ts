@@ -5,7 +5,7 @@ import type { UpstreamCall, UpstreamHandler, UpstreamRequest } from './types.ts'
 export interface DestinationPool {
   /** Whether the pool has connections or waiting calls. If not, the client has forgotten it. */
   readonly isInUse: boolean;
-  /** Whether the account may have no connection now, and may not wait for one. */
+  /** Whether the account can get no connection now, and may not wait for one. */
   isFullFor(account: string): boolean;
   start(request: UpstreamRequest, handler: UpstreamHandler): UpstreamCall;
 }
@@ -20,7 +20,7 @@ export class Destination {
   /** Set by the client: the pool that it found last, valid while that pool has connections. Finding it by key took 0.1 µs. */
   pool: DestinationPool | null = null;
 
-  /** @param poolKey by default the origin's key: all destinations without a key of their own share the origin's pool */
+  /** @param poolKey by default the origin's key: all destinations without their own key share the origin's pool */
   constructor(origin: Origin, poolKey: string = origin.key) {
     this.origin = origin;
     this.poolKey = poolKey;

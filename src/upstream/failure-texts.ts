@@ -1,6 +1,9 @@
 import type { UpstreamErrorCode } from './upstream-error.ts';
 
-/** Why a service gave no answer, or no whole one, in words for its provider. Pages of the console show them, too: no Node here. */
+/**
+ * Why a service gave no answer, or no complete one, in words for its provider. Pages of the console show them, too, so nothing of
+ * Node may be imported here.
+ */
 export const FAILURE_TEXTS: Readonly<Record<UpstreamErrorCode, string>> = {
   address_forbidden: 'The address is not on the public internet.',
   dns_failed: 'The name of the endpoint has no address.',

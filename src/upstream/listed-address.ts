@@ -5,7 +5,7 @@ import { parseEndpoint } from './endpoint.ts';
 /**
  * Whether an endpoint's text alone shows that it may not be dialled. That is so if its host is an address (in any spelling) that
  * the policy forbids; or `localhost` or a name below it (RFC 6761 §6.3), and the policy permits neither 127.0.0.1 nor ::1. Any
- * other name has to be looked up. That is done when the name is dialled, because its addresses may have changed by then.
+ * other name has to be looked up. This is done when the name is dialled, because its addresses may change until then.
  *
  * @param endpoint a URL that `parseEndpoint` accepts
  */
@@ -18,7 +18,7 @@ export function isForbiddenLiteral(endpoint: string, policy: AddressPolicy): boo
 
 /**
  * Whether secrets may be sent to an endpoint: over TLS, or in clear to an address that the operator allows beyond the public
- * internet. Any name but `localhost` needs TLS: where it leads to may change after this.
+ * internet. Any name except `localhost` needs TLS, because its addresses may change later.
  *
  * @param endpoint a URL that `parseEndpoint` accepts
  */

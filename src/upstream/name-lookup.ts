@@ -38,8 +38,8 @@ type NameLookupOptions = {
  * after a SERVFAIL, could find the wildcard record of a search domain: a service whose nameserver is away would become another host.
  *
  * It does not use getaddrinfo, which occupies a thread of libuv's pool for as long as the nameservers of a name take, 10 s and
- * more, and libuv runs only two of these at a time. Three listings with a silent nameserver kept every other service's name
- * waiting for 10 s. Here a name that hangs costs one socket until its time is up, and delays no other name.
+ * more. libuv runs only two of these at a time, so three listings with a silent nameserver kept every other service's name waiting
+ * for 10 s. Here a name that hangs costs one socket until its time is up, and delays no other name.
  *
  * IPv4 addresses come first. Sources that only the C library can ask (mDNS, NIS) are not used.
  */
@@ -71,7 +71,7 @@ export class NameLookup {
     // How long c-ares first waits for one nameserver: a third of a candidate's share of the time. Even if only the last of
     // three nameservers answers, each candidate gets its answer within its share.
     const tryMs = Math.ceil(this.#maxLookupMs / candidates.length / MAX_NAMESERVERS);
-    // A resolver for each look-up: it reads the current nameservers, and its `cancel` ends no other look-up's questions.
+    // Each look-up has its own resolver: it reads the current nameservers, and its `cancel` does not end other look-ups.
     const resolver = new Resolver({ timeout: tryMs, tries: TRIES });
     if (this.#servers !== undefined) resolver.setServers(this.#servers);
     const endsAt = performance.now() + this.#maxLookupMs;

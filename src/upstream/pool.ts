@@ -16,14 +16,14 @@ export type PoolLimits = {
   readonly maxHeadBytes: number;
 };
 
-/** What a pool tells its client, which keeps track of all pools together. */
+/** The client, seen from a pool. It keeps track of all pools together. */
 export interface PoolOwner {
   readonly tools: ConnectorTools;
   readonly limits: PoolLimits;
   readonly isClosing: boolean;
-  /** Whether the process may have one more connection. Closes an idle one if that is what it takes. */
+  /** Whether the process may have one more connection. Closes an idle one if necessary. */
   makeRoom(): boolean;
-  /** Whether the account may have one more of the process's connections, be it an idle one. */
+  /** Whether the account may have one more of the process's connections, new or idle. */
   mayTake(account: string): boolean;
   /** The account has one connection more, or one less. */
   took(account: string): void;
@@ -46,11 +46,11 @@ export interface PoolOwner {
  *   the last quarter                     accounts that have less than a quarter of all, and less than three times what is free
  *   then, and for all others             a line, in which accounts take turns
  *
- * So one account cannot lock the others out, whether its calls are slow uploads, silent streams or calls for nothing. What it has
- * when others come, it keeps: a call that was begun is not cut. For a quarter to be there when they come, it must be kept free
- * before; and of what is free then, the second account leaves a quarter to the third, and so on (dynamic thresholds: Choudhury and
+ * So one account cannot lock the others out, whether its calls are slow uploads, silent streams or free of charge. An account keeps
+ * the connections that it has when others come: a call that was begun is not cut. So a quarter must be kept free in advance; of the
+ * connections that are then free, the second account leaves a quarter to the third, and so on (dynamic thresholds: Choudhury and
  * Hahne, 1998). Until three quarters are taken, all of this costs a call one comparison of integers. The connections of the process
- * are shared by the same rule: otherwise one account could take them all, by calls of many listings.
+ * are shared by the same rule: otherwise one account could take them all with calls of many listings.
  */
 export class Pool implements CallPool, ConnectionPool, DestinationPool {
   readonly key: string;
@@ -60,8 +60,8 @@ export class Pool implements CallPool, ConnectionPool, DestinationPool {
   readonly #idle: Connection[] = [];
   readonly #quota: Quota;
   /**
-   * Which account has how many connections, and which calls wait for one. Null while the pool is not nearly full, and has not been for
-   * a sweep: counting takes about 0.1 µs for each call, which all other calls are spared.
+   * Which account has how many connections, and which calls wait for one. Null while the pool is not nearly full, and has not been
+   * since the last sweep: counting takes about 0.1 µs per call, which all other calls are spared.
    */
   #line: FairLine<Call> | null = null;
 
@@ -155,7 +155,7 @@ export class Pool implements CallPool, ConnectionPool, DestinationPool {
 
   release(connection: Connection): void {
     this.#leave(connection);
-    // This connection is not among the idle ones yet, and so still counts as taken.
+    // This connection is not among the idle ones yet, so it still counts as taken.
     const line = this.#line;
     const next = line?.next(this.#quota.limitWith(this.#taken - 1), this.#mayTakeOfProcess);
     if (next !== undefined) {
@@ -186,7 +186,7 @@ export class Pool implements CallPool, ConnectionPool, DestinationPool {
     return this.#connections.size - this.#idle.length;
   }
 
-  /** Whether the account may have one more connection, of the pool and of the process. */
+  /** Whether the account may have one more connection of the pool and of the process. */
   #mayTake(account: string): boolean {
     const taken = this.#taken;
     const ofPool = taken < this.#quota.nearlyFull || this.#counted().takenBy(account) < this.#quota.limitWith(taken);
@@ -195,7 +195,7 @@ export class Pool implements CallPool, ConnectionPool, DestinationPool {
 
   readonly #mayTakeOfProcess = (account: string): boolean => this.#owner.mayTake(account);
 
-  /** Whether the account may wait in line: for a connection of this pool, so there must be one. */
+  /** Whether the account may wait in line. Only the pool's own connections are waited for, so it must have one. */
   #mayWait(account: string): boolean {
     return this.#connections.size > 0 && this.#counted().hasRoomFor(account);
   }

@@ -9,7 +9,7 @@ import { assert } from '../assert.ts';
 const MAX_PIECE_BYTES = 56 * 1024;
 /** Room for the framing of one chunk: its size in hex and two CRLF. */
 const FRAME_BYTES = 16;
-/** A piece up to this size gets a buffer of its own, which is cheaper than using the scratch buffer. */
+/** A piece up to this size gets its own buffer, which is cheaper than using the scratch buffer. */
 const MAX_SMALL_BYTES = 16 * 1024;
 
 /**
@@ -17,7 +17,7 @@ const MAX_SMALL_BYTES = 16 * 1024;
  * queued in the socket, the socket keeps the buffer, and the next large piece gets a new one.
  */
 let scratch: Buffer | null = null;
-/** Room for a piece of MAX_PIECE_BYTES with the request head before it. With a longer head, the piece gets a buffer of its own. */
+/** Room for a piece of MAX_PIECE_BYTES with the request head before it. With a longer head, the piece gets its own buffer. */
 const SCRATCH_BYTES = 80 * 1024;
 
 function takeScratch(): Buffer {

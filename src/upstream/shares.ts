@@ -1,19 +1,19 @@
 import { assert } from '../assert.ts';
 
-/** One account may always have this many connections, and calls in line, however few a quarter would be. */
+/** One account may always have this many connections, and as many calls in line, even if a quarter is less. */
 const LEAST_SHARE = 8;
 
-/** What one account may have of `total` connections, or of a line as long, while others need them. */
+/** How many of `total` connections, or of the calls in an equally long line, one account may have while others need them. */
 export const shareOf = (total: number): number => Math.min(total, Math.max(LEAST_SHARE, Math.floor(total / 4)));
 
 /**
- * How many of `max` connections one account may have. Nobody is counted until three quarters are taken: so the rule costs most calls
- * one comparison. From then on, an account may have a quarter of all, and three times as many as are free.
+ * How many of `max` connections one account may have. Accounts are not counted until three quarters are taken, so the rule costs
+ * most calls one comparison. From then on, an account may have a quarter of all, and three times as many as are free.
  *
  * Tested by test/upstream/shares.test.ts.
  */
 export class Quota {
-  /** With this many connections taken, accounts count. */
+  /** Accounts are counted once this many connections are taken. */
   readonly nearlyFull: number;
   readonly #max: number;
   readonly #share: number;

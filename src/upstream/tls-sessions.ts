@@ -1,4 +1,4 @@
-/** Sessions kept at once. At the bound, the oldest is dropped: a new connection to its origin needs a full handshake. */
+/** Maximum sessions kept. Beyond it, the oldest is dropped: a new connection to its origin needs a full handshake. */
 const MAX_SESSIONS = 256;
 
 /**

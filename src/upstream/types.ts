@@ -4,7 +4,7 @@ import type { UpstreamError } from './upstream-error.ts';
 /** One request, ready to be written. The client checks only `path` and `bodyLength` again. */
 export type UpstreamRequest = {
   readonly destination: Destination;
-  /** Whose call it is, not empty. The accounts share the connections of a pool (see `Pool`). */
+  /** The account whose call it is; not empty. Accounts share the connections of a pool (see `Pool`). */
   readonly account: string;
   /** GET, HEAD, POST, PUT, PATCH or DELETE. */
   readonly method: string;
@@ -18,7 +18,7 @@ export type UpstreamRequest = {
   readonly headerLines: string;
   /** 0: no body. n: exactly n bytes, sent with Content-Length. -1: length unknown, sent chunked. */
   readonly bodyLength: number;
-  /** Whether the service is told that trailers are welcome (`TE: trailers`), and `onEnd` gets them; otherwise they are dropped. */
+  /** Whether the service is told that trailers are accepted (`TE: trailers`), and `onEnd` gets them; otherwise they are dropped. */
   readonly wantsTrailers?: boolean;
   /** Longest silence between the end of the request and the response head, and longest time without progress of an upload. */
   readonly headTimeoutMs: number;
@@ -26,7 +26,7 @@ export type UpstreamRequest = {
   readonly idleBodyTimeoutMs: number;
 };
 
-/** What says where the body ends; 'none': there is no body. Only a chunked one may have trailers. */
+/** What determines where the body ends; 'none': there is no body. Only a chunked one may have trailers. */
 export type Framing = 'none' | 'length' | 'chunked' | 'close';
 
 export interface ResponseHead {
@@ -82,7 +82,7 @@ export interface UpstreamCall {
   readonly isPaused: boolean;
   /** Another handler gets all further callbacks. */
   handTo(handler: UpstreamHandler): void;
-  /** Gives the call up: no callback follows, and the connection that carries it is closed. */
+  /** Abandons the call: no callback follows, and the connection that carries it is closed. */
   destroy(): void;
   /** Whether at least one byte of the request was given to a socket. */
   readonly requestStarted: boolean;
@@ -96,11 +96,12 @@ export type Lookup = (hostname: string) => Promise<readonly ResolvedAddress[]>;
 export type UpstreamOptions = {
   /** Ranges that may be dialled although they are not public; for example '10.0.0.0/8'. */
   readonly allowCidrs: readonly string[];
-  /** Bound on the connections of one pool (see `Destination`); at the bound, calls wait in line. */
+  /** Maximum connections of one pool (see `Destination`); beyond it, calls wait in line. */
   readonly maxConnectionsPerOrigin: number;
   /**
-   * Bound on the connections of all pools together. At the bound, the connection that has been idle for longest is closed for a new
-   * one; when none is idle, a call that needs a new one fails as 'busy'. The accounts share them as those of a pool. Default: no bound.
+   * Maximum connections of all pools together. Beyond it, the connection that has been idle for longest is closed for a new one; if
+   * none is idle, a call that needs a new one fails as 'busy'. Accounts share them as they share those of a pool. Default: no
+   * bound.
    */
   readonly maxConnections?: number;
   /** Calls of one pool that may wait for a connection; one more fails as 'busy'. */
@@ -112,8 +113,8 @@ export type UpstreamOptions = {
   /** Idle connections are closed after this, or one second before the upstream's own `Keep-Alive: timeout`, if that is sooner. */
   readonly keepAliveMs: number;
   /**
-   * Maximum bytes of a response head and the interim responses before it together. The trailers may have as much again. With
-   * more, a response is malformed.
+   * Maximum bytes of a response head and the interim responses before it together. The trailers have a bound of the same size.
+   * Beyond it, a response is malformed.
    */
   readonly maxHeadBytes: number;
   /**

@@ -1,26 +1,28 @@
 import { Destination, parseEndpoint, type UpstreamClient, type UpstreamErrorCode } from '../upstream/index.ts';
 
-/** How long a service may take to answer, name and connection included. A service that takes longer than this is not of use to callers. */
+/**
+ * How long a service may take to answer, name look-up and connection included. A service that takes longer is of no use to callers.
+ */
 export const ANSWER_MS = 5_000;
 
-/** A status, or why there was none. */
+/** A status, or the reason why there is none. */
 export type Answer =
   | { readonly status: number; readonly failure: null }
   | { readonly status: null; readonly failure: UpstreamErrorCode };
 
 type Question = {
-  /** For the pool: a question takes none of the connections that the listing's calls have. */
+  /** An owner for the pool: questions use none of the connections that belong to the listing's calls. */
   readonly serviceId: string;
   readonly endpoint: string;
   readonly method: 'GET' | 'HEAD';
-  /** What follows the endpoint's path: '' or '/…'. */
+  /** The part after the endpoint's path: '' or '/…'. */
   readonly path: string;
 };
 
 /**
- * Asks a service by the client that carries calls, so with the same address policy: the address that was checked is the one that is
- * dialled, and no redirect is followed. Only the response head is read (at most `maxHeadBytes` of the client); then the connection is
- * closed. The listing's `upstream_headers` are not sent.
+ * Asks a service, using the client that carries calls. So the same address policy applies: the address that was checked is the one
+ * that is dialled, and no redirect is followed. Only the response head is read (at most `maxHeadBytes` of the client); then the
+ * connection is closed. The listing's `upstream_headers` are not sent.
  *
  * @param stopping  ends the question
  * @returns null if it was ended
@@ -35,7 +37,7 @@ export function ask(client: UpstreamClient, question: Question, stopping: AbortS
       call.destroy();
       resolve(answer);
     };
-    // The client calls nothing back before `dispatch` has returned.
+    // The client calls no handler before `dispatch` has returned.
     const call = client.dispatch(
       {
         destination: new Destination(origin, `watch ${serviceId} ${origin.key}`),

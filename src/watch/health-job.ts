@@ -4,14 +4,14 @@ import type { UpstreamClient } from '../upstream/index.ts';
 import { askHealth, INTERVAL_MS, type Watched } from './health.ts';
 import { type Check, deleteOldHours, takeDue, writeChecks } from './watch-sql.ts';
 
-/** How long this process waits before it looks again for services whose time has come, after it has found none. */
+/** How long this process waits, after it has found no service that is due, before it looks again. */
 const LOOK_MS = 5_000;
 /**
- * Maximum services asked at a time. Each takes 5 s at most, so 768 hanging services are asked in a minute, and many more that answer.
- * With more than that the time between two checks grows.
+ * Maximum services asked at the same time. Each takes at most 5 s, so 768 services that hang can be asked in a minute, and many
+ * more that answer. With more services the time between two checks grows.
  */
 const MAX_ASKING = 64;
-/** Of one account. */
+/** Maximum services of one account asked at the same time. */
 const MAX_ASKING_PER_ACCOUNT = 8;
 const DELETE_MS = 3_600_000;
 
@@ -24,9 +24,9 @@ export type HealthJobOptions = {
 };
 
 /**
- * Asks the health path of every active listing that has one, once a minute. Any number of processes may run it: a service is asked by
- * the one that takes it in Postgres. `stop` gives up the questions under way: their services are asked again a minute after they were
- * taken.
+ * Asks the health path of every active listing that has one, once a minute. Any number of processes may run it: a service is asked
+ * by the process that takes it in Postgres. `stop` aborts the questions under way: their services are asked again a minute after
+ * they were taken.
  *
  * Tested by test/integration/watched-services.test.ts.
  */

@@ -18,7 +18,10 @@ export function askHealth(
   return ask(client, { serviceId: id, endpoint, method: 'GET', path: healthPath }, stopping);
 }
 
-/** Tells whether an answer is about the URL that a listing has now, without a second copy of the endpoint, which closing would have to erase. */
+/**
+ * A digest that tells whether an answer is about the listing's present URL. A second copy of the endpoint would have to be erased
+ * when an account is closed.
+ */
 export const digestOf = ({ endpoint, healthPath }: Omit<Watched, 'id'>): string =>
   createHash('sha256').update(`${endpoint}\n${healthPath}`).digest('base64url');
 

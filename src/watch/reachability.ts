@@ -4,12 +4,15 @@ import { ask } from './ask.ts';
 import { askHealth, INTERVAL_MS } from './health.ts';
 import { writeFirstHealth, writeReachable } from './watch-sql.ts';
 
-/** Maximum questions under way in this process, one for each account: nobody makes the gateway scan networks faster than by calls. */
+/**
+ * Maximum questions under way in this process, at most one for each account: so nobody can make the gateway scan networks faster
+ * than with calls.
+ */
 const MAX_ASKING = 8;
 /** Maximum services that wait to be asked. Beyond it, a new endpoint is not asked: its `reachable` stays absent. */
 const MAX_WAITING = 1_000;
 
-/** A listing, or what of it may be asked. */
+/** A listing, or the parts of it that a question needs. */
 type Listed = {
   readonly id: string;
   readonly providerId: string;
@@ -21,8 +24,9 @@ type Waiting = Listed & { readonly asksEndpoint: boolean };
 type Log = { warn(fields: object, message: string): void };
 
 /**
- * Asks each new endpoint once whether it answers, and by each new health path at once, and writes that down for the provider. Nothing
- * waits for it, and no listing is refused by it: a service may be started after it is listed. These answers are in no uptime.
+ * Asks each new endpoint once whether it answers, and also asks each new health path at once, and stores the result for the
+ * provider. Nothing waits for it, and no listing is refused because of it: a service may be started after it is listed. These
+ * answers do not count for uptimes.
  *
  * Tested by test/integration/watched-services.test.ts.
  */
@@ -33,7 +37,7 @@ export class Reachability {
   readonly #stopping = new AbortController();
   readonly #intervalMs: number;
   readonly #asking = new Set<string>();
-  /** By service: only its last endpoint is of interest. */
+  /** By service: only its latest endpoint matters. */
   readonly #waiting = new Map<string, Waiting>();
 
   /** @param intervalMs  as of `HealthJob` */
@@ -57,7 +61,7 @@ export class Reachability {
     this.#askNext();
   }
 
-  /** What waits and what is under way is given up: those endpoints stay without a result. */
+  /** Aborts all questions, waiting or under way: those endpoints stay without a result. */
   stop(): void {
     this.#waiting.clear();
     this.#stopping.abort();

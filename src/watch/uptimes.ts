@@ -2,7 +2,9 @@ import { Job, type JobOptions } from '../platform/job.ts';
 import type { Sql } from '../platform/postgres.ts';
 import { type FoundUptimes, selectUptimes } from './watch-sql.ts';
 
-/** How often they are read again. A check is a minute old at most before it is written, so this need not be sooner. */
+/**
+ * How often uptimes are read again. A check may be written up to a minute after it was made, so reading more often gains nothing.
+ */
 const READ_MS = 30_000;
 
 type UptimesOptions = {
@@ -12,7 +14,7 @@ type UptimesOptions = {
   readonly readMs?: number | undefined;
 };
 
-/** Carries the uptimes of all services with a health path from Postgres into the catalog of a gateway. */
+/** Brings the uptimes of all services with a health path from Postgres into the catalog of a gateway. */
 export class Uptimes extends Job {
   readonly #options: UptimesOptions;
 

@@ -2,7 +2,7 @@ import type { Sql } from '../platform/postgres.ts';
 import type { Answer } from './ask.ts';
 import { digestOf, failureReason, isUp, reasonOf, type Watched } from './health.ts';
 
-/** How the last question by the health path ended. */
+/** How the last question to the health path ended. */
 type FoundHealth = {
   readonly up: boolean;
   readonly status: number | null;
@@ -10,18 +10,18 @@ type FoundHealth = {
   readonly askedAt: Date;
 };
 
-/** What was found about a listing's present endpoint, and by its present health path. */
+/** What was found out about a listing's present endpoint and health path. */
 type Found = {
   readonly reachable: boolean | null;
-  /** Why it gave no answer; undefined if it did, or was not asked. */
+  /** Why the endpoint gave no answer; undefined if it did, or was not asked. */
   readonly reason: string | undefined;
   readonly checkedAt: Date | null;
   readonly health?: FoundHealth;
 };
 
 /**
- * Does nothing if the listing has another endpoint by now. Waits for a transaction that is about to change it (FOR SHARE): closing an
- * account erases endpoints, and this must not bring one back.
+ * Stores the result, unless the listing has another endpoint by now. Waits for a transaction that is about to change the endpoint
+ * (FOR SHARE): closing an account erases endpoints, and this must not bring one back.
  */
 export async function writeReachable(sql: Sql, id: string, endpoint: string, { failure }: Answer): Promise<void> {
   await sql`
@@ -32,7 +32,7 @@ export async function writeReachable(sql: Sql, id: string, endpoint: string, { f
         checked_at = excluded.checked_at`;
 }
 
-/** By service id, for those that were asked. */
+/** By service id, for services that were asked. */
 export async function selectFound(sql: Sql, ids: readonly string[]): Promise<ReadonlyMap<string, Found>> {
   type Row = Watched & { reachable: boolean | null; unanswered: string | null; checkedAt: Date | null } & {
     asked: string | null;
@@ -56,7 +56,7 @@ export async function selectFound(sql: Sql, ids: readonly string[]): Promise<Rea
   );
 }
 
-/** A health path that was asked, and how that ended. */
+/** A health path that was asked, and the outcome. */
 export type Check = Watched & Answer;
 
 /** What the provider is told. @param dueMs  when the next question is due */
@@ -71,8 +71,8 @@ export async function writeFirstHealth(sql: Sql, check: Check, dueMs: number): P
 }
 
 /**
- * Takes services whose time has come, and sets their next time: the process that takes one is the only one that asks it. Of one account only
- * `perAccount` are taken at a time, so that an account with many services that hang does not keep the others waiting.
+ * Takes services that are due, and sets their next time, so that no other process asks them. At most `perAccount` services of one
+ * account are taken at the same time, so that an account with many services that hang does not delay the others.
  */
 export async function takeDue(sql: Sql, intervalMs: number, limit: number, perAccount: number): Promise<Watched[]> {
   return sql<Watched[]>`
@@ -95,8 +95,8 @@ export async function takeDue(sql: Sql, intervalMs: number, limit: number, perAc
 }
 
 /**
- * Writes down how each question ended, adds it to this hour, and sums up the last day and the last 30 days. The first answer by a URL
- * is for the provider alone, who may have mistyped it: it is in no uptime.
+ * Stores how each question ended, adds it to this hour, and sums up the last day and the last 30 days. The first answer of a URL is
+ * only for the provider, who may have mistyped it: it counts for no uptime.
  */
 export async function writeChecks(sql: Sql, checks: readonly Check[]): Promise<void> {
   const ids = checks.map(({ id }) => id);
@@ -131,7 +131,7 @@ export async function writeChecks(sql: Sql, checks: readonly Check[]): Promise<v
   });
 }
 
-/** Hours that no sum needs any more. */
+/** Deletes hours that no sum needs any more. */
 export async function deleteOldHours(sql: Sql): Promise<void> {
   await sql`DELETE FROM service_health_hours WHERE hour < now() - interval '31 days'`;
 }

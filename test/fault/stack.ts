@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { processIdentity } from '../../scripts/local/identity.mjs';
 import { freePort } from '../../scripts/local/ports.mjs';
 import { loadConfig } from '../../src/config/config.ts';
-import { evenTags, slotOf } from '../../src/platform/cluster/tags.ts';
+import { evenTags, slotOf } from '../../src/platform/cluster/hash-tags.ts';
 import { readMigrations } from '../../src/platform/migrate.ts';
 import { openStores, type Stores } from '../../src/roles/stores.ts';
 import { runAcceptPostgres } from '../support/accept-postgres.ts';

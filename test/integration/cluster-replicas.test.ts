@@ -1,7 +1,7 @@
 // REDIS_WAIT_REPLICAS=1 with a Redis Cluster: each node waits for a replica of its own.
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { evenTags, slotOf } from '../../src/platform/cluster/tags.ts';
+import { evenTags, slotOf } from '../../src/platform/cluster/hash-tags.ts';
 import { shardOf } from '../../src/platform/shards.ts';
 import { type ClusterNode, type RunningCluster, startTestCluster } from '../support/cluster.ts';
 import { until } from '../support/wait.ts';

@@ -12,7 +12,7 @@ let path: string;
 let seen: { method: string | undefined; headers: string[] }[] = [];
 
 beforeAll(async () => {
-  market = await Marketplace.start({ REDIS_COMMAND_TIMEOUT_MS: '2000' });
+  market = await Marketplace.start();
   service = await startService(async (request, response) => {
     seen.push({ method: request.method, headers: Object.keys(request.headers) });
     await bodyOf(request);

@@ -386,7 +386,7 @@ describe('the start of a process', () => {
   it('is not refused because another process makes its first start while this one looks at Redis', async () => {
     const [redis, database] = [await startTestRedis(), await createDatabase()];
     const sql = openPostgres({ url: database.url, maxConnections: 1, applicationName: 'test' });
-    const client = new RedisClient({ url: redis.url, name: 'test', commandTimeoutMs: 1_000 }, QUIET);
+    const client = new RedisClient({ url: redis.url, name: 'test', commandTimeoutMs: 5_000 }, QUIET);
     ends.push(
       () => redis.stop(),
       database.drop,

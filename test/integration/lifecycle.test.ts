@@ -98,7 +98,7 @@ describe('a gateway that is stopped', () => {
 
 describe('the log', () => {
   it('contains no secret, whatever goes wrong', async () => {
-    market = await Marketplace.start({ REDIS_COMMAND_TIMEOUT_MS: '100' });
+    market = await Marketplace.start();
     const marks = ['Cookie-Mark', 'Query-Mark', 'Header-Mark', 'Body-Mark', 'Answer-Mark'];
     const [cookie, query, header, body, answer] = marks as [string, string, string, string, string];
     let reply = OK;

@@ -1,5 +1,6 @@
 // A running marketplace as its users and its operator see it: over HTTP, and in its stores.
 
+import { isRedisUnavailable } from '../../src/platform/redis.ts';
 import type { Stores } from '../../src/roles/stores.ts';
 import { until } from '../support/wait.ts';
 
@@ -81,6 +82,13 @@ export class MarketClient {
     return (await response.json()) as T;
   }
 
+  /** As `json`, for what a test sets up or looks up: after 503 it asks again, because on a busy machine Redis may answer late. */
+  async served<T>(path: string, options: Parameters<MarketClient['request']>[1]): Promise<T> {
+    const response = await untilServed(() => this.request(path, options));
+    if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+    return (await response.json()) as T;
+  }
+
   /** Makes a buyer with money, and a rate limit that no test reaches by accident. */
   async buyer(usd: number): Promise<Key> {
     const url = `${this.baseUrl}/api/v1/keys`;
@@ -100,7 +108,7 @@ export class MarketClient {
 
   async credit(key: Key, usd: number, reference: string): Promise<void> {
     const body = { account_id: key.account_id, amount: usd, reference };
-    await this.json('/api/v1/admin/credits', { key: this.admin, method: 'POST', body });
+    await this.served('/api/v1/admin/credits', { key: this.admin, method: 'POST', body });
   }
 
   /** Makes another key of the same account, with the same limit. */
@@ -114,22 +122,22 @@ export class MarketClient {
   /** Lists a service. @returns its proxy path without the slash at the end */
   async service(options: ServiceOptions): Promise<string> {
     const body = { name: 'test service', description: '', category: 'test', price: 0, ...options };
-    const { id } = await this.json<{ id: string }>('/api/v1/services', { key: this.provider, method: 'POST', body });
+    const { id } = await this.served<{ id: string }>('/api/v1/services', { key: this.provider, method: 'POST', body });
     return `/api/v1/proxy/${id}`;
   }
 
   async balance(key: Key): Promise<{ balance: number; held: number }> {
-    return this.json('/api/v1/balance/me', { key });
+    return this.served('/api/v1/balance/me', { key });
   }
 
   /** Waits until every admitted call (of the account) is settled and its usage event is in Postgres. */
   async settled(account = ''): Promise<void> {
-    const { redis, keys } = this.stores;
+    const { keys } = this.stores;
     await until(async () => {
-      const holds = await Promise.all(keys.open.map((open) => redis.command('hvals', [open]) as Promise<string[]>));
+      const holds = await Promise.all(keys.open.map((open) => this.#inRedis('hvals', open) as Promise<string[]>));
       // A tombstone is no hold.
       if (holds.flat().some((hold) => !hold.startsWith('x') && hold.includes(account))) return false;
-      const waiting = await Promise.all(keys.usage.map((stream) => redis.command('xlen', [stream])));
+      const waiting = await Promise.all(keys.usage.map((stream) => this.#inRedis('xlen', stream)));
       return waiting.every((length) => length === 0);
     });
   }
@@ -143,18 +151,30 @@ export class MarketClient {
   /** All records of the key, newest first, after waiting until nothing of its account is under way. */
   async records(key: Key): Promise<readonly CallRecord[]> {
     await this.settled(key.account_id);
-    return (await this.json<Usage>('/api/v1/usage/me?limit=1000', { key })).records;
+    return (await this.served<Usage>('/api/v1/usage/me?limit=1000', { key })).records;
+  }
+
+  /** Reads from Redis, again where its answer does not come within the time limit of this marketplace. */
+  #inRedis(command: string, ...args: string[]): Promise<unknown> {
+    return until(async () => {
+      try {
+        return { found: await this.stores.redis.command(command, args) };
+      } catch (error) {
+        if (isRedisUnavailable(error)) return null;
+        throw error;
+      }
+    }).then(({ found }) => found);
   }
 
   /** Checks the money identity of every wallet in Redis and Postgres, and sums up the books. */
   async books(): Promise<{ wallets: unknown; drifting: unknown; total: string; negative: number }> {
     await this.settled();
-    const { redis, keys, sql } = this.stores;
+    const { keys, sql } = this.stores;
     const rows = await sql<{ id: string; balance: number }[]>`
       SELECT account_id AS id, balance FROM balances WHERE ledger = 'wallet'`;
     const drifting = [];
     for (const { id, balance } of rows) {
-      const live = await redis.command('hget', [keys.wallet(keys.shardOf(id), id), 'balance']);
+      const live = await this.#inRedis('hget', keys.wallet(keys.shardOf(id), id), 'balance');
       if (live !== null && Number(live) !== Number(balance)) drifting.push({ id, live, balance });
     }
     const [sums] = await sql<{ total: string; negative: number }[]>`
@@ -166,7 +186,7 @@ export class MarketClient {
   /** Waits until the key has `calls` records. @returns the key's usage */
   async usage(key: Key, calls: number): Promise<Usage> {
     return until(async () => {
-      const usage = await this.json<Usage>('/api/v1/usage/me', { key });
+      const usage = await this.served<Usage>('/api/v1/usage/me', { key });
       return usage.total_calls >= calls ? usage : null;
     });
   }
@@ -184,29 +204,31 @@ export async function found(baseUrl: string): Promise<Founders> {
 }
 
 /** A gateway on a busy machine may say 503 while an installation is set up: it is asked again. */
-const served = (url: string, init: RequestInit): Promise<Response> =>
+const untilServed = (ask: () => Promise<Response>): Promise<Response> =>
   until(async () => {
-    const response = await fetch(url, init);
+    const response = await ask();
     if (response.status !== 503) return response;
     await response.arrayBuffer();
     return null;
   });
 
 async function createKey(url: string, body: object, headers: Record<string, string> = {}): Promise<Key> {
-  const response = await served(url, {
+  const init = {
     method: 'POST',
     headers: { 'Content-Type': 'application/json', ...headers },
     body: JSON.stringify(body),
-  });
+  };
+  const response = await untilServed(() => fetch(url, init));
   if (response.status !== 201) throw new Error(`POST /keys: ${response.status} ${await response.text()}`);
   return (await response.json()) as Key;
 }
 
 async function raiseLimit(url: string, admin: Key, keyId: string): Promise<void> {
-  const response = await served(`${url}/${keyId}`, {
+  const init = {
     method: 'PATCH',
     headers: { 'Content-Type': 'application/json', Authorization: authorization(admin) },
     body: JSON.stringify({ rate_limit: 300 }),
-  });
+  };
+  const response = await untilServed(() => fetch(`${url}/${keyId}`, init));
   if (!response.ok) throw new Error(`PATCH /keys: ${response.status} ${await response.text()}`);
 }

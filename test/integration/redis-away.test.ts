@@ -13,6 +13,8 @@ const BOUNDED_MS = COMMAND_TIMEOUT_MS + 1_300;
 
 let market: Marketplace;
 let scene: Scene;
+/** Number of calls before the test. */
+let made: number;
 
 beforeEach(async () => {
   market = await Marketplace.start({ REDIS_COMMAND_TIMEOUT_MS: String(COMMAND_TIMEOUT_MS) });
@@ -26,8 +28,12 @@ beforeEach(async () => {
     },
     { free_calls: 1 },
   );
-  // The free call is used, and everything that a call needs is loaded.
-  expect((await (await scene.call()).response()).get('x-acf-free-tier')).toBe('true');
+  // The free call is used, and everything that a call needs is loaded. A call that a busy machine refuses is refunded.
+  made = 0;
+  await until(async () => {
+    made++;
+    return (await (await scene.call()).response()).get('x-acf-free-tier') === 'true';
+  });
   await market.settled();
 });
 afterEach(async () => {
@@ -68,7 +74,7 @@ describe('while Redis does not answer', () => {
     // Redis executes the commands it had received, and each admission is cancelled by its id.
     await until(async () => (await market.metric('tollgate_settlements_unconfirmed')) === 0);
     const records = await market.records(scene.buyer);
-    expect(records.length).toBeLessThanOrEqual(21);
+    expect(records.length).toBeLessThanOrEqual(made + 20);
     const outcomes = new Set(records.map(({ outcome, amount, status }) => `${outcome} ${amount} ${status}`));
     outcomes.delete('completed 0 200');
     expect([...outcomes].filter((outcome) => outcome !== 'refunded:unavailable 0 503')).toEqual([]);

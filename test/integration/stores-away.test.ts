@@ -52,7 +52,7 @@ async function open(settings: Readonly<Record<string, string>>): Promise<void> {
     }
   });
   await market.credit(scene.buyer, 9, `more for ${scene.buyer.key_id}`);
-  expect((await callOnce()).status).toBe(200);
+  await until(async () => (await callOnce()).status === 200);
   await market.settled();
 }
 

@@ -130,7 +130,7 @@ export class Ledger {
     return (lengths as number[]).reduce((sum, length) => sum + length, 0);
   }
 
-  async drained(timeoutMs = 20_000): Promise<void> {
+  async drained(timeoutMs?: number): Promise<void> {
     await until(async () => (await this.backlog()) === 0, timeoutMs);
   }
 

@@ -20,7 +20,7 @@ let warnings: { readonly message: string; readonly err?: unknown }[];
 const log = {
   warn: (fields: object, message: string): void => void warnings.push({ message, ...fields }),
 };
-const clientOf = (): RedisClient => new RedisClient({ url: server.url, name: 'test', commandTimeoutMs: 2_000 }, log);
+const clientOf = (): RedisClient => new RedisClient({ url: server.url, name: 'test', commandTimeoutMs: 5_000 }, log);
 
 beforeEach(async () => {
   warnings = [];
@@ -147,7 +147,7 @@ describe('a connection for batches', () => {
   );
   const connectionOf = (installation: string): ScriptConnection =>
     new ScriptConnection(
-      { url: server.url, name: 'batches', script: RUNS, installation, commandTimeoutMs: 2_000 },
+      { url: server.url, name: 'batches', script: RUNS, installation, commandTimeoutMs: 5_000 },
       log,
     );
   const run = (connection: ScriptConnection): Promise<string> =>

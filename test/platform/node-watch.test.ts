@@ -11,7 +11,7 @@ let servers: TestRedis[];
 let clients: RedisClient[];
 beforeAll(async () => {
   servers = await Promise.all([startTestRedis(), startTestRedis()]);
-  clients = servers.map(({ url }) => new RedisClient({ url, name: 'test', commandTimeoutMs: 2_000 }, SILENT));
+  clients = servers.map(({ url }) => new RedisClient({ url, name: 'test', commandTimeoutMs: 5_000 }, SILENT));
   await Promise.all(clients.map((client) => client.connect()));
 });
 afterAll(async () => {

@@ -3,7 +3,7 @@ import { readAllowance } from '../../src/accounts/allowance.ts';
 import { selectKeyActivity } from '../../src/accounts/usage-sums.ts';
 import { periodAt } from '../../src/keys/budget-period.ts';
 import { type KeyRecord, ROLES } from '../../src/keys/caller.ts';
-import { BudgetRefusals } from '../../src/keys/children/refusals.ts';
+import { BudgetRefusals } from '../../src/keys/children/budget-refusals.ts';
 import { Keys } from '../../src/keys/keys.ts';
 import { selectKeyRecords } from '../../src/keys/keys-sql.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';

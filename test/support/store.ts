@@ -14,9 +14,20 @@ import { until } from './wait.ts';
 export const SHARDS = 2;
 export const QUIET = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, fatal: () => {} };
 
+/** A connection reads its limit each time, so a test may set up with a long one and then shorten it. */
+export type Limits = { commandTimeoutMs: number };
+
 /** A connection for batches, to be connected and closed by the test. */
-export function batchesOf(url: string, commandTimeoutMs: number, script = batchScript): ScriptConnection {
-  return new ScriptConnection({ url, name: 'batches', script, commandTimeoutMs }, QUIET);
+export function batchesOf(url: string, limits: Limits, script = batchScript): ScriptConnection {
+  const options = {
+    url,
+    name: 'batches',
+    script,
+    get commandTimeoutMs() {
+      return limits.commandTimeoutMs;
+    },
+  };
+  return new ScriptConnection(options, QUIET);
 }
 
 /** A Redis that only this test file uses, with a client and the questions that tests ask. */
@@ -40,7 +51,7 @@ export class Store {
     const server = await startTestRedis(options);
     const redis = withCallerStack(new RedisClient({ url: server.url, name: 'test', commandTimeoutMs }, QUIET));
     await redis.connect();
-    const batches = batchesOf(server.url, commandTimeoutMs, script);
+    const batches = batchesOf(server.url, { commandTimeoutMs }, script);
     await batches.connect();
     return new Store(server, redis, batches);
   }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { changeOf, EMPTY_DRAFT, faultsOf, newServiceOf } from '../../web/src/console/provider/draft.ts';
+import { changeOf, EMPTY_DRAFT, faultsOf, newServiceOf } from '../../web/src/console/provider/listing-draft.ts';
 import { operationDraft, operationFaults, operationOf } from '../../web/src/console/provider/operation-draft.ts';
 import { comingCost, costWords, mostOf, operationCost } from '../../web/src/cost.ts';
 

@@ -1,6 +1,6 @@
+import { useHref } from './address.tsx';
 import { Empty, LinkButton } from './design/index.ts';
 import { useI18n } from './i18n/i18n.tsx';
-import { useHref } from './place.tsx';
 
 export function NotFound() {
   const { t } = useI18n();

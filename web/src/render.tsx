@@ -1,12 +1,12 @@
 import { renderToString } from 'preact-render-to-string';
 import type { PageFiles, PageRequest, SiteRenderer } from '../../src/pages/site-contract.ts';
+import { FixedAddress } from './address.tsx';
 import { SkeletonCard } from './design/index.ts';
 import { FirstDataProvider } from './first-data.ts';
 import { type I18n, I18nProvider, type Messages, makeI18n } from './i18n/i18n.tsx';
 import { LANGUAGES, type Language } from './i18n/languages.ts';
 import en from './i18n/messages/en.json';
 import { NotFound } from './not-found.tsx';
-import { FixedPlace } from './place.tsx';
 import { Shell } from './shell.tsx';
 import { CatalogPage } from './site/catalog-page.tsx';
 import { FailurePage } from './site/failure.tsx';
@@ -22,7 +22,7 @@ const i18ns = new Map(
   ]),
 );
 
-/** Pages that say that there is nothing: the address leads elsewhere for the router, which would draw another page over it. */
+/** Pages that say that something does not exist. For the router their address is another page, which it would draw over them. */
 const isStatic = (page: PageRequest['page']): boolean => page === 'not-found' || page === 'failure';
 
 function Content({ page }: Pick<PageRequest, 'page'>) {
@@ -47,7 +47,7 @@ export const renderPage: SiteRenderer['renderPage'] = (request, files) => {
   const i18n = i18ns.get(request.language) ?? (i18ns.get('en') as I18n);
   const data = new Map(Object.entries(request.data).map(([name, text]) => [name, JSON.parse(text) as unknown]));
   const body = renderToString(
-    <FixedPlace url={url} origin={origin}>
+    <FixedAddress url={url} origin={origin}>
       <FirstDataProvider value={data}>
         <I18nProvider value={i18n}>
           <Shell isStatic={isStatic(page)}>
@@ -55,7 +55,7 @@ export const renderPage: SiteRenderer['renderPage'] = (request, files) => {
           </Shell>
         </I18nProvider>
       </FirstDataProvider>
-    </FixedPlace>,
+    </FixedAddress>,
   );
   return documentOf(request, files, i18n, data, body);
 };
@@ -111,7 +111,7 @@ function alternate(origin: string, url: string, code: Language): string {
   return `<link rel="alternate" hreflang="${code}" href="${escaped(at.href)}">`;
 }
 
-/** JSON that cannot end the element it stands in: providers choose much of it. */
+/** JSON that cannot end its element, because providers choose much of it. */
 function embedded(texts: Readonly<Record<string, string>>): string {
   const fields = Object.entries(texts).map(([name, text]) => `${JSON.stringify(name)}:${text}`);
   return `{${fields.join(',')}}`.replaceAll('<', '\\u003c');

@@ -1,16 +1,16 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import type { OperatorDetails } from '../../src/platform/operator.ts';
+import { useAddress, useHref, withQuery } from './address.tsx';
 import { ProgressBar, Toasts } from './design/index.ts';
 import { useFirstData } from './first-data.ts';
 import { useI18n } from './i18n/i18n.tsx';
 import { LANGUAGE_NAMES, LANGUAGES } from './i18n/languages.ts';
 import { Logo } from './logo.tsx';
-import { useHref, usePlace, withQuery } from './place.tsx';
 import { session } from './session.ts';
 import { webAddress } from './web-address.ts';
 
-/** Header and footer of every page. @param isStatic  no script of ours runs in this page: what needs one is left out */
+/** Header and footer of every page. @param isStatic no script runs in this page, so elements that need one are left out */
 export function Shell({
   isStatic = false,
   children,
@@ -38,7 +38,7 @@ export function Shell({
 function Header() {
   const { t } = useI18n();
   const href = useHref();
-  const { path } = usePlace();
+  const { path } = useAddress();
   const current = (prefix: string): 'page' | undefined =>
     (prefix === '/' ? path === '/' || path.startsWith('/services') : path.startsWith(prefix)) ? 'page' : undefined;
   return (
@@ -86,14 +86,14 @@ function Footer({ isStatic }: { readonly isStatic: boolean }) {
   );
 }
 
-/** Who runs this gateway, as far as it says so. */
+/** Who runs this gateway, if it says so. */
 function OperatorLine() {
   const { t } = useI18n();
   const operator = useFirstData<OperatorDetails>('operator');
   if (operator === null) return null;
   const { name, contact } = operator;
   const terms = webAddress(operator.terms_url);
-  // The gateway checks what the operator sets; a page must not follow anything else all the same.
+  // The gateway checks the operator's settings. Even so, a page must not link to anything other than a web page.
   const reach = webAddress(contact) ?? (contact?.includes('@') ? `mailto:${contact}` : null);
   return (
     <p class="page footer-operator">
@@ -104,22 +104,22 @@ function OperatorLine() {
   );
 }
 
-/** Links, so that crawlers find the languages, and people without scripts change theirs. */
+/** Links, so that crawlers find the languages, and people without scripts can change theirs. */
 function Languages() {
   const { t, language } = useI18n();
-  const place = usePlace();
+  const address = useAddress();
   // The console is in English only.
-  if (place.path.startsWith('/console')) return <span />;
+  if (address.path.startsWith('/console')) return <span />;
   return (
     <nav class="languages" aria-label={t('nav.language')}>
       {LANGUAGES.map((code) => (
         <a
           key={code}
-          href={withQuery(place, { lang: code })}
+          href={withQuery(address, { lang: code })}
           lang={code}
           hreflang={code}
           aria-current={code === language ? 'true' : undefined}
-          // A whole load: the gateway writes the page in that language, labels included.
+          // A full load: the gateway renders the page in that language, labels included.
           onClick={(event) => event.stopPropagation()}
         >
           {LANGUAGE_NAMES[code]}
@@ -142,7 +142,7 @@ function ThemeChoice() {
       if (chosen === '') localStorage.removeItem('theme');
       else localStorage.setItem('theme', chosen);
     } catch {
-      // A browser that keeps nothing for this site: the choice is for this page.
+      // If a browser stores nothing for this site, the choice applies only to this page.
     }
   };
   return (

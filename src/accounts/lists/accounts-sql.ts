@@ -1,13 +1,13 @@
 import type { Role } from '../../keys/caller.ts';
 import type { AccountStatus } from '../../keys/keys-sql.ts';
 import type { Tx } from '../../platform/postgres.ts';
-import { microsOf } from '../place.ts';
+import { microsOf } from '../cursor.ts';
 
 type AccountFilter = {
   readonly status: AccountStatus | null;
   /** A part of the label or of the id, in upper or lower case, or the id of a key. */
   readonly text: string | null;
-  /** Accounts with an active key of this role. */
+  /** Only accounts with an active key of this role. */
   readonly role: Role | null;
   readonly accountId: string | null;
   /** The account of this key, active or revoked. */
@@ -15,20 +15,23 @@ type AccountFilter = {
   /** Bounds of the settled balance, both included. */
   readonly minBalanceMicros: number | null;
   readonly maxBalanceMicros: number | null;
-  /** Accounts whose last call began at this time or later. */
+  /** Only accounts whose last call began at this time or later. */
   readonly usedSinceMs: number | null;
-  /** Accounts without a call since this time, those that never called included. */
+  /** Only accounts without a call since this time. Those that never called are included. */
   readonly unusedSinceMs: number | null;
 };
 
-/** `balance` and `last_used` have the greatest first; those that never called come last. */
+/** `balance` and `last_used` sort in descending order; accounts that never called come last. */
 export const ACCOUNT_SORTS = ['newest', 'balance', 'last_used'] as const;
 export type AccountSort = (typeof ACCOUNT_SORTS)[number];
 
-/** The last account of a page. `rank`: its balance, or microseconds of its last use, as the list is sorted; 0 in the newest first. */
-export type AccountPlace = { readonly rank: number; readonly id: string };
+/**
+ * The last account of a page. `rank` depends on the order of the list: the balance, the time of last use in microseconds, or 0 if
+ * newest first.
+ */
+export type AccountPosition = { readonly rank: number; readonly id: string };
 
-/** Amounts in micro-USD, as Postgres has them: without calls that are open or not stored yet. */
+/** Amounts in micro-USD as Postgres knows them: open calls and calls not stored yet are left out. */
 export type AccountRow = {
   readonly accountId: string;
   readonly ownerId: string;
@@ -39,15 +42,15 @@ export type AccountRow = {
   readonly activeKeys: number;
   readonly createdAt: Date;
   readonly closedAt: Date | null;
-  /** When the last call began that the sums know; null if there is none. */
+  /** When the last call known to the sums began; null if there is none. */
   readonly lastUsedAt: Date | null;
-  /** See `AccountPlace`. */
+  /** See `AccountPosition`. */
   readonly rank: number;
 };
 
 /**
- * Accounts, newest first: their ids begin with the time. Another order, and a filter by balance or use, reads the balance or the last
- * call of every account that the other filters leave.
+ * Accounts, newest first: their ids begin with the time. Any other order, or a filter by balance or last use, reads that value for
+ * every account that passes the other filters.
  *
  * @param before the last account of the previous page, or null for the first
  */
@@ -55,7 +58,7 @@ export function selectAccounts(
   tx: Tx,
   filter: AccountFilter,
   sort: AccountSort,
-  before: AccountPlace | null,
+  before: AccountPosition | null,
   limit: number,
 ): Promise<AccountRow[]> {
   const { status, text, role, accountId, keyId } = filter;
@@ -102,7 +105,7 @@ export async function selectAccount(tx: Tx, accountId: string): Promise<AccountR
 const balanceOfAccount = (tx: Tx) =>
   tx`coalesce((SELECT balance FROM balances b WHERE b.account_id = a.id AND b.ledger = 'wallet'), 0)`;
 
-/** Of `accounts a`, by the index `key_hours_account`. */
+/** For `accounts a`, by the index `key_hours_account`. */
 const lastUseOfAccount = (tx: Tx) => tx`
   (SELECT last_call_at FROM key_hours h WHERE h.account_id = a.id ORDER BY hour DESC, last_call_at DESC LIMIT 1)`;
 

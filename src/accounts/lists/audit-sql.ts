@@ -3,7 +3,7 @@ import type { Act, ActOutcome } from '../audit.ts';
 import type { TimeRange } from '../time-range.ts';
 
 type AuditFilter = TimeRange & {
-  /** The id of a key or of an account; or the name of an actor that is no key. */
+  /** The id of a key or account, or the name of an actor that is not a key. */
   readonly actor: string | null;
   readonly actorIsAccount: boolean;
   readonly action: string | null;

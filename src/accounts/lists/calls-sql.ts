@@ -6,7 +6,7 @@ import { utcDay } from '../time-range.ts';
 type CallOutcome = 'completed' | 'refunded' | 'abandoned';
 
 type CallFilter = {
-  /** The one call that is looked for; null: all. */
+  /** The id of a single call; null: all calls. */
   readonly usageId: string | null;
   /** A half-open range of `created_at`, in ms. */
   readonly fromMs: number;
@@ -19,12 +19,14 @@ type CallFilter = {
 };
 
 const DAY_MS = 86_400_000;
-/** The day of a call follows from the gateway's clock and `created_at` from Redis's. By how much they may differ. */
+/**
+ * By how much the gateway's clock, from which a call's day follows, and Redis's clock, from which `created_at` comes, may differ.
+ */
 const CLOCK_SLACK_MS = 3_600_000;
 
 /**
- * Calls of all accounts, newest first. Reads one day after the other, the newest first, until the page is full: within a day, both
- * indexes of the calls are in the order of the list.
+ * Calls of all accounts, newest first. Reads day by day, from the newest, until the page is full: within a day, both indexes of the
+ * calls are in the order of the list.
  *
  * @param timed   sets the deadline of each statement
  * @param before  the last `usageId` of the previous page, or null for the first

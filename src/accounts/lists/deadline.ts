@@ -2,22 +2,22 @@ import { type ApiError, unavailableError } from '../../errors.ts';
 import { type Sql, sqlState, type Tx } from '../../platform/postgres.ts';
 
 /**
- * Maximum time for the statements of one page, in ms. Less than the API's own bound of 5 s, so that Postgres is never left working
- * for somebody who has had his answer.
+ * Maximum time for the statements of one page, in ms. It is below the API's own bound of 5 s, so that Postgres never goes on
+ * working for a request that was already answered.
  */
 const DEADLINE_MS = 4_000;
 
 /**
- * By how much a statement may exceed it: to tell Postgres before each how much is left would cost a round trip each time. Statements that
- * are sent together run one after another, and each has what was left for the first.
+ * How far a statement may exceed the deadline. Telling Postgres the time left before each statement would cost a round trip each
+ * time. Statements that are sent together run one after another, and each gets the time that was left for the first.
  */
 const EXCESS_MS = 100;
 
 const QUERY_CANCELED = '57014';
 
 /**
- * Runs the reading of one page of an operators' list. A filter that no index serves may make Postgres read very many rows: at the
- * deadline it stops, and so does the page.
+ * Reads one page of an operators' list. A filter that no index serves may make Postgres read very many rows. At the deadline
+ * Postgres stops, and the page fails.
  *
  * @param mode  of the transaction
  * @throws ApiError `unavailable` at the deadline

@@ -1,6 +1,6 @@
 import type { PostgresSession } from '../../platform/postgres.ts';
 
-/** How many rows of `refund_hours` were wrong and removed, and how many were written. A row that was wrong counts as both. */
+/** How many rows of `refund_hours` were wrong and removed, and how many were written. A corrected row counts as both. */
 export type RebuiltRefunds = { readonly removed: number; readonly written: number };
 
 const COLUMNS = [
@@ -9,7 +9,7 @@ const COLUMNS = [
 ];
 const columnsOf = (alias: string): string => COLUMNS.map((name) => `${alias}.${name}`).join(', ');
 
-/** What `refund_hours` must have. */
+/** What `refund_hours` must contain. */
 const RIGHT = `
   SELECT key_id, date_trunc('hour', call_at, 'UTC') AS hour, service_id, account_id, provider_id, count(*) AS refunds,
          sum(amount)::bigint AS amount, sum(fee)::bigint AS fees, count(*) FILTER (WHERE whole) AS whole,
@@ -29,8 +29,8 @@ WITH written AS (
 ) SELECT count(*)::int AS rows FROM written`;
 
 /**
- * Makes the sums of refunds anew from `refunds`, and changes the rows that are wrong. No refund is stored meanwhile: a transaction that has
- * stored one is waited for, and one that begins to waits for this. Tested by test/roles/rebuild-sums.test.ts.
+ * Rebuilds the sums of refunds from `refunds`, and changes the rows that are wrong. No refund is stored meanwhile: this waits for
+ * transactions that have stored one, and later transactions wait for this. Tested by test/roles/rebuild-sums.test.ts.
  */
 export function rebuildRefundSums(session: PostgresSession): Promise<RebuiltRefunds> {
   return session.transaction(async () => {

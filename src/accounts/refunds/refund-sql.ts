@@ -5,10 +5,10 @@ import { classOf } from '../../ledger/rollups/call-class.ts';
 import type { Settlement } from '../../ledger/usage-event.ts';
 import { dayOfId } from '../../platform/ids.ts';
 import type { Sql, Tx } from '../../platform/postgres.ts';
+import { microsOf, type Position, timeOf } from '../cursor.ts';
 import type { Listed, MovementFilter } from '../money-lists-sql.ts';
-import { microsOf, type Place, timeOf } from '../place.ts';
 
-/** A part of a call's amount, or all of it, that was given back. Stored once per reference and never changed. Amounts in micro-USD. */
+/** Some or all of a call's amount, given back. Stored once per reference and never changed. Amounts in micro-USD. */
 export type Refund = {
   readonly usageId: string;
   /** The buyer's account. */
@@ -17,13 +17,13 @@ export type Refund = {
   /** Number of the credit that brings it into the buyer's wallet. */
   readonly creditSeq: number;
   readonly amountMicros: number;
-  /** The part of it that the platform gave back of its fee. */
+  /** The part that the platform gave back of its fee. */
   readonly feeMicros: number;
   /** The part that the provider's earnings did not cover. */
   readonly carriedMicros: number;
   /** What earlier refunds of the call had given back. */
   readonly totalBeforeMicros: number;
-  /** All of the call's amount is back. */
+  /** Whether all of the call's amount has now been given back. */
   readonly isWhole: boolean;
   readonly reason: string;
   readonly reference: string;
@@ -31,7 +31,7 @@ export type Refund = {
   readonly createdAt: Date;
 };
 
-/** What a refund must know of its call. */
+/** What a refund must know about its call. */
 export type RefundedCall = {
   readonly usageId: string;
   readonly accountId: string;
@@ -98,8 +98,8 @@ export async function insertRefund(
 }
 
 /**
- * Adds the refund of this journal row to the sums, then lowers what its call has spent of budgets. Call it when the balances have moved:
- * a flush locks its rows in this order, too.
+ * Adds the refund of this journal row to the sums, then lowers what its call has spent of budgets. Call it after the balances have
+ * moved, because a flush locks its rows in this order, too.
  */
 export async function addToSums(tx: MoneyTx, journalId: number): Promise<void> {
   await tx.unsafe(ADD_SUMS_SQL, [journalId]);
@@ -115,7 +115,7 @@ ON CONFLICT (key_id, hour, service_id) DO UPDATE SET
   refunds = h.refunds + excluded.refunds, amount = h.amount + excluded.amount, fees = h.fees + excluded.fees,
   whole = h.whole + excluded.whole, whole_succeeded = h.whole_succeeded + excluded.whole_succeeded`;
 
-/** The rows are there: the flush that stored the call has added its amount to them. */
+/** The rows exist: the flush that stored the call has added its amount to them. */
 const LOWER_BUDGETS_SQL = `
 INSERT INTO budget_usage AS b (account_id, key_id, period, spent)
 SELECT c.account_id, split_part(part, '.', 1) AS key_id, split_part(part, '.', 2)::bigint AS period, -c.amount
@@ -128,7 +128,7 @@ export async function storeCarried(tx: MoneyTx, journalId: number, carriedMicros
   await tx`UPDATE refunds SET carried = ${carriedMicros} WHERE journal_id = ${journalId}`;
 }
 
-/** What the platform carries now: nothing but such refunds makes earnings negative. */
+/** What the platform carries now. Nothing but refunds makes earnings negative. */
 export async function selectCarriedMicros(tx: Sql | Tx): Promise<number> {
   const rows = await tx<{ micros: number }[]>`
     SELECT coalesce(-sum(balance), 0)::bigint AS micros FROM balances
@@ -148,11 +148,11 @@ export async function selectRefundsOfCall(sql: Sql | Tx, usageId: string): Promi
 
 type ListedRefund = Listed<Refund>;
 
-/** Refunds of all calls, newest first; of the filter's account as buyer or as provider. */
+/** Refunds of all calls, newest first. With an account in the filter: those of which it is the buyer or the provider. */
 export async function selectRefunds(
   sql: Sql,
   { accountId, reference, fromMs, toMs }: MovementFilter,
-  before: Place | null,
+  before: Position | null,
   limit: number,
 ): Promise<ListedRefund[]> {
   const rows = await sql<(Refund & { readonly micros: number; readonly journalId: number })[]>`
@@ -164,5 +164,5 @@ export async function selectRefunds(
       ${toMs === null ? sql`` : sql`AND r.created_at < ${new Date(toMs)}`}
       ${before === null ? sql`` : sql`AND (r.created_at, r.journal_id) < (${timeOf(sql, before.micros)}, ${before.rest}::bigint)`}
     ORDER BY r.created_at DESC, r.journal_id DESC LIMIT ${limit}`;
-  return rows.map(({ micros, journalId, ...row }) => ({ ...row, place: { micros, rest: String(journalId) } }));
+  return rows.map(({ micros, journalId, ...row }) => ({ ...row, position: { micros, rest: String(journalId) } }));
 }

@@ -41,11 +41,11 @@ export type StoredRefund = {
 const UNIQUE_VIOLATION = '23505';
 
 /**
- * Gives a call's amount back, or a part of it, in one transaction: the row of the refund, one journal row (the buyer's wallet up; the
- * provider's earnings and the platform's fees down), the numbered credit for the wallet, the sums, and what the call has spent of budgets.
- * The caller must then apply the credit to the wallet in Redis.
+ * Gives some or all of a call's amount back in one transaction. It writes the row of the refund, one journal row (the buyer's
+ * wallet up; the provider's earnings and the platform's fees down) and the numbered credit for the wallet, and changes the sums and
+ * what the call has spent of budgets. The caller must then apply the credit to the wallet in Redis.
  *
- * @param call  as it was read before the transaction: it tells whose accounts are concerned
+ * @param call read before the transaction; it tells which accounts are concerned
  * @returns the refund, and whether it is new: with `created: false` it was stored before, with the same reference, call and amount. Null
  *   when the call has left the books meanwhile.
  * @throws ApiError `conflict` when the reference belongs to another refund, when nothing, or less than the amount, is left of the call,
@@ -64,7 +64,8 @@ export async function storeRefund(
     return await store();
   } catch (error) {
     if (sqlState(error) !== UNIQUE_VIOLATION) throw error;
-    // At the same moment a call of others was refunded under this reference. That is committed by now, so the second attempt finds it.
+    // At the same moment a call between other accounts was refunded under this reference. That refund is committed by now, so the
+    // second attempt finds it.
     return store();
   }
 }
@@ -76,7 +77,8 @@ async function storeInTransaction(
   giver: Giver,
   by: Actor,
 ): Promise<StoredRefund | null> {
-  // Lets one refund at a time in of each buyer and provider, and so of each call. In the order of ids, so that no two wait for each other.
+  // Admits one refund at a time for each buyer and each provider, and so for each call. The accounts are locked in the order of
+  // their ids, so that no two refunds wait for each other.
   const accounts = await tx<{ id: string; status: string; creditSeq: number }[]>`
     SELECT id, status, credit_seq AS "creditSeq" FROM accounts WHERE id = ANY(${[accountId, providerId]}::uuid[])
     ORDER BY id FOR NO KEY UPDATE`;
@@ -112,7 +114,7 @@ async function storeInTransaction(
   await post(tx, journalId, refund);
   await addToSums(tx, journalId);
   const payableMicros = await selectPayable(tx, providerId);
-  // The last micro-dollar may be all fee: it takes nothing out of earnings, whatever these are.
+  // The last micro-dollar may be all fee. It takes nothing out of earnings, whatever they are.
   const takesEarnings = providerPart(refund) > 0;
   if (!giver.isOperator && takesEarnings && payableMicros < 0) throw tooLittle(refund, payableMicros);
   const carriedMicros = Math.min(providerPart(refund), Math.max(0, -payableMicros));
@@ -150,7 +152,7 @@ const nothingLeft = ({ amountMicros }: RefundedCall): string =>
     ? 'The call cost nothing: there is nothing to give back.'
     : 'All of the call was given back before.';
 
-/** Only credits and refunds raise a balance, and the locked account lets no other in before the commit. */
+/** Only credits and refunds raise a balance, and the lock on the account keeps others out until the commit. */
 async function checkWallet(tx: Tx, accountId: string, amountMicros: number): Promise<void> {
   const rows = await tx<object[]>`
     SELECT FROM balances WHERE account_id = ${accountId} AND ledger = 'wallet'
@@ -159,7 +161,7 @@ async function checkWallet(tx: Tx, accountId: string, amountMicros: number): Pro
   throw new ApiError('conflict', `amount: the buyer's balance would be above ${formatUsd(MAX_BALANCE_MICROS)} USD.`);
 }
 
-/** What of it comes out of the provider's earnings. */
+/** The part that comes out of the provider's earnings. */
 const providerPart = ({ amountMicros, feeMicros }: Pick<Refund, 'amountMicros' | 'feeMicros'>): number =>
   amountMicros - feeMicros;
 
@@ -172,7 +174,7 @@ async function post(tx: MoneyTx, journalId: number, refund: Posted): Promise<voi
     { accountId: providerId, ledger: 'earnings', amountMicros: -providerPart(refund) },
     { accountId: PLATFORM_ACCOUNT_ID, ledger: 'fees', amountMicros: -feeMicros },
   ] as const;
-  // Where a part is nothing, its row need not be locked.
+  // If a part is zero, its row need not be locked.
   await postEntries(
     tx,
     journalId,
@@ -180,7 +182,7 @@ async function post(tx: MoneyTx, journalId: number, refund: Posted): Promise<voi
   );
 }
 
-/** What the provider is owed. Read after it was changed: until the commit nothing else can change it. */
+/** What the platform owes the provider. Read after the change, so that nothing else can change it until the commit. */
 async function selectPayable(tx: Tx, providerId: string): Promise<number> {
   const rows = await tx<{ balance: number }[]>`
     SELECT balance FROM balances WHERE account_id = ${providerId} AND ledger = 'earnings'`;

@@ -2,36 +2,36 @@ import type { Matches } from './matches.ts';
 import { type Chunk, chunkAfter, type Order } from './order.ts';
 import type { Position } from './sorts.ts';
 
-/** A page that was written, and what it was made from. */
+/** A page, and what it was made from. */
 export type Page = {
   readonly body: string;
   readonly etag: string;
-  /** Those of the matches. */
+  /** The versions of the matches. */
   readonly version: number;
   readonly countsVersion: number;
-  /** The chunks of the order on which the page's services are, or null if it was not made from the order. */
+  /** The chunks of the order that contain the page's services; null if it was not made from the order. */
   readonly chunks: readonly Chunk[] | null;
 };
 
 /**
- * Maximum number of cached pages, and of characters in all of them (two bytes each at most: 64 MB). At a bound, the pages used
- * least recently are dropped.
+ * Maximum number of cached pages, and of characters in all of them (at most two bytes each: 64 MB). Beyond it, the pages used least
+ * recently are dropped.
  */
 const MAX_PAGES = 256;
 const MAX_CHARACTERS = 32_000_000;
-/** A page from more chunks is not kept when something changes, because to compare them would take long. */
+/** A page from more chunks is not kept when something changes, because comparing them would take long. */
 const MAX_CHUNKS = 16;
 
 /**
- * Keeps pages for as long as they are right: until a match changes, or, if the page was made from the order of all listings, until
- * a listing near the page changes or the counts do. So a change elsewhere in the catalog leaves them as they are.
+ * Keeps pages for as long as they are right: until a match changes or, if the page was made from the order of all listings, until a
+ * listing near the page or the counts change. Changes elsewhere in the catalog do not affect them.
  */
 export class AnswerCache {
   /** In order of use, least recently used first. */
   readonly #pages = new Map<string, Page>();
   #characters = 0;
 
-  /** @param order  that of the query; null if it is sorted by relevance */
+  /** @param order the order that the query uses; null if it sorts by relevance */
   get(key: string, matches: Matches, order: Order | null, after: Position | null): Page | undefined {
     const page = this.#pages.get(key);
     if (page === undefined) return undefined;
@@ -42,7 +42,7 @@ export class AnswerCache {
       page.chunks !== null &&
       order !== null &&
       hasChunks(order, after, page.chunks);
-    // It was right for the new version too, so the next look is short.
+    // The page is right for the new version too. This makes the next check short.
     return isRight ? this.#add(key, { ...page, version: matches.version }) : undefined;
   }
 

@@ -18,34 +18,36 @@ export type DiscoverQuery = {
   readonly filter: Filter;
   readonly sort: AnySort;
   readonly language: Language;
-  /** What is shown of each service, as `foundNames` gives it; absent: everything. */
+  /** The fields shown of each service, as `foundNames` gives them; absent: everything. */
   readonly fields?: readonly FoundName[];
   /** Maximum number of services on the page; absent: all of them if they are at most MAX_UNLIMITED, otherwise a page of PAGE. */
   readonly limit?: number | 'all';
   readonly cursor?: string;
 };
 
-/** Services that an answer may have although nobody asked for a number: about 400 KB of JSON. Longer answers are sent in pieces. */
+/** Maximum services in an answer when the request states no number: about 400 KB of JSON. Longer answers are sent in pieces. */
 const MAX_UNLIMITED = 1_000;
 const PAGE = 100;
-/** Minimum time from building an index until it is replaced after a fault. A fault that comes back at once must not keep the loop busy. */
+/**
+ * Minimum time between building an index and replacing it after a fault. A fault that returns at once must not keep the loop busy.
+ */
 const MIN_REBUILD_MS = 60_000;
 
 /**
- * The body of a /discover response: a text, or pieces of one, each made when it is asked for. `etag` is strong: two answers have
- * the same one only if language and bytes are the same.
+ * The body of a /discover response: a text, or pieces of one, each made when it is asked for. `etag` is strong: it is the same for
+ * two answers only if language and bytes are the same.
  */
 type DiscoverAnswer = { readonly etag: string; readonly body: string | AsyncIterable<Uint8Array> };
 
-/** What discovery follows. */
+/** The source that discovery follows. */
 type DiscoverySource = IndexSource & {
   listings(): Iterable<{ readonly id: string }>;
-  /** @param listener  told the id of each listing that is added, changed or dropped, or beside which something changes */
+  /** @param listener called with the id of each listing that is added, changed or dropped, or whose `beside` changes */
   onChange(listener: (id: string) => void): void;
 };
 
 /**
- * Finds services and writes the answer. Anybody may ask, without a key and for the whole catalog, so nothing here takes longer than
+ * Finds services and writes the answer. Anybody may ask, without a key and for the whole catalog. So nothing here takes longer than
  * a step of a millisecond at any number of listings, and the memory for all callers together is bounded.
  *
  *     catalog ──► listing index ──► view (what matches, of this moment) ──► page, kept until something on it changes
@@ -56,7 +58,7 @@ type DiscoverySource = IndexSource & {
 export class Discovery {
   readonly #source: DiscoverySource;
   readonly #log: { error(fields: object, message: string): void };
-  /** Null between a fault and the building of a new one: then there are no answers. */
+  /** Null after a fault, until a new index is built. There are no answers meanwhile. */
   #index: ListingIndex | null;
   #builtAtMs = 0;
   readonly #minRebuildMs: number;
@@ -66,7 +68,7 @@ export class Discovery {
   /** Pages that are being made, by query and version of the matches. */
   readonly #underWay = new Map<string, Promise<Page>>();
 
-  /** @param log  told about faults, after which everything is read from the source again */
+  /** @param log logs faults, after which everything is read from the source again */
   constructor(
     source: DiscoverySource,
     log: { error(fields: object, message: string): void },
@@ -80,8 +82,8 @@ export class Discovery {
   }
 
   /**
-   * Resolves when everything that the catalog had before can be found, or after a fault, about which the log tells. At a start with
-   * 100 000 listings, that takes 2 s of CPU.
+   * Resolves when everything that the catalog contained at the call can be found, or after a fault, which is logged. At a start
+   * with 100 000 listings, that takes 2 s of CPU.
    */
   async current(): Promise<void> {
     const index = this.#index;
@@ -89,8 +91,8 @@ export class Discovery {
   }
 
   /**
-   * The answer, or null when the cursor was not issued for this sort. Rejects only with `unavailable`: at a bound, or while the index
-   * is replaced after a fault.
+   * The answer, or null when the cursor was not issued for this sort. Rejects only with `unavailable`: at a bound, or while the
+   * index is being replaced after a fault.
    */
   async answer(query: DiscoverQuery): Promise<DiscoverAnswer | null> {
     const after = query.cursor === undefined ? null : parseCursor(query.cursor, query.sort);
@@ -144,7 +146,7 @@ export class Discovery {
         this.#answers.keep(key, await page);
         return page;
       }
-      // Answers that are not kept are begun one per turn, however many are asked for at once: a view may sort its matches.
+      // At most one answer that is not kept is begun per turn, because a view may sort its matches.
       await turns.next();
     }
   }
@@ -171,14 +173,14 @@ export class Discovery {
     const cursor =
       more && last !== undefined ? `,"next_cursor":"${cursorAfter(last, query.sort, view.rankOf(last))}"` : '';
     const body = `{"services":[${texts.join(',')}],${counts}${cursor}}`;
-    // Nothing that follows on the last page may go unnoticed, so it depends on its matches.
+    // A listing added after the last page must be noticed, so that page depends on its matches.
     const chunks = more ? (view.chunksAfter(after)?.slice(0, batches) ?? null) : null;
     return { body, etag: etagOf(query.language, body), version, countsVersion, chunks };
   }
 
   #streamed(index: ListingIndex, query: DiscoverQuery, after: RankedPosition | null, matches: Matches): DiscoverAnswer {
     const { filter, sort, language, fields, cursor } = query;
-    // The body is a function of these and of nothing else. So its tag is known before it is made, and is the same on every gateway.
+    // The body depends only on these. So its tag is known before it is made, and is the same on every gateway.
     const source = JSON.stringify([VERSION, keyOfFilter(filter), sort, cursor, matches.digest(), fields]);
     const view = viewOf(index, query, matches);
     const areChunks = after === null && index.isEverything(filter);
@@ -211,17 +213,17 @@ async function* streamedPieces(
     }
     if (entries.length === 0) continue;
     const bytes = piece(entries);
-    // Kept pieces are sent as they are: to copy them would make 46 MB of garbage for each caller at 100 000 listings.
+    // Kept pieces are sent uncopied: copies would make 46 MB of garbage for each caller at 100 000 listings.
     yield isFirst ? bytes.subarray(1) : bytes;
     isFirst = false;
-    // A caller that reads fast must not take several steps in one turn.
+    // A caller that reads fast must not cause several steps in one turn.
     await turns.next();
     isOver = stepEnd();
   }
   yield Buffer.from(`],${counts}}`);
 }
 
-/** Up to `limit` matches after the position, whether more follow, and how many batches had to be looked at. */
+/** Up to `limit` matches after the position, whether more follow, and how many batches were read. */
 async function collect(
   view: View,
   after: RankedPosition | null,

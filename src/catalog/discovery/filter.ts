@@ -6,15 +6,15 @@ import { NO_MATCH, rankOf, searchedText } from './words.ts';
 export type Filter = {
   readonly category?: string;
   readonly minQuality?: number;
-  /** The share of calls that succeeded is at least this, from 0 to 1. A service without calls has none. */
+  /** Minimum share of calls that succeeded, from 0 to 1. A service without calls has none. */
   readonly minSuccess?: number;
-  /** The typical latency is at most this. */
+  /** Maximum typical latency. */
   readonly maxLatencyMs?: number;
   /** Folded words (see `wordsOf`), each of which must occur in the name or the description. */
   readonly words: readonly string[];
-  /** Whether some call can be free. One that is priced by use is not free, even at a price of 0. */
+  /** Whether some call must be free. A call priced by use is not free, even at a price of 0. */
   readonly free?: boolean;
-  /** Some call costs at most this, unless the service reports more. */
+  /** Some call must cost at most this, unless the service reports more. */
   readonly maxPriceMicros?: number;
 };
 
@@ -31,9 +31,9 @@ export function keyOfFilter({
   return JSON.stringify([category, minQuality, minSuccess, maxLatencyMs, free, maxPriceMicros, words]);
 }
 
-/** Decides about entries. What a filter asks of the text is apart from all else, because texts seldom change, and cost more. */
+/** Judges entries. The conditions on the text are separate from all others, because texts seldom change, and cost more. */
 export type Matcher = {
-  /** Whether everything but the words matches. */
+  /** Whether everything except the words matches. */
   hasTerms(entry: Entry): boolean;
   /** The rank of the words (0 if the filter has none), or NO_MATCH. */
   rankOf(entry: Entry): number;
@@ -42,7 +42,7 @@ export type Matcher = {
 export const MATCHES_ALL: Matcher = { hasTerms: () => true, rankOf: () => 0 };
 
 export function matcherOf(filter: Filter, signatures: Pick<Signatures, 'mayContain'>): Matcher {
-  // A long word is rare, and a listing without it needs no look for the others.
+  // A long word is rare, and a listing without it need not be searched for the others.
   const words = filter.words.toSorted((a, b) => b.length - a.length);
   const grams = gramsOf(words);
   return {

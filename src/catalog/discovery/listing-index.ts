@@ -12,30 +12,30 @@ import { Signatures } from './signatures.ts';
 import { SORTS, type Sort } from './sorts.ts';
 import { type SearchedText, searchedText } from './words.ts';
 
-/** Where the index reads what changed. */
+/** The source from which the index reads changes. */
 export type IndexSource = {
   get(id: string): Listing | undefined;
   besideOf(listing: Listing): Beside;
 };
 
-/** Maximum characters of folded texts that are kept (one or two bytes each). Texts beyond it are folded anew for each search. */
+/** Maximum characters of folded texts that are kept (one or two bytes each). Further texts are folded anew for each search. */
 const MAX_SEARCHED_CHARACTERS = 64_000_000;
 /**
- * Maximum number of filters whose matches are kept: 17 MB at 100 000 listings. At the bound the one used least recently is
- * dropped. A change costs each of them 0.05 to 1 µs.
+ * Maximum number of filters whose matches are kept: 17 MB at 100 000 listings. Beyond it the one used least recently is dropped. A
+ * change costs each of them 0.05 to 1 µs.
  */
 const MAX_KEPT_FILTERS = 128;
 /**
- * Maximum number of filters that wait to be matched with every listing. One is matched at a time, and a common word takes 30 ms
- * at 100 000 listings. At the bound a new filter gets 503.
+ * Maximum number of filters that wait to be matched with every listing. They are matched one at a time, and a common word takes 30
+ * ms at 100 000 listings. Beyond it a new filter gets 503.
  */
 const MAX_WAITING_FILTERS = 64;
-/** Up to this many changes are taken over at once, so that the gateway that made a change shows it at once: less than 1 ms. */
+/** Up to this many changes are applied immediately, in less than 1 ms, so that the gateway that made a change shows it at once. */
 const MAX_CHANGES_AT_ONCE = 16;
 
 /**
- * All active listings: in the order of each sort, and by filter for the filters that were asked for lately. Follows its source
- * one listing at a time, in steps of a millisecond, so no change, and no start, holds up calls.
+ * All active listings: in the order of each sort, and by filter for recently used filters. Follows its source one listing at a
+ * time, in steps of a millisecond, so neither a change nor a start delays calls.
  */
 export class ListingIndex {
   readonly #source: IndexSource;
@@ -47,7 +47,7 @@ export class ListingIndex {
   readonly #everything = new Matches(MATCHES_ALL);
   /** By filter, least recently used first. */
   readonly #kept = new Map<string, Matches>();
-  /** The filters that are being matched or wait for it. */
+  /** The filters that are being matched or wait to be. */
   readonly #filling = new Map<string, Promise<Matches>>();
   #lastFilling: Promise<unknown> = Promise.resolve();
   /** Ids of listings that changed since the index read them. */
@@ -56,14 +56,14 @@ export class ListingIndex {
   #searchedCharacters = 0;
   readonly #onFault: (error: unknown) => void;
 
-  /** @param onFault  told that a change could not be taken over: the index is wrong from then on, and has to be replaced */
+  /** @param onFault called when a change could not be applied: the index is wrong from then on, and must be replaced */
   constructor(source: IndexSource, onFault: (error: unknown) => void) {
     this.#source = source;
     this.#onFault = onFault;
     this.#everything.fill([], stepEnd());
   }
 
-  /** The listing, or what is shown beside it, has changed. The index reads it later: before its next answer, at the latest. */
+  /** The listing, or its `beside`, has changed. The index reads it later, but before its next answer. */
   changed(id: string): void {
     this.#changed.add(id);
     if (this.#catchingUp !== null) return;
@@ -71,7 +71,7 @@ export class ListingIndex {
     this.#catchingUp.catch(this.#onFault);
   }
 
-  /** Resolves when everything that changed before is in the index. Rejects if that failed. */
+  /** Resolves when all changes so far are in the index. Rejects if that failed. */
   async current(): Promise<void> {
     if (this.#changed.size <= MAX_CHANGES_AT_ONCE) for (const id of this.#changed) this.#take(id);
     else await this.#catchingUp;
@@ -90,7 +90,7 @@ export class ListingIndex {
     return this.#slots[slot] as Entry;
   }
 
-  /** The matches of a filter as they are now. They stay right until the next `await`. */
+  /** The current matches of a filter. They stay right until the next `await`. */
   async matches(filter: Filter): Promise<Matches> {
     const key = keyOfFilter(filter);
     if (key === EVERYTHING) return this.#everything;
@@ -112,7 +112,7 @@ export class ListingIndex {
 
   async #fill(key: string, filter: Filter): Promise<Matches> {
     const matches = new Matches(matcherOf(filter, this.#signatures));
-    // From here on the changes reach it.
+    // From here on, changes reach it.
     this.#kept.set(key, matches);
     for (const oldest of this.#kept.keys()) {
       if (this.#kept.size <= MAX_KEPT_FILTERS) break;
@@ -126,7 +126,8 @@ export class ListingIndex {
   async #catchUp(): Promise<void> {
     await turns.nextAhead();
     let isOver = stepEnd();
-    // One pass, which also meets what is added meanwhile. A new pass would begin at what a Set still has of its deleted elements.
+    // One pass, which also reaches elements that are added meanwhile. A new pass would first go over what a Set still keeps of its
+    // deleted elements.
     for (const id of this.#changed) {
       this.#take(id);
       if (isOver()) {

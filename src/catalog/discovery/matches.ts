@@ -6,15 +6,15 @@ type CategoryCount = { readonly category: string; readonly services: number };
 
 let lastVersion = 0;
 
-/** Maximum number of categories that an answer counts. Anybody can name a new one, and each answer shows them. */
+/** Maximum number of categories that an answer counts: anybody can name a new one, and each answer shows them. */
 const MAX_CATEGORIES = 500;
 
-/** The rank of the entry with each slot, as it was at one moment. */
+/** The rank of the entry in each slot, at one moment. */
 export type Ranks = Uint8Array;
 
 /**
- * All entries that match one filter, by slot, with their counts. Filled once by looking at every slot (`fill`, in several steps),
- * and kept right by `change` from its first step on. A change costs about as much as matching one entry.
+ * All entries that match one filter, by slot, with their counts. `fill` examines every slot once, in several steps; from its first
+ * step on, `change` keeps the result right. A change costs about as much as matching one entry.
  *
  *     slots   0 … filledTo … n      a change left of filledTo is counted at once,
  *             counted │ not yet     one right of it when `fill` gets there
@@ -29,7 +29,7 @@ export class Matches {
   readonly #digest: [number, number, number] = [0, 0, 0];
   #categories: readonly CategoryCount[] | null = null;
   total = 0;
-  /** Changes with every change of a match. No two versions are equal, not even of different filters. */
+  /** Changes with every change of a match. No two versions are equal, even of different filters. */
   version = ++lastVersion;
   /** As `version`, but changes only with `total` or `categories`. */
   countsVersion = ++lastVersion;
@@ -41,7 +41,7 @@ export class Matches {
   /** The next step. @returns whether all slots have been looked at */
   fill(slots: readonly (Entry | undefined)[], isOver: () => boolean): boolean {
     while (this.#filledTo < slots.length) {
-      // To ask for each entry would double the time. The worst text, all combining marks and folded anew, takes 0.5 ms.
+      // Reading the clock for each entry would double the time. The worst text, all combining marks and folded anew, takes 0.5 ms.
       const end = Math.min(this.#filledTo + 4, slots.length);
       while (this.#filledTo < end) {
         const entry = slots[this.#filledTo++];
@@ -72,17 +72,17 @@ export class Matches {
     }
   }
 
-  /** Of the entry in this slot: its rank, or NO_MATCH. */
+  /** The rank of the entry in this slot, or NO_MATCH. */
   rankAt(slot: number): number {
     return this.#ranks[slot] ?? NO_MATCH;
   }
 
-  /** All ranks as they are now: 100 KB at 100 000 listings. */
+  /** A copy of all ranks: 100 KB at 100 000 listings. */
   copyRanks(): Ranks {
     return this.#ranks.slice();
   }
 
-  /** The ranks that occur, from the best. */
+  /** The ranks that occur, best first. */
   ranksThatOccur(): number[] {
     return this.#totals.flatMap((total, rank) => (total > 0 ? [rank] : []));
   }
@@ -95,15 +95,15 @@ export class Matches {
     return slots;
   }
 
-  /** The largest first, at most MAX_CATEGORIES. */
+  /** In descending order of size, at most MAX_CATEGORIES. */
   categories(): readonly CategoryCount[] {
     this.#categories ??= largest(this.#counts);
     return this.#categories;
   }
 
   /**
-   * The same text only for the same matches: what is shown of them, and their ranks, which decide about their order. A word that
-   * nobody is shown, because the description is cut before it, can change a rank.
+   * The same text only for the same matches: their shown fields, and their ranks, which decide the order. A word that nobody sees,
+   * because the description is cut before it, can change a rank.
    */
   digest(): string {
     return this.#digest.join('.');
@@ -138,7 +138,7 @@ export class Matches {
 const compareCounts = (a: CategoryCount, b: CategoryCount): number =>
   b.services - a.services || (a.category < b.category ? -1 : 1);
 
-/** The first MAX_CATEGORIES in order. Sorts few at a time: to sort 50 000 categories would take 20 ms. */
+/** The first MAX_CATEGORIES in order. Sorts few at a time: sorting 50 000 categories would take 20 ms. */
 function largest(counts: ReadonlyMap<string, number>): CategoryCount[] {
   const found: CategoryCount[] = [];
   let last: CategoryCount | null = null;

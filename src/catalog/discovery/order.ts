@@ -3,8 +3,8 @@ import type { Entry } from './entry.ts';
 import { compareTo, type Position, positionOf, type Sort } from './sorts.ts';
 
 /**
- * Entries per chunk, at most. To add or remove one copies its chunk (0.1 µs, and garbage), and to write all services of a chunk as
- * JSON takes 0.3 ms, a third of what one step may take.
+ * Maximum entries per chunk. Adding or removing an entry copies its chunk (0.1 µs, and garbage). Writing all services of a chunk as
+ * JSON takes 0.3 ms, a third of the maximum for one step.
  */
 export const MAX_CHUNK = 64;
 /** A chunk with fewer entries is joined with its neighbour if both fit into half a chunk. */
@@ -14,20 +14,20 @@ const MIN_CHUNK = 16;
 export type Chunk = readonly Entry[];
 
 /**
- * All entries in the order of one sort. A change copies one chunk of the list, so it costs some microseconds at any number of
- * listings, and code that has taken `chunks` keeps the order as it was then.
+ * All entries in the order of one sort. A change copies one chunk of the list, so it takes a few microseconds at any number of
+ * listings, and code that has taken `chunks` keeps the order of that moment.
  */
 export class Order {
   readonly sort: Sort;
   #chunks: Chunk[] = [];
-  /** Somebody may hold `#chunks`: it has to be copied before the next change. */
+  /** Whether somebody may have a reference to `#chunks`: it must then be copied before the next change. */
   #isShared = false;
 
   constructor(sort: Sort) {
     this.sort = sort;
   }
 
-  /** The order as it is now. Takes no time. */
+  /** The current order. Takes no time. */
   get chunks(): readonly Chunk[] {
     this.#isShared = true;
     return this.#chunks;
@@ -40,7 +40,7 @@ export class Order {
       chunks.push([entry]);
       return;
     }
-    // An entry behind all others belongs to the last chunk.
+    // An entry after all others belongs to the last chunk.
     const index = Math.min(chunkAfter(chunks, position, this.sort), chunks.length - 1);
     const chunk = chunks[index] as Chunk;
     const grown = chunk.toSpliced(indexAfter(chunk, position, this.sort), 0, entry);
@@ -48,7 +48,7 @@ export class Order {
     else chunks.splice(index, 1, grown.slice(0, MAX_CHUNK / 2), grown.slice(MAX_CHUNK / 2));
   }
 
-  /** Puts one entry in place of another that is in the order. If both have the same place, that takes half the time. */
+  /** Replaces an entry in the order by another one. If both have the same position, this takes half the time. */
   replace(before: Entry, after: Entry): void {
     if (compareTo(before, positionOf(after, this.sort), this.sort) !== 0) {
       this.remove(before);
@@ -85,12 +85,12 @@ export class Order {
   }
 }
 
-/** Index of the first chunk that has an entry after the position; the number of chunks if there is none. */
+/** Index of the first chunk with an entry after the position; the number of chunks if there is none. */
 export function chunkAfter(chunks: readonly Chunk[], position: Position, sort: Sort): number {
   return firstIndex(chunks.length, (i) => compareTo((chunks[i] as Chunk).at(-1) as Entry, position, sort) > 0);
 }
 
-/** Index of the first chunk whose last entry is at the position or after it. */
+/** Index of the first chunk whose last entry is at or after the position. */
 const chunkWith = (chunks: readonly Chunk[], position: Position, sort: Sort): number =>
   firstIndex(chunks.length, (i) => compareTo((chunks[i] as Chunk).at(-1) as Entry, position, sort) >= 0);
 
@@ -99,7 +99,7 @@ export function indexAfter(chunk: Chunk, position: Position, sort: Sort): number
   return firstIndex(chunk.length, (i) => compareTo(chunk[i] as Entry, position, sort) > 0);
 }
 
-/** The first index of a list for which `isIt` holds, if it holds for all that follow; `length` if there is none. */
+/** The first index for which `isIt` holds, provided that it holds for all following ones; `length` if there is none. */
 function firstIndex(length: number, isIt: (index: number) => boolean): number {
   let low = 0;
   let high = length;

@@ -2,13 +2,13 @@ import type { Language } from '../languages.ts';
 import type { Entry } from './entry.ts';
 
 /**
- * Maximum bytes of kept pieces. All services in one language take 45 MB at 100 000 listings; at the bound, the pieces used least
- * recently are dropped, and made again when somebody asks.
+ * Maximum bytes of kept pieces. All services in one language take 45 MB at 100 000 listings. Beyond the bound, the pieces used
+ * least recently are dropped, and made again on demand.
  */
 const MAX_BYTES = 67_108_864;
 
 /**
- * The services of a chunk as JSON, one text for all callers in a language. A change of a listing makes a new chunk, so a piece is
+ * The services of a chunk as JSON, one text per language for all callers. A change of a listing makes a new chunk, so a piece stays
  * right for ever.
  */
 export class PieceCache {
@@ -25,7 +25,7 @@ export class PieceCache {
   /**
    * The services, with a comma before the first.
    *
-   * @param keep  false if the entries are not a chunk of an order: nobody else will ask for just these
+   * @param keep false if the entries are not a chunk of an order: nobody else will need exactly these
    */
   get(entries: readonly Entry[], language: Language, keep: boolean): Uint8Array {
     if (!keep) return Buffer.from(this.#write(entries, language));

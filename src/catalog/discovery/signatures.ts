@@ -1,10 +1,10 @@
 /**
- * Which *grams* may occur in each listing's text: three characters in a row, or two if one of them is of a script that is
- * commonly written without spaces between short words (Chinese, Japanese, Korean and what lies near them in Unicode). A listing
- * has a bit set for each gram, so it takes a quarter to half a byte per character, and a word that occurs has all of its bits set. The
- * converse need not hold: code that finds a listing here has to look at its text.
+ * Which *grams* may occur in each listing's text: three characters in a row, or two if one of them is of a script that is commonly
+ * written without spaces between short words (Chinese, Japanese, Korean and what lies near them in Unicode). A listing has a bit
+ * set for each gram, so it takes a quarter to half a byte per character, and a word that occurs has all of its bits set. The
+ * converse need not hold: code that finds a listing here must check its text.
  *
- * Signatures of equal size are stored in blocks, because 100 000 arrays of their own would take 20 MB more.
+ * Signatures of equal size are stored in blocks, because 100 000 separate arrays would take 20 MB more.
  */
 export type Signature = { readonly size: number; readonly position: number };
 
@@ -13,9 +13,9 @@ const MIN_SIZE = 8;
 const MAX_SIZE = 128;
 /** Signatures per block. The largest block has 128 KiB. */
 const BLOCK = 256;
-/** From here on (CJK radicals), two characters are a gram. */
+/** From this character (CJK radicals), two characters are a gram. */
 const DENSE_SCRIPTS = 0x2e80;
-/** Maximum number of grams that are compared per query. More would hardly exclude more listings. */
+/** Maximum number of grams compared per query. More would hardly exclude more listings. */
 const MAX_QUERY_GRAMS = 24;
 
 export class Signatures {

@@ -8,11 +8,11 @@ export type Sort = (typeof SORTS)[number];
 export type AnySort = Sort | 'relevance';
 
 /**
- * Position of a listing in a sort: by ascending value, then by id, so that no two listings have the same one. Names are
- * folded and compared by UTF-16 code unit, not by the rules of a language, so that a cursor means the same on every gateway.
+ * Position of a listing in a sort: by ascending value, then by id, so that no two listings have the same position. Names are folded
+ * and compared by UTF-16 code unit, not by the rules of a language, so that a cursor means the same on every gateway.
  */
 export type Position = { readonly value: number | string; readonly id: string };
-/** Only the sort by relevance has ranks; elsewhere the rank is 0. */
+/** Only the sort by relevance has ranks; in others the rank is 0. */
 export type RankedPosition = Position & { readonly rank: number };
 
 /** Maximum length of a cursor. The longest that `cursorAfter` makes is shorter, so a longer one is refused. */
@@ -32,7 +32,7 @@ function sortValue(entry: Entry, sort: AnySort): number | string {
   }
 }
 
-/** Negative if the entry comes before the position in this sort, 0 if it is there. */
+/** Negative if the entry comes before the position in this sort, 0 if it is at it. */
 export function compareTo(entry: Entry, position: Position, sort: AnySort): number {
   const value = sortValue(entry, sort);
   if (value !== position.value) return value < position.value ? -1 : 1;

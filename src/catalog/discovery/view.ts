@@ -6,15 +6,14 @@ import { type AnySort, compareEntries, compareTo, type RankedPosition, type Sort
 import { NO_MATCH } from './words.ts';
 
 /**
- * Up to this many matches are sorted for each answer, in one step of 1 to 2 ms. (With 2 000 a step took 5 ms, and 6 to 7 on a busy
- * machine.) More are found by going through the order of all listings, in many steps: since at least one in a hundred of 100 000
- * matches then, a page is found after a few thousand.
+ * Up to this many matches are sorted for each answer, in one step of 1 to 2 ms. If there are more, the order of all listings is
+ * traversed in many steps: at least one in a hundred of 100 000 listings matches then, so a page is found after a few thousand.
  */
 const MAX_SORTED = 1_000;
 
 /**
- * What matches a filter, in the order of a sort, as it was at one moment. It takes some microseconds to make. Going through it may
- * take long and many steps, and finds everything as it was, whatever changes meanwhile.
+ * The matches of a filter in the order of a sort, at one moment. Making a view takes a few microseconds. Traversing it may take
+ * long and many steps, and finds everything as it was, whatever changes meanwhile.
  */
 export class View {
   readonly sort: AnySort;
@@ -41,13 +40,13 @@ export class View {
     return this.sort === 'relevance' ? ((this.#ranks as Ranks)[entry.slot] as number) : 0;
   }
 
-  /** The chunks of the order from the position on: an answer made from some of them holds as long as they are there. */
+  /** The chunks of the order from the position on: an answer made from some of them is valid as long as they exist. */
   chunksAfter(after: RankedPosition | null): readonly Chunk[] | null {
     if (this.#sorted !== null || this.sort === 'relevance') return null;
     return this.#chunks.slice(this.#firstChunk(after));
   }
 
-  /** All matches after the position, in order. Some of the batches are empty: code that goes through them can pause between any two. */
+  /** All matches after the position, in order. Some batches are empty, so that the reading code can pause between any two. */
   *batches(after: RankedPosition | null): Generator<readonly Entry[]> {
     if (this.#sorted !== null) {
       const found = after === null ? this.#sorted : this.#sorted.filter((entry) => this.#isAfter(entry, after));

@@ -1,9 +1,9 @@
 const IS_ASCII = /^[\0-\x7f]*$/;
 
 /**
- * The text without differences of case and width: 'ＡＢＣ' is found by 'abc', 'STRASSE' by 'straße', 'İstanbul' by 'istanbul'. Lower case
- * alone would not do: 'ß' has another upper case, and lower-casing 'Σ' gives 'ς' or 'σ' depending on what follows, which a fragment of a
- * word does not show.
+ * The text without differences of case and width: 'ＡＢＣ' is found by 'abc', 'STRASSE' by 'straße', 'İstanbul' by 'istanbul'.
+ * Lower-casing alone would not suffice: the upper case of 'ß' is different, and 'Σ' becomes 'ς' or 'σ' depending on what follows,
+ * which a fragment of a word does not show.
  */
 export function fold(text: string): string {
   if (IS_ASCII.test(text)) return text.toLowerCase();
@@ -16,7 +16,7 @@ export function wordsOf(query: string): string[] {
   return [...new Set(fold(query).split(/\s+/u))].filter((word) => word !== '').sort();
 }
 
-/** What of a listing is searched: folded name, line break, folded description. */
+/** The searched text of a listing: folded name, line break, folded description. */
 export type SearchedText = { readonly text: string; readonly nameLength: number };
 
 /** A searched word contains no white space, so it cannot match across the end of the name into the description. */
@@ -25,21 +25,21 @@ export function searchedText(name: string, description: string): SearchedText {
   return { text: `${folded}\n${fold(description)}`, nameLength: folded.length };
 }
 
-/** How well a word matches, from best to worst. The ranks of a query's words are added. */
+/** How well a word matches, from best to worst. The ranks of all words of a query are added up. */
 const NAME_WORD = 0;
 const NAME_PART = 1;
 const DESCRIPTION_WORD = 2;
 const DESCRIPTION_PART = 3;
 /**
- * Maximum rank of a match; matches that would rank lower are equal to each other. It bounds the passes over the order of a
- * catalog: one for each rank that occurs. Queries of up to ten words stay below it.
+ * Maximum rank of a match; all matches that would rank lower are equal. It bounds the passes over the order of a catalog: one for
+ * each rank that occurs. Queries of up to ten words stay below it.
  */
 export const MAX_RANK = 30;
-/** The rank of what does not match. */
+/** The rank of an entry that does not match. */
 export const NO_MATCH = 255;
 /**
- * Maximum occurrences of a word in a listing that are looked at to find one that is a whole word. A description of 2 000 times
- * the same letter would otherwise take 20 µs for that letter.
+ * Maximum occurrences of a word in a listing that are examined to find one that is a whole word. A description of 2 000 times the
+ * same letter would otherwise take 20 µs for that letter.
  */
 const MAX_OCCURRENCES = 16;
 
@@ -58,7 +58,7 @@ function rankOfWord(text: string, nameLength: number, word: string, first: numbe
   let best = DESCRIPTION_PART;
   for (let at = first, n = 0; at !== -1 && n < MAX_OCCURRENCES; at = text.indexOf(word, at + 1), n++) {
     const inName = at < nameLength;
-    // What the name does not have as a whole word, the description cannot make better.
+    // If the name does not contain a whole word, the description cannot improve the rank.
     if (!inName && best === NAME_PART) return NAME_PART;
     if (isWhole(text, at, at + word.length)) return inName ? NAME_WORD : DESCRIPTION_WORD;
     if (inName) best = NAME_PART;
@@ -66,7 +66,7 @@ function rankOfWord(text: string, nameLength: number, word: string, first: numbe
   return best;
 }
 
-/** Marks too: in many scripts a vowel is a mark that follows its consonant. */
+/** Marks count as letters: in many scripts a vowel is a mark that follows its consonant. */
 const LETTER_OR_DIGIT = /[\p{L}\p{M}\p{N}]/u;
 const isLetterAt = (text: string, at: number): boolean => {
   const code = text.charCodeAt(at);
@@ -75,6 +75,6 @@ const isLetterAt = (text: string, at: number): boolean => {
   return LETTER_OR_DIGIT.test(String.fromCodePoint(text.codePointAt(isSecondHalf ? at - 1 : at) as number));
 };
 
-/** Whether neither a letter nor a digit stands right before or after. In scripts without spaces that is rare. */
+/** Whether there is neither a letter nor a digit directly before or after. In scripts without spaces that is rare. */
 const isWhole = (text: string, begin: number, end: number): boolean =>
   (begin === 0 || !isLetterAt(text, begin - 1)) && (end >= text.length || !isLetterAt(text, end));

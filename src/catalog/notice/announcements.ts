@@ -1,28 +1,29 @@
 import type { Listing } from '../listing.ts';
 import { withNextTerms } from './terms.ts';
 
-/** Longest time that a timer of Node takes. */
+/** Longest delay that a timer of Node supports. */
 const MAX_TIMER_MS = 2_147_483_647;
 
 /**
- * Gives announced terms their effect at the time that Postgres stated, without a message at that moment: every gateway has both terms
- * and the time. The time of Postgres is taken from its last answer (twice a minute) and goes on by this process's own clock. An answer
- * is read after it was given, so a gateway is late by as much as the answer took, never early: until then a call costs less.
+ * Puts announced terms into effect at the time that Postgres stated, without a message at that moment: every gateway has both terms
+ * and the time. The time of Postgres is taken from its last answer (twice a minute) and continued by this process's own clock. The
+ * answer is a little old when it is read, so a gateway may be late by the duration of the answer, but is never early: until then a
+ * call costs less.
  *
- * A call asks `current`, which compares the time. What is shown and searched changes by a timer, which may be late by a turn of the
- * event loop.
+ * A call asks `current`, which compares the time. Pages and searches change by a timer, which may be late by a turn of the event
+ * loop.
  *
  * Tested by test/catalog/notice/announcements.test.ts and test/integration/price-notice.test.ts.
  */
 export class Announcements {
   readonly #begin: (listing: Listing) => void;
   readonly #clock: () => number;
-  /** By id. A listing that has changed since is replaced here, or found to have changed when its time comes. */
+  /** By id. If a listing has changed since, it is replaced here, or the change is noticed when its time comes. */
   readonly #waiting = new Map<string, Listing>();
   #timer: NodeJS.Timeout | undefined;
   /** The time for which the timer is set. */
   #timerMs = Number.POSITIVE_INFINITY;
-  /** Time of Postgres minus that of `#clock`, in ms; until the first answer the clocks are taken to agree. */
+  /** Time of Postgres minus that of `#clock`, in ms; until the first answer the clocks are assumed to agree. */
   #offsetMs: number;
 
   /**
@@ -35,7 +36,7 @@ export class Announcements {
     this.#offsetMs = Date.now() - clock();
   }
 
-  /** @param nowMs time of Postgres, read a moment ago */
+  /** @param nowMs time of Postgres, just read */
   setTime(nowMs: number): void {
     this.#offsetMs = nowMs - this.#clock();
     this.#beginDue();
@@ -50,7 +51,7 @@ export class Announcements {
     return begun;
   }
 
-  /** As `current`, for a listing that was just read; waits for its time if it has announced terms. */
+  /** As `current`, for a listing that was just read. If it has announced terms, their time is scheduled. */
   watched(listing: Listing): Listing {
     const { id, next, updatedAtMicros } = listing;
     // Readings of a row may arrive out of order.

@@ -11,18 +11,18 @@ import { parseTemplate, type TemplateSegment } from '../operations/template.ts';
 import { mayExceed, type Price, priceOf } from '../price.ts';
 
 type Entry = Price & {
-  /** Of `operationKey`. */
+  /** The key made by `operationKey`. */
   readonly key: string;
   readonly method: string;
   readonly segments: readonly TemplateSegment[];
 };
 
 /**
- * Whether some call may cost more by the second terms than by the first. A call that one of them refuses costs nothing there, and
- * does not count: a provider may end an operation, or offer a new one, at any time.
+ * Whether some call may cost more under the second terms than under the first. A call that either of them refuses costs nothing
+ * there, and does not count: a provider may end an operation, or offer a new one, at any time.
  *
- * It may say yes although no path exists that would cost more; it never says no wrongly. Each check below closes one way in which the
- * same call can cost more. At most 200 × 200 templates are compared, which takes a few milliseconds.
+ * It may say yes although no path exists that would cost more, but a no is always right. Each check below covers one way in which
+ * the same call can cost more. At most 200 × 200 templates are compared, which takes a few milliseconds.
  *
  * Tested by test/catalog/notice/may-cost-more.test.ts, against the prices that calls really have.
  */
@@ -39,8 +39,8 @@ export function mayCostMore(before: Terms, after: Terms): boolean {
 }
 
 /**
- * Free calls serve no operation that costs more than the listing. So a lower price of the listing can take them from an operation, unless that
- * cost more before, too, and no call of an operation that is gone becomes one of it.
+ * Free calls cover no operation that costs more than the listing. So a lower price of the listing can take free calls away from an
+ * operation. It does not if the operation cost more before, too, and no call of a removed operation falls under it now.
  */
 function losesFreeCalls(before: Terms, after: Terms, was: readonly Entry[], is: readonly Entry[]): boolean {
   if (before.freeCalls === 0 || !mayExceed(before, after)) return false;
@@ -55,8 +55,9 @@ function losesFreeCalls(before: Terms, after: Terms, was: readonly Entry[], is: 
 }
 
 /**
- * Without `only_operations`, a call costs the listing's price if no operation matches it, or if a service might read its path as one
- * that none matches. The first concerns operations that are gone, the second all of them, if there was `only_operations` before.
+ * Without `only_operations`, a call costs the listing's price if no operation matches it, or if a service might read its path as
+ * one that none matches. The first case concerns removed operations; the second concerns all of them, if there was
+ * `only_operations` before.
  */
 function fallsToListingPrice(before: Terms, after: Terms, was: readonly Entry[], is: readonly Entry[]): boolean {
   if (after.onlyOperations) return false;
@@ -64,7 +65,7 @@ function fallsToListingPrice(before: Terms, after: Terms, was: readonly Entry[],
   return was.some((entry) => mayExceed(after, entry) && (before.onlyOperations || !left.has(entry.key)));
 }
 
-/** The operation costs more than it did; or it is new, and its calls were served for less by another one or as any call. */
+/** The operation costs more than before; or it is new, and its calls cost less before, under another operation or as any call. */
 function costsMoreThanBefore(entry: Entry, before: Terms, was: readonly Entry[]): boolean {
   const known = was.find(({ key }) => key === entry.key);
   if (known !== undefined) return mayExceed(entry, known);
@@ -72,7 +73,7 @@ function costsMoreThanBefore(entry: Entry, before: Terms, was: readonly Entry[])
   return was.some((other) => mayExceed(entry, other) && mayMatchTheSame(entry, other));
 }
 
-/** The operation is gone, and one that costs more may match its calls now. */
+/** The operation was removed, and one that costs more may match its calls now. */
 function isReplacedByDearer(gone: Entry, is: readonly Entry[]): boolean {
   if (is.some(({ key }) => key === gone.key)) return false;
   return is.some((entry) => mayExceed(entry, gone) && mayMatchTheSame(entry, gone));

@@ -3,7 +3,7 @@ import type { NextTerms, Terms } from '../listing.ts';
 import { isTool, operationKey, ownPriceOf, parseTerms } from '../operations/operation.ts';
 import { type Price, priceOf } from '../price.ts';
 
-/** `next_price` of a listing: what calls cost from a time on. Beside `price` and `from` it has only what changes, old and new. */
+/** `next_price` of a listing: what calls cost from a time on. Besides `price` and `from` it contains only changes, old and new. */
 export function nextPrice(now: Terms, next: NextTerms) {
   return {
     price: microsToUsd(next.priceMicros),
@@ -30,11 +30,11 @@ export function nextPriceWithOperations(now: Terms, next: NextTerms) {
 type Named = { readonly method: string; readonly path: string } | { readonly tool: string };
 type Priced = Price & {
   readonly name: Named;
-  /** It has no price of its own, so its price changes with the listing's, which is told once. */
+  /** The operation has no price of its own, so its price changes with the listing's, which is stated once. */
   readonly followsListing: boolean;
 };
 
-/** Operations that go have no `price`, and those that come no `old_price`. */
+/** Removed operations have no `price`, and added ones no `old_price`. */
 function changedOperations(now: Terms, next: Terms): object[] {
   const [was, is] = [pricesOf(now), pricesOf(next)];
   return [...new Map([...was, ...is])].flatMap(([key, { name }]) => {

@@ -5,10 +5,10 @@ import { mayCostMore } from './may-cost-more.ts';
 
 type Fragment = ReturnType<Tx>;
 
-/** What a row of `services` tells of announced terms. All are null if nothing is announced. */
+/** The columns of `services` with announced terms. All are null if nothing is announced. */
 export type NextRow = {
   readonly next_from_ms: number | null;
-  /** The announced terms count already, by the clock of Postgres. */
+  /** Whether the announced terms count already, by the clock of Postgres. */
   readonly next_counts: boolean | null;
   readonly next_price: number | null;
   readonly next_max_price: number | null;
@@ -33,7 +33,7 @@ export function nextOf(row: NextRow): NextTerms | null {
   };
 }
 
-/** What a provider changes of the terms; undefined: it stays as the provider wrote it last. */
+/** What a provider changes of the terms; undefined: unchanged since the provider last wrote it. */
 export type TermsChange = { readonly [name in 'priceMicros' | 'freeCalls']: number | undefined } & {
   readonly maxPriceMicros: number | null | undefined;
   readonly onlyOperations: boolean | undefined;
@@ -41,11 +41,12 @@ export type TermsChange = { readonly [name in 'priceMicros' | 'freeCalls']: numb
 };
 
 /**
- * Locks the listing, and decides when changed terms count: at once if no call can cost more, otherwise after the notice. There is one
- * announcement at a time. A further change replaces it; the time stays the same if no call can cost more than announced already, and
- * begins again otherwise. A change after which nothing can cost more than today ends the announcement.
+ * Locks the listing, and decides when changed terms count: at once if no call can cost more, otherwise after the notice. There is
+ * one announcement at a time, which a further change replaces. Its time stays the same if no call can cost more than already
+ * announced; otherwise it begins again. A change after which nothing can cost more than today ends the announcement.
  *
- * @returns `column = value, …,` for an UPDATE of this row in the same transaction; in an object, as a promise of a query would run it
+ * @returns `column = value, …,` for an UPDATE of this row in the same transaction; wrapped in an object, because awaiting a query
+ * would run it
  */
 export async function termsAssignments(
   tx: Tx,
@@ -53,12 +54,12 @@ export async function termsAssignments(
   change: TermsChange,
   noticeSeconds: number,
 ): Promise<{ readonly set: Fragment }> {
-  // A statement of its own: one that waits for the lock would still decide by the time at which it began to wait.
+  // A separate statement: one that waits for the lock would still decide by the time at which it began to wait.
   await tx`SELECT FROM services WHERE id = ${id} FOR UPDATE`;
   const rows = await tx<(NextRow & OwnRow)[]>`
     SELECT price, max_price, free_calls, only_operations, operation_terms, ${nextColumns(tx)} FROM services WHERE id = ${id}`;
   const [row] = rows;
-  // The UPDATE finds no row either.
+  // The UPDATE will not find a row either.
   if (row === undefined) return { set: tx`` };
   const own: Terms = {
     priceMicros: row.price,
@@ -89,7 +90,7 @@ type OwnRow = {
   readonly operation_terms: string | null;
 };
 
-/** Whole milliseconds, rounded up, so that every process reads the same time. An announced time never comes nearer. */
+/** Whole milliseconds, rounded up, so that every process reads the same time, and an announced time never moves earlier. */
 const timeFrom = (tx: Tx, noticeSeconds: number): Fragment => tx`
   greatest(date_trunc('milliseconds', clock_timestamp()) + ${noticeSeconds} * interval '1 second' + interval '1 millisecond',
            next_from)`;

@@ -1,6 +1,6 @@
 import type { Listing, NextTerms, Terms } from '../listing.ts';
 
-/** The terms of the listing alone. */
+/** The terms of the listing without its operations. */
 const termsOf = ({ priceMicros, maxPriceMicros, freeCalls, onlyOperations, operationTerms }: Terms): Terms => ({
   priceMicros,
   maxPriceMicros,
@@ -9,7 +9,7 @@ const termsOf = ({ priceMicros, maxPriceMicros, freeCalls, onlyOperations, opera
   operationTerms,
 });
 
-/** The listing as it is once its next terms count. */
+/** The listing after its next terms have come into effect. */
 export function withNextTerms(listing: Listing): Listing {
   const { next } = listing;
   return next === null ? listing : { ...listing, ...termsOf(next), next: null, termsFromMs: next.fromMs };

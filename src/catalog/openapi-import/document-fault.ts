@@ -1,4 +1,4 @@
-/** A document as a whole cannot be taken over. The message is for its author. */
+/** The document as a whole cannot be imported. The message is for its author. */
 export class DocumentFault extends Error {
   /** Whether the body was JSON at all. */
   readonly isJson: boolean;

@@ -1,6 +1,6 @@
 import { DocumentFault } from './document-fault.ts';
 
-/** Maximum aliases (`*name`) of a YAML document. What they multiply to is bounded by the values of the document as a whole. */
+/** Maximum aliases (`*name`) of a YAML document. The result of expanding them is bounded by the maximum number of values. */
 const MAX_ALIASES = 100;
 
 /**
@@ -30,10 +30,10 @@ function fromJson(text: string): unknown {
   }
 }
 
-/** Maximum length of what the parser says: it may quote a name of the document, of any length. */
+/** Maximum length of the parser's message: it may quote a name of the document, of any length. */
 const MAX_REASON = 200;
 
-/** Its parser is loaded only for YAML: an import has three seconds, and most documents are JSON. */
+/** The parser is loaded only for YAML: an import has three seconds, and most documents are JSON. */
 async function fromYaml(text: string): Promise<unknown> {
   const { CORE_SCHEMA, load, YAMLException } = await import('js-yaml');
   try {

@@ -8,11 +8,11 @@ const MAX_DOCUMENT_DEPTH = 100;
 /** Maximum values in a document, which bounds the memory of reading it. A real one of 2 MiB has about 100 000. */
 const MAX_VALUES = 400_000;
 
-/** A document that is valid OpenAPI, except that its references may lead nowhere. */
+/** A document that is valid OpenAPI, except that its references may be broken. */
 export type OpenApiDocument = JsonObject & { readonly openapi: string };
 
 /**
- * Reads a document and checks it by the official schema of its version.
+ * Reads a document and checks it against the official schema of its version.
  *
  * @throws DocumentFault
  */
@@ -36,7 +36,7 @@ function refuseOtherVersions(document: JsonObject): void {
 
 function refuseUnbounded(document: JsonObject): void {
   let values = 0;
-  // A loop and not a recursion: the caller chooses how deep the document is.
+  // A loop instead of recursion: the caller chooses how deep the document is.
   const left: [value: unknown, depth: number][] = [[document, 0]];
   for (let next = left.pop(); next !== undefined; next = left.pop()) {
     const [value, depth] = next;
@@ -54,19 +54,19 @@ function refuseUnbounded(document: JsonObject): void {
   }
 }
 
-/** It compiles the schema of a version when it first needs it. */
+/** The validator compiles the schema of a version when it first needs it. */
 const VALIDATOR = new Validator();
 
 /**
- * The validator gets an object, never text: of a text without a line break it would take the name of a file. It has no code that
+ * The validator gets an object, never text: it would take a text without a line break for the name of a file. It has no code that
  * opens a connection.
  */
 async function validate(document: JsonObject): Promise<void> {
   const { errors } = await VALIDATOR.validate(document);
-  // A text says that some reference leads nowhere or out of the document. That concerns only the operations that use it, and they
-  // are told when they are mapped.
+  // An error that is a text says that some reference is broken or leads out of the document. That concerns only the operations that
+  // use it; it is reported when they are mapped.
   if (!Array.isArray(errors)) return;
-  // Where the schema has alternatives, each of them has an error. The one deepest in the document says most.
+  // If the schema has alternatives, each of them reports an error. The one deepest in the document is the most specific.
   const depthOf = (path: string): number => path.split('/').length;
   const [first, ...others] = errors.filter(({ params }) => params.missingProperty !== '$ref');
   if (first === undefined) throw new DocumentFault('body: is not valid OpenAPI.');

@@ -1,7 +1,7 @@
 import { type HttpOperation, MAX_OPERATIONS_LENGTH } from '../operations/operation.ts';
 import type { Made, MakePart, PartName } from './parts.ts';
 
-/** An operation before it is known how much of its schemas there is room for. */
+/** An operation whose parts have not been fitted yet. */
 export type Draft = {
   readonly operation: HttpOperation;
   readonly parts: Readonly<Record<PartName, MakePart>>;
@@ -11,8 +11,8 @@ export type Draft = {
 type Fitted = { readonly operation: HttpOperation; readonly notes: readonly string[] };
 
 /**
- * How many references within references a part shows: as many as are of use to a reader, then fewer. After the last, the part is
- * left out. Ten also bounds a chain of references to references.
+ * How many references within references a part shows: first as many as are useful to a reader, then fewer. After the last step, the
+ * part is left out. Ten also bounds a chain of references to references.
  */
 const LEVELS = [10, 3, 1, 0];
 
@@ -26,7 +26,7 @@ type Part = {
   length: number;
 };
 
-/** Makes the parts of all operations so large that together they may be stored: the largest become smaller, or are left out. */
+/** Fits the parts of all operations into what may be stored together: the largest become smaller, or are left out. */
 export function fitOperations(drafts: readonly Draft[]): Fitted[] {
   const parts = drafts.flatMap(({ parts }, draft) =>
     (['input', 'output', 'example'] as const).map((name) => newPart(draft, name, parts[name])),
@@ -37,7 +37,7 @@ export function fitOperations(drafts: readonly Draft[]): Fitted[] {
   let total = lengths.reduce((a, b) => a + b, 2);
   while (total > MAX_OPERATIONS_LENGTH) {
     const largest = parts.reduce((a, b) => (weightOf(b) > weightOf(a) ? b : a));
-    // Without parts, the most operations that there may be always have room.
+    // Without parts, the maximum number of operations always fits.
     if (largest.length === 0) break;
     shrink(largest);
     const length = JSON.stringify(assembled(largest.draft)).length + 1;
@@ -56,7 +56,7 @@ function newPart(draft: number, name: PartName, make: MakePart): Part {
   return part;
 }
 
-/** Makes the part at the next level at which it is not too large. */
+/** Makes the part at the next level at which it fits. */
 function shrink(part: Part): void {
   while (++part.level < LEVELS.length) {
     const made = part.make(LEVELS[part.level] as number);

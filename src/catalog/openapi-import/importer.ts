@@ -6,14 +6,14 @@ import type { ImportAnswer, ImportRequest } from './worker.ts';
 /** Maximum bytes of a document. Those of large services have 1 to 2 MiB once they are written without line breaks. */
 export const MAX_DOCUMENT_BYTES = 2_097_152;
 /**
- * Maximum time of one import. A page must be ready after 5 s, and storing takes some of them. A real document of 1.8 MiB took
- * 1.0 s on a machine with three times the work that it could do.
+ * Maximum time of one import. A page must be ready within 5 s, which includes the time for storing. A real document of 1.8 MiB took
+ * 1.0 s on a machine with three times its maximum load.
  */
 const DEADLINE_MS = 4_000;
 /** Maximum heap of the thread. Documents with as many values as are allowed (`MAX_VALUES`) took 160 MB. */
 const MAX_HEAP_MB = 256;
 
-/** Another document is being read. */
+/** Thrown while another document is being read. */
 export class ImporterBusy extends Error {}
 
 type ImporterOptions = {
@@ -23,8 +23,8 @@ type ImporterOptions = {
 };
 
 /**
- * Makes operations of OpenAPI documents, each in a thread of its own that is bounded in time and memory. One at a time: a second
- * thread would take a second core from the calls.
+ * Makes operations from OpenAPI documents, each in a separate thread that is bounded in time and memory. One document at a time: a
+ * second thread would take a second core from the calls.
  */
 export class OpenApiImporter {
   readonly #workerFile: () => URL;
@@ -40,7 +40,7 @@ export class OpenApiImporter {
   }
 
   /**
-   * @param bytes    of the document, as they came
+   * @param bytes the document, as it was sent
    * @throws DocumentFault  for its author
    * @throws ImporterBusy
    */
@@ -62,7 +62,7 @@ export class OpenApiImporter {
 
   #start(): Worker {
     return new Worker(this.#workerFile(), {
-      // It needs no settings, and those of the gateway contain secrets.
+      // The thread needs no settings, and those of the gateway contain secrets.
       env: {},
       execArgv: [],
       resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },

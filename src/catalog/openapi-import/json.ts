@@ -1,4 +1,4 @@
-/** A JSON object of a document that is not trusted. Members are read by fixed names, or with `memberOf`. */
+/** A JSON object of an untrusted document. Members are read by fixed names, or with `memberOf`. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 export const isObject = (value: unknown): value is JsonObject =>
@@ -13,7 +13,7 @@ export const listOf = (value: unknown): readonly unknown[] => (Array.isArray(val
 export const memberOf = (value: object, name: string): unknown =>
   Object.hasOwn(value, name) ? (value as JsonObject)[name] : undefined;
 
-/** Text that can be stored: JSON can spell a lone surrogate and U+0000, and Postgres takes neither. */
+/** Text that can be stored. JSON can spell a lone surrogate and U+0000, and Postgres accepts neither. */
 export const storableText = (text: string): string => text.toWellFormed().replaceAll('\0', '');
 
 /** Maximum characters of a path or a reference in a message; longer ones end with an ellipsis. */

@@ -1,13 +1,16 @@
 import { parseTemplate } from '../operations/template.ts';
 import { type JsonObject, listOf, objectOf, quoted, storableText } from './json.ts';
 
-/** Where an operation is, seen from the endpoint. `names`: the path parameters' names in the document → in the template. */
+/**
+ * Where an operation is, relative to the endpoint. `names` maps the path parameters' names in the document to those in the
+ * template.
+ */
 type Location = { readonly path: string; readonly names: ReadonlyMap<string, string> } | { readonly reason: string };
 
 type Server = {
-  /** Without a slash at its end: '' or '/…'. */
+  /** Without a trailing slash: '' or '/…'. */
   readonly path: string;
-  /** The document says that this server is at the endpoint's origin. */
+  /** Whether the document says that this server is at the endpoint's origin. */
   readonly isEndpoints: boolean;
 };
 
@@ -18,16 +21,16 @@ const NO_SERVERS: readonly unknown[] = [];
 /**
  * Turns the paths of a document into templates relative to the listing's endpoint. The document's path is the path of its server,
  * then that of the operation; what lies within the endpoint's path loses that prefix, and what lies outside of it cannot be reached
- * through the gateway. A document whose server has no path, and none of whose paths lies within the endpoint's, does not know
- * where it is served: its paths are taken to be relative to the endpoint.
+ * through the gateway. If a document's server has no path, and none of its paths lies within the endpoint's, the document does not
+ * say where it is served: its paths are then taken to be relative to the endpoint.
  */
 export class Locations {
   readonly #document: JsonObject;
   readonly #origin: string;
-  /** Path of the endpoint without a slash at its end, as the upstream client reads it. */
+  /** Path of the endpoint without a trailing slash, as the upstream client reads it. */
   readonly #base: string;
   readonly #tellsPrefix: boolean;
-  /** What was found in a list of servers, which most operations share. */
+  /** Results by list of servers: most operations share one list. */
   readonly #servers = new Map<readonly unknown[], Server>();
 
   constructor(document: JsonObject, endpoint: string) {
@@ -58,7 +61,7 @@ export class Locations {
     return path === this.#base || path.startsWith(`${this.#base}/`);
   }
 
-  /** Of the servers that the innermost of these objects names, the one at the endpoint's origin, or else the first. */
+  /** The server at the endpoint's origin among those that the innermost of these objects names, or else the first. */
   #serverOf(...levels: readonly JsonObject[]): Server {
     const named = levels.map(({ servers }) => listOf(servers)).find((servers) => servers.length > 0) ?? NO_SERVERS;
     let server = this.#servers.get(named);
@@ -114,7 +117,7 @@ function nameFor(name: string, taken: ReadonlySet<string>): string {
     .replace(/^__proto__$/, 'proto');
   const base = plain.slice(0, MAX_NAME_LENGTH);
   if (!taken.has(base)) return base;
-  // A template has at most 32 segments, so a free number comes soon.
+  // A template has at most 32 segments, so a free number is found soon.
   for (let i = 2; ; i++) {
     const numbered = `${plain.slice(0, MAX_NAME_LENGTH - 10)}_${i}`;
     if (!taken.has(numbered)) return numbered;

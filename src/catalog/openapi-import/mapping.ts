@@ -6,7 +6,7 @@ import {
   shapeOf,
 } from '../operations/operation.ts';
 import { parsePrice } from '../price.ts';
-// Only the type: the gateway imports this file, and the validator of documents behind that one took 10 MB and 0.1 s there.
+// Only the type is imported: the gateway imports this file, and loading the validator of documents took 10 MB and 0.1 s there.
 import type { OpenApiDocument } from './document.ts';
 import { DocumentFault } from './document-fault.ts';
 import { type Draft, fitOperations } from './fit-operations.ts';
@@ -19,16 +19,16 @@ import { type Tag, Tags } from './tags.ts';
 
 /** An operation that is stored and states a price. */
 export type StoredPrice = Pick<HttpOperation, 'method' | 'path'> & Prices;
-/** What an operation states of its price, in USD. */
+/** The prices that an operation states, in USD. */
 type Prices = Pick<HttpOperation, 'price' | 'max_price'>;
-/** An operation that was not taken over. `method` is `*` if that concerns a whole path. */
+/** An operation that was not imported. `method` is `*` if this concerns a whole path. */
 type Skipped = { readonly method: string; readonly path: string; readonly reason: string };
-/** An operation that was taken over, but differs from the document. */
+/** An operation that was imported, but differs from the document. */
 type Changed = { readonly method: string; readonly path: string; readonly note: string };
 
 export type Imported = {
   readonly operations: readonly HttpOperation[];
-  /** Tags of the document, with the number of operations that have them: the first `MAX_TAGS`, those of most operations first. */
+  /** Tags of the document, with the number of their operations: the first `MAX_TAGS`, in descending order of that number. */
   readonly tags: readonly Tag[];
   /** The first `MAX_SKIPPED`. */
   readonly skipped: readonly Skipped[];
@@ -42,18 +42,18 @@ export type ListingContext = {
   readonly addedHeaders: readonly string[];
   /** Names of parameters that the gateway adds to the query of calls. */
   readonly addedParameters: readonly string[];
-  /** Only operations with this tag, or with one of these, are taken over; null: all. */
+  /** Only operations with this tag, or with one of these, are imported; null: all. */
   readonly tag: string | null;
-  /** Prices of the operations that the listing has. They stay where the document has none. */
+  /** Prices of the operations that the listing has. They are kept if the document states none. */
   readonly prices: readonly StoredPrice[];
 };
 
-/** Maximum skipped operations that are listed. A document can have 40 000, and a list of them would be longer than the document. */
+/** Maximum skipped operations that are listed. A document can have 40 000, and their list would be longer than the document. */
 export const MAX_SKIPPED = 500;
-/** Maximum notes on one operation. A schema can have thousands of references that lead nowhere. */
+/** Maximum notes on one operation. A schema can have thousands of broken references. */
 const MAX_NOTES = 10;
 
-/** Maximum characters of a text in which a summary is looked for. The text may be as long as the document. */
+/** Maximum characters of a text that are searched for a summary. The text may be as long as the document. */
 const MAX_READ = 2_000;
 
 /** Members of a path in a document → methods. */
@@ -75,7 +75,7 @@ const MAX_TAGS = 200;
 type Entry = { readonly draft: Draft; readonly notes: string[] };
 
 /**
- * Makes operations of a document that has passed `readDocument`.
+ * Makes operations from a document that has passed `readDocument`.
  *
  * @throws DocumentFault
  */
@@ -89,10 +89,10 @@ class Mapping {
   readonly #document: OpenApiDocument;
   readonly #references: References;
   readonly #locations: Locations;
-  /** By method and shape of the path, so that a price survives another name in braces. */
+  /** By method and shape of the path, so that a price survives when a name in braces changes. */
   readonly #prices: ReadonlyMap<string, StoredPrice>;
   readonly #entries: Entry[] = [];
-  /** Method and shape of the path → path of the operation that was taken over. */
+  /** Method and shape of the path → path of the imported operation. */
   readonly #taken = new Map<string, string>();
   readonly #skipped: Skipped[] = [];
   #skippedTotal = 0;
@@ -140,7 +140,7 @@ class Mapping {
     };
   }
 
-  /** A price is not lost in silence: without its operation, calls cost what the listing costs. */
+  /** The loss of a price is reported: without the operation, its calls cost the listing's price. */
   #lostPrices(): Changed[] {
     return [...this.#prices]
       .filter(([key]) => !this.#taken.has(key))
@@ -161,7 +161,7 @@ class Mapping {
   }
 
   #readOperation(method: string, path: string, item: JsonObject, operation: JsonObject): void {
-    // Read before anything else: a price that is wrong must not be found out by chance.
+    // Read before anything else: a wrong price must always be found.
     const price = readPrices(operation, `${method} ${quoted(path)}`);
     if (!this.#tags.isWanted(operation)) return;
     const location = this.#locations.locate(path, item, operation);
@@ -271,7 +271,7 @@ class Mapping {
   }
 }
 
-/** What is said of the media types of a body or a response: one of them is told. */
+/** Notes about the media types of a body or a response: only one type is described. */
 function mediaNotes(what: string, content: unknown): string[] {
   const told = mediaOf(content);
   if (told === null) return [];
@@ -302,8 +302,8 @@ function namesOf(names: readonly string[]): string {
 const keyOf = (method: string, path: string): string => `${method} ${shapeOf(path, 'path')}`;
 
 /**
- * The prices that a document states, or undefined if it states none. One that is wrong is a fault of the document: nothing is taken over
- * at another price than its author meant.
+ * The prices that a document states, or undefined if it states none. A wrong price is a fault of the document: nothing is imported
+ * at a price that its author did not mean.
  */
 function readPrices(operation: JsonObject, where: string): Prices | undefined {
   const price = readPrice(operation, 'x-price', where);
@@ -323,7 +323,7 @@ function readPrice(operation: JsonObject, name: string, where: string): number |
   return price as number;
 }
 
-/** What of these an operation states. */
+/** Which of these prices an operation states. */
 export const pricesIn = (of: { readonly [name in keyof Prices]: number | undefined } | undefined): Prices => ({
   ...(of?.price === undefined ? {} : { price: of.price }),
   ...(of?.max_price === undefined ? {} : { max_price: of.max_price }),

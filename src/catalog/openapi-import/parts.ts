@@ -2,7 +2,7 @@ import { isObject, type JsonObject, listOf, objectOf, quoted } from './json.ts';
 import type { References } from './references.ts';
 import { SchemaCopier, TooLarge } from './schemas.ts';
 
-/** The parts of an operation that are made of schemas and examples, and may be too large to be told whole. */
+/** The parts of an operation that are made from schemas and examples, and may be too large to be shown whole. */
 export type PartName = 'input' | 'output' | 'example';
 export type Made = { readonly value: JsonObject | boolean; readonly notes: readonly string[] };
 /**
@@ -16,7 +16,7 @@ export type MakePart = (maxReferences: number) => Made | null | 'too_large';
 /** Maximum characters of one part. 16 384 are about 4 000 tokens of a language model. */
 const MAX_PART_LENGTH = 16_384;
 
-/** What the parts of an operation are made of: its document's objects, with references to whole objects followed. */
+/** What the parts of an operation are made from: objects of its document, with references to whole objects resolved. */
 type Sources = {
   readonly references: References;
   readonly is30: boolean;
@@ -25,11 +25,11 @@ type Sources = {
   readonly body: JsonObject | null;
   /** The first 2xx response that has content. */
   readonly response: JsonObject | null;
-  /** What callers have to know of credentials, or null. */
+  /** What callers must know about credentials, or null. */
   readonly credentials: string | null;
 };
 
-/** The media type of a body or a response: if there is a choice `application/json`, or else another kind of JSON. */
+/** The media type of a body or a response. If there is a choice, it is `application/json`, or else another kind of JSON. */
 type Media = { readonly type: string; readonly isJson: boolean; readonly media: JsonObject };
 
 export function mediaOf(content: unknown): Media | null {
@@ -41,7 +41,10 @@ export function mediaOf(content: unknown): Media | null {
   return all.find(({ type }) => isPlainJson(type)) ?? all.find(({ isJson }) => isJson) ?? all[0] ?? null;
 }
 
-/** What a client sends and expects for JSON without being told. `application/merge-patch+json`, for instance, has to be told. */
+/**
+ * The media types that a client sends and expects for JSON by default. `application/merge-patch+json`, for instance, must be
+ * stated.
+ */
 export const isPlainJson = (type: string): boolean => /^application\/json\s*(?:;|$)/i.test(type);
 
 export function partsOf(sources: Sources): Readonly<Record<PartName, MakePart>> {
@@ -69,7 +72,7 @@ export function partsOf(sources: Sources): Readonly<Record<PartName, MakePart>> 
   };
 }
 
-/** The groups of an operation's input, in the order in which they are told. */
+/** The groups of an operation's input, in the order in which they are listed. */
 const GROUPS = [
   ['path', 'path'],
   ['query', 'query'],
@@ -109,13 +112,13 @@ const objectSchema = (properties: JsonObject, required: readonly string[]): Json
   ...(required.length === 0 ? {} : { required }),
 });
 
-/** Parameters that the path has and the document does not describe. */
+/** Path parameters that the document does not describe. */
 const undeclared = ({ pathNames }: Sources, declared: readonly JsonObject[]): JsonObject[] =>
   [...pathNames.keys()]
     .filter((name) => !declared.some((parameter) => parameter.name === name))
     .map((name) => ({ name, in: 'path', schema: { type: 'string' } }));
 
-/** A parameter's name; the template may have another one than the document. */
+/** A parameter's name, which may be different in the template and in the document. */
 function inTemplate(parameter: JsonObject, { pathNames }: Sources): string {
   const name = String(parameter.name);
   return parameter.in === 'path' ? (pathNames.get(name) ?? name) : name;
@@ -137,7 +140,7 @@ function parameterSchema(parameter: JsonObject, sources: Sources, copier: Schema
   };
 }
 
-/** How a value that is a list or an object is written, where that is not what a client would do without being told. */
+/** How a list or object is written as a value, if that differs from what a client would do by default. */
 function styleOf(
   { in: location, style, explode }: JsonObject,
   schema: JsonObject,
@@ -151,7 +154,7 @@ function styleOf(
   return explode === false ? 'Values are separated by commas.' : 'Repeated for each value.';
 }
 
-/** The schema of a body. One that is not plain JSON is described by its type, beside what the document says of its fields. */
+/** The schema of a body. If the body is not plain JSON, its type is added to what the document says about its fields. */
 function contentSchema({ type, isJson, media }: Media, copier: SchemaCopier): JsonObject | boolean {
   const schema = media.schema === undefined ? {} : (copier.copy(media.schema) as JsonObject | boolean);
   if (isPlainJson(type)) return schema;
@@ -180,7 +183,7 @@ function exampleOfContent(holder: JsonObject | null, sources: Sources): unknown 
   return media === null ? undefined : exampleIn(media.media, sources);
 }
 
-/** The example of a media type or a parameter: the one that it states, or that of its schema. */
+/** The example of a media type or a parameter: its own, or that of its schema. */
 function exampleIn(holder: JsonObject, sources: Sources): unknown {
   const stated = statedExample(holder, sources);
   if (stated !== undefined || holder.schema === undefined) return stated;

@@ -1,9 +1,9 @@
 import { isObject, type JsonObject, memberOf, quoted } from './json.ts';
 
-/** What a reference leads to, or why it is not followed. */
+/** The target of a reference, or why it is not followed. */
 type Resolved = { readonly value: unknown; readonly pointer: string } | { readonly fault: string };
 
-/** Maximum references that lead to one another before a value comes. A circle of them ends here, too. */
+/** Maximum length of a chain of references. It also ends a circle of them. */
 const MAX_CHAIN = 20;
 
 /**
@@ -35,7 +35,7 @@ export class References {
     return { value, pointer };
   }
 
-  /** A parameter, body, response or example that may be a reference: the object itself. What is beside `$ref` wins. */
+  /** Resolves a parameter, body, response or example that may be a reference. Members next to `$ref` win. */
   follow(value: unknown): { readonly object: JsonObject } | { readonly fault: string } {
     let found = value;
     let beside: JsonObject = {};

@@ -1,10 +1,10 @@
 import { isObject, type JsonObject, listOf, memberOf, storableText } from './json.ts';
 import type { References } from './references.ts';
 
-/** Maximum depth of a copy. With what is around it, it stays below the `MAX_DEPTH` of an operation. */
+/** Maximum depth of a copy. Together with the levels around it, it stays below the `MAX_DEPTH` of an operation. */
 const MAX_COPY_DEPTH = 48;
 
-/** How the value of a keyword is copied. Keywords that are not in this table say nothing to a reader and are left out. */
+/** How the value of a keyword is copied. Keywords that are not in this table tell a reader nothing and are left out. */
 const KEYWORDS: ReadonlyMap<string, 'schema' | 'list' | 'map' | 'data'> = new Map([
   ...copiedAs(
     'schema',
@@ -26,28 +26,28 @@ function copiedAs<Way extends string>(way: Way, ...keywords: readonly string[]):
   return keywords.flatMap((line) => line.split(' ').map((name) => [name, way] as const));
 }
 
-/** The copy would have more characters than it may. */
+/** The copy would exceed its maximum length. */
 export class TooLarge extends Error {}
 
 type CopyOptions = {
   readonly references: References;
-  /** The schemas are those of OpenAPI 3.0, which are a dialect of their own. */
+  /** Whether the schemas are those of OpenAPI 3.0, which are a dialect of their own. */
   readonly is30: boolean;
-  /** How many references within references are replaced by what they lead to. */
+  /** How many references within references are replaced by their targets. */
   readonly maxReferences: number;
-  /** Maximum characters of all that is copied, as JSON. A few references can multiply to gigabytes. */
+  /** Maximum characters of the whole copy as JSON. A few references can multiply to gigabytes. */
   readonly maxLength: number;
 };
 
-/** A position within a schema: how deep it is, and which references led to it. */
+/** A position within a schema: its depth, and the references that led to it. */
 type Position = { readonly depth: number; readonly via: readonly string[] };
 
 /**
- * Copies schemas of a document into JSON Schemas that stand by themselves: references are replaced by what they lead to, and the
- * dialect of OpenAPI 3.0 by JSON Schema. What cannot be copied becomes a schema that says so, with a note.
+ * Copies schemas of a document into self-contained JSON Schemas: references are replaced by their targets, and the dialect of
+ * OpenAPI 3.0 by JSON Schema. A part that cannot be copied becomes a schema that says so, with a note.
  */
 export class SchemaCopier {
-  /** What differs from the document, for its author. */
+  /** Differences from the document, for its author. */
   readonly notes = new Set<string>();
   readonly #options: CopyOptions;
   #length = 0;
@@ -96,7 +96,7 @@ export class SchemaCopier {
     }
     const inside = { depth, via: [...via, pointer] };
     const { $ref: _, ...beside } = schema;
-    // OpenAPI 3.0 ignores what is beside a reference; JSON Schema demands both.
+    // OpenAPI 3.0 ignores keywords next to a reference; JSON Schema applies both.
     if (this.#options.is30 || Object.keys(beside).length === 0) return this.#schema(value, inside);
     if (!isObject(value)) return this.#members(beside, { depth, via });
     const conflicts = Object.keys(beside).some((keyword) => keyword in value && !ANNOTATIONS.has(keyword));
@@ -124,7 +124,7 @@ export class SchemaCopier {
     if (isObject(discriminator) && !BRANCHING.some((keyword) => keyword in source)) {
       this.notes.add(`a discriminator is left out: ${storableText(String(discriminator.propertyName)).slice(0, 100)}`);
     }
-    // Both dialects of OpenAPI have `example` beside the `examples` of JSON Schema.
+    // Both dialects of OpenAPI have `example` in addition to the `examples` of JSON Schema.
     if (source.example !== undefined && source.examples === undefined) {
       add('examples', [this.#data(source.example, below.depth)]);
     }
@@ -185,7 +185,7 @@ export class SchemaCopier {
   }
 
   #text(text: string): string {
-    // Checked before the text is copied: a long one may be copied often.
+    // Checked before the text is copied, because a long one may be copied often.
     this.#spent(null, text.length + 3);
     return storableText(text);
   }
@@ -194,7 +194,7 @@ export class SchemaCopier {
     return this.#spent({ description }, description.length + 20);
   }
 
-  /** What can be said of a schema that is not shown: its type. */
+  /** What can be said about a schema that is not shown: its type. */
   #cut(value: unknown, description: string): JsonObject {
     const type = isObject(value) && typeof value.type === 'string' ? { type: this.#text(value.type) } : {};
     return { ...type, ...this.#note(description) };
@@ -212,7 +212,7 @@ const BRANCHING: readonly string[] = ['oneOf', 'anyOf'];
 
 type Discriminator = {
   readonly property: string;
-  /** Of a branch: what the property has for it. */
+  /** The values of the property that select a branch. */
   valuesOf(member: unknown): string[];
 };
 
@@ -234,7 +234,7 @@ function discriminatorOf({ discriminator }: JsonObject): Discriminator | null {
   };
 }
 
-/** Keywords that say nothing about which values are valid: beside a reference they replace those of what it leads to. */
+/** Keywords that say nothing about which values are valid: next to a reference they replace those of its target. */
 const ANNOTATIONS = new Set([
   'title',
   'description',
@@ -251,7 +251,7 @@ const nameOf = (pointer: string): string => storableText(pointer.split('/').at(-
 
 /**
  * A schema of OpenAPI 3.0 in the words of JSON Schema: `nullable` becomes a type, and the exclusive bounds, which are flags there,
- * become numbers. Only this one object; what it contains is converted when it is copied.
+ * become numbers. Converts only this one object; nested ones are converted when they are copied.
  */
 function fromOpenApi30(schema: JsonObject): JsonObject {
   const { nullable, exclusiveMinimum, exclusiveMaximum, minimum, maximum, ...rest } = schema;
@@ -264,7 +264,7 @@ function fromOpenApi30(schema: JsonObject): JsonObject {
     if (Array.isArray(schema.enum) && !schema.enum.includes(null)) converted.enum = [...schema.enum, null];
     return converted;
   }
-  // Without a type, `nullable` alone means nothing. Beside one of these, authors mean that null is valid too.
+  // Without a type, `nullable` alone means nothing. Next to one of these, authors mean that null is valid too.
   const isComposed = ['allOf', 'anyOf', 'oneOf'].some((keyword) => keyword in schema);
   return isComposed ? { anyOf: [schemaWithoutNullable(schema), { type: 'null' }] } : converted;
 }

@@ -1,25 +1,28 @@
 import { isObject, type JsonObject, listOf, memberOf, objectOf, quoted } from './json.ts';
 import type { References } from './references.ts';
 
-/** What an operation needs. `told` is for its callers, `notes` are for its author. */
+/** The credentials that an operation needs. `told` is for its callers, `notes` are for its author. */
 type Needs = { readonly told: string | null; readonly notes: readonly string[] };
 type Scheme = {
   readonly words: string;
-  /** The header that carries it, in lower case; null: it is carried in another way. */
+  /** The header that carries the credential, in lower case; null: it is carried in another way. */
   readonly header: string | null;
-  /** The parameter of the query that carries it, or null. */
+  /** The parameter of the query that carries the credential, or null. */
   readonly parameter: string | null;
   readonly isOfUser: boolean;
 };
 
 const NOTHING: Needs = { told: null, notes: [] };
-/** Flows of OAuth 2.0 in which a user agrees. */
+/** Flows of OAuth 2.0 that need a user's consent. */
 const USER_FLOWS = ['authorizationCode', 'implicit', 'password', 'deviceAuthorization'];
-/** Maximum alternatives that are told. */
+/** Maximum alternatives that are listed. */
 const MAX_ALTERNATIVES = 4;
 const MAX_NAMED = 4;
 
-/** What the operations of a document say of credentials. The gateway passes on none of the caller's unless the listing asks for them. */
+/**
+ * What the operations of a document say about credentials. The gateway forwards none of the caller's unless the listing asks for
+ * them.
+ */
 export class Security {
   readonly #common: unknown;
   readonly #schemes: JsonObject;
@@ -97,7 +100,7 @@ export class Security {
 const IN_AUTHORIZATION = { header: 'authorization', parameter: null, isOfUser: false } as const;
 const ELSEWHERE = { header: null, parameter: null, isOfUser: false } as const;
 
-/** The first of them, and how many more there are: a document may have any number, and each of its operations repeats them. */
+/** The first names, and how many more there are: a document may have any number, and each of its operations repeats them. */
 const some = (all: readonly string[], by: string): string =>
   all.slice(0, MAX_NAMED).join(by) + (all.length > MAX_NAMED ? `${by}${all.length - MAX_NAMED} more` : '');
 

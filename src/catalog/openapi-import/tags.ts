@@ -16,7 +16,7 @@ export class Tags {
     this.#wanted = wanted;
   }
 
-  /** Asked once for each operation. */
+  /** Call this once for each operation. */
   isWanted({ tags }: JsonObject): boolean {
     const own = listOf(tags).filter((tag) => typeof tag === 'string');
     for (const tag of new Set(own)) this.#counts.set(tag, (this.#counts.get(tag) ?? 0) + 1);
@@ -24,7 +24,7 @@ export class Tags {
     return wanted === null || own.includes(wanted) || own.some((tag) => namesIn(wanted).includes(tag));
   }
 
-  /** A tag that no operation has is a mistake, which must not replace the operations of a listing. @throws DocumentFault */
+  /** A tag that no operation has is a mistake, and must not replace the operations of a listing. @throws DocumentFault */
   refuseUnknown(): void {
     if (this.#wanted === null || this.#counts.has(this.#wanted)) return;
     const unknown = namesIn(this.#wanted).find((tag) => !this.#counts.has(tag));
@@ -37,7 +37,7 @@ export class Tags {
     throw new DocumentFault(`tag: no operation of the document has the tag ${quoted(unknown)}. ${has}.`);
   }
 
-  /** Those of most operations first. */
+  /** In descending order of their number of operations. */
   counted(): Tag[] {
     return [...this.#counts]
       .map(([tag, operations]) => ({ tag: quoted(tag), operations }))

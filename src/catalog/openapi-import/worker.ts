@@ -3,7 +3,7 @@ import { readDocument } from './document.ts';
 import { DocumentFault } from './document-fault.ts';
 import { type Imported, type ListingContext, mapDocument } from './mapping.ts';
 
-/** What the thread is asked, once. */
+/** The single request to the thread. */
 export type ImportRequest = { readonly bytes: Uint8Array; readonly listing: ListingContext };
 export type ImportAnswer =
   | { readonly imported: Imported }

@@ -1,16 +1,16 @@
 import { isOneSegment } from './spelling.ts';
 import type { TemplateSegment } from './template.ts';
 
-/** A tree of template segments. What stands behind the same segments is one node, whatever the names in braces are. */
+/** A tree of template segments. Templates that begin with the same segments share their nodes, whatever the names in braces are. */
 type Node<T> = {
-  /** The first literal. Most nodes have no other one, and maps for them were most of the memory of a compiled listing. */
+  /** The first literal. Most nodes have only one, and maps for all literals were most of the memory of a compiled listing. */
   text: string | null;
   literal: Node<T> | null;
   literals: Map<string, Node<T>> | null;
   name: Node<T> | null;
-  /** What a `*` leads to here. */
+  /** The value for a `*` at this node. */
   rest: T | null;
-  /** What a path that ends here leads to. */
+  /** The value for a path that ends at this node. */
   end: T | null;
 };
 
@@ -24,7 +24,7 @@ const newNode = <T>(): Node<T> => ({ text: null, literal: null, literals: null, 
 export class Matcher<T> {
   readonly #root = newNode<T>();
 
-  /** @returns what was there before, or null */
+  /** @returns the previous value, or null */
   add(template: readonly TemplateSegment[], value: T): T | null {
     let node = this.#root;
     for (const segment of template) {

@@ -1,6 +1,6 @@
 import { type Operation, OperationFault, operationKey, type StoredOperations, storeOperations } from './operation.ts';
 
-/** A change of one operation: the fields that change, null for those that go, or `remove` for the whole operation. */
+/** A change of one operation: the fields that change, null for removed ones, or `remove` for the whole operation. */
 export type OperationChange = ({ readonly method: string; readonly path: string } | { readonly tool: string }) & {
   readonly remove?: true;
 } & { readonly [field: string]: unknown };
@@ -11,12 +11,13 @@ type Merged = { readonly operation: Operation; readonly field: string };
 const CLEARED = null;
 
 /**
- * Applies changes to operations, field by field. An operation is found by method and template, where names in braces do not matter, or
- * by tool. Operations that the changes do not name stay as they are, and new ones come last. All rules are checked on the result.
+ * Applies changes to operations, field by field. An operation is found by tool, or by method and template without regard to the
+ * names in braces. Operations that the changes do not name are kept unchanged, and new ones come last. All rules are checked on the
+ * result.
  *
  * Tested by test/catalog/operations/merge-operations.test.ts.
  *
- * @param check  throws for an operation that its listing's protocol does not admit, naming the field
+ * @param check throws for an operation that its listing's protocol does not allow, naming the field
  * @returns null if no operation is left
  * @throws OperationFault
  */
@@ -57,7 +58,7 @@ function refuseBadRemoval(change: OperationChange, before: Operation | undefined
   if (other !== undefined) throw new OperationFault(`${field}.${other}`, 'is not known beside remove');
 }
 
-/** The path keeps the names that it has in braces: schemas refer to them. */
+/** The path keeps its names in braces, because schemas refer to them. */
 function changed(before: Operation | undefined, { remove: _, ...fields }: OperationChange): Operation {
   const all: object = { ...fields, ...before, ...withoutIdentity(fields) };
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== CLEARED)) as Operation;

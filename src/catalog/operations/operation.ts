@@ -12,27 +12,27 @@ export type HttpOperation = {
   /** A template for what follows the service id; see `parseTemplate`. */
   readonly path: string;
   readonly summary: string;
-  /** USD per call, in place of the listing's price. */
+  /** USD per call, instead of the listing's price. */
   readonly price?: number;
   /** USD: the highest amount that the service may report for such a call. */
   readonly max_price?: number;
-  /** JSON Schemas of the request and of the response. They are told to buyers, and nothing is checked against them. */
+  /** JSON Schemas of the request and of the response. They are shown to buyers, and nothing is checked against them. */
   readonly input?: unknown;
   readonly output?: unknown;
   readonly example?: { readonly query?: object; readonly body?: unknown; readonly response?: unknown };
 };
 
-/** A tool of an MCP server: its `tools/call` is what is charged. */
+/** A tool of an MCP server: its `tools/call` is charged. */
 type ToolOperation = { readonly tool: string; readonly summary?: string } & Pick<HttpOperation, 'price' | 'max_price'>;
 
 export type Operation = HttpOperation | ToolOperation;
 
-/** What calls need to know of an operation: method and path, or the tool, and what it states of its price. */
+/** What calls need to know about an operation: method and path, or the tool, and its own prices. */
 export type HttpTerms = readonly [method: string, path: string, ...OwnPrice];
 export type ToolTerms = readonly [tool: string, ...OwnPrice];
 export type OperationTerms = readonly (HttpTerms | ToolTerms)[];
 
-/** The operations of a listing, as they are stored. */
+/** The operations of a listing, as stored. */
 export type StoredOperations = {
   /** JSON text of `Operation[]`. */
   readonly json: string;
@@ -44,12 +44,15 @@ export const MAX_OPERATIONS = 200;
 export const OPERATION_METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 export const MAX_SUMMARY_LENGTH = 200;
 export const MAX_TOOL_LENGTH = 128;
-/** Maximum characters of all operations of a listing as JSON. Postgres keeps them, and one answer of /discover/{id} has them all. */
+/**
+ * Maximum characters of all operations of a listing as JSON. Postgres stores them, and one answer of /discover/{id} contains them
+ * all.
+ */
 export const MAX_OPERATIONS_LENGTH = 262_144;
-/** Maximum depth of a schema or an example. Deeper JSON can exhaust the stack of programs that read it, our own included. */
+/** Maximum depth of a schema or an example. Deeper JSON can exhaust the stack of programs that read it, including this one. */
 export const MAX_DEPTH = 64;
 
-/** The fault of one of a listing's operations, worded so that it follows the field's name: `operations.3.path: must …`. */
+/** A fault in one of a listing's operations, worded so that it follows the field's name: `operations.3.path: must …`. */
 export class OperationFault extends Error {
   /** @param field  'operations.3.path' */
   constructor(field: string, message: string) {
@@ -58,12 +61,12 @@ export class OperationFault extends Error {
   }
 }
 
-/** How an operation is called in a fault, by its position in the list. */
+/** The name of an operation in a fault, by its position in the list. */
 type FieldOf = (index: number) => string;
 const BY_INDEX: FieldOf = (index) => `operations.${index}`;
 
 /**
- * Checks what a schema cannot express, and makes what is stored. The operations have passed the schema of their protocol.
+ * Checks what a schema cannot express, and makes the stored form. The operations must have passed the schema of their protocol.
  *
  * @throws OperationFault
  */
@@ -77,7 +80,10 @@ export function storeOperations(operations: readonly Operation[], fieldOf: Field
   return { json, terms: JSON.stringify(terms) };
 }
 
-/** Equal for operations that match the same calls: names in braces do not matter. The path may be any text: a run of braces must not take long. */
+/**
+ * Equal for operations that match the same calls: names in braces do not matter. The path may be any text, so even a long run of
+ * braces must be fast.
+ */
 export const operationKey = (
   of: { readonly method: string; readonly path: string } | { readonly tool: string },
 ): string => ('tool' in of ? of.tool : `${of.method} ${of.path.replaceAll(/\{[^{}]*\}/g, '{}')}`);
@@ -97,8 +103,8 @@ function storedText(operations: readonly Operation[], fieldOf: FieldOf): string 
     if (isDeeperThan(MAX_DEPTH, operation)) {
       throw new OperationFault(fieldOf(index), `must not be nested deeper than ${MAX_DEPTH} levels`);
     }
-    // Postgres refuses this character in JSON that it has to read. The text of the JSON does not tell: a regular expression may
-    // write it as an escape, which is six ordinary characters.
+    // Postgres refuses this character in JSON that it has to read. The JSON text alone does not tell: a regular expression may
+    // contain its escape, which is six ordinary characters.
     if (hasNul(operation)) throw new OperationFault(fieldOf(index), 'must not contain the character U+0000');
   }
   const json = JSON.stringify(operations);
@@ -113,7 +119,7 @@ function hasNul(value: unknown): boolean {
   return Object.entries(value).some(([name, member]) => name.includes('\0') || hasNul(member));
 }
 
-/** What an operation that is stored states of its price. */
+/** The prices that a stored operation states. */
 export const ownPriceIn = ({ price, max_price: max }: Operation): OwnPrice => [microsOf(price), microsOf(max)];
 
 const microsOf = (usd: number | undefined): number | null => (usd === undefined ? null : usdToMicros(usd));
@@ -122,7 +128,7 @@ function termsOf(operation: Operation, field: string): HttpTerms | ToolTerms {
   const { price: usd, max_price: maxUsd } = operation;
   const price = usd === undefined ? null : readPrice(usd, `${field}.price`);
   const max = maxUsd === undefined ? null : readPrice(maxUsd, `${field}.max_price`);
-  // One without a price has the listing's. Postgres compares them, because a change of either may have come alone.
+  // An operation without a price has the listing's. Postgres compares them, because only one of the two may have been changed.
   if (max !== null && max < (price ?? 0)) throw new OperationFault(`${field}.max_price`, 'must be at least its price');
   return 'tool' in operation ? [operation.tool, price, max] : [operation.method, operation.path, price, max];
 }

@@ -4,19 +4,19 @@ import { selectOperationsText } from '../sql.ts';
 import type { Operation } from './operation.ts';
 
 /**
- * Maximum characters of all cached texts: those of 128 listings with as many operations as there may be. In memory a character has
- * one octet, or two if its text is not Latin-1.
+ * Maximum characters of all cached texts: enough for 128 listings with the longest operations. In memory a character takes one
+ * octet, or two if its text is not Latin-1.
  */
 const MAX_CACHED_LENGTH = 33_554_432;
 
-/** Announced operations begin to count without a change of the row: `termsFromMs` tells them from those before. */
+/** Announced operations begin to count without a change of the row: `termsFromMs` distinguishes them from earlier ones. */
 type Cached = { readonly version: number; readonly termsFromMs: number | null; readonly text: string };
 
 /**
  * Reads the operations of a listing with their schemas and examples. The catalog in memory has only their prices. Anybody may ask,
- * so what was read is kept until the listing changes; beyond `MAX_CACHED_LENGTH`, what was used least recently is dropped.
+ * so the result is cached until the listing changes; beyond `MAX_CACHED_LENGTH`, the texts used least recently are dropped.
  *
- * Their text is kept, and not the objects: those can take twenty times its memory, and strangers choose them.
+ * The text is cached, not the objects: they can take twenty times its memory, and strangers choose them.
  *
  * Tested by test/catalog/operations/operations-reader.test.ts.
  */

@@ -15,27 +15,27 @@ import { parseTemplate, type TemplateSegment } from './template.ts';
 /** What a call costs, or why it is refused. */
 type Priced =
   | Price
-  /** `spelling`: of the operation that the path may also mean, and that costs more. */
+  /** `spelling` is that of the operation that the path may also mean, and that costs more. */
   | { readonly refused: 'no_operation' | 'ambiguous'; readonly spelling?: string };
 
 type Entry = Price & {
   readonly path: string;
-  /** The template has no `{name}` and no `*`. */
+  /** Whether the template has neither `{name}` nor `*`. */
   readonly isLiteral: boolean;
   readonly loose: LooseTemplate;
 };
 
 type MethodTable = {
   readonly matcher: Matcher<Entry>;
-  /** In order of the most that a call costs, highest first. */
+  /** In descending order of the most that a call can cost. */
   readonly entries: Entry[];
 };
 
 /**
  * The prices of a listing's operations, compiled once per version of the listing. A call is priced by the operation whose template
- * its path matches byte for byte. A service may read another path in the same bytes: a path that matches a cheap operation, but that
- * some server would take for a more expensive one, is refused. So no spelling reaches an expensive operation at a low price. A path that is
- * spelled exactly as a literal template is never refused, nor is one that matches both byte for byte.
+ * its path matches byte for byte. A service may read the same bytes as another path: if a path matches a cheap operation, but some
+ * server would take it for a more expensive one, it is refused. So no spelling reaches an expensive operation at a low price. A
+ * path that is spelled exactly as a literal template is never refused, nor is one that matches both byte for byte.
  *
  * Tested by test/catalog/operations/price-table.test.ts.
  */
@@ -43,7 +43,7 @@ export class PriceTable {
   readonly #methods = new Map<string, MethodTable>();
   readonly #onlyOperations: boolean;
   readonly #listingPrice: Price;
-  /** Whether calls differ in price: only then can a caller gain by an override of the method. */
+  /** Whether calls differ in price: only then does a caller gain by overriding the method. */
   readonly hasSeveralPrices: boolean;
 
   constructor(terms: readonly HttpTerms[], listing: Price & { readonly onlyOperations: boolean }) {
@@ -65,7 +65,7 @@ export class PriceTable {
     }
     if (found.isLiteral || !this.hasSeveralPrices) return found;
     const readings = readingsOf(rest);
-    // Some server may see a path that no operation has, for example one that drops what `*` matches.
+    // Some server may read a path that no operation has, for example a server that drops what `*` matches.
     if (!this.#onlyOperations && !surelyMatches(readings, found.loose)) return this.#listingPrice;
     const costlier = costlierMeaning(table.entries, found, readings);
     return costlier === null ? found : { refused: 'ambiguous', spelling: costlier.path };
@@ -88,10 +88,10 @@ export class PriceTable {
 
 function costlierMeaning(entries: readonly Entry[], found: Entry, readings: Readings): Entry | null {
   for (const entry of entries) {
-    // None of those that follow costs more either.
+    // None of the following ones costs more either.
     if (mostOf(entry) <= found.priceMicros) return null;
     if (!mayExceed(entry, found) || !mayMean(readings, entry.loose)) continue;
-    // `/items/{id}/photo` stays callable beside a more expensive `/items/{id}/{part}`.
+    // `/items/{id}/photo` can still be called if there is a more expensive `/items/{id}/{part}`.
     if (!comesFirst(found.loose, entry.loose, readings)) return entry;
   }
   return null;

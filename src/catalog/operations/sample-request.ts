@@ -1,10 +1,9 @@
-// What a request of an operation looks like: from its path template, its schemas and its example. The pages use it too, so it imports
-// no Node.
-// Tested by test/web/service-request.test.ts.
+// An example request of an operation, made from its path template, its schemas and its example. The pages use it too, so it imports
+// nothing of Node. Tested by test/web/service-request.test.ts.
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };
 export type Pair = { readonly name: string; readonly value: string };
-/** What is read of an operation. Its provider may have written anything into the schema and the example. */
+/** The fields of an operation that are read. Its provider may have written anything into the schema and the example. */
 type SampledOperation = {
   readonly path?: string;
   readonly input?: unknown;
@@ -34,7 +33,7 @@ export function pathNames(template: string): string[] {
   });
 }
 
-/** What follows the service id, with the values encoded. What was typed behind `*`, and the rest of the template, stay as they are. */
+/** The path after the service id, with the values encoded. The text for `*`, and the rest of the template, are not changed. */
 export function pathOf(template: string, values: Readonly<Record<string, string>>): string {
   const segments = template.split('/').map((segment) => {
     if (segment === REST) return sendable(values[REST] ?? '');
@@ -49,14 +48,14 @@ export function queryOf(pairs: readonly Pair[]): string {
   return pairs.map(({ name, value }) => `${encoded(name)}=${encoded(value)}`).join('&');
 }
 
-/** A browser would resolve these by itself, and the gateway refuses them. */
+/** Dot segments: a browser would resolve them itself, and the gateway refuses them. */
 export const hasDotSegment = (path: string): boolean =>
   path.split(/[/\\]/).some((segment) => /^(\.|%2e){1,2}$/i.test(segment));
 
-// An apostrophe too: browsers encode it in queries.
+// The apostrophe is encoded too, as browsers do in queries.
 const encoded = (text: string): string => encodeURIComponent(wellFormed(text)).replaceAll("'", '%27');
 
-/** Encodes only what cannot stand in a path. */
+/** Encodes only characters that a path cannot contain. */
 const sendable = (text: string): string =>
   wellFormed(text).replace(/[^\x21-\x7e]|["#<>?\\^`{|}]/gu, (character) => encodeURIComponent(character));
 
@@ -85,16 +84,19 @@ const HEADER_NAME = /^[a-z\d][\w-]{0,63}$/i;
 /** Visible ASCII, with blanks between. */
 const HEADER_VALUE = /^[\x21-\x7e](?:[\x20-\x7e]{0,198}[\x21-\x7e])?$/;
 const MAX_HEADERS = 10;
-/** What clients, the gateway and the rest of a request say themselves, and what does not reach a service. */
+/** Headers that clients, the gateway or the rest of a request set, and those that do not reach a service. */
 const SAID_ELSEWHERE =
   /^(?:accept|accept-encoding|content-(?:type|length)|authorization|cookie|(?:x-|x-goog-)?api-key|x-auth-token|host|via|expect|te|trailer|transfer-encoding|upgrade|connection|keep-alive|forwarded|from|(?:proxy|x-acf|x-forwarded)-.*)$/;
 
-/** The headers that a call needs: each as the schema suggests it, or its name in braces, which is for the caller to fill in. */
+/**
+ * The headers that a call needs, each with the value that the schema suggests, or with its name in braces for the caller to fill
+ * in.
+ */
 export function headersOf(operation: SampledOperation): Pair[] {
   const found = new Map<string, Pair>();
   for (const { name, value, required } of parametersOf(operation, 'headers')) {
     if (!required || !HEADER_NAME.test(name) || found.size === MAX_HEADERS) continue;
-    // The gateway takes an underscore for a hyphen.
+    // The gateway treats an underscore as a hyphen.
     const known = name.toLowerCase().replaceAll('_', '-');
     if (SAID_ELSEWHERE.test(known) || found.has(known)) continue;
     // Each call has an idempotency key of its own.
@@ -109,14 +111,14 @@ const bodySchemaOf = (operation: SampledOperation): Schema | null => {
   return body === undefined ? null : objectOf(body);
 };
 
-/** A body to begin with: the example, or what the schema demands. Undefined: the operation tells of none. */
+/** A body to start from: the example, or what the schema demands. Undefined: the operation describes none. */
 export function bodyOf(operation: SampledOperation): Json | undefined {
   if (operation.example?.body !== undefined) return operation.example.body as Json;
   const schema = bodySchemaOf(operation);
   return schema === null ? undefined : sampleOf(schema);
 }
 
-/** Longer ones are not taken over: none that is registered is. */
+/** Longer media types are ignored: no registered one is longer. */
 const MAX_MEDIA_TYPE = 100;
 
 /** The media type of that body. */
@@ -139,7 +141,7 @@ export function pathSamples(operation: SampledOperation): Record<string, string>
   );
 }
 
-/** Depth to which a value is made from a schema: deeper ones are left empty. */
+/** Depth to which a value is made from a schema; deeper levels stay empty. */
 const MAX_SAMPLE_DEPTH = 6;
 
 function sampleOf(schema: Schema, depth = 0): Json {
@@ -149,7 +151,7 @@ function sampleOf(schema: Schema, depth = 0): Json {
   if (type === 'object' || schema.properties !== undefined) {
     if (depth >= MAX_SAMPLE_DEPTH) return {};
     const all = objectOf(schema.properties);
-    // Each name once, or a provider who repeats them on every level makes the work grow by their product.
+    // Each name is used once. Otherwise a provider who repeats names on every level makes the work grow by their product.
     const required = new Set(Array.isArray(schema.required) ? schema.required.map(String) : []);
     const names = required.size === 0 ? Object.keys(all).slice(0, 3) : [...required];
     return Object.fromEntries(names.map((name) => [name, sampleOf(objectOf(all[name]), depth + 1)]));
@@ -172,7 +174,7 @@ function suggested(schema: Schema): unknown {
   return Array.isArray(choices) ? choices[0] : undefined;
 }
 
-/** Half a surrogate pair is no text in UTF-8. */
+/** Half a surrogate pair cannot be written in UTF-8. */
 export function wellFormed(text: string): string {
   return text.replace(/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g, '\ufffd');
 }

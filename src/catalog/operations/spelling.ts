@@ -1,15 +1,15 @@
 import type { TemplateSegment } from './template.ts';
 
 /**
- * Different spellings of a path that some server reads as the same path. A gateway that compared paths byte for byte only would let
- * a caller reach an expensive operation through a cheaper one that also matches: `/{name}` matches `/REPORT` and `/%72eport`, and many
+ * Different spellings of a path that some server reads as the same path. If a gateway only compared paths byte for byte, a caller
+ * could reach an expensive operation through a cheaper one that also matches: `/{name}` matches `/REPORT` and `/%72eport`, and many
  * servers take both for `/report`.
  */
 
-/** A segment that is one segment for every server: most are, so they are told apart first. */
+/** A segment that is one segment for every server. Most are, so this is checked first. */
 const ORDINARY = /^[A-Za-z0-9\-_~][A-Za-z0-9\-._~]*$/;
 
-/** A segment that is loose already. */
+/** A segment that is already in its loose form. */
 const LOOSE = /^[a-z0-9\-_~]+$/;
 
 /** A segment that a server may split, shorten or decode twice: `{name}` does not match it. */
@@ -18,20 +18,25 @@ const SPLITTABLE = /[;\\]|%(?:2f|5c|3b|25|[01][0-9a-f]|7f)|%(?![0-9a-f]{2})/i;
 /** The same in compatibility form (NFKC): `／` is a slash there. A server that drops leading dots or spaces may see no segment at all. */
 const SPLITTABLE_TEXT = /^[.\s]|[/\\;%]/;
 
-/** What web frameworks take for the format of the answer and cut off: `/report.json` is `/report`. */
+/** The part that web frameworks take for the format of the answer and cut off: `/report.json` is `/report`. */
 const EXTENSION = /^\.[a-z][a-z0-9]{0,9}$/;
 
-/** How often a path is decoded. Servers behind servers decode twice; one more is allowed for. */
+/** How often a path is decoded. A server behind another one makes it twice; one more is added for safety. */
 const MAX_DECODINGS = 3;
 
-/** Maximum segments of a path that servers may split differently. It bounds the time of `mayMean`; a longer one may mean anything. */
+/**
+ * Maximum segments of a path that servers may split differently. It bounds the time of `mayMean`; a longer path may mean anything.
+ */
 const MAX_UNSTEADY_SEGMENTS = 64;
 
-/** What servers may see in a path. */
+/** The possible readings of a path. */
 export type Readings = {
-  /** Its segments as the most generous servers read them. Two if some servers cut the path short; null: it could mean anything. */
+  /**
+   * The segments as the most lenient servers read them. Two readings if some servers cut the path short; null: it could mean
+   * anything.
+   */
   readonly all: readonly (readonly string[])[] | null;
-  /** Every server sees as many segments as the gateway, so `{name}` is exactly one of them. */
+  /** Whether every server sees as many segments as the gateway, so that `{name}` is exactly one of them. */
   readonly isSteady: boolean;
   readonly endsInSlash: boolean;
 };
@@ -53,13 +58,14 @@ function decoded(text: string): string | null {
   }
 }
 
-/** One segment as the most generous server reads it: in one letter case, without spaces around it and dots behind it. */
+/** One segment as the most lenient server reads it: in one letter case, without surrounding spaces and trailing dots. */
 function looseSegment(segment: string): string {
   if (LOOSE.test(segment)) return segment;
   let end = segment.length;
-  // A loop: an expression that ends in `$` tries from each of the dots of `a....b`, 0.2 s for a path of 15 000.
+  // A loop, because a regular expression that ends in `$` tries from each of the dots of `a....b`: 0.2 s for a path of 15 000.
   while (end > 0 && /[\s.\p{Cc}]/u.test(segment[end - 1] as string)) end--;
-  // To upper case first: some servers compare the letters `ı` and `i`, or `ß` and `ss`, that way. The dot is what is left of `İ`.
+  // Converted to upper case first: some servers compare the letters `ı` and `i`, or `ß` and `ss`, that way. The dot is what remains
+  // of `İ`.
   const folded = segment.slice(0, end).toUpperCase().toLowerCase().replaceAll('\u0307', '');
   return folded.replace(/^[\s\p{Cc}]+/u, '');
 }
@@ -104,23 +110,23 @@ export function looseTemplate(template: readonly TemplateSegment[]): LooseTempla
   return template.flatMap((segment): TemplateSegment | TemplateSegment[] => {
     if (segment.kind !== 'literal' || LOOSE.test(segment.text)) return segment;
     const texts = looseReadings(segment.text)?.[0] ?? [segment.text];
-    // Most literals are loose already: the same object again saves memory.
+    // Most literals are already in their loose form: reusing the object saves memory.
     return texts.length === 1 && texts[0] === segment.text ? segment : texts.map((text) => ({ kind: 'literal', text }));
   });
 }
 
-/** Whether every server takes the path, which the template matches byte for byte, for one that it matches. */
+/** The template matches the path byte for byte. Whether every server reads the path as one that it matches. */
 export function surelyMatches({ all }: Readings, template: LooseTemplate): boolean {
-  // `/*` matches whatever a server may see.
+  // `/*` matches every path that a server may see.
   if (template[0]?.kind === 'rest') return true;
   return all?.every((segments) => matchesSteadily(segments, template, 1)) ?? false;
 }
 
-/** Whether a server might take a path for one that the template matches. */
+/** Whether some server might read a path as one that the template matches. */
 export function mayMean({ all, isSteady, endsInSlash }: Readings, template: LooseTemplate): boolean {
   if (all === null) return true;
   if (!isSteady) return all.some((segments) => matchesSomehow(segments, template));
-  // Behind a last slash, some server may see an empty segment. A path that is cut short may end in one.
+  // After a last slash, some server may see an empty segment. A path that is cut short may end in one.
   const mayEndEmpty = endsInSlash || all.length > 1;
   return all.some(
     (segments) =>
@@ -143,9 +149,9 @@ function matchesSteadily(segments: readonly string[], template: LooseTemplate, m
 function matchesSomehow(segments: readonly string[], template: LooseTemplate): boolean {
   const { length } = segments;
   if (length > MAX_UNSTEADY_SEGMENTS) return true;
-  // A server may drop a last segment that is nothing but an extension, and then reads the one before as the last.
+  // A server may drop a last segment that is only an extension, and then the previous one is the last.
   const end = segments.at(-1)?.startsWith('.') ? length - 1 : length;
-  // Which positions in `segments` the template's segments so far can reach. The time is bounded by the product of the lengths.
+  // The positions in `segments` that the template's segments so far can reach. The time is bounded by the product of the lengths.
   let reached: boolean[] = [true];
   for (const segment of template) {
     const first = reached.indexOf(true);
@@ -169,7 +175,7 @@ function matchesSomehow(segments: readonly string[], template: LooseTemplate): b
 
 /**
  * Whether a loose segment may be a literal: the same text or, at the end of a path, one with an extension and one without. Rails
- * takes anything behind a dot for one, and Spring did.
+ * takes anything after a dot for an extension, and Spring did.
  */
 function mayBe(segment: string, literal: string, isLast: boolean): boolean {
   if (segment === literal) return true;
@@ -189,6 +195,6 @@ export function comesFirst(found: LooseTemplate, other: LooseTemplate, readings:
     if (kind === otherKind) continue;
     return kind === 'literal' || (kind === 'name' && otherKind === 'rest');
   }
-  // They differ in what the other one has more, which stands for nothing, or in a slash or an extension at the end.
+  // They differ in additional segments that stand for nothing, or in a slash or an extension at the end.
   return other.length > found.length || !readings.endsInSlash;
 }

@@ -8,17 +8,17 @@ import { selectProfiles, selectProfilesPage } from './profiles-sql.ts';
 const READ_MS = 300_000;
 const RETRY_MS = 1_000;
 const PAGE = 1_000;
-/** Maximum accounts that wait to be read; at the bound, everything is read instead. */
+/** Maximum accounts that wait to be read; beyond it, everything is read instead. */
 const MAX_WAITING = 1_000;
 
 type ProfileFeedOptions = {
   readonly sql: Sql;
-  /** Takes over the profiles of some accounts (null: none). `isAll`: no other account has one. */
+  /** Applies the profiles of some accounts (null: none). `isAll`: no other account has one. */
   readonly take: (profiles: ReadonlyMap<string, Profile | null>, isAll: boolean) => Promise<void>;
   readonly log: JobOptions['log'];
 };
 
-/** Carries profiles of providers from Postgres into the catalog of a gateway. While Postgres is away, the last ones stay in use. */
+/** Brings profiles of providers from Postgres into the catalog of a gateway. While Postgres is away, the last ones stay in use. */
 export class ProfileFeed extends Job {
   readonly #options: ProfileFeedOptions;
   readonly #waiting = new Set<string>();
@@ -38,7 +38,7 @@ export class ProfileFeed extends Job {
     this.#options = options;
   }
 
-  /** A profile has changed. Anybody with a login to the database can send messages on a channel. */
+  /** A profile has changed. The payload is checked, because anybody with a login to the database can send messages on a channel. */
   changed(accountId: string): void {
     if (!isUuid(accountId)) return;
     if (this.#waiting.size < MAX_WAITING) this.#waiting.add(accountId);

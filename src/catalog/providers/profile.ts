@@ -2,10 +2,10 @@ import { PRODUCT } from '../../version.ts';
 import { fold } from '../discovery/words.ts';
 import { docsUrlFault } from '../links.ts';
 
-/** What a provider says of itself to buyers. Nobody has checked it. At least one of the three is set. */
+/** What a provider says about itself to buyers. Nobody has checked it. At least one of the three is set. */
 export type Profile = {
   readonly displayName: string | null;
-  /** An e-mail address, or whatever else the provider wants to be reached by. */
+  /** An e-mail address, or any other way of reaching the provider. */
   readonly contact: string | null;
   /** A page about the provider. */
   readonly url: string | null;
@@ -16,19 +16,19 @@ export const MAX_CONTACT_LENGTH = 200;
 export const MAX_PROFILE_URL_LENGTH = 500;
 
 /**
- * Control characters, line ends, those that turn the direction of text, and others that nobody sees: with them a text can look like
- * another one. ZWNJ and ZWJ pass, because Persian, Indic scripts and emoji need them.
+ * Control characters, line ends, characters that change the direction of text, and other invisible ones: with them a text can look
+ * like another one. ZWNJ and ZWJ pass, because Persian, Indic scripts and emoji need them.
  */
 const UNSEEN = /(?![\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/u;
 
-/** What is wrong with a text that somebody writes for others to read, or null: it has characters that are not seen. */
+/** What is wrong with a text that somebody writes for others to read, or null. It may not contain invisible characters. */
 export const unseenFault = (text: string): string | null =>
   UNSEEN.test(text) ? 'must not contain control characters or others that are not seen' : null;
 
 /**
  * What is wrong with a display name, or null. The caller must trim it first.
  *
- * @param operatorName  nobody else may be taken for the operator, or for the gateway; null: the operator has no name
+ * @param operatorName nobody may be mistaken for the operator or the gateway; null: the operator has no name
  */
 export function displayNameFault(name: string, operatorName: string | null): string | null {
   const length = [...name].length;
@@ -62,7 +62,7 @@ export function profileUrlFault(url: string): string | null {
 const looksLike = (name: string, other: string): boolean =>
   spelled(other) === '' ? fold(name).trim() === fold(other).trim() : spelled(name) === spelled(other);
 
-/** Its letters and digits, without those that are not seen. */
+/** The letters and digits of a name, without invisible ones. */
 const spelled = (name: string): string =>
   fold(name).replace(/[^\p{L}\p{M}\p{N}]|\p{Default_Ignorable_Code_Point}/gu, '');
 

@@ -36,7 +36,7 @@ export async function selectProfiles(
 /**
  * Sets the given fields, and announces that.
  *
- * @returns the profile as it is now, null if nothing is left of it, or undefined if the account is closed
+ * @returns the profile after the change, null if it is empty now, or undefined if the account is closed
  */
 export async function updateProfile(
   tx: Tx,
@@ -44,9 +44,9 @@ export async function updateProfile(
   change: Partial<Profile>,
 ): Promise<Profile | null | undefined> {
   const { displayName, contact, url, ...rest } = change;
-  // Does not compile when a profile has a new field that is not stored here.
+  // Does not compile if a profile has a new field that is not stored here.
   rest satisfies Record<string, never>;
-  // A closing that comes first is waited for, and one that comes later finds the row.
+  // Waits for an earlier closing of the account; a later one will find the row.
   const rows = await tx<{ status: string }[]>`SELECT status FROM accounts WHERE id = ${accountId} FOR KEY SHARE`;
   if (rows[0] === undefined || rows[0].status === 'closed') return undefined;
   const isGiven = (field: unknown): boolean => field !== undefined;
@@ -67,7 +67,7 @@ export async function updateProfile(
   return now;
 }
 
-/** @returns what it was; null if there was none */
+/** @returns the former profile; null if there was none */
 export async function deleteProfile(tx: Tx, accountId: string): Promise<Profile | null> {
   const rows = await tx<Profile[]>`
     DELETE FROM profiles WHERE account_id = ${accountId} RETURNING display_name AS "displayName", contact, url`;

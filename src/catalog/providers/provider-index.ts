@@ -11,7 +11,7 @@ export class ProviderIndex {
     else ids.push(id);
   }
 
-  /** @param listing  as it was added */
+  /** @param listing the same object that was added */
   remove({ id, providerId, status }: Listing): void {
     if (status !== 'active') return;
     const ids = this.#ids.get(providerId) ?? [];

@@ -5,7 +5,7 @@ import { type BudgetPeriod, nextPeriodMs, periodAt } from '../budget-period.ts';
 /** A key's budget as it is stored. Micro-USD. */
 export type StoredBudget = { readonly amount: number; readonly period: BudgetPeriod; readonly number: number };
 
-/** A budget in its present period, in the form of the API. */
+/** A budget in its present period, as the API shows it. */
 export type BudgetNow = {
   readonly amount: number;
   readonly period: BudgetPeriod;
@@ -17,7 +17,7 @@ export type BudgetNow = {
 
 type Key = { readonly key_id: string; readonly account_id: string; readonly stored_budget: StoredBudget | null };
 
-/** @returns what the budgets of these keys have left, by key: of calls that have ended, up to a second ago */
+/** @returns what the budgets of these keys have left, by key. Counts calls that ended at least a second ago */
 export async function selectBudgets(sql: Sql | Tx, keys: readonly Key[]): Promise<ReadonlyMap<string, BudgetNow>> {
   const nowMs = Date.now();
   const asked = keys.flatMap(({ key_id: keyId, account_id: accountId, stored_budget: budget }) =>
@@ -37,7 +37,7 @@ export async function selectBudgets(sql: Sql | Tx, keys: readonly Key[]): Promis
   );
   return new Map(
     asked.map(({ keyId, budget, period: present }) => {
-      // Of Redis's clock, which may be ahead of this one.
+      // Periods follow Redis's clock, which may be ahead of this one.
       const { period, spent } = used.get(keyId) ?? { period: present, spent: 0 };
       return [keyId, budgetNow(budget, period, spent, refusals.get(keyId))];
     }),
@@ -46,7 +46,7 @@ export async function selectBudgets(sql: Sql | Tx, keys: readonly Key[]): Promis
 
 type Refusals = { readonly resetsAt: Date | null; readonly calls: number };
 
-/** The calls that these budgets refused in the latest period in which they refused one (refusals.ts), by key. */
+/** By key, the calls that these budgets refused in the latest period in which they refused any (budget-refusals.ts). */
 async function selectRefusals(sql: Sql | Tx, keyIds: readonly string[]): Promise<ReadonlyMap<string, Refusals>> {
   const rows = await sql<(Refusals & { keyId: string })[]>`
     SELECT key_id AS "keyId", CASE WHEN isfinite(resets_at) THEN resets_at END AS "resetsAt", calls

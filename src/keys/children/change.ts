@@ -4,13 +4,13 @@ import type { BudgetPeriod } from '../budget-period.ts';
 import { type StoredKey, selectUnknownServices } from './children-sql.ts';
 import { type Budget, type Limits, limitsFault } from './limits.ts';
 
-/** What is to change of a key; the rest stays. A budget without a period is another amount for the budget that the key has. */
+/** The changes to a key; everything else stays. A budget without a period changes the amount of the key's present budget. */
 export type KeyChange = Partial<Omit<Limits, 'budget'>> & {
   readonly label?: string | null;
   readonly budget?: { readonly amountMicros: number; readonly period?: BudgetPeriod | undefined } | null;
 };
 
-/** The key as it is after a change. Throws `invalid_request` or `conflict` if it cannot be like that. */
+/** The key after a change. Throws `invalid_request` or `conflict` if the change is not allowed. */
 export async function changed(
   tx: Tx,
   key: StoredKey,

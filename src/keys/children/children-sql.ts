@@ -27,8 +27,8 @@ const columns = (tx: Tx) => tx`
   rate_limit AS "rateLimit", max_price AS "maxPriceMicros", services, expires_at AS "expiresAt"`;
 
 /**
- * The keys above the key, from the one without a parent down, and last the key itself; none if there is no such key. Until the
- * transaction ends, nobody else can change or revoke one of them. They are locked from the top down, as `updateToRevoked` does.
+ * The keys above the key, from the root key down, and last the key itself; empty if there is no such key. Until the transaction
+ * ends, nobody else can change or revoke any of them. They are locked from the top down, as in `updateToRevoked`.
  */
 export async function lockChain(tx: Tx, keyId: string): Promise<StoredKey[]> {
   const rows = await tx<LimitsRow[]>`
@@ -46,7 +46,7 @@ export async function countBelow(tx: Tx, { accountId, keyId }: StoredKey): Promi
   return rows[0]?.keys ?? 0;
 }
 
-/** Those of the ids that no service has. */
+/** The ids that belong to no service. */
 export async function selectUnknownServices(tx: Tx, ids: readonly string[]): Promise<string[]> {
   const rows = await tx<{ id: string }[]>`
     SELECT id FROM unnest(${ids}::uuid[]) AS asked (id) WHERE NOT EXISTS (SELECT 1 FROM services s WHERE s.id = asked.id)`;
@@ -77,7 +77,7 @@ export async function insertChild(tx: Tx, child: NewChild): Promise<void> {
             ${services}::uuid[], ${expiresAt})`;
 }
 
-/** Stores label and limits. A budget where there was none is a new one: it counts from 0. Tells every gateway. */
+/** Stores label and limits. A budget for a key that had none is new and counts from 0. Tells every gateway. */
 export async function updateKey(tx: Tx, key: StoredKey): Promise<void> {
   const { budget, rateLimit, maxPriceMicros, services, expiresAt } = key;
   await tx`

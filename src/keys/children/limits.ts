@@ -1,12 +1,12 @@
 import type { BudgetPeriod } from '../budget-period.ts';
 
-/** Levels of a tree of keys, with the key at its root. */
+/** Maximum levels of a tree of keys, its root included. */
 export const MAX_LEVELS = 4;
 export const MAX_SERVICES = 100;
 
 export type Budget = { readonly amountMicros: number; readonly period: BudgetPeriod };
 
-/** What a child key may do. Null: nothing of its own, so that what is above it decides. */
+/** The limits of a child key. Null: it has no limit of its own, so those above it decide. */
 export type Limits = {
   readonly budget: Budget | null;
   /** Requests per minute. */
@@ -17,19 +17,19 @@ export type Limits = {
   readonly expiresAt: Date | null;
 };
 
-/** From the shortest to the longest. */
+/** From shortest to longest. */
 const LENGTHS: readonly BudgetPeriod[] = ['day', 'week', 'month', 'total'];
 
-/** Whether a budget could never be spent, because the one above it is smaller, for a period that is at least as long. */
+/** Whether a budget could never be used up, because the one above it is smaller and its period at least as long. */
 function isBeyond(budget: Budget, above: Budget): boolean {
   return budget.amountMicros > above.amountMicros && LENGTHS.indexOf(budget.period) <= LENGTHS.indexOf(above.period);
 }
 
 /**
- * Why a key may not be given these limits: none may exceed those of the keys above it.
+ * Why a key may not be given these limits: no limit may exceed those of the keys above it.
  *
- * @param limits  those that the key is given; the others stay as they are
- * @param above  the limits of the keys above it, in any order. What these state later binds too, whatever is stored here
+ * @param limits the limits that the key is given; the others do not change
+ * @param above the limits of the keys above it, in any order. If these become stricter later, they bind the key too
  * @returns `<field of the API>: <what is wrong>`, or null
  *
  * Tested by test/keys/children.test.ts.
@@ -52,7 +52,7 @@ export function limitsFault(limits: Partial<Limits>, above: readonly Limits[], n
   return null;
 }
 
-/** The services that are in all of these lists. Null: there is no list, so all services are meant. */
+/** The services that are in all of these lists. Null: no list is given, so all services are allowed. */
 export function servicesInAll(lists: readonly (readonly string[])[] | null): ReadonlySet<string> | null {
   const [first, ...others] = lists ?? [];
   return first === undefined ? null : new Set(first.filter((id) => others.every((list) => list.includes(id))));

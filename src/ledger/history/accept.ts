@@ -21,15 +21,16 @@ type Acceptance = {
 };
 
 /**
- * Makes Postgres the right one of a shard although it lacks the flush whose mark Redis has.
+ * Declares Postgres right about a shard, although it lacks the flush whose mark Redis has.
  *
  *   lock ──► still that mark? ──► a flush without entries, and doubt ──COMMIT──► Redis: that mark becomes the mark of this flush
  *
- * From then on Postgres has what Redis's mark names, so the shard is flushed again, and in doubt the comparison brings its wallets to what
- * Postgres has. Until Redis has the new mark, the shard stays as it was: if the program is killed before, it is run again.
+ * From then on Postgres has the flush that Redis's mark names, so the shard is flushed again. Because of the doubt, the comparison
+ * corrects its wallets by Postgres. Until Redis has the new mark, the shard stays as it was: if the program is killed before that,
+ * it is simply run again.
  *
- * Gateways and writers may run, and one that was suspended may come back: a trim of the lost Postgres finds another mark than it saw,
- * and does nothing. Should that Postgres come back, it lacks this flush, and so it is the older one.
+ * Gateways and writers may run, and one that was suspended may come back: a trim that belongs to the lost Postgres finds another
+ * mark than it saw, and does nothing. If that Postgres comes back, it lacks this flush, and so it is the older one.
  *
  * @returns 'changed': Redis has another mark by now; 'not older': Postgres has the flush of its mark
  */

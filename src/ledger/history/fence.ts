@@ -13,15 +13,15 @@ import type { Seen } from './judge.ts';
 import { seeShards } from './marks.ts';
 
 /**
- * Postgres rolls a transaction back when its process sends nothing for this long, perhaps because it is suspended: flushes wait for the
- * balances that it has locked. Shorter than their `lock_timeout` of 5 s, so that a flush that meets such a transaction waits and does not
- * fail. Between two statements nothing is waited for but this process's event loop; a correction, which asks Redis as well, sets its own
- * limit with its flush lock (reconcile/shard-view.ts).
+ * Postgres rolls a transaction back when its process sends nothing for this long, perhaps because it is suspended, since flushes
+ * wait for the balances that it has locked. Shorter than their `lock_timeout` of 5 s, so that a flush that meets such a transaction
+ * waits and does not fail. Between two statements, only this process's event loop can cause a delay; a correction, which asks Redis
+ * as well, sets its own limit with its flush lock (reconcile/shard-view.ts).
  */
 const IDLE_MS = 3_000;
 
 declare const isCompared: unique symbol;
-/** A transaction in a Postgres that is not older than Redis. What moves money asks for one, and only a `Fence` makes it. */
+/** A transaction in a Postgres that is not older than Redis. Code that moves money requires one, and only a `Fence` makes it. */
 export type MoneyTx = Tx & { readonly [isCompared]: true };
 
 /** Opens transactions that move money of these accounts. */
@@ -30,11 +30,11 @@ export type MoneyTransactions = {
 };
 
 /**
- * Lets no money move while Postgres is older than Redis: the right Postgres would not have it when it is back.
+ * Lets no money move while Postgres is older than Redis: the right Postgres would lack the movement when it is back.
  *
  * Redis's marks are read first, then the transaction looks them up in its journal. So a flush that was trimmed by then is one that
- * this server has stored, whichever server the session leads to. One older shard is enough, because it is the whole Postgres that went
- * back. A shard of a cluster that does not answer says nothing, and refuses only its own accounts.
+ * this server has stored, whichever server the session leads to. One older shard is enough, because a Postgres goes back as a
+ * whole. A shard of a cluster that does not answer says nothing, and blocks only its own accounts.
  *
  * Tested by test/ledger/history/fence.test.ts.
  */
@@ -62,7 +62,7 @@ export class Fence implements MoneyTransactions {
     });
   }
 
-  /** For what only Redis is asked to do, by what Postgres says. @throws as `begin` does */
+  /** For actions that only Redis carries out, based on what Postgres says. @throws as `begin` does */
   async check(): Promise<void> {
     await this.begin([], async () => {});
   }
@@ -74,13 +74,13 @@ export class Fence implements MoneyTransactions {
   }
 }
 
-/** What callers are told when the fence has refused, which it does before anything has begun; null: it was something else. */
+/** What callers are told when the fence has refused; it refuses before anything has begun. Null: the error was another one. */
 export function refusalByFence(error: unknown): ApiError | null {
   if (isOlderPostgres(error)) return olderPostgresError(error);
   return isUncomparedPostgres(error) ? unavailableError(error, 'Nothing was moved: Redis does not answer.') : null;
 }
 
-/** Looks at all shards. @returns what those said that answered, and why the others did not */
+/** Looks at all shards. @returns the replies, and the errors of those that did not answer */
 export async function seeAll(
   redis: RedisStore,
   keys: RedisKeys,

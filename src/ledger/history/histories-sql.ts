@@ -1,4 +1,4 @@
-// What Postgres keeps of the history of each shard. Tested by test/ledger/history/histories.test.ts.
+// What Postgres knows about the history of each shard. Tested by test/ledger/history/histories.test.ts.
 import { olderPostgres, type PostgresSession } from '../../platform/postgres.ts';
 import { judge, type Mark, type Seen, type ShardHistory, type Verdict, withDoubt } from './judge.ts';
 
@@ -8,7 +8,7 @@ type Run = PostgresSession['query'];
 /** A shard as Redis and Postgres see it together. */
 export type Judged = {
   readonly verdict: Verdict;
-  /** With the doubt that the verdict adds. It is in Postgres after `storeDoubt` or `storeFlush`. */
+  /** Includes the doubt that the verdict adds, which is in Postgres after `storeDoubt` or `storeFlush`. */
   readonly history: ShardHistory;
   readonly seen: Seen;
   /** The last flush that Postgres has; null: none. */
@@ -34,8 +34,8 @@ LEFT JOIN shard_histories h ON h.shard = asked.shard
 LEFT JOIN journal last ON last.id = h.flush_id`;
 
 /**
- * Judges shards by what was seen in Redis before. The statement has a snapshot of its own (READ COMMITTED), begun after that, so a
- * flush that was trimmed by then is in it.
+ * Judges shards by what was seen in Redis before. The statement has its own snapshot (READ COMMITTED), begun after that, so it
+ * includes every flush that was trimmed by then.
  */
 export async function judgeShards(run: Run, seen: ReadonlyMap<number, Seen>): Promise<ReadonlyMap<number, Judged>> {
   const marks = Array.from(seen.values(), ({ mark }) => mark);
@@ -59,7 +59,7 @@ function judgedOf({ dataId, doubt, verified, flushId, token, isInJournal }: Row,
 export const olderShards = (judged: ReadonlyMap<number, Judged>): number[] =>
   Array.from(judged).flatMap(([shard, { verdict }]) => (verdict === 'postgres is older' ? [shard] : []));
 
-/** @throws when Postgres is older than the Redis of any of the shards: it is the whole Postgres that went back */
+/** @throws when Postgres is older than the Redis of any of the shards, because a Postgres goes back as a whole */
 export function refuseOlder(judged: ReadonlyMap<number, Judged>): void {
   const shards = olderShards(judged);
   if (shards.length > 0) throw olderPostgres(shards);
@@ -97,7 +97,7 @@ const columns = (judged: ReadonlyMap<number, Judged>): string[] => {
   ];
 };
 
-/** Stores the doubt that a look found, so that the next look at the same data finds them as known. Call it under the flush locks. */
+/** Stores the doubt that a look found, so that the next look at the same data finds it as known. Call it under the flush locks. */
 export async function storeDoubt(run: Run, judged: ReadonlyMap<number, Judged>): Promise<void> {
   await run(STORE_FLUSH, [null, ...columns(judged)]);
 }
@@ -109,8 +109,8 @@ INSERT INTO accounts_in_doubt (shard, account_id) SELECT its.shard, left_id FROM
 ON CONFLICT DO NOTHING`;
 
 /**
- * Stores that a comparison of the shard, which began with this doubt, left nothing to repair; and the accounts that it left in doubt. One that
- * began before another which has ended stores nothing.
+ * Stores that a comparison of the shard, which began with this doubt, left nothing to repair; also stores the accounts that it left
+ * in doubt. A comparison that began before another one that has ended stores nothing.
  */
 export async function storeVerified(run: Run, shard: number, began: number, left: ReadonlySet<string>): Promise<void> {
   await run(STORE_VERIFIED, [shard, began, `{${Array.from(left).join(',')}}`]);

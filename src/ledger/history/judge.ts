@@ -1,13 +1,16 @@
 /**
  * The two questions that decide what a history of faults has done to a shard (docs/decisions: 'The wallet follows Postgres').
  *
- * Does Postgres have everything that was ever trimmed from this shard? If it lacks a flush that Redis was trimmed after, Postgres is
- * older, and nothing may be done that relies on it. Could Redis have changed since the last look? That is *doubt*.
+ * Does Postgres have everything that was ever trimmed from this shard? If it lacks a flush after which Redis was trimmed, Postgres
+ * is older, and nothing may be done that relies on it. Could Redis have changed since the last look? That is *doubt*.
  *
- * Pure functions: the writer, the loading of wallets and the comparison hand them what they have read.
+ * Pure functions: the writer, the loading of wallets and the comparison pass them what they have read.
  */
 
-/** Names a flush. Numbers begin at 1 and only grow. The number alone does not name it: a Postgres that went back gives it to another. */
+/**
+ * Names a flush. Numbers begin at 1 and only grow. The number alone is not enough: a Postgres that went back gives it to another
+ * flush.
+ */
 export type Mark = { readonly flushId: number; readonly token: string };
 
 /** What one script reads in Redis at one instant. */
@@ -22,7 +25,7 @@ export type Seen = {
 export type ShardHistory = {
   /** Null before the first look. */
   readonly dataId: string | null;
-  /** How often Redis may have changed under us. */
+  /** How often Redis may have changed unnoticed. */
   readonly doubt: number;
   /** The `doubt` with which the last clean comparison began. Never more than `doubt`. */
   readonly verified: number;
@@ -31,18 +34,19 @@ export type ShardHistory = {
 export type Verdict = 'as known' | 'redis may have changed' | 'postgres is older';
 
 /**
- * A mark that is missing, or older than one that was seen, is no sign of a change: only FLUSHALL does that to a Redis which keeps its ids,
- * and what FLUSHALL leaves is loaded again exactly. A Redis that comes back older, or follows another, has other ids.
+ * A missing mark, or one older than a mark that was seen, does not indicate a change: only FLUSHALL does that to a Redis that keeps
+ * its ids, and the data lost to FLUSHALL are loaded again exactly. A Redis that comes back older, or follows another, has other
+ * ids.
  *
- * @param history read after `seen`, in a snapshot begun after it: a flush that was trimmed by then is in it
- * @param isInJournal whether the journal has a flush with exactly this mark; of no mark: true
+ * @param history read after `seen`, in a snapshot begun after it, which includes every flush trimmed by then
+ * @param isInJournal whether the journal has a flush with exactly this mark; true if there is no mark
  */
 export function judge(seen: Seen, history: ShardHistory, isInJournal: boolean): Verdict {
   if (seen.mark !== null && !isInJournal) return 'postgres is older';
   return seen.dataId === history.dataId ? 'as known' : 'redis may have changed';
 }
 
-/** What a look that found `redis may have changed` stores, so that the next look at the same Redis finds it as known. */
+/** What is stored after a look found `redis may have changed`, so that the next look at the same Redis finds it as known. */
 export function withDoubt(history: ShardHistory, { dataId }: Seen): ShardHistory {
   return { ...history, dataId, doubt: history.doubt + 1 };
 }

@@ -1,14 +1,14 @@
-// What Redis says of the history of its shards: the mark of the last flush, and which data it has.
+// What Redis says about the history of its shards: the mark of the last flush, and which data it has.
 import type { RedisStore } from '../../platform/redis.ts';
 import type { RedisKeys } from '../../platform/redis-keys.ts';
 import { seeShardsScript } from '../scripts.ts';
 import type { Mark, Seen } from './judge.ts';
 
-/** A mark that cannot be read. No journal has it, so it counts as a flush that Postgres lacks. */
+/** Stands for a mark that cannot be read. No journal has it, so it counts as a flush that Postgres lacks. */
 const DAMAGED: Mark = { flushId: 0, token: '00000000-0000-0000-0000-000000000000' };
 const MARK = /^([1-9]\d{0,14}) ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
 
-/** A mark as it stands in Redis; '' for none. */
+/** A mark in the form stored in Redis; '' for none. */
 export const markText = (mark: Mark | null): string => (mark === null ? '' : `${mark.flushId} ${mark.token}`);
 
 export function readMark(text: string): Mark | null {
@@ -17,21 +17,23 @@ export function readMark(text: string): Mark | null {
   return flushId === undefined ? DAMAGED : { flushId: Number(flushId), token };
 }
 
-/** An entry of a shard's stream, as it was read. */
+/** An entry of a shard's stream that was read. */
 type ReadEntry = { readonly shard: number; readonly id: string; readonly fields: readonly string[] };
 
-/** Text by which the scripts compare an entry with what was read; '' if it had bytes that are no text, which cannot be compared. */
+/**
+ * Text with which the scripts compare an entry to what was read; '' if it had bytes that are not text, which cannot be compared.
+ */
 export function entryText(fields: readonly string[]): string {
   const text = fields.join('\t');
   return text.includes('\ufffd') ? '' : text;
 }
 
-/** What one store says at one instant. */
+/** What one Redis says at one instant. */
 export type Sight = {
   /** Redis's clock. */
   readonly nowMs: number;
   readonly seen: ReadonlyMap<number, Seen>;
-  /** Whether all `entries` are in their streams as they were read. */
+  /** Whether all `entries` are in their streams, unchanged. */
   readonly areAllThere: boolean;
 };
 

@@ -1,6 +1,6 @@
 import { isInDoubt, type ShardHistory } from './judge.ts';
 
-/** What one script read of an account at one instant, and Postgres after it. */
+/** What one script read about an account at one instant, and Postgres after that. */
 type Loaded = {
   readonly holds: number;
   /** Events in the stream, stored or not. */
@@ -9,8 +9,8 @@ type Loaded = {
 };
 
 /**
- * Whether a wallet may leave Redis, to be loaded again exactly. Without holds and events, Postgres has all of it; but it does not
- * have what the wallet has decided about a begun debit.
+ * Whether a wallet may leave Redis, to be loaded again exactly. Without holds and events, Postgres knows everything in it, except
+ * what the wallet has decided about a begun debit.
  */
 export function mayDrop(history: ShardHistory, { holds, streamed, hasBegunDebit }: Loaded): boolean {
   return isInDoubt(history) && holds === 0 && streamed === 0 && !hasBegunDebit;

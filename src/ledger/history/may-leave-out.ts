@@ -2,16 +2,17 @@
 export type Run = {
   /** The youngest row of the journal when it began. */
   readonly newestPosting: number;
-  /** The same of the run before it. */
+  /** The youngest row when the previous run began. */
   readonly newestBefore: number;
   /** Whether it compared everything, and left nothing wrong. */
   readonly isClean: boolean;
 };
 
 /**
- * Whether a run now would find what the last one found: nothing. Redis is not in doubt, and nothing was posted since the run before that.
- * One run is not enough: after a posting a trim or a loading that had begun before may still be under way, and change what is found.
- * Money under way does not count, because calls do not change a drift. What somebody writes to a store by hand is not seen.
+ * Whether a run now would find the same as the last one: nothing. Redis is not in doubt, and nothing was posted since the previous
+ * run. A single run is not enough: after a posting, a trim or a load that had begun before may still be under way and change the
+ * result. Money under way does not count, because calls do not change a drift. Changes that somebody makes in a store by hand are
+ * not noticed.
  */
 export function mayLeaveOut(
   last: Run | null,

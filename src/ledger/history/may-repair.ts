@@ -1,6 +1,6 @@
 import { isInDoubt, type ShardHistory } from './judge.ts';
 
-/** What bars a repair although Redis may have changed. */
+/** Conditions that forbid a repair although Redis may have changed. */
 type Obstacles = {
   /** `rejected_events` has an event of the account: Redis has taken money that Postgres has not. */
   readonly hasRejectedEvent: boolean;
@@ -9,21 +9,21 @@ type Obstacles = {
 };
 
 /**
- * Whether the drift of an account is Redis's, and may be taken out of its wallet. Any other drift is a bug or tampering: it is
- * reported as unattributed, and an operator ends it. Holds of stored calls are removed in any case.
+ * Whether Redis has caused the drift of an account, so that it may be taken out of the wallet. Any other drift is a bug or
+ * tampering: it is reported as unattributed, and an operator ends it. Holds of stored calls are removed in any case.
  *
- * @param history as it was when the account was compared
+ * @param history the history when the account was compared
  */
 export function mayRepair(history: ShardHistory, { hasRejectedEvent, isAheadOfPostgres }: Obstacles): boolean {
   return isInDoubt(history) && !hasRejectedEvent && !isAheadOfPostgres;
 }
 
 /**
- * Whether the account stays in doubt when its shard is verified. A wallet ahead of Postgres is not repaired, but lacks what its shard has
- * got, or has what its shard has lost: once the credit or debit was made again, that is still Redis's drift. Also if nothing is wrong
- * now, because what was lost may be as much as what is ahead.
+ * Whether the account stays in doubt when its shard is verified. A wallet ahead of Postgres is not repaired, but may lack changes
+ * of its shard, or have changes that its shard has lost. Once the credit or debit has been made again, Redis is still the cause of
+ * the remaining drift. This applies even if nothing is wrong now, because the loss may equal the amount that is ahead.
  *
- * Not so a rejected event: what it makes wrong is no fault of Redis, whatever happens to it.
+ * A rejected event does not leave the account in doubt: Redis did not cause its drift, whatever happens to the event.
  */
 export function staysInDoubt(
   history: ShardHistory,

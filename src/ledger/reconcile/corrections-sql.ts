@@ -4,7 +4,7 @@ import type { MoneyTx } from '../history/fence.ts';
 import { insertJournal, type MovedBalance, movedBalance, PLATFORM_ACCOUNT_ID, postEntries } from '../posting.ts';
 import type { BudgetDrift, FreeDrift } from './identity.ts';
 
-/** What an operator decides about an account whose wallet does not agree with the books. */
+/** An operator's decision about an account whose wallet does not agree with the books. */
 export type NewCorrection = {
   readonly accountId: string;
   /** The store that is right: the other one is changed. */
@@ -16,7 +16,7 @@ export type NewCorrection = {
 
 export type Correction = NewCorrection & {
   readonly madeBy: string;
-  /** How much more the wallet had than the books said. */
+  /** The amount by which the wallet exceeded the books. */
   readonly driftMicros: number;
   readonly freeDrifts: readonly FreeDrift[];
   readonly budgetDrifts: readonly BudgetDrift[];
@@ -33,7 +33,7 @@ const columns = (sql: Sql | Tx) => sql`
   c.free_calls AS "freeDrifts", c.budgets AS "budgetDrifts", c.stored_holds AS "storedHolds", c.created_at AS "createdAt"`;
 const IS_MADE = `(c.journal_id IS NOT NULL OR EXISTS (SELECT FROM repairs r WHERE r.id = c.repair_id AND r.state = 'done'))`;
 
-/** The correction with this reference. `isMade`: false if its repair was left, or may have been. Null: there is none. */
+/** The correction with this reference. `isMade` is false if its repair was left, or may have been. Null: there is none. */
 export async function selectCorrection(
   tx: Tx,
   reference: string,
@@ -44,8 +44,8 @@ export async function selectCorrection(
 }
 
 /**
- * Locks the row until the transaction ends. A lock is written to the log, so the commit waits until the synchronous standby has the
- * correction, too, which the commit that stored it may not have done.
+ * Locks the row until the transaction ends. A lock is written to the log. So this commit waits until the synchronous standby has
+ * the correction too, even if the commit that stored it did not.
  */
 export async function lockCorrection(tx: Tx, reference: string): Promise<void> {
   await tx`SELECT FROM corrections WHERE reference = ${reference} FOR NO KEY UPDATE`;
@@ -78,8 +78,8 @@ export async function storeCorrection(
 }
 
 /**
- * Lets the books follow the wallet: one journal row moves the drift from the platform's cash, and free calls
- * and budgets are counted as the wallet counts them. The row has no number that wallets count, so no wallet applies it.
+ * Makes the books follow the wallet: one journal row moves the drift from the platform's cash, and free calls and budgets are set
+ * to the wallet's counts. The row has no number that wallets count, so no wallet applies it.
  *
  * @returns the journal row, and the balance in the books if money was moved
  */
@@ -112,7 +112,7 @@ export async function correctBooks(
   return { journalId, settled };
 }
 
-/** Those that were made, youngest first. */
+/** The corrections that were made, youngest first. */
 export async function selectCorrections(sql: Sql, limit: number): Promise<readonly Correction[]> {
   return sql<Correction[]>`
     SELECT ${columns(sql)} FROM corrections c WHERE ${sql.text(IS_MADE)} ORDER BY c.created_at DESC LIMIT ${limit}`;

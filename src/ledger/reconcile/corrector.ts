@@ -29,14 +29,14 @@ import {
 } from './shard-view.ts';
 
 /**
- * How often a correction reads the account and tries to change its wallet. A debit that was under way, or a Redis that lost data, may
- * take the ticket of a reading; no other debit begins meanwhile.
+ * How often a correction reads the account and tries to change its wallet. A debit that was under way, or a Redis that lost data,
+ * may remove the ticket of a reading; no other debit begins meanwhile.
  */
 const MAX_LOOKS = 3;
 
 /**
- * Who decided. `record` is called in the transaction that stores the correction, the first time that it does. `moved` is the balance
- * that the correction changes: `wallet` in Redis, or `settled` in Postgres; null: it moves no money.
+ * Who decided. `record` is called in the transaction that first stores the correction. `moved` is the balance that the correction
+ * changes: `wallet` in Redis, or `settled` in Postgres; null: it moves no money.
  */
 export type Operator = {
   readonly madeBy: string;
@@ -52,7 +52,7 @@ type Attempt = {
   readonly operator: Operator;
   readonly shard: number;
   readonly ticket: string;
-  /** Of the account; null: Postgres does not know it. */
+  /** The account's status; null: Postgres does not know the account. */
   readonly status: string | null;
 };
 
@@ -65,15 +65,16 @@ type Read = { readonly state: AccountState; readonly comparison: Comparison; rea
  *   account, then flush lock, exclusive ──► read as the comparison does ──► postgres is believed: record, then repair-wallet.lua, then its outcome
  *                                                        └──► redis is believed: the books change in the transaction of the lock
  *
- * The locks keep out all that could make the reading wrong: flushes, loads, repairs and other corrections. Calls go on, and change no
- * drift; credits and debits of the account wait. A process that dies has changed nothing, or has left a repair whose outcome the wallet tells
- * (`Repairer.resolve`). Trying again takes out what is still wrong by then, so it never counts twice.
+ * The locks keep out everything that could make the reading wrong: flushes, loads, repairs and other corrections. Calls go on, and
+ * change no drift; credits and debits of the account wait. A process that dies has changed nothing, or has left a repair whose
+ * outcome the wallet tells (`Repairer.resolve`). A second attempt takes out only what is still wrong by then, so it never counts
+ * twice.
  */
 export class Corrector {
   readonly #stores: ReconcileStores;
   readonly #fence: Fence;
   readonly #repairer: Repairer;
-  /** Each needs up to two connections to Postgres. */
+  /** Maximum corrections at the same time: each needs up to two connections to Postgres. */
   readonly #inTurn = limit(1);
 
   constructor(stores: ReconcileStores) {
@@ -122,7 +123,7 @@ export class Corrector {
     return wanted.believe === 'postgres' ? this.#changeWallet(attempt, read) : changeBooks(tx, attempt, read);
   }
 
-  /** The record comes first, in a transaction of its own, so that there is one whatever happens to this process. */
+  /** The record comes first, in a separate transaction, so that it exists whatever happens to this process. */
   async #changeWallet(attempt: Attempt, { state, comparison, permit }: Read): Promise<Corrected | 'again'> {
     const { sql } = this.#stores;
     const { wanted, operator, shard, ticket } = attempt;
@@ -149,8 +150,8 @@ export class Corrector {
 }
 
 /**
- * Lets no debit of the account begin. It comes before the flush lock: somebody who closes the account keeps this lock while its wallet
- * is loaded, which needs the other.
+ * Keeps debits of the account from beginning. It is taken before the flush lock: the closing of an account keeps this lock while
+ * its wallet is loaded, which needs the flush lock.
  *
  * @returns the status of the account; null when Postgres does not know it
  */
@@ -173,7 +174,7 @@ async function findMade(tx: Tx, wanted: NewCorrection): Promise<Corrected | null
 
 const ofAnother = () => new ApiError('conflict', 'reference: belongs to another correction.');
 
-/** @throws ApiError `conflict` or `not_found`, when there is nothing to correct or it cannot be done this way */
+/** @throws ApiError `conflict` or `not_found`, when there is nothing to correct, or the decision cannot be carried out */
 function judge({ wanted, status }: Attempt, { states: [state], historyOf, permit }: Reading): Read {
   if (state === undefined) {
     if (status === null) throw new ApiError('not_found', 'There is no such account.');
@@ -222,8 +223,8 @@ async function store(
 type Numbers = { readonly before: object; readonly after: object; readonly changes: readonly string[] };
 
 /**
- * What a wallet that is ahead of Postgres must lose besides money. Otherwise the next credits and debits, which get these numbers again,
- * would count as carried out already.
+ * What a wallet that is ahead of Postgres must lose in addition to money. Otherwise the next credits and debits, which get these
+ * numbers again, would count as already carried out.
  */
 function numbersAhead({ wallet, settled }: AccountState): Numbers {
   const wrong: (readonly [field: string, had: number, has: number])[] = [];
@@ -243,7 +244,7 @@ const LOCK_NOT_AVAILABLE = '55P03';
 
 /** Says why the shard cannot be compared now. */
 function explained(error: unknown): never {
-  // A reading that finds it does so before anything is changed, too.
+  // If a reading finds this, it also does so before anything is changed.
   const refusal = refusalByFence(error);
   if (refusal !== null) throw refusal;
   if (isWrongType(error)) {

@@ -12,20 +12,20 @@ import {
 /** Maximum length of a reason; the rest is cut off. A damaged wallet may have any number of damaged fields. */
 const MAX_REASON = 300;
 
-/** What is taken out of the wallet, and why; or why nothing is. */
+/** What is taken out of the wallet, and why; or why nothing is taken out. */
 export type Decision =
   | { readonly part: Comparison; readonly reason: string }
   | {
       readonly part: null;
       readonly notRepaired: string;
-      /** What keeps the account from being judged: once it is gone, the drift may be repaired. So the shard stays in doubt. */
+      /** What prevents the account from being judged. Once it is gone, the drift may be repaired, so the shard stays in doubt. */
       readonly isObstacle: boolean;
     };
 
 /**
- * Decides about a drift (docs/decisions: 'The wallet follows Postgres'). It is Redis's if Redis may have changed since the last clean
- * comparison; then Postgres is right. Any other drift is a fault of Postgres, of this program or of somebody who wrote to Redis: it is only
- * reported. Holds of stored calls are removed in any case, or the sweep would refund these calls.
+ * Decides about a drift (docs/decisions: 'The wallet follows Postgres'). Redis has caused it if Redis may have changed since the
+ * last clean comparison; Postgres is then right. Any other drift is a fault of Postgres, of this program or of somebody who wrote
+ * to Redis: it is only reported. Holds of stored calls are removed in any case, because the sweep would refund these calls.
  */
 export function decide(
   comparison: Comparison,
@@ -48,7 +48,7 @@ export function decide(
 export const isAhead = ({ wallet, settled }: { readonly wallet: Wallet; readonly settled: Numbers }): boolean =>
   wallet.creditSeq > settled.creditSeq || !knowsItsDebits(wallet, settled);
 
-/** The damage or the unreadable data that keep the account from being judged, as text for the report; null: none. */
+/** The damage or the unreadable data that prevent the account from being judged, as text for the report; null: none. */
 export function obstacleOf({ damagedFields, isIncomplete }: Comparison): string | null {
   if (damagedFields.length > 0) return `damaged in Redis: ${damagedFields.join(', ')}`.slice(0, MAX_REASON);
   return isIncomplete ? 'its shard has holds or events that this version cannot read' : null;
@@ -70,7 +70,7 @@ function reasonOf({ driftMicros, freeDrifts, budgetDrifts, storedHolds }: Compar
   return `Redis came back with other data than Postgres: ${parts.filter((part) => part !== '').join('; ')}`;
 }
 
-/** Only the holds of stored calls, and what these calls cost less than was held for them; null: there are none. */
+/** Only the holds of stored calls, and the difference between their amounts and the cost of the calls; null: there are none. */
 function holdsOnly(comparison: Comparison, wallet: Wallet): Comparison | null {
   const { storedHolds, walletMicros } = comparison;
   if (storedHolds.length === 0) return null;
@@ -80,7 +80,7 @@ function holdsOnly(comparison: Comparison, wallet: Wallet): Comparison | null {
   return { ...comparison, driftMicros: -tooMuchHeld, expectedMicros, freeDrifts: [], budgetDrifts };
 }
 
-/** What these holds have taken from budgets beyond what their calls cost, in the periods that the wallet counts in. */
+/** What these holds have taken from budgets beyond the cost of their calls, in the periods that the wallet counts. */
 function heldOfBudgets(holds: Comparison['storedHolds'], wallet: Wallet): readonly BudgetDrift[] {
   return Array.from(wallet.budgets, ([keyId, { period, spentMicros }]) => {
     const its = holds.filter(({ budgets }) => budgets.some((of) => of.keyId === keyId && of.period === period));

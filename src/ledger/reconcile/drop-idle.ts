@@ -1,7 +1,7 @@
 import { mayDrop } from '../history/may-drop.ts';
 import { dropWalletsScript } from '../scripts.ts';
+import { chunksOf } from './chunks.ts';
 import { forgetTrees } from './forget-trees.ts';
-import { pagesOf } from './pages.ts';
 import { type NumbersRead, type ReconcileStores, type ShardView, STREAM_PAGE } from './shard-view.ts';
 
 /** Maximum number of wallets that one script judges and deletes. It took 3 to 7 ms on a busy machine, and calls wait as long. */
@@ -14,20 +14,20 @@ type Drop = {
 };
 
 /**
- * In doubt, drops those of the loaded wallets that have nothing under way: they are loaded again exactly as Postgres has them when their
- * account calls. So an account can spend what its wallet has too much only until this has passed over it.
+ * In doubt, drops the loaded wallets that have nothing under way. They are loaded again exactly as in Postgres when their account
+ * calls. So an account can spend a surplus in its wallet only until this has passed over the wallet.
  *
- * Redis first forgets the trees of keys of all these accounts: if that fails, their wallets are still there, and the next run does both.
- * Postgres is asked beside it, and then drop-wallets.lua judges each wallet and deletes it at one instant. That needs no flush lock: should
- * Postgres end the transaction meanwhile, a flush changes the mark or the stream, and the script sees both.
+ * Redis first forgets the trees of keys of all these accounts: if that fails, their wallets are still there, and the next run does
+ * both. Meanwhile Postgres is asked, and then drop-wallets.lua judges and deletes each wallet at one instant. That needs no flush
+ * lock: if Postgres ends the transaction meanwhile, a flush changes the mark or the stream, and the script sees both.
  *
- * @returns the wallets that were dropped, by account: the number of the last repair of each; 0: none
+ * @returns the dropped wallets, by account, each with the number of its last repair; 0: none
  */
 export async function dropIdle(stores: ReconcileStores, drop: Drop): Promise<ReadonlyMap<string, number>> {
   const { view, shard, accountIds } = drop;
   const reading = view.readAhead();
   const dropping = view.readNumbers(
-    Array.from(pagesOf(accountIds, DROP_AT_ONCE)),
+    Array.from(chunksOf(accountIds, DROP_AT_ONCE)),
     (tx) => forgetTrees(tx, stores, shard, accountIds),
     async (some, read) => {
       await reading;
@@ -49,7 +49,7 @@ async function dropThese(
   for (const accountId of accountIds) {
     const { debitSeq = 0, hasBegunDebit = false } = debits.get(accountId) ?? {};
     const streamed = view.hasEvents(accountId) ? 1 : 0;
-    // Of holds the script knows.
+    // The script itself checks for holds.
     const underWay = { holds: 0, streamed, hasBegunDebit };
     if (rejected.has(accountId) || !mayDrop(historyOf(accountId), underWay)) continue;
     asked.push(accountId);

@@ -1,14 +1,14 @@
 import type { Tx } from '../../platform/postgres.ts';
-import { pagesOf } from './pages.ts';
+import { chunksOf } from './chunks.ts';
 import type { ReconcileStores } from './shard-view.ts';
 
 /** Maximum number of trees that one command removes, at 2 µs each: calls wait as long. */
 const FORGET_AT_ONCE = 500;
 
 /**
- * In doubt, removes from Redis what it knows of the child keys of these accounts, with the keys above them, to be loaded again as
- * Postgres has it. An older Redis may have former budgets, and nothing else would notice: its replies do not tell them.
- * The token buckets of the keys at the top are full then; those of child keys are in the wallet.
+ * In doubt, removes from Redis what it knows about the child keys of these accounts and the keys above them. It is loaded again
+ * from Postgres. An older Redis may have former budgets, and nothing else would notice, because its replies do not tell them. The
+ * token buckets of root keys are full afterwards; those of child keys are in the wallet.
  */
 export async function forgetTrees(
   tx: Tx,
@@ -19,7 +19,7 @@ export async function forgetTrees(
   const list = `{${accountIds.join(',')}}`;
   const roots = await tx<{ keyId: string }[]>`
     SELECT DISTINCT ancestors[1] AS "keyId" FROM api_keys WHERE account_id = ANY(${list}::uuid[]) AND ancestors <> '{}'`;
-  for (const some of pagesOf(roots, FORGET_AT_ONCE)) {
+  for (const some of chunksOf(roots, FORGET_AT_ONCE)) {
     await redis.command(
       'del',
       some.map(({ keyId }) => keys.key(shard, keyId)),

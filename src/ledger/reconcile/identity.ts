@@ -4,8 +4,8 @@
  *   wallet = settled balance − credits the wallet lacks + debits the wallet lacks − debits that are not stored
  *            − events in the stream that are not stored − open holds
  *
- * Each step of a call moves money between two of these terms atomically, so the identity is true at every instant, whatever is
- * under way. The free calls used of each service obey a like identity:
+ * Each step of a call moves money between two of these terms atomically, so the identity holds at every instant, whatever is under
+ * way. The free calls used of each service obey a similar identity:
  *
  *   used in the wallet = used in Postgres + events in the stream that are not stored + open holds
  *
@@ -23,7 +23,7 @@ export type Wallet = {
   readonly creditSeq: number;
   /** Number of the last debit that the wallet has decided; 0: none. */
   readonly debitSeq: number;
-  /** What all its debits have taken. */
+  /** The sum of all its debits. */
   readonly debitedMicros: number;
   /** Number of free calls used, by service. */
   readonly freeUsed: ReadonlyMap<string, number>;
@@ -40,23 +40,23 @@ export type Numbers = {
   readonly creditSeq: number;
   /** Number of the last debit that has ended; 0: none. */
   readonly debitSeq: number;
-  /** What the debits up to `debitSeq` have taken. */
+  /** The sum of the debits up to `debitSeq`. */
   readonly debitedMicros: number;
   /** Number of the debit that is begun; null: none. */
   readonly begunDebitSeq: number | null;
-  /** Its amount. */
+  /** The amount of the begun debit. */
   readonly begunDebitMicros: number | null;
 };
 
-/** What Postgres knows of the account. */
+/** What Postgres knows about the account. */
 export type Settled = Numbers & {
-  /** It includes exactly the debits up to `debitSeq`. */
+  /** The balance includes exactly the debits up to `debitSeq`. */
   readonly balanceMicros: number;
   /** The part of `balanceMicros` from credits that the wallet does not have yet. */
   readonly missingCreditsMicros: number;
   /** The part of `missingCreditsMicros` that the wallet once had: these credits were marked as applied before it was read. */
   readonly lostCreditsMicros: number;
-  /** Refunds among those credits: `budgets` is without their amounts already. */
+  /** Refunds among those credits: `budgets` already excludes their amounts. */
   readonly missingRefunds: readonly { readonly amountMicros: number; readonly budgets: readonly BudgetPart[] }[];
   readonly freeUsed: ReadonlyMap<string, number>;
   /** The latest period of each key. */
@@ -65,7 +65,7 @@ export type Settled = Numbers & {
 
 export type Hold = {
   readonly usageId: string;
-  /** The hold as it is written in Redis. */
+  /** The hold as written in Redis. */
   readonly text: string;
   readonly accountId: string;
   readonly serviceId: string;
@@ -95,13 +95,15 @@ export type AccountState = {
   readonly streamed: readonly StreamedCall[];
   /** The calls of `holds` and `streamed` that Postgres has stored, by usage id. */
   readonly stored: ReadonlyMap<string, StoredCall>;
-  /** The shard has holds or events that cannot be read (damaged, or of a newer version). They may belong to this account. */
+  /**
+   * Whether the shard has holds or events that cannot be read (damaged, or of a newer version). They may belong to this account.
+   */
   readonly isIncomplete: boolean;
 };
 
 export type FreeDrift = { readonly serviceId: string; readonly used: number; readonly expected: number };
 
-/** A budget whose spending in the wallet is not what it should be, or is that of another period. */
+/** A budget whose spending in the wallet is wrong, or belongs to another period. */
 export type BudgetDrift = {
   readonly keyId: string;
   readonly period: number;
@@ -119,14 +121,14 @@ type StoredHold = Hold & { readonly stored: StoredCall };
 export type Comparison = {
   readonly accountId: string;
   readonly walletMicros: number;
-  /** The settled balance as it would be with exactly the credits and debits that the wallet has. */
+  /** What the settled balance would be with exactly the credits and debits that the wallet has. */
   readonly settledMicros: number;
   readonly streamedMicros: number;
   readonly heldMicros: number;
   readonly expectedMicros: number;
   /** `wallet − expected`. A positive drift is money that the account can spend but should not have. */
   readonly driftMicros: number;
-  /** What Postgres has taken by debits beyond the wallet, because Redis came back without them. It is no drift. */
+  /** What Postgres has taken by debits beyond the wallet, because Redis came back without them. It is not a drift. */
   readonly lostDebitsMicros: number;
   readonly freeDrifts: readonly FreeDrift[];
   readonly budgetDrifts: readonly BudgetDrift[];
@@ -169,9 +171,9 @@ export function compare(state: AccountState): Comparison {
 }
 
 /**
- * The events that Postgres will store, by usage id: of each call its first, as the writer does. More than one, or one beside the hold, are
- * what Redis makes of a file that was cut within a transaction (MULTI without EXEC): it leaves that transaction out and its beginning in the
- * file, so that its next start brings back the half of a settlement.
+ * The events that Postgres will store, by usage id: the first event of each call, as in the writer. More than one event of a call,
+ * or an event together with its hold, come from a Redis file that was cut within a transaction (MULTI without EXEC). Redis then
+ * leaves the transaction out, but keeps its beginning in the file, so that its next start brings back half of a settlement.
  */
 function endsOf(streamed: AccountState['streamed'], stored: AccountState['stored']): ReadonlyMap<string, StreamedCall> {
   const ends = new Map<string, StreamedCall>();
@@ -202,7 +204,7 @@ function expectedBudgets(
   for (const [keyId, { period }] of wallet.budgets) add(keyId, period, 0);
   for (const [keyId, { period, spentMicros }] of settled.budgets) add(keyId, period, spentMicros);
   for (const { amountMicros, budgets } of [...settled.missingRefunds, ...underWay]) {
-    // A call that cost nothing in the end opens no period.
+    // A call that finally cost nothing does not begin a period.
     if (amountMicros > 0) for (const { keyId, period } of budgets) add(keyId, period, amountMicros);
   }
   return expected;
@@ -225,8 +227,9 @@ function debitsApart(wallet: Wallet, settled: Settled): number {
 }
 
 /**
- * Whether Postgres has every debit that the wallet has decided. If not, Postgres has lost data, and the difference is a drift. The number
- * of a begun debit may be that of one which another Postgres had begun before it was given up: then the wallet has taken another amount.
+ * Whether Postgres has every debit that the wallet has decided. If not, Postgres has lost data, and the difference is a drift. A
+ * begun debit may have the number of a debit that another Postgres had begun before it was abandoned: the wallet has then taken a
+ * different amount.
  */
 export function knowsItsDebits({ debitSeq, debitedMicros }: Wallet, settled: Numbers): boolean {
   if (debitSeq !== settled.begunDebitSeq) return debitSeq <= settled.debitSeq;

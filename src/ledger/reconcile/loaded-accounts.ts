@@ -5,11 +5,11 @@ const SCAN_COUNT = 1_000;
 const UUID_LENGTH = 36;
 
 /**
- * Accounts with a loaded wallet, by shard. The scan may miss a wallet that is loaded during it, but that agrees with Postgres. It may name
- * an account twice: a set of 100 000 took a third of the time that is spent here.
+ * Accounts with a loaded wallet, by shard. The scan may miss a wallet that is loaded meanwhile, but such a wallet agrees with
+ * Postgres. It may name an account twice: removing duplicates with a set of 100 000 took a third of the time spent here.
  *
- * @param shards  all of one Redis
- * @param onPage  called before each page; what it throws ends the scan
+ * @param shards must belong to one Redis
+ * @param onPage called before each page; an error that it throws ends the scan
  */
 export async function loadedAccounts(
   { redis, keys }: Pick<ReconcileStores, 'redis' | 'keys'>,
@@ -17,7 +17,7 @@ export async function loadedAccounts(
   onPage: () => void = () => {},
 ): Promise<ReadonlyMap<number, string[]>> {
   const [only, ...others] = shards;
-  // Redis goes through all its keys in any case, but sends fewer names.
+  // Redis goes through all its keys anyway, but sends fewer names.
   const pattern = only !== undefined && others.length === 0 ? keys.wallet(only, '*') : 'wallet:*';
   const accounts = new Map<number, string[]>();
   const prefixes = Array.from(keys.open.keys(), (shard) => keys.wallet(shard, ''));
@@ -29,7 +29,7 @@ export async function loadedAccounts(
   };
   let [cursor, names] = await scan('0');
   for (;;) {
-    // Asked for before this page is read, so that Redis and this process work at the same time.
+    // The next page is requested before this one is processed, so that Redis and this process work at the same time.
     const next = cursor === '0' ? null : scan(cursor);
     for (const name of names) {
       const id = name.slice(-UUID_LENGTH);

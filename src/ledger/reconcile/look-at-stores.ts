@@ -3,7 +3,7 @@ import { isInDoubt } from '../history/judge.ts';
 import { seeShards } from '../history/marks.ts';
 import type { ReconcileStores } from './shard-view.ts';
 
-/** What both stores say of shards, without a look at any wallet. */
+/** What both stores say about shards, without reading any wallet. */
 export type StoresLook = {
   readonly judged: ReadonlyMap<number, Judged>;
   /** Whether Redis may have changed since the last clean comparison. */
@@ -12,7 +12,7 @@ export type StoresLook = {
   readonly newestPosting: number;
 };
 
-/** Looks at shards of one Redis: one script and two short queries. Redis comes first, as `judgeShards` wants it. */
+/** Looks at shards of one Redis: one script and two short queries. Redis comes first, as `judgeShards` requires. */
 export async function lookAtStores(
   { sql, redis, keys }: ReconcileStores,
   shards: readonly number[],

@@ -3,21 +3,23 @@ import { agrees, compare, knowsItsDebits } from './identity.ts';
 import { loadedAccounts } from './loaded-accounts.ts';
 import { type ReconcileStores, ShardView } from './shard-view.ts';
 
-/** Maximum number of accounts that are read at one instant, while the shard's flush lock is kept. */
+/** Maximum number of accounts read at one instant, while the shard's flush lock is held. */
 const PAGE = 500;
-/** While Postgres is older nothing is stored, so any number of events may wait. One shard is read at a time. */
+/**
+ * Maximum number of waiting events. While Postgres is older nothing is stored, so any number may wait. One shard is read at a time.
+ */
 const BOUNDS = { waiting: Number.POSITIVE_INFINITY, kept: Number.POSITIVE_INFINITY };
 
-/** What the loaded wallet of an account has that an older Postgres does not know. Amounts in micro-USD. */
+/** What an account's loaded wallet has and an older Postgres does not know. Amounts in micro-USD. */
 export type Loss = {
   readonly accountId: string;
   readonly shard: number;
   readonly walletMicros: number;
-  /** What the wallet would have by Postgres, with what is under way in Redis. */
+  /** What the wallet should have according to Postgres, including everything under way in Redis. */
   readonly expectedMicros: number;
   /** Number of credits that Postgres does not know. */
   readonly credits: number;
-  /** What debits have taken that Postgres does not know. */
+  /** The sum of debits that Postgres does not know. */
   readonly debitedMicros: number;
   /** Free calls that Postgres does not know. */
   readonly freeCalls: number;
@@ -26,8 +28,8 @@ export type Loss = {
 };
 
 /**
- * Compares the loaded wallets of these shards with a Postgres that is older than Redis. What it has lost of accounts whose wallets are
- * not loaded is nowhere any more. It changes nothing.
+ * Compares the loaded wallets of these shards with a Postgres that is older than Redis. Losses of accounts whose wallets are not
+ * loaded cannot be found anywhere any more. It changes nothing.
  */
 export async function readLosses(
   stores: ReconcileStores,

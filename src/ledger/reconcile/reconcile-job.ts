@@ -4,47 +4,51 @@ import type { Reconciler } from './reconciler.ts';
 const TICK_MS = 500;
 const EVERY_MS = 60_000;
 /**
- * Number of regular runs of which one is made in any case. The others are left out while nothing has changed: of an installation that
- * nobody calls, comparing 1 000 wallets every minute took more CPU (150 to 235 ms) than all the rest of its writer.
+ * One of this many regular runs is always made. The others are skipped while nothing has changed: comparing 1 000 wallets every
+ * minute took more CPU (150 to 235 ms) than everything else in the writer of an installation that nobody calls.
  */
 const ALWAYS_ONE_OF = 10;
-/** Pause after a run that failed or left repairs to the next run. Short, because wallets may have too much money until then. */
+/**
+ * Pause after a run that failed or left repairs to the next run. It is short, because wallets may have too much money until then.
+ */
 const RETRY_MS = 1_000;
 /**
- * Pause after a run that could not compare a shard because the writer was behind. The writer stores the events of a shard in seconds,
- * and the sweep may wait for the comparison. Not shorter, because a run compares the other shards again.
+ * Pause after a run that could not compare a shard because the writer was behind. The writer stores the events of a shard in
+ * seconds, and the sweep may wait for the comparison. It is not shorter, because a run compares the other shards again.
  */
 const BEHIND_MS = 5_000;
 const STOP_MS = 2_000;
 
 type ReconcileJobOptions = {
   readonly reconciler: Reconciler;
-  /** Whether this process makes the regular runs. Of several writers one does. */
+  /** Whether this process makes the regular runs. Only one of several writers does. */
   readonly isActive: () => boolean;
   readonly onRedisReady: (listener: () => void) => void;
   /** Time from the end of a regular run to the next. Default: one minute. */
   readonly everyMs?: number;
   /**
-   * The jobs that fail now. Those of one process share it: the first that fails writes a line, and the others write none, because most
-   * likely the same store is away.
+   * The jobs that are failing. All jobs of a process share it: the first one that fails writes a line, and the others write none,
+   * because most likely the same store is away.
    */
   readonly failing?: Set<ReconcileJob>;
   readonly log: { warn(fields: object, message: string): void; info(fields: object, message: string): void };
 };
 
 /**
- * Runs the reconciliation every minute, and at once when Redis comes back. While nothing was posted since the last two runs, which found
- * nothing wrong, it only asks every minute whether that is so and whether Postgres is older, and compares all wallets every tenth time. A Redis that came back with an older state than Postgres
- * has wallets with too much money until they are repaired, and holds of stored calls, which the sweep must not refund. So the
- * sweep waits until the reconciliation of its own process has compared them. That is why every writer makes a run when Redis comes
- * back, even one that is not active.
+ * Runs the reconciliation every minute, and at once when Redis comes back. If the last two runs found nothing wrong and nothing was
+ * posted since, it only checks every minute whether this is still so and whether Postgres is older, and compares all wallets every
+ * tenth time. A Redis that came back with an older state than Postgres has wallets with too much money until they are repaired, and
+ * holds of stored calls, which the sweep must not refund. So the sweep waits until the reconciliation of its own process has
+ * compared them. That is why every writer makes a run when Redis comes back, even one that is not active.
  */
 export class ReconcileJob {
   readonly #options: ReconcileJobOptions;
   #timer: NodeJS.Timeout | null = null;
   #running: Promise<void> | null = null;
   #dueAt = Number.NEGATIVE_INFINITY;
-  /** This process must make a run even if it is not active: Redis came back, or the last run failed or left repairs undone. */
+  /**
+   * Whether this process must make a run even if it is not active: Redis came back, or the last run failed or left repairs undone.
+   */
   #isOwed = true;
   readonly #failing: Set<ReconcileJob>;
   #drifting = 0;
@@ -56,7 +60,7 @@ export class ReconcileJob {
     options.onRedisReady(() => this.soon());
   }
 
-  /** Makes a run at once, or after the run under way, whether this process is active or not. */
+  /** Makes a run at once, or after the run under way, even if this process is not active. */
   soon(): void {
     this.#isOwed = true;
     this.#dueAt = Number.NEGATIVE_INFINITY;
@@ -81,7 +85,7 @@ export class ReconcileJob {
       this.#lookAgain();
       return;
     }
-    // No time is set for the next run until this one ends, unless Redis comes back: then the listener sets the next run due at once.
+    // The next run is not scheduled until this one ends, unless Redis comes back: the listener then makes it due at once.
     this.#dueAt = Number.POSITIVE_INFINITY;
     const isOwed = this.#isOwed;
     this.#isOwed = false;
@@ -95,7 +99,10 @@ export class ReconcileJob {
     });
   }
 
-  /** Ticks again when the next run is due. If it is due but not active, every `TICK_MS`: it may become active at any time. */
+  /**
+   * Ticks again when the next run is due. If a run is due but this process is not active, ticks every `TICK_MS`: it may become
+   * active at any time.
+   */
   #lookAgain(): void {
     if (this.#timer === null) return;
     clearTimeout(this.#timer);

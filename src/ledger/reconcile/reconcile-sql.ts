@@ -5,7 +5,7 @@ import type { StoredCall } from './identity.ts';
 import type { ShardReport } from './report.ts';
 
 /**
- * Those of the calls that Postgres has stored, by id. OFFSET 0 makes Postgres look each of them up: for a day without statistics it
+ * Those of the calls that Postgres has stored, by id. OFFSET 0 makes Postgres look up each of them: for a day without statistics it
  * read all calls of the day instead.
  */
 export async function selectStored(tx: Tx, usageIds: readonly string[]): Promise<Map<string, StoredCall>> {
@@ -13,7 +13,7 @@ export async function selectStored(tx: Tx, usageIds: readonly string[]): Promise
   const ids = usageIds.filter(isUuid);
   if (ids.length === 0) return new Map();
   const days = ids.map(dayOfId);
-  // Only by the last line Postgres sees, when it plans, which partitions are meant.
+  // Only the last line tells Postgres at planning time which partitions are needed.
   const rows = await tx.anew<(StoredCall & { id: string })[]>`
     SELECT asked.id, c.amount AS "amountMicros", c.free_call AS "freeCall"
     FROM unnest(${days}::date[], ${ids}::uuid[]) AS asked (day, id)
@@ -25,7 +25,7 @@ export async function selectStored(tx: Tx, usageIds: readonly string[]): Promise
   return new Map(rows.map((row) => [row.id, row]));
 }
 
-/** The accounts of the shard that an event in `rejected_events` names, and other ids that it names. */
+/** The accounts of the shard that events in `rejected_events` name, and other ids in them. */
 export async function selectRejectedIds(sql: Sql | Tx, shard: number): Promise<ReadonlySet<string>> {
   const rows = await sql<{ id: string }[]>`
     SELECT DISTINCT found[1] AS id
@@ -52,7 +52,7 @@ export type Repair = NewRepair & {
 
 /** Records a repair before it is made, so that there is a record even if the reply is lost or this process dies. */
 export async function beginRepair(sql: Sql, repair: NewRepair): Promise<number> {
-  // A transaction, here and below, because only transactions wait until the commit is on disk (postgres-session.ts).
+  // A transaction is used here and below, because only transactions wait until the commit is on disk (postgres-session.ts).
   return sql.begin((tx) => insertRepair(tx, repair));
 }
 

@@ -5,34 +5,39 @@ import { isInDoubt } from '../history/judge.ts';
 import { mayLeaveOut, type Run } from '../history/may-leave-out.ts';
 import { staysInDoubt } from '../history/may-repair.ts';
 import { readRedisRun, readRedisTime } from '../redis-run.ts';
+import { chunksOf } from './chunks.ts';
 import { type Decision, decide, isAhead } from './decision.ts';
 import { dropIdle } from './drop-idle.ts';
 import { type AccountState, agrees, type Comparison, compare } from './identity.ts';
 import { loadedAccounts } from './loaded-accounts.ts';
 import { lookAtStores, type StoresLook } from './look-at-stores.ts';
-import { pagesOf } from './pages.ts';
 import { saveReport, selectBegunRepairs, selectReports } from './reconcile-sql.ts';
 import { Repairer } from './repairer.ts';
 import { type Drift, newDrift, newReport, notCompared, ReportSums, type ShardReport } from './report.ts';
 import { type Reading, type ReconcileStores, ShardView, type StreamBounds, StreamTooLong } from './shard-view.ts';
 
 /**
- * Maximum number of accounts read while the shard's flush lock is kept, which takes some milliseconds. The lock is given up between
+ * Maximum number of accounts read while the shard's flush lock is held, which takes some milliseconds. The lock is released between
  * two pages, so that flushes of the shard do not wait for all its accounts.
  */
 const PAGE = 500;
 /**
- * For each page Redis reads all open holds of the shard, 1.3 µs each. When that takes longer than reading 500 wallets, larger pages
- * need less of its time in all; and so do wallets that are dropped. 2 000 accounts keep the flush lock for some 20 ms.
+ * Maximum number of accounts when pages are larger. For each page Redis reads all open holds of the shard, 1.3 µs each. If that
+ * takes longer than reading 500 wallets, larger pages need less of its time in total; the same holds for dropping wallets. With 2
+ * 000 accounts the flush lock is held for some 20 ms.
  */
 const LARGE_PAGE = 2_000;
 const MANY_HOLDS = 1_000;
 /**
- * Maximum number of accounts whose idle wallets are dropped while the flush lock is kept, for some 100 ms; meanwhile other shards are
- * flushed, and wallets are loaded. With 2 000, and so more steps that wait for each other, the whole took a fifth longer.
+ * Maximum number of accounts whose idle wallets are dropped while the flush lock is held, for some 100 ms; meanwhile other shards
+ * are flushed, and wallets are loaded. With 2 000 accounts, and so more steps that wait for each other, everything took a fifth
+ * longer.
  */
 const DROP_PAGE = 10_000;
-/** Share of the time that a 'gently' paced run works. Without pauses, 100 000 accounts kept Postgres busy for 2 s: calls waited. */
+/**
+ * Share of the time for which a 'gently' paced run works. Without pauses, 100 000 accounts kept Postgres busy for 2 s, and calls
+ * waited.
+ */
 const GENTLE_SHARE = 0.1;
 const LONGEST_PAUSE_MS = 200;
 /** Maximum number of accounts that one run tries to repair, at a few milliseconds each; the next run tries the rest. */
@@ -48,15 +53,15 @@ export type RunResult = {
 };
 
 /**
- * The shards that were compared completely with one Redis as it has its data now (`RedisRun`), and where no account was left undecided;
- * with the doubt of then, which also grows when an operator accepts an older Postgres.
+ * The shards that were compared completely with the present data of one Redis (`RedisRun`), and in which no account was left
+ * undecided; each with the doubt at that time, which also grows when an operator accepts an older Postgres.
  */
 type Compared = { readonly dataId: string; readonly shards: Map<number, number> };
 
 /** What a run knows when it begins, and what it counts. */
 type Scene = {
   readonly by: string;
-  /** The data that are compared (`RedisRun`), asked before anything was read. */
+  /** Identifies the data that are compared (`RedisRun`). It was read before anything else. */
   readonly dataId: string;
   /** Redis's clock. */
   readonly nowMs: number;
@@ -68,20 +73,23 @@ type Scene = {
   readonly behind: number[];
 };
 
-/** What is known of a shard while it is compared. */
+/** What is known about a shard while it is compared. */
 type Shard = {
   readonly shard: number;
   readonly view: ShardView;
   readonly scene: Scene;
   /** The doubt with which its comparison began. */
   readonly began: number;
-  /** Whether it is in doubt, or an account of it is. */
+  /** Whether the shard or one of its accounts is in doubt. */
   readonly isAnyInDoubt: boolean;
   /** The accounts that stay in doubt when the shard is verified. */
   readonly left: Set<string>;
-  /** Whether idle wallets and trees of keys are dropped: when this process compares these data with this doubt for the first time, and there are any. */
+  /**
+   * Whether idle wallets and trees of keys are dropped: if there are any, and this process compares these data with this doubt for
+   * the first time.
+   */
   readonly drops: boolean;
-  /** Set when an account cannot be judged until somebody removes an obstacle: the shard stays in doubt. */
+  /** Set if an account cannot be judged until somebody removes an obstacle: the shard stays in doubt. */
   hasObstacle: boolean;
   readonly sums: ReportSums;
 };
@@ -91,9 +99,9 @@ type Found = { readonly comparison: Comparison; readonly decision: Decision };
 
 type ReconcilerOptions = {
   readonly maxRepairs?: number;
-  /** The shards to compare, all of one Redis: it is asked for its process and its time. Default: all. */
+  /** The shards to compare, all in one Redis, which is asked for its process and its time. Default: all. */
   readonly shards?: readonly number[];
-  /** Runs the work when it is this reconciler's turn among others. Default: at once. */
+  /** Runs the work when it is this reconciler's turn. Default: at once. */
   readonly inTurn?: InTurn;
   readonly bounds?: Partial<StreamBounds>;
 };
@@ -102,8 +110,8 @@ type InTurn = <T>(work: () => Promise<T>) => Promise<T>;
 
 /**
  * Compares the wallets in Redis with Postgres, shard by shard and page by page; repairs what may be the effect of a Redis that has
- * changed, or drops it to be loaded again; and stores the reports. This process makes one run at a time; runs of several processes do
- * each other no harm, but take each other's tickets.
+ * changed, or drops it to be loaded again; and stores the reports. This process makes one run at a time. Runs of several processes
+ * do not harm each other, but remove each other's tickets.
  */
 export class Reconciler {
   readonly #stores: ReconcileStores;
@@ -116,7 +124,7 @@ export class Reconciler {
   #dropped = 0;
   #running: Promise<RunResult> | null = null;
   #last: RunResult | null = null;
-  /** The youngest row of the journal when the last run began, and the one before it. */
+  /** The youngest row of the journal when each of the last two runs began. */
   #newest: Pick<Run, 'newestPosting' | 'newestBefore'> = { newestPosting: -1, newestBefore: -1 };
   #olderShards: readonly number[] = [];
   #stopping = false;
@@ -154,7 +162,7 @@ export class Reconciler {
     return this.#dropped;
   }
 
-  /** Shards of which Postgres was older when it was last looked at. */
+  /** Shards for which Postgres was older when last checked. */
   get olderShards(): readonly number[] {
     return this.#olderShards;
   }
@@ -168,17 +176,17 @@ export class Reconciler {
     return mayLeaveOut({ ...this.#newest, isClean: undecided === 0 && isRight }, look);
   }
 
-  /** Whether a run has compared the shard since Redis has these data, and left nothing there that may still be repaired. */
+  /** Whether a run has compared the shard since Redis has had these data, and left nothing there that may still be repaired. */
   hasCompared(shard: number, dataId: string): boolean {
     return this.#compared.dataId === dataId && this.#compared.shards.has(shard);
   }
 
   /**
-   * If a run is under way already, returns that one.
+   * If a run is already under way, returns that one.
    *
-   * @param by recorded with each repair as its maker
-   * @param pace 'gently': pause within shards that `hasCompared` counts as compared, since the sweep does not wait for those
-   * @throws when a store is away, Redis restarts or `stop` is called; then it is unknown which accounts still need a repair
+   * @param by recorded with each repair as the one who made it
+   * @param pace 'gently': pause within shards for which `hasCompared` is true, since the sweep does not wait for those
+   * @throws when a store is away, Redis restarts or `stop` is called. It is then unknown which accounts still need a repair
    */
   run(by: string, pace: 'at once' | 'gently' = 'at once'): Promise<RunResult> {
     this.#running ??= this.#inTurn(() => this.#runOnce(by, pace === 'gently')).finally(() => {
@@ -197,7 +205,7 @@ export class Reconciler {
     const { sql, redis } = this.#stores;
     const { newestPosting } = await this.#look();
     const before = await selectReports(sql);
-    // Asked before the scan: a Redis that is replaced later may have other wallets.
+    // Read before the scan, because a Redis that is replaced later may have other wallets.
     const { dataId } = await readRedisRun(redis);
     const scene: Scene = {
       by,
@@ -222,7 +230,7 @@ export class Reconciler {
     return this.#last;
   }
 
-  /** One older shard is enough, because it is the whole Postgres that went back. Looked at before all wallets are searched for. */
+  /** One older shard is enough, because a Postgres goes back as a whole. Checked before the search for all wallets. */
   async #look(): Promise<StoresLook> {
     const look = await lookAtStores(this.#stores, this.#shards);
     this.#olderShards = olderShards(look.judged);
@@ -260,7 +268,7 @@ export class Reconciler {
     const inDoubt = isInDoubt(history);
     const isNew = this.#compared.shards.get(shard) !== history.doubt;
     const drops = inDoubt && isNew && scene.accounts.has(shard);
-    // A drop reads the stream while Postgres is asked.
+    // A drop reads the stream while it waits for Postgres.
     if (!drops) await view.readAhead();
     return {
       shard,
@@ -275,7 +283,10 @@ export class Reconciler {
     };
   }
 
-  /** Compares all wallets of the shard; in doubt, drops before those that have nothing under way. @returns the accounts that do not agree */
+  /**
+   * Compares all wallets of the shard. In doubt, first drops those that have nothing under way. @returns the accounts that do not
+   * agree
+   */
   async #comparePages(its: Shard, isGentle: boolean): Promise<Found[]> {
     const { shard, view, scene } = its;
     const { redis, keys } = this.#stores;
@@ -283,7 +294,7 @@ export class Reconciler {
     const accounts = new Set(its.drops ? await this.#dropIdle(its, all) : all);
     const holds = Number(await redis.command('hlen', [keys.open[shard] as string]));
     const found: Found[] = [];
-    for (const page of pagesOf(Array.from(accounts), holds > MANY_HOLDS ? LARGE_PAGE : PAGE)) {
+    for (const page of chunksOf(Array.from(accounts), holds > MANY_HOLDS ? LARGE_PAGE : PAGE)) {
       this.#checkStopping();
       const beganAt = performance.now();
       const reading = await view.read(page, async (read) => read);
@@ -293,10 +304,13 @@ export class Reconciler {
     return found;
   }
 
-  /** Until its end accounts can spend what their wallets have too much, so it does not pause. @returns the accounts whose wallets stay */
+  /**
+   * Until this ends, accounts can spend the surplus in their wallets, so it does not pause. @returns the accounts whose wallets
+   * stay
+   */
   async #dropIdle({ shard, view, scene }: Shard, accounts: readonly string[]): Promise<readonly string[]> {
     const left: string[] = [];
-    for (const page of pagesOf(accounts, DROP_PAGE)) {
+    for (const page of chunksOf(accounts, DROP_PAGE)) {
       this.#checkStopping();
       const dropped = await dropIdle(this.#stores, { view, shard, accountIds: page });
       this.#dropped += dropped.size;
@@ -349,7 +363,7 @@ export class Reconciler {
     return newDrift(left.comparison, since, left.notRepaired);
   }
 
-  /** Pauses as long as `GENTLE_SHARE` asks for, but at most `LONGEST_PAUSE_MS`. `stop` ends the pause early. */
+  /** Pauses for as long as `GENTLE_SHARE` requires, but at most `LONGEST_PAUSE_MS`. `stop` ends the pause early. */
   #pauseAfter(workedMs: number): Promise<void> {
     const pauseMs = Math.min(workedMs * (1 / GENTLE_SHARE - 1), LONGEST_PAUSE_MS);
     return this.#sleeper.sleep(pauseMs);

@@ -22,13 +22,13 @@ export function refusalOf(
   return believe === 'redis' ? refusalOfBooks(state, comparison, history) : null;
 }
 
-/** The same of a correction that changes the books. */
+/** The same for a correction that changes the books. */
 function refusalOfBooks(
   state: AccountState,
   { driftMicros, freeDrifts, budgetDrifts, storedHolds }: Comparison,
   history: ShardHistory,
 ): string | null {
-  // First, because comparing does not end this doubt.
+  // Checked first, because comparing does not end this doubt.
   if (isAhead(state)) {
     return 'believe: the wallet has credits or debits that Postgres does not know. Believe postgres, and then make them again.';
   }

@@ -13,7 +13,7 @@ import type { Permit, Reading, ReconcileStores, ShardView } from './shard-view.t
 const MAX_LOOKS = 3;
 const REFUSED = 'Redis refused the repairs of this account: see their records';
 
-/** Whose debits are restored, or which account is repaired. */
+/** The account whose debits are restored, or which is repaired. */
 type Restoration = {
   readonly view: ShardView;
   readonly shard: number;
@@ -23,7 +23,7 @@ type Restoration = {
   readonly begun: readonly number[];
 };
 
-/** What is left after a repair was tried: the comparison and the reason; null when the account agrees. */
+/** What is left after an attempted repair: the comparison and the reason; null when the account agrees. */
 type Left = {
   readonly comparison: Comparison;
   readonly notRepaired: string;
@@ -75,9 +75,9 @@ export class Repairer {
   }
 
   /**
-   * Takes debits again that Redis lost; or gives back one that a Redis took after it came back older, although Postgres had stored
-   * that it was refused. Debits are numbered and summed, so this is always right. The script makes the change only if no debit
-   * was decided since the wallet was read, because the next debit makes the same change by itself.
+   * Takes debits again that Redis lost; or returns a debit that Redis took after it came back older, although Postgres had stored
+   * that it was refused. Debits are numbered and summed, so this is always right. The script makes the change only if no debit was
+   * decided since the wallet was read, because the next debit makes the same change by itself.
    */
   async restoreDebits({ view, shard, accountId, madeBy, begun }: Restoration): Promise<void> {
     const ticket = randomUUID();
@@ -179,7 +179,7 @@ export function repairArgs({ comparison, permit }: Plan, ticket: string, id: num
   return args;
 }
 
-/** What makes sure that the wallet is as it was read. */
+/** The arguments that ensure that the wallet has not changed since it was read. */
 const permitArgs = (ticket: string, { validUntilMs, marks }: Permit): string[] => [
   ticket,
   String(validUntilMs),

@@ -2,7 +2,10 @@ import type { BudgetDrift, Comparison, FreeDrift } from './identity.ts';
 
 /** Maximum number of accounts listed in a report; further accounts are only counted. */
 const MAX_LISTED = 100;
-/** Maximum number of accounts whose drift's start is remembered. For further ones each report gives its own time as the start. */
+/**
+ * Maximum number of accounts for which the start of the drift is remembered. For others each report gives its own time as the
+ * start.
+ */
 const MAX_REMEMBERED = 10_000;
 
 /** An account that does not agree. Amounts in micro-USD. */
@@ -13,7 +16,7 @@ export type Drift = {
   readonly streamedMicros: number;
   readonly heldMicros: number;
   readonly expectedMicros: number;
-  /** 0 if the balance, or a number of credits or debits, is damaged: then the drift is unknown. */
+  /** 0 if the balance, or a number of credits or debits, is damaged: the drift is then unknown. */
   readonly driftMicros: number;
   readonly damagedFields: readonly string[];
   readonly freeDrifts: readonly FreeDrift[];
@@ -26,16 +29,15 @@ export type Drift = {
 };
 
 /**
- * What one comparison of one shard found. Stored as JSON.
- * Tested by test/ledger/reconcile/reconciler.test.ts and restart.test.ts.
+ * What one comparison of one shard found. Stored as JSON. Tested by test/ledger/reconcile/reconciler.test.ts and restart.test.ts.
  */
 export type ShardReport = {
   readonly shard: number;
   /** By Redis's clock, like the times of drifts. */
   readonly checkedAtMs: number;
   /**
-   * False when the stream was too long to compare (the writer is behind), or the shard's own keys are damaged. Then everything
-   * else here comes from the last comparison.
+   * False when the stream was too long to compare (the writer is behind), or the shard's own keys are damaged. All other fields
+   * then come from the last comparison.
    */
   readonly compared: boolean;
   /** Number of loaded wallets; others cannot drift. The sums leave out wallets with a damaged balance or credit number. */

@@ -1,10 +1,10 @@
 import type { Tx } from '../../platform/postgres.ts';
 import { budgetsOfText } from '../usage-event.ts';
-import { type LatestBudgets, latestBudgetsSql } from '../wallets/budgets-sql.ts';
 import { LAST_ENDED_DEBIT_SQL } from '../wallets/debits-sql.ts';
+import { type LatestBudgets, latestBudgetsSql } from '../wallets/latest-budgets-sql.ts';
 import type { Numbers, Settled, Wallet } from './identity.ts';
 
-// What a comparison asks Postgres of loaded wallets. Tested by test/ledger/reconcile/reconciler.test.ts and drop-idle.test.ts.
+// What a comparison asks Postgres about loaded wallets. Tested by test/ledger/reconcile/reconciler.test.ts and drop-idle.test.ts.
 
 /** Loaded wallets by account. */
 type Loaded = ReadonlyMap<string, Pick<Wallet, 'creditSeq'>>;
@@ -18,16 +18,16 @@ const JOIN_DEBITS = `
   LEFT JOIN LATERAL (
     SELECT d.seq, d.amount FROM debits d WHERE d.account_id = asked.id AND d.state = 'begun') begun ON true`;
 
-/** The last numbers of some accounts, by account. Those without any are left out. */
+/** The last numbers of credits and debits of these accounts, by account. Accounts without any are left out. */
 export type LastNumbers = {
   readonly creditSeqs: ReadonlyMap<string, number>;
   readonly debits: ReadonlyMap<string, Pick<Numbers, 'debitSeq'> & { readonly hasBegunDebit: boolean }>;
 };
 
-/** Credits and debits are read by two statements, so at two instants. Nothing is lost by that: a wallet with a later number stays. */
+/** Credits and debits are read by two statements, so at two instants. This is harmless: a wallet with a later number stays. */
 export async function selectLastNumbers(tx: Tx, accountIds: readonly string[]): Promise<LastNumbers> {
-  // Postgres looks up a list in a third of the time that a join takes, which asks for each account by itself. Joined here, because ids need
-  // no quotes.
+  // Postgres looks up a list in a third of the time of a join, which looks up each account separately. The ids can be joined to a
+  // text here, because they need no quotes.
   const list = `{${accountIds.join(',')}}`;
   const [accounts, debits] = await Promise.all([
     tx<{ id: string; seq: number }[]>`
@@ -53,11 +53,11 @@ export async function selectSettled(tx: Tx, wallets: Loaded): Promise<Map<string
     readonly budgets: LatestBudgets;
     readonly refunds: readonly (readonly [amount: number, budgets: string])[] | null;
   };
-  // One statement, and so one snapshot: the balance includes exactly the credits and debits counted here. `now()` is the start of the
-  // transaction, before the wallets were read. A credit marked as applied before it had reached its wallet by then; if the wallet
-  // lacks it, Redis lost it. So it did where the mark lies hours ahead: the clock was wrong then, and nobody waits until that time comes.
-  // Sub-selects per account, because a join without statistics of `balances` read the whole table for every page of 500 accounts, which
-  // took 130 ms with 100 000 accounts.
+  // One statement, and so one snapshot: the balance includes exactly the credits and debits counted here. `now()` is the start of
+  // the transaction, before the wallets were read. A credit that was marked as applied before that had reached its wallet; if the
+  // wallet lacks it, Redis lost it. The same applies if the mark lies hours ahead: the clock was wrong then, and waiting for that
+  // time makes no sense. Sub-selects per account, because without statistics of `balances` a join read the whole table for every
+  // page of 500 accounts, which took 130 ms with 100 000 accounts.
   const rows = await tx<Row[]>`
     SELECT asked.id,
            ${tx.text(CREDIT_SEQ)},

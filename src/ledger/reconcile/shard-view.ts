@@ -19,17 +19,19 @@ export type ReconcileStores = { readonly sql: Sql; readonly redis: RedisStore; r
 /** Maximum number of stream entries in one reply. A longer one would delay calls in Redis. */
 export const STREAM_PAGE = 1_000;
 /**
- * With more events than this in its stream a shard is not compared yet: the writer is behind, as after an outage. To read what waits
- * takes the writer's process 4 µs an event, of 12 in all, and the time is better spent on storing it. At 2 500 calls/s a shard, which
- * is all that a Redis does, some 1 250 wait.
+ * A shard with more events than this in its stream is not compared yet: the writer is behind, as after an outage. Reading these
+ * events would take the writer's process 4 µs each, a third of the time for storing them, and storing them is more urgent. At 2 500
+ * calls/s in a shard, the maximum of a Redis, some 1 250 wait.
  */
 const MAX_WAITING = 10_000;
-/** Maximum number of stream entries that a comparison keeps in memory, at about 300 bytes each. If more come meanwhile, it ends. */
+/**
+ * Maximum number of stream entries that a comparison keeps in memory, at about 300 bytes each. If more arrive meanwhile, it ends.
+ */
 const MAX_EVENTS = 100_000;
 const LOCK_WAIT_MS = 2_000;
 /**
- * Postgres ends the transaction of a process that sends it no query for this long (perhaps because the process is suspended),
- * and with it the flush lock. What was read under the lock must not be used for a repair after that: see `validUntilMs`.
+ * Postgres ends the transaction of a process that sends no query for this long (perhaps because the process is suspended), and with
+ * it the flush lock. After that, data read under the lock must not be used for a repair: see `validUntilMs`.
  */
 const LOCK_LIFE_MS = 5_000;
 
@@ -43,15 +45,15 @@ export class RedisReplaced extends Error {
   }
 }
 
-/** `waiting`: how many events may wait when a comparison begins. `kept`: how many it keeps in memory. */
+/** `waiting`: maximum events that wait when a comparison begins. `kept`: maximum events that it keeps in memory. */
 export type StreamBounds = { readonly waiting: number; readonly kept: number };
 
-/** What the scripts that rely on a reading ask: until when they may (ms, Redis's clock), and which marks Redis may have. */
+/** Conditions for scripts that rely on a reading: until when they may do so (ms, Redis's clock), and which marks Redis may have. */
 export type Permit = { readonly validUntilMs: number; readonly marks: readonly [seen: string, lastFlush: string] };
 
-/** What Postgres says of the doubt about a shard. */
+/** What Postgres says about the doubt about a shard. */
 type Doubt = {
-  /** That of the shard, but for accounts that are in doubt by themselves. */
+  /** The history of the shard. It does not apply to accounts that are in doubt by themselves. */
   readonly historyOf: (accountId: string) => ShardHistory;
   /** Ids that an event in `rejected_events` names; only if an account is in doubt. */
   readonly rejected: ReadonlySet<string>;
@@ -60,25 +62,25 @@ type Doubt = {
 /** Accounts at one instant. */
 export type Reading = Doubt & { readonly states: AccountState[]; readonly permit: Permit };
 
-/** What Postgres knows of accounts, and what Redis must have if that is to count. */
+/** What Postgres knows about accounts, and what Redis must have for this to count. */
 export type NumbersRead = Doubt & {
   readonly numbers: LastNumbers;
   readonly marks: Permit['marks'];
 };
 
 /**
- * Reads accounts of one shard as they are at one instant, in Redis and in Postgres.
+ * Reads accounts of one shard at one instant, in Redis and in Postgres.
  *
  *   read the stream, page by page ──► lock ──► wallets, holds, the rest of the stream (one script) ──► Postgres ──► unlock
  *
- * Events read before Redis restarted prove nothing about its wallets now: the restarted Redis may have lost those events. So
- * the script also says whether it still has the same data (`RedisRun`), and what was read of the stream before counts only while it is
- * still there (`WaitingCalls`). If Redis loses data after the script, the ticket keeps a repair from being made (repair-wallet.lua).
+ * Events read before Redis restarted prove nothing about its present wallets: the restarted Redis may have lost those events. So
+ * the script also says whether it still has the same data (`RedisRun`), and earlier readings of the stream count only while their
+ * entries are still there (`WaitingCalls`). If Redis loses data after the script, the ticket prevents a repair (repair-wallet.lua).
  *
- * The shard's flush lock keeps events from being stored between the script and the reading of Postgres. It is taken for one page
+ * The shard's flush lock prevents events from being stored between the script and the reading of Postgres. It is taken for one page
  * of accounts at a time, and it is shared, so that wallets can be loaded at the same time. Events that were read before the lock
- * was taken may be stored by now; Postgres tells which. Those deleted from the stream since are forgotten at the next script, so
- * that a long run keeps only the events that wait to be stored.
+ * was taken may be stored by now; Postgres tells which. Events that have been deleted from the stream are forgotten at the next
+ * script, so that a long run keeps only those that wait to be stored.
  */
 export class ShardView {
   readonly #stores: ReconcileStores;
@@ -87,12 +89,15 @@ export class ShardView {
   readonly #bounds: StreamBounds;
   readonly #mayBeOlder: boolean;
   readonly #waiting: WaitingCalls;
-  /** False when no account had been left in doubt at the beginning. One that another comparison leaves since is seen by the next. */
+  /**
+   * False if no account was in doubt at the beginning. An account that another comparison leaves in doubt meanwhile is seen by the
+   * next one.
+   */
   #mayHaveLeft = true;
 
   /**
-   * @param dataId of the Redis that is compared (`RedisRun`), asked before anything was read
-   * @param mayBeOlder whether Postgres may be older than Redis: then nothing may be repaired by what is read
+   * @param dataId of the Redis that is compared (`RedisRun`), read before anything else
+   * @param mayBeOlder whether Postgres may be older than Redis: the reading must then not be used for repairs
    */
   constructor(
     stores: ReconcileStores,
@@ -118,7 +123,7 @@ export class ShardView {
   }
 
   /**
-   * Looks at the shard before anything of it is compared. What Postgres did not know of its data is doubted from now on.
+   * Looks at the shard before comparing any of it. Data that Postgres did not know are doubted from now on.
    *
    * @throws RedisReplaced; and when Postgres is older than Redis: then it says nothing about wallets
    */
@@ -128,7 +133,7 @@ export class ShardView {
       const { seen } = await seeShards(redis, keys, [this.#shard]);
       const judged = await judgeShards(tx.unsafe, seen);
       const { history, verdict } = this.#accept(judged);
-      // What is known is stored already, and a commit that wrote nothing does not wait for the disk.
+      // Known doubt is already stored, and a commit that wrote nothing does not wait for the disk.
       if (verdict === 'redis may have changed') await storeDoubt(tx.unsafe, judged);
       this.#mayHaveLeft = (await selectLeftInDoubt(tx.unsafe, this.#shard)).size > 0;
       return { history, hasLeftInDoubt: this.#mayHaveLeft };
@@ -143,9 +148,9 @@ export class ShardView {
   }
 
   /**
-   * Calls `work` with those of the accounts whose wallets are loaded. Until `work` resolves, no event of the shard is stored.
+   * Calls `work` with the accounts whose wallets are loaded. Until `work` resolves, no event of the shard is stored.
    *
-   * @param ticket left in the wallets, so that a repair can tell whether they are still those read here (repair-wallet.lua)
+   * @param ticket left in the wallets, so that a repair can tell whether they are unchanged since (repair-wallet.lua)
    * @throws RedisReplaced, StreamTooLong; and when Postgres is older than Redis
    */
   async read<T>(accountIds: readonly string[], work: (reading: Reading) => Promise<T>, ticket = ''): Promise<T> {
@@ -153,10 +158,11 @@ export class ShardView {
   }
 
   /**
-   * Calls `work` with what decides whether the wallets of each part may be dropped. Until all have resolved, no event of the shard is stored.
-   * While one part is worked on, Postgres looks up the next one: the flush lock is kept for half the time.
+   * Calls `work`, for each part of the accounts, with the data that decide whether their wallets may be dropped. Until all have
+   * resolved, no event of the shard is stored. While one part is worked on, Postgres looks up the next one: this halves the time
+   * for which the flush lock is held.
    *
-   * @param before  what is done before `work`, on the same connection: a program may have no second one
+   * @param before run before `work`, on the same connection, because a program may have no second one
    * @throws RedisReplaced; and when Postgres is older than Redis
    */
   async readNumbers<T>(
@@ -181,7 +187,7 @@ export class ShardView {
     });
   }
 
-  /** No flush of the shard gets from its look at Redis to its commit while `work` is under way. */
+  /** While `work` is under way, no flush of the shard can get from its look at Redis to its commit. */
   async #locked<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
     return this.#stores.sql.begin(async (tx) => {
       await this.#lock(tx, 'pg_advisory_xact_lock_shared');
@@ -190,8 +196,8 @@ export class ShardView {
   }
 
   /**
-   * Reads the account as `read` does, in a transaction of the caller's, with the flush lock to itself. Until that transaction ends, nobody
-   * else compares, repairs, loads or stores anything of the shard.
+   * Reads the account as `read` does, in the caller's transaction, with an exclusive flush lock. Until that transaction ends,
+   * nobody else compares, repairs, loads or stores anything in the shard.
    *
    * @throws RedisReplaced, StreamTooLong
    */
@@ -220,7 +226,7 @@ export class ShardView {
       readHorizonMs(tx),
       selectSettled(tx, wallets),
     ]);
-    // An event of a day that was dropped will never be stored. So it is not money that Postgres is about to take.
+    // An event of a dropped day will never be stored, so Postgres will not take its money.
     const streamedOf = (accountId: string): StreamedCall[] =>
       this.#waiting.of(accountId).filter(({ usageId }) => !isBeforeHorizon(usageId, horizonMs));
     const streamed = Array.from(wallets.keys()).flatMap(streamedOf);
@@ -247,12 +253,12 @@ export class ShardView {
     return this.#mayHaveLeft ? selectLeftInDoubt(tx.unsafe, this.#shard) : new Set();
   }
 
-  /** Whether the stream had an event that this version cannot read: it may be of any account. */
+  /** Whether the stream had an event that this version cannot read: it may belong to any account. */
   get hasUnreadable(): boolean {
     return this.#waiting.hasUnreadable;
   }
 
-  /** The last entry of the stream that was read, as the scripts want it. */
+  /** The last entry of the stream that was read, in the form for the scripts. */
   get lastRead(): readonly [id: string, text: string] {
     return this.#waiting.lastRead;
   }
@@ -263,8 +269,8 @@ export class ShardView {
   }
 
   /**
-   * Reads accounts and the stream at one instant. Where more of the stream is new than one reply has, all is read once more: its last page
-   * must be of the instant at which the accounts were read.
+   * Reads accounts and the stream at one instant. If the stream has more new entries than one reply can have, everything is read
+   * once more: the last page must be of the same instant as the accounts.
    */
   async #readRedis(accountIds: readonly string[], ticket: string): Promise<Sight> {
     const { redis, keys } = this.#stores;
@@ -316,7 +322,7 @@ type Sight = {
 
 const FREE_FIELD = freeField('');
 
-/** @param fields  names and values by turns, as in-text.lua has them. @returns null: it is not loaded */
+/** @param fields names and values by turns, from in-text.lua. @returns null: the wallet is not loaded */
 export function readWallet(fields: readonly string[]): Wallet | null {
   const numbers = new Map<string, number>();
   const freeUsed = new Map<string, number>();
@@ -353,19 +359,22 @@ export function readWallet(fields: readonly string[]): Wallet | null {
   };
 }
 
-/** What hydrate-wallet.lua writes beside the balance. */
+/** What hydrate-wallet.lua writes in addition to the balance. */
 const ALWAYS_THERE = ['credit_seq', 'debit_seq', 'debited'];
 
-/** The fields of a wallet that are read here, besides the free calls. */
+/** The fields of a wallet that are read here, in addition to the free calls. */
 const NUMBERS: ReadonlySet<string> = new Set(['balance', ...ALWAYS_THERE, 'repair']);
 
-/** An integer as Redis writes it and HINCRBY accepts it. */
+/** An integer in the form that Redis writes and HINCRBY accepts. */
 const INTEGER = /^(0|-?[1-9]\d*)$/;
 
-/** What a wallet has of a child key: its bucket, where damage counts as a full one, then what is spent of its budget in which period. */
+/**
+ * A wallet's field for a child key: its bucket, which counts as full if damaged, then what was spent of its budget, and in which
+ * period.
+ */
 const CHILD_STATE = /^\S+ \S+ (0|-?[1-9]\d*) (0|[1-9]\d*)$/;
 
-/** Reads holds as batch.lua writes them, and groups them by account. */
+/** Reads holds in the form that batch.lua writes, and groups them by account. */
 function readHolds(pairs: readonly string[]): Map<string, Hold[]> {
   const holds = new Map<string, Hold[]>();
   for (let i = 0; i + 1 < pairs.length; i += 2) {

@@ -3,22 +3,22 @@ import { chargedMicros } from '../usage-event.ts';
 import { decodeEntry, type RawEntry } from '../writing/stream.ts';
 import type { StreamedCall } from './identity.ts';
 
-/** What compare-wallets.lua says of the stream. */
+/** What compare-wallets.lua says about the stream. */
 type StreamReply = {
-  /** Whether the last entry that was read is there as it was read. */
+  /** Whether the last entry that was read is still there, unchanged. */
   readonly isLastThere: boolean;
   /** Id of the oldest entry; '': there is none. */
   readonly oldest: string;
-  /** The entries after the last one that was read; from the oldest on, if that is not there. */
+  /** The entries after the last one that was read; all entries if that one is gone. */
   readonly entries: readonly RawEntry[];
 };
 
 /**
- * The calls whose events wait in a shard's stream, kept from one look at the stream to the next, so that each event is read once.
+ * The calls whose events wait in a shard's stream, kept between two looks at the stream, so that each event is read once.
  *
- * What was read counts while the last entry of it is still in the stream as it was read: then it is the same stream, because no two entries
- * name the same call. Otherwise everything was stored and trimmed, or Redis has begun the stream anew, and all of it is read again.
- * Ids alone do not tell: after FLUSHALL a Redis whose clock was ahead gives smaller ones.
+ * Earlier readings count while their last entry is still in the stream, unchanged: it is then the same stream, because no two
+ * entries name the same call. Otherwise everything was stored and trimmed, or Redis has begun the stream anew, and all of it is
+ * read again. Ids alone do not suffice: after FLUSHALL a Redis whose clock was ahead gives smaller ones.
  *
  * Tested by test/ledger/reconcile/shard-view.test.ts.
  */
@@ -39,12 +39,12 @@ export class WaitingCalls {
     return this.#kept.length;
   }
 
-  /** Whether an entry was met that this version cannot read: it may be of any account. */
+  /** Whether there was an entry that this version cannot read: it may belong to any account. */
   get hasUnreadable(): boolean {
     return this.#hasUnreadable;
   }
 
-  /** The last entry that was read, as compare-wallets.lua wants it: its id and its text. */
+  /** The last entry that was read, in the form for compare-wallets.lua: its id and its text. */
   get lastRead(): readonly [id: string, text: string] {
     return this.#last === null ? ['', ''] : [this.#last[0], entryText(this.#last[1])];
   }
@@ -81,7 +81,7 @@ export class WaitingCalls {
     else calls.push(call);
   }
 
-  /** Forgets entries that left the stream. They were stored before they were deleted, so Postgres has them. */
+  /** Forgets entries that have left the stream. They were stored before they were deleted, so Postgres has them. */
   #forgetBefore(oldest: string): void {
     const first = this.#kept.findIndex(({ id }) => !isYounger(oldest, id));
     this.#forget(first < 0 ? this.#kept.length : first);

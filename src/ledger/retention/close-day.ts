@@ -6,7 +6,7 @@ import type { PostgresSession } from '../../platform/postgres.ts';
  *
  *   in `calls` ──► closed: its calls are in a table of their own ──► dropped
  *
- * Closing is what makes 'stored once' hold without the calls: the same transaction takes them out of `calls`, notes the day, and makes
+ * Closing makes 'stored once' hold without the calls: the same transaction takes them out of `calls`, notes the day, and makes
  * `calls_default`, where a late event of the day would go, refuse it. So there is no moment at which such an event could be stored
  * again (docs/decisions/0048-a-closed-day-takes-no-calls.md).
  *
@@ -14,8 +14,8 @@ import type { PostgresSession } from '../../platform/postgres.ts';
  */
 
 /**
- * Longest wait for the locks of `closeDay`. Flushes and pages that want `calls` meanwhile wait behind it; calls of buyers never do.
- * While it waits it has changed nothing, so giving up costs nothing.
+ * Longest wait for the locks of `closeDay`. Flushes and pages that use `calls` wait behind it meanwhile; calls of buyers never do.
+ * Until it has the locks it has changed nothing, so giving up costs nothing.
  */
 const LOCK_WAIT_MS = 100;
 
@@ -87,7 +87,7 @@ export async function countOverdueDays(session: PostgresSession, limitDay: strin
   return rows[0]?.days ?? 0;
 }
 
-/** Days that are closed and not dropped, the oldest first. */
+/** Days that are closed and not dropped, oldest first. */
 export async function selectClosedDays(session: PostgresSession): Promise<string[]> {
   const rows = await session.query<{ day: string }>(
     `SELECT to_char(day, 'YYYY-MM-DD') AS day FROM closed_days WHERE dropped_at IS NULL ORDER BY day`,
@@ -115,7 +115,7 @@ export async function closeDay(session: PostgresSession, { day, partition }: Due
       await session.query(`ALTER TABLE calls DETACH PARTITION ${partition}`);
       await session.query(`ALTER TABLE ${partition} RENAME TO ${closedTable(day)}`);
     }
-    // From here on no flush is under way that has stored, or could store, a call of the day.
+    // From here on, no flush under way has stored, or could store, a call of the day.
     await takeFromDefault(session, day);
     await session.query(
       `INSERT INTO closed_days (day) VALUES ($1::date)
@@ -129,7 +129,7 @@ export async function closeDay(session: PostgresSession, { day, partition }: Due
 /** Makes the table of a day whose calls are in the default partition, and takes the lock that stops others from adding to them. */
 async function makeClosedTable(session: PostgresSession, day: string): Promise<void> {
   await session.query(`CREATE TABLE ${closedTable(day)} (LIKE calls INCLUDING DEFAULTS, PRIMARY KEY (day, usage_id))`);
-  // Most of the work comes before the lock, which is short then.
+  // Most of the work is done before the lock, which is then held only briefly.
   await takeFromDefault(session, day);
   await session.query('LOCK TABLE calls_default IN ACCESS EXCLUSIVE MODE');
 }
@@ -145,7 +145,7 @@ async function refuseBeforeHorizon(session: PostgresSession): Promise<void> {
   const rows = await session.query<{ horizon: string }>(
     `SELECT to_char(max(day) + 1, 'YYYY-MM-DD') AS horizon FROM closed_days`,
   );
-  // NOT VALID: rows that are there need not be read, for which the lock would be held.
+  // NOT VALID: existing rows need not be read while the lock is held.
   await session.query(
     `ALTER TABLE calls_default DROP CONSTRAINT IF EXISTS calls_default_kept,
        ADD CONSTRAINT calls_default_kept CHECK (day >= '${rows[0]?.horizon}') NOT VALID`,
@@ -177,20 +177,20 @@ export async function* readClosedDay(session: PostgresSession, day: string, size
 }
 
 /**
- * Sums by tag go with the calls: tags may name somebody. Those of the closed day stay until the next is dropped, because the clocks of
- * gateways may have given ids of this day to calls of the days beside it.
+ * Sums by tag are deleted with the calls: tags may name somebody. Those of the closed day stay until the next day is dropped,
+ * because the clocks of gateways may have given ids of this day to calls of the neighbouring days.
  */
 async function dropTagSums(session: PostgresSession, day: string): Promise<void> {
   await session.query('DELETE FROM tag_days WHERE day < $1::date', [day]);
   await session.query(`DELETE FROM tag_months WHERE month < date_trunc('month', $1::timestamp)`, [day]);
 }
 
-/** Late counts of earlier days go, too. */
+/** Late counts of earlier days are deleted, too. */
 async function dropReplays(session: PostgresSession, day: string): Promise<void> {
   await session.query('DELETE FROM call_replays WHERE day <= $1::date', [day]);
 }
 
-/** Drops the calls of a closed day for good, and notes what they were. @param fileSha256 of their export; null: there is none */
+/** Drops the calls of a closed day for good, and records their sums. @param fileSha256 of their export; null: there is none */
 export async function dropDay(
   session: PostgresSession,
   { day, sums, fileSha256 }: { readonly day: string; readonly sums: DaySums; readonly fileSha256: string | null },

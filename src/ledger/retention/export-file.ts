@@ -10,8 +10,8 @@ import type { DaySums } from './close-day.ts';
 
 /**
  * The export of a day: `calls-YYYY-MM-DD.ndjson.gz`, one JSON object per call with all columns, in the order of the ids, and the
- * manifest `calls-YYYY-MM-DD.json`. Each is written under a temporary name, brought to the disk and then renamed, so a file that has
- * its final name is whole. The manifest comes last.
+ * manifest `calls-YYYY-MM-DD.json`. Each is written under a temporary name, flushed to disk and then renamed, so a file with its
+ * final name is complete. The manifest comes last.
  *
  * Tested by test/ledger/retention/export-file.test.ts.
  */
@@ -19,12 +19,12 @@ import type { DaySums } from './close-day.ts';
 /** What is in an export. */
 export type Manifest = DaySums & {
   readonly format: 1;
-  /** Id of the installation whose calls these are. */
+  /** Id of the installation to which the calls belong. */
   readonly installation: string;
   /** YYYY-MM-DD. */
   readonly day: string;
   readonly file: string;
-  /** Of the file as it is stored, compressed. */
+  /** Digest of the stored, compressed file. */
   readonly bytes: number;
   readonly sha256: string;
 };
@@ -32,7 +32,7 @@ export type Manifest = DaySums & {
 const fileName = (day: string): string => `calls-${day}.ndjson.gz`;
 const manifestName = (day: string): string => `calls-${day}.json`;
 
-/** @throws when `dir` is no folder in which this process may make files */
+/** @throws when `dir` is not a folder in which this process may create files */
 export async function checkExportDir(dir: string): Promise<void> {
   await readdir(dir);
   await access(dir, constants.W_OK | constants.X_OK);
@@ -77,7 +77,7 @@ export async function exportDay(
   return manifest;
 }
 
-/** What processes that were killed have left. A process that only lost its lock fails when it comes to the renaming. */
+/** Deletes what killed processes have left. A process that only lost its lock then fails when it renames its file. */
 async function removeTemporary(dir: string, day: string): Promise<void> {
   const names = (await readdir(dir)).filter((name) => name.startsWith(`calls-${day}.`) && name.endsWith('.tmp'));
   for (const name of names) await rm(path.join(dir, name), { force: true });
@@ -93,7 +93,7 @@ async function writeWhole(file: string, write: (temporary: string) => Promise<vo
     await rm(temporary, { force: true });
     throw error;
   }
-  // The name is on the disk only once the folder is.
+  // The name is on the disk only after the folder is flushed.
   await sync(path.dirname(file), 'r');
 }
 
@@ -118,7 +118,7 @@ async function writeLines(file: string, pages: AsyncIterable<readonly string[]>,
 type Found = DaySums & { readonly bytes: number; readonly sha256: string };
 type Line = { readonly day: string; readonly usage_id: string; readonly amount: number; readonly fee: number };
 
-/** @throws when the file is not whole, or has a line that is no call of the day, or a call twice */
+/** @throws when the file is incomplete, or has a line that is not a call of the day, or a call twice */
 async function readBack(file: string, day: string, signal: AbortSignal): Promise<Found> {
   const hash = createHash('sha256');
   let bytes = 0;

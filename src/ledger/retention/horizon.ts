@@ -2,13 +2,13 @@ import { timeOfId } from '../../platform/ids.ts';
 import type { PostgresSession, Sql, Tx } from '../../platform/postgres.ts';
 
 /**
- * The horizon is the first day whose calls are kept. Calls of the days before it were dropped (`RetentionJob`): they have no record,
- * and no call of such a day is stored any more.
+ * The horizon is the first day whose calls are kept. Calls of earlier days were dropped (`RetentionJob`): they have no record, and
+ * no further call of such a day is stored.
  */
 
 export const HORIZON_SQL = 'SELECT max(day) + 1 AS horizon FROM closed_days';
 
-/** 00:00 UTC of the horizon in ms; null as long as nothing was dropped. It never goes back. */
+/** 00:00 UTC of the horizon in ms; null until something has been dropped. It never goes back. */
 export async function readHorizonMs(from: Sql | Tx | PostgresSession): Promise<number | null> {
   const rows =
     'unsafe' in from

@@ -16,26 +16,30 @@ import { checkExportDir, exportDay, type Manifest } from './export-file.ts';
 
 const DAY_MS = 86_400_000;
 /**
- * Newest days with calls that are never closed, whatever the clock says. A clock that jumped ahead, of this machine and of Postgres,
- * makes every day look old, and a day that was closed takes no calls ever again: once the clock is corrected, those of today would be
- * charged and rejected. This leaves today and what is around it open. The wrong clock itself makes days with calls, but only one a
- * day. USAGE_RETENTION_DAYS cannot be less than this (config.ts).
+ * Newest days with calls that are never closed, whatever the clock says. If the clocks of this machine and of Postgres jump ahead,
+ * every day looks old, and a closed day never takes calls again: after the clock is corrected, today's calls would be charged and
+ * rejected. This bound keeps today and the days around it open. The wrong clock itself adds days with calls, but only one a day.
+ * USAGE_RETENTION_DAYS cannot be less than this (config.ts).
  */
 const KEPT_DAYS = 30;
 /** Time from one look to the next. A day becomes due once a day. */
 const EVERY_MS = 600_000;
-/** First look after a start: the events that wait come first. */
+/** Time from a start to the first look, because waiting events come first. */
 const FIRST_MS = 30_000;
-/** Pause after the locks were not free. It doubles from try to try up to `EVERY_MS`: each try may make a flush wait 100 ms. */
+/**
+ * Pause after the locks were not free. It doubles with each attempt up to `EVERY_MS`, because each attempt may make a flush wait
+ * 100 ms.
+ */
 const RETRY_MS = 5_000;
-/** Share of the time in which the job works, when many days are due: calls and pages come first. */
+/** Share of the time for which the job works when many days are due, because calls and pages come first. */
 const BUSY_SHARE = 0.2;
 const LONGEST_REST_MS = 60_000;
 /** Bounds one statement. A day of ten million calls is summed in seconds. */
 const STATEMENT_MS = 600_000;
 const SESSION_SETTINGS = {
   statement_timeout: STATEMENT_MS,
-  // Pages of an export follow an index. Without statistics of the day Postgres sorted all its calls for each: 46 µs a call instead of 12.
+  // Pages of an export follow an index. Without statistics of the day, Postgres sorted all its calls for each page: 46 µs a call
+  // instead of 12.
   enable_sort: 'off',
   enable_bitmapscan: 'off',
   // If the machine of the process vanishes, its lock is free after about 11 s.
@@ -46,16 +50,16 @@ const SESSION_SETTINGS = {
 /** Calls that one query reads for an export: about 2 MB. */
 const PAGE_CALLS = 5_000;
 const LOCK_NOT_AVAILABLE = '55P03';
-/** No day with calls is before it. */
+/** No day with calls is earlier. */
 const NO_DAY = '0001-01-01';
 
 export type RetentionJobOptions = {
-  /** The job opens its own connection, not through PgBouncer: a lock of the session says which process does the work. */
+  /** The job opens its own connection, not through PgBouncer, because a lock of the session says which process does the work. */
   readonly databaseUrl: string;
   readonly installation: string;
   /** Calls of this many days before today (UTC) are kept. 0: all. */
   readonly retentionDays: number;
-  /** Folder for the files of days that are dropped; null: they are dropped without one. */
+  /** Folder for the files of dropped days; null: they are dropped without an export. */
   readonly exportDir: string | null;
   /** Newest days with calls that are never closed. Default: `KEPT_DAYS`. */
   readonly keptDays?: number;
@@ -68,13 +72,13 @@ export type RetentionJobOptions = {
   readonly log: JobOptions['log'];
 };
 
-/** How a round ended: all is done; another process is at it; a lock was not free, so try again soon. */
+/** How a round ended: everything is done; another process is working; a lock was not free, so try again soon. */
 export type RoundEnd = 'done' | 'elsewhere' | 'locked';
 
 /**
- * Drops the calls of days older than the retention and than the newest `KEPT_DAYS` days with calls: closes a day, exports it if asked,
- * and drops it, then the next. A day that was closed by a process that died is exported and dropped first. Of several writers, the one
- * with the lock works.
+ * Drops the calls of days that are older than the retention, and not among the newest `KEPT_DAYS` days with calls. It closes a day,
+ * exports it if asked, and drops it, then goes on to the next. A day that was closed by a process that died is exported and dropped
+ * first. Of several writers, the one with the lock works.
  */
 export class RetentionJob extends Job {
   readonly #options: RetentionJobOptions;
@@ -105,7 +109,7 @@ export class RetentionJob extends Job {
     return this.#droppedDays;
   }
 
-  /** Days that should be gone and were still stored at the end of this job's last round. A day kept by `KEPT_DAYS` should not be. */
+  /** Days that should be gone but were still stored at the end of this job's last round. Days kept by `KEPT_DAYS` do not count. */
   get overdueDays(): number {
     return this.#overdueDays;
   }
@@ -114,7 +118,7 @@ export class RetentionJob extends Job {
     if (this.#options.retentionDays > 0) super.start();
   }
 
-  /** Ends after the statement under way, or after `timeoutMs`. What is not done is done by the next process. */
+  /** Ends after the statement under way, or after `timeoutMs`. The next process does the rest. */
   override async stop(timeoutMs?: number): Promise<void> {
     await super.stop(timeoutMs);
     this.#session?.close();
@@ -123,7 +127,7 @@ export class RetentionJob extends Job {
   protected override async round(): Promise<void> {
     const { everyMs = EVERY_MS, retryMs = RETRY_MS } = this.#options;
     const tries = this.#tries;
-    // Also when the round fails.
+    // This is also done when the round fails.
     this.#tries = 0;
     if ((await this.runOnce()) !== 'locked') return;
     this.#tries = tries + 1;
@@ -171,7 +175,9 @@ export class RetentionJob extends Job {
     }
   }
 
-  /** The first day that is kept. By the earlier of two clocks, and of these days: a clock that is ahead must not drop much. */
+  /**
+   * The first day that is kept: the earliest by both clocks and by `KEPT_DAYS`, because a clock that is ahead must not drop much.
+   */
   async #limitDay(session: PostgresSession): Promise<string> {
     const { now, retentionDays, keptDays = KEPT_DAYS } = this.#options;
     const rows = await session.query<{ ms: number }>('SELECT (extract(epoch FROM now()) * 1000)::bigint AS ms');
@@ -182,7 +188,7 @@ export class RetentionJob extends Job {
   }
 
   async #drop(session: PostgresSession, day: string): Promise<void> {
-    // Nobody adds calls to a closed day, so these sums stay right.
+    // Nobody adds calls to a closed day, so these sums remain right.
     const sums = await sumClosedDay(session, day);
     const exported = await this.#export(session, day, sums);
     if (exported !== null) await this.#options.afterStep?.('exported', day);

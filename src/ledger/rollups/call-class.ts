@@ -1,6 +1,6 @@
 import type { Settlement } from '../usage-event.ts';
 
-/** How a call ended, as statistics see it: the columns of `service_hours` of which each call is in exactly one. */
+/** How a call ended, for statistics: the columns of `service_hours`, of which each call counts in exactly one. */
 export const CALL_CLASSES = [
   'succeeded',
   'caller_errors',
@@ -31,9 +31,9 @@ const CLASS_OF_OUTCOME: Readonly<Record<string, CallClass>> = {
   'refunded:upstream_timeout': 'upstream_timeout',
   'refunded:upstream_5xx': 'upstream_5xx',
   'refunded:upstream_cut': 'upstream_cut',
-  // As a 429 to a call without an idempotency key, which is charged: its caller asked too often.
+  // Treated like a charged 429 to a call without an idempotency key: its caller asked too often.
   'refunded:upstream_rate_limited': 'caller_errors',
-  // The provider's credentials are as much a part of its service as its address is.
+  // The provider's credentials are as much a part of its service as its address.
   'refunded:upstream_denied': 'upstream_error',
 };
 
@@ -45,8 +45,8 @@ export const FAILED_OUTCOMES: readonly string[] = Object.entries(CLASS_OF_OUTCOM
 const CALLER_LEFT = 499;
 
 /**
- * The class of a call. A caller who left before the response began counts as that, however the call ended afterwards. A
- * completed call with a status of 5xx does not occur, since 5xx is refunded; if it did, the service would have failed.
+ * The class of a call. If the caller left before the response began, that decides, however the call ended afterwards. A completed
+ * call with a status of 5xx does not occur, since 5xx is refunded; if it did, the service would have failed.
  *
  * Tested by test/ledger/rollups/hours.test.ts.
  */

@@ -1,31 +1,9 @@
-import { arrayLiterals, quoted } from '../writing/array-literal.ts';
-import { type Hours, type KeyHour, merged, type ServiceHour } from './hour-sums.ts';
-import { KEY_DAYS, SERVICE_AMOUNTS, SERVICE_LATENCIES } from './sum-tables.ts';
+import { arrayLiterals } from '../writing/array-literal.ts';
+import type { Hours, ServiceHour } from './hour-sums.ts';
+import { SERVICE_AMOUNTS, SERVICE_LATENCIES } from './sum-tables.ts';
 
 const HOURS_PER_DAY = 24;
 const dayOf = ({ hour }: { readonly hour: number }): number => Math.floor(hour / HOURS_PER_DAY);
-
-/**
- * One array literal for each column of `key_days`.
- *
- * @param hours  each key, hour and service once
- */
-export function keyDayColumns(hours: readonly KeyHour[]): string[] {
-  // Nearly all batches are of one hour: their rows of days are those of hours.
-  const isOneHour = hours.every(({ hour }) => hour === hours[0]?.hour);
-  const days = isOneHour ? hours : merged(hours, (k) => `${k.keyId} ${dayOf(k)} ${k.serviceId}`);
-  return arrayLiterals(days, KEY_DAYS.columns.length, (k, add) => {
-    add(0, quoted(k.keyId));
-    add(1, dayOf(k));
-    add(2, k.serviceId);
-    add(3, k.accountId);
-    add(4, k.calls);
-    add(5, k.freeCalls);
-    add(6, k.spent);
-    add(7, k.latencySumUs);
-    add(8, k.latencyCount);
-  });
-}
 
 /** An amount rounded down to three digits; exact up to 2^53, because the quotient is below 1 000. */
 export function roundedAmount(amount: number): number {

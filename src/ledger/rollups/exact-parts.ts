@@ -1,11 +1,11 @@
 import type { UsageEvent } from '../usage-event.ts';
 
-/** What bounds the sums over a call: none of them grows by more. */
+/** The most by which a call can increase any sum. */
 type Bounded = Pick<UsageEvent, 'heldMicros' | 'latencyUs'>;
 
 /**
- * Divides calls, in their order, into parts over which every sum is exact in a JavaScript number: it cannot reach 2^53. There is
- * one part, unless an amount or a latency is beyond anything that occurs. Postgres adds up the parts.
+ * Divides calls, in their order, into parts over which every sum is exact in a JavaScript number, because it cannot reach 2^53.
+ * There is one part, unless an amount or a latency exceeds everything that occurs in practice. Postgres adds up the parts.
  */
 export function exactParts<T>(calls: readonly T[], boundedOf: (call: T) => Bounded): T[][] {
   const parts: T[][] = [];

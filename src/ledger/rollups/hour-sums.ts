@@ -5,7 +5,7 @@ import { bucketOf } from './latency-buckets.ts';
 import { KEY_HOURS, SERVICE_HOURS } from './sum-tables.ts';
 import { TagDay } from './tag-sums.ts';
 
-/** What sums read of a call, besides what was charged for it. */
+/** What sums read of a call, in addition to the charged amount. */
 export type SummedCall = Settled &
   Pick<UsageEvent, 'accountId' | 'keyId' | 'providerId' | 'serviceId' | 'freeTier' | 'admittedAtMs' | 'tag'>;
 type Settled = Pick<UsageEvent, 'outcome' | 'status' | 'latencyUs'>;
@@ -29,7 +29,7 @@ export class ServiceHour {
   charged = 0;
   fees = 0;
   latencySumUs = 0;
-  /** Completed calls priced by use that were not free, and those of them that were charged the highest price. */
+  /** Completed calls priced by use that were not free, and how many of them were charged the highest price. */
   byUse = 0;
   atCap = 0;
   /** When the first and the last call began. */
@@ -37,7 +37,7 @@ export class ServiceHour {
   lastMs = 0;
   /** The bucket of latency of each succeeded call. */
   readonly buckets: number[] = [];
-  /** What each charged call was charged. */
+  /** The amount of each charged call. */
   readonly amounts: number[] = [];
 
   constructor(serviceId: string, hour: number, providerId: string, next: ServiceHour | undefined) {
@@ -76,8 +76,8 @@ export class ServiceHour {
   }
 
   /**
-   * The sums of both, which are of the same service and hour. Without their lists: `latencyColumns` and `amountColumns` count these
-   * page by page, and copying them with each page that is added took the longer the more pages a batch has.
+   * The sums of both, which have the same service and hour. The lists are left out: `latencyColumns` and `amountColumns` count them
+   * page by page. Copying them for each added page took longer the more pages a batch had.
    */
   plus(other: ServiceHour): ServiceHour {
     const { providerId } = this.providerId < other.providerId ? this : other;
@@ -144,7 +144,7 @@ export class KeyHour {
     if (admittedAtMs > this.lastMs) this.lastMs = admittedAtMs;
   }
 
-  /** The sums of both, which are of the same key and service, and of the same hour or day. */
+  /** The sums of both, which have the same key and service, and the same hour or day. */
   plus(other: KeyHour): KeyHour {
     const sum = new KeyHour(this.accountId < other.accountId ? this : other, this.hour, undefined);
     for (const part of [this, other]) {
@@ -164,8 +164,8 @@ export class KeyHour {
 }
 
 /**
- * The sums over counted calls: by hour, and of those with a tag also by tag and day. Tested by test/ledger/writing/flush.test.ts, and against sums in SQL by
- * test/ledger/rollups/hours.test.ts.
+ * The sums over counted calls: by hour, and for tagged calls also by tag and day. Tested by test/ledger/writing/flush.test.ts, and
+ * against sums in SQL by test/ledger/rollups/hours.test.ts.
  */
 export class HourSums {
   readonly #services = new Map<string, ServiceHour>();
@@ -182,7 +182,7 @@ export class HourSums {
     if (event.tag !== null) this.#tagDay(event, event.tag).add(event, free, amount);
   }
 
-  /** The provider is part of the match, because earnings are made from these sums as well. */
+  /** The provider is part of the match, because earnings are computed from these sums as well. */
   #serviceHour({ serviceId, providerId }: SummedCall, hour: number): ServiceHour {
     const first = this.#services.get(serviceId);
     for (let at = first; at !== undefined; at = at.next) {
@@ -193,7 +193,7 @@ export class HourSums {
     return sums;
   }
 
-  /** The account is part of the match, because what a buyer pays is made from these sums as well. */
+  /** The account is part of the match, because what a buyer pays is computed from these sums as well. */
   #keyHour(event: SummedCall, hour: number): KeyHour {
     const { keyId, serviceId, accountId } = event;
     const first = this.#keys.get(keyId);
@@ -245,10 +245,10 @@ export type Hours = {
 };
 
 /**
- * Adds up what is of the same row, since pages of one batch may have calls of the same key, and most have the same services. The
- * pages are not changed.
+ * Adds up the sums that belong to the same row, since several pages of a batch may have calls of the same key, and most have the
+ * same services. The pages are not changed.
  */
-export function merged<T extends { plus(other: T): T }>(all: readonly T[], nameOf: (sums: T) => string): T[] {
+function merged<T extends { plus(other: T): T }>(all: readonly T[], nameOf: (sums: T) => string): T[] {
   const byName = new Map<string, T>();
   for (const sums of all) {
     const name = nameOf(sums);

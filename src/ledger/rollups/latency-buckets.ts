@@ -14,7 +14,7 @@ const LOWEST_US = 1_000;
 /** The last bucket has all latencies from 1 h 2 min on (1 ms times RATIO to the 83rd). */
 const BOUNDS = 84;
 
-/** The lower bounds of all buckets but the first, in microseconds, ascending. */
+/** The lower bounds of all buckets except the first, in microseconds, ascending. */
 const BOUNDS_US: readonly number[] = Array.from({ length: BOUNDS }, (_, i) => Math.round(LOWEST_US * RATIO ** i));
 
 export const BUCKETS = BOUNDS + 1;
@@ -41,8 +41,9 @@ export function countLatency(histogram: Float64Array, latencyUs: number): void {
 }
 
 /**
- * About the latency, in microseconds, that the share `q` of the counted calls did not exceed: the geometric mean of the bounds of
- * its bucket. For the first bucket that is half a millisecond, and for the last one its lower bound. Null when nothing is counted.
+ * Approximately the latency, in microseconds, that the share `q` of the counted calls did not exceed: the geometric mean of the
+ * bounds of its bucket. For the first bucket that is half a millisecond, and for the last one its lower bound. Null if nothing is
+ * counted.
  *
  * @param q from 0 to 1
  */

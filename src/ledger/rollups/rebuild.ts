@@ -9,24 +9,25 @@ import { addSumsFrom, SUM_TABLES, type SumTable } from './sum-tables.ts';
 import { addTagSums, TAG_DAYS, tagColumns } from './tag-sums.ts';
 
 /**
- * Makes the sums of calls anew, day by day, and changes the rows that are wrong.
+ * Rebuilds the sums of calls, day by day, and changes the rows that are wrong.
  *
  * A day is one transaction with one snapshot (REPEATABLE READ): it adds up the day's calls into temporary tables, deletes the rows
  * that differ, and inserts those that are missing. Writers go on meanwhile. Each flush that stores a counted call also changes the
- * rows that the call belongs to. So if a flush committed since the snapshot and changed a row that is to be changed here, Postgres
- * refuses the change; otherwise the row has nothing that the snapshot lacks, and a later flush adds to the right row. A day that was
- * refused is done again while no flush can be under way: with all flush locks, shared, so that wallets are still loaded.
+ * rows to which the call belongs. So if a flush that committed since the snapshot has changed a row that must be changed here,
+ * Postgres refuses the change. Otherwise the row contains nothing that the snapshot lacks, and a later flush adds to the corrected
+ * row. A refused day is done again while no flush can be under way: with all flush locks, shared, so that wallets can still be
+ * loaded.
  *
  * Memory is bounded: `PAGE` calls at a time. Tested by test/ledger/rollups/rebuild.test.ts.
  */
 
 /** Calls that are read and added up together. */
 const PAGE = 10_000;
-/** The temporary tables have these names before those of the tables of sums. */
+/** Prefix of the temporary tables, followed by the name of the table of sums. */
 const PREFIX = 'rebuilt_';
-/** Which tags have sums of their own is no sum: `tag_months` is read, and stays as it is. */
+/** `tag_months`, which says which tags have their own sums, is not a sum: it is read and left unchanged. */
 const TABLES = [...SUM_TABLES, TAG_DAYS];
-/** A row was changed by a flush since the snapshot, was inserted by one, or a flush and this transaction waited for each other. */
+/** A flush has changed or inserted a row since the snapshot, or a flush and this transaction waited for each other. */
 const CHANGED_MEANWHILE = /^(40001|23505|40P01)$/;
 
 /** What a rebuild did to one day: how many rows of each table of sums were removed and written. A row that was wrong counts as both. */
@@ -38,18 +39,18 @@ export type RebuiltDay = {
 };
 
 type Options = {
-  /** Called between the reading of a day's calls and the change of its sums. Tests store calls here. */
+  /** Called between reading a day's calls and changing its sums. Tests store calls here. */
   readonly afterReading?: () => Promise<void>;
 };
 
 /**
- * Rebuilds the sums of all days that still have all their calls. A day's calls may be stored under the day before, since their ids
- * are of the gateway's clock: so the first day that is kept is left as it is, like those whose calls were dropped.
+ * Rebuilds the sums of all days that still have all their calls. A day's calls may be stored under the previous day, since their
+ * ids come from the gateway's clock. So the first day that is kept is left unchanged, like those whose calls were dropped.
  *
  * @throws StartRefused when another process drops old days or rebuilds sums
  */
 export async function* rebuildSums(session: PostgresSession, options: Options = {}): AsyncGenerator<RebuiltDay> {
-  // A day whose calls are dropped meanwhile would lose its sums.
+  // If its calls were dropped meanwhile, a day would lose its sums.
   const [lock] = await session.query<{ locked: boolean }>('SELECT pg_try_advisory_lock($1::int, 0) AS locked', [
     RETENTION_LOCK,
   ]);
@@ -72,7 +73,10 @@ type Day = { readonly day: string; readonly partitions: readonly string[] };
 
 const dayOf = ({ columns }: SumTable): string => (columns.includes('day') ? 'day' : `(hour AT TIME ZONE 'UTC')::date`);
 
-/** It reads all calls and sums. A call that is stored later under a day more than one away (a clock that far off) is not found by it. */
+/**
+ * It reads all calls and sums. It does not find a call that is stored later under a day more than one away (a clock that is off by
+ * that much).
+ */
 const DAYS_SQL = `
 SELECT day::text AS day,
        array_agg(DISTINCT partition::text) FILTER (WHERE partition IS NOT NULL)
@@ -102,7 +106,7 @@ const startOf = (day: string): string => `((${day})::timestamp AT TIME ZONE 'UTC
 
 /** Adds up the calls that began in the day, into the temporary tables. @returns their number */
 async function addUpCalls(session: PostgresSession, day: string, partitions: readonly string[]): Promise<number> {
-  // The days are texts of Postgres' own dates. A cursor takes no parameters.
+  // The days are texts made from Postgres' own dates. A cursor takes no parameters.
   const [from, to] = [startOf(`date '${day}'`), startOf(`date '${day}' + 1`)];
   await session.query(
     `DECLARE calls_of_day NO SCROLL CURSOR FOR SELECT ${STORED_CALL} FROM calls
@@ -112,7 +116,7 @@ async function addUpCalls(session: PostgresSession, day: string, partitions: rea
     const page = await session.query<StoredCall>(`FETCH ${PAGE} FROM calls_of_day`);
     for (const part of exactParts(page, ({ amountMicros, latencyUs }) => ({ heldMicros: amountMicros, latencyUs }))) {
       const sums = sumsOf(part);
-      await session.query(`WITH ${addSumsFrom(1, PREFIX)} SELECT`, sumsColumns([sums]));
+      await session.query(`WITH ${addSumsFrom(1, 'several hours', PREFIX)} SELECT`, sumsColumns([sums]));
       const tags = tagColumns([sums]);
       if (tags !== null) await session.query(addTagSums(PREFIX), tags);
     }
@@ -137,7 +141,7 @@ WITH removed AS (
   RETURNING 1
 ) SELECT count(*)::int AS rows FROM removed`;
 
-/** The rows are inserted in the order of their keys, as flushes lock them. */
+/** The rows are inserted in the order of their keys, in which flushes lock them. */
 function writeMissingSql(table: SumTable): string {
   const keys = table.columns.slice(0, table.keys);
   return `
@@ -151,7 +155,7 @@ WITH written AS (
 }
 
 async function withoutFlushes<T>(session: PostgresSession, work: () => Promise<T>): Promise<T> {
-  // Locks of the session: a lock of the transaction would be waited for after its snapshot.
+  // These are session locks: a transaction would take its snapshot before it waits for a lock of its own.
   const ofAllShards = (lock: string) =>
     session.query(
       `SELECT ${lock}($1::int, shard) FROM generate_series(0, (SELECT redis_shards FROM installation) - 1) AS shard`,

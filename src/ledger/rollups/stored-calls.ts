@@ -1,12 +1,12 @@
 import { isCounted } from '../usage-event.ts';
 import { HourSums, type Hours, type SummedCall } from './hour-sums.ts';
 
-/** A row of `calls`, as sums read it. Fees are those that were kept then, whatever the platform's share is now. */
+/** A row of `calls`, as read for sums. Fees are those that were kept at the time, whatever the platform's share is now. */
 export type StoredCall = SummedCall & {
   readonly path: string;
   readonly amountMicros: number;
   readonly feeMicros: number;
-  /** Null: it had a fixed price. */
+  /** Null: the call had a fixed price. */
   readonly isAtCap: boolean | null;
 };
 

@@ -1,13 +1,16 @@
 import { CALL_CLASSES } from './call-class.ts';
 
-/** A table of sums of counted calls. Of its columns, the first `keys` are its primary key. */
+/** A table of sums of counted calls. Its first `keys` columns are its primary key. */
 export type SumTable = {
   readonly name: string;
   readonly keys: number;
   readonly columns: readonly string[];
-  /** Its rows are added up from those that are added to this table, and only for accounts with `summed_from`. */
+  /** Its rows are computed from the rows that are added to this table. */
   readonly of?: SumTable;
 };
+
+/** Whether the calls of a batch began in one hour, as in nearly all batches. Its rows by day then equal its rows by hour. */
+export type Span = 'one hour' | 'several hours';
 
 export const SERVICE_HOURS: SumTable = {
   name: 'service_hours',
@@ -49,24 +52,15 @@ export const KEY_HOURS: SumTable = {
     'last_call_at',
   ],
 };
-/** What pages of usage add up of `key_hours`, by day. */
+export const DAY_SUMS: readonly string[] = ['calls', 'free_calls', 'spent', 'latency_sum_us', 'latency_count'];
+/** The sums from `key_hours` that pages of usage need, by day. */
 export const KEY_DAYS: SumTable = {
   name: 'key_days',
   keys: 3,
-  columns: [
-    'key_id',
-    'day',
-    'service_id',
-    'account_id',
-    'calls',
-    'free_calls',
-    'spent',
-    'latency_sum_us',
-    'latency_count',
-  ],
+  columns: ['key_id', 'day', 'service_id', 'account_id', ...DAY_SUMS],
+  of: KEY_HOURS,
 };
-export const DAY_SUMS = KEY_DAYS.columns.slice(4);
-/** The sums of `key_days` of accounts with many keys, by service. */
+/** The sums of `key_days` of accounts with many keys (those with `summed_from`), by service. */
 export const ACCOUNT_DAYS: SumTable = {
   name: 'account_days',
   keys: 3,
@@ -80,13 +74,13 @@ export const ACCOUNT_KEY_DAYS: SumTable = {
   columns: ['account_id', 'day', 'key_id', ...DAY_SUMS],
   of: KEY_DAYS,
 };
-/** How many succeeded calls of a service took how long, by day. */
+/** Histogram of the latencies of a service's succeeded calls, by day. */
 export const SERVICE_LATENCIES: SumTable = {
   name: 'service_latencies',
   keys: 3,
   columns: ['service_id', 'day', 'bucket', 'calls'],
 };
-/** How many calls of a service were charged which amount, rounded to three digits, by day. */
+/** Histogram of the amounts that a service's calls were charged, rounded to three digits, by day. */
 export const SERVICE_AMOUNTS: SumTable = {
   name: 'service_amounts',
   keys: 3,
@@ -102,7 +96,7 @@ export const SUM_TABLES: readonly SumTable[] = [
   SERVICE_AMOUNTS,
 ];
 
-/** Types of the arrays that the writer sends, one for each column. All others are of bigints. */
+/** Types of the arrays that the writer sends, one for each column. All others are bigints. */
 const TYPES: Readonly<Record<string, string>> = {
   service_id: 'uuid',
   provider_id: 'uuid',
@@ -122,8 +116,8 @@ const VALUES: Readonly<Record<string, string>> = {
 };
 
 /**
- * What is kept of a column whose values are not added up. A listing has one provider, and a key one account. If a damaged event says
- * otherwise, the row has the least id, in whatever order the events come.
+ * How columns are combined whose values are not added up. A listing has one provider, and a key one account. If a damaged event
+ * says otherwise, the row gets the smallest id, in whatever order the events come.
  */
 const KEPT: Readonly<Record<string, string>> = {
   provider_id: 'least',
@@ -133,29 +127,31 @@ const KEPT: Readonly<Record<string, string>> = {
 };
 
 /**
- * Parts of a WITH clause that add the writer's sums to the rows of all tables. The sums are the parameters `$first` and following, an
- * array for each column of the tables that are not made of another one, and no key comes twice in them. The rows of each table are
- * locked in the order of their keys.
+ * Parts of a WITH clause that add the writer's sums to the rows of all tables. The sums are the parameters from `$first` on, an
+ * array for each column of the tables that are not computed from another one. No key occurs twice in them. The rows of each table
+ * are locked in the order of their keys.
  *
  * The arrays are read in the target list: for sums by key that took Postgres 1.5 µs per row, and in FROM 2.5. Adding up equal keys
- * here, by GROUP BY, took 3 µs more per row: so only the sums of accounts with many keys are.
+ * here, with GROUP BY, took 3 µs more per row, so it is done only for accounts with many keys, and for days whose hours differ.
  *
- * @param prefix of the tables' names, for tables of the same columns
+ * @param prefix of the tables' names, for tables with the same columns
  */
-export function addSumsFrom(first: number, prefix = ''): string {
+export function addSumsFrom(first: number, span: Span, prefix = ''): string {
   let next = first;
-  const parts = SUM_TABLES.flatMap((table) => {
+  const rowsOf = (table: SumTable): string => {
+    if (table === KEY_DAYS) return dayRows(span);
+    if (table.of !== undefined) return accountRows(table, table.of);
+    const rows = sentRows(table, next);
+    next += table.columns.length;
+    return rows;
+  };
+  const parts = SUM_TABLES.map((table) => {
     const { name, keys, columns } = table;
     const key = columns.slice(0, keys).join(', ');
-    const added: string[] = [];
-    if (table.of === undefined) {
-      added.push(`${name}_added AS (${sentRows(table, next)})`);
-      next += columns.length;
-    }
-    const rows =
-      table.of === undefined ? `SELECT ${columns.join(', ')} FROM ${name}_added` : accountRows(table, table.of);
-    const insert = `INSERT INTO ${prefix}${name} AS s (${columns.join(', ')}) ${rows} ORDER BY ${key}`;
-    return [...added, `${name}_sums AS (${insert} ON CONFLICT (${key}) DO UPDATE SET ${mergedRow(table)})`];
+    const insert = `INSERT INTO ${prefix}${name} AS s (${columns.join(', ')})
+      SELECT ${columns.join(', ')} FROM ${name}_added ORDER BY ${key}`;
+    return `${name}_added AS (${rowsOf(table)}), ${name}_sums AS (${insert}
+      ON CONFLICT (${key}) DO UPDATE SET ${mergedRow(table)})`;
   });
   return parts.join(', ');
 }
@@ -167,17 +163,29 @@ export function sentRows({ columns }: SumTable, first: number): string {
   return `SELECT ${values.join(', ')} FROM (SELECT ${arrays.join(', ')}) AS rows`;
 }
 
+/** A query of the rows of `key_days` that follow from those that are added to `key_hours`. */
+function dayRows(span: Span): string {
+  const hours = `SELECT *, (hour AT TIME ZONE 'UTC')::date AS day FROM ${KEY_HOURS.name}_added`;
+  if (span === 'one hour') return hours;
+  // As KEPT says, the smallest of several accounts. Postgres 15 has no minimum of uuids; that of their texts is the same.
+  return `
+    SELECT key_id, day, service_id, min(account_id::text)::uuid AS account_id, ${summed('h', DAY_SUMS)}
+    FROM (${hours}) AS h GROUP BY key_id, day, service_id`;
+}
+
+const summed = (alias: string, columns: readonly string[]): string =>
+  columns.map((column) => `sum(${alias}.${column})::bigint AS ${column}`).join(', ');
+
 /** A query of the sums of accounts with many keys over the rows that are added to another table. */
 function accountRows({ keys, columns }: SumTable, of: SumTable): string {
   const key = columns.slice(0, keys).map((column) => `r.${column}`);
-  const sums = columns.slice(keys).map((column) => `sum(r.${column})::bigint`);
   return `
-    SELECT ${[...key, ...sums].join(', ')}
+    SELECT ${key.join(', ')}, ${summed('r', columns.slice(keys))}
     FROM ${of.name}_added r JOIN accounts a ON a.id = r.account_id AND a.summed_from IS NOT NULL AND r.day >= a.summed_from
     GROUP BY ${key.join(', ')}`;
 }
 
-/** How a row of the table takes in another row of its key, `excluded`. */
+/** How a row of the table is combined with another row of the same key, `excluded`. */
 export const mergedRow = ({ keys, columns }: SumTable): string =>
   columns
     .slice(keys)

@@ -3,19 +3,24 @@ import { arrayLiterals, quoted } from '../writing/array-literal.ts';
 import { DAY_SUMS, mergedRow, type SumTable, sentRows } from './sum-tables.ts';
 
 /**
- * Sums of calls by tag and UTC day, of the tags that have sums: the first `MAX_TAGS` of an account in a month of UTC, in the order in
- * which the writer stores calls. The calls of all later ones are summed up as `OTHER_TAG`. `tag_months` has the tags that have sums.
+ * Sums of calls by tag and UTC day. Only the first `MAX_TAGS` tags of an account in a month (UTC) have sums, in the order in which
+ * the writer stores calls. The calls of all later tags are summed up as `OTHER_TAG`. `tag_months` lists the tags that have sums.
  *
- * A call belongs to the month in which it began, however late it is stored. The writer decides in the transaction that stores the call,
- * under the flush lock of its shard: all calls of an account are of one shard, so no other flush decides for it meanwhile.
+ * A call belongs to the month in which it began, however late it is stored. The writer decides in the transaction that stores the
+ * call, under the flush lock of its shard. All calls of an account belong to one shard, so no other flush decides for it meanwhile.
  *
  * Tested by test/ledger/rollups/tags.test.ts.
  */
 
-/** So the sums of an account have at most 31 times as many rows and one more for each day, in a month, whatever its callers send. */
+/**
+ * Maximum tags with sums. It bounds the rows of an account in a month to 31 times this number, plus one for each day, whatever its
+ * callers send.
+ */
 export const MAX_TAGS = 1_000;
 
-/** The sums of all tags of a month that have none of their own. A caller may use it as a tag: these calls are among them. */
+/**
+ * The name for the sums of all tags without their own sums in a month. A caller may use it as a tag; these calls are then included.
+ */
 export const OTHER_TAG = 'other';
 
 export const TAG_DAYS: SumTable = {
@@ -53,7 +58,7 @@ export class TagDay {
 /**
  * One array literal for each column of `tag_days`, in the order in which the tags first occurred; null: no call has a tag.
  *
- * @param pages  of a batch, those of a shard in the order of its stream. The same row may be in several pages
+ * @param pages of a batch; those of a shard in the order of its stream. Several pages may have the same row
  */
 export function tagColumns(pages: readonly { readonly tags: readonly TagDay[] }[]): string[] | null {
   const rows = pages.flatMap(({ tags }) => tags);
@@ -73,7 +78,7 @@ export function tagColumns(pages: readonly { readonly tags: readonly TagDay[] }[
 /** The first day of the month of a day, as SQL. */
 const monthOf = (day: string): string => `date_trunc('month', (${day})::timestamp)::date`;
 
-/** Gives tags sums of their own, as far as there is room. The parameters are the first three of `tagColumns`. */
+/** Gives tags their own sums, as far as there is room. The parameters are the first three of `tagColumns`. */
 export const CLAIM_TAGS_SQL = `
 WITH new AS (
   SELECT account_id, month, tag, row_number() OVER (PARTITION BY account_id, month ORDER BY min(position)) AS number
@@ -102,9 +107,9 @@ export const summedAs = (of: string, day: string): string => `
 const SUMMED = DAY_SUMS.map((name) => `sum(${name})::bigint AS ${name}`).join(', ');
 
 /**
- * Adds sums by tag, which are the parameters as `tagColumns` makes them. The rows are locked in the order of their keys.
+ * Adds sums by tag, given as parameters made by `tagColumns`. The rows are locked in the order of their keys.
  *
- * @param prefix  of the table's name, for a table of the same columns
+ * @param prefix of the table's name, for a table with the same columns
  */
 export const addTagSums = (prefix = ''): string => `
 INSERT INTO ${prefix}tag_days AS s (${TAG_DAYS.columns.join(', ')})

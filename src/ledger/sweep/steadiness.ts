@@ -10,10 +10,10 @@ type RedisReport = { readonly dataId: string; readonly nowMs: number };
 /**
  * Decides whether an expired lease proves that its gateway is dead. Just after Redis was away (a partition, a file being loaded, a
  * machine that slept) it does not: no gateway could renew its lease, so all would look dead. So expired leases count only after
- * Redis has answered for the time of one full lease, without a gap longer than LONGEST_GAP of that time.
+ * Redis has answered for a full lease time without a gap longer than LONGEST_GAP of that time.
  *
- * All times are Redis's: leases are written by Redis's clock, and that clock goes on while a machine sleeps. Its uptime is not asked: a Redis
- * that started while its clock was ahead says for as long that it has not started yet.
+ * All times are Redis's: leases are written by Redis's clock, and that clock goes on while a machine sleeps. Its uptime is not
+ * used: a Redis that started while its clock was ahead reports for that long that it has not started yet.
  */
 export class Steadiness {
   readonly #leaseMs: number;
@@ -23,7 +23,7 @@ export class Steadiness {
     this.#leaseMs = leaseSeconds * 1000;
   }
 
-  /** Redis did not answer, or a round failed: the time of a full lease is counted again from Redis's next answer. */
+  /** Redis did not answer, or a round failed: the full lease time is counted again from Redis's next answer. */
   lost(): void {
     this.#run = null;
   }

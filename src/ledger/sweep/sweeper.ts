@@ -9,9 +9,9 @@ import { Steadiness } from './steadiness.ts';
 /** Maximum number of holds that one trip of sweep.lua settles; more take several trips. Redis does nothing else during a script. */
 const MAX_GROUP = 100;
 const SCAN_COUNT = 500;
-/** Number of shards scanned concurrently. Scanning 500 holds of each keeps Redis from other work for at most 2 ms. */
+/** Number of shards scanned concurrently. Scanning 500 holds in each keeps Redis from other work for at most 2 ms. */
 const SHARDS_AT_ONCE = 16;
-/** How long a tombstone (it marks a cancelled admission that may still arrive) is kept: far longer than any command timeout. */
+/** How long a tombstone, which marks a cancelled admission that may still arrive, is kept: far longer than any command timeout. */
 const TOMBSTONE_MS = 60_000;
 /** A lease is deleted when its last renewal is this many lease times ago and no hold names its instance. */
 const FORGET_AFTER_BOUNDS = 10;
@@ -26,8 +26,8 @@ type SweeperOptions = {
   /** Pause between rounds. Default: a third of the lease. */
   readonly intervalMs?: number;
   /**
-   * Whether the `Reconciler` has compared the shard's holds with Postgres since Redis has these data (`RedisRun`). A Redis that came back
-   * with an older state has the holds of stored calls again, and sweeping those would refund calls that were charged.
+   * Whether the `Reconciler` has compared the shard's holds with Postgres since Redis has had these data (`RedisRun`). A Redis that
+   * came back with an older state has the holds of stored calls again, and sweeping those would refund calls that were charged.
    */
   readonly isReconciled: (shard: number, dataId: string) => boolean;
   readonly log: JobOptions['log'];
@@ -91,8 +91,8 @@ export class Sweeper extends Job {
   }
 
   /**
-   * Sweeps the shards in which the look has found something, `SHARDS_AT_ONCE` concurrently. The time is of the look, before the leases
-   * are read, so a lease renewed between these two readings only looks younger.
+   * Sweeps the shards in which the look has found something, `SHARDS_AT_ONCE` concurrently. The time is that of the look, before
+   * the leases are read, so a lease renewed between these two readings only looks younger.
    *
    * @returns number of holds swept, and the errors of shards whose own keys are damaged
    */
@@ -137,7 +137,7 @@ export class Sweeper extends Job {
     const scan = async (from: string): Promise<[string, string[]]> =>
       (await redis.command('hscan', [open, from, 'COUNT', String(SCAN_COUNT)])) as [string, string[]];
     if (!trust.in(shard)) return { swept: 0, leftAlone: 0 };
-    // Sent together, and carried out in this order: an idle process wakes up once for both.
+    // Sent together and carried out in this order, so that an idle process wakes up once for both.
     const [leases, first] = await Promise.all([this.#readLeases(shard), scan('0')]);
     const holders = new Set<string>();
     let swept = 0;
@@ -168,7 +168,7 @@ export class Sweeper extends Job {
 
   #isCandidate(hold: Candidate, leases: ReadonlyMap<string, number>, nowMs: number): boolean {
     if (hold.tombstone) return nowMs - hold.atMs > TOMBSTONE_MS;
-    // Holds are candidates, too, if their lease is missing, is not a number or lies in the future: sweep.lua decides about these.
+    // Holds are also candidates if their lease is missing, is not a number or lies in the future: sweep.lua decides about these.
     const renewedAt = leases.get(hold.instance) ?? Number.NaN;
     return !(renewedAt <= nowMs) || nowMs - renewedAt > this.#options.leaseSeconds * 1000;
   }
@@ -205,7 +205,7 @@ export class Sweeper extends Job {
     return leases;
   }
 
-  /** Deletes old leases. A gateway that wakes after such a long sleep renews its lease in the trip of its next admission. */
+  /** Deletes old leases. A gateway that wakes up after so long a time renews its lease in the trip of its next admission. */
   async #forgetLeases(
     shard: number,
     leases: ReadonlyMap<string, number>,
@@ -223,7 +223,7 @@ export class Sweeper extends Job {
     return this.#options.leaseSeconds * 1000 * FORGET_AFTER_BOUNDS;
   }
 
-  /** One command. When shards were asked one by one, with two commands each, that was most of the work of an idle writer. */
+  /** A single command. Asking shards one by one, with two commands each, was most of the work of an idle writer. */
   async #look(): Promise<Look> {
     const { redis, keys } = this.#options;
     const names = this.#shards.flatMap((shard) => [keys.open[shard] as string, keys.lease[shard] as string]);
@@ -267,9 +267,9 @@ type Look = {
 
 /** What the sweeper may rely on during a round. */
 type Trust = {
-  /** The only Redis to sweep in (`RedisRun`); '' allows any. */
+  /** The only Redis in which to sweep (`RedisRun`); '' allows any. */
   readonly dataId: string;
-  /** Whether the shard's holds may be swept now. If not, a later round does it. */
+  /** Whether the shard's holds may be swept now. If not, a later round does so. */
   readonly in: (shard: number) => boolean;
 };
 
@@ -286,7 +286,7 @@ type Candidate = {
 const HOLD = /^v1\t\d{1,16}\t[01]\t(\d+)\t([^\t]*)\t([^\t]*)\t[^\t]*\t[^\t]*\t/;
 const TOMBSTONE = /^x\t\t(\d+)\t([^\t]*)$/;
 
-/** Reads a hold as batch.lua writes it, or a tombstone, which has no account. Null: damaged, or of another version. */
+/** Reads a hold in the form of batch.lua, or a tombstone, which has no account. Null: damaged, or of another version. */
 function readHold(usageId: string, text: string): Candidate | null {
   const hold = HOLD.exec(text);
   const found = hold ?? TOMBSTONE.exec(text);

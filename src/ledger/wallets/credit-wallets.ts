@@ -12,7 +12,7 @@ const APPLIED = 0;
 const GAP = 1;
 const DAMAGED = 3;
 
-/** Interval of the looks for credits that did not reach their wallet: because a process died, or Redis was away. */
+/** How often credits are looked for that did not reach their wallet because a process died, or Redis was away. */
 const LOOK_MS = 5_000;
 /** Pause after a round that found any, and after a failure. */
 const RETRY_MS = 1_000;
@@ -30,7 +30,7 @@ const FIRST_ACCOUNT = '00000000-0000-0000-0000-000000000000';
 /** Maximum number of credits applied concurrently in a round. */
 const PARALLEL = 50;
 
-/** A credit, or a refund of a call: `budgets` are those whose spending it lowers (`budgetsText`); null: none. */
+/** A credit, or a refund of a call. `budgets` are those whose spending it lowers (`budgetsText`); null: none. */
 export type CreditToApply = {
   readonly accountId: string;
   readonly seq: number;
@@ -47,8 +47,8 @@ type CreditWalletsOptions = WalletStores & {
 };
 
 /**
- * Carries credits from Postgres into loaded wallets, in the order of their numbers and each at most once. Once started, it looks every
- * five seconds, and when Redis is back, for credits that are not known to be in their wallets.
+ * Brings credits from Postgres into loaded wallets, in the order of their numbers and each at most once. Once started, it looks
+ * every five seconds, and when Redis is back, for credits that are not known to be in their wallets.
  */
 export class CreditWallets extends Job {
   readonly #options: CreditWalletsOptions;
@@ -58,7 +58,7 @@ export class CreditWallets extends Job {
   #after = FIRST_ACCOUNT;
   /** `dataId` of the Redis for which all credits of `#selectDoubtful` have been applied again; '': none yet. */
   #redisRun = '';
-  /** The Redis process that the present connection leads to; null: not asked since it was made. */
+  /** The Redis process at the other end of the present connection; null: not asked since the connection was made. */
   #runOfConnection: Run | null = null;
   #connections = 0;
 
@@ -93,8 +93,8 @@ export class CreditWallets extends Job {
       const outcome = await this.#applyInOrder(credit);
       if (outcome === APPLIED) return this.#markApplied(accountId, seq);
       if (outcome === DAMAGED) throw new WalletDamaged(accountId);
-      // A load that is under way already may have read Postgres before the credit was committed. The load that is asked for here
-      // begins later, so it includes the credit.
+      // A load already under way may have read Postgres before the credit was committed. The load requested here begins later, so
+      // it includes the credit.
       await this.#options.hydrator.loadWallet(accountId);
     }
     throw new Error(`credit ${seq} of ${accountId} cannot be applied: its wallet is lost as fast as it is loaded`);
@@ -120,9 +120,9 @@ export class CreditWallets extends Job {
   }
 
   /**
-   * Which Redis process answers, and for how long it has run. After the doubtful credits of this process were applied again,
-   * Redis is asked only once per connection, because a connection cannot outlive its Redis process. It may outlive its data, if the
-   * process is a replica for a while: the reconciliation finds which credits that has cost.
+   * Which Redis process answers, and for how long it has run. After the doubtful credits of this process were applied again, Redis
+   * is asked only once per connection, because a connection cannot outlive its Redis process. It may outlive the data, if the
+   * process is a replica for a while: the reconciliation then finds the lost credits.
    */
   async #currentRun(): Promise<Run> {
     const known = this.#runOfConnection;
@@ -145,7 +145,7 @@ export class CreditWallets extends Job {
       if (failures.length === 0 && !this.stopping.aborted) this.#redisRun = dataId;
     }
     const missing = await this.#selectMissing();
-    // An older Postgres may have another credit under a number. A request has just stored its own, behind the fence.
+    // An older Postgres may have a different credit under a number. A request has just stored its own, behind the fence.
     if (missing.length > 0) await this.#fence.check();
     failures.push(...(await this.#tryAll(missing, (credit) => this.apply(credit))));
     looked += missing.length;
@@ -164,7 +164,7 @@ export class CreditWallets extends Job {
 
   /**
    * The last credit of each account that was applied within `DOUBTFUL_MINUTES` of Redis's start. Redis may have lost it, although
-   * it is marked as applied. If the wallet is not loaded, nothing is to do: a load brings all its credits.
+   * it is marked as applied. If the wallet is not loaded, there is nothing to do: a load brings all its credits.
    */
   async #selectDoubtful(uptimeSeconds: number): Promise<CreditToApply[]> {
     return this.#options.sql<CreditToApply[]>`

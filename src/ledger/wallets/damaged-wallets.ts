@@ -3,8 +3,8 @@ import type { DamageLog } from '../damage-log.ts';
 import { WalletDamaged } from './wallets.ts';
 
 /**
- * Logs which accounts failed in a round because their wallet is damaged. Such a wallet fails in every round until an operator repairs
- * it, so it does not make the job fail: then a failure of another account would not be logged.
+ * Logs which accounts failed in a round because their wallet is damaged. Such a wallet fails in every round until an operator
+ * repairs it. So it does not count as a failure of the job, which would hide the failure of another account from the log.
  *
  * @throws the first failure of another kind
  */

@@ -15,13 +15,13 @@ const NOT_LOADED = 2;
 const DAMAGED = 3;
 
 /**
- * Interval at which debits are looked for that somebody began and did not end. They are rare, and each look is a query that an idle
- * installation pays for.
+ * How often debits are looked for that were begun and not ended. They are rare, and each look is a query that an idle installation
+ * pays for.
  */
 const RETRY_MS = 5_000;
-/** A debit younger than this is left to the request that began it. It has answered or failed by then. */
+/** A debit younger than this is left to the request that began it. An older one's request has answered or failed by then. */
 const LEFT_ALONE_SECONDS = 2;
-/** Maximum number of debits of one round. There is one per account at most, and the next round goes on after the last account. */
+/** Maximum number of debits in one round. There is at most one per account, and the next round goes on after the last account. */
 const MAX_DEBITS = 500;
 /** Sorts before every account id. */
 const FIRST_ACCOUNT = '00000000-0000-0000-0000-000000000000';
@@ -32,21 +32,21 @@ type DebitWalletsOptions = WalletStores & {
   readonly log: JobOptions['log'];
 };
 
-/** How a debit ended, and what the wallet had when it was asked. */
+/** How a debit ended, and the wallet's balance when it was asked. */
 type EndedDebit = {
   readonly debit: Debit;
-  /** Whether this process stored the outcome; false when another had stored it before. */
+  /** Whether this process stored the outcome; false if another had stored it before. */
   readonly isEndedHere: boolean;
   readonly balanceMicros: number;
 };
 
 /**
- * Carries debits out that are begun in Postgres:
+ * Carries out debits that are begun in Postgres:
  *
  *   begun ──take-debit.lua: the wallet decides──► taken or refused in Redis ──one transaction──► taken (and posted) or refused
  *
  * Each step may be repeated by any process. The wallet decides a number once, and the row leaves 'begun' once. If a process dies
- * between two steps, the rounds of the job take the debit further (docs/decisions/0037).
+ * between two steps, the rounds of the job continue the debit (docs/decisions/0037).
  */
 export class DebitWallets extends Job {
   readonly #options: DebitWalletsOptions;
@@ -80,7 +80,7 @@ export class DebitWallets extends Job {
   }
 
   /**
-   * Runs one round: ends the debits that began at least `ageSeconds` ago. One that cannot be ended does not keep the others.
+   * Runs one round: ends the debits that began at least `ageSeconds` ago. One that cannot be ended does not delay the others.
    *
    * @throws the first failure, after all were tried
    */
@@ -110,7 +110,8 @@ export class DebitWallets extends Job {
   async #tryLeft(ageSeconds: number): Promise<unknown[]> {
     const debits = await selectBegunDebits(this.#options.sql, { after: this.#after, ageSeconds, limit: MAX_DEBITS });
     this.#after = debits[MAX_DEBITS - 1]?.accountId ?? FIRST_ACCOUNT;
-    // The older Postgres may lack that a debit has ended, or have another one under its number. A request has just begun its debit.
+    // An older Postgres may not know that a debit has ended, or may have another one under its number. A request has just begun its
+    // own debit.
     if (debits.length > 0) await this.#fence.check();
     const failures: unknown[] = [];
     for (const debit of debits) {
@@ -122,8 +123,9 @@ export class DebitWallets extends Job {
 }
 
 /**
- * The wallet has decided a later debit, which could not begin before this one had ended; or another one with this number. So Postgres must
- * know the outcome. If it does not, another Postgres had begun that debit, and was given up: a comparison reports a drift.
+ * The wallet has decided a later debit, which could not begin before this one had ended; or it has decided a different debit with
+ * this number. So Postgres must know the outcome. If it does not, another Postgres had begun that debit and was abandoned: a
+ * comparison reports a drift.
  *
  * @throws ApiError `unavailable`: until an operator has ended the drift
  */

@@ -9,14 +9,14 @@ export type Debit = {
   /** Number of the debit within its account, from 1. */
   readonly seq: number;
   readonly amountMicros: number;
-  /** What all earlier debits of the account have taken. */
+  /** The sum of all earlier debits of the account. */
   readonly totalBeforeMicros: number;
   /** The operator's own id, unique among all debits that are begun or taken. */
   readonly reference: string;
   readonly reason: string;
   /** 'begun': the wallet has not decided, or its decision is not stored yet. The other two are final. */
   readonly state: 'begun' | 'taken' | 'refused';
-  /** When it was taken or refused; null while it is begun. */
+  /** When the debit was taken or refused; null while it is begun. */
   readonly endedAt: Date | null;
   /** The act in `audit` that began it. */
   readonly actId: number;
@@ -28,16 +28,16 @@ export const debitColumns = (sql: Sql | Tx) => sql`
   d.state, d.ended_at AS "endedAt", d.act_id AS "actId"`;
 
 /**
- * What Postgres' balance includes of the debits of `asked.id`: the number of the last one that ended, and what all up to it have
- * taken. One that is begun is not in the balance. No row when there is none. For a LATERAL join.
+ * The debits of `asked.id` that Postgres' balance includes: the number of the last one that ended, and the sum of all up to it. A
+ * begun debit is not in the balance. No row if there is none. For a LATERAL join.
  */
 export const LAST_ENDED_DEBIT_SQL = `
   SELECT d.seq, d.total_before + CASE d.state WHEN 'taken' THEN d.amount ELSE 0 END AS total
   FROM debits d WHERE d.account_id = asked.id AND d.state <> 'begun' ORDER BY d.seq DESC LIMIT 1`;
 
 /**
- * At most `limit` debits that began at least `ageSeconds` ago and have not ended, of the accounts after `after`, in their order. Those
- * that began in the future, too: the clock of Postgres was ahead then.
+ * At most `limit` debits that began at least `ageSeconds` ago and have not ended, of the accounts after `after`, in their order.
+ * Includes debits that began in the future: the clock of Postgres was ahead then.
  */
 export async function selectBegunDebits(
   sql: Sql,
@@ -51,10 +51,10 @@ export async function selectBegunDebits(
 }
 
 /**
- * Stores what the wallet has decided, unless an outcome is stored already, with an act that says so. A debit that was taken is posted
- * in the same transaction: wallet down, the platform's cash up.
+ * Stores what the wallet has decided, unless an outcome is already stored, with an act that says so. A debit that was taken is
+ * posted in the same transaction: wallet down, the platform's cash up.
  *
- * @returns the debit as it is stored now, and whether this call ended it
+ * @returns the stored debit, and whether this call ended it
  */
 export async function endDebit(
   money: MoneyTransactions,
@@ -83,7 +83,10 @@ export async function endDebit(
   });
 }
 
-/** Adds the act that ends another one: what it has, how it ended, and the balance that it moved. The actor is the one who began it, also when another process ends it. */
+/**
+ * Adds the act that ends another one: its fields, the outcome, and the balance that it moved. The actor is the one who began it,
+ * even if another process ends it.
+ */
 async function recordEnd(
   tx: Tx,
   actId: number,

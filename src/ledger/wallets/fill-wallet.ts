@@ -1,7 +1,7 @@
 import type { RedisStore } from '../../platform/redis.ts';
 import { freeField, type RedisKeys } from '../../platform/redis-keys.ts';
 import { hydrateWalletScript } from '../scripts.ts';
-import type { LatestBudgets } from './budgets-sql.ts';
+import type { LatestBudgets } from './latest-budgets-sql.ts';
 
 /** What a wallet is filled with. Amounts in micro-USD. */
 export type WalletContent = {
@@ -14,7 +14,10 @@ export type WalletContent = {
   readonly budgets: LatestBudgets;
 };
 
-/** Until when (ms, Redis's clock), and under which marks Redis takes a wallet: what was seen before Postgres was read, and the last flush. */
+/**
+ * Until when (ms, Redis's clock), and with which marks Redis accepts a wallet: those seen before Postgres was read, and that of the
+ * last flush.
+ */
 export type Permit = { readonly untilMs: number; readonly seen: string; readonly lastFlush: string };
 
 /** The replies of hydrate-wallet.lua. */

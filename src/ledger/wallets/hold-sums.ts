@@ -5,24 +5,24 @@ import { sumHoldsScript } from '../scripts.ts';
 /** Holds per page: 0.3 ms of Redis's time, during which calls wait. */
 const PAGE = 250;
 /**
- * How long the sums of a shard are used after they were read. Reading 11 000 holds takes Redis 14 ms in all, so one process does it
- * once a second at most.
+ * How long the sums of a shard are used after they were read. Reading 11 000 holds takes Redis 14 ms, so one process does this at
+ * most once a second.
  */
 const FRESH_MS = 1_000;
 
 type Stores = { readonly redis: RedisStore; readonly keys: RedisKeys };
 
 type Sums = {
-  /** By the id of the account, and by that of the key. */
+  /** By account id, and by key id. */
   readonly byOwner: Promise<ReadonlyMap<string, number>>;
-  /** Null while they are being read: those who ask meanwhile wait for the same sums. */
+  /** Null while they are being read: requests meanwhile wait for the same sums. */
   readAtMs: number | null;
 };
 
 /**
  * What the open holds of each account, and of each key, have taken, for shards with many of them. One reading serves every account of the shard.
  *
- * Keeping the sum in the wallet instead would give every call one or two more writes in Redis, for a number that few ask for
+ * If the sum were kept in the wallet, every call would need one or two more writes in Redis, for a number that few ask for
  * (docs/decisions/0044).
  */
 export class HoldSums {
@@ -34,7 +34,7 @@ export class HoldSums {
   }
 
   /**
-   * @param owners  the account, or keys of it
+   * @param owners the account, or some of its keys
    * @returns micro-USD. A hold that was opened or ended within the last second may be missing or still counted
    */
   async read(shard: number, owners: readonly string[]): Promise<number> {
@@ -51,7 +51,7 @@ export class HoldSums {
       () => {
         sums.readAtMs = performance.now();
       },
-      // Those who asked get the failure. The next must not get it again.
+      // Those who asked get the failure. The next request must not get it again.
       () => this.#shards.delete(shard),
     );
     return sums.byOwner;

@@ -9,14 +9,14 @@ import { markText, type Sight, seeShards } from '../history/marks.ts';
 import { hasLayoutSql, layoutOf, WrongLayout } from '../layout.ts';
 import { FLUSH_LOCK } from '../locks.ts';
 import { loadKeyScript } from '../scripts.ts';
-import { latestBudgetsSql } from './budgets-sql.ts';
 import { LAST_ENDED_DEBIT_SQL } from './debits-sql.ts';
 import { fillWallet, type Permit, type WalletContent } from './fill-wallet.ts';
 import { fieldsOf, type KeyTerms } from './key-terms.ts';
+import { latestBudgetsSql } from './latest-budgets-sql.ts';
 
 /**
- * Maximum number of wallets, or of keys, in one batch; others wait for the next. The limit matters after Redis lost
- * everything: then every caller's wallet and key is asked for at the same time.
+ * Maximum number of wallets, or of keys, in one batch; others wait for the next. The limit matters after Redis lost everything:
+ * then the wallets and keys of all callers are requested at the same time.
  */
 const MAX_BATCH = 500;
 /** Maximum number of accounts, and of keys, that wait to be loaded. Callers of further ones get 503 at once. */
@@ -24,11 +24,11 @@ const MAX_WAITING = 10_000;
 /** How long a caller waits for its wallet or key. After that the caller gets 503. */
 const TIMEOUT_MS = 2_000;
 /**
- * Minimum time between the beginnings of two batches. A batch of wallets takes four round trips to Postgres, and a first call waits
- * for the gap only if another one was made within it.
+ * Minimum time between the beginnings of two batches, because a batch of wallets takes four round trips to Postgres. A first call
+ * waits for the gap only if another one was made within it.
  */
 const GAP_MS = 5;
-/** Maximum wait for a shard that is being flushed. When it has passed, callers of all shards that are locked then get 503. */
+/** Maximum wait for a shard that is being flushed. After it, callers of all shards that are then locked get 503. */
 const LOCK_WAIT_MS = 1_000;
 const SESSION_SETTINGS = {
   lock_timeout: LOCK_WAIT_MS,
@@ -38,12 +38,14 @@ const SESSION_SETTINGS = {
 };
 const LOCK_NOT_AVAILABLE = '55P03';
 /**
- * Redis takes the wallets of a batch for this long after the batch began, by Redis's own clock. The flush locks, under which the
- * wallets were read, last for `TIMEOUT_MS` at least: after that this process closes the session, or Postgres does if this process is
- * suspended. The half second between them is for clocks that do not run alike.
+ * Redis accepts the wallets of a batch for this long after the batch began, by Redis's own clock. The flush locks, under which the
+ * wallets were read, last for at least `TIMEOUT_MS`: after that this process closes the session, or Postgres does if this process
+ * is suspended. The half second between them allows for clocks that run at different speeds.
  */
 const FILL_MS = TIMEOUT_MS - 500;
-/** Rate limit of a key that Postgres does not know, which is loaded as revoked. Not 0, because batch.lua takes 0 for damaged. */
+/**
+ * Rate limit of a key that Postgres does not know, which is loaded as revoked. It is not 0, because batch.lua treats 0 as damaged.
+ */
 const NO_LIMIT = 1;
 
 const BOUNDS = {
@@ -55,7 +57,7 @@ const BOUNDS = {
 };
 
 type HydratorOptions = {
-  /** For a connection of the hydrator's own, because its transactions stay open while they wait for Redis. */
+  /** For the hydrator's own connection, because its transactions stay open while they wait for Redis. */
   readonly databaseUrl: string;
   /** Id of the installation that the database must belong to; if absent, this is not checked. */
   readonly installation?: string;
@@ -73,34 +75,37 @@ type Batch = {
   readonly beganAt: { readonly monotonic: number; readonly wall: number };
   readonly finish: Finish<boolean>;
 };
-/** What the Redis of some shards said. `untilMs`: until when their wallets may be filled (its clock). */
+/** What the Redis of some shards said. `untilMs`: until when their wallets may be filled (by its clock). */
 type Look = Sight & { readonly untilMs: number };
-/** By shard. One is rejected if its Redis is away, which must not keep the wallets of other nodes back. */
+/** By shard. A shard's promise rejects if its Redis is away; this must not delay the wallets of other nodes. */
 type Looks = ReadonlyMap<number, Promise<Look>>;
-/** Ends the wait for one key or wallet before its batch is over. */
+/** Ends the wait for one key or wallet before its batch ends. */
 type Finish<Result> = (key: string, end: End<Result>) => void;
 const LOADED = { result: true };
 type WalletRow = WalletContent & { id: string; hasLayout: boolean };
-/** A key that was asked for, or one above it. */
+/** A requested key, or one above it. */
 type KeyRow = KeyTerms & { askedId: string; keyId: string };
 
 /**
- * Copies from Postgres to Redis the keys and wallets that Redis does not have. What callers ask for while a batch is loading is
+ * Copies from Postgres to Redis the keys and wallets that Redis does not have. Requests that arrive while a batch is loading are
  * loaded together in the next batches (`MAX_BATCH`).
  *
  *   loadWallet ──► #wallets: shards that nobody flushes ──────────────► loaded
  *                      └─ the shard is locked, or Redis refused the wallet ──► #locked: waits ──► loaded
  *
- * Those that have to wait for a flush have batches and a connection of their own, so they delay nobody else.
+ * Wallets that have to wait for a flush have their own batches and connection, so they delay nobody else.
  *
  * For a wallet that Redis lacks, the settled balance in Postgres is the whole truth, because Redis then has no open hold and no
- * event of that account: it was never loaded, or the comparison dropped it because it had none, or Redis lost the load together with
- * all that was written after it. (An operator who deletes a damaged wallet has to wait until the account's holds and events are gone:
- * docs/operating.md.)
+ * event of that account. Either the wallet was never loaded, or the comparison dropped it because there were none, or Redis lost
+ * the load together with everything written after it. (An operator who deletes a damaged wallet must wait until the account's holds
+ * and events are gone: docs/operating.md.)
  */
 export class Hydrator {
   readonly #options: HydratorOptions;
-  /** The result is whether the wallet is loaded: not if its shard is locked, if it comes after `FILL_MS`, or if Redis has another mark. */
+  /**
+   * Resolves with whether the wallet is loaded. It is not if its shard is locked, if it comes after `FILL_MS`, or if Redis has
+   * another mark.
+   */
   readonly #wallets = new Coalescer<string, boolean>({
     ...BOUNDS,
     gapMs: GAP_MS,
@@ -174,14 +179,14 @@ export class Hydrator {
     return () => true;
   }
 
-  /** @param chain  the key and those above it; none: Postgres does not know the key */
+  /** @param chain the key and those above it; empty: Postgres does not know the key */
   async #putKeys(keyId: string, chain: readonly KeyRow[], accountId: string): Promise<void> {
     const { redis, keys, maxRateLimit = Number.MAX_SAFE_INTEGER } = this.#options;
     const rootId = chain.find((row) => row.keyId === keyId)?.ancestors[0] ?? keyId;
     const fields = chain.flatMap((row) => fieldsOf(row.keyId, row, maxRateLimit));
     const unknown = ['limit', String(NO_LIMIT), 'status', 'revoked'];
     const name = keys.key(keys.shardOf(accountId), rootId);
-    // The script sets only absent fields: if Redis got a change after the SELECT, that is newer than what was read here.
+    // The script sets only absent fields: if Redis got a change after the SELECT, that change is newer than what was read here.
     await redis.script(loadKeyScript, 1, [name, ...(chain.length === 0 ? unknown : fields)]);
   }
 
@@ -194,8 +199,8 @@ export class Hydrator {
   }
 
   /**
-   * Loads wallets of shards that were locked: as soon as a shard is free, its wallets, and those of any other that is free by then.
-   * A shard that stayed locked the last time is waited for last, so that it does not use up the time of the others.
+   * Loads wallets of shards that were locked. As soon as a shard is free, loads its wallets and those of all others that are free
+   * by then. A shard that stayed locked the last time is waited for last, so that it does not use up the time of the others.
    */
   async #loadLocked(accountIds: readonly string[], finish: Finish<boolean>): Promise<() => boolean> {
     const shardOf = (id: string): number => this.#options.keys.shardOf(id);
@@ -225,7 +230,7 @@ export class Hydrator {
       }
     };
     await withDeadline(work(), () => session.close());
-    // Those that still wait were refused by Redis.
+    // The wallets that still wait were refused by Redis.
     return () => false;
   }
 
@@ -233,7 +238,7 @@ export class Hydrator {
    * Loads the wallets of all shards that no writer has locked for a flush now.
    *
    * @param waitFor a shard whose flush lock is waited for first; null: none
-   * @returns the wallets that were loaded, and those that were rejected alone
+   * @returns the loaded wallets, and those that were rejected individually
    */
   #loadUnlocked(
     { session, beganAt, finish }: Batch,
@@ -242,7 +247,8 @@ export class Hydrator {
   ): Promise<ReadonlySet<string>> {
     const { keys } = this.#options;
     return session.transaction(async () => {
-      // A flush keeps this lock exclusively from its check of the stream until its commit. So none gets there before we commit.
+      // A flush holds this lock exclusively from its check of the stream until its commit. So no flush gets there before this
+      // transaction commits.
       if (waitFor !== null) {
         await session.query('SELECT pg_advisory_xact_lock_shared($1::int, $2::int)', [FLUSH_LOCK, waitFor]);
       }
@@ -255,18 +261,19 @@ export class Hydrator {
       const looks = this.#look(shards, beganAt);
       const [locks, seen] = await Promise.all([locking, seenBy(looks)]);
       const judging = judgeShards(session.query.bind(session), seen);
-      // Read after the locks, with a snapshot of its own, so it sees what the last flush has committed.
+      // Read after the locks, with its own snapshot, so it sees what the last flush has committed.
       const locked = new Set(locks.filter(({ locked }) => locked).map(({ shard }) => shard));
       const ids = accountIds.filter((id) => locked.has(keys.shardOf(id)));
       const { shards: count, layout } = layoutOf(this.#options);
       const reading = session.query<WalletRow>(SELECT_WALLETS, [`{${ids.join(',')}}`, count, layout]);
       const [judged, rows] = await Promise.all([judging, reading]);
-      // A wallet that an older Postgres has would lack calls that were charged.
+      // A wallet from an older Postgres would lack calls that were charged.
       refuseOlder(judged);
-      // `reshard` takes the flush locks before it removes wallets, so what is seen under a lock stays so until it is given up.
+      // `reshard` takes the flush locks before it removes wallets, so the layout seen under a lock remains until the lock is
+      // released.
       if (rows.some((row) => !row.hasLayout)) throw new WrongLayout();
       const loaded = new Set(ids);
-      // Redis is filled before the commit, which gives up the locks that keep flushes out.
+      // Redis is filled before the commit, which releases the locks that keep flushes out.
       await eachAlone(
         rows.map((row) => [row.id, row] as const),
         finish,
@@ -283,7 +290,7 @@ export class Hydrator {
   }
 
   /**
-   * Asks Redis for the marks, before Postgres is read, and until when wallets of a batch that began then may be filled (`FILL_MS`).
+   * Asks Redis for the marks before Postgres is read, and computes until when the batch's wallets may be filled (`FILL_MS`).
    * Redis's time counts as if it had been read when the batch began, however long the reply took.
    */
   #look(shards: readonly number[], beganAt: Batch['beganAt']): Looks {
@@ -300,7 +307,7 @@ export class Hydrator {
     const asked = redis.isCluster ? shards : Array.from(keys.mark.keys());
     for (const [store, its] of byStore(redis, asked)) {
       const looking = look(store, its);
-      // The transaction may fail before it asks for it.
+      // The transaction may fail before it awaits this promise.
       looking.catch(() => {});
       for (const shard of its) looks.set(shard, looking);
     }
@@ -335,7 +342,7 @@ FROM unnest($1::uuid[]) AS asked (id) LEFT JOIN LATERAL (${LAST_ENDED_DEBIT_SQL}
 
 const readClocks = (): Batch['beganAt'] => ({ monotonic: performance.now(), wall: Date.now() });
 
-/** What was seen of the shards whose Redis answers. */
+/** What was seen in the shards whose Redis answers. */
 async function seenBy(looks: Looks): Promise<ReadonlyMap<number, Seen>> {
   const seen = new Map<number, Seen>();
   await Promise.allSettled(

@@ -8,11 +8,11 @@ type KeyStatesOptions = {
   readonly keys: RedisKeys;
   /** MAX_RATE_LIMIT. */
   readonly maxRateLimit: number;
-  /** REDIS_COMMAND_TIMEOUT_MS: for this long a caller of `put` waits for Redis, and keeps its lock. */
+  /** REDIS_COMMAND_TIMEOUT_MS: a caller of `put` waits this long for Redis, and keeps its lock. */
   readonly commandTimeoutMs: number;
 };
 
-/** Writes a key's limit, status and the like to Redis, where batch.lua reads them for each call. So a change applies to the next call. */
+/** Writes a key's limits and status to Redis, where batch.lua reads them for each call. So a change applies to the next call. */
 export class KeyStates {
   readonly #options: KeyStatesOptions;
 
@@ -21,9 +21,9 @@ export class KeyStates {
   }
 
   /**
-   * Sets all of it in one step. A key that is revoked thereby revokes those below it. The caller has locked the key in Postgres, and keeps
-   * the lock until this has ended: what Redis has not carried out by then, on a link that stood still or for a process that was suspended,
-   * it never does. Otherwise an older budget could overwrite a newer one.
+   * Sets everything in one step. Revoking a key also revokes those below it. The caller has locked the key in Postgres, and keeps
+   * the lock until this has ended. A change that Redis has not carried out by then, on a link that stood still or for a process
+   * that was suspended, is never carried out. Otherwise an older budget could overwrite a newer one.
    *
    * @throws when Redis cannot be reached, or was reached too late
    */
@@ -31,7 +31,7 @@ export class KeyStates {
     const { redis, keys, maxRateLimit, commandTimeoutMs } = this.#options;
     const shard = keys.shardOf(accountId);
     const [seconds, micros] = (await redis.shard(shard).command('time', [])) as [string, string];
-    // Of before the script is sent, whose reply is waited for that long.
+    // The time before the script is sent, because its reply is awaited for that long.
     const untilMs = Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000) + commandTimeoutMs;
     const name = keys.key(shard, terms.ancestors[0] ?? keyId);
     const args = [name, String(untilMs), ...fieldsOf(keyId, terms, maxRateLimit)];

@@ -1,4 +1,4 @@
-/** What Redis must know of an API key to decide its requests, as Postgres has it. */
+/** What Redis must know about an API key to decide its requests, as stored in Postgres. */
 export type KeyTerms = {
   /** Requests per minute. As stored, it may be above MAX_RATE_LIMIT. */
   readonly limit: number;
@@ -12,8 +12,8 @@ export type KeyTerms = {
 };
 
 /**
- * The fields of a root key's hash that say this: its own limit and status, or the terms of a key below it (the header of batch.lua). That
- * the account is suspended stands in the root's status.
+ * The fields of a root key's hash that contain this: its own limit and status, or the terms of a key below it (the header of
+ * batch.lua). The root's status also says if the account is suspended.
  *
  * @returns names and values by turns
  */

@@ -7,10 +7,13 @@ import { HoldSums } from './hold-sums.ts';
 export type WalletStores = { readonly redis: RedisStore; readonly keys: RedisKeys };
 export type WalletLoader = { loadWallet(accountId: string): Promise<void> };
 
-/** How often a reading or a credit is tried again after loading its wallet. Beyond it, Redis loses wallets as fast as they load. */
+/**
+ * How often a reading or a credit is tried again after loading its wallet. If that does not suffice, Redis loses wallets as fast as
+ * they load.
+ */
 export const MAX_LOADS = 3;
 
-/** The wallet in Redis has values that cannot be read as money: an operator has to repair it. */
+/** The wallet in Redis has values that cannot be read as money. An operator has to repair it. */
 export class WalletDamaged extends Error {
   readonly accountId: string;
 
@@ -21,31 +24,34 @@ export class WalletDamaged extends Error {
 }
 
 /**
- * Maximum number of a shard's open holds that are read together with a wallet, at one instant. 500 take 0.5 ms of Redis's time. When
+ * Maximum number of a shard's open holds that are read together with a wallet, at one instant. 500 take 0.5 ms of Redis's time. If
  * the shard has more, `HoldSums` reads them in pages.
  */
 const MAX_HOLDS = 500;
 
 type Reply = [balance?: number | 'damaged', held?: number, now?: number, ...spent: string[]];
 
-/** An account's money as it is now, in micro-USD. */
+/** An account's money at the moment, in micro-USD. */
 export type Wallet = {
   /** What the account can spend. */
   readonly balanceMicros: number;
-  /** What the open holds of calls in flight have taken from the balance; a refunded call returns its hold. */
+  /** What open calls hold of the balance; a refunded call returns its hold. */
   readonly heldMicros: number;
 };
-/** Rejects with `unavailable` when the wallet can be neither read nor loaded. */
+/** Rejects with `unavailable` if the wallet can be neither read nor loaded. */
 export type WalletReader = { read(accountId: string): Promise<Wallet> };
 type SpentInPeriod = { readonly spentMicros: number; readonly period: number };
 type WalletParts = Wallet & {
   /** The time of Redis. */
   readonly nowMs: number;
-  /** In the order in which they were asked for. */
+  /** In the order of the request. */
   readonly budgets: readonly SpentInPeriod[];
 };
 
-/** Reads balances from the wallets in Redis. Unlike Postgres, a wallet already lacks what open and unflushed calls cost. */
+/**
+ * Reads balances from the wallets in Redis. Unlike the balance in Postgres, a wallet already excludes what open and unflushed calls
+ * cost.
+ */
 export class Wallets {
   readonly #stores: WalletStores;
   readonly #loader: WalletLoader;
@@ -59,7 +65,7 @@ export class Wallets {
 
   /**
    * @returns micro-USD: the balance that can be spent, and the sum that open holds have taken. Both are of one instant, unless the
-   *   shard has more than `MAX_HOLDS` open holds; then the second is up to a second older
+   *   shard has more than `MAX_HOLDS` open holds: then the second is up to a second older
    * @throws ApiError `unavailable` when Redis is away, when the wallet is damaged or when it cannot be loaded
    */
   async read(accountId: string): Promise<Wallet> {
@@ -68,10 +74,10 @@ export class Wallets {
   }
 
   /**
-   * As `read`, with what budgets have spent.
+   * As `read`, and also what was spent of budgets.
    *
-   * @param holderIds  the keys whose holds are summed up; none: all of the account
-   * @param budgetIds  the keys whose budgets are asked for
+   * @param holderIds the keys whose holds are summed up; empty: all keys of the account
+   * @param budgetIds the keys whose budgets are requested
    */
   async readParts(accountId: string, holderIds: readonly string[], budgetIds: readonly string[]): Promise<WalletParts> {
     const { redis, keys } = this.#stores;
@@ -116,7 +122,9 @@ export class Wallets {
   }
 }
 
-/** What a budget has spent in a period (src/keys/budget-period.ts). A wallet without it has spent nothing in any. */
+/**
+ * What was spent of a budget in a period (src/keys/budget-period.ts). If a wallet has no entry, nothing was spent in any period.
+ */
 const spentOf = (fields: readonly string[], at: number): SpentInPeriod => ({
   spentMicros: Number(fields[at] || 0),
   period: Number(fields[at + 1] || 0),

@@ -10,8 +10,8 @@ import {
   CallSums,
   type PageSums,
   POST_BUDGETS_SQL,
-  POST_SUMS_SQL,
   type Posted,
+  postSumsSql,
   sumsParameters,
 } from './call-sums.ts';
 import { COPY_ENTRIES_SQL, entryData, entrySums } from './entry-rows.ts';
@@ -78,7 +78,7 @@ async function nextJournalId(session: PostgresSession): Promise<number> {
 async function postSums(session: PostgresSession, journalId: number, pages: readonly PageSums[]): Promise<void> {
   const entries = entrySums(pages);
   if (entries.size > 0) await session.copyIn(COPY_ENTRIES_SQL, inMessages(entryData(entries, journalId)));
-  const [posted] = await session.query<Posted>(POST_SUMS_SQL, sumsParameters(journalId, pages));
+  const [posted] = await session.query<Posted>(postSumsSql(pages), sumsParameters(journalId, pages));
   const budgets = budgetParameters(pages);
   if (budgets !== null) await session.query(POST_BUDGETS_SQL, budgets);
   await postTags(session, pages);

@@ -10,12 +10,12 @@ import { hostOf, readRefusal } from './slots.ts';
 type Log = { warn(fields: object, message: string): void };
 type Options = Omit<ScriptConnectionOptions, 'installation' | 'meter'> & { meterOf?(address: string): TripMeter };
 
-/** How often a trip follows MOVED. Nodes that disagree could send it to and fro for ever. */
+/** How often a trip follows MOVED. Nodes that disagree could send it back and forth for ever. */
 const MAX_MOVES = 5;
 /** How long after the arrival of a new node the connections that no shard uses are closed. */
 const UNUSED_MS = 10_000;
 
-/** The connections for batches to the nodes of a cluster: one for each node, which all its shards share. */
+/** The connections for batches to the nodes of a cluster: one per node, shared by all its shards. */
 export class ClusterBatches {
   readonly shards: readonly ShardBatches[];
   readonly #options: Options;
@@ -25,7 +25,7 @@ export class ClusterBatches {
   readonly #connections = new Map<string, TripConnection>();
   #isClosed = false;
 
-  /** @param options.url  that of the cluster @param demand for each node: how many of its replicas must have a trip */
+  /** @param options.url the URL of the cluster @param demand how many replicas of each node must have a trip */
   constructor(cluster: RedisCluster, options: Options, log: Log, demand: ReplicaDemand | null = null) {
     this.#options = options;
     this.#log = log;
@@ -36,7 +36,7 @@ export class ClusterBatches {
     );
   }
 
-  /** Connects to the nodes that have shards now, or rejects with the reason. */
+  /** Connects to the nodes that have shards at present, or rejects with the reason. */
   async connect(): Promise<void> {
     const addresses = new Set(this.shards.map(({ client }) => client.address));
     await Promise.all(Array.from(addresses, (address) => this.#make(address).connect()));
@@ -50,7 +50,7 @@ export class ClusterBatches {
     if (this.#isClosed) return null;
     const connection = this.#make(address);
     connection.connectInBackground();
-    // A new node often takes the place of another.
+    // A new node often replaces another one.
     setTimeout(() => this.#closeUnused(), UNUSED_MS).unref();
     return connection;
   }
@@ -92,8 +92,8 @@ export class ClusterBatches {
 /**
  * Sends the trips of one shard to the node that has it.
  *
- * Whose data they are is known from `ShardClient`, which compares the installation's id. That is enough: batch.lua charges only
- * wallets and keys that were loaded, and loading compares the id in the same step.
+ * `ShardClient` checks whose data they are by comparing the installation's id. That is enough: batch.lua charges only wallets and
+ * keys that were loaded, and loading compares the id in the same step.
  */
 class ShardBatches {
   readonly client: ShardClient;
@@ -113,7 +113,7 @@ class ShardBatches {
     this.check();
   }
 
-  /** The shard may have another node, or its node another connection. */
+  /** Call this when the shard may have another node, or its node another connection. */
   check(): void {
     this.#connection = this.#connectionTo(this.client.address);
     if (!this.ready) return;
@@ -143,7 +143,7 @@ class ShardBatches {
       onLost: (error) => {
         const refusal = readRefusal(error.message, hostOf(askedAt));
         if (refusal === null) return listener.onLost(error);
-        // Nothing was carried out. A trip does not wait for its slot: its callers are refused, and its settlements come again.
+        // Nothing was carried out. A trip does not wait for its slot: its callers are refused, and its settlements are sent again.
         if (!this.client.follow(refusal.address) || moves >= MAX_MOVES) {
           return listener.onLost(new RedisNotCarriedOut(error.message));
         }

@@ -1,6 +1,6 @@
 /** A Redis Cluster as `REDIS_URL` names it. */
 type ClusterUrl = {
-  /** `host:port` of the nodes that are asked first. One that answers is enough: it names the others. */
+  /** `host:port` of the nodes that are asked first. One answering node is enough, because it names the others. */
   readonly seeds: readonly string[];
   /** The URL of one node, with the credentials and TLS of the cluster. @param address `host:port` */
   urlOf(address: string): string;

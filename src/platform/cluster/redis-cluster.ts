@@ -7,10 +7,10 @@ import type { RedisArg, RedisStore } from '../redis-store.ts';
 import type { Script } from '../script.ts';
 import { StartRefused } from '../start-refused.ts';
 import { parseClusterUrl } from './cluster-url.ts';
+import { slotOf } from './hash-tags.ts';
 import { ShardClient } from './shard-client.ts';
 import { ShardMoves } from './shard-moves.ts';
 import { hostOf, readSlotOwners, type SlotOwners } from './slots.ts';
-import { slotOf } from './tags.ts';
 
 type RedisClusterOptions = {
   /** `redis[s]+cluster://…`, see cluster-url.ts. */
@@ -21,9 +21,9 @@ type RedisClusterOptions = {
   readonly tags: readonly string[];
 };
 
-/** Interval of the looks at the slots while all shards have a node that answers: an operator may have moved some. */
+/** How often the slots are read while all shards have a node that answers: an operator may have moved some. */
 const LOOK_EVERY_MS = 5_000;
-/** The same while a shard has none: its node may have been replaced by a replica. */
+/** The same while a shard has no node: its node may have been replaced by a replica. */
 const LOOK_OFTEN_MS = 100;
 /** How long it may take until all nodes know that a slot has moved. */
 const HEARSAY_MS = 1_000;
@@ -32,7 +32,7 @@ const textOf = (error: unknown): string => (error instanceof Error ? error.messa
 const incomplete = (what: string): StartRefused =>
   new StartRefused(`the Redis Cluster is not complete, and a start needs a master for every slot: ${what}`);
 
-/** What one node has said of the slots. */
+/** What one node has said about the slots. */
 type Look = { readonly epoch: number; readonly owners: SlotOwners };
 
 /**
@@ -42,14 +42,14 @@ type Look = { readonly epoch: number; readonly owners: SlotOwners };
  *   CLUSTER SLOTS ──► which node has which slot ──► each ShardClient: its node
  *        ▲   every 5 s; at once after MOVED, and ten times a second while a node is away
  *
- * ioredis has a client for clusters. It is not used: it sends a command again when its connection broke, unless it is told not to,
- * and the batches (`ClusterBatches`) need the slots as well. Two maps of the slots would disagree in a failover.
+ * The cluster client of ioredis is not used: it sends a command again after its connection broke, unless it is told not to. The
+ * batches (`ClusterBatches`) need the slots as well, and two maps of the slots would disagree in a failover.
  *
  * Tested by test/platform/cluster/redis-cluster.test.ts.
  */
 export class RedisCluster implements RedisStore {
   readonly shards: readonly ShardClient[];
-  /** By slot: the shards, and the client of the keys that belong to none. */
+  /** By slot: the shards, and the client for keys that belong to no shard. */
   readonly #bySlot: ReadonlyMap<number, ShardClient>;
   readonly #options: RedisClusterOptions;
   readonly #log: RedisLog;
@@ -78,7 +78,8 @@ export class RedisCluster implements RedisStore {
       commandTimeoutMs: options.commandTimeoutMs,
     };
     this.shards = options.tags.map((tag) => new ShardClient(tag, host));
-    // The shared keys first: every installation has this tag, whatever its number of shards, so its id is compared and claimed first.
+    // The shared keys come first: every installation has their tag, whatever its number of shards, so its id is compared and
+    // claimed first.
     const all = [new ShardClient(SHARED_TAG, host), ...this.shards];
     this.#bySlot = new Map(all.map((shard) => [shard.slot, shard]));
   }
@@ -159,7 +160,7 @@ export class RedisCluster implements RedisStore {
     this.#nodes.delete(address);
   }
 
-  /** Binds every shard to an installation, as `OwnedStore.claim` does. @throws ForeignRedis */
+  /** Binds every shard to an installation, like `OwnedStore.claim`. @throws ForeignRedis */
   async claim(installation: string): Promise<void> {
     for (const shard of this.#bySlot.values()) await shard.claim(installation);
     this.#endComparing ??= everyBeat(() => {
@@ -173,7 +174,7 @@ export class RedisCluster implements RedisStore {
     return this.shards[shard] as ShardClient;
   }
 
-  /** The shards of each node that has any, by its address. */
+  /** The shards of each node that has any, by the node's address. */
   byNode(): ReadonlyMap<string, readonly ShardClient[]> {
     const byNode = new Map<string, ShardClient[]>();
     for (const shard of this.shards) {
@@ -220,7 +221,7 @@ export class RedisCluster implements RedisStore {
     for (const shard of this.shards) shard.onForeign(listener);
   }
 
-  /** Looks at the slots in `ms`, or sooner if that is planned already. */
+  /** Reads the slots in `ms`, or sooner if that is already planned. */
   #lookSoon(ms: number): void {
     if (this.#isClosed || this.#looking !== null) return;
     if (this.#timer !== null) clearTimeout(this.#timer);
@@ -238,13 +239,13 @@ export class RedisCluster implements RedisStore {
     }, waitMs).unref();
   }
 
-  /** Asks every node, and believes the one with the newest epoch: a node that was cut off still tells of the slots as they were. */
+  /** Asks every node, and believes the one with the newest epoch: a node that was cut off still reports the former slots. */
   async #look(): Promise<void> {
     const ready = Array.from(this.#nodes).filter(([, node]) => node.ready);
     if (ready.length === 0) for (const seed of this.#seeds) this.#nodeAt(seed);
     const looks = await Promise.allSettled(ready.map(([address]) => this.#askNode(address)));
     const answers = looks.flatMap((look) => (look.status === 'fulfilled' ? [look.value] : []));
-    // A node that cannot say it is asked again in 100 ms or 5 s, and its own log line tells why it is away.
+    // A node that cannot answer is asked again in 100 ms or 5 s, and its own log line says why it is away.
     const newest = answers.sort((a, b) => b.epoch - a.epoch)[0];
     if (newest !== undefined && !this.#isClosed) this.#apply(newest);
   }
@@ -261,12 +262,12 @@ export class RedisCluster implements RedisStore {
     this.#owners = owners;
     for (const shard of this.#bySlot.values()) {
       const address = owners[shard.slot];
-      // What a node has said a moment ago is newer than what others have heard of it.
+      // What a node has just said about itself is newer than what others have heard about it.
       if (performance.now() - shard.movedAt < HEARSAY_MS) continue;
       if (address !== null && address !== undefined) shard.moveTo(address);
     }
     const inUse = new Set(owners);
-    // Until one of the masters answers, those without slots are kept: they know the others.
+    // Until one of the masters answers, nodes without slots are kept: they know the others.
     if (!Array.from(this.#nodes).some(([address, node]) => inUse.has(address) && node.ready)) return;
     for (const [address, node] of this.#nodes) {
       if (inUse.has(address)) continue;

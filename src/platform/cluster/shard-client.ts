@@ -4,36 +4,36 @@ import { OwnedStore } from '../owned-store.ts';
 import { type RedisClient, RedisNotCarriedOut, RedisNotSent } from '../redis.ts';
 import { installationKey } from '../redis-keys.ts';
 import type { RedisArg } from '../redis-store.ts';
+import { slotOf } from './hash-tags.ts';
 import { hostOf, readRefusal } from './slots.ts';
-import { slotOf } from './tags.ts';
 
-/** What a shard needs from its cluster. */
+/** The cluster, seen from one of its shards. */
 type ShardHost = {
   nodeAt(address: string): RedisClient;
   /** Asks the nodes again which slots they have. */
   lookAgain(): void;
   /** The shard has another node than before. */
   moved(shard: ShardClient, from: string): void;
-  /** How long a command may wait for its slot to be somewhere. */
+  /** How long a command may wait until some node has its slot. */
   readonly commandTimeoutMs: number;
 };
 
-/** Pause before a command is sent again that a node refused because its slot moves, or because no node has it. */
+/** Pause before a command is sent again after a node refused it because its slot is moving, or because no node has it. */
 const AGAIN_MS = 20;
 /** Pause before the installation's id is compared again after a failure. */
 const VERIFY_AGAIN_MS = 100;
-/** How often a command follows MOVED at once. Nodes that disagree could send it to and fro for ever. */
+/** How often a command follows MOVED at once. Nodes that disagree could send it back and forth for ever. */
 const MAX_MOVES = 5;
 
 /**
- * One shard of a cluster, as if it were a Redis of its own. Its commands go to the node that has its slot, whatever their keys: INFO,
- * TIME and SCAN are answered by that node.
+ * One shard of a cluster, treated as a separate Redis. All its commands go to the node that has its slot, whatever their keys: that
+ * node also answers INFO, TIME and SCAN.
  *
  *   waiting ──its node answers──► comparing: whose data are these? ──► ready ──the node is away, or another has the slot──┐
  *      ▲                              └─ another's: again in 5 s                                                          │
  *      └──────────────────────────────────────────────────────────────────────────────────────────────────────────────────┘
  *
- * A command that a node has refused because of its slot was not carried out. It is sent again to the right node, for at most the
+ * A command that a node refused because of its slot was not carried out. It is sent again to the right node, for at most the
  * command timeout, and then rejects with `RedisNotCarriedOut`. A command without a reply is never sent again.
  */
 export class ShardClient extends OwnedStore {
@@ -43,7 +43,7 @@ export class ShardClient extends OwnedStore {
   #address = '';
   #isVerifying = false;
   #movedAt = Number.NEGATIVE_INFINITY;
-  /** Counts the nodes and connections of this shard: a comparison with an earlier one says nothing. */
+  /** Counts the nodes and connections of this shard: a comparison made with an earlier one proves nothing. */
   #connections = 0;
 
   constructor(tag: string, host: ShardHost) {
@@ -67,7 +67,7 @@ export class ShardClient extends OwnedStore {
     return this.#address;
   }
 
-  /** The cluster says which node has the slot. */
+  /** The cluster calls this with the node that has the slot. */
   moveTo(address: string): void {
     const node = this.#host.nodeAt(address);
     if (node === this.#node) return;
@@ -87,7 +87,9 @@ export class ShardClient extends OwnedStore {
     else if (!this.#isVerifying) void this.#verify(this.installation);
   }
 
-  /** Compares until nothing has changed meanwhile. One comparison runs at a time: each may learn of another node, and begin one. */
+  /**
+   * Compares until nothing changes meanwhile. One comparison runs at a time: each may find out about another node, and begin one.
+   */
   async #verify(installation: string): Promise<void> {
     this.#isVerifying = true;
     for (let connection = -1; connection !== this.#connections; ) {
@@ -105,14 +107,14 @@ export class ShardClient extends OwnedStore {
     this.becomeReady();
   }
 
-  /** The node does not know its slots yet, or has too few replicas to write. A node that is away says when it is back. */
+  /** The node does not know its slots yet, or has too few replicas to write. A node that is away announces its return. */
   #verifyLater(): void {
     setTimeout(() => {
       if (!this.isOurs && !this.#isVerifying && this.#node?.ready) this.nodeIsReady();
     }, VERIFY_AGAIN_MS).unref();
   }
 
-  /** Compares the installation's id again, because a flush does not end the connection. */
+  /** Compares the installation's id again, because FLUSHALL does not end the connection. */
   async compareAgain(): Promise<void> {
     if (this.installation === null || !this.#node?.ready) return;
     if (!this.isOurs) {

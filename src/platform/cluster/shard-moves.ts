@@ -1,9 +1,11 @@
 import type { RedisLog } from '../redis.ts';
 
-/** The shards of a node move one by one, within this time: each as a command or a look at the slots finds it elsewhere. */
+/**
+ * The shards of a node move one by one within this time, because each is found elsewhere by a command or by a reading of the slots.
+ */
 const TOGETHER_MS = 1_000;
 
-/** Counts the shards that got another node, and logs them: one line for all that went from one node to another. */
+/** Counts the shards that got another node, and logs them: one line for all that moved from one node to another. */
 export class ShardMoves {
   readonly #log: RedisLog;
   readonly #unlogged = new Map<string, { from: string; to: string; shards: number[] }>();
@@ -17,7 +19,7 @@ export class ShardMoves {
     return this.#count;
   }
 
-  /** @param shard  its number; -1: the keys that belong to none */
+  /** @param shard its number; -1: the keys that belong to no shard */
   add(shard: number, from: string, to: string): void {
     if (shard < 0) return;
     this.#count++;

@@ -1,15 +1,15 @@
-import { SLOTS } from './tags.ts';
+import { SLOTS } from './hash-tags.ts';
 
 /** Which node (`host:port`) has each slot; null: none. */
 export type SlotOwners = readonly (string | null)[];
 
-/** A range of `CLUSTER SLOTS`: first slot, last slot, master, replicas. A node is its host, its port, and more. */
+/** A range of `CLUSTER SLOTS`: first slot, last slot, master, replicas. A node is given by host, port, and more. */
 type Range = [from: number, to: number, master: [host: string | null, port: number], ...replicas: unknown[]];
 
 /**
  * Reads the reply to `CLUSTER SLOTS`.
  *
- * @param asked  host of the node that was asked: a node that does not know its own name sends none
+ * @param asked host of the node that was asked, because a node that does not know its own name sends none
  */
 export function readSlotOwners(reply: unknown, asked: string): SlotOwners {
   const owners = new Array<string | null>(SLOTS).fill(null);
@@ -21,9 +21,9 @@ export function readSlotOwners(reply: unknown, asked: string): SlotOwners {
 
 const addressOf = (host: string, port: number): string => `${host.includes(':') ? `[${host}]` : host}:${port}`;
 
-/** What a refusal of a node says of where a slot is. In each case nothing was carried out. */
+/** What a node's refusal says about where a slot is. In each case nothing was carried out. */
 type Refusal = {
-  /** Where the slot is now. Null: this node may have it again in a moment (it moves, or no node has it). */
+  /** Where the slot is now. Null: this node may have it again soon (it moves, or no node has it). */
   readonly address: string | null;
 };
 
@@ -32,8 +32,8 @@ const REFUSALS = /^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|CROSSSLOT)\b(?: (\d+) (\S*))?
 /**
  * Reads the error of a node that has refused a command because its keys are elsewhere; null for any other error.
  *
- * `ASK` counts as 'in a moment', and is not followed: while a slot moves, the keys of a script are partly at either node, so both
- * refuse (TRYAGAIN) until all have moved.
+ * `ASK` counts as 'soon', and is not followed: while a slot moves, the keys of a script are split between two nodes, so both refuse
+ * (TRYAGAIN) until all have moved.
  */
 export function readRefusal(message: string, asked: string): Refusal | null {
   const found = REFUSALS.exec(message);

@@ -1,7 +1,7 @@
 import { formatUsd } from '../../platform/money.ts';
 
 /**
- * The header line by which a service learns what it may charge at most.
+ * The header line that tells a service the most that it may charge.
  *
  * @param micros  null: the call has a fixed price
  */

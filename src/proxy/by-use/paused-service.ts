@@ -1,21 +1,21 @@
 import type { UpstreamCall } from '../../upstream/index.ts';
 
-/** A caller that takes nothing for so long is as good as gone: many services give a response up after half a minute. */
+/** A caller that takes nothing for this long counts as gone: many services abandon a response after half a minute. */
 const LONG_MS = 30_000;
-/** How long after such a pause a service may still give up because of it: it notices when it writes again. */
+/** How long after this pause a service may still abandon the response because of it: it notices the pause when it writes again. */
 const RECENT_MS = 60_000;
 
-/** What stops the flow of a response while its caller does not read. */
+/** Stops the flow of a response while its caller does not read. */
 export type Flow = Pick<UpstreamCall, 'pause' | 'resume' | 'isPaused'>;
 
 /**
- * The flow of a response that is priced by use. It remembers whether the caller's slowness has held the service up for long: if the
- * service then cuts the response, the caller has brought that about.
+ * The flow of a response that is priced by use. It remembers whether the caller's slowness has delayed the service for long: if the
+ * service then cuts the response, the caller has caused it.
  *
  * Tested by test/proxy/by-use/use.test.ts and test/integration/priced-by-use.test.ts.
  */
 export class PausedService implements Flow {
-  /** Milliseconds that only grow. A test of whole calls, which cannot wait for half a minute, puts it ahead. */
+  /** Milliseconds that only grow. Tests of whole calls, which cannot wait for half a minute, advance it. */
   static clock = (): number => performance.now();
 
   readonly #upstream: Flow;
@@ -43,7 +43,7 @@ export class PausedService implements Flow {
     this.#upstream.resume();
   }
 
-  /** Whether the service has been paused for 30 s without a break within the last minute. */
+  /** Whether, within the last minute, the service was paused for 30 s without a break. */
   get wasLong(): boolean {
     return this.#isLong() || this.#clock() - this.#longPauseEndMs <= RECENT_MS;
   }

@@ -1,7 +1,7 @@
 import { MAX_AMOUNT_MICROS, parseUsd } from '../../platform/money.ts';
 
 const NAME = 'x-acf-charge';
-/** An amount, but more than the gateway reckons with. Its service says that the call cost too much, not that it says nothing. */
+/** Stands for an amount above all that the gateway computes with. The service then reports too high a cost, not none. */
 const HUGE = /^[1-9]\d{9,}(?:\.\d{1,6})?$/;
 
 /**
@@ -10,14 +10,14 @@ const HUGE = /^[1-9]\d{9,}(?:\.\d{1,6})?$/;
  * Tested by test/proxy/by-use/use.test.ts.
  *
  * @param fields  flat [name, value, …]
- * @returns micro-USD; null if there is no such field, or several, or one that is no amount
+ * @returns micro-USD; null if there is no such field, if there are several, or if its value is not an amount
  */
 export function reportIn(fields: readonly string[]): number | null {
   let found: string | null = null;
   for (let i = 0; i < fields.length; i += 2) {
     const name = fields[i] as string;
     if (name.length !== NAME.length || name.toLowerCase() !== NAME) continue;
-    // Two reports could be read as either.
+    // With two reports, it is unclear which one counts.
     if (found !== null) return null;
     found = fields[i + 1] as string;
   }

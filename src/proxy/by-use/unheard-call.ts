@@ -5,19 +5,19 @@ import { refundOf } from '../upstream-failure.ts';
 import type { UnheardCalls } from './unheard-calls.ts';
 import type { Use } from './use.ts';
 
-/** Maximum bytes that are read on, and dropped. A caller that leaves a longer response pays all that is held. */
+/** Maximum bytes that are read on, and dropped. A caller that leaves a longer response pays the whole hold. */
 const MAX_BYTES = 67_108_864;
 
-/** Why reading on ended without the end of the response. */
+/** Why reading on ended before the response did. */
 export type Bound = 'time' | 'bytes' | 'number' | 'cut';
 
-/** What the call was when its caller left. */
+/** The state of the call when its caller left. */
 export type Left = {
   readonly account: string;
   readonly upstream: UpstreamCall;
   /** Null: the call has a fixed price. */
   readonly use: Use | null;
-  /** Null: it has no idempotency key. */
+  /** Null: the call has no idempotency key. */
   readonly keyed: KeyedCall | null;
   /** The listing's `timeout_seconds`: how long the gateway reads on. */
   readonly maxMs: number;
@@ -28,21 +28,21 @@ export type Left = {
   /** The response is complete, and will be charged. */
   onComplete(): void;
   onFailure(error: UpstreamError, isAnswered: boolean): void;
-  /** Why a call whose service answers with this status is refunded; null if it is not. */
+  /** The reason for which a call is refunded if its service answers with this status; null: it is not refunded. */
   refundOfAnswer(status: number): RefundReason | null;
   /**
    * Called once.
    *
-   * @param capturedMicros  what is captured; null: all that is held
+   * @param capturedMicros what is captured; null: the whole hold
    * @param bytes  of the response body since the caller left
    */
   settle(refund: RefundReason | null, capturedMicros: number | null, bytes: number): void;
 };
 
 /**
- * A call whose caller left before its service was through, and whose answer is read on. Of a call priced by use, until the service has
- * reported what it cost, so that leaving early saves nothing. Of a call with an idempotency key, as long as its answer may be kept: its
- * caller will come back for it.
+ * A call whose caller left before its service had finished, and whose answer is read on. If the call is priced by use, it is read
+ * on until the service has reported what it cost, so that leaving early saves nothing. If it has an idempotency key, it is read on
+ * as long as its answer may be kept, because its caller will come back for it.
  *
  *   onHead with a report, or not chunked; onEnd ───────────► the report is captured, or the price if there is none
  *   onHead that is refunded, onError before any head ──────► refunded, as for a caller that stays
@@ -88,7 +88,7 @@ export class UnheardCall implements UpstreamHandler {
     return this.#left.use?.awaitsReport === true;
   }
 
-  /** What is captured if nothing more is read: all that is held, if there was no report. */
+  /** What is captured if nothing more is read: the whole hold if there was no report. */
   get #capturedMicros(): number | null {
     const { use } = this.#left;
     return use === null || use.awaitsReport ? null : use.capturedMicros;
@@ -123,7 +123,7 @@ export class UnheardCall implements UpstreamHandler {
     this.#giveUp('unavailable', null);
   }
 
-  /** Too many calls are read on. Its service may be at work, so it is paid, even if it has not begun to answer. */
+  /** Too many calls are read on. The call's service may be at work, so it is paid, even if it has not begun to answer. */
   makeRoom(): void {
     this.#captureHold('number');
   }

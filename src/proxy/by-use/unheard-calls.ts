@@ -2,8 +2,8 @@ import type { Bound, UnheardCall } from './unheard-call.ts';
 
 /**
  * All calls of this process that are read on without a caller. Each keeps a connection to its service, and nobody waits for it, so
- * their number is bounded. Beyond the bound, the account that has most of them loses its oldest: who leaves many calls behind pays
- * all that is held for them, and others do not.
+ * their number is bounded. Beyond the bound, the oldest call of the account with the most of them is given up: an account that
+ * leaves many calls behind pays their whole holds, and others do not.
  *
  * Tested by test/proxy/by-use/unheard-calls.test.ts.
  */
@@ -12,9 +12,9 @@ export class UnheardCalls {
   /** By account, each set oldest first. */
   readonly #open = new Map<string, Set<UnheardCall>>();
   size = 0;
-  /** Bytes that were read on and dropped, since the process began. */
+  /** Bytes read on and dropped since the process began. */
   bytes = 0;
-  /** How often all that was held was captured, and why. */
+  /** How often the whole hold was captured, and why. */
   readonly holdsCaptured = new Map<Bound, number>([
     ['time', 0],
     ['bytes', 0],

@@ -4,7 +4,7 @@ import type { ResponseHead } from '../../upstream/index.ts';
 import { reportIn } from './report.ts';
 
 /**
- * What a call that is priced by use will be charged: what its service reports, at most what is held, and the price if it reports
+ * What a call priced by use will be charged: the cost that its service reports, at most the hold; or the price if it reports
  * nothing.
  *
  * Tested by test/proxy/by-use/use.test.ts.
@@ -15,7 +15,7 @@ export class Use {
   readonly #priceMicros: number;
   #reportedMicros: number | null = null;
   readonly #isFree: boolean;
-  /** Only the head can say that no trailers will come. */
+  /** Only the head tells that no trailers will come. */
   #mayHaveTrailers = true;
 
   constructor({ amountMicros, freeTier }: Admitted, { priceMicros }: CallTerms) {
@@ -24,7 +24,7 @@ export class Use {
     this.#priceMicros = priceMicros;
   }
 
-  /** Takes the report out of the response head and then out of the trailers: the first that is valid counts. */
+  /** Takes the report from the response head, and then from the trailers: the first valid one counts. */
   read(fields: readonly string[]): void {
     this.#reportedMicros ??= reportIn(fields);
   }
@@ -34,19 +34,19 @@ export class Use {
     this.#mayHaveTrailers = framing === 'chunked';
   }
 
-  /** Whether it is still open what the call will cost. Where nothing is held it costs nothing, whatever is reported. */
+  /** Whether the cost of the call is still open. A call that holds nothing costs nothing, whatever is reported. */
   get isOpen(): boolean {
     return this.#reportedMicros === null && this.heldMicros > 0;
   }
 
-  /** Whether the rest of the response can still say what the call costs. */
+  /** Whether the rest of the response can still tell what the call costs. */
   get awaitsReport(): boolean {
     return this.isOpen && this.#mayHaveTrailers;
   }
 
   /**
-   * What a response that was read to its end is settled with. It may be more than is held: the record shows that. Null for a free
-   * call, which has no hold to capture from.
+   * The amount with which a response that was read to its end is settled. It may exceed the hold: the record shows that. Null for a
+   * free call, which has no hold to capture from.
    */
   get capturedMicros(): number | null {
     return this.#isFree ? null : (this.#reportedMicros ?? this.#priceMicros);

@@ -1,20 +1,20 @@
 import { ApiError } from '../../errors.ts';
 
 /**
- * Maximum depth of a message. JSON.stringify is recursive, and so are the parsers of many services: some fail at 100 levels (Ruby)
- * or 64 (.NET), and one that has no bound of its own overflows its stack.
+ * Maximum depth of a message. JSON.stringify is recursive, and so are the parsers of many services. Some fail at 100 levels (Ruby)
+ * or 64 (.NET), and those without a bound overflow their stack.
  */
 const MAX_DEPTH = 100;
 /**
- * Maximum commas and opening brackets of a message outside its strings, and maximum colons: about as many values and members as it has.
- * Text takes 5 ms a megabyte to judge, but a megabyte of short members or empty lists 100 ms, which no caller pays for. With these
- * bounds no message was found to take more than 18 ms.
+ * Maximum commas and opening brackets of a message outside its strings, and maximum colons: about as many values and members as it
+ * has. A megabyte of text takes 5 ms to judge, but a megabyte of short members or empty lists 100 ms, which no caller pays for.
+ * Within these bounds no message was found to take more than 18 ms.
  */
 const MAX_VALUES = 100_000;
 const MAX_COLONS = 10_000;
-/** Numbers of at most this length, without an exponent, have at most 15 digits: a double is each of them exactly. */
+/** Numbers of at most this length, without an exponent, have at most 15 digits, and a double represents each of them exactly. */
 const MAX_EXACT_LENGTH = 15;
-/** A decimal of up to 17 digits is what programs print of a double when they print all of it. */
+/** Programs print a double in full with at most 17 digits. */
 const MAX_DOUBLE_DIGITS = 17;
 
 const QUOTE = 0x22;
@@ -31,13 +31,13 @@ const LETTER_E = 0x65;
 const COMMA = 0x2c;
 const COLON = 0x3a;
 
-/** A byte order mark is kept, and JSON.parse refuses it: parsers differ in what they make of it. */
+/** A byte order mark is kept, and JSON.parse refuses it, because parsers treat it differently. */
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
- * Reads JSON that is to be written again: `JSON.stringify` of the result means the same to every reader as the text meant to this
- * one. What would not come through unchanged is refused. (Of a name that an object has twice the last one counts here, and the only
- * one that is written.)
+ * Reads JSON that is to be written again: `JSON.stringify` of the result means the same to every reader as the text means to this
+ * one. Values that would not come through unchanged are refused. (If an object has a name twice, the last one counts, and only that
+ * one is written.)
  *
  * Tested by test/proxy/mcp/json-text.test.ts.
  */
@@ -60,8 +60,8 @@ function decode(bytes: Uint8Array): string {
 }
 
 /**
- * Looks at what stands outside strings. The text may not be JSON at all: then the tokens seen here mean nothing, and
- * JSON.parse refuses it later.
+ * Checks everything outside strings. The text may not be JSON at all: then the tokens seen here mean nothing, and JSON.parse
+ * refuses it later.
  */
 function refuseLosses(text: string): void {
   let depth = 0;
@@ -98,8 +98,8 @@ function endOfString(text: string, start: number): number {
 }
 
 /**
- * Refuses a number that does not come through. An integer does if it is written with the same digits: a service may read it exactly. A
- * decimal does if it stays the same double.
+ * Refuses a number that would not come through. An integer does if it is written with the same digits, since a service may read it
+ * exactly. A decimal does if it remains the same double.
  *
  * @returns the index of the number's last character
  */
@@ -107,7 +107,7 @@ function endOfNumber(text: string, start: number): number {
   let end = start;
   let isInteger = true;
   let hasExponent = false;
-  /** Significant digits, those of the exponent not counted. */
+  /** Significant digits, excluding the exponent. */
   let digits = 0;
   for (; end < text.length; end++) {
     const code = text.charCodeAt(end);

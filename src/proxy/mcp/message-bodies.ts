@@ -4,24 +4,26 @@ import type { CallerEvents, CallerStream, RequestHead } from '../../gate/caller-
 import { refuseOverrides } from '../priced-operations.ts';
 import { refuseEncodedBody, refuseOtherHeaders, refuseUnacceptable } from './message-headers.ts';
 
-/** Maximum bytes of a message. A longer one is 413. The message is in memory as a whole, and judging it keeps the event loop busy. */
+/**
+ * Maximum bytes of a message; a longer one gets 413. The message is in memory as a whole, and judging it keeps the event loop busy.
+ */
 const MAX_MESSAGE_BYTES = 1_048_576;
 /**
- * Maximum bytes that this process keeps for messages that are being read: 64 of the longest. Beyond it the oldest of them gets 503. If
- * the newest did, one key could keep all others out: 64 messages that never end take no token before `MAX_READ_MS` is over.
+ * Maximum bytes that this process keeps for messages that are being read: 64 of the longest. Beyond it the oldest of them gets 503.
+ * If the newest did, one key could keep all others out: 64 messages that never end take no token before `MAX_READ_MS` has passed.
  */
 const MAX_BYTES_BEING_READ = 67_108_864;
 /**
- * Maximum time that a message may take to arrive; then it gets 408. The edge cuts callers that are idle for a minute, but a caller that
- * sends a byte now and then would keep its share of `MAX_BYTES_BEING_READ` for as long as it likes.
+ * Maximum time that a message may take to arrive; then it gets 408. The edge cuts callers that are idle for a minute, but a caller
+ * that sends a byte from time to time could keep its share of `MAX_BYTES_BEING_READ` indefinitely.
  */
 const MAX_READ_MS = 30_000;
 
 const METHODS = ['GET', 'POST', 'DELETE'];
 
-/** Is told once how a request's body ended, unless the caller leaves first. */
+/** Called once with the way a request's body ended, unless the caller leaves first. */
 interface BodyListener {
-  /** @param bytes  of the message, valid only until this returns; null if the request has none (GET, DELETE) */
+  /** @param bytes the message, valid only until this returns; null if the request has none (GET, DELETE) */
   onBody(bytes: Uint8Array | null): void;
   onNoBody(error: unknown): void;
 }
@@ -43,7 +45,7 @@ export class MessageBodies {
   readonly maxReadMs: number;
   readonly #maxBytesBeingRead: number;
   #bytesBeingRead = 0;
-  /** Those that have a buffer, in the order in which they began. */
+  /** Bodies that have a buffer, in the order in which they began. */
   readonly #beingRead = new Set<MessageBody>();
 
   constructor(options: MessageBodiesOptions = {}) {
@@ -52,7 +54,7 @@ export class MessageBodies {
     this.maxReadMs = options.maxReadMs ?? MAX_READ_MS;
   }
 
-  /** Reads the body of one request. Tells the listener once, maybe before this returns. */
+  /** Reads the body of one request. Tells the listener once, perhaps before this returns. */
   read(head: RequestHead, caller: CallerStream, listener: BodyListener): void {
     try {
       checkHead(head, this.maxMessageBytes);
@@ -90,7 +92,10 @@ export class MessageBodies {
   }
 }
 
-/** Checks what the head of a request alone tells. Throws the `ApiError` that the caller gets. The methods are those of streamable HTTP. */
+/**
+ * Checks everything that the head of a request tells. Throws the `ApiError` that the caller gets. The methods are those of
+ * streamable HTTP.
+ */
 function checkHead(head: RequestHead, maxBytes: number): void {
   const { method, headers, bodyLength } = head;
   if (!METHODS.includes(method)) {
@@ -104,7 +109,7 @@ function checkHead(head: RequestHead, maxBytes: number): void {
     refuseUnacceptable(headers);
   } else {
     if (bodyLength !== 0) throw new ApiError('invalid_request', `A ${method} of an MCP server has no body.`);
-    // A GET that a framework takes for a POST could call a tool for nothing.
+    // A GET that a framework takes for a POST could call a tool for free.
     refuseOverrides(head);
     refuseOtherHeaders(headers, null, undefined);
   }
@@ -139,7 +144,7 @@ class MessageBody implements CallerEvents {
     }
   }
 
-  /** Limits the time until the message is whole. Nearly every message has come with its head, and needs no timer. */
+  /** Limits the time until the message is complete. Nearly every message arrives with its head, and needs no timer. */
   startTime(): void {
     if (this.#isOver) return;
     this.#deadline = setTimeout(() => this.refuse(new ApiError('body_too_slow')), this.#bodies.maxReadMs);
@@ -163,7 +168,7 @@ class MessageBody implements CallerEvents {
     this.#listener.onBody(bytes);
   }
 
-  /** Tells the listener, and gives the buffer back. */
+  /** Tells the listener, and releases the buffer. */
   refuse(error: ApiError): void {
     this.#end();
     this.#listener.onNoBody(error);

@@ -6,7 +6,7 @@ import { ApiError } from '../../errors.ts';
  * Tested by test/proxy/mcp/message.test.ts.
  */
 
-/** UTF-8 is the default. Any other charset, such as UTF-7, would make another message of the same bytes. */
+/** UTF-8 is the default. In another charset, such as UTF-7, the same bytes would be a different message. */
 const JSON_TYPE = /^application\/json[\t ]*(?:;[\t ]*charset=(?:utf-8|"utf-8")[\t ]*)?$/i;
 /** The form of a header value that is not plain ASCII text (MCP 2026-07-28, Streamable HTTP, 'Value encoding'). */
 const SENTINEL = /^=\?base64\?(.*)\?=$/;
@@ -23,7 +23,7 @@ const NAMED_BY: ReadonlyMap<string, string> = new Map([
 
 const invalid = (message: string): ApiError => new ApiError('invalid_request', message);
 
-/** Refuses a body that is not plain JSON in UTF-8: the service could read another message in it than the gateway. */
+/** Refuses a body that is not plain JSON in UTF-8: the service could read a different message in it than the gateway. */
 export function refuseEncodedBody(headers: readonly string[]): void {
   const types = valuesOf(headers, 'content-type');
   if (types.length !== 1 || !JSON_TYPE.test(types[0] as string)) {
@@ -34,12 +34,15 @@ export function refuseEncodedBody(headers: readonly string[]): void {
   }
 }
 
-/** In which an MCP server may answer a message: it chooses, and `Accept` has to name both (MCP, Streamable HTTP). */
+/**
+ * The media types in which an MCP server may answer a message. The server chooses, so `Accept` must name both (MCP, Streamable
+ * HTTP).
+ */
 const ANSWER_TYPES = ['application/json', 'text/event-stream'];
 
 /**
- * Refuses a message that many servers answer with 406, which would count as their failure (`refundOfAnswer`). A wildcard
- * names neither type: the protocol's own SDKs look for the names.
+ * Refuses a message that many servers answer with 406, which would count as their failure (`refundOfAnswer`). A wildcard names
+ * neither type: the protocol's own SDKs search for the names.
  */
 export function refuseUnacceptable(headers: readonly string[]): void {
   const ranges = valuesOf(headers, 'accept').join(',').toLowerCase().split(',');
@@ -48,8 +51,8 @@ export function refuseUnacceptable(headers: readonly string[]): void {
 }
 
 /**
- * Refuses headers that contradict the message. A service may go by the headers, and carry out another method or tool than the
- * message names. A header that is missing is the service's business: older clients send neither.
+ * Refuses headers that contradict the message. A service may follow the headers, and carry out another method or tool than the
+ * message names. A missing header is the service's business: older clients send neither.
  *
  * @param method  null: the message is a response, or there is none (GET, DELETE), and no header may give it a method
  */
@@ -66,7 +69,7 @@ export function refuseOtherHeaders(headers: readonly string[], method: string | 
   }
 }
 
-/** The text that a header value stands for; null if it is no canonical base64 of UTF-8. */
+/** The text that a header value encodes; null if it is not canonical base64 of UTF-8. */
 function decoded(value: string): string | null {
   const encoded = SENTINEL.exec(value)?.[1];
   if (encoded === undefined) return value;

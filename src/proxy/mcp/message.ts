@@ -5,12 +5,12 @@ import { refuseOtherHeaders } from './message-headers.ts';
 /** What a JSON-RPC 2.0 message may consist of. MCP's own schemas refuse any other member. */
 const MEMBERS = new Set(['jsonrpc', 'id', 'method', 'params', 'result', 'error']);
 /**
- * Maximum characters of a method and of a parameter's name; a longer one is 400. Normalising combining marks takes time that grows
- * with the square of their number: a megabyte of them would block the event loop for two minutes. The longest method of MCP has 36
- * characters.
+ * Maximum characters of a method and of a parameter's name; a longer one gets 400. Normalising combining marks takes time that
+ * grows with the square of their number: a megabyte of them would block the event loop for two minutes. The longest method of MCP
+ * has 36 characters.
  */
 const MAX_NAME_LENGTH = 100;
-/** Maximum parameters of a tool's call; more are 400. MCP has five. The tool's own arguments are one of them, whatever is in it. */
+/** Maximum parameters of a tool's call; more get 400. MCP has five. All arguments of the tool together are one of them. */
 const MAX_PARAMS = 100;
 
 export type Message = {
@@ -23,9 +23,9 @@ export type Message = {
 };
 
 /**
- * Reads one message for an MCP server, and finds the tool that it calls. A message that some server might read as the call of a tool,
- * though it is none by the letter of JSON-RPC, is refused: otherwise it would be carried out for nothing. Throws the `ApiError` that
- * the caller gets.
+ * Reads one message for an MCP server, and finds the tool that it calls. If some server might read a message as the call of a tool
+ * although by JSON-RPC it is none, it is refused: otherwise it would be carried out for free. Throws the `ApiError` that the caller
+ * gets.
  *
  * Why the message is written again: docs/decisions/0029-mcp-messages-are-written-again.md.
  *
@@ -52,7 +52,7 @@ const invalid = (message: string): ApiError => new ApiError('invalid_request', m
 
 /** @returns null if the message is the response to a request of the server */
 function methodOf(message: JsonObject): string | null {
-  // Go's encoding/json, and others, also take `Method` for `method`. No name but the six passes, so there is no second spelling.
+  // Go's encoding/json and others also accept `Method` for `method`. Only these six names pass, so there is no second spelling.
   for (const name of Object.keys(message)) {
     if (!MEMBERS.has(name)) throw invalid(`${shown(name)}: is no member of a JSON-RPC message.`);
   }
@@ -82,15 +82,15 @@ function toolOf(params: unknown): string {
     }
     if (name !== 'name' && lettersOf(name) === 'name') throw invalid(`params.${shown(name)}: must be spelled "name".`);
   }
-  // Of an object that JSON.parse made, `name` is its own or undefined.
+  // In an object made by JSON.parse, `name` is an own property or undefined.
   const { name } = params;
   if (typeof name !== 'string') throw invalid('params.name: must be a string, the name of a tool.');
   return name;
 }
 
 /**
- * The text as the most generous reader compares it: without case, in compatibility form (`ſ` is an s there, the Kelvin sign a k), and
- * without anything but letters and digits.
+ * The text in the form in which the most lenient reader compares it: without case, in compatibility form (`ſ` is an s there, the
+ * Kelvin sign a k), and only letters and digits.
  */
 const lettersOf = (text: string): string =>
   text
@@ -98,5 +98,5 @@ const lettersOf = (text: string): string =>
     .toLowerCase()
     .replace(/[^a-z0-9]/g, '');
 
-/** A name of the caller's making, for an error message. */
+/** A name chosen by the caller, shortened for an error message. */
 const shown = (name: string): string => JSON.stringify(name.slice(0, 40));

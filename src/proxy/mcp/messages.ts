@@ -10,22 +10,22 @@ import type { MessageBodies } from './message-bodies.ts';
 import type { PricedTools } from './priced-tools.ts';
 
 export type ReadMessage = {
-  /** As the service gets it. */
+  /** The message that the service gets. */
   readonly body: Buffer;
-  /** Of the message as its caller sent it. Null: the call has no idempotency key. */
+  /** The digest of the message that its caller sent. Null: the call has no idempotency key. */
   readonly digest: string | null;
 };
 
 export type PricedMessage = {
   /** What the call of the MCP server costs. */
   readonly terms: CallTerms;
-  /** What its record has behind the path: empty if a tool is called, otherwise `#` and which free message it was. */
+  /** What its record appends to the path: empty if a tool is called, otherwise `#` and the kind of free message. */
   readonly mark: string;
   /** Null for a request without one (GET, DELETE). */
   readonly message: ReadMessage | null;
 };
 
-/** Is told once how the reading of a message ended, unless the caller leaves first: then nobody is left to answer. */
+/** Called once with the way the reading of a message ended, unless the caller leaves first: then nobody is left to answer. */
 export interface MessageListener {
   onMessage(message: PricedMessage): void;
   /** The message calls a tool that the listing does not offer. */
@@ -38,8 +38,8 @@ export interface MessageListener {
  * Reads the messages that callers send to MCP servers, and says what each costs.
  *
  * A message is read and parsed before Redis can take a token for it. So a caller that is known to have no token is refused from
- * memory, before the message is read and again before it is parsed. Otherwise it could have megabytes parsed for nothing. What
- * remains is what a caller has under way at the moment when its bucket turns out to be empty.
+ * memory, before the message is read and again before it is parsed. Otherwise it could have megabytes parsed for nothing. Only the
+ * messages that a caller has under way when its bucket becomes empty are parsed for nothing.
  *
  * Tested by test/integration/mcp-refusals.test.ts.
  */
@@ -99,5 +99,5 @@ function judge(
   listener.onMessage({ terms, mark: read.tool === null ? markOf(read.method ?? 'response') : '', message });
 }
 
-/** The caller chose the text, at most `MAX_NAME_LENGTH` characters of it. A record takes printable ASCII without a tab. */
+/** The caller chose the text, which has at most `MAX_NAME_LENGTH` characters. A record takes printable ASCII without a tab. */
 const markOf = (text: string): string => MESSAGE_MARK + text.replace(/[^\w./-]/g, '_');

@@ -6,7 +6,7 @@ import { ApiError } from '../../errors.ts';
 import { TermsByPrice } from '../terms-by-price.ts';
 
 /**
- * What a call of an MCP server costs, by the tool that its message calls. Made once per version of the listing.
+ * What a call of an MCP server costs, by the tool that its message calls. One per version of the listing.
  *
  * Tested by test/proxy/mcp/message.test.ts.
  */
@@ -14,7 +14,7 @@ export class PricedTools {
   readonly #listing: Listing;
   readonly #prices: ToolPrices;
   readonly #terms: TermsByPrice;
-  /** Of all that is no call of a tool: it takes no free call either. */
+  /** The terms of everything that is not a call of a tool: it takes no free call either. */
   readonly #forNothing: CallTerms;
 
   constructor(listing: Listing) {

@@ -12,9 +12,9 @@ const MAX_LINES = 16_384;
 type Head = Omit<Answer, 'body'>;
 
 /**
- * What an admitted call with an idempotency key has beside others: the digest of its request body, made as the body arrives, and a copy of
- * the answer, made as the caller gets it, as long as it may be kept. An answer that begins before the request has come whole is not kept,
- * because nobody knows to which request it would be the answer.
+ * The additional parts of an admitted call with an idempotency key: the digest of its request body, made as the body arrives, and,
+ * as long as the answer may be kept, a copy of it, made as the caller gets it. An answer that begins before the whole request has
+ * arrived is not kept, because the request to which it belongs is not known.
  *
  * Tested by test/integration/replay.test.ts.
  */
@@ -22,7 +22,7 @@ export class KeyedCall {
   readonly #name: string;
   readonly #answers: Answers;
   readonly #body = new BodyDigest();
-  /** Of the request body. Null until it has come whole. */
+  /** The digest of the request body. Null until the whole body has arrived. */
   #bodyDigest: string | null;
   /** Null: the service has not answered, or its answer is not kept. */
   #head: Head | null = null;
@@ -30,7 +30,7 @@ export class KeyedCall {
   #isGivenUp = false;
   #isKept = false;
 
-  /** @param bodyDigest  of the request body; null: it is to come */
+  /** @param bodyDigest digest of the request body; null: the body has not arrived yet */
   constructor({ name }: Claim, answers: Answers, bodyDigest: string | null) {
     this.#name = name;
     this.#answers = answers;
@@ -44,7 +44,7 @@ export class KeyedCall {
     if (last) this.#bodyDigest = this.#body.end();
   }
 
-  /** Whether the answer, or what has come of it, can still be kept. */
+  /** Whether the answer, or the part that has arrived, can still be kept. */
   get isCapturing(): boolean {
     return !this.#isGivenUp && this.#bodyDigest !== null && this.#answers.maxAnswerBytes > 0;
   }
@@ -68,7 +68,7 @@ export class KeyedCall {
     else bytes.add(chunk);
   }
 
-  /** Of an answer that is an event stream: whether the next event would begin anew. */
+  /** For an event stream: whether the next event would begin as a new event. */
   get isBetweenEvents(): boolean {
     const boundary = new EventBoundary();
     boundary.pass(this.#bytes.all);
@@ -85,7 +85,7 @@ export class KeyedCall {
     this.#isKept = this.#answers.keep(accountId, usageId, { ...head, lines, body });
   }
 
-  /** How its claim ends. Nothing is captured any more. @param amountMicros  what the call costs */
+  /** How its claim ends. Nothing is captured after this. @param amountMicros what the call costs */
   end(amountMicros: number): EndedClaim {
     this.#drop();
     return { name: this.#name, charged: { bodyDigest: this.#bodyDigest, keeps: this.#isKept, amountMicros } };

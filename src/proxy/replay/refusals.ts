@@ -3,7 +3,10 @@ import { ApiError, unavailableError } from '../../errors.ts';
 import { microsToUsd } from '../../platform/money.ts';
 import type { ChargedCall } from '../../replay/answers.ts';
 
-/** Each claim ends a day after it was made. When enough of them do depends on the account's other calls. */
+/**
+ * A wait of this many seconds is suggested. Each claim ends a day after it was made; when enough of them end depends on the
+ * account's other calls.
+ */
 const FULL_SECONDS = 60;
 
 export const callInProgress = (): ApiError =>
@@ -11,7 +14,7 @@ export const callInProgress = (): ApiError =>
 
 export const idempotencyMismatch = (): ApiError => new ApiError('idempotency_mismatch');
 
-/** Names the first call, whose record has what the caller misses. */
+/** Names the first call, whose record has what the caller needs. */
 export const answerNotKept = ({ usageId, amountMicros }: ChargedCall): ApiError =>
   new ApiError('answer_not_kept', undefined, {
     fields: { usage_id: usageId, amount: amountMicros === null ? null : microsToUsd(amountMicros) },
@@ -20,7 +23,7 @@ export const answerNotKept = ({ usageId, amountMicros }: ChargedCall): ApiError 
 export const badIdempotencyKey = (): ApiError =>
   new ApiError('invalid_request', 'Idempotency-Key must be sent once, and have 1 to 255 visible ASCII characters.');
 
-/** The error for a call that another one with its idempotency key keeps out. */
+/** The error for a call that is refused because of another call with its idempotency key. */
 export function refusalOfClaim(outcome: Exclude<ClaimRefusal, 'charged_before'>): ApiError {
   switch (outcome) {
     case 'call_in_progress':

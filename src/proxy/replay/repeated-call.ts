@@ -11,14 +11,14 @@ import type { ArrivedCall } from '../stages/arrived-call.ts';
 import { answerNotKept, callInProgress, idempotencyMismatch } from './refusals.ts';
 
 /**
- * A call with the idempotency key of another one, which was charged. Its request body is read to its end and hashed, never buffered. If it
- * is the same request, the caller gets the answer to the first one:
+ * A call with the idempotency key of an earlier call, which was charged. Its request body is read to its end and hashed, never
+ * buffered. If it is the same request, the caller gets the answer to the first one:
  *
  *   reading the body ──┐
  *                      ├──► answered: the first answer, or why there is none
  *   reading Redis ─────┘
  *
- * Nothing is charged, and the service hears nothing of it.
+ * Nothing is charged, and the service does not learn of it.
  *
  * Tested by test/integration/replay.test.ts.
  */
@@ -28,9 +28,9 @@ export class RepeatedCall implements CallerEvents {
   readonly #rate: RateState;
   readonly #body = new BodyDigest();
   #bytes = 0;
-  /** Null until the request body has come whole. */
+  /** Null until the whole request body has arrived. */
   #digest: string | null = null;
-  /** Null until Redis has told it. */
+  /** Null until Redis has answered. */
   #first: ChargedCall | null = null;
   #isOver = false;
 
@@ -50,7 +50,7 @@ export class RepeatedCall implements CallerEvents {
     );
   }
 
-  /** The same, where Redis has told the first call already. */
+  /** The same, if Redis has already named the first call. */
   startWith(first: ChargedCall, bodyDigest: string | null): void {
     this.#readBody(bodyDigest);
     this.#found(first);
@@ -84,10 +84,10 @@ export class RepeatedCall implements CallerEvents {
     this.#isOver = true;
   }
 
-  /** All of the answer has been handed over at once. */
+  /** The whole answer has been sent at once. */
   onCallerWritable(): void {}
 
-  /** @param first  null: it has given its claim back since, so the next repeat is a call of its own */
+  /** @param first null: it has released its claim since, so the next repeat becomes a call of its own */
   #found(first: FirstCall | null): void {
     if (first === null || first.isUnderWay) this.#refuse(callInProgress());
     else if (first.target !== '' && first.target !== this.#claim.target) this.#refuse(idempotencyMismatch());
@@ -98,7 +98,7 @@ export class RepeatedCall implements CallerEvents {
     }
   }
 
-  /** Answers, once both the body and the first call are known. */
+  /** Answers once both the body and the first call are known. */
   #answer(): void {
     const first = this.#first;
     if (this.#isOver || first === null || this.#digest === null) return;
@@ -126,8 +126,8 @@ export class RepeatedCall implements CallerEvents {
 }
 
 /**
- * Refuses a call that did not get as far as its admission, unless it repeats another one: then the service that is paused, silent or more
- * expensive by now changes nothing, because the answer is there, or on its way.
+ * Refuses a call before its admission, unless it repeats another one. It does not matter then that the service is paused, silent or
+ * more expensive by now: the answer is there, or on its way.
  *
  * @param key  of the caller; null if it has no valid one
  * @param bodyDigest  of the request body, if it has been read

@@ -22,7 +22,7 @@ export class AdmittedCall {
   readonly use: Use | null;
   /** Null for a call without an idempotency key. */
   readonly keyed: KeyedCall | null;
-  /** Why its service failed the call, if it did: for its provider. */
+  /** Why the service failed the call, if it did. Only its provider is told. */
   cause: FailureCause | null = null;
   readonly #call: ArrivedCall;
   readonly #admitted: Admitted;
@@ -47,12 +47,12 @@ export class AdmittedCall {
     counters.open++;
   }
 
-  /** What the service of a call that is priced by use may charge; null at a fixed price. */
+  /** The most that the service may charge for a call priced by use; null at a fixed price. */
   get authorizedMicros(): number | null {
     return this.#admitted.authorizedMicros;
   }
 
-  /** What the call costs, unless it is refunded: final once its response has been read to the end. */
+  /** What the call costs, unless it is refunded. It is final once the response has been read to the end. */
   get cost(): Cost {
     const { amountMicros, balanceMicros, freeTier } = this.#admitted;
     const returned = this.use === null ? 0 : this.use.heldMicros - this.use.chargedMicros;
@@ -60,27 +60,27 @@ export class AdmittedCall {
     return { usageId, amountMicros: amountMicros - returned, freeTier, balanceMicros: balanceMicros + returned };
   }
 
-  /** Why the call is refunded whatever follows the head of its answer; null if it is not. */
+  /** Why the head of the answer alone makes the call be refunded; null if it does not. */
   refundOfAnswer(status: number, asked: Asked): RefundReason | null {
     const refund = refundOfAnswer(status, asked, this.keyed !== null);
     if (refund !== null) this.cause = causeOfAnswer(refund, status);
     return refund;
   }
 
-  /** The gateway's own header lines of the response. */
+  /** The gateway's own header lines for the response. */
   headerLines(refunded: boolean): string {
     const { usageId, clock } = this.#call;
     return callHeaderLines(this.#admitted, usageId, refunded, this.use) + clock.headerLines();
   }
 
-  /** The response was read to its end, and is charged: keeps it for a repeat of the call, if it has an idempotency key. */
+  /** The response was read to its end, and is charged. Keeps it for a repeat of the call, if the call has an idempotency key. */
   keepAnswer(): void {
     if (this.keyed === null) return;
     const { usageId } = this.#call;
     this.keyed.keep(this.buyer.accountId, usageId, this.#finalCostLines());
   }
 
-  /** Unlike the head of the response, they say what a call priced by use did cost. */
+  /** Unlike those in the head of the response, these lines say what a call priced by use has cost. */
   #finalCostLines(): string {
     const { usageId } = this.#call;
     const { amountMicros, balanceMicros } = this.cost;
@@ -88,12 +88,12 @@ export class AdmittedCall {
   }
 
   /**
-   * Ends the hold. To be called exactly once, whatever happens to the call.
+   * Ends the hold. Must be called exactly once, whatever happens to the call.
    *
    * @param refund  null if the call is charged
-   * @param status  what the record says that the caller got
-   * @param capturedMicros  what a call priced by use is charged, at most what is held. Null: all that is held, as with a fixed price.
-   *   If it is not given, what the service has reported decides
+   * @param status the status that the caller got, for the record
+   * @param capturedMicros what a call priced by use is charged, at most what is held. Null: the whole hold, as with a fixed price.
+   *   If it is missing, the service's report decides
    */
   settle(
     refund: RefundReason | null,

@@ -9,7 +9,7 @@ import type { IdentifiedCall } from './identified-call.ts';
 /** A call whose service has begun to answer: the response on its way to the caller. */
 export class AnsweredCall implements StreamingCall {
   readonly status: number;
-  /** What the head alone decides: why the call is refunded, or null. */
+  /** Decided by the head alone: the reason for a refund, or null. */
   readonly refund: RefundReason | null;
   /** Bytes of the body that the service has sent. */
   bytes = 0;
@@ -59,7 +59,7 @@ export class AnsweredCall implements StreamingCall {
     return this.#flow.isPaused;
   }
 
-  /** Gives the caller the response head, unless it has it. */
+  /** Gives the caller the response head, unless it already has it. */
   begin(): void {
     const head = this.#pendingHead;
     if (head === null) return;
@@ -69,7 +69,7 @@ export class AnsweredCall implements StreamingCall {
     call.caller.begin(head.status, lines, head.isAscii, head.contentLength, head.hasBody);
   }
 
-  /** The response is complete: gives the caller what is still missing of it, before its end. */
+  /** The response is complete: gives the caller everything that is still missing before its end. */
   complete(): void {
     this.begin();
     const events = this.#events;
@@ -77,7 +77,7 @@ export class AnsweredCall implements StreamingCall {
     this.send(usageEvent(this.#admitted.cost, events.isBetweenEvents));
   }
 
-  /** Ends the comments of an event stream, because the call is settled. */
+  /** Ends the comments in an event stream, because the call is settled. */
   stop(): void {
     this.#events?.end();
   }

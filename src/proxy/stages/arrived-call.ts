@@ -8,20 +8,20 @@ import { describeCall } from '../access.ts';
 import { CallClock } from '../call-clock.ts';
 import type { ExchangeOptions } from '../exchange-options.ts';
 
-/** A call whose request head has arrived: what all later stages know of it, and how it is answered if it is not admitted. */
+/** A call whose request head has arrived: what all later stages know about it, and how it is answered if it is not admitted. */
 export class ArrivedCall {
   readonly options: ExchangeOptions;
   readonly head: RequestHead;
   readonly caller: CallerStream;
   readonly usageId = uuidv7();
   readonly clock: CallClock;
-  /** The rate limit after the call was admitted or refused; null before. Callers in this process read it. */
+  /** The rate limit after the call was admitted or refused; null before that. Callers in this process read it. */
   rate: RateState | null = null;
   /** Whether the call was settled by a refund. Callers in this process read it; others learn it from the response. */
   isRefunded = false;
-  /** What the service of a call that is priced by use may charge; null at a fixed price. Callers in this process read it. */
+  /** The most that the service may charge for a call priced by use; null at a fixed price. Callers in this process read it. */
   authorizedMicros: number | null = null;
-  /** What the call cost; null before it is settled. Callers in this process read it. */
+  /** What the call cost; null until it is settled. Callers in this process read it. */
   chargedMicros: number | null = null;
 
   constructor(options: ExchangeOptions, head: RequestHead, caller: CallerStream) {
@@ -47,7 +47,7 @@ export class ArrivedCall {
     });
   }
 
-  /** Answers a call that is not admitted, and takes no token. An error that is not for callers becomes `internal`. */
+  /** Answers a call that is not admitted, without taking a token. An error that is not for callers becomes `internal`. */
   fail(error: unknown, rate: RateState): void {
     if (error instanceof ApiError) {
       this.answer(error, rate);

@@ -14,13 +14,13 @@ import { type Decided, ForwardedCall } from './forwarded-call.ts';
 import type { IdentifiedCall } from './identified-call.ts';
 
 /**
- * Maximum characters that a usage event records of a call's path after the service id; the rest is cut off. The query is never
- * recorded: it can carry secrets.
+ * Maximum characters of a call's path after the service id that a usage event records; the rest is cut off. The query is never
+ * recorded, because it can carry secrets.
  */
 const MAX_RECORDED_PATH = 512;
 
 /**
- * A call with its price, which has passed every check that does not ask Redis. Admission gets it as the request, and tells it the
+ * A call with its price, which has passed every check that does not ask Redis. Admission takes it as the request, and tells it the
  * decision.
  */
 export class CheckedCall implements AdmitRequest, AdmissionListener, Decided {
@@ -39,7 +39,7 @@ export class CheckedCall implements AdmitRequest, AdmissionListener, Decided {
   readonly #message: ReadMessage | null;
 
   /**
-   * @param mark  what the record has behind the path. The path is cut to make room for it, because statistics depend on it
+   * @param mark what the record appends to the path. The path is cut to make room for it, because statistics depend on it
    * @param message  the whole request body, if it has been read; null if it is forwarded as it arrives
    * @throws ApiError, which the caller gets
    */
@@ -64,9 +64,9 @@ export class CheckedCall implements AdmitRequest, AdmissionListener, Decided {
     const { destination, breaker, headers } = offer;
     if (headers !== null && headers.unreadable.length > 0) throw unreadableSecrets();
     if (options.backlogFull()) throw unavailableError();
-    // Checked before admission: a call that is refused after its admission costs a hold, a refund and a record.
+    // Checked before admission, because a call that is refused after its admission costs a hold, a refund and a record.
     if (destination.isFullFor(key.accountId)) throw busyServiceError();
-    // The breaker comes last: a call that is refused for another reason must not be the probe.
+    // The breaker comes last: a call that another check refuses must not be the probe.
     this.breakerEra = breaker.era;
     this.isProbe = !breaker.isClosed;
     if (this.isProbe && !breaker.takeProbe()) throw silentServiceError(breaker.retryAfterSeconds);
@@ -93,12 +93,13 @@ export class CheckedCall implements AdmitRequest, AdmissionListener, Decided {
     }
     const digest = this.#message?.digest ?? (this.bodyLength === 0 ? BodyDigest.EMPTY : null);
     const admitted = new AdmittedCall(call, this.buyer, result, this.terms, this.claim, digest);
-    // The later stages keep neither the message nor this object, which has it: an answer can take an hour, and a message be a megabyte.
+    // The later stages keep neither the message nor this object, which refers to it: an answer can take an hour, and a message can
+    // be a megabyte.
     if (caller.aborted) admitted.settle('caller_gone', 499, 0, 0);
     else new ForwardedCall(this.#identified, admitted, this).start(this.#message?.body ?? null);
   }
 
-  /** For the owner: nothing else records a refused call. One that was to be free lacks no money. */
+  /** Counted for the owner: nothing else records a refused call. A call that had to be free does not lack money. */
   #countRefusal(result: Rejected, { keyId, accountId }: KeyRecord): void {
     if (this.terms.isFreeOnly) return;
     const { options } = this.#identified.call;
@@ -109,7 +110,7 @@ export class CheckedCall implements AdmitRequest, AdmissionListener, Decided {
   }
 }
 
-/** The terms of a call that is to be a free one. */
+/** The terms of a call that must be free. */
 function freeTermsOf(terms: CallTerms): CallTerms {
   if (terms.heldMicros === 0) return terms;
   if (!terms.hasFreeCalls) throw freeCallsUsed(terms);

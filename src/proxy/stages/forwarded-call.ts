@@ -20,11 +20,11 @@ import { AnsweredCall } from './answered-call.ts';
 import type { ArrivedCall } from './arrived-call.ts';
 import type { IdentifiedCall } from './identified-call.ts';
 
-/** What was decided before the admission and is needed after it. */
+/** Decisions made before the admission and needed after it. */
 export type Decided = {
-  /** Of the request to the service. */
+  /** Length of the body of the request to the service. */
   readonly bodyLength: number;
-  /** What the service of a call that is priced by use may charge, as far as it is known without Redis; null at a fixed price. */
+  /** The most that the service may charge for a call priced by use, as far as it is known without Redis; null at a fixed price. */
   readonly authorizedMicros: number | null;
   /** Whether this call is the breaker's probe, which finds out whether a silent service answers again. */
   readonly isProbe: boolean;
@@ -54,20 +54,20 @@ export class ForwardedCall implements UpstreamHandler, CallerEvents, BufferingCa
   readonly #isProbe: boolean;
   readonly #breakerEra: number;
   readonly #upstream: UpstreamCall;
-  /** By which the response is paused and goes on. */
+  /** Pauses and resumes the response. */
   readonly #flow: Flow;
   /** Null until the service has begun to answer. */
   #answered: AnsweredCall | null = null;
   #requestBytes = 0;
   /** Bytes of the request body that the caller has sent and the service has not taken yet. */
   bufferedBytes = 0;
-  /** The caller is gone, and an `UnheardCall` will settle the call. */
+  /** The caller has left, and an `UnheardCall` will settle the call. */
   #isUnheard = false;
 
   constructor(identified: IdentifiedCall, admitted: AdmittedCall, decided: Decided) {
     const { call, key, target, listing, offer } = identified;
     const { bodyLength, isProbe, breakerEra } = decided;
-    // The owner of a listing pays nothing, and its service is told all the same what it might charge.
+    // The owner of a listing pays nothing, but its service is still told what it might charge.
     const authorizedMicros = admitted.authorizedMicros ?? decided.authorizedMicros;
     this.#call = call;
     this.#identified = identified;
@@ -138,7 +138,8 @@ export class ForwardedCall implements UpstreamHandler, CallerEvents, BufferingCa
   }
 
   /**
-   * The caller of an event stream may take its time: it has an answer, and the stream itself keeps the service's connection.
+   * The caller of an event stream may send its request slowly: it has an answer, and the stream itself keeps the service's
+   * connection.
    */
   onCallerTooSlow(): void {
     if (this.#isOver || this.#answered?.isEventStream) return;
@@ -146,9 +147,9 @@ export class ForwardedCall implements UpstreamHandler, CallerEvents, BufferingCa
   }
 
   /**
-   * Gives up the request body. Before the service has answered, the call is refunded. After that it is charged, unless the answer
-   * is a failure, as if the caller had left. Otherwise a caller could get any response for nothing: it would leave its request body
-   * open, and break its bound shortly before the response ends.
+   * Abandons the request body. If the service has not answered, the call is refunded. Otherwise it is charged, unless the answer is
+   * a failure, as if the caller had left. Without this, a caller could get any response for free: it would leave its request body
+   * open, and exceed its bound shortly before the response ends.
    */
   #refuseBody(error: ApiError, reason: RefundReason): void {
     const answered = this.#answered;
@@ -169,7 +170,8 @@ export class ForwardedCall implements UpstreamHandler, CallerEvents, BufferingCa
     if (this.#isOver) return;
     const answered = this.#answered;
     const status = answered?.status ?? 499;
-    // The time to drain was up, and the gateway cut the call off: refunded, as the sweep refunds calls of a killed gateway.
+    // The time to drain has passed, and the gateway cut the call off: it is refunded, as the sweep refunds calls of a killed
+    // gateway.
     if (this.#call.caller.wasCut) this.#leave('unavailable', status);
     else if (answered !== null) this.#leave(answered.refund, status);
     else this.#leave(this.#upstream.requestSent ? null : 'caller_gone', status);
@@ -180,9 +182,9 @@ export class ForwardedCall implements UpstreamHandler, CallerEvents, BufferingCa
   }
 
   /**
-   * Settles a call whose caller has left. One that is to be charged is read on until its service has reported what it cost, or as long as
-   * its answer may be kept for a repeat, if the service has the whole request. A service that awaits the rest might never end, and what is
-   * buffered of it would stay in memory.
+   * Settles a call whose caller has left. A call that must be charged, and whose service has the whole request, is read on until
+   * its service has reported what it cost, or as long as its answer may be kept for a repeat. A service that still waits for the
+   * rest of the request might never end, and the buffered part would stay in memory.
    */
   #leave(refund: RefundReason | null, status: number): void {
     const { use, keyed } = this.#admitted;
@@ -194,7 +196,7 @@ export class ForwardedCall implements UpstreamHandler, CallerEvents, BufferingCa
     this.#settleUnreported(refund, status);
   }
 
-  /** Nobody will hear a report that is still to come: all that is held is captured. */
+  /** Nobody will read a report that is still to come: the whole hold is captured. */
   #settleUnreported(refund: RefundReason | null, status: number): void {
     this.#settle(refund, status, this.#admitted.use?.awaitsReport ? null : undefined);
   }
@@ -222,7 +224,7 @@ export class ForwardedCall implements UpstreamHandler, CallerEvents, BufferingCa
         offer.breaker.answered(this.#isProbe);
       },
       onComplete: () => {
-        // The repeat gets what a caller that stayed would have got.
+        // A repeat gets what the caller would have got if it had stayed.
         if (keyed !== null && isStream && wantsUsageEvent(this.#call.head.headers))
           keyed.onAnswer(usageEvent(this.#admitted.cost, keyed.isBetweenEvents));
         this.#admitted.keepAnswer();
@@ -274,13 +276,13 @@ export class ForwardedCall implements UpstreamHandler, CallerEvents, BufferingCa
     const answered = this.#answered;
     this.#noteFailure(error, answered !== null);
     const flow = this.#flow;
-    // Only a closed connection can be the answer to a slow caller. Silence and malformed responses are the service's own.
+    // Only a closed connection can be a reaction to a slow caller. Silence and malformed responses are the service's own fault.
     const isCut = error.code === 'reset' && flow instanceof PausedService && flow.wasLong;
     if (isCut && answered?.refund === null) this.#cutByCaller(answered);
     else this.#fail(this.#errorOf(error), answered?.hasBegun ? 'upstream_cut' : refundOf(error));
   }
 
-  /** Whose service it is may read what is wrong with it. */
+  /** The owner of the service may read what is wrong with it. */
   #errorOf(failure: UpstreamError): ApiError {
     const error = upstreamApiError(failure);
     const cause = this.#identified.isOwn ? causeOf(failure) : null;
@@ -300,13 +302,15 @@ export class ForwardedCall implements UpstreamHandler, CallerEvents, BufferingCa
     }
   }
 
-  /** The service has given the response up after its caller had held it up for long: charged as if the caller had left. */
+  /**
+   * The service has abandoned the response after its caller had delayed it for long: the call is charged as if the caller had left.
+   */
   #cutByCaller(answered: AnsweredCall): void {
     this.#settleUnreported(null, answered.status);
     this.#call.caller.abort();
   }
 
-  /** The service has taken the buffered request body, and takes more. */
+  /** The service has taken the buffered request body, and is ready for more. */
   onWritable(): void {
     this.#countBuffered(-this.bufferedBytes);
     this.#call.caller.resumeBody();

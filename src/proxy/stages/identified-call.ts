@@ -15,7 +15,7 @@ export class IdentifiedCall implements Locations {
   readonly target: Target;
   readonly listing: Listing;
   readonly offer: Offer;
-  /** Providers call their own listings for nothing, to try them, even when these are paused. */
+  /** Providers call their own listings for free, to try them, even while these are paused. */
   readonly isOwn: boolean;
 
   /**
@@ -52,12 +52,12 @@ export class IdentifiedCall implements Locations {
     return this.offer.tools !== null;
   }
 
-  /** Whether the service was shown credentials, and all of them were those that its listing adds. */
+  /** Whether the service got credentials, all of them added by its listing. */
   get hasListingCredentialsOnly(): boolean {
     return this.offer.headers?.showsListingCredentialsOnly(this.call.head.headers) ?? false;
   }
 
-  /** Header lines for the caller, of the service's response headers. */
+  /** Header lines for the caller, made from the service's response headers. */
   responseLines(headers: readonly string[]): string {
     const { query } = this.offer;
     return responseHeaderLines(query === null ? headers : query.passing(headers), this);

@@ -1,7 +1,7 @@
 import { actorOf } from '../../accounts/audit.ts';
+import { cursorText, type Position, readCursor } from '../../accounts/cursor.ts';
 import { selectLabels } from '../../accounts/labels-sql.ts';
 import type { Listed, MovementFilter } from '../../accounts/money-lists-sql.ts';
-import { type Place, placeText, readPlace } from '../../accounts/place.ts';
 import { parseTimeRange } from '../../accounts/time-range.ts';
 import { ApiError } from '../../errors.ts';
 import type { ApiRequest, FromSchema, JsonSchema, ResponseDescription } from '../../http/route.ts';
@@ -11,7 +11,7 @@ import { usdToMicros } from '../../platform/money.ts';
 import type { Sql } from '../../platform/postgres.ts';
 import { CSV_ROWS, DEFAULT_LIMIT, MAX_LIMIT, TIME_FILTERS } from './lists.ts';
 
-// What the pages that move money by hand, and their lists, have in common.
+// The common part of the pages that move money by hand, and of their lists.
 
 export const ACCOUNT_ID = { type: 'string', pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' } as const;
 export const AMOUNT = {
@@ -20,7 +20,7 @@ export const AMOUNT = {
   maximum: 1_000_000_000,
   description: 'USD, at most 6 decimals',
 } as const;
-/** Text of one line. */
+/** A single line of text. */
 export const line = (maxLength: number, description: string) =>
   ({
     type: 'string',
@@ -41,7 +41,7 @@ export function readAmount(amount: number): number {
   throw new ApiError('invalid_request', 'amount: must be USD above 0 with at most 6 decimals.');
 }
 
-/** The admin whose request this is. */
+/** The admin who sent this request. */
 export const actorOfRequest = ({ caller, requestId }: ApiRequest) => actorOf(keyOf(caller), requestId);
 
 export const noAccount = () => new ApiError('not_found', 'account_id: there is no such account.');
@@ -74,7 +74,7 @@ const readFilter = (query: ListQuery): MovementFilter => ({
  * The response of a list: `{<name>: […], next_cursor}`.
  *
  * @param title  of a row
- * @param fields  of a row; the label of its account comes on top
+ * @param fields of a row; the label of its account is added
  */
 export function listResponse(
   title: string,
@@ -96,20 +96,20 @@ export function listResponse(
 /**
  * Reads one row more than the page has, to find out whether another page follows.
  *
- * @param select reads at most `limit` rows after the place `before`; null: from the newest
+ * @param select reads at most `limit` rows after the position `before`; null: from the newest
  */
 export async function listPage<Row extends { readonly accountId: string }>(
   sql: Sql,
   query: ListQuery,
   name: string,
-  select: (sql: Sql, filter: MovementFilter, before: Place | null, limit: number) => Promise<readonly Listed<Row>[]>,
+  select: (sql: Sql, filter: MovementFilter, before: Position | null, limit: number) => Promise<readonly Listed<Row>[]>,
   rowJson: (row: Row) => object,
 ) {
   const limit = query.limit ?? DEFAULT_LIMIT;
-  const found = await select(sql, readFilter(query), readPlace(query.cursor), limit + 1);
+  const found = await select(sql, readFilter(query), readCursor(query.cursor), limit + 1);
   const rows = found.slice(0, limit);
   const last = rows.at(-1);
-  const next = found.length > limit && last !== undefined ? placeText(last.place) : null;
+  const next = found.length > limit && last !== undefined ? cursorText(last.position) : null;
   const labels = await selectLabels(
     sql,
     rows.map(({ accountId }) => accountId),

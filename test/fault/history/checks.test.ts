@@ -69,8 +69,8 @@ describe('a refund of a call', () => {
 describe('a call that Postgres had once', () => {
   const had = (...calls: readonly [string, number][]) => ({
     calls: new Map(calls.map(([id, micros]) => [id, { accountId, micros }])),
-    moves: new Set<string>(),
-    otherDebits: new Set<string>(),
+    moves: new Map(),
+    otherDebits: NONE,
   });
   const amounts = ({ calls }: ReturnType<typeof had>) =>
     new Map(Array.from(calls, ([id, { micros }]) => [id, micros] as const));
@@ -91,12 +91,20 @@ describe('a call that Postgres had once', () => {
     expect(givenUp.missing(amounts(older))).toEqual([]);
     expect(givenUp.missing(new Map())).toEqual(['a was stored with 7, and is now gone']);
   });
+
+  it('may not be gone when the standby took over that had all that was confirmed', () => {
+    const givenUp = new GivenUp();
+    const [primary, standby] = [had(['a', 7], ['b', 7]), had(['a', 7])];
+    givenUp.saw(primary);
+    givenUp.tookOver(primary, standby);
+    expect(givenUp.missing(amounts(standby))).toEqual(['b was stored with 7, and is now gone']);
+  });
 });
 
 describe('a drift of credits and debits that went with a Postgres', () => {
   const drift = { accountId, driftMicros: -7, freeDrifts: [], notRepaired: 'the wallet has … Postgres does not know' };
-  const known = { calls: new Map([['a', { accountId, micros: 7 }]]), moves: new Set<string>() };
-  const nothing = { calls: new Map(), moves: new Set<string>(), otherDebits: new Set<string>() };
+  const known = { calls: new Map([['a', { accountId, micros: 7 }]]), moves: new Map() };
+  const nothing = { calls: new Map(), moves: new Map(), otherDebits: NONE };
   const refused: Move = { ...debit, isDone: false };
 
   it.each(['replaced', 'giveUp'] as const)(
@@ -114,11 +122,44 @@ describe('a drift of credits and debits that went with a Postgres', () => {
 
   it('lacks no more free calls than Redis may have lost, and lacks them only while it is not repaired', () => {
     const givenUp = new GivenUp();
-    givenUp.giveUp({ ...known, calls: new Map(), moves: new Set(['debit']), otherDebits: NONE }, nothing);
+    givenUp.giveUp({ ...nothing, moves: posted(debit) }, nothing);
     const lacking = { ...drift, driftMicros: -200, freeDrifts: [{ serviceId: 'service', used: 5, expected: 7 }] };
     expect(isDriftOfMoves(lacking, [debit], givenUp, [0, 0])).toBe(true);
     expect(isDriftOfMoves(lacking, [debit], givenUp, [0])).toBe(false);
     expect(isDriftOfMoves({ ...lacking, notRepaired: '' }, [debit], givenUp, [0, 0])).toBe(false);
+  });
+
+  describe('may be a refund that only a primary had, and that was refused when the standby had taken over', () => {
+    // Of all that was left: 290 of the call had been given back before.
+    const refund: Move = { ...credit, reference: 'refund', micros: 1_000, isDone: false, refund: 'refused' };
+    const primary = { ...nothing, moves: posted(credit, { ...refund, micros: 710 }) };
+    const standby = { ...nothing, moves: posted(credit) };
+    const ahead = { ...drift, driftMicros: 710 };
+    const taken = (): GivenUp => {
+      const givenUp = new GivenUp();
+      givenUp.tookOver(primary, standby);
+      return givenUp;
+    };
+
+    it('by the amount that it had there', () => {
+      expect(isDriftOfMoves(ahead, [credit, refund], taken(), [])).toBe(true);
+      expect(isDriftOfMoves({ ...ahead, driftMicros: 1_000 }, [credit, refund], taken(), [])).toBe(false);
+      expect(isDriftOfMoves({ ...ahead, driftMicros: 709 }, [credit, refund], taken(), [])).toBe(false);
+      expect(isDriftOfMoves(ahead, [credit, refund], new GivenUp(), [])).toBe(false);
+    });
+
+    it('and then the wallet keeps the charges of calls that went with another Postgres', () => {
+      const givenUp = taken();
+      givenUp.saw({ ...known, otherDebits: NONE });
+      expect(isDriftOfMoves({ ...ahead, driftMicros: 703 }, [credit, refund], givenUp, [])).toBe(false);
+      givenUp.giveUp({ ...known, otherDebits: NONE }, nothing);
+      expect(isDriftOfMoves({ ...ahead, driftMicros: 703 }, [credit, refund], givenUp, [])).toBe(true);
+    });
+
+    it('and does not excuse one that was confirmed', () => {
+      const confirmed = { ...refund, micros: 710, isDone: true, refund: 'in the wallet' } as const;
+      expect(checkMoves([credit, confirmed], standby.moves, taken().moves)).toHaveLength(1);
+    });
   });
 });
 

@@ -71,7 +71,7 @@ export function checkMoves(moves: readonly Move[], posted: Posted, givenUp: Read
 }
 
 /**
- * Whether a drift comes from credits, refunds and debits that were lost with a given-up Postgres. The wallet still has them, or took the
+ * Whether a drift comes from credits, refunds and debits that were lost with a Postgres. The wallet still has them, or took the
  * next one, with the same number, for the lost one. While it has one unknown to Postgres, it is not repaired: so it also keeps the charges
  * of lost calls, and lacks those that Redis lost.
  *
@@ -88,18 +88,26 @@ export function isDriftOfMoves(
   givenUp: GivenUp,
   forgottenMicros: readonly number[],
 ): boolean {
+  const { moves: gone, absentMoves, unconfirmedMoves, unknownDebits } = givenUp;
   const isLost = ({ reference }: Move): boolean =>
-    [givenUp.moves, givenUp.absentMoves, givenUp.unknownDebits].some((lost) => lost.has(reference));
+    [gone, absentMoves, unconfirmedMoves, unknownDebits].some((lost) => lost.has(reference));
   if (!moves.some(isLost)) return false;
   const lostCalls = givenUp.lostMicros(accountId);
   const forgotten = notRepaired.includes('does not know') ? forgottenMicros : [];
   if (freeDrifts.some(({ used, expected }) => used - expected > lostCalls.length || expected - used > forgotten.length))
     return false;
   let [ofMoves, ofCalls]: [Sums, Sums] = [new Set([driftMicros]), new Set([0])];
-  for (const { micros } of moves) ofMoves = spread(ofMoves, -micros, micros);
+  for (const move of moves)
+    ofMoves = spread(ofMoves, ...amountsOf(move, givenUp).flatMap((micros) => [-micros, micros]));
   for (const micros of lostCalls) ofCalls = spread(ofCalls, -micros);
   for (const micros of forgotten) ofCalls = spread(ofCalls, micros);
   return Array.from(ofMoves).some((sum) => ofCalls.has(sum));
+}
+
+/** What a credit, refund or debit amounted to in the wallet or in a Postgres. A refused refund moved only what a lost Postgres had of it. */
+export function amountsOf({ reference, micros, refund }: Move, givenUp: GivenUp): readonly number[] {
+  const lost = givenUp.amountsOf(reference);
+  return refund === 'refused' || lost.includes(micros) ? lost : [micros, ...lost];
 }
 
 type Sums = ReadonlySet<number>;

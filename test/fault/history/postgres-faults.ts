@@ -34,7 +34,8 @@ export async function sufferPostgres(scene: Scene, fault: PostgresFault, isPrepa
   await acceptIfOlder(scene.stack);
 }
 
-async function cancelWaits({ stack, pair, ...scene }: Scene, fault: PostgresFault): Promise<void> {
+async function cancelWaits(scene: Scene, fault: PostgresFault): Promise<void> {
+  const { pair, accountIds, givenUp } = scene;
   pair.isolate();
   for (let leftMs = fault.forMs + fault.olderMs; leftMs > 0; leftMs -= CANCEL_EVERY_MS) {
     await sleep(CANCEL_EVERY_MS);
@@ -45,9 +46,10 @@ async function cancelWaits({ stack, pair, ...scene }: Scene, fault: PostgresFaul
     await pair.waitForStandby(false);
     return;
   }
-  // What only the primary has was never promised to anybody.
-  await away({ stack, pair, ...scene }, 'all', async () => {
+  await away(scene, 'all', async () => {
+    const before = await readKnown(pair, accountIds);
     const former = await pair.promote();
+    givenUp.tookOver(before, await readKnown(pair, accountIds));
     await pair.discard(former);
   });
 }
@@ -59,30 +61,29 @@ async function goBack(scene: Scene, fault: PostgresFault): Promise<void> {
   if (copy === null) pair.isolate();
   await sleep(fault.forMs);
   const isDeposed = fault.kind === 'primary deposed';
-  let newer = await away(scene, isDeposed ? 'gateway' : 'all', async () => {
+  // What the present one has is read before anybody can store in it.
+  const swapped = await away(scene, isDeposed ? 'gateway' : 'all', async () => {
     const before = await known();
     const former = copy === null ? await pair.promote() : await pair.exchange(copy);
-    return { former, known: before };
+    return { former, before, older: await known() };
   });
-  const older = await known();
-  if (isDeposed) newer = { ...newer, known: await leaveDeposed(scene, newer.former, fault.olderMs) };
-  givenUp.replaced(newer.known, older);
+  const { former, older } = swapped;
+  const newer = isDeposed ? await leaveDeposed(scene, former, fault.olderMs) : swapped.before;
+  givenUp.replaced(newer, older);
   await sleep(fault.olderMs);
   if (fault.end === 'older one accepted') {
-    givenUp.giveUp(newer.known, older);
-    await pair.discard(newer.former);
+    givenUp.giveUp(newer, older);
+    await pair.discard(former);
     return;
   }
-  const abandoned = await away(scene, 'all', async () => {
+  const back = await away(scene, 'all', async () => {
     const left = await known();
-    const { former } = newer;
-    const latest = former.kind === 'folder' ? await pair.exchange(former) : pair.turnBack(former);
-    return { former: latest, known: left };
+    const abandoned = former.kind === 'folder' ? await pair.exchange(former) : pair.turnBack(former);
+    return { abandoned, left, right: await known() };
   });
-  const right = await known();
-  givenUp.replaced(abandoned.known, right);
-  givenUp.giveUp(abandoned.known, right);
-  await pair.discard(abandoned.former);
+  givenUp.replaced(back.left, back.right);
+  givenUp.giveUp(back.left, back.right);
+  await pair.discard(back.abandoned);
 }
 
 /** A writer's session stays with the old primary for a while. @returns what that one has in the end */

@@ -33,7 +33,7 @@ import { checkUncharged } from '../uncharged.ts';
 import { checkBalances } from './balances.ts';
 import { sufferClocks } from './clock-faults.ts';
 import { GivenUp } from './given-up.ts';
-import { checkMoves, isDriftOfMoves, type Move, movesOf, readPosted } from './money.ts';
+import { amountsOf, checkMoves, isDriftOfMoves, type Move, movesOf, readPosted } from './money.ts';
 import { type HistoryPlan, isOfPostgres, isOfRedis } from './plan.ts';
 import { preparePostgres, sufferPostgres } from './postgres-faults.ts';
 import { needsReplica, sufferRedis } from './redis-faults.ts';
@@ -216,10 +216,10 @@ async function endHistory({ stack, market, buyers }: HistoryScene): Promise<void
 }
 
 /** For each key: how much of its calls was given back. */
-const refundsOf = (given: readonly GivenBack[], moves: readonly Move[]) =>
-  moves.flatMap(({ reference, micros }) => {
-    const keyId = given.find((one) => one.reference === reference)?.keyId;
-    return keyId === undefined ? [] : [{ keyId, micros }];
+const refundsOf = (given: readonly GivenBack[], moves: readonly Move[], givenUp: GivenUp) =>
+  moves.flatMap((move) => {
+    const keyId = given.find(({ reference }) => reference === move.reference)?.keyId;
+    return keyId === undefined ? [] : amountsOf(move, givenUp).map((micros) => ({ keyId, micros }));
   });
 
 /** Compares what callers, operators, the service, Redis and Postgres know. */
@@ -260,6 +260,7 @@ async function judge(scene: HistoryScene, evidence: Evidence) {
   /** A credit reaches a wallet some time after it was confirmed, when Redis is away. The first ones are in Postgres before it is. */
   const wasMoveAbsent = ({ reference, accountId, micros, atMs, endMs }: Move): boolean =>
     givenUp.absentMoves.has(reference) ||
+    givenUp.unconfirmedMoves.has(reference) ||
     (micros > 0 && atMs > 0 && losses.concern(shardOf(scene, accountId))) ||
     losses.allow({ shard: shardOf(scene, accountId), fromMs: atMs, toMs: endMs });
   const posted = await readPosted(stack, buyers);
@@ -274,7 +275,9 @@ async function judge(scene: HistoryScene, evidence: Evidence) {
       ownMoves.filter(wasMoveAbsent).reduce((sum, { micros }) => sum + Math.abs(micros), 0);
     const drift = drifts.find(({ accountId }) => accountId === id);
     const forgotten = own.filter(wasAbsent).map(({ amountMicros }) => amountMicros);
-    const isAnyGivenUp = ownMoves.some(({ reference }) => givenUp.moves.has(reference));
+    const isAnyGivenUp = ownMoves.some(
+      ({ reference }) => givenUp.moves.has(reference) || givenUp.unconfirmedMoves.has(reference),
+    );
     const isOfMoves = drift !== undefined && isDriftOfMoves(drift, ownMoves, givenUp, forgotten);
     const evidence = {
       rows: own,
@@ -290,7 +293,7 @@ async function judge(scene: HistoryScene, evidence: Evidence) {
       mayBeLost: wasAbsent,
       reported: isOfMoves ? drift.budgetDrifts : [],
       gone: givenUp.lostMicros(id),
-      doubtfulRefunds: isAnyGivenUp ? refundsOf(given, ownMoves) : [],
+      doubtfulRefunds: isAnyGivenUp ? refundsOf(given, ownMoves, givenUp) : [],
       wasAhead: isClockWrong('redis'),
     });
     const balances = checkBalances({

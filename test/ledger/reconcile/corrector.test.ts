@@ -339,8 +339,9 @@ describe.each(['postgres', 'redis'] as const)('believing %s', (believe) => {
       ...scenes.map((scene, i) => correct(scene, believe, `incident ${i}`)),
     ]);
     for (const outcome of outcomes) {
+      // 55P03: on a busy machine the comparison may wait for its locks in vain.
       if (outcome.status === 'rejected')
-        expect(outcome.reason).toMatchObject({ code: expect.stringMatching(/^(conflict|unavailable)$/) });
+        expect(outcome.reason).toMatchObject({ code: expect.stringMatching(/^(conflict|unavailable|55P03)$/) });
     }
     expect(await compared.drifts()).toEqual([]);
     await ledger.readBooks();

@@ -218,7 +218,7 @@ describe('a started sweeper', () => {
   let lines: string[];
   beforeEach(async () => {
     proxy = await TcpProxy.open(store.server.port);
-    redis = new RedisClient({ url: proxy.through(store.server.url), name: 'sweeper', commandTimeoutMs: 2_000 }, QUIET);
+    redis = new RedisClient({ url: proxy.through(store.server.url), name: 'sweeper', commandTimeoutMs: 5_000 }, QUIET);
     await redis.connect();
     lines = [];
     const log = { info: () => {}, warn: (_: object, message: string) => void lines.push(message) };

@@ -133,9 +133,13 @@ describe('loading a wallet', () => {
     const stuck = new PostgresSession({ url: ledger.databaseUrl, applicationName: 'test' });
     const shard = ledger.store.keys.shardOf(accountId);
     await stuck.query('SELECT pg_advisory_lock($1::int, $2::int)', [FLUSH_LOCK, shard]);
-    const tookMs = await timed(() => expect(hydrator.loadWallet(accountId)).rejects.toThrow('lock timeout'));
-    expect(tookMs).toBeLessThan(2_500);
-    stuck.close();
+    try {
+      // On a busy machine its own time limit may come first.
+      const refused = () => expect(hydrator.loadWallet(accountId)).rejects.toThrow(/lock timeout|not loaded within/);
+      expect(await timed(refused)).toBeLessThan(2_500);
+    } finally {
+      stuck.close();
+    }
     await until(() =>
       hydrator.loadWallet(accountId).then(
         () => true,

@@ -28,7 +28,7 @@ beforeEach(async () => {
   await ledger.clear();
   proxy = await TcpProxy.open(Number(new URL(ledger.store.server.url).port));
   const url = proxy.through(ledger.store.server.url);
-  cutOff = new RedisClient({ url, name: 'test', commandTimeoutMs: 500 }, QUIET);
+  cutOff = new RedisClient({ url, name: 'test', commandTimeoutMs: 5_000 }, QUIET);
   await cutOff.connect();
 });
 afterEach(async () => {

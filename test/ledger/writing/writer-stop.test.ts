@@ -63,8 +63,10 @@ describe('a writer that is told to stop', () => {
       const log = { ...QUIET, warn: (fields: object, message: string) => void warnings.push({ ...fields, message }) };
       const writer = ledger.startWriter({ log });
       await ledger.append(ofShard(0), ofShard(1));
+      await until(() => writer.stats().storedCalls === 1);
       await writer.stop(1_000);
       const message = 'writer stops and leaves events for the next writer';
+      await until(() => warnings.length > 0);
       expect(warnings).toContainEqual({ events: 1, message });
       expect([writer.stats().storedCalls, await ledger.backlog()]).toEqual([1, 1]);
     } finally {

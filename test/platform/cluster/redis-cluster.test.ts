@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { evenTags, slotOf } from '../../../src/platform/cluster/hash-tags.ts';
 import { RedisCluster } from '../../../src/platform/cluster/redis-cluster.ts';
-import { evenTags, slotOf } from '../../../src/platform/cluster/tags.ts';
 import { StartRefused } from '../../../src/platform/start-refused.ts';
 import { type ClusterNode, type RunningCluster, startTestCluster } from '../../support/cluster.ts';
 import { startTestRedis } from '../../support/stores.ts';
@@ -24,7 +24,7 @@ afterAll(() => running.stop());
 function open(url: string): RedisCluster {
   lines = [];
   const log = { warn: (fields: object, message: string) => void lines.push({ fields, message }) };
-  const cluster = new RedisCluster({ url, name: 'test', commandTimeoutMs: 1_000, tags: TAGS }, log);
+  const cluster = new RedisCluster({ url, name: 'test', commandTimeoutMs: 5_000, tags: TAGS }, log);
   opened.push(cluster);
   return cluster;
 }

@@ -86,7 +86,7 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Change the label or the limits of a key; null takes a limit away
+         * Change the label or the limits of a key; null removes a limit
          * @description Needs a key with the role buyer, provider or admin.
          */
         patch: operations["patchKeysByKeyId"];
@@ -106,7 +106,7 @@ export interface paths {
         get: operations["getSession"];
         put?: never;
         /**
-         * Sign in in a browser, with a key. A session that is given no bearer within a minute ends
+         * Sign in in a browser, with a key. A session that gets no bearer within a minute ends
          * @description Needs a key with the role buyer, provider or admin. Its token comes from a bucket of the account for revoking and rotating keys and for sessions, which calls do not touch.
          */
         post: operations["postSession"];
@@ -151,7 +151,7 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * End one session, of this browser or in the reach of it
+         * End one session of this browser, or one that this browser may end
          * @description Needs the cookie of a browser that is signed in, and the own Origin. Its token comes from a bucket of the account for revoking and rotating keys and for sessions, which calls do not touch.
          */
         delete: operations["deleteSessionById"];
@@ -282,7 +282,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Make a new signing secret for an own listing whose calls are signed; the old one signs for a day more
+         * Make a new signing secret for an own listing whose calls are signed; the old one signs for another day
          * @description Needs a key with the role provider or admin.
          */
         post: operations["postServicesByIdSigningSecret"];
@@ -301,7 +301,7 @@ export interface paths {
         };
         get?: never;
         /**
-         * Block a buyer of an own service, or take its calls again
+         * Block a buyer of an own service, or accept its calls again
          * @description Needs a key with the role provider or admin.
          */
         put: operations["putServicesByIdBuyersByBuyer"];
@@ -321,7 +321,7 @@ export interface paths {
         };
         get?: never;
         /**
-         * Make the operations of an own listing from an OpenAPI document, in place of those it has
+         * Replace the operations of an own listing by those of an OpenAPI document
          * @description Needs a key with the role provider or admin.
          */
         put: operations["putServicesByIdOpenapi"];
@@ -340,7 +340,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * How calls of a service went in the last 30 days, and what its quality was made from
+         * How calls of a service went in the last 30 days, and the evidence for its quality
          * @description Open to anyone; a key is not needed.
          */
         get: operations["getServicesByIdStats"];
@@ -1006,7 +1006,7 @@ export interface components {
             status: "active" | "suspended" | "closed";
             /** @description What the account can spend now; if `is_live` is false, as in the list, in US dollars with at most six decimals */
             balance: number;
-            /** @description What it is owed, in US dollars with at most six decimals */
+            /** @description What the account is owed, in US dollars with at most six decimals */
             payable: number;
             active_keys: number;
             /**
@@ -1026,7 +1026,7 @@ export interface components {
             last_used_at: string | null;
             /** @description What a suspended account is told */
             suspension_reason: string | null;
-            /** @description What its listings show of it, as contact and url */
+            /** @description What its listings show about it, as do contact and url */
             display_name: string | null;
             contact: string | null;
             url: string | null;
@@ -1044,7 +1044,7 @@ export interface components {
             status: "active" | "suspended" | "closed";
             /** @description What the account had when its last calls were stored; open calls are not subtracted, in US dollars with at most six decimals */
             balance: number;
-            /** @description What it is owed, in US dollars with at most six decimals */
+            /** @description What the account is owed, in US dollars with at most six decimals */
             payable: number;
             active_keys: number;
             /**
@@ -1082,7 +1082,7 @@ export interface components {
             /** Format: uuid */
             account_id: string;
             owner_id: string;
-            /** @description The key that was asked for; null: all that the caller sees */
+            /** @description The requested key; null: all keys that the caller sees */
             key_id: string | null;
             total_calls: number;
             free_calls: number;
@@ -1196,7 +1196,7 @@ export interface components {
             replays?: number;
             /** @description What was given back of the amount after the call, in US dollars with at most six decimals */
             refunded?: number;
-            /** @description Why the service failed the call, where the status does not say it */
+            /** @description Why the service failed the call, where the status does not say it: `dns_failed`, `connect_failed`, `tls_expired`, `tls_wrong_name`, `tls_untrusted`, `tls_failed`, `connect_timeout`, `dns_timeout`, `head_timeout`, `body_timeout`, `reset`, `malformed_response`, `address_forbidden`; of the credentials that the listing adds `credentials_refused`, `quota_used_up`; of an MCP server `redirected`, `not_acceptable` */
             cause?: string;
             /**
              * Format: uuid
@@ -1276,7 +1276,7 @@ export interface components {
              */
             id: string;
             key_id: string;
-            /** @description Sent as a key is. A request with it is one of the key that signed in; it cannot sign in */
+            /** @description Sent in the same way as a key. A request with it counts as one of the key that signed in; it cannot sign in */
             bearer: string;
             /**
              * Format: date-time
@@ -1348,7 +1348,7 @@ export interface components {
         /** BuyerStatusChange */
         BuyerStatusChange: {
             /**
-             * @description `blocked`: calls of this buyer are 403. `active`: they are taken again
+             * @description `blocked`: calls of this buyer get 403. `active`: they are accepted again
              * @enum {string}
              */
             status: "active" | "blocked";
@@ -1402,7 +1402,7 @@ export interface components {
             refunded?: number;
             /** @description The oldest first */
             refunds?: components["schemas"]["RefundOfCall"][];
-            /** @description Why the service failed the call, where the status does not say it */
+            /** @description Why the service failed the call, where the status does not say it: `dns_failed`, `connect_failed`, `tls_expired`, `tls_wrong_name`, `tls_untrusted`, `tls_failed`, `connect_timeout`, `dns_timeout`, `head_timeout`, `body_timeout`, `reset`, `malformed_response`, `address_forbidden`; of the credentials that the listing adds `credentials_refused`, `quota_used_up`; of an MCP server `redirected`, `not_acceptable` */
             cause?: string;
             /**
              * Format: uuid
@@ -1421,7 +1421,7 @@ export interface components {
         };
         /** CallCounts */
         CallCounts: {
-            /** @description Since the process started, as the others */
+            /** @description Since the process started, like the other counts */
             admitted: number;
             completed: number;
             /** @description By reason */
@@ -1444,7 +1444,7 @@ export interface components {
         };
         /** CallSums */
         CallSums: {
-            /** @description Without what no statistics count: free MCP messages, calls of own services */
+            /** @description As statistics count them: without free MCP messages and calls of own services */
             calls: number;
             free_calls: number;
             succeeded: number;
@@ -1501,7 +1501,7 @@ export interface components {
             /** @description Credential headers that the service asks callers for, if any; see X-ACF-Forward */
             forward_headers?: string[];
             call: components["schemas"]["ReadyCall"];
-            /** @description How to call it; empty if that is not told */
+            /** @description How to call it; empty if that is not stated */
             operations: components["schemas"]["PricedOperation"][];
             stats?: components["schemas"]["RecentStats"];
             /** @description With the key of a buyer: how many free calls the account has left. Absent without a key, if calls with this key take none, and while it cannot be read */
@@ -1639,7 +1639,7 @@ export interface components {
             free_calls: number;
             /** @description What buyers were charged, in US dollars with at most six decimals */
             gross: number;
-            /** @description What was given back to them of these calls, whenever, in US dollars with at most six decimals */
+            /** @description What they got back of these calls, at any time, in US dollars with at most six decimals */
             refunded: number;
             /** @description The platform's share of the rest, in US dollars with at most six decimals */
             fees: number;
@@ -1735,7 +1735,7 @@ export interface components {
         Earnings: {
             /** @description What buyers were charged, in US dollars with at most six decimals */
             gross: number;
-            /** @description What was given back to them of these calls, whenever, in US dollars with at most six decimals */
+            /** @description What they got back of these calls, at any time, in US dollars with at most six decimals */
             refunded: number;
             /** @description The platform's share of the rest, in US dollars with at most six decimals */
             fees: number;
@@ -1894,11 +1894,11 @@ export interface components {
         };
         /** ImportedOperations */
         ImportedOperations: {
-            /** @description How many were taken over */
+            /** @description How many were imported */
             operations: number;
             /** @description Tags of the document, which `tag` takes, and how many of its operations have them; at most 200 */
             tags: components["schemas"]["OperationTag"][];
-            /** @description The first of those that were not taken over; `*` as the method means the whole path */
+            /** @description The first of those that were not imported; `*` as the method means the whole path */
             skipped: components["schemas"]["SkippedOperation"][];
             skipped_total: number;
             /** @description Those that differ from the document */
@@ -1938,7 +1938,7 @@ export interface components {
         Instances: {
             /** @description Processes that report: gateways, then writers */
             instances: components["schemas"]["Instance"][];
-            /** @description Gateways that have a lease and do not report: dead, hung, of a version that does not, or not told to while Postgres is away. The leases of the dead go by themselves */
+            /** @description Gateways that have a lease and do not report: dead, hung, of a version that does not report, or not told to while Postgres is away. The leases of dead gateways expire by themselves */
             silent: components["schemas"]["SilentInstance"][];
             /** @description Shards that need a writer */
             shards: number;
@@ -2068,7 +2068,7 @@ export interface components {
         };
         /** KeyRotation */
         KeyRotation: {
-            /** @description How long the present secret stays good; 3600 if absent */
+            /** @description How long the present secret stays valid; 3600 if absent */
             overlap_seconds?: number;
         };
         /** KeyUsage */
@@ -2210,7 +2210,7 @@ export interface components {
             fee: number;
             /** @description The part that the earnings did not cover: the platform carries it until they do, in US dollars with at most six decimals */
             carried: number;
-            /** @description What was given back of the call in all, this refund included, in US dollars with at most six decimals */
+            /** @description What was given back of the call in total, this refund included, in US dollars with at most six decimals */
             refunded: number;
             reason: string;
             reference: string;
@@ -2468,7 +2468,7 @@ export interface components {
             signed?: boolean;
             /** @description Credential headers of the caller that the service asks for. Each call has to agree by X-ACF-Forward */
             forward_headers?: ("authorization" | "proxy-authorization" | "cookie" | "x-api-key" | "api-key" | "x-goog-api-key" | "x-auth-token")[];
-            /** @description How to call the service; an empty list: not told */
+            /** @description How to call the service; an empty list: not stated */
             operations?: {
                 /**
                  * @description GET also stands for HEAD
@@ -2480,7 +2480,7 @@ export interface components {
                 /** @description Of an MCP server */
                 tool?: string;
                 summary?: string;
-                /** @description USD per call, in place of the listing's price */
+                /** @description USD per call, instead of the listing's price */
                 price?: number;
                 /** @description USD: the service reports what a call cost, up to this amount */
                 max_price?: number;
@@ -2502,7 +2502,7 @@ export interface components {
             idle_seconds?: number;
             /** @description http or https URL of a page about the service, for people */
             docs_url?: string;
-            /** @description Path below the endpoint that the gateway gets every minute; 2xx and 3xx mean that the service is up */
+            /** @description Path below the endpoint that the gateway requests every minute; 2xx and 3xx mean that the service is up */
             health_path?: string;
             /**
              * @description It cannot be changed later
@@ -2511,7 +2511,7 @@ export interface components {
              */
             protocol: "http" | "mcp";
             /**
-             * @description paused: a draft, which is in no search and serves nobody but its provider until it is made active
+             * @description paused: a draft, which no search shows and which serves only its provider until it is made active
              * @default active
              * @enum {string}
              */
@@ -2519,7 +2519,7 @@ export interface components {
         };
         /**
          * NextPrice
-         * @description What calls cost from a time on, if a call may cost more then; absent if nothing is announced. Only what changes is told, beside price and from
+         * @description What calls cost from a time on, if a call may cost more then; absent if nothing is announced. Only what changes is listed, besides price and from
          */
         NextPrice: {
             /** @description Price of a call from then on, in US dollars with at most six decimals */
@@ -2541,7 +2541,7 @@ export interface components {
             old_free_calls?: number;
             /** @description From then on, if it changes */
             only_operations?: boolean;
-            /** @description The operations whose prices change, those that come and those that go; absent in lists */
+            /** @description The operations that are added or removed, or whose prices change; absent in lists */
             operations?: components["schemas"]["OperationPrice"][];
         };
         /** NotAcceptableError */
@@ -2576,7 +2576,7 @@ export interface components {
             method?: string;
             /** @description What follows the service id: segments, {name} for one, a last * for the rest */
             path?: string;
-            /** @description Of an MCP server, in place of method and path */
+            /** @description Of an MCP server, instead of method and path */
             tool?: string;
             summary?: string;
             /** @description Price of such a call, if it is not the listing's, in US dollars with at most six decimals */
@@ -2615,9 +2615,9 @@ export interface components {
             method?: string;
             path?: string;
             tool?: string;
-            /** @description From then on; absent if it is no operation any more, in US dollars with at most six decimals */
+            /** @description From then on; absent if it is not an operation any more, in US dollars with at most six decimals */
             price?: number;
-            /** @description Until then; absent if it is no operation yet, in US dollars with at most six decimals */
+            /** @description Until then; absent if it is not an operation yet, in US dollars with at most six decimals */
             old_price?: number;
             /** @description From then on, if it has one, in US dollars with at most six decimals */
             max_price?: number;
@@ -2790,7 +2790,7 @@ export interface components {
             method?: string;
             /** @description What follows the service id: segments, {name} for one, a last * for the rest */
             path?: string;
-            /** @description Of an MCP server, in place of method and path */
+            /** @description Of an MCP server, instead of method and path */
             tool?: string;
             summary?: string;
             /** @description Price of such a call, in US dollars with at most six decimals */
@@ -2826,7 +2826,7 @@ export interface components {
         };
         /**
          * Provider
-         * @description Who offers the service. Searches have the display_name only, and nothing if there is none
+         * @description Who offers the service. Searches have only the display_name, or nothing if there is none
          */
         Provider: {
             /** @description As the provider writes it. Nobody has checked it */
@@ -2862,7 +2862,15 @@ export interface components {
         };
         /**
          * ProviderOpenApiDocument
-         * @description An OpenAPI 3.0 or 3.1 document as JSON or YAML; `x-price` of an operation is its price in USD, and `x-max-price` the most that its service may report
+         * @description An OpenAPI 3.0 or 3.1 document as JSON or YAML 1.2, with at most 100 aliases.
+         *
+         *     Paths become relative to the endpoint, behind the path of the server at its origin, or else of the first. What lies outside of the endpoint is skipped; but a server without a path, at another origin or relative, whose paths all lie outside, is taken to be the endpoint. `{user-id}` becomes `{user_id}`; braces within a segment, and segments `*`, are skipped.
+         *
+         *     Of the methods those that calls may have but HEAD; the first 200 operations. No webhooks, no callbacks.
+         *
+         *     `summary` is the summary, or else the first sentence of the description, `operationId`, method and path. `input` is made of parameters and body, without cookies and headers that are not passed on; of several media types JSON, or the first. It describes `security`, unless the listing adds it. `output` is the first 2xx with content. A `discriminator` becomes a `const` in each branch. A schema that contains itself is cut where it repeats; without room, outputs and examples go before inputs.
+         *
+         *     `x-price` of an operation is its price in USD, and `x-max-price` the most that its service may report; without them prices stay.
          */
         ProviderOpenApiDocument: {
             openapi: string;
@@ -2871,10 +2879,10 @@ export interface components {
         };
         /**
          * QualityInputs
-         * @description What the quality was made from; null until the service was judged
+         * @description The evidence for the quality; null until the service was judged
          */
         QualityInputs: {
-            /** @description Calls that count, after age and the weight of buyers */
+            /** @description Calls that count, weighted by age and buyer */
             evidence: number;
             buyers: number;
             success_rate: number;
@@ -2900,7 +2908,7 @@ export interface components {
         };
         /**
          * ReadyCall
-         * @description A request that calls the first operation: fill in what stands in braces. X-ACF-Max-Amount is the most that it can cost. Of an MCP server it is a message; without listed tools it asks for them, which is free
+         * @description A request that calls the first operation: fill in the parts in braces. X-ACF-Max-Amount is the most that it can cost. For an MCP server it is a message; if no tools are listed it asks for them, which is free
          */
         ReadyCall: {
             method: string;
@@ -2982,7 +2990,7 @@ export interface components {
             fee: number;
             /** @description The part that the earnings did not cover: the platform carries it until they do, in US dollars with at most six decimals */
             carried: number;
-            /** @description What was given back of the call in all, this refund included, in US dollars with at most six decimals */
+            /** @description What was given back of the call in total, this refund included, in US dollars with at most six decimals */
             refunded: number;
             reason: string;
             reference: string;
@@ -3135,31 +3143,31 @@ export interface components {
             provider_id: string;
             /** @description Shown to keys of its provider's account and to admins only */
             endpoint?: string;
-            /** @description Asked every minute; shown to the same */
+            /** @description Asked every minute; shown to its provider and to admins only */
             health_path?: string;
             health?: components["schemas"]["HealthCheck"];
-            /** @description Whether a new endpoint answered when it was asked once; shown to the same */
+            /** @description Whether a new endpoint answered when it was asked once; shown to its provider and to admins only */
             reachable?: boolean;
-            /** @description Why it gave no answer, if it did not; shown to the same */
+            /** @description Why it gave no answer, if it did not; shown to its provider and to admins only */
             reachable_reason?: string;
             /**
              * Format: date-time
-             * @description When it was asked; shown to the same
+             * @description When it was asked; shown to its provider and to admins only
              */
             checked_at?: string;
-            /** @description Names of the headers that the gateway adds to calls; shown to the same */
+            /** @description Names of the headers that the gateway adds to calls; shown to its provider and to admins only */
             upstream_headers?: string[];
-            /** @description Names of the parameters that the gateway adds to the query of calls; shown to the same */
+            /** @description Names of the parameters that the gateway adds to the query of calls; shown to its provider and to admins only */
             upstream_query?: string[];
-            /** @description Pseudonyms of buyers whose calls are refused; shown to the same */
+            /** @description Pseudonyms of buyers whose calls are refused; shown to its provider and to admins only */
             blocked_buyers?: string[];
-            /** @description Whether calls are signed; shown to the same */
+            /** @description Whether calls are signed; shown to its provider and to admins only */
             signed?: boolean;
             /** @description The keyid of signatures by the present secret */
             signing_keyid?: string;
-            /** @description How long a change is announced after which a call may cost more; shown to the same, absent in lists */
+            /** @description How long a change is announced after which a call may cost more; shown to its provider and to admins only, absent in lists */
             price_notice_seconds?: number;
-            /** @description The operations of next_price as the provider wrote them, if these change; shown to the same, absent in lists */
+            /** @description The operations of next_price as the provider wrote them, if these change; shown to its provider and to admins only, absent in lists */
             announced_operations?: components["schemas"]["Operation"][];
             /** @description Only in the response to the request that made it */
             signing_secret?: string;
@@ -3220,7 +3228,7 @@ export interface components {
             clamped?: boolean;
             /** @description What was given back of the amount after the call, in US dollars with at most six decimals */
             refunded?: number;
-            /** @description Why the service failed the call, where the status does not say it */
+            /** @description Why the service failed the call, where the status does not say it: `dns_failed`, `connect_failed`, `tls_expired`, `tls_wrong_name`, `tls_untrusted`, `tls_failed`, `connect_timeout`, `dns_timeout`, `head_timeout`, `body_timeout`, `reset`, `malformed_response`, `address_forbidden`; of the credentials that the listing adds `credentials_refused`, `quota_used_up`; of an MCP server `redirected`, `not_acceptable` */
             cause?: string;
         };
         /** ServiceCalls */
@@ -3262,7 +3270,7 @@ export interface components {
             signed?: boolean;
             /** @description Credential headers of the caller that the service asks for. Each call has to agree by X-ACF-Forward */
             forward_headers?: ("authorization" | "proxy-authorization" | "cookie" | "x-api-key" | "api-key" | "x-goog-api-key" | "x-auth-token")[];
-            /** @description Changes of single operations, found by method and path, or by tool; all others stay. null removes them all */
+            /** @description Changes of single operations, found by method and path, or by tool; all others are kept. null removes all of them */
             operations?: {
                 /**
                  * @description GET also stands for HEAD
@@ -3321,7 +3329,7 @@ export interface components {
             free_calls: number;
             /** @description What buyers were charged, in US dollars with at most six decimals */
             gross: number;
-            /** @description What was given back to them of these calls, whenever, in US dollars with at most six decimals */
+            /** @description What they got back of these calls, at any time, in US dollars with at most six decimals */
             refunded: number;
             /** @description The platform's share of the rest, in US dollars with at most six decimals */
             fees: number;
@@ -3381,31 +3389,31 @@ export interface components {
             provider_id: string;
             /** @description Shown to keys of its provider's account and to admins only */
             endpoint?: string;
-            /** @description Asked every minute; shown to the same */
+            /** @description Asked every minute; shown to its provider and to admins only */
             health_path?: string;
             health?: components["schemas"]["HealthCheck"];
-            /** @description Whether a new endpoint answered when it was asked once; shown to the same */
+            /** @description Whether a new endpoint answered when it was asked once; shown to its provider and to admins only */
             reachable?: boolean;
-            /** @description Why it gave no answer, if it did not; shown to the same */
+            /** @description Why it gave no answer, if it did not; shown to its provider and to admins only */
             reachable_reason?: string;
             /**
              * Format: date-time
-             * @description When it was asked; shown to the same
+             * @description When it was asked; shown to its provider and to admins only
              */
             checked_at?: string;
-            /** @description Names of the headers that the gateway adds to calls; shown to the same */
+            /** @description Names of the headers that the gateway adds to calls; shown to its provider and to admins only */
             upstream_headers?: string[];
-            /** @description Names of the parameters that the gateway adds to the query of calls; shown to the same */
+            /** @description Names of the parameters that the gateway adds to the query of calls; shown to its provider and to admins only */
             upstream_query?: string[];
-            /** @description Pseudonyms of buyers whose calls are refused; shown to the same */
+            /** @description Pseudonyms of buyers whose calls are refused; shown to its provider and to admins only */
             blocked_buyers?: string[];
-            /** @description Whether calls are signed; shown to the same */
+            /** @description Whether calls are signed; shown to its provider and to admins only */
             signed?: boolean;
             /** @description The keyid of signatures by the present secret */
             signing_keyid?: string;
-            /** @description How long a change is announced after which a call may cost more; shown to the same, absent in lists */
+            /** @description How long a change is announced after which a call may cost more; shown to its provider and to admins only, absent in lists */
             price_notice_seconds?: number;
-            /** @description The operations of next_price as the provider wrote them, if these change; shown to the same, absent in lists */
+            /** @description The operations of next_price as the provider wrote them, if these change; shown to its provider and to admins only, absent in lists */
             announced_operations?: components["schemas"]["Operation"][];
             /** @description Only in the response to the request that made it */
             signing_secret?: string;
@@ -3428,7 +3436,7 @@ export interface components {
         };
         /** ServiceOperations */
         ServiceOperations: {
-            /** @description How to call the service; an empty list: not told */
+            /** @description How to call the service; an empty list: not stated */
             operations: {
                 /**
                  * @description GET also stands for HEAD
@@ -3440,7 +3448,7 @@ export interface components {
                 /** @description Of an MCP server */
                 tool?: string;
                 summary?: string;
-                /** @description USD per call, in place of the listing's price */
+                /** @description USD per call, instead of the listing's price */
                 price?: number;
                 /** @description USD: the service reports what a call cost, up to this amount */
                 max_price?: number;
@@ -3454,7 +3462,7 @@ export interface components {
                     response?: unknown;
                 };
             }[];
-            /** @description As in PATCH; absent: it stays as it is */
+            /** @description As in PATCH; absent: it is not changed */
             only_operations?: boolean;
         };
         /** ServiceStats */
@@ -3524,7 +3532,7 @@ export interface components {
             created_at: string;
             /**
              * Format: date-time
-             * @description When it was last given a bearer
+             * @description When it last got a bearer
              */
             last_used_at: string;
             /**
@@ -3917,7 +3925,7 @@ export interface components {
                 "*/*": components["schemas"]["ServiceAnswer"];
             };
         };
-        /** @description The service's own answer with another status. A service may send one of the statuses above too. Its own answers have `Content-Security-Policy: sandbox`, errors of the gateway have not */
+        /** @description The service's own answer with another status. A service may send one of the statuses above too. Its own answers have `Content-Security-Policy: sandbox`, errors of the gateway do not */
         CallAnsweredOtherwise: {
             headers: {
                 "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -6117,7 +6125,7 @@ export interface operations {
                 everywhere?: boolean;
             };
             header?: {
-                /** @description A random text that the page keeps in the storage of its origin. With it at sign-in, the cookie alone is worth nothing: a server on another port of the host sees it, too */
+                /** @description A random text that the page keeps in the storage of its origin. If it is sent at sign-in, the cookie alone is useless: a server on another port of the host sees the cookie, too */
                 "X-ACF-Page-Secret"?: string;
             };
             path?: never;
@@ -6174,7 +6182,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A random text that the page keeps in the storage of its origin. With it at sign-in, the cookie alone is worth nothing: a server on another port of the host sees it, too */
+                /** @description A random text that the page keeps in the storage of its origin. If it is sent at sign-in, the cookie alone is useless: a server on another port of the host sees the cookie, too */
                 "X-ACF-Page-Secret"?: string;
             };
             path?: never;
@@ -6195,7 +6203,7 @@ export interface operations {
                      */
                     "Cache-Control": string;
                     /**
-                     * @description For this path alone: host-only, HttpOnly, SameSite=Strict; on https Secure, and its name begins with __Secure-
+                     * @description Only for this path: host-only, HttpOnly, SameSite=Strict; on https Secure, and its name begins with __Secure-
                      * @example tollgate-session=…; Path=/api/v1/session; Max-Age=1209600; HttpOnly; SameSite=Strict
                      */
                     "Set-Cookie": string;
@@ -6236,7 +6244,7 @@ export interface operations {
                 everywhere?: boolean;
             };
             header?: {
-                /** @description A random text that the page keeps in the storage of its origin. With it at sign-in, the cookie alone is worth nothing: a server on another port of the host sees it, too */
+                /** @description A random text that the page keeps in the storage of its origin. If it is sent at sign-in, the cookie alone is useless: a server on another port of the host sees the cookie, too */
                 "X-ACF-Page-Secret"?: string;
             };
             path?: never;
@@ -6286,7 +6294,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A random text that the page keeps in the storage of its origin. With it at sign-in, the cookie alone is worth nothing: a server on another port of the host sees it, too */
+                /** @description A random text that the page keeps in the storage of its origin. If it is sent at sign-in, the cookie alone is useless: a server on another port of the host sees the cookie, too */
                 "X-ACF-Page-Secret"?: string;
             };
             path?: never;
@@ -6343,7 +6351,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A random text that the page keeps in the storage of its origin. With it at sign-in, the cookie alone is worth nothing: a server on another port of the host sees it, too */
+                /** @description A random text that the page keeps in the storage of its origin. If it is sent at sign-in, the cookie alone is useless: a server on another port of the host sees the cookie, too */
                 "X-ACF-Page-Secret"?: string;
             };
             path: {
@@ -6419,7 +6427,7 @@ export interface operations {
                 limit?: number | "all";
                 /** @description next_cursor of the previous page, which had the same sort */
                 cursor?: string;
-                /** @description Thins the answer: each service has these fields alone, also where ListedService requires more. Joined by commas: id, name, description, price, max_price, price_label, free_calls, free_calls_label, category, quality, quality_trend, rated, track_record, proxy_path, next_price, uptime, provider */
+                /** @description Thins the answer: each service has only these fields, even if ListedService requires more. Joined by commas: id, name, description, price, max_price, price_label, free_calls, free_calls_label, category, quality, quality_trend, rated, track_record, proxy_path, next_price, uptime, provider */
                 fields?: string;
                 /** @description Language of the labels; overrides Accept-Language */
                 lang?: string;
@@ -7666,9 +7674,9 @@ export interface operations {
             query?: {
                 /** @description true: answers the same, and changes nothing */
                 dry_run?: boolean;
-                /** @description Sets this field of the listing together with its operations; absent: it stays as it is */
+                /** @description Sets this field of the listing together with its operations; absent: it is not changed */
                 only_operations?: boolean;
-                /** @description Only operations with this tag are taken over, or with one of several that are joined by commas */
+                /** @description Only operations with this tag, or with one of several joined by commas, are imported */
                 tag?: string;
             };
             header?: {
@@ -7728,7 +7736,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What was taken over, and the listing as it is now, or as it would be */
+            /** @description What was imported, and the listing as it is now, or as it would be */
             200: {
                 headers: {
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -7961,7 +7969,7 @@ export interface operations {
                 from?: string;
                 /** @description End, not included: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
                 to?: string;
-                /** @description failed: only calls that the service failed, which were refunded. completed: only calls that were not */
+                /** @description failed: only calls that the service failed, which were refunded. completed: only calls that were not refunded */
                 outcome?: "completed" | "failed";
                 /** @description Maximum records on a page; 100 if absent, in a CSV file 10000 */
                 limit?: number;
@@ -9391,7 +9399,7 @@ export interface operations {
             query?: {
                 /** @description Who acted: a key, all keys of an account, `create-admin` or `system` */
                 actor?: string;
-                /** @description Such as `account.suspend` */
+                /** @description `account.create`, `account.credit`, `account.debit`, `account.payout`, `account.correct` (recorded before, so the request may have failed), `account.suspend`, `account.resume`, `account.clear_profile`, `account.close`; `call.refund`; `key.create`, `key.rotate`, `key.change`, `key.revoke`, `key.sign_in` (of an admin, in a browser); `service.change`, `service.remove`; `reconciliation.run`, `reconciliation.accept_postgres` */
                 action?: string;
                 /** @description What was acted on: the id of an account, key, service or call */
                 subject?: string;

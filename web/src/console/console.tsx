@@ -2,23 +2,23 @@ import './console.css';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { ErrorBoundary } from 'preact-iso';
+import { useAddress } from '../address.tsx';
 import { ApiFailure } from '../api/client.ts';
 import { Button, Empty, FailureNote, LinkButton, Note } from '../design/index.ts';
 import { I18nProvider, makeI18n } from '../i18n/i18n.tsx';
 import en from '../i18n/messages/en.json';
-import { usePlace } from '../place.tsx';
 import { resume, resumed, session, unanswered } from '../session.ts';
+import { SECTIONS, sectionOf } from './all-sections.ts';
 import type { Section } from './section.tsx';
-import { SECTIONS, sectionOf } from './sections.ts';
 import { SignIn } from './sign-in.tsx';
 import { UnkeptNote } from './unkept-note.tsx';
 import { ConsoleWaiting } from './waiting.tsx';
 import { Who } from './who.tsx';
 
-/** `/console`: what a key can see and do. Signing in changes no address, so a shared address leads where it says. */
+/** `/console`: what a key can see and do. Signing in does not change the address, so a shared address works. */
 export default function Console() {
   const isNobody = session.value === null;
-  // What the title says of somebody must not stay when they sign out.
+  // The title must not name somebody after they sign out.
   useEffect(() => {
     if (isNobody) document.title = 'Console · Tollgate';
   }, [isNobody]);
@@ -46,10 +46,10 @@ export function preloadSection(path: string): Promise<unknown> | null {
   return role === undefined ? null : (sectionOf(SECTIONS[role], path)?.page.preload() ?? null);
 }
 
-/** A visitor from a page in another language sees numbers and dates as the words around them. */
+/** A visitor from a page in another language sees numbers and dates in the language of the surrounding words. */
 const ENGLISH = makeI18n('en', en);
 
-/** Somebody is signed in here, and the gateway did not say who: a form would ask for a key that is not needed. */
+/** Somebody is signed in here, but the gateway did not say who: a form would ask for a key that is not needed. */
 function Unanswered() {
   const [busy, setBusy] = useState(false);
   const failure = unanswered.value;
@@ -95,10 +95,10 @@ const TWINS: Readonly<Record<string, string>> = {
 };
 
 function Frame() {
-  const place = usePlace();
+  const address = useAddress();
   const me = session.value?.me;
   const sections = me === undefined ? [] : SECTIONS[me.role];
-  const section = sectionOf(sections, place.path);
+  const section = sectionOf(sections, address.path);
   const Page = section?.page;
   const keyId = me?.key_id;
   const shown = useRef(keyId);
@@ -107,8 +107,8 @@ function Frame() {
     if (shown.current === keyId) return;
     shown.current = keyId;
     if (Page !== undefined) return;
-    const twin = TWINS[place.path];
-    place.go(twin !== undefined && sectionOf(sections, twin) !== undefined ? twin : '/console', true);
+    const twin = TWINS[address.path];
+    address.go(twin !== undefined && sectionOf(sections, twin) !== undefined ? twin : '/console', true);
   }, [keyId]);
   if (me === undefined) return null;
   return (
@@ -130,7 +130,7 @@ function Frame() {
             Or it is not for {me.role} keys. Sign in with another key to see it.
           </Empty>
         ) : (
-          <Caught key={`${me.key_id} ${place.path}`}>
+          <Caught key={`${me.key_id} ${address.path}`}>
             <Page />
           </Caught>
         )}
@@ -142,7 +142,7 @@ function Frame() {
 function Sections({ sections, current }: { readonly sections: readonly Section[]; readonly current: string | null }) {
   const list = useRef<HTMLUListElement>(null);
   const shown = sections.filter(({ isHidden }) => !isHidden);
-  // On a phone the list is wider than the screen: where one is must be seen.
+  // On a phone the list is wider than the screen: the present section must be visible.
   useEffect(() => {
     const link = list.current?.querySelector<HTMLElement>('[aria-current]');
     if (list.current !== null && link) list.current.scrollLeft = link.offsetLeft - list.current.clientWidth / 3;
@@ -165,7 +165,7 @@ function Sections({ sections, current }: { readonly sections: readonly Section[]
   );
 }
 
-/** A page that fails must not take the navigation with it. */
+/** A page that fails must not remove the navigation. */
 function Caught({ children }: { readonly children: ComponentChildren }) {
   const [failure, setFailure] = useState<unknown>(null);
   if (failure !== null) return <FailureNote failure={failure} retry={() => setFailure(null)} />;

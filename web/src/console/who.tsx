@@ -5,7 +5,7 @@ import { shortId } from './shared/cells.tsx';
 import { WithKey } from './sign-in.tsx';
 import { SignOut } from './unkept-note.tsx';
 
-/** Who is signed in, who else is, and the way out. */
+/** Who is signed in, other signed-in accounts, and the way to sign out. */
 export function Who() {
   const [adding, setAdding] = useState(false);
   const [failure, setFailure] = useState<unknown>(null);

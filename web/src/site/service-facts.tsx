@@ -1,16 +1,16 @@
 import type { ComponentChildren } from 'preact';
+import { useAddress } from '../address.tsx';
 import type { Schemas } from '../api/client.ts';
 import { CopyButton } from '../design/index.ts';
 import { duration } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
-import { usePlace } from '../place.tsx';
 import { webAddress } from '../web-address.ts';
 import { ServiceProvider } from './service-provider.tsx';
 
-/** What a program has to know before it calls, in plain words. */
+/** What a program must know before it calls, in plain words. */
 export function ServiceFacts({ service }: { readonly service: Schemas['CallableService'] }) {
   const { t, language } = useI18n();
-  const { origin } = usePlace();
+  const { origin } = useAddress();
   const seconds = (value: number): string => duration(value * 1_000, language, 'long');
   const docs = webAddress(service.docs_url);
   const isMcp = service.protocol === 'mcp';

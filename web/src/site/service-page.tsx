@@ -1,10 +1,10 @@
 import './service.css';
 import { useEffect, useState } from 'preact/hooks';
+import { useAddress } from '../address.tsx';
 import { dataOf, type Schemas } from '../api/client.ts';
 import { Card, FailureNote, Skeleton } from '../design/index.ts';
 import { useFirstData } from '../first-data.ts';
 import { useI18n } from '../i18n/i18n.tsx';
-import { usePlace } from '../place.tsx';
 import { useResource } from '../resource.ts';
 import { api } from '../session.ts';
 import { serviceTitle } from '../title.ts';
@@ -19,10 +19,10 @@ import { ServiceWaiting } from './service-waiting.tsx';
 type Service = Schemas['CallableService'];
 type Stats = Schemas['ServiceStats'];
 
-/** `/services/{id}`: all that a buyer wants to know of one service, and a way to try it. */
+/** `/services/{id}`: everything that a buyer wants to know about one service, and a way to try it. */
 export default function ServicePage() {
   const { language } = useI18n();
-  const { path } = usePlace();
+  const { path } = useAddress();
   const id = path.split('/')[2] ?? '';
   const first = useFirstData<Service>('service');
   const page = useResource(
@@ -84,7 +84,7 @@ function ServiceView({ service }: { readonly service: Service }) {
   );
 }
 
-/** The operation that is tried and shown as code. An address that ends in `#operation-3` chooses the third. */
+/** The operation that can be tried and is shown as code. An address that ends in `#operation-3` chooses the third. */
 function useChosenOperation(count: number): readonly [number, (at: number) => void] {
   const [chosen, setChosen] = useState(0);
   useEffect(() => {

@@ -2,13 +2,13 @@ import './try.css';
 import { effect, signal } from '@preact/signals';
 import type { RefObject } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { useHref } from '../address.tsx';
 import type { Schemas } from '../api/client.ts';
 import { type CallState, send } from '../calls/send.ts';
 import { type Cost, costWords, isByUse, mostOf } from '../cost.ts';
 import { Button, Check, Code, FailureNote, Note } from '../design/index.ts';
 import { money } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
-import { useHref } from '../place.tsx';
 import { hasKept } from '../session/unkept.ts';
 import { api, canKeep, openAccount, others, remember, resumed, type Session, session } from '../session.ts';
 import { TryAnswer } from './try-answer.tsx';
@@ -20,7 +20,7 @@ type Props = {
   readonly operation: Schemas['PricedOperation'] | null;
 };
 
-/** The key of an account that was opened here, until its owner says that it is kept, or signs out. */
+/** The key of an account that was opened here, until its owner says that it is stored, or signs out. */
 const opened = signal<Schemas['CreatedKey'] | null>(null);
 effect(() => {
   if (session.value === null && others.value.length === 0) opened.value = null;
@@ -56,7 +56,7 @@ export default function TryIt({ service, operation }: Props) {
 
   const submit = (): void => {
     if (isBusy || isRefused) return;
-    // What is wrong with the form needs no key to be seen.
+    // Faults of the form are shown even without a key.
     const made = requestOf(service, form, '', costOf(service, operation, form));
     setFault('fault' in made ? made : null);
     if ('fault' in made) return;
@@ -74,7 +74,7 @@ export default function TryIt({ service, operation }: Props) {
   return (
     <form
       class="stack try"
-      // Should the script fail, the browser must not put what was typed into an address.
+      // If the script fails, the browser must not put the input into an address.
       method="post"
       onSubmit={(event) => {
         event.preventDefault();
@@ -118,7 +118,7 @@ export default function TryIt({ service, operation }: Props) {
   );
 }
 
-/** A call, after an account was opened if there is none. */
+/** Makes a call, after opening an account if there is none. */
 function useCall() {
   const [state, setState] = useState<CallState | null>(null);
   const [isOpening, setIsOpening] = useState(false);
@@ -155,7 +155,9 @@ function useCall() {
   return { state, isOpening, failure, run, cancel: () => controller.current?.abort() };
 }
 
-/** An answer that comes below the screen is not seen. Then the page goes to the button, with the answer below it. */
+/**
+ * An answer below the visible part of the page would not be noticed. The page then scrolls to the button, with the answer below it.
+ */
 function useAnswerInSight(button: RefObject<HTMLElement | null>, state: CallState | null): void {
   const hasCome = state !== null && state.phase !== 'waiting';
   useEffect(() => {
@@ -174,7 +176,7 @@ function useIsOwn(id: string, who: Session | null): boolean | null {
     setIsOwn(null);
     if (who?.me.role !== 'provider') return;
     let isOver = false;
-    // Only its own account is told the endpoint of a listing.
+    // Only the listing's own account gets its endpoint.
     void api.value.GET('/api/v1/services/{id}', { params: { path: { id } } }).then(
       ({ data }) => {
         if (!isOver && data !== undefined) setIsOwn('endpoint' in data);
@@ -201,7 +203,7 @@ function useFreeLeft(
     if (keyId === undefined || free_calls === undefined) return;
     let isOver = false;
     void api.value.GET('/api/v1/discover/{id}', { params: { path: { id } } }).then(
-      // A call that was made meanwhile has said it, and its word is the younger one.
+      // A call made meanwhile has told it, and its figure is newer.
       ({ data }) => !isOver && setLeft((told) => told ?? data?.free_calls_left ?? null),
       () => {},
     );
@@ -225,7 +227,7 @@ type PriceProps = {
   readonly freeLeft: number | null;
 };
 
-/** Free calls serve nothing that costs more than the listing. */
+/** Free calls cover nothing that costs more than the listing. */
 const mayBeFree = ({ cost, service, freeLeft }: PriceProps): boolean =>
   mostOf(cost) > 0 &&
   freeLeft !== 0 &&
@@ -264,7 +266,7 @@ function Terms(props: PriceProps) {
   return <>{t(isByUse(cost) ? 'try.termsByUse' : 'try.termsPaid', most)}</>;
 }
 
-/** The secret of the account that was just opened: this is the only place where it is shown. */
+/** The secret of the account that was just opened: this is the only time that it is shown. */
 function NewKey({ who }: { readonly who: Session | null }) {
   const { t } = useI18n();
   const made = opened.value;

@@ -1,6 +1,6 @@
+import { useAddress } from '../../address.tsx';
 import { dataOf } from '../../api/client.ts';
 import { Empty } from '../../design/index.ts';
-import { usePlace } from '../../place.tsx';
 import { api } from '../../session.ts';
 import { Id, State, When } from '../shared/cells.tsx';
 import { ListPage } from '../shared/list-page.tsx';
@@ -12,12 +12,12 @@ import { AccountLink } from './parts.tsx';
 
 /** `/console/accounts`, and `/console/accounts/{id}`. */
 export default function Accounts() {
-  const [, id = ''] = /^\/console\/accounts\/([^/]+)\/?$/.exec(usePlace().path) ?? [];
+  const [, id = ''] = /^\/console\/accounts\/([^/]+)\/?$/.exec(useAddress().path) ?? [];
   return id === '' ? <AccountList /> : <AccountPage key={id} id={id} />;
 }
 
 function AccountList() {
-  const place = usePlace();
+  const address = useAddress();
   return (
     <>
       <PageHead title="Accounts" lead="Everybody who buys, sells or operates." />
@@ -62,9 +62,9 @@ function AccountList() {
           const page = await dataOf(
             api.value.GET('/api/v1/admin/accounts', { params: { query: { ...query, limit: 50 } }, signal }),
           );
-          // Who complains may name a call.
+          // Somebody who complains may name a call.
           const id = query.q?.toLowerCase() ?? '';
-          if (page.accounts.length === 0 && (await isCall(id))) place.go(`/console/calls/${id}`, true);
+          if (page.accounts.length === 0 && (await isCall(id))) address.go(`/console/calls/${id}`, true);
           return { rows: page.accounts, next: page.next_cursor };
         }}
         keyOf={(account) => account.account_id}

@@ -1,4 +1,4 @@
-/** What was done, in words, by the action's name in docs/api.md. */
+/** What was done, in words, by the action's name in src/routes/admin/audit.ts. */
 export const ACT_WORDS: Readonly<Record<string, string>> = {
   'account.create': 'Account opened',
   'account.credit': 'Money added',

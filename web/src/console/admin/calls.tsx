@@ -1,8 +1,8 @@
+import { useAddress } from '../../address.tsx';
 import { dataOf } from '../../api/client.ts';
 import { Empty } from '../../design/index.ts';
 import { duration } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
-import { usePlace } from '../../place.tsx';
 import { api } from '../../session.ts';
 import { AskedFor, OutcomeBadge, When } from '../shared/cells.tsx';
 import { RANGE_FILTERS } from '../shared/days.ts';
@@ -16,7 +16,7 @@ import { AccountLink } from './parts.tsx';
 
 /** `/console/calls` of an admin, and `/console/calls/{usage_id}`. */
 export default function Calls() {
-  const [, id = ''] = /^\/console\/calls\/([^/]+)\/?$/.exec(usePlace().path) ?? [];
+  const [, id = ''] = /^\/console\/calls\/([^/]+)\/?$/.exec(useAddress().path) ?? [];
   return id === '' ? <CallList /> : <CallPage key={id} id={id} />;
 }
 

@@ -1,14 +1,14 @@
 import { useState } from 'preact/hooks';
+import { useAddress } from '../../address.tsx';
 import { ApiFailure, dataOf } from '../../api/client.ts';
 import { Button, FailureNote, TextInput } from '../../design/index.ts';
-import { usePlace } from '../../place.tsx';
 import { api } from '../../session.ts';
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** Somebody who complains tells something: a label, the id of an account, that of a key, or that of a call. This leads to it. */
+/** Somebody who complains names something: a label, or the id of an account, a key or a call. This finds it. */
 export function Find() {
-  const place = usePlace();
+  const address = useAddress();
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState<unknown>(null);
   const find = async (form: HTMLFormElement): Promise<void> => {
@@ -17,7 +17,7 @@ export function Find() {
     setBusy(true);
     setFailure(null);
     try {
-      place.go(await addressOf(text));
+      address.go(await addressOf(text));
     } catch (error) {
       setFailure(error);
       setBusy(false);
@@ -49,7 +49,7 @@ export function Find() {
   );
 }
 
-/** The page of what this text names; the list of accounts if it names several, or none. */
+/** The page of the thing that this text names; the list of accounts if it names several, or none. */
 async function addressOf(text: string): Promise<string> {
   const id = text.toLowerCase();
   if (await isCall(id)) return `/console/calls/${id}`;

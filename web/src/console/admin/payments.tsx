@@ -1,8 +1,8 @@
+import { useAddress } from '../../address.tsx';
 import { dataOf } from '../../api/client.ts';
 import { type Column, Empty, LinkButton } from '../../design/index.ts';
 import { money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
-import { usePlace } from '../../place.tsx';
 import { api } from '../../session.ts';
 import { Id, When } from '../shared/cells.tsx';
 import { RANGE_FILTERS } from '../shared/days.ts';
@@ -20,7 +20,7 @@ type Row = {
   readonly reference: string;
   readonly reason?: string;
   readonly created_at: string;
-  /** Of a refund. */
+  /** Refunds only. */
   readonly usage_id?: string;
   readonly by?: 'provider' | 'operator';
   readonly carried?: number;
@@ -41,7 +41,7 @@ const HELP: Readonly<Record<Kind, string>> = {
 
 /** `/console/payments/{credits, debits, payouts or refunds}`. */
 export default function Payments() {
-  const { path } = usePlace();
+  const { path } = useAddress();
   const kind = KINDS.find(([name]) => path.replace(/\/$/, '').endsWith(`/${name}`))?.[0] ?? 'credits';
   const reason: Column<Row>[] =
     kind === 'debits' || kind === 'refunds'
@@ -101,7 +101,7 @@ const REFUNDED_CALL: Column<Row> = {
   ),
 };
 
-/** Of a refund also what the platform pays, because the earnings did not cover it. */
+/** For a refund, also the part that the platform pays because the earnings did not cover it. */
 function Amount({ row: { carried = 0 }, text }: { readonly row: Row; readonly text: string }) {
   const { language } = useI18n();
   return (

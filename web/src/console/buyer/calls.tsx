@@ -1,10 +1,10 @@
 import './buyer.css';
 import { useState } from 'preact/hooks';
+import { type Address, useAddress } from '../../address.tsx';
 import { dataOf } from '../../api/client.ts';
 import { type Column, Empty, LinkButton } from '../../design/index.ts';
 import { count, duration, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
-import { type Place, usePlace } from '../../place.tsx';
 import { useResource } from '../../resource.ts';
 import { api } from '../../session.ts';
 import { AskedFor, ByUse, OutcomeBadge, shortId, When } from '../shared/cells.tsx';
@@ -29,7 +29,7 @@ const PAGE_SIZE = 50;
 
 /** `/console/calls`, and `/console/calls/{usage_id}`. */
 export default function Calls() {
-  const { path } = usePlace();
+  const { path } = useAddress();
   const id = path.split('/')[3] ?? '';
   return id === '' ? <CallList /> : <CallPage id={id} />;
 }
@@ -46,7 +46,7 @@ const tagOf = ({ tag }: Call) =>
     </a>
   );
 
-/** Whose calls these are, and for whom. In one column, because two leave no room for the request. */
+/** The key that called, and for whom. It is one column, because two would leave no room for the request. */
 function whoColumns(hasKeys: boolean, isTagged: boolean): Column<Call>[] {
   if (!hasKeys) return isTagged ? [{ title: 'Tag', minor: true, cell: tagOf }] : [];
   if (!isTagged) return [{ title: 'Key', minor: true, cell: keyOf }];
@@ -59,15 +59,15 @@ function whoColumns(hasKeys: boolean, isTagged: boolean): Column<Call>[] {
   return [{ title: 'Key and tag', minor: true, cell }];
 }
 
-/** A filter of those that are known. A shared address may name another one. */
+/** One of the known filters. A shared address may name an unknown one. */
 function choice(
-  place: Place,
+  address: Address,
   name: string,
   label: string,
   all: string,
   known: readonly (readonly [value: string, text: string])[],
 ): Filter {
-  const chosen = place.query.get(name) ?? '';
+  const chosen = address.query.get(name) ?? '';
   const isKnown = chosen === '' || known.some(([value]) => value === chosen);
   return {
     name,
@@ -78,18 +78,18 @@ function choice(
 
 function CallList() {
   const { language } = useI18n();
-  const place = usePlace();
+  const address = useAddress();
   const [sums, setSums] = useState<Usage | null>(null);
   const all = useResource('all', (signal) => usageOf({ limit: 1 }, signal));
   const balance = useResource('balance', (signal) => dataOf(api.value.GET('/api/v1/balance/me', { signal })));
   const names = keyNames(all.data?.by_key ?? []);
-  const tag = place.query.get('tag') ?? '';
+  const tag = address.query.get('tag') ?? '';
   const isTagged = hasTags(all.data) || tag !== '';
   const filters: Filter[] = [
     ...RANGE_FILTERS,
-    choice(place, 'key_id', 'Key', 'All keys', [...names]),
+    choice(address, 'key_id', 'Key', 'All keys', [...names]),
     choice(
-      place,
+      address,
       'service_id',
       'Service',
       'All services',
@@ -111,8 +111,8 @@ function CallList() {
       <PageHead title="Calls" lead={`Calls of ${whose()}, newest first. A call appears within a second of its end.`} />
       <RefusedNote usage={all.data} balance={balance.data?.balance ?? null} />
       {/* The sums are of all outcomes, and where there are none by tag, of all tags. */}
-      {sums === null && !place.query.get('outcome') && <p class="small">&nbsp;</p>}
-      {sums !== null && !place.query.get('outcome') && (tag === '' || sums.by_tag !== undefined) && (
+      {sums === null && !address.query.get('outcome') && <p class="small">&nbsp;</p>}
+      {sums !== null && !address.query.get('outcome') && (tag === '' || sums.by_tag !== undefined) && (
         <p class="small soft number">
           <strong>{count(sums.total_calls, language)}</strong> {sums.total_calls === 1 ? 'call' : 'calls'} for{' '}
           <strong>{money(sums.total_spent, language)}</strong>, {count(sums.free_calls, language)} of them free

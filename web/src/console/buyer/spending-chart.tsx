@@ -1,7 +1,7 @@
+import { useAddress, withQuery } from '../../address.tsx';
 import { Card, Empty, FailureNote, Select, type Series, TimeChart } from '../../design/index.ts';
 import { count, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
-import { usePlace, withQuery } from '../../place.tsx';
 import { useResource } from '../../resource.ts';
 import { lastDays, type Timed, timedRows } from '../shared/days.ts';
 import { callsOfKey, keyNames, type Usage, usageOf } from './usage.ts';
@@ -13,16 +13,16 @@ const PERIODS = [
   ['365', 'a year'],
 ] as const;
 
-/** How many keys have a colour of their own; the others share one. */
+/** How many keys have their own colour; the others share one. */
 const KEYS_SHOWN = 4;
 
-/** Spending by day and key, or by hour of an account that is new. What is chosen stands in the address. @param usage  of 30 days, and of all services and keys */
+/** Spending by day and key, or by hour while the account is new. The choice is in the address. @param usage of 30 days, and of all services and keys */
 export function SpendingChart({ usage }: { readonly usage: Usage | null }) {
   const { language } = useI18n();
-  const place = usePlace();
-  const service = place.query.get('service') ?? '';
-  const keyId = place.query.get('key') ?? '';
-  const period = PERIODS.find(([value]) => value === place.query.get('days'))?.[0] ?? '';
+  const address = useAddress();
+  const service = address.query.get('service') ?? '';
+  const keyId = address.query.get('key') ?? '';
+  const period = PERIODS.find(([value]) => value === address.query.get('days'))?.[0] ?? '';
   const days = lastDays(period === '' ? 30 : Number(period), Date.now());
   const from = days[0] ?? '';
   const isAll = service === '' && keyId === '' && period === '';
@@ -44,7 +44,7 @@ export function SpendingChart({ usage }: { readonly usage: Usage | null }) {
   const title = `Spending by ${timed.unit}`;
   const services = usage?.by_service ?? [];
   const names = keyNames(usage?.by_key ?? []);
-  const choose = (name: string, value: string): void => place.go(withQuery(place, { [name]: value }), true);
+  const choose = (name: string, value: string): void => address.go(withQuery(address, { [name]: value }), true);
   return (
     <Card
       title={title}
@@ -57,7 +57,7 @@ export function SpendingChart({ usage }: { readonly usage: Usage | null }) {
             options={[
               ['', 'All services'],
               ...services.map(({ service_id, service_name }) => [service_id, service_name] as const),
-              // A shared address may name a service that was not called in this time.
+              // A shared address may name a service that was not called in this period.
               ...(service === '' || services.some(({ service_id }) => service_id === service)
                 ? []
                 : [[service, shown?.by_service[0]?.service_name ?? 'Another service'] as const]),
@@ -118,13 +118,13 @@ export function SpendingChart({ usage }: { readonly usage: Usage | null }) {
   );
 }
 
-/** What a day or an hour has. */
+/** What a day and an hour have in common. */
 type Spent = {
   readonly spent: number;
   readonly by_key: readonly { readonly key_id: string; readonly spent: number }[];
 };
 
-/** One for each of the keys that spent the most, each leading to its calls, and one for all others. */
+/** One series for each of the keys that spent the most, with a link to its calls, and one for all others. */
 function seriesOf({ rows }: Timed<Spent>, byKey: Usage['by_key'], from: string): Series[] {
   const keys = byKey.filter(({ spent }) => spent > 0);
   if (keys.length < 2) return [{ name: 'Spent', kind: 'bar', values: rows.map((row) => row?.spent ?? null) }];
@@ -148,6 +148,6 @@ function seriesOf({ rows }: Timed<Spent>, byKey: Usage['by_key'], from: string):
   ];
 }
 
-/** Micro-USD are whole numbers, so what is left for the other keys is exact. */
+/** Micro-USD are whole numbers, so the rest for the other keys is exact. */
 const micros = (amount = 0): number => Math.round(amount * 1e6);
 const usd = (amount: number): number => amount / 1e6;

@@ -1,13 +1,13 @@
+import { useAddress } from '../../address.tsx';
 import { Code, LinkButton } from '../../design/index.ts';
 import { money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
-import { usePlace } from '../../place.tsx';
 import { Step, Steps } from '../shared/steps.tsx';
 
-/** What a new account does next, in order. @param balance  null while it is not known */
+/** The next steps of a new account, in order. @param balance null while it is not known */
 export function StartHere({ balance }: { readonly balance: number | null }) {
   const { language } = useI18n();
-  const { origin } = usePlace();
+  const { origin } = useAddress();
   const hasMoney = balance !== null && balance > 0;
   return (
     <Steps title="Three steps to the first call">

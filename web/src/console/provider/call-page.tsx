@@ -1,8 +1,8 @@
 import './provider.css';
+import { useAddress } from '../../address.tsx';
 import { ApiFailure, dataOf, type Schemas } from '../../api/client.ts';
 import { Card, CopyButton, FailureNote, SkeletonPage } from '../../design/index.ts';
 import { bytes, duration, moment } from '../../i18n/format.ts';
-import { usePlace } from '../../place.tsx';
 import { useResource } from '../../resource.ts';
 import { api } from '../../session.ts';
 import { OutcomeBadge } from '../shared/cells.tsx';
@@ -15,7 +15,7 @@ type Call = Schemas['Call'];
 
 /** `/console/calls/{usage_id}` of a provider: one call of an own service, which can be given back. */
 export default function CallPage() {
-  const id = usePlace().path.split('/')[3] ?? '';
+  const id = useAddress().path.split('/')[3] ?? '';
   const call = useResource(`call ${id}`, (signal) =>
     dataOf(api.value.GET('/api/v1/usage/{usage_id}', { params: { path: { usage_id: id } }, signal })),
   );

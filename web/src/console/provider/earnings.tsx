@@ -1,4 +1,5 @@
 import './provider.css';
+import { useAddress } from '../../address.tsx';
 import { dataOf, type Schemas } from '../../api/client.ts';
 import {
   Card,
@@ -13,7 +14,6 @@ import {
   TimeChart,
 } from '../../design/index.ts';
 import { count } from '../../i18n/format.ts';
-import { usePlace } from '../../place.tsx';
 import { useResource } from '../../resource.ts';
 import { api, session } from '../../session.ts';
 import { daysBetween, lastDays, RANGE_FILTERS, rangeOf, timedRows, today } from '../shared/days.ts';
@@ -23,10 +23,10 @@ import { EN, usd } from './service-words.tsx';
 
 type Earnings = Schemas['Earnings'];
 
-/** `/console/earnings`: what services earned, by day and by service, and what is payable. The range stands in the address. */
+/** `/console/earnings`: what services earned, by day and by service, and what is payable. The range is in the address. */
 export default function EarningsPage() {
-  const place = usePlace();
-  const range = queryOf(place.query, ['from', 'to']);
+  const address = useAddress();
+  const range = queryOf(address.query, ['from', 'to']);
   const key = `earnings ${session.value?.me.key_id} ${JSON.stringify(range)}`;
   const { data, failure, loading, reload } = useResource(key, (signal) =>
     dataOf(api.value.GET('/api/v1/earnings/me', { params: { query: rangeOf(range) }, signal })),
@@ -57,7 +57,7 @@ export default function EarningsPage() {
               ) : (
                 <Empty
                   title="Nothing earned in these days"
-                  action={<LinkButton href={place.path}>Show all</LinkButton>}
+                  action={<LinkButton href={address.path}>Show all</LinkButton>}
                 />
               )}
             </Card>
@@ -71,7 +71,7 @@ export default function EarningsPage() {
   );
 }
 
-/** An operator gave back more than was there. */
+/** Shown if an operator gave back more than had been earned. */
 const OVERDRAWN = 'The platform gave back more than you had earned. Calls earn it first';
 
 function Sums({ earnings, isAll }: { readonly earnings: Earnings; readonly isAll: boolean }) {

@@ -3,15 +3,15 @@ import { dataOf } from '../../api/client.ts';
 import { Button, Card, FailureNote, Note, say } from '../../design/index.ts';
 import { api } from '../../session.ts';
 import { SigningSecretShownOnce } from '../shared/secret-shown-once.tsx';
-import { changeOf, draftOf, faultsOf } from './draft.ts';
 import { AskBeforeLeaving } from './leaving.tsx';
+import { changeOf, draftOf, faultsOf } from './listing-draft.ts';
 import { ListingFields } from './listing-form.tsx';
 import type { TabProps } from './service-frame.tsx';
 import { StateCard } from './state-card.tsx';
 import { TestCall } from './test-call.tsx';
 import { useDraft } from './use-draft.ts';
 
-/** `/console/services/{id}`: the listing as a form, beside it how it is, and a test call. */
+/** `/console/services/{id}`: the listing as a form, and beside it its state and a test call. */
 export function ListingTab(props: TabProps) {
   const { service, show } = props;
   const [secret, setSecret] = useState<string | null>(null);

@@ -1,19 +1,19 @@
 import { useState } from 'preact/hooks';
+import { useAddress } from '../../address.tsx';
 import { ApiFailure, dataOf } from '../../api/client.ts';
 import { Button, Card, FailureNote, LinkButton, Note, say } from '../../design/index.ts';
-import { usePlace } from '../../place.tsx';
 import { api } from '../../session.ts';
 import { PageHead } from '../shared/page-head.tsx';
 import { SigningSecretShownOnce } from '../shared/secret-shown-once.tsx';
-import { EMPTY_DRAFT, faultsOf, newServiceOf } from './draft.ts';
 import { AskBeforeLeaving } from './leaving.tsx';
+import { EMPTY_DRAFT, faultsOf, newServiceOf } from './listing-draft.ts';
 import { ListingFields } from './listing-form.tsx';
 import { EN } from './service-words.tsx';
 import { useDraft } from './use-draft.ts';
 
 /** `/console/services/new` */
 export function NewService() {
-  const place = usePlace();
+  const address = useAddress();
   const form = useDraft(EMPTY_DRAFT, faultsOf);
   const [secret, setSecret] = useState<{ readonly of: string; readonly text: string } | null>(null);
   const list = async (status: 'active' | 'paused'): Promise<void> => {
@@ -22,9 +22,9 @@ export function NewService() {
       const body = { ...newServiceOf(draft), status };
       const service = await dataOf(api.value.POST('/api/v1/services', { body, headers }));
       say(status === 'active' ? `${service.name} is listed.` : `${service.name} is a draft.`);
-      const address = `/console/services/${service.id}`;
-      if (service.signing_secret === undefined) place.go(address, true);
-      else setSecret({ of: address, text: service.signing_secret });
+      const url = `/console/services/${service.id}`;
+      if (service.signing_secret === undefined) address.go(url, true);
+      else setSecret({ of: url, text: service.signing_secret });
     });
   };
   return (
@@ -68,7 +68,7 @@ export function NewService() {
           </div>
         </Card>
       </form>
-      {secret !== null && <SigningSecretShownOnce secret={secret.text} onClose={() => place.go(secret.of, true)} />}
+      {secret !== null && <SigningSecretShownOnce secret={secret.text} onClose={() => address.go(secret.of, true)} />}
     </>
   );
 }

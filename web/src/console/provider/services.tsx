@@ -1,6 +1,6 @@
 import './provider.css';
+import { useAddress } from '../../address.tsx';
 import { Empty, LinkButton } from '../../design/index.ts';
-import { usePlace } from '../../place.tsx';
 import { CallsTab } from './calls-tab.tsx';
 import { ListingTab } from './listing-tab.tsx';
 import { NewService } from './new-service.tsx';
@@ -16,9 +16,9 @@ const TABS = {
   quality: QualityTab,
 } as const;
 
-/** `/console/services`, `/console/services/new`, `/console/services/{id}` and what belongs to one service. */
+/** `/console/services`, `/console/services/new`, `/console/services/{id}` and the pages of one service. */
 export default function Services() {
-  const { path } = usePlace();
+  const { path } = useAddress();
   const [, , , id = '', tab = ''] = path.split('/');
   if (id === '') return <ServicesList />;
   if (id === 'new') return <NewService />;

@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact';
+import { type Address, useAddress, withQuery } from '../../address.tsx';
 import {
   Button,
   Card,
@@ -11,13 +12,12 @@ import {
   Table,
   TextInput,
 } from '../../design/index.ts';
-import { type Place, usePlace, withQuery } from '../../place.tsx';
 import { useResource } from '../../resource.ts';
 import { session } from '../../session.ts';
 import { type AskFile, CsvExport } from './csv-export.tsx';
 import { inOrder, rangeOf } from './days.ts';
 
-/** One field above a list. Its value is the parameter `name` of the address, and of the question to the API. */
+/** One field above a list. Its value is the parameter `name` of the address, and of the request to the API. */
 export type Filter = {
   readonly name: string;
   readonly label: string;
@@ -28,7 +28,7 @@ export type Filter = {
   readonly options?: readonly (readonly [value: string, text: string])[];
 };
 
-/** The filters that are set, with days as the API takes them, and `cursor` behind the first page. */
+/** The filters that are set, with days as the API takes them, and `cursor` after the first page. */
 type Query = Readonly<Record<string, string>>;
 
 export type Rows<Row> = {
@@ -39,7 +39,7 @@ export type Rows<Row> = {
 };
 
 /**
- * A list that can be filtered and paged. Filters and place stand in the address, so that every view can be shared and going back
+ * A list that can be filtered and paged. Filters and cursor are in the address, so that every view can be shared and going back
  * works. There is never a secret in them.
  */
 export function ListPage<Row>({
@@ -58,20 +58,20 @@ export function ListPage<Row>({
   readonly ask: (query: Query, signal: AbortSignal) => Promise<Rows<Row>>;
   readonly columns: readonly Column<Row>[];
   readonly keyOf: (row: Row) => string;
-  /** Shown where there is nothing at all, with no filter set: what to do next. */
+  /** Shown if the list is empty without filters: what to do next. */
   readonly empty: ComponentChildren;
-  /** The same list as CSV: the name of the file without its ending, and a question with `Accept: text/csv`. */
+  /** The same list as CSV: the name of the file without its extension, and a request with `Accept: text/csv`. */
   readonly file?: { readonly name: string; readonly ask: (query: Query) => ReturnType<AskFile> };
-  /** Another number asks again: something was changed. */
+  /** A different number makes it ask again, because something was changed. */
   readonly version?: number;
 }) {
-  const place = usePlace();
-  const query = queryOf(place.query, [...filters.map(({ name }) => name), 'cursor']);
-  const key = `${session.value?.me.key_id} ${place.path} ${JSON.stringify(query)} ${version}`;
+  const address = useAddress();
+  const query = queryOf(address.query, [...filters.map(({ name }) => name), 'cursor']);
+  const key = `${session.value?.me.key_id} ${address.path} ${JSON.stringify(query)} ${version}`;
   const page = useResource(key, async (signal) => ({ ...(await ask({ ...query, ...rangeOf(query) }, signal)), key }));
-  // Rows that answer another question are no answer to this one, once it has failed.
+  // Once this request has failed, rows of another request are not shown.
   const data = page.failure !== null && page.data?.key !== key ? null : page.data;
-  // They leave with the calls, because tags may name somebody.
+  // Sums by tag are dropped with the calls, because tags may name somebody.
   const hasTags = filters.some(({ name }) => name === 'tag');
   const isFiltered = filters.some(({ name }) => query[name] !== undefined);
   return (
@@ -98,7 +98,7 @@ export function ListPage<Row>({
         (isFiltered || query.cursor !== undefined ? (
           <Empty
             title="Nothing matches"
-            action={<LinkButton href={withoutFilters(place, filters)}>Show all</LinkButton>}
+            action={<LinkButton href={withoutFilters(address, filters)}>Show all</LinkButton>}
           >
             Nothing in this list fits the filters.
           </Empty>
@@ -114,12 +114,12 @@ export function ListPage<Row>({
       {(query.cursor !== undefined || (data?.next ?? null) !== null) && (
         <nav class="card-foot list-foot" aria-label={`Pages of ${caption}`}>
           {query.cursor !== undefined && (
-            <LinkButton small href={withQuery(place, { cursor: null })}>
+            <LinkButton small href={withQuery(address, { cursor: null })}>
               First page
             </LinkButton>
           )}
           {data !== null && data.next !== null && (
-            <LinkButton small href={withQuery(place, { cursor: data.next })}>
+            <LinkButton small href={withQuery(address, { cursor: data.next })}>
               Next page
             </LinkButton>
           )}
@@ -129,7 +129,7 @@ export function ListPage<Row>({
   );
 }
 
-/** All parts of a file have the same filters; its place in the list is that of its part. */
+/** All parts of a file have the same filters; its cursor is that of its part. */
 function ListFile({
   name,
   ask,
@@ -154,24 +154,24 @@ export const queryOf = (query: URLSearchParams, names: readonly string[]): Query
     }),
   );
 
-/** The address with all else that is in it. */
-const withoutFilters = (place: Place, filters: readonly Filter[]): string =>
-  withQuery(place, Object.fromEntries([...filters.map(({ name }) => name), 'cursor'].map((name) => [name, null])));
+/** The address with all its other parameters. */
+const withoutFilters = (address: Address, filters: readonly Filter[]): string =>
+  withQuery(address, Object.fromEntries([...filters.map(({ name }) => name), 'cursor'].map((name) => [name, null])));
 
-/** Fields that change the address. @param query  what is set */
+/** Fields that change the address. @param query the present values */
 export function FilterForm({ filters, query }: { readonly filters: readonly Filter[]; readonly query: Query }) {
-  const place = usePlace();
+  const address = useAddress();
   if (filters.length === 0) return <span />;
   const isFiltered = filters.some(({ name }) => query[name] !== undefined);
   const apply = (form: HTMLFormElement): void => {
     const values = new FormData(form);
     const changes = filters.map(({ name }) => [name, String(values.get(name) ?? '').trim()] as const);
-    place.go(withQuery(place, { ...inOrder(Object.fromEntries(changes)), cursor: null }));
+    address.go(withQuery(address, { ...inOrder(Object.fromEntries(changes)), cursor: null }));
   };
   return (
     <form
       class="list-filters"
-      // The fields follow the address when somebody goes back.
+      // The fields follow the address when the reader goes back.
       key={JSON.stringify(query)}
       onSubmit={(event) => {
         event.preventDefault();
@@ -201,7 +201,7 @@ export function FilterForm({ filters, query }: { readonly filters: readonly Filt
       )}
       <Button type="submit">Apply</Button>
       {isFiltered && (
-        <LinkButton kind="quiet" small href={withoutFilters(place, filters)}>
+        <LinkButton kind="quiet" small href={withoutFilters(address, filters)}>
           Clear
         </LinkButton>
       )}

@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks';
+import { useAddress } from '../../../address.tsx';
 import { ApiFailure, dataOf, type Schemas } from '../../../api/client.ts';
 import {
   CopyButton,
@@ -13,7 +14,6 @@ import {
 } from '../../../design/index.ts';
 import { count, date, money } from '../../../i18n/format.ts';
 import { useI18n } from '../../../i18n/i18n.tsx';
-import { usePlace } from '../../../place.tsx';
 import { useResource } from '../../../resource.ts';
 import { api } from '../../../session.ts';
 import { State } from '../../shared/cells.tsx';
@@ -33,14 +33,14 @@ const TABS = [
 
 /** One account: its money, and everything that belongs to it. */
 export function AccountPage({ id }: { readonly id: string }) {
-  const place = usePlace();
+  const address = useAddress();
   const { language } = useI18n();
   const [version, setVersion] = useState(0);
   const account = useResource(`account ${id} ${version}`, (signal) =>
     dataOf(api.value.GET('/api/v1/admin/accounts/{id}', { params: { path: { id } }, signal })),
   );
   const changed = (): void => setVersion((before) => before + 1);
-  const chosen = TABS.find(([tab]) => tab === place.query.get('tab'))?.[0] ?? 'keys';
+  const chosen = TABS.find(([tab]) => tab === address.query.get('tab'))?.[0] ?? 'keys';
   const { data, failure } = account;
   if (data === null) {
     const isUnknown = failure instanceof ApiFailure && failure.status === 404;
@@ -115,8 +115,8 @@ export function AccountPage({ id }: { readonly id: string }) {
         label="What belongs to the account"
         tabs={TABS}
         chosen={chosen}
-        // Filters and places of a list belong to its tab.
-        onChoose={(tab) => place.go(tab === 'keys' ? place.path : `${place.path}?tab=${tab}`, true)}
+        // Filters and cursor of a list belong to its tab.
+        onChoose={(tab) => address.go(tab === 'keys' ? address.path : `${address.path}?tab=${tab}`, true)}
       >
         <Tab key={`${chosen} ${version}`} account={data} onChanged={changed} />
       </Tabs>
@@ -124,7 +124,7 @@ export function AccountPage({ id }: { readonly id: string }) {
   );
 }
 
-/** What buyers see of a provider, as it wrote it. */
+/** What buyers see of a provider, in its own words. */
 function Profile({ account }: { readonly account: Schemas['AccountDetails'] }) {
   const said = [account.display_name, account.contact, account.url].filter((text) => text !== null);
   if (said.length === 0) return null;

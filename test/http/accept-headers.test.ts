@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { prefers, takes } from '../../src/http/accept.ts';
+import { prefers, takes } from '../../src/http/accept-headers.ts';
 
 describe('a media type is preferred', () => {
   const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';

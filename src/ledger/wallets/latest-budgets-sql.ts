@@ -1,7 +1,7 @@
 /**
- * What the keys of an account have spent in the latest period of each that Postgres knows, by key: `{key_id: [period, spent]}`, or NULL.
- * SQL of a sub-select. It looks into the primary key of `budget_usage` once for each key that has rows, however many periods are over,
- * and once for an account that has none.
+ * What each key of an account has spent in the latest period that Postgres knows, by key: `{key_id: [period, spent]}`, or NULL. SQL
+ * of a sub-select. It looks into the primary key of `budget_usage` once for each key that has rows, however many periods have
+ * passed, and once for an account without rows.
  *
  * @param accountId  SQL
  */
@@ -16,5 +16,5 @@ export const latestBudgetsSql = (accountId: string): string => `(
   )
   SELECT json_object_agg(key_id, json_build_array(period, spent)) FROM latest)`;
 
-/** As `latestBudgetsSql` gives it. */
+/** The result of `latestBudgetsSql`. */
 export type LatestBudgets = Readonly<Record<string, readonly [period: number, spent: number]>> | null;

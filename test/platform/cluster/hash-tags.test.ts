@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { evenTags, SLOTS, slotOf } from '../../../src/platform/cluster/tags.ts';
+import { evenTags, SLOTS, slotOf } from '../../../src/platform/cluster/hash-tags.ts';
 
 describe('the slot of a key', () => {
   it('is that of the specification', () => {

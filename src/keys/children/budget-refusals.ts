@@ -24,7 +24,7 @@ export class BudgetRefusals extends LateCounts<Count> {
     this.add(keyId, { resetsAtMs, calls: 1 });
   }
 
-  /** A count of a later period replaces that of the one before. */
+  /** The count of a later period replaces that of the earlier one. */
   protected override merged(earlier: Count, later: Count): Count {
     if (earlier.resetsAtMs !== later.resetsAtMs) return later;
     return { resetsAtMs: later.resetsAtMs, calls: earlier.calls + later.calls };
@@ -35,7 +35,9 @@ export class BudgetRefusals extends LateCounts<Count> {
   }
 }
 
-/** A key has one row, of the latest period in which its budget refused a call. A budget that was stopped meanwhile has none. */
+/**
+ * A key has one row, for the latest period in which its budget refused a call. A key whose budget was removed meanwhile has none.
+ */
 async function addRefusals(sql: Sql, counts: ReadonlyMap<string, Count>): Promise<void> {
   const all = Array.from(counts.values());
   await sql`

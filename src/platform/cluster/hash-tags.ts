@@ -22,13 +22,13 @@ function crc16(text: string): number {
 }
 
 /**
- * Hash tags for shards, whose slots are evenly spread: shard `i` of `n` has a slot in the middle third of the `i`th of `n` equal
- * ranges. Nodes usually have equal ranges of slots, too. So any number of nodes up to `n` have the same number of shards each,
- * give or take one (less than 4/3 from the mean). The plain numbers leave nodes empty: those of 16 shards 7 of 16 nodes.
+ * Hash tags for shards that spread their slots evenly: shard `i` of `n` has a slot in the middle third of the `i`th of `n` equal
+ * ranges. Nodes usually have equal ranges of slots, too. So any number of nodes up to `n` have the same number of shards each, give
+ * or take one (less than 4/3 from the mean). Plain numbers as tags leave nodes empty: with 16 shards, 7 of 16 nodes.
  *
- * The tags stand in the names of all keys, so what this function returns must never change.
+ * The tags are in the names of all keys, so the result of this function must never change.
  *
- * Tested by test/platform/cluster/tags.test.ts.
+ * Tested by test/platform/cluster/hash-tags.test.ts.
  */
 export function evenTags(shards: number): string[] {
   return Array.from({ length: shards }, (_, shard) => {

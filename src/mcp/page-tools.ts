@@ -1,4 +1,4 @@
-// The tools that show a page of the API: which page, and what of it.
+// The tools that show a page of the API: which page each one asks for, and which parts of it it shows.
 
 import type { RequestHead } from '../gate/caller-io.ts';
 import { getHead, headerOf } from '../http/request-head.ts';
@@ -16,7 +16,7 @@ export function pageOf(name: PageTool, args: Arguments, { headers }: Pick<Reques
     case 'discover_services':
       return getHead('/api/v1/discover', parameters({ limit: PAGE, fields: FOUND_FIELDS, ...args }));
     case 'get_service':
-      // It shows the address by which the caller reaches the gateway.
+      // The page shows the address by which the caller reaches the gateway.
       return getHead(`/api/v1/discover/${args.service_id}`, undefined, addressHeaders(headers));
     case 'get_usage':
       return getHead('/api/v1/usage/me', parameters({ limit: PAGE, ...args }));
@@ -25,7 +25,7 @@ export function pageOf(name: PageTool, args: Arguments, { headers }: Pick<Reques
   }
 }
 
-/** What a model is shown of a page: less than it has, or how to use it. */
+/** What a model is shown instead of a whole page: a part of it, or how to use it. */
 export function shownBy(name: PageTool, { limit = PAGE }: Arguments, answer: ApiResponse): Record<string, unknown> {
   const body = bodyOf(answer);
   switch (name) {
@@ -36,7 +36,7 @@ export function shownBy(name: PageTool, { limit = PAGE }: Arguments, answer: Api
       return { ...body, call_service, ...(body.protocol === 'mcp' ? { note: MCP_NOTE } : {}) };
     }
     case 'get_usage': {
-      // A year of days would fill a model's context with numbers that it did not ask for.
+      // A year of days would fill a model's context with numbers that it did not request.
       const { by_day: _, ...rest } = body;
       return rest;
     }
@@ -58,7 +58,7 @@ function parameters(args: Arguments): string {
   return query.toString();
 }
 
-/** A page that keeps its answers keeps them as text. */
+/** A page that caches its answers caches them as text. */
 function bodyOf({ body }: ApiResponse): Record<string, unknown> {
   return (typeof body === 'string' ? JSON.parse(body) : body) as Record<string, unknown>;
 }

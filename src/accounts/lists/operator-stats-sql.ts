@@ -4,7 +4,7 @@ import { selectCarriedMicros } from '../refunds/refund-sql.ts';
 /** How many rows of a table have each status. */
 export type Counts = Readonly<Record<string, number>>;
 
-/** Counted calls of a time, and what they moved in micro-USD. */
+/** Counted calls in a period, and the money they moved in micro-USD. */
 export type CallSums = {
   readonly calls: number;
   readonly freeCalls: number;

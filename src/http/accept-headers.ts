@@ -1,6 +1,6 @@
 /**
- * Maximum characters of a header that are read; the rest is ignored. Browsers send 150. Nobody pays a token for a file or for a
- * refusal, and 15 000 commas took 10 ms of the thread that serves calls.
+ * Maximum characters of a header that are read; the rest is ignored. Browsers send 150. Files and refusals cost no token, and 15
+ * 000 commas took 10 ms of the thread that serves calls.
  */
 const MAX_LENGTH = 500;
 
@@ -8,7 +8,7 @@ const entriesOf = (header: string | undefined): string[] => (header ?? '').slice
 
 /**
  * Whether `Accept` (RFC 9110 §12.5.1) gives the first media type a higher weight than the second. Wildcards are ignored: curl sends
- * nothing but a wildcard, and gets what the caller of this function has as its default.
+ * only a wildcard, and gets the default of this function's caller.
  */
 export function prefers(accept: string | undefined, first: string, second: string): boolean {
   let firstWeight = 0;

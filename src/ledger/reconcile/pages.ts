@@ -1,4 +1,0 @@
-/** Parts of a list, in its order: each of `size`, but the last. */
-export function* pagesOf<T>(all: readonly T[], size: number): Generator<readonly T[]> {
-  for (let from = 0; from < all.length; from += size) yield all.slice(from, from + size);
-}
