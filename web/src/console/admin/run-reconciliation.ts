@@ -11,7 +11,7 @@ const MAX_QUESTIONS = 24;
 export async function runNow(tell: (progress: string) => void): Promise<Reconciliation> {
   const began = Date.now();
   const seconds = (): number => Math.round((Date.now() - began) / 1_000);
-  const say = (): void => tell(`Comparing all wallets with the books. ${seconds()} s so far.`);
+  const say = (): void => tell(`Comparing all wallets with Postgres. ${seconds()} s so far.`);
   say();
   const timer = setInterval(say, 1_000);
   try {

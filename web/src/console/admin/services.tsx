@@ -66,7 +66,7 @@ export default function Services() {
             ),
           },
           { title: 'Status', cell: (row) => <State value={row.status} /> },
-          { title: 'Price', cell: (row) => <span class="nowrap">{row.price_label}</span> },
+          { title: 'Price', cell: (row) => row.price_label },
           { title: 'Quality', right: true, cell: qualityText },
           { title: 'Uptime', right: true, cell: (service) => uptimeText(service) },
           { title: 'Provider', cell: (row) => <AccountLink id={row.provider_id} label={row.provider_owner_id} /> },
