@@ -44,13 +44,13 @@ type StatementRequest = TimeRange & {
   readonly ledger: StatementLedger;
   /** Where the previous page ended: its `next`. Null: start from the newest. */
   readonly before: Position | null;
-  /** Maximum movements of a page that spans several hours. A single hour is always whole (`MAX_OF_HOUR`). */
+  /** Maximum movements of a page that spans several hours. A single hour is whole, up to `MAX_OF_HOUR`. */
   readonly limit: number;
 };
 
 /**
- * Maximum movements of one hour on a page, so that a page has a bound. Longer hours are divided by time, and while they run, a sum of
- * them may pass from one of their pages to another.
+ * Maximum movements of one hour on a page, so that a page has a bound. Longer hours are divided by time, and until their calls have ended,
+ * a sum may pass from one of their pages to another.
  */
 const MAX_OF_HOUR = 10_000;
 const HOUR_MICROS = 3_600_000_000;

@@ -113,7 +113,8 @@ const GOES_ON = record('ReconciliationUnderWay', {
   message: TEXT,
   checked_at: {
     ...orNull(TIME),
-    description: 'When the last comparison was. This one is over once GET has a later time; null: once it has one',
+    description:
+      'When the last comparison began. This one is over once GET has a later time (null: once it has one), unless it failed: then the log says why',
   },
 });
 const DONE = {
@@ -163,7 +164,8 @@ export function reconciliationRoutes({
     {
       method: 'POST',
       path,
-      summary: 'Compare now, repair what provably comes from a Redis older than Postgres, and answer as GET does',
+      summary:
+        'Compare now, repair what provably comes from a Redis older than Postgres, and answer as GET does, or 202 after 4 s',
       access: ['admin'],
       responses: { ...DONE, ...UNDER_WAY },
       handle: async ({ caller, requestId }: ApiRequest) => {
