@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
 
-// Keys that were shown once in this browser, and that nobody has said to have kept: whoever signs out then loses the account.
+// Keys that were shown once in this browser, and that nobody has said to have kept. Signing out would lose their account.
 
 const STORED = 'tollgate.unkept';
 /** Maximum keys that are remembered. Beyond it the oldest is forgotten, which asks nothing of its owner any more. */
