@@ -39,6 +39,8 @@ import { startRedis } from './redis.mjs';
 
 const slots = 16_384;
 const formTimeoutMs = 30_000;
+/** Moving keys takes time, and a busy machine may stand still for seconds. */
+const answerTimeoutMs = 10_000;
 
 /**
  * Starts the nodes, makes a cluster of them, and waits until every node knows all others and all slots.
@@ -181,7 +183,7 @@ export const settingArgs = (settings) =>
 
 /** @param {number} port @param {string} auth @param {string} command @returns {Promise<string>} the replies as they were sent */
 async function ask(port, auth, command) {
-  return (await askPort(port, `${auth}${command}\r\nQUIT\r\n`)) ?? '';
+  return (await askPort(port, `${auth}${command}\r\nQUIT\r\n`, answerTimeoutMs)) ?? '';
 }
 
 /** @param {() => Promise<boolean>} condition */

@@ -123,7 +123,14 @@ export const CALL = {
   cause: {
     column: 'c.cause',
     audience: 'counterpart',
-    ...optional(text('Why the service failed the call, where the status does not say it')),
+    ...optional(
+      text(
+        'Why the service failed the call, where the status does not say it: `dns_failed`, `connect_failed`, `tls_expired`, ' +
+          '`tls_wrong_name`, `tls_untrusted`, `tls_failed`, `connect_timeout`, `dns_timeout`, `head_timeout`, `body_timeout`, `reset`, ' +
+          '`malformed_response`, `address_forbidden`; of the credentials that the listing adds `credentials_refused`, `quota_used_up`; ' +
+          'of an MCP server `redirected`, `not_acceptable`',
+      ),
+    ),
     example: 'tls_expired',
   },
   account_id: { column: 'c.account_id', audience: 'admin', ...id("The buyer's account"), example: EXAMPLE.accountId },

@@ -8,6 +8,7 @@ import { type ListedSums, MAX_DAYS, MAX_KEYS_OF_DAY, type ServiceUsage } from '.
 import { readWithDeadline } from './lists/deadline.ts';
 import { ADDED_UP, addedUp, SUMS, type Sums, sumsOfCalls, within } from './sums-sql.ts';
 import type { TimeRange } from './time-range.ts';
+import { type HourUsage, selectHours } from './usage-hours.ts';
 import { selectCalls, type UsageFilter } from './usage-sql.ts';
 import { hasTagSums, selectTagDays, selectTags, type TagUsage } from './usage-tags.ts';
 
@@ -191,11 +192,15 @@ export function selectUsage(
   filter: UsageFilter,
   before: string | null,
   limit: number,
-): Promise<UsageSums & { readonly calls: readonly CallRow[] }> {
-  return readSnapshot(sql, filter, async (timed) => ({
-    ...(await selectSums(timed, filter)),
-    calls: await selectCalls(timed, filter, before, limit),
-  }));
+): Promise<UsageSums & { readonly byHour: readonly HourUsage[] | null; readonly calls: readonly CallRow[] }> {
+  return readSnapshot(sql, filter, async (timed) => {
+    const sums = await selectSums(timed, filter);
+    return {
+      ...sums,
+      byHour: await selectHours(timed, filter, sums),
+      calls: await selectCalls(timed, filter, before, limit),
+    };
+  });
 }
 
 /** One page of calls without sums. */

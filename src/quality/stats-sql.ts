@@ -1,5 +1,6 @@
 import { CALL_CLASSES, type CallClass } from '../ledger/rollups/call-class.ts';
 import { BUCKETS } from '../ledger/rollups/latency-buckets.ts';
+import { DAYS_OF_HOURS } from '../ledger/rollups/recent-hours.ts';
 import type { Sql, Tx } from '../platform/postgres.ts';
 import { WINDOW_DAYS } from './formula.ts';
 
@@ -22,9 +23,6 @@ export type HourStats = Readonly<Record<CallClass, number>> & {
   /** Of succeeded calls. */
   readonly latencySumUs: number;
 };
-
-/** If all calls of a service fall within this many days, the most recent, their hours say more than their days. */
-const DAYS_OF_HOURS = 3;
 
 /** What the charged calls cost, each amount rounded to three digits. */
 export type ChargedPrices = {

@@ -2,7 +2,7 @@ import { type EarningsSums, selectEarnings } from '../accounts/earnings-sql.ts';
 import { parseDayRange } from '../accounts/time-range.ts';
 import type { ApiRequest, FromSchema, Route } from '../http/route.ts';
 import { keyOf } from '../keys/caller.ts';
-import { COUNT, CURRENCY, EXAMPLE, json, list, record, TEXT, UUID, usd } from '../openapi/schemas.ts';
+import { COUNT, CURRENCY, EXAMPLE, json, list, record, TEXT, TIME, UUID, usd } from '../openapi/schemas.ts';
 import { microsToUsd } from '../platform/money.ts';
 import type { Sql } from '../platform/postgres.ts';
 
@@ -16,6 +16,7 @@ const QUERY = {
 } as const;
 type Query = FromSchema<typeof QUERY>;
 
+const BY_HOUR = 'While all of it is of the last three days (UTC), newest first; hours without calls are left out';
 const SUMS = {
   calls: COUNT,
   free_calls: COUNT,
@@ -24,21 +25,31 @@ const SUMS = {
   fees: usd("The platform's share of the rest"),
   earned: usd("The provider's share: gross − refunded − fees"),
 };
-const EARNINGS = record('Earnings', {
-  gross: SUMS.gross,
-  refunded: SUMS.refunded,
-  fees: SUMS.fees,
-  earned: SUMS.earned,
-  paid_out: usd('What was paid out'),
-  payable: usd('What is owed now, whatever the range. Negative: the platform carries it until earnings cover it'),
-  fee_percent: { type: 'number', minimum: 0, maximum: 100, description: "The platform's share of a charge at present" },
-  currency: CURRENCY,
-  by_service: list(record('ServiceEarnings', { service_id: UUID, service_name: TEXT, ...SUMS })),
-  by_day: list(
-    record('DayEarnings', { day: { type: 'string', format: 'date', description: 'In UTC' }, ...SUMS }),
-    'Newest first',
-  ),
-});
+const EARNINGS = record(
+  'Earnings',
+  {
+    gross: SUMS.gross,
+    refunded: SUMS.refunded,
+    fees: SUMS.fees,
+    earned: SUMS.earned,
+    paid_out: usd('What was paid out'),
+    payable: usd('What is owed now, whatever the range. Negative: the platform carries it until earnings cover it'),
+    fee_percent: {
+      type: 'number',
+      minimum: 0,
+      maximum: 100,
+      description: "The platform's share of a charge at present",
+    },
+    currency: CURRENCY,
+    by_service: list(record('ServiceEarnings', { service_id: UUID, service_name: TEXT, ...SUMS })),
+    by_day: list(
+      record('DayEarnings', { day: { type: 'string', format: 'date', description: 'In UTC' }, ...SUMS }),
+      'Newest first',
+    ),
+    by_hour: list(record('HourEarnings', { hour: TIME, ...SUMS }), BY_HOUR),
+  },
+  { optional: ['by_hour'] },
+);
 const SUMS_EXAMPLE = { calls: 120, free_calls: 20, gross: 0.2, refunded: 0, fees: 0.02, earned: 0.18 };
 
 /**
@@ -67,6 +78,7 @@ export function earningsRoutes(deps: { readonly sql: Sql; readonly feeBasisPoint
           currency: 'USD',
           by_service: [{ service_id: EXAMPLE.serviceId, service_name: 'Translate', ...SUMS_EXAMPLE }],
           by_day: [{ day: '2026-11-22', ...SUMS_EXAMPLE }],
+          by_hour: [{ hour: '2026-11-22T09:00:00.000Z', ...SUMS_EXAMPLE }],
         }),
       },
       handle: async ({ caller, query }: ApiRequest<undefined, Query>) => {
@@ -90,6 +102,9 @@ export function earningsRoutes(deps: { readonly sql: Sql; readonly feeBasisPoint
               ...sumsJson(service),
             })),
             by_day: earnings.byDay.map((day) => ({ day: day.day, ...sumsJson(day) })),
+            ...(earnings.byHour === null
+              ? {}
+              : { by_hour: earnings.byHour.map((hour) => ({ hour: hour.hour.toISOString(), ...sumsJson(hour) })) }),
           },
         };
       },

@@ -52,8 +52,13 @@ const BODY: JsonSchema = {
   ],
   type: 'object',
   required: ['openapi', 'info'],
-  description:
-    'An OpenAPI 3.0 or 3.1 document as JSON or YAML; `x-price` of an operation is its price in USD, and `x-max-price` the most that its service may report',
+  description: [
+    'An OpenAPI 3.0 or 3.1 document as JSON or YAML 1.2, with at most 100 aliases.',
+    'Paths become relative to the endpoint, behind the path of the server at its origin, or else of the first. What lies outside of the endpoint is skipped; but a server without a path, at another origin or relative, whose paths all lie outside, is taken to be the endpoint. `{user-id}` becomes `{user_id}`; braces within a segment, and segments `*`, are skipped.',
+    'Of the methods those that calls may have but HEAD; the first 200 operations. No webhooks, no callbacks.',
+    '`summary` is the summary, or else the first sentence of the description, `operationId`, method and path. `input` is made of parameters and body, without cookies and headers that are not passed on; of several media types JSON, or the first. It describes `security`, unless the listing adds it. `output` is the first 2xx with content. A `discriminator` becomes a `const` in each branch. A schema that contains itself is cut where it repeats; without room, outputs and examples go before inputs.',
+    '`x-price` of an operation is its price in USD, and `x-max-price` the most that its service may report; without them prices stay.',
+  ].join('\n\n'),
   properties: {
     openapi: { type: 'string', pattern: '^3\\.[01]\\.' },
     info: { type: 'object' },

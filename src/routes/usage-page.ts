@@ -4,6 +4,7 @@ import { MAX_DAYS, MAX_KEYS_OF_DAY } from '../accounts/listed-sums.ts';
 import type { Refused } from '../accounts/refused-calls.ts';
 import type { Sums } from '../accounts/sums-sql.ts';
 import { recordsSince } from '../accounts/time-range.ts';
+import type { HourUsage } from '../accounts/usage-hours.ts';
 import { OUTCOMES } from '../accounts/usage-sql.ts';
 import type { selectUsage } from '../accounts/usage-sums.ts';
 import type { JsonSchema } from '../http/route.ts';
@@ -30,6 +31,10 @@ const COUNTS = { calls: COUNT, free_calls: COUNT, spent: SPENT };
 const SUMS = { ...COUNTS, avg_latency_ms: MS };
 const DAYS = `Days with calls, newest first; at most ${MAX_DAYS}`;
 
+const HOURS =
+  'While all calls that match are of the last three days (UTC), and `from` and `to` are whole hours: hours with calls, newest first. Not of the ' +
+  'sums of a tag';
+
 const TOTALS = {
   total_calls: COUNT,
   free_calls: COUNT,
@@ -43,7 +48,7 @@ const TAGS =
   '`other`. Absent where there are no sums by tag: with `key_id` or `service_id`, for a key with a parent, and unless `from` and `to` are ' +
   'whole days (UTC) or `tag` is given';
 const RECORDS = { records: list(RECORD, 'Newest first'), next_cursor: orNull(TEXT), records_since: RECORDS_SINCE };
-const OPTIONAL = { optional: ['records_since'] } as const;
+const OPTIONAL = { optional: ['by_hour', 'records_since'] } as const;
 
 const OF_KEY = record(
   'Usage',
@@ -52,6 +57,7 @@ const OF_KEY = record(
     owner_id: TEXT,
     ...TOTALS,
     by_day: list(record('DayUsage', { day: DAY, ...COUNTS }), DAYS),
+    by_hour: list(record('HourUsage', { hour: TIME, ...COUNTS }), HOURS),
     ...RECORDS,
   },
   OPTIONAL,
@@ -75,6 +81,7 @@ const REFUSED_CALLS =
   'Of keys with calls that the balance did not cover (402 `insufficient_balance`): the last of these calls, the newest first; at most 10 ' +
   'keys. It is there a few seconds after the call, and absent if there is none';
 const KEYS_OF_DAY = `Of the keys that spent the most in the whole range, ${MAX_KEYS_OF_DAY} at most: what they spent on this day`;
+const KEYS_OF_HOUR = 'Of the keys that the days have: what they spent in this hour';
 const OF_ACCOUNT = record(
   'AccountUsage',
   {
@@ -91,6 +98,14 @@ const OF_ACCOUNT = record(
       }),
       DAYS,
     ),
+    by_hour: list(
+      record('AccountHourUsage', {
+        hour: TIME,
+        ...COUNTS,
+        by_key: list(record('KeyHourUsage', { key_id: TEXT, ...COUNTS }), KEYS_OF_HOUR),
+      }),
+      HOURS,
+    ),
     by_tag: list(TAG, TAGS),
     refused: list(REFUSED, REFUSED_CALLS),
     ...RECORDS,
@@ -101,6 +116,7 @@ const OF_ACCOUNT = record(
 const COUNTS_EXAMPLE = { calls: 1, free_calls: 0, spent: 0.002 };
 const SUMS_EXAMPLE = { ...COUNTS_EXAMPLE, avg_latency_ms: 17.322 };
 const DAY_EXAMPLE = { day: EXAMPLE.time.slice(0, 10), ...COUNTS_EXAMPLE };
+const HOUR_EXAMPLE = { hour: `${EXAMPLE.time.slice(0, 13)}:00:00.000Z`, ...COUNTS_EXAMPLE };
 const TOTALS_EXAMPLE = {
   total_calls: 1,
   free_calls: 0,
@@ -114,6 +130,7 @@ const OF_KEY_EXAMPLE = {
   owner_id: 'acme-bot',
   ...TOTALS_EXAMPLE,
   by_day: [DAY_EXAMPLE],
+  by_hour: [HOUR_EXAMPLE],
   ...RECORDS_EXAMPLE,
 };
 const OF_ACCOUNT_EXAMPLE = {
@@ -123,6 +140,7 @@ const OF_ACCOUNT_EXAMPLE = {
   ...TOTALS_EXAMPLE,
   by_key: [{ key_id: EXAMPLE.keyId, label: 'research', parent_key_id: null, ...SUMS_EXAMPLE }],
   by_day: [{ ...DAY_EXAMPLE, by_key: [{ key_id: EXAMPLE.keyId, ...COUNTS_EXAMPLE }] }],
+  by_hour: [{ ...HOUR_EXAMPLE, by_key: [{ key_id: EXAMPLE.keyId, ...COUNTS_EXAMPLE }] }],
   by_tag: [{ tag: 'customer-17', ...SUMS_EXAMPLE }],
   refused: [
     {
@@ -183,6 +201,7 @@ export const keyUsageJson = (key: KeyRecord, usage: Usage, page: CallPage): obje
   owner_id: key.ownerId,
   ...totalsJson(usage),
   by_day: usage.byDay.map((sums) => ({ day: sums.day, ...countsJson(sums) })),
+  ...hoursJson(usage, (sums) => countsJson(sums)),
   ...recordsJson(usage, page),
 });
 
@@ -204,15 +223,20 @@ export const accountUsageJson = (
     parent_key_id: sums.parentKeyId,
     ...sumsJson(sums),
   })),
-  by_day: usage.byDay.map((sums) => ({
-    day: sums.day,
-    ...countsJson(sums),
-    by_key: sums.byKey.map((ofKey) => ({ key_id: ofKey.keyId, ...countsJson(ofKey) })),
-  })),
+  by_day: usage.byDay.map((sums) => ({ day: sums.day, ...withKeysJson(sums) })),
+  ...hoursJson(usage, withKeysJson),
   ...(usage.byTag === null ? {} : { by_tag: usage.byTag.map((sums) => ({ tag: sums.tag, ...sumsJson(sums) })) }),
   ...(refused.length === 0 ? {} : { refused: refused.map(refusedJson) }),
   ...recordsJson(usage, page),
 });
+
+const withKeysJson = (sums: HourUsage | Usage['byDay'][number]) => ({
+  ...countsJson(sums),
+  by_key: sums.byKey.map((ofKey) => ({ key_id: ofKey.keyId, ...countsJson(ofKey) })),
+});
+
+const hoursJson = ({ byHour }: Usage, jsonOf: (sums: HourUsage) => object): object =>
+  byHour === null ? {} : { by_hour: byHour.map((sums) => ({ hour: sums.hour.toISOString(), ...jsonOf(sums) })) };
 
 const refusedJson = (last: Refused): object => ({
   key_id: last.keyId,

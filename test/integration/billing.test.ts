@@ -348,9 +348,15 @@ describe('a credit', () => {
   it('adds up correctly with simultaneous credits and calls', async () => {
     const path = await market.service({ endpoint: service.url, price: 0.01 });
     const buyer = await market.buyer(1);
-    const credits = Array.from({ length: 20 }, (_, i) => credit(buyer, 0.1, `many ${i} ${buyer.key_id}`));
+    const credits = Array.from({ length: 20 }, (_, i) =>
+      // A credit may be refused on a busy machine. Sent again, it is made once.
+      until(async () => {
+        const { status } = await credit(buyer, 0.1, `many ${i} ${buyer.key_id}`);
+        return status === 503 ? null : status;
+      }),
+    );
     const bills = await Promise.all(Array.from({ length: 50 }, () => call(path, buyer)));
-    expect((await Promise.all(credits)).every(({ status }) => status === 201)).toBe(true);
+    for (const status of await Promise.all(credits)) expect([200, 201]).toContain(status);
     expect(count(bills, { status: 200, amount: '0.01' })).toBe(50);
     await market.settled();
     expect(await market.balance(buyer)).toMatchObject({ balance: 2.5, held: 0 });

@@ -34,7 +34,7 @@ const answerAll = async (peer: Peer): Promise<void> => {
     peer.send(OK);
   }
 };
-const page = (method = 'GET'): Promise<Page> => market.json(PATH, { key: market.admin, method });
+const page = (method = 'GET'): Promise<Page> => market.served(PATH, { key: market.admin, method });
 const noDrift = { drift: 0, drifting_accounts: 0, shards_not_compared: 0 };
 
 describe.skipIf(oneRedis('kills it and brings back its snapshot'))(

@@ -411,3 +411,46 @@ it('a key of another account is none, and one that is no key is refused', async 
   expect(accepts(query, { key_id: 'mine' })).toBe(false);
   expect(accepts(query, { keyid: keys.root.keyId })).toBe(false);
 });
+
+it('has hours while all calls are of the last days, with the keys that the days have', async () => {
+  const hour = Math.floor(Date.now() / HOUR_MS) * HOUR_MS;
+  const at = (ms: number): string => new Date(ms).toISOString();
+  const [maps, other] = [services[0] as string, services[1] as string];
+  await call(keys.root, { amount: 2_000, atMs: hour - 24 * HOUR_MS });
+  await call(keys.root, { amount: 1_000, atMs: hour - HOUR_MS });
+  await call(keys.root, { amount: 1_000, atMs: hour - 1, serviceId: other });
+  await call(keys.leaf, { amount: 500, atMs: hour - 1, tag: 'x' });
+  await call(keys.leaf, { freeTier: true, atMs: hour - HOUR_MS - 1 });
+  const [root, leaf] = [keys.root.keyId, keys.leaf.keyId];
+  const hours = async (by: KeyRecord, query: object = {}) => (await usage(by, query)).by_hour;
+  const early = { hour: at(hour - 24 * HOUR_MS), calls: 1, free_calls: 0, spent: 0.002 };
+  const free = { hour: at(hour - 2 * HOUR_MS), calls: 1, free_calls: 1, spent: 0 };
+  const last = { hour: at(hour - HOUR_MS), free_calls: 0 };
+  expect(await hours(keys.root)).toEqual([
+    {
+      ...last,
+      calls: 3,
+      spent: 0.0025,
+      by_key: [
+        { key_id: root, calls: 2, free_calls: 0, spent: 0.002 },
+        { key_id: leaf, calls: 1, free_calls: 0, spent: 0.0005 },
+      ],
+    },
+    { ...free, by_key: [{ key_id: leaf, calls: 1, free_calls: 1, spent: 0 }] },
+    { ...early, by_key: [{ key_id: root, calls: 1, free_calls: 0, spent: 0.002 }] },
+  ]);
+  const spent = async (by: KeyRecord, query: object) =>
+    (await hours(by, query))?.map((its: { spent: number }) => its.spent);
+  expect(await spent(keys.agent, {})).toEqual([0.0005, 0]);
+  expect(await spent(keys.root, { service_id: maps })).toEqual([0.0015, 0, 0.002]);
+  expect(await spent(keys.root, { key_id: leaf })).toEqual([0.0005, 0]);
+  expect(await spent(keys.root, { from: at(hour - 2 * HOUR_MS), to: at(hour - HOUR_MS) })).toEqual([0]);
+  const own = json(await send(routes, 'GET /usage/me', { by: keys.leaf }));
+  expect(own.by_hour).toEqual([{ ...last, calls: 1, spent: 0.0005 }, free]);
+  // Part of an hour and a tag have no sums by hour, and older days would be left out.
+  expect(await usage(keys.root, { from: at(hour - 2 * HOUR_MS + 1) })).not.toHaveProperty('by_hour');
+  expect(await usage(keys.root, { tag: 'x' })).not.toHaveProperty('by_hour');
+  await call(keys.root, { amount: 1_000, atMs: hour - 96 * HOUR_MS });
+  expect(await usage(keys.root)).not.toHaveProperty('by_hour');
+  expect(await spent(keys.root, { from: at(hour - 24 * HOUR_MS) })).toEqual([0.0025, 0, 0.002]);
+});

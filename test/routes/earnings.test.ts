@@ -39,7 +39,7 @@ type Day = { serviceId: string; day: string; calls: number; free: number; gross:
 
 /** Stores what the writer stores of these calls, all at the day's noon: the sums of the hour, the entry and the balance. */
 async function earn(day: Day, accountId = provider.accountId, hour = 12): Promise<void> {
-  const at = new Date(`${day.day}T${hour}:00:00Z`);
+  const at = new Date(`${day.day}T${String(hour).padStart(2, '0')}:00:00Z`);
   await sql`
     INSERT INTO service_hours AS h (service_id, hour, provider_id, calls, completed, free_calls, succeeded, caller_errors,
       caller_left, upstream_error, upstream_timeout, upstream_5xx, upstream_cut, unavailable, charged, fees, latency_sum_us,
@@ -108,6 +108,29 @@ describe('GET /earnings/me', () => {
         { day: '2026-01-14', calls: 3, free_calls: 1, gross: 0.2, refunded: 0, fees: 0.01, earned: 0.19 },
       ],
     });
+  });
+
+  it('adds up by hour, too, while all of it is of the last days', async () => {
+    const hour = Math.floor(Date.now() / 3_600_000) * 3_600_000;
+    const earnAt = (ms: number, gross: number) => {
+      const time = new Date(ms).toISOString();
+      return earn(
+        { serviceId: weather, day: time.slice(0, 10), calls: 2, free: 1, gross, fees: 100 },
+        provider.accountId,
+        Number(time.slice(11, 13)),
+      );
+    };
+    await earnAt(hour, 2_000);
+    await earnAt(hour - 24 * 3_600_000, 1_000);
+    const sums = { calls: 2, free_calls: 1, refunded: 0, fees: 0.0001 };
+    expect((await earnings()).by_hour).toEqual([
+      { hour: new Date(hour).toISOString(), ...sums, gross: 0.002, earned: 0.0019 },
+      { hour: new Date(hour - 24 * 3_600_000).toISOString(), ...sums, gross: 0.001, earned: 0.0009 },
+    ]);
+    await earnAt(hour - 96 * 3_600_000, 1);
+    expect(await earnings()).not.toHaveProperty('by_hour');
+    const from = new Date(hour).toISOString().slice(0, 10);
+    expect((await earnings({ from })).by_hour).toHaveLength(1);
   });
 
   it('counts UTC days from `from` up to, not including, `to`, whatever time zone the database session has', async () => {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { readAmount } from '../../web/src/console/shared/amount.ts';
-import { daysBetween, lastDays, perDay, rangeOf } from '../../web/src/console/shared/days.ts';
+import { daysBetween, lastDays, rangeOf, timedRows } from '../../web/src/console/shared/days.ts';
 import { outcomeOf, statusText } from '../../web/src/console/shared/outcome.ts';
 import { clockRange, digitsOf, money } from '../../web/src/i18n/format.ts';
 
@@ -74,9 +74,22 @@ describe('days of a list', () => {
     expect(daysBetween('2026-02-27', '2026-03-01')).toEqual(['2026-02-27', '2026-02-28', '2026-03-01']);
     expect(daysBetween('2020-01-01', '2026-03-01')).toHaveLength(400);
     expect(daysBetween('2026-03-02', '2026-03-01')).toEqual(['2026-03-01']);
-    expect(perDay(['2026-02-28', '2026-03-01'], [{ day: '2026-03-01', calls: 3 }], ({ calls }) => calls)).toEqual([
-      0, 3,
-    ]);
+  });
+
+  it('have a row in a chart only where there were calls, and give way to hours where these are known', () => {
+    const day = { day: '2026-03-01', calls: 3 };
+    const days = ['2026-02-28', '2026-03-01'];
+    const second = Date.parse('2026-02-28') / 1_000;
+    expect(timedRows(days, [day], undefined)).toEqual({
+      unit: 'day',
+      times: [second, second + 86_400],
+      rows: [undefined, day],
+    });
+    const hour = Math.floor(Date.now() / 3_600_000) * 3_600_000 - 30 * 3_600_000;
+    const row = { hour: new Date(hour).toISOString(), calls: 3 };
+    const { unit, times, rows } = timedRows(days, [day], [row]);
+    expect([unit, times[0], rows[0], rows[1]]).toEqual(['hour', hour / 1_000, row, undefined]);
+    expect(times.length).toBeGreaterThanOrEqual(31);
   });
 
   it('end today, in UTC', () => {

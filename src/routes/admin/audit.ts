@@ -15,7 +15,16 @@ const QUERY = listQuery({
     pattern: '^(acf_[0-9A-Za-z]{22}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|create-admin|system)$',
     description: 'Who acted: a key, all keys of an account, `create-admin` or `system`',
   },
-  action: { type: 'string', pattern: '^[a-z]+\\.[a-z_]+$', maxLength: 50, description: 'Such as `account.suspend`' },
+  action: {
+    type: 'string',
+    pattern: '^[a-z]+\\.[a-z_]+$',
+    maxLength: 50,
+    description:
+      '`account.create`, `account.credit`, `account.debit`, `account.payout`, `account.correct` (recorded before, so the request may have ' +
+      'failed), `account.suspend`, `account.resume`, `account.clear_profile`, `account.close`; `call.refund`; `key.create`, ' +
+      '`key.rotate`, `key.change`, `key.revoke`, `key.sign_in` (of an admin, in a browser); `service.change`, `service.remove`; ' +
+      '`reconciliation.run`, `reconciliation.accept_postgres`',
+  },
   subject: {
     type: 'string',
     pattern: '^[0-9A-Za-z_-]{1,36}$',

@@ -1063,6 +1063,20 @@ export interface components {
              */
             last_used_at: string | null;
         };
+        /** AccountHourUsage */
+        AccountHourUsage: {
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            hour: string;
+            calls: number;
+            free_calls: number;
+            /** @description What they have cost, in US dollars with at most six decimals */
+            spent: number;
+            /** @description Of the keys that the days have: what they spent in this hour */
+            by_key: components["schemas"]["KeyHourUsage"][];
+        };
         /** AccountUsage */
         AccountUsage: {
             /** Format: uuid */
@@ -1081,6 +1095,8 @@ export interface components {
             by_key: components["schemas"]["KeyUsage"][];
             /** @description Days with calls, newest first; at most 366 */
             by_day: components["schemas"]["AccountDayUsage"][];
+            /** @description While all calls that match are of the last three days (UTC), and `from` and `to` are whole hours: hours with calls, newest first. Not of the sums of a tag */
+            by_hour?: components["schemas"]["AccountHourUsage"][];
             /** @description Tags with calls, those that spent the most first; at most 1 001. The calls of tags without sums of their own are those of the tag `other`. Absent where there are no sums by tag: with `key_id` or `service_id`, for a key with a parent, and unless `from` and `to` are whole days (UTC) or `tag` is given */
             by_tag?: components["schemas"]["TagUsage"][];
             /** @description Of keys with calls that the balance did not cover (402 `insufficient_balance`): the last of these calls, the newest first; at most 10 keys. It is there a few seconds after the call, and absent if there is none */
@@ -1180,7 +1196,7 @@ export interface components {
             replays?: number;
             /** @description What was given back of the amount after the call, in US dollars with at most six decimals */
             refunded?: number;
-            /** @description Why the service failed the call, where the status does not say it */
+            /** @description Why the service failed the call, where the status does not say it: `dns_failed`, `connect_failed`, `tls_expired`, `tls_wrong_name`, `tls_untrusted`, `tls_failed`, `connect_timeout`, `dns_timeout`, `head_timeout`, `body_timeout`, `reset`, `malformed_response`, `address_forbidden`; of the credentials that the listing adds `credentials_refused`, `quota_used_up`; of an MCP server `redirected`, `not_acceptable` */
             cause?: string;
             /**
              * Format: uuid
@@ -1386,7 +1402,7 @@ export interface components {
             refunded?: number;
             /** @description The oldest first */
             refunds?: components["schemas"]["RefundOfCall"][];
-            /** @description Why the service failed the call, where the status does not say it */
+            /** @description Why the service failed the call, where the status does not say it: `dns_failed`, `connect_failed`, `tls_expired`, `tls_wrong_name`, `tls_untrusted`, `tls_failed`, `connect_timeout`, `dns_timeout`, `head_timeout`, `body_timeout`, `reset`, `malformed_response`, `address_forbidden`; of the credentials that the listing adds `credentials_refused`, `quota_used_up`; of an MCP server `redirected`, `not_acceptable` */
             cause?: string;
             /**
              * Format: uuid
@@ -1736,6 +1752,8 @@ export interface components {
             by_service: components["schemas"]["ServiceEarnings"][];
             /** @description Newest first */
             by_day: components["schemas"]["DayEarnings"][];
+            /** @description While all of it is of the last three days (UTC), newest first; hours without calls are left out */
+            by_hour?: components["schemas"]["HourEarnings"][];
         };
         /** EndedSessions */
         EndedSessions: {
@@ -1814,6 +1832,24 @@ export interface components {
              */
             asked_at?: string;
         };
+        /** HourEarnings */
+        HourEarnings: {
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            hour: string;
+            calls: number;
+            free_calls: number;
+            /** @description What buyers were charged, in US dollars with at most six decimals */
+            gross: number;
+            /** @description What was given back to them of these calls, whenever, in US dollars with at most six decimals */
+            refunded: number;
+            /** @description The platform's share of the rest, in US dollars with at most six decimals */
+            fees: number;
+            /** @description The provider's share: gross − refunded − fees, in US dollars with at most six decimals */
+            earned: number;
+        };
         /** HourStats */
         HourStats: {
             /**
@@ -1836,6 +1872,18 @@ export interface components {
             success_rate: number | null;
             /** @description The mean of succeeded calls, in milliseconds; null without any */
             latency_ms: number | null;
+        };
+        /** HourUsage */
+        HourUsage: {
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            hour: string;
+            calls: number;
+            free_calls: number;
+            /** @description What they have cost, in US dollars with at most six decimals */
+            spent: number;
         };
         /** IdempotencyMismatchError */
         IdempotencyMismatchError: components["schemas"]["Error"] & {
@@ -2004,6 +2052,14 @@ export interface components {
         };
         /** KeyDayUsage */
         KeyDayUsage: {
+            key_id: string;
+            calls: number;
+            free_calls: number;
+            /** @description What they have cost, in US dollars with at most six decimals */
+            spent: number;
+        };
+        /** KeyHourUsage */
+        KeyHourUsage: {
             key_id: string;
             calls: number;
             free_calls: number;
@@ -2806,7 +2862,15 @@ export interface components {
         };
         /**
          * ProviderOpenApiDocument
-         * @description An OpenAPI 3.0 or 3.1 document as JSON or YAML; `x-price` of an operation is its price in USD, and `x-max-price` the most that its service may report
+         * @description An OpenAPI 3.0 or 3.1 document as JSON or YAML 1.2, with at most 100 aliases.
+         *
+         *     Paths become relative to the endpoint, behind the path of the server at its origin, or else of the first. What lies outside of the endpoint is skipped; but a server without a path, at another origin or relative, whose paths all lie outside, is taken to be the endpoint. `{user-id}` becomes `{user_id}`; braces within a segment, and segments `*`, are skipped.
+         *
+         *     Of the methods those that calls may have but HEAD; the first 200 operations. No webhooks, no callbacks.
+         *
+         *     `summary` is the summary, or else the first sentence of the description, `operationId`, method and path. `input` is made of parameters and body, without cookies and headers that are not passed on; of several media types JSON, or the first. It describes `security`, unless the listing adds it. `output` is the first 2xx with content. A `discriminator` becomes a `const` in each branch. A schema that contains itself is cut where it repeats; without room, outputs and examples go before inputs.
+         *
+         *     `x-price` of an operation is its price in USD, and `x-max-price` the most that its service may report; without them prices stay.
          */
         ProviderOpenApiDocument: {
             openapi: string;
@@ -3164,7 +3228,7 @@ export interface components {
             clamped?: boolean;
             /** @description What was given back of the amount after the call, in US dollars with at most six decimals */
             refunded?: number;
-            /** @description Why the service failed the call, where the status does not say it */
+            /** @description Why the service failed the call, where the status does not say it: `dns_failed`, `connect_failed`, `tls_expired`, `tls_wrong_name`, `tls_untrusted`, `tls_failed`, `connect_timeout`, `dns_timeout`, `head_timeout`, `body_timeout`, `reset`, `malformed_response`, `address_forbidden`; of the credentials that the listing adds `credentials_refused`, `quota_used_up`; of an MCP server `redirected`, `not_acceptable` */
             cause?: string;
         };
         /** ServiceCalls */
@@ -3658,6 +3722,8 @@ export interface components {
             by_service: components["schemas"]["ServiceUsage"][];
             /** @description Days with calls, newest first; at most 366 */
             by_day: components["schemas"]["DayUsage"][];
+            /** @description While all calls that match are of the last three days (UTC), and `from` and `to` are whole hours: hours with calls, newest first. Not of the sums of a tag */
+            by_hour?: components["schemas"]["HourUsage"][];
             /** @description Newest first */
             records: components["schemas"]["UsageRecord"][];
             next_cursor: string | null;
@@ -8068,6 +8134,14 @@ export interface operations {
                      *           "spent": 0.002
                      *         }
                      *       ],
+                     *       "by_hour": [
+                     *         {
+                     *           "hour": "2026-11-22T07:00:00.000Z",
+                     *           "calls": 1,
+                     *           "free_calls": 0,
+                     *           "spent": 0.002
+                     *         }
+                     *       ],
                      *       "records": [
                      *         {
                      *           "usage_id": "019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10",
@@ -8197,6 +8271,22 @@ export interface operations {
                      *       "by_day": [
                      *         {
                      *           "day": "2026-11-22",
+                     *           "calls": 1,
+                     *           "free_calls": 0,
+                     *           "spent": 0.002,
+                     *           "by_key": [
+                     *             {
+                     *               "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
+                     *               "calls": 1,
+                     *               "free_calls": 0,
+                     *               "spent": 0.002
+                     *             }
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "by_hour": [
+                     *         {
+                     *           "hour": "2026-11-22T07:00:00.000Z",
                      *           "calls": 1,
                      *           "free_calls": 0,
                      *           "spent": 0.002,
@@ -8439,6 +8529,17 @@ export interface operations {
                      *       "by_day": [
                      *         {
                      *           "day": "2026-11-22",
+                     *           "calls": 120,
+                     *           "free_calls": 20,
+                     *           "gross": 0.2,
+                     *           "refunded": 0,
+                     *           "fees": 0.02,
+                     *           "earned": 0.18
+                     *         }
+                     *       ],
+                     *       "by_hour": [
+                     *         {
+                     *           "hour": "2026-11-22T09:00:00.000Z",
                      *           "calls": 120,
                      *           "free_calls": 20,
                      *           "gross": 0.2,
@@ -9298,7 +9399,7 @@ export interface operations {
             query?: {
                 /** @description Who acted: a key, all keys of an account, `create-admin` or `system` */
                 actor?: string;
-                /** @description Such as `account.suspend` */
+                /** @description `account.create`, `account.credit`, `account.debit`, `account.payout`, `account.correct` (recorded before, so the request may have failed), `account.suspend`, `account.resume`, `account.clear_profile`, `account.close`; `call.refund`; `key.create`, `key.rotate`, `key.change`, `key.revoke`, `key.sign_in` (of an admin, in a browser); `service.change`, `service.remove`; `reconciliation.run`, `reconciliation.accept_postgres` */
                 action?: string;
                 /** @description What was acted on: the id of an account, key, service or call */
                 subject?: string;

@@ -1,14 +1,12 @@
 // Tested by test/web/service-charts.test.ts.
 
 import type { components } from '../api/schema.d.ts';
+import { hoursUpToNow } from '../design/series.ts';
 
 type Day = components['schemas']['DayStats'];
 type Hour = components['schemas']['HourStats'];
 
-const HOUR_S = 3_600;
-const DAY_S = 24 * HOUR_S;
-/** Minimum hours: fewer would be as wide as a day. */
-const MIN_HOURS = 24;
+const DAY_S = 86_400;
 const DAYS = 30;
 
 /** The columns of the charts: 30 days up to today in UTC, oldest first. A day without calls has counts of 0 and no other values. */
@@ -35,12 +33,10 @@ export function chartData(days: readonly Day[], nowMs: number) {
   };
 }
 
-/** The same for a new service: from the hour of its first call up to this hour, and at least a day. */
+/** The same for a new service, by hour. */
 export function hourData(hours: readonly Hour[], nowMs: number) {
-  const now = Math.floor(nowMs / 1_000 / HOUR_S) * HOUR_S;
   const known = new Map(hours.map((hour) => [Date.parse(hour.hour) / 1_000, hour]));
-  const first = Math.min(now - (MIN_HOURS - 1) * HOUR_S, ...known.keys());
-  const times = Array.from({ length: (now - first) / HOUR_S + 1 }, (_, at) => first + at * HOUR_S);
+  const times = hoursUpToNow(known.keys(), nowMs);
   const column = <T>(pick: (hour: Hour) => T, none: T): T[] =>
     times.map((time) => {
       const hour = known.get(time);

@@ -1,4 +1,4 @@
-/** The acts in words, by their names in docs/api.md. */
+/** The acts in words, by their names in src/routes/admin/audit.ts. */
 export const ACT_WORDS: Readonly<Record<string, string>> = {
   'account.create': 'Account opened',
   'account.credit': 'Money added',

@@ -3,7 +3,7 @@ import { Card, Empty, FailureNote, Select, type Series, TimeChart } from '../../
 import { count, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
-import { lastDays, secondsOf } from '../shared/days.ts';
+import { lastDays, type Timed, timedRows } from '../shared/days.ts';
 import { callsOfKey, keyNames, type Usage, usageOf } from './usage.ts';
 
 const PERIODS = [
@@ -16,7 +16,10 @@ const PERIODS = [
 /** How many keys have their own colour; the others share one. */
 const KEYS_SHOWN = 4;
 
-/** Spending by day and key. The choice is in the address. @param usage of 30 days, and of all services and keys */
+/**
+ * Spending by day and key, or by hour for a new account. The choice is in the address. @param usage of 30 days, and of all services
+ * and keys
+ */
 export function SpendingChart({ usage }: { readonly usage: Usage | null }) {
   const { language } = useI18n();
   const address = useAddress();
@@ -40,12 +43,14 @@ export function SpendingChart({ usage }: { readonly usage: Usage | null }) {
         ),
   );
   const shown = isAll ? usage : chosen.data;
+  const timed = timedRows(days, shown?.by_day ?? [], shown?.by_hour);
+  const title = `Spending by ${timed.unit}`;
   const services = usage?.by_service ?? [];
   const names = keyNames(usage?.by_key ?? []);
   const choose = (name: string, value: string): void => address.go(withQuery(address, { [name]: value }), true);
   return (
     <Card
-      title="Spending by day"
+      title={title}
       actions={
         <div class="chart-choices">
           <Select
@@ -89,15 +94,16 @@ export function SpendingChart({ usage }: { readonly usage: Usage | null }) {
         {shown?.total_spent === 0 ? (
           <Empty title="Nothing was spent">
             {shown.total_calls === 0
-              ? 'No calls in this time. What calls cost is shown here by day.'
+              ? 'No calls in this time. What calls cost is shown here.'
               : 'All calls in this time were free or refunded.'}
           </Empty>
         ) : (
           <TimeChart
-            label="Spending by day"
-            times={days.map(secondsOf)}
+            label={title}
+            times={timed.times}
+            unit={timed.unit}
             stacked
-            series={seriesOf(days, shown)}
+            series={seriesOf(timed, shown?.by_key ?? [], from)}
             format={(value) => money(value, language)}
             language={language}
             height={220}
@@ -109,33 +115,39 @@ export function SpendingChart({ usage }: { readonly usage: Usage | null }) {
           ? '…'
           : `${money(shown.total_spent, language)} for ${count(shown.total_calls, language)} ` +
             `${shown.total_calls === 1 ? 'call' : 'calls'}, ` +
-            `${count(shown.free_calls, language)} of them free. Days are UTC.`}
+            `${count(shown.free_calls, language)} of them free. ${timed.unit === 'day' ? 'Days' : 'Hours'} are UTC.`}
       </p>
     </Card>
   );
 }
 
+/** The spending of a day or an hour. */
+type Spent = {
+  readonly spent: number;
+  readonly by_key: readonly { readonly key_id: string; readonly spent: number }[];
+};
+
 /** One series for each of the keys that spent the most, with a link to its calls, and one for all others. */
-function seriesOf(days: readonly string[], usage: Usage | null): Series[] {
-  const byDay = new Map(usage?.by_day.map((day) => [day.day, day]));
-  const all = days.map((day) => micros(byDay.get(day)?.spent));
-  const keys = usage?.by_key.filter(({ spent }) => spent > 0) ?? [];
-  if (keys.length < 2) return [{ name: 'Spent', kind: 'bar', values: all.map(usd) }];
+function seriesOf({ rows }: Timed<Spent>, byKey: Usage['by_key'], from: string): Series[] {
+  const keys = byKey.filter(({ spent }) => spent > 0);
+  if (keys.length < 2) return [{ name: 'Spent', kind: 'bar', values: rows.map((row) => row?.spent ?? null) }];
+  const all = rows.map((row) => micros(row?.spent));
   const names = keyNames(keys);
   const shown = keys.slice(0, KEYS_SHOWN).map(({ key_id: id }) => ({
     id,
     name: names.get(id) ?? id,
-    values: days.map((day) => micros(byDay.get(day)?.by_key.find(({ key_id }) => key_id === id)?.spent)),
+    values: rows.map((row) => micros(row?.by_key.find(({ key_id }) => key_id === id)?.spent)),
   }));
+  const known = (values: readonly number[]) => values.map((value, at) => (rows[at] === undefined ? null : usd(value)));
   const others = all.map((spent, at) => shown.reduce((left, { values }) => left - (values[at] ?? 0), spent));
   return [
     ...shown.map(({ id, name, values }) => ({
       name,
       kind: 'bar' as const,
-      href: callsOfKey(id, days[0]),
-      values: values.map(usd),
+      href: callsOfKey(id, from),
+      values: known(values),
     })),
-    ...(keys.length > KEYS_SHOWN ? [{ name: 'Other keys', kind: 'bar' as const, values: others.map(usd) }] : []),
+    ...(keys.length > KEYS_SHOWN ? [{ name: 'Other keys', kind: 'bar' as const, values: known(others) }] : []),
   ];
 }
 

@@ -15,7 +15,7 @@ import { count, duration, percent } from '../../i18n/format.ts';
 import { useResource } from '../../resource.ts';
 import { api } from '../../session.ts';
 import { ByUse, When } from '../shared/cells.tsx';
-import { lastDays, perDay, RANGE_FILTERS, secondsOf } from '../shared/days.ts';
+import { lastDays, RANGE_FILTERS, timedRows } from '../shared/days.ts';
 import { type Filter, ListPage } from '../shared/list-page.tsx';
 import { causeText, outcomeOf } from '../shared/outcome.ts';
 import { BlockButton, BlockedBuyers, shortOf } from './blocked-buyers.tsx';
@@ -157,7 +157,7 @@ const FiguresWaiting = () => (
 function CallsByDay({ id }: { readonly id: string }) {
   const { data, failure, reload } = useStats(id);
   if (data === null) return failure === null ? <FiguresWaiting /> : <FailureNote failure={failure} retry={reload} />;
-  const days = lastDays(DAYS);
+  const { unit, times, rows } = timedRows(lastDays(DAYS), data.days, data.hours);
   return (
     <>
       <Stats>
@@ -172,17 +172,18 @@ function CallsByDay({ id }: { readonly id: string }) {
         />
       </Stats>
       {data.calls > 0 && (
-        <Card title="Calls by day">
+        <Card title={unit === 'day' ? 'Calls by day' : 'Calls by hour (UTC)'}>
           <TimeChart
-            label="Calls and failures by day, last 30 days"
-            times={days.map(secondsOf)}
+            label={`Calls and failures by ${unit}`}
+            times={times}
+            unit={unit}
             series={[
-              { name: 'Calls', kind: 'bar', values: perDay(days, data.days, (day) => day.calls) },
+              { name: 'Calls', kind: 'bar', values: rows.map((row) => row?.calls ?? null) },
               {
                 name: 'Of these, failed',
                 kind: 'bar',
                 colour: '--bad',
-                values: perDay(days, data.days, (day) => day.failed),
+                values: rows.map((row) => row?.failed ?? null),
               },
             ]}
             whole

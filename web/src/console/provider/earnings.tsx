@@ -16,7 +16,7 @@ import {
 import { count } from '../../i18n/format.ts';
 import { useResource } from '../../resource.ts';
 import { api, session } from '../../session.ts';
-import { daysBetween, lastDays, perDay, RANGE_FILTERS, rangeOf, secondsOf, today } from '../shared/days.ts';
+import { daysBetween, lastDays, RANGE_FILTERS, rangeOf, timedRows, today } from '../shared/days.ts';
 import { FilterForm, queryOf } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
 import { EN, usd } from './service-words.tsx';
@@ -103,16 +103,22 @@ function Split({ earnings, range }: { readonly earnings: Earnings; readonly rang
   const oldest = earnings.by_day.at(-1)?.day ?? monthAgo;
   const first = range.from === undefined && oldest > monthAgo ? monthAgo : oldest;
   const last = range.to === undefined ? today() : (earnings.by_day[0]?.day ?? today());
-  const days = daysBetween(first, last);
+  const endsNow = range.to === undefined || range.to >= today();
+  const { unit, times, rows } = timedRows(
+    daysBetween(first, last),
+    earnings.by_day,
+    endsNow ? earnings.by_hour : undefined,
+  );
   return (
     <>
-      <Card title="By day">
+      <Card title={unit === 'day' ? 'By day' : 'By hour (UTC)'}>
         <TimeChart
-          label="Charged and earned by day"
-          times={days.map(secondsOf)}
+          label={`Charged and earned by ${unit}`}
+          times={times}
+          unit={unit}
           series={[
-            { name: 'Buyers paid', kind: 'bar', values: perDay(days, earnings.by_day, (row) => row.gross) },
-            { name: 'Of this, you earned', kind: 'bar', values: perDay(days, earnings.by_day, (row) => row.earned) },
+            { name: 'Buyers paid', kind: 'bar', values: rows.map((row) => row?.gross ?? null) },
+            { name: 'Of this, you earned', kind: 'bar', values: rows.map((row) => row?.earned ?? null) },
           ]}
           format={usd}
         />

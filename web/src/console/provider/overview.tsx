@@ -3,7 +3,7 @@ import { dataOf, type Schemas } from '../../api/client.ts';
 import { Card, FailureNote, LinkButton, SkeletonPage, Stat, Stats, TimeChart } from '../../design/index.ts';
 import { type Resource, useResource } from '../../resource.ts';
 import { api, session } from '../../session.ts';
-import { lastDays, perDay, secondsOf } from '../shared/days.ts';
+import { lastDays, timedRows } from '../shared/days.ts';
 import { PageHead } from '../shared/page-head.tsx';
 import { FirstSteps } from './first-steps.tsx';
 import { Periods, ServicesCard, sum } from './overview-cards.tsx';
@@ -87,7 +87,8 @@ async function statsOf(services: readonly Service[], signal: AbortSignal): Promi
 
 function Money({ earnings }: { readonly earnings: Earnings }) {
   const days = lastDays(DAYS);
-  const earned = perDay(days, earnings.by_day, (row) => row.earned);
+  const { unit, times, rows } = timedRows(days, earnings.by_day, earnings.by_hour);
+  const lastDay = earnings.by_day.filter(({ day }) => day >= (days[0] ?? ''));
   return (
     <>
       <Stats>
@@ -98,18 +99,19 @@ function Money({ earnings }: { readonly earnings: Earnings }) {
         />
         <Stat
           label="Earned, 30 days"
-          value={usd(sum(earned))}
+          value={usd(sum(lastDay.map(({ earned }) => earned)))}
           hint={`After the platform's fee of ${earnings.fee_percent}%`}
         />
         <Stat label="Earned in all" value={usd(earnings.earned)} />
         <Stat label="Paid out" value={usd(earnings.paid_out)} hint={<a href="/console/statement">Statement</a>} />
       </Stats>
       {earnings.by_day.length > 0 && (
-        <Card title="Earned by day">
+        <Card title={unit === 'day' ? 'Earned by day' : 'Earned by hour (UTC)'}>
           <TimeChart
-            label="Earned by day, last 30 days"
-            times={days.map(secondsOf)}
-            series={[{ name: 'Earned', kind: 'bar', values: earned }]}
+            label={`Earned by ${unit}`}
+            times={times}
+            unit={unit}
+            series={[{ name: 'Earned', kind: 'bar', values: rows.map((row) => row?.earned ?? null) }]}
             format={usd}
           />
         </Card>

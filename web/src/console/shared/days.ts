@@ -1,3 +1,5 @@
+import { hoursUpToNow } from '../../design/series.ts';
+
 const DAY_MS = 86_400_000;
 
 /** `2026-11-22`: the day in UTC, as the API counts days. */
@@ -18,14 +20,25 @@ export function daysBetween(first: string, last: string): string[] {
 /** Seconds since 1970 at the beginning of the day. */
 export const secondsOf = (day: string): number => Date.parse(`${day}T00:00:00Z`) / 1_000;
 
-/** One value for each day, from rows that leave out days without calls. */
-export function perDay<Row extends { readonly day: string }>(
+/** The times of a chart, and the row of each. Rows leave out times without calls: there the chart has nothing. */
+export type Timed<Row> = {
+  readonly unit: 'day' | 'hour';
+  /** Seconds since 1970. */
+  readonly times: readonly number[];
+  readonly rows: readonly (Row | undefined)[];
+};
+
+/** By hour where the API knows hours, else by day. @param days  those of the chart; with hours it ends now */
+export function timedRows<Day extends { readonly day: string }, Hour extends { readonly hour: string }>(
   days: readonly string[],
-  rows: readonly Row[],
-  pick: (row: Row) => number,
-): number[] {
-  const byDay = new Map(rows.map((row) => [row.day, pick(row)]));
-  return days.map((day) => byDay.get(day) ?? 0);
+  byDay: readonly Day[],
+  byHour: readonly Hour[] | undefined,
+): Timed<Day | Hour> {
+  const known = new Map<number, Day | Hour>();
+  if (byHour === undefined) for (const row of byDay) known.set(secondsOf(row.day), row);
+  else for (const row of byHour) known.set(Date.parse(row.hour) / 1_000, row);
+  const times = byHour === undefined ? days.map(secondsOf) : hoursUpToNow(known.keys(), Date.now());
+  return { unit: byHour === undefined ? 'day' : 'hour', times, rows: times.map((time) => known.get(time)) };
 }
 
 /**
