@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-/** The acts in words, by their names in src/routes/admin/audit.ts. */
-=======
 /** What was done, in words, by the action's name in src/routes/admin/audit.ts. */
->>>>>>> main
 export const ACT_WORDS: Readonly<Record<string, string>> = {
   'account.create': 'Account opened',
   'account.credit': 'Money added',

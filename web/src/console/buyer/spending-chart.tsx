@@ -16,14 +16,7 @@ const PERIODS = [
 /** How many keys have their own colour; the others share one. */
 const KEYS_SHOWN = 4;
 
-<<<<<<< HEAD
-/**
- * Spending by day and key, or by hour for a new account. The choice is in the address. @param usage of 30 days, and of all services
- * and keys
- */
-=======
 /** Spending by day and key, or by hour while the account is new. The choice is in the address. @param usage of 30 days, and of all services and keys */
->>>>>>> main
 export function SpendingChart({ usage }: { readonly usage: Usage | null }) {
   const { language } = useI18n();
   const address = useAddress();
@@ -125,11 +118,7 @@ export function SpendingChart({ usage }: { readonly usage: Usage | null }) {
   );
 }
 
-<<<<<<< HEAD
-/** The spending of a day or an hour. */
-=======
 /** What a day and an hour have in common. */
->>>>>>> main
 type Spent = {
   readonly spent: number;
   readonly by_key: readonly { readonly key_id: string; readonly spent: number }[];
