@@ -108,7 +108,7 @@ export async function selectStatement(sql: Sql, request: StatementRequest): Prom
 
 const hourOf = (row: Row | undefined): number => Math.floor((row?.micros ?? 0) / HOUR_MICROS) * HOUR_MICROS;
 
-/** As many whole hours as the limit lets in, and one at least. */
+/** As many whole hours as the limit allows, and at least one. */
 async function selectPage(
   tx: Tx,
   sources: readonly Source[],
