@@ -1843,7 +1843,7 @@ export interface components {
             free_calls: number;
             /** @description What buyers were charged, in US dollars with at most six decimals */
             gross: number;
-            /** @description What was given back to them of these calls, whenever, in US dollars with at most six decimals */
+            /** @description What they got back of these calls, at any time, in US dollars with at most six decimals */
             refunded: number;
             /** @description The platform's share of the rest, in US dollars with at most six decimals */
             fees: number;
