@@ -1,8 +1,8 @@
 import { AssertionError } from 'node:assert';
 
 /**
- * Checks an invariant. It replaces Node's `assert`, which has rest parameters and so makes an array each time: a call runs through
- * a dozen asserts.
+ * Checks an invariant. It replaces Node's `assert`, whose rest parameters make an array each time: a call runs through a dozen
+ * asserts.
  *
  * @throws AssertionError
  */

@@ -1,6 +1,6 @@
 /**
- * The error codes of the API (docs/api.md, 'Errors'). Each has its status, and the message that is used when the code that throws
- * the error gives none. Clients decide by the code, so the status of a code never changes.
+ * The error codes of the API (docs/api.md, 'Errors'). Each has its status, and a default message. Clients decide by the code, so
+ * the status of a code never changes.
  */
 export const ERRORS = {
   invalid_request: { status: 400, message: 'The request is invalid.' },
@@ -62,8 +62,8 @@ type ErrorExtras = {
 };
 
 /**
- * An error that the caller gets to see. Any other error that is thrown becomes `internal` and is logged. The API makes one
- * exception: an error from an unreachable store becomes `unavailable`.
+ * An error that is shown to the caller. Any other thrown error becomes `internal` and is logged. The API makes one exception: an
+ * error from an unreachable store becomes `unavailable`.
  */
 export class ApiError extends Error {
   readonly code: ErrorCode;
@@ -91,7 +91,7 @@ export class ApiError extends Error {
   }
 }
 
-/** A 401 has to name the authentication scheme (RFC 9110 §11.6.1). */
+/** A 401 must name the authentication scheme (RFC 9110 §11.6.1). */
 export function unauthorizedError(message?: string): ApiError {
   return new ApiError('unauthorized', message, { headers: { 'WWW-Authenticate': 'Bearer' } });
 }
@@ -118,7 +118,7 @@ export function unavailableError(cause?: unknown, message?: string, retryAfterSe
   return new ApiError('unavailable', message, { headers: { 'Retry-After': String(retryAfterSeconds) }, cause });
 }
 
-/** For operators: only what moves money and corrects drifts asks for the right Postgres (ledger/history/fence.ts). */
+/** For operators: only code that moves money or corrects drifts requires the right Postgres (ledger/history/fence.ts). */
 export function olderPostgresError(cause: unknown): ApiError {
   return unavailableError(
     cause,

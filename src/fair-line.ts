@@ -3,21 +3,21 @@ import { assert } from './assert.ts';
 type Owner<T> = { readonly name: string; taken: number; readonly waiting: Set<T> };
 
 /**
- * Who has how much of something scarce, and a line in which owners take turns, however many entries each has there.
+ * Tracks how much of a scarce resource each owner has, and a line in which owners take turns, however many entries each has there.
  *
  *   owners with waiting entries, in turn:   a ──► b ──► c ──► a …      of each, the entry that came first
  *
- * The line does not know how much there is, nor how much of it one owner may have. The code that uses it does: it asks `next` whose turn
- * it is, gives, and says so (`served`, `took`, `left`).
+ * The line does not know how much there is, nor how much of it one owner may have. The code that uses it does: it asks `next` whose
+ * turn it is, grants the resource, and reports that (`served`, `took`, `left`).
  *
  * Tested by test/fair-line.test.ts, upstream/shares.test.ts (connections) and http/page-permits.test.ts.
  */
 export class FairLine<T> {
   readonly #maxWaiting: number;
   readonly #maxWaitingOfOne: number;
-  /** Those that have something or wait for it. */
+  /** The owners that have something or wait for it. */
   readonly #owners = new Map<string, Owner<T>>();
-  /** Those with waiting entries, in the order of their turns. */
+  /** The owners with waiting entries, in the order of their turns. */
   readonly #turns = new Set<Owner<T>>();
   /** All waiting entries, oldest first. */
   readonly #waiting = new Set<T>();
@@ -57,7 +57,7 @@ export class FairLine<T> {
     return this.#waiting.size < this.#maxWaiting && ofOne < this.#maxWaitingOfOne;
   }
 
-  /** The code that calls this has asked `hasRoomFor`. */
+  /** The caller must have checked `hasRoomFor`. */
   wait(name: string, entry: T): void {
     const owner = this.#owner(name);
     owner.waiting.add(entry);
@@ -96,7 +96,7 @@ export class FairLine<T> {
     this.goesLast(name);
   }
 
-  /** The owner, if it waits, has its next turn after the others. */
+  /** If the owner waits, its next turn is after the others. */
   goesLast(name: string): void {
     const owner = this.#owners.get(name);
     if (owner !== undefined && this.#turns.delete(owner)) this.#turns.add(owner);

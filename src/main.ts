@@ -38,7 +38,7 @@ async function main(): Promise<void> {
   if (command === 'create-admin') {
     const { createAdminKey } = await import('./roles/create-admin.ts');
     const text = await createAdminKey(process.env.DATABASE_URL, knownMigrations(), process.argv.slice(3));
-    // Not followed by an exit, which could cut what a pipe has not taken yet.
+    // Not followed by an exit, which could lose output that a pipe has not taken yet.
     process.stdout.write(`${text}\n`);
     return;
   }
@@ -127,7 +127,7 @@ type Job = {
   readonly role: ProcessRole;
   readonly config: Config;
   readonly log: Log;
-  /** What each line of the log begins with. */
+  /** The beginning of each line of the log. */
   readonly fields: Readonly<Record<string, string | number>>;
   /** The link to the supervisor; null if none has started this process. */
   readonly link: SupervisorLink | null;
@@ -164,8 +164,8 @@ async function start({ role, config, log, fields, link, worker }: Job): Promise<
     process.exit(0);
   }
   const metrics = new Metrics();
-  // Opened before any call is taken: if the metrics port is in use, this process ends here. Under a supervisor, only the supervisor
-  // serves metrics.
+  // Opened before any call is accepted: if the metrics port is in use, this process ends here. Under a supervisor, only the
+  // supervisor serves metrics.
   const closeMetrics = link === null ? await serveMetrics(config.host, config.metricsPort, metrics) : () => {};
   let writer: Writer | null = null;
   if (role !== 'gateway') {
@@ -205,13 +205,13 @@ const knownMigrations = (): Migration[] => readMigrations(fileURLToPath(new URL(
 
 /** Runs the role as several processes until a signal comes, then stops them. */
 async function supervise(role: 'all' | 'gateway', config: Config, entry: string): Promise<void> {
-  // With port 0, each process would get a free port of its own, and another one after each restart.
+  // With port 0, each process would get its own free port, and another one after each restart.
   if (config.port === 0) throw new ConfigError(['PORT must not be 0, unless ONE_PROCESS is on']);
   const log = createLog(config.logLevel, { role: 'supervisor' });
   exitOnProgrammerError(log);
   const supervisor = createSupervisor({ role, entry, config, log });
-  // In a terminal, SIGHUP means that the terminal was closed, so everything that was started in it has to end. Without a
-  // terminal, an operator sends it to have the processes replaced.
+  // In a terminal, SIGHUP means that the terminal was closed, so everything that was started in it must end. Without a terminal, an
+  // operator sends it to have the processes replaced.
   const stopsAtHangup = process.stdin.isTTY || process.stdout.isTTY;
   const signalled = untilSignal(stopsAtHangup ? [...STOP_SIGNALS, 'SIGHUP'] : STOP_SIGNALS, () => {
     supervisor.kill();

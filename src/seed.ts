@@ -16,9 +16,9 @@ import { StartRefused } from './platform/start-refused.ts';
 import { openStores, type Stores } from './roles/stores.ts';
 
 /**
- * For operators: makes buyer keys with money, for load tests and demonstrations. It writes straight into the stores, thousands of
+ * For operators: makes buyer keys with money, for load tests and demonstrations. It writes directly into the stores, thousands of
  * keys a second. `npm run seed` finds the local stack and runs this program; with DATABASE_URL and REDIS_URL set, it uses those.
- * Tested by test/accounts/seed.test.ts; what it writes to Postgres by seed-buyers.test.ts there.
+ * Tested by test/accounts/seed.test.ts; its writes to Postgres by seed-buyers.test.ts there.
  */
 const USAGE = `npm run seed -- --buyers N --out FILE [--balance USD] [--rate-limit N]
   --buyers      number of accounts, each with one buyer key: 1 to 1000000
@@ -128,7 +128,8 @@ async function main(): Promise<void> {
 }
 
 /**
- * Faults of the command line: ours, and those that `parseArgs` finds, such as an unknown option. The message alone says enough.
+ * Faults of the command line: those found here, and those that `parseArgs` finds, such as an unknown option. The message alone says
+ * enough.
  */
 const isUsageFault = (error: unknown): boolean =>
   error instanceof UsageError ||

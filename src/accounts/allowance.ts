@@ -17,8 +17,8 @@ export type Allowance = Wallet & {
 type FreeListing = { readonly id: string; readonly providerId: string; readonly freeCalls: number };
 
 /**
- * How many free calls of a service the key's account has left. Null if its calls of the service are not free: the service gives no
- * free calls, the key may not call it, or the key's own account sells it.
+ * How many free calls of a service the key's account has left. Null if its calls use up none: the service gives none, the key may
+ * not call it, or the key's own account sells it.
  *
  * @throws as `Wallets.readFreeUsed`
  */

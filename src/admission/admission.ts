@@ -23,9 +23,9 @@ import { SettlementRetries } from './settlement-retries.ts';
 import { MAX_BATCH, MAX_PENDING, Trips } from './trips.ts';
 
 /**
- * Maximum number of settlements and cancellations that Redis has not confirmed; at the bound no new call is admitted until Redis
- * has caught up. The value is that of MAX_PENDING: as many commands may wait for a trip. Settlements that Redis has refused
- * because their shard is damaged do not count: they wait for an operator, and must not stop the calls of other shards.
+ * Maximum number of settlements and cancellations that Redis has not confirmed; beyond it no new call is admitted until Redis has
+ * caught up. The value is that of MAX_PENDING: as many commands may wait for a trip. Settlements that Redis has refused because
+ * their shard is damaged do not count: they wait for an operator, and must not stop the calls of other shards.
  */
 const MAX_UNSETTLED = MAX_PENDING;
 /** A reply code that this gateway does not know is logged at most once an hour: any call may meet it. */
@@ -52,9 +52,9 @@ type AdmissionOptions = {
 };
 
 /**
- * Makes commands of what is asked (admissions, settlements, tokens to take), which batch.lua carries out in batches, one batch a
- * trip (`Trips`), and does what a command's reply or loss demands. Admissions, tokens and refunds are sent at the end of their
- * event-loop turn. Settlements of charged calls are sent with the next of these, or after 20 ms at most.
+ * Makes commands from requests (admissions, settlements, tokens to take), which batch.lua carries out in batches, one batch a trip
+ * (`Trips`), and reacts to each command's reply or loss. Admissions, tokens and refunds are sent at the end of their event-loop
+ * turn. Settlements of charged calls are sent with the next of these, or after 20 ms at most.
  *
  *   admit() take() settle()           flush (end of the turn)              reply
  *        │                                    │                              │
@@ -107,7 +107,7 @@ export class Admission implements CommandHost {
     this.#damage = new DamageLog(log);
   }
 
-  /** Starts to renew the leases, even when there are no calls to renew them with. */
+  /** Starts to renew the leases, even if there are no calls with which to renew them. */
   start(): void {
     this.#trips.start();
   }
@@ -132,7 +132,7 @@ export class Admission implements CommandHost {
     } else this.#trips.add(new AdmitCommand(request, listener));
   }
 
-  /** Takes one token from a bucket of a key, for a request that is not a call. Those of the keys above it keep theirs. */
+  /** Takes one token from a bucket of a key, for a request that is not a call. The buckets of the keys above it are not touched. */
   takeForKey(
     { keyId, accountId, ancestors }: KeyInTree,
     done: (result: TakeResult) => void,
@@ -202,7 +202,8 @@ export class Admission implements CommandHost {
     const { keyId, accountId } = isCall ? command.request.buyer : { keyId: command.keyId, accountId: command.subject };
     const loads: Promise<void>[] = [];
     if (what === 'key') loads.push(this.#loader.loadKey(keyId as string, accountId));
-    // Redis says only what it missed first. If a call's key is missing, most likely its wallet is, too: both are loaded at once.
+    // Redis reports only the first thing that it lacks. If a call's key is missing, most likely its wallet is, too: both are loaded
+    // at once.
     if (isCall || what === 'wallet') loads.push(this.#loader.loadWallet(accountId));
     const loaded = Promise.all(loads);
     this.#loading++;

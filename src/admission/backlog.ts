@@ -1,7 +1,7 @@
 import { byStore, isWrongType, type RedisStore } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 
-/** Interval of the readings. The bounds protect Redis's memory, and the calls of one second more do not matter there. */
+/** Interval of the readings. The bounds protect Redis's memory, and the calls of one additional second do not matter there. */
 const READ_EVERY_MS = 1_000;
 /** Share of `maxmemory` above which no new call is admitted. Open calls are still settled beyond it (see batch.lua). */
 const MAX_MEMORY_SHARE = 0.9;
@@ -17,7 +17,7 @@ export class Backlog {
   readonly #keys: RedisKeys;
   readonly #maxEvents: number;
   #events = 0;
-  /** Events that wait in each shard. */
+  /** Number of events that wait in each shard. */
   readonly #lengths: number[];
   #memoryFull = false;
   /** How much of its `maxmemory` the Redis of each shard uses. */
@@ -50,7 +50,7 @@ export class Backlog {
     this.#timer = null;
   }
 
-  /** Stops the timer when no call has asked since the last tick and no event waits: then the numbers do not change. */
+  /** Stops the timer if no call has asked since the last tick and no event waits: the numbers do not change then. */
   readonly #onTick = (): void => {
     if (this.#wasAsked || this.#events > 0 || this.#memoryFull) void this.read();
     else this.#rest();
@@ -94,7 +94,7 @@ export class Backlog {
       if (length.status === 'fulfilled') this.#lengths[shard] = length.value;
     }
     this.#events = this.#lengths.reduce((sum, length) => sum + length, 0);
-    // Each Redis once. In a cluster several shards may share a node; to ask for each is cheaper than to find out.
+    // Each Redis is asked once. In a cluster several shards may share a node; asking for each is cheaper than finding that out.
     const nodes = Array.from(byStore(this.#redis, Array.from(this.#keys.usage.keys())));
     const shares = await Promise.allSettled(nodes.map(([node]) => memoryShareOf(node)));
     for (const [at, share] of shares.entries()) {

@@ -2,7 +2,7 @@ import { TripEncoder } from '../platform/trip-encoder.ts';
 import type { CallTerms } from './call-terms.ts';
 
 /**
- * Encodes the commands of one trip as batch.lua takes them. One encoder serves any number of trips, one after the other.
+ * Encodes the commands of one trip in the form of batch.lua. One encoder serves any number of trips, one after the other.
  *
  * Each argument costs Redis 0.2 µs (parsed, copied into Lua, freed). So the letters of all commands are one argument, and
  * consecutive calls of the same listing share one copy of its terms.

@@ -3,7 +3,7 @@ import { bulk } from '../platform/trip-encoder.ts';
 /** An API key of an account, and the keys above it, root first. */
 export type KeyInTree = { readonly keyId: string; readonly accountId: string; readonly ancestors?: readonly string[] };
 
-/** The keys from below the root of a tree to a child key itself, as batch.lua names them. */
+/** The keys from below the root of a tree to the child key itself, in the form of batch.lua. */
 export type Chain = {
   readonly rootId: string;
   /** At most three: the last is the child key. */

@@ -12,7 +12,7 @@ type Listing = {
 };
 
 /**
- * More than Redis can take from a number, or a wallet can have. So admission refuses such an amount as it refuses any that is not
+ * An amount that exceeds every wallet and everything that Redis can subtract. So admission refuses it like any other that is not
  * covered: before anything is taken (docs/decisions/0069-a-free-call-only-is-a-call-that-nobody-can-pay.md).
  */
 const UNPAYABLE = '9'.repeat(20);
@@ -20,16 +20,16 @@ const UNPAYABLE = '9'.repeat(20);
 /**
  * What a call of a listing costs, encoded for batch.lua. Make it once per version of the listing: all its calls share it.
  *
- * A call priced by use (`maxPriceMicros` not null) is settled with what its service reports. Its hold takes the most that this may
- * be: what the service is authorised to charge.
+ * A call priced by use (`maxPriceMicros` not null) is settled with the cost that its service reports. Its hold takes the most that
+ * this may be: the amount that the service is authorised to charge.
  */
 export class CallTerms {
   readonly serviceId: string;
   readonly providerId: string;
-  /** The price: what the call costs unless its service reports something else. Micro-USD, as all amounts here. */
+  /** The price: what the call costs unless its service reports another amount. Micro-USD, like all amounts here. */
   readonly priceMicros: number;
   readonly maxPriceMicros: number | null;
-  /** What the hold of a call takes that is not free: the price, or what a call priced by use is authorised. */
+  /** What the hold of a call takes if the call is not free: the price, or the authorised amount of a call priced by use. */
   readonly heldMicros: number;
   /** That amount, free calls and wallet field, encoded: the arguments of command 'P' in batch.lua. */
   readonly args: string;
@@ -37,13 +37,13 @@ export class CallTerms {
   readonly hold: string;
   /** The last part of the hold's text, with a tab before it: '' or `name=value` fields (ledger/usage-event.ts). */
   readonly holdEnd: string;
-  /** Whether one of the listing's free calls may serve the call: it has some, and the call costs something. */
+  /** Whether one of the listing's free calls may cover the call: it has some, and the call costs something. */
   readonly hasFreeCalls: boolean;
-  /** Whether nothing but a free call may serve it: no wallet covers what these terms ask for. */
+  /** Whether only a free call may cover the call: no wallet covers the amount in these terms. */
   readonly isFreeOnly: boolean;
   readonly #listing: Listing;
 
-  /** @param ceilingMicros  what the caller pays at most; not below the price. It changes nothing unless the call is priced by use */
+  /** @param ceilingMicros the most that the caller pays; not below the price. It matters only if the call is priced by use */
   constructor(listing: Listing, ceilingMicros: number = Number.MAX_SAFE_INTEGER, isFreeOnly = false) {
     const { id, providerId, priceMicros, freeCalls, maxPriceMicros = null } = listing;
     this.serviceId = id;
@@ -60,19 +60,25 @@ export class CallTerms {
     this.#listing = listing;
   }
 
-  /** The terms of a call whose caller pays at most this. It is not below the price, unless the caller owns the listing and pays nothing. */
+  /**
+   * The terms of a call whose caller pays at most this amount. It is not below the price, unless the caller owns the listing and
+   * pays nothing.
+   */
   upTo(ceilingMicros: number): CallTerms {
     return ceilingMicros < this.heldMicros && this.maxPriceMicros !== null
       ? new CallTerms(this.#listing, ceilingMicros)
       : this;
   }
 
-  /** The least that the hold of a child key's call may take, encoded: not below the price, also where its budgets leave less than usual. */
+  /**
+   * The least that the hold of a child key's call may take, encoded. It is not below the price, even if the key's budgets leave
+   * little.
+   */
   get leastArg(): string {
     return bulk(this.isFreeOnly ? UNPAYABLE : String(Math.min(this.priceMicros, this.heldMicros)));
   }
 
-  /** The terms of a call that a free call is to serve, or nothing. What its service may charge stays the same. */
+  /** The terms of a call that only a free call may cover. The most that its service may charge stays the same. */
   freeOnly(): CallTerms {
     return new CallTerms(this.#listing, this.heldMicros, true);
   }
@@ -80,6 +86,6 @@ export class CallTerms {
 
 function holdEndOf(maxPriceMicros: number | null, heldMicros: number): string {
   if (maxPriceMicros === null) return '';
-  // A free call's hold takes nothing, so only this says what the service was told.
+  // A free call's hold takes nothing, so only this field says what the service was told.
   return `\tcap=${maxPriceMicros}${heldMicros < maxPriceMicros ? `\tceiling=${heldMicros}` : ''}`;
 }

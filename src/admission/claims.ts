@@ -1,8 +1,8 @@
 /** The idempotency key of a call, as batch.lua claims it (scripts/includes/claims.lua). All texts are digests in ASCII, without tabs. */
 export type Claim = {
-  /** Stands for the API key and the idempotency key together. */
+  /** The digest of the API key and the idempotency key together. */
   readonly name: string;
-  /** Of method, path and query. */
+  /** The digest of method, path and query. */
   readonly target: string;
 };
 
@@ -10,7 +10,7 @@ export type Claim = {
 export type EndedClaim = {
   readonly name: string;
   readonly charged: {
-    /** Of the request body; null: the call was over before all of it had come. */
+    /** The digest of the request body; null: the call was over before the whole body had arrived. */
     readonly bodyDigest: string | null;
     /** Whether the answer is being kept. */
     readonly keeps: boolean;

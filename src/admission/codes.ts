@@ -1,6 +1,6 @@
 import type { Damage } from '../ledger/damage-log.ts';
 
-/** Code that scripts/batch.lua replies to an admission and to a request for a token when it granted what was asked. */
+/** The code of scripts/batch.lua for an admission or a request for a token that it granted. */
 export const OK = 0;
 
 /** Why a request of any kind is refused. gate/gate.ts makes the error. */
@@ -9,20 +9,20 @@ export type KeyRefusal = 'rate_limited' | 'revoked' | 'expired' | 'suspended';
 export type CallRefusal = 'insufficient_balance' | 'damaged';
 
 /**
- * Another call has the idempotency key: it is under way, was another request, or is over and was charged. Or the account has too many
- * such keys.
+ * Another call has the idempotency key: it is under way, was a different request, or was charged. Or the account has too many
+ * idempotency keys.
  */
 export type ClaimRefusal = 'call_in_progress' | 'idempotency_mismatch' | 'charged_before' | 'claims_full';
 
-/** What the gateway does about a code of batch.lua other than OK. */
+/** What the gateway does after a code of batch.lua other than OK. */
 type Refusal =
   /** Redis lacks the state of the key or the wallet: it is loaded from Postgres, and the command is sent again. */
   | { readonly does: 'load'; readonly what: 'key' | 'wallet' }
   | { readonly does: 'refuse'; readonly outcome: KeyRefusal; readonly damage?: Damage }
   | { readonly does: 'refuse_call'; readonly outcome: CallRefusal; readonly damage?: Damage }
-  /** Only calls with an idempotency key are. */
+  /** Only calls with an idempotency key are refused for this. */
   | { readonly does: 'refuse_for_claim'; readonly outcome: ClaimRefusal }
-  /** Only calls of child keys are: the reply says which budget it was. */
+  /** Only calls of child keys are refused for this: the reply says which budget it was. */
   | { readonly does: 'refuse_for_budget' }
   /** The caller gets 503 `unavailable`. */
   | { readonly does: 'fail'; readonly damage?: Damage };

@@ -23,7 +23,7 @@ import {
 import type { EncodedKeys } from './encoded-keys.ts';
 import type { HoldOwner } from './hold-owners.ts';
 
-/** What admission must know of a call to decide it. */
+/** What admission must know about a call to decide it. */
 export type AdmitRequest = {
   readonly usageId: string;
   readonly buyer: Buyer;
@@ -31,30 +31,33 @@ export type AdmitRequest = {
   readonly method: string;
   /** Recorded in the usage event; printable ASCII, no tab. */
   readonly path: string;
-  /** Recorded with it, as `isTag` (platform/call-tag.ts) admits it. Null: the caller gave none. */
+  /** The call's tag, in the form that `isTag` (platform/call-tag.ts) allows; recorded with the call. Null: the caller gave none. */
   readonly tag: string | null;
   /** Null: the call has no idempotency key. */
   readonly claim: Claim | null;
 };
 
-/** A budget that does not cover a call. Of several, the one that starts again last. */
+/** A budget that does not cover a call. Of several, the one whose next period begins last. */
 export type SpentBudget = {
-  /** Whose budget it is: that of the key that called, or of one above it. */
+  /** The key that has the budget: the calling key, or one above it. */
   readonly keyId: string;
   readonly leftMicros: number;
-  /** By Redis's clock. Null: it does not start again. */
+  /** When the next period begins, by Redis's clock. Null: never. */
   readonly resetsAtMs: number | null;
 };
 
 export type Admitted = {
   readonly outcome: 'admitted';
   readonly rate: RateState;
-  /** What its hold took: 0 for a free call. */
+  /** What the hold took: 0 for a free call. */
   readonly amountMicros: number;
-  /** What the service of a call priced by use may charge at most, also of a free call, which costs nothing. Null: a fixed price. */
+  /**
+   * The most that the service of a call priced by use may charge; also set for a free call, which costs nothing. Null: a fixed
+   * price.
+   */
   readonly authorizedMicros: number | null;
   readonly freeTier: boolean;
-  /** How many free calls the account has left of the listing. Null: the listing has none, or the call costs nothing anyway. */
+  /** How many free calls of the listing the account has left. Null: the listing has none, or the call costs nothing anyway. */
   readonly freeLeft: number | null;
   /** What the caller can spend after this call: the wallet's balance, or what is left in a budget, if that is less. */
   readonly balanceMicros: number;
@@ -66,7 +69,7 @@ export type Rejected =
   | {
       readonly outcome: KeyRefusal | CallRefusal;
       readonly rate: RateState;
-      /** The balance that the price was compared with. Any number where the outcome is another than 'insufficient_balance'. */
+      /** The balance that was compared with the price. It means nothing unless the outcome is 'insufficient_balance'. */
       readonly balanceMicros: number;
     }
   | { readonly outcome: 'budget_exceeded'; readonly rate: RateState; readonly budget: SpentBudget }
@@ -96,7 +99,7 @@ export interface CommandHost {
   cancel(command: AdmitCommand): void;
   /** Sends an unanswered settlement again. It counts once, however often it arrives at Redis. */
   retrySettlement(command: SettleCommand | CancelCommand): void;
-  /** Sends a settlement again that Redis has refused: the shard is damaged, and an operator has to repair it. */
+  /** Later sends a settlement again that Redis has refused, because the shard is damaged and an operator has to repair it. */
   retryRefused(command: SettleCommand | CancelCommand, accountId: string): void;
   /** Redis has accepted a settlement that it had refused before: the shard of this account works again. */
   mended(accountId: string): void;
@@ -129,9 +132,9 @@ const MAX_LOADS = 3;
 const UNAVAILABLE = { outcome: 'unavailable' } as const;
 
 /**
- * The token buckets that a request with a key may draw on. `own`: that of the key, for calls and for everything that is not said to
- * draw on another. `reads`: one of each key, as large as its own. `control`: one of each account (CONTROL_LIMIT). A key that spends
- * its own tokens without a pause leaves the others full, so that its owner can see what happens, and end it.
+ * The token buckets that a request with a key may draw on. `own`: that of the key, for calls and for everything that does not name
+ * another. `reads`: one for each key, as large as its own. `control`: one for each account (CONTROL_LIMIT). If a key spends its own
+ * tokens without pause, the others stay full, so that its owner can see what happens, and end it.
  */
 export type KeyBucket = 'own' | 'reads' | 'control';
 
@@ -150,7 +153,7 @@ export class TakeCommand implements Command {
   readonly addressLimit: number;
   readonly done: (result: TakeResult) => void;
   readonly bucket: KeyBucket;
-  /** Null: no child key. */
+  /** Null: not a child key. */
   readonly chain: Chain | null;
   loads = 0;
 
@@ -194,7 +197,7 @@ export class TakeCommand implements Command {
     }
   }
 
-  /** A child key has its own `control` bucket, too, so that it cannot keep its account from controlling its keys. */
+  /** A child key has its own `control` bucket, so that it cannot prevent its account from controlling its keys. */
   #encodeChild(batch: BatchEncoder, names: RedisKeys, shard: number, keyId: string, { rootId, arg }: Chain): void {
     const root = bulk(names.key(shard, rootId));
     switch (this.bucket) {
@@ -231,7 +234,7 @@ export class TakeCommand implements Command {
         if (refusal.damage !== undefined) host.foundDamage(refusal.damage, this.subject, this.keyId ?? '');
         this.done(UNAVAILABLE);
         return;
-      // The bucket of a child key is in the wallet. What else is refused to calls only is as unknown as no row.
+      // The bucket of a child key is in the wallet. All other refusals that exist only for calls count as unknown codes here.
       case 'refuse_call':
         if (refusal.damage === undefined || this.chain === null) host.foundUnknownCode(code);
         else host.foundDamage(refusal.damage, this.subject, this.keyId ?? '');
@@ -248,7 +251,7 @@ export class TakeCommand implements Command {
   }
 }
 
-/** Is told how an admission was decided. The call itself (proxy/stages/checked-call.ts) implements it. */
+/** Receives the decision about an admission. The call itself (proxy/stages/checked-call.ts) implements it. */
 export interface AdmissionListener {
   onAdmission(result: AdmitResult): void;
 }
@@ -355,7 +358,7 @@ export class AdmitCommand implements Command {
   }
 }
 
-/** Reads the end of the reply to a child key's admission. @returns null where no budget was exceeded */
+/** Reads the end of the reply to a child key's admission. @returns null if no budget was exceeded */
 function spentBudget({ keyIds }: Chain, reply: readonly number[], at: number): SpentBudget | null {
   const keyId = keyIds[(reply[at] as number) - 1];
   if (keyId === undefined) return null;
@@ -411,7 +414,7 @@ export class SettleCommand implements Command {
   readonly refund: boolean;
   readonly settlement: string;
   readonly done: () => void;
-  /** What a call priced by use is charged, if that is no more than its hold. Null: the whole hold, or nothing if it is refunded. */
+  /** What a call priced by use is charged, at most its hold. Null: the whole hold, or nothing if it is refunded. */
   readonly capturedMicros: number | null;
   /** Null: the call has no idempotency key. */
   readonly claim: EndedClaim | null;

@@ -12,7 +12,8 @@ const ACCOUNT_ID_CHARS = 36;
 export class EncodedKeys {
   readonly #names: RedisKeys;
   /**
-   * Per shard, of the KEYS of an admission: the text before the key id, between key id and account id, and after the account id.
+   * Per shard, parts of the KEYS of an admission: the text before the key id, between key id and account id, and after the account
+   * id.
    */
   readonly #admit: readonly (readonly [string, string, string])[];
   /** Per shard: all KEYS of a settlement. */
@@ -62,7 +63,7 @@ export class EncodedKeys {
     return buyer.refundKeys;
   }
 
-  /** KEYS of what concerns claims: claims, their times. */
+  /** KEYS for claims: claims, and their times. */
   claims(accountId: string): string {
     const names = this.#names;
     const shard = names.shardOf(accountId);

@@ -2,7 +2,7 @@ import type { Command } from './commands.ts';
 import { SettlementRetries } from './settlement-retries.ts';
 
 /**
- * How many settlements are sent at a time to a shard that refuses them. One is enough to show whether the shard works again: all
+ * How many settlements are sent at a time to a shard that refuses them. One suffices to show whether the shard works again: all
  * settlements of a shard write to the same two keys.
  */
 const PROBE = 1;
@@ -55,7 +55,7 @@ export class RefusedSettlements {
     refusing.retries.add(command);
   }
 
-  /** To be called when Redis has accepted a command that it had refused: sends the shard's other refused commands again, at once. */
+  /** Call this when Redis has accepted a command that it had refused: it sends the shard's other refused commands again at once. */
   accepted(shard: number): void {
     const refusing = this.#shards.get(shard);
     if (refusing === undefined) return;

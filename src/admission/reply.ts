@@ -1,9 +1,9 @@
 /**
- * Reads the reply of batch.lua from `bytes[start, end)`: integers separated by spaces; an empty text is no numbers. The script
- * does not reply a Redis array, because decoding one in the client took 1.3 µs per call for the same numbers.
+ * Reads the reply of batch.lua from `bytes[start, end)`: integers separated by spaces; an empty text is no numbers. The script does
+ * not reply with a Redis array, because decoding one in the client took 1.3 µs per call for the same numbers.
  *
  * @param count how many numbers the reply must have
- * @returns an error for any other reply, from which nobody can tell which commands were carried out
+ * @returns an error for any other reply, which does not tell which commands were carried out
  */
 export function readReply(bytes: Uint8Array, start: number, end: number, count: number): number[] | Error {
   const numbers: number[] = [];

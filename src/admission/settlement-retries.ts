@@ -2,8 +2,8 @@ import type { Command } from './commands.ts';
 
 /**
  * Pause before unanswered settlements are sent again. The pause doubles, up to LONGEST_MS, each time Redis still does not answer.
- * Without calls, these retries are the first to notice that Redis answers again (leases are renewed only every 3 s); a longest
- * pause of 1 s lets everything be as before within 2 s of that.
+ * Without calls, these retries are the first to notice that Redis answers again (leases are renewed only every 3 s); with a longest
+ * pause of 1 s, normal operation resumes within 2 s of that.
  */
 const FIRST_MS = 200;
 const LONGEST_MS = 1_000;
@@ -19,9 +19,9 @@ type RetryPort = {
 };
 
 /**
- * Settlements and cancellations that had no reply. Each is sent again until it gets one, and counts once, however often it
- * arrives. While Redis is silent, only one batch is sent after each pause, and the pauses grow. So a Redis that wakes up finds a
- * few batches of duplicates, and not each unanswered command many times over.
+ * Settlements and cancellations that had no reply. Each is sent again until it gets one, and counts once, however often it arrives.
+ * While Redis is silent, only one batch is sent after each pause, and the pauses grow. So a Redis that wakes up finds a few batches
+ * of duplicates, and not each unanswered command many times.
  */
 export class SettlementRetries {
   readonly #port: RetryPort;
@@ -38,7 +38,7 @@ export class SettlementRetries {
     this.#timer ??= setTimeout(() => this.#round(), this.#delayMs);
   }
 
-  /** To be called when Redis answers again: sends all waiting commands now. */
+  /** Call this when Redis answers again: it sends all waiting commands now. */
   hurry(): void {
     this.#delayMs = FIRST_MS;
     if (this.#waiting.length === 0) return;

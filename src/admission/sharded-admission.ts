@@ -8,19 +8,19 @@ import type { HoldOwner } from './hold-owners.ts';
 
 type Parts = 'start' | 'answering' | 'buyer' | 'admit' | 'takeForKey' | 'takeForAddress' | 'settle';
 
-/** Admission as calls, pages and metrics see it. */
+/** The interface of admission for calls, pages and metrics. */
 export type CallAdmission = Pick<Admission, Parts | 'unsettled' | 'drain' | 'damage' | 'settlementsWithoutHold'>;
 
 /**
- * Admission with a Redis Cluster: an `Admission` of its own for each shard. A script may touch keys of one shard only, so each shard
- * has batches of its own anyway. Health, leases, the commands that wait and those that are sent again are of one shard, too: when a
- * node is away, the calls of the other nodes' accounts do not notice.
+ * Admission with a Redis Cluster: an `Admission` of its own for each shard. A script may touch keys of only one shard, so each
+ * shard has its own batches anyway. Health, leases, waiting commands and commands to be sent again are also kept by shard: if a
+ * node is away, calls of accounts on other nodes are not affected.
  */
 export class ShardedAdmission implements CallAdmission {
   readonly #keys: RedisKeys;
   readonly #shards: readonly Admission[];
 
-  /** @param shards  by number, each for this one shard */
+  /** @param shards by number, each for one shard */
   constructor(keys: RedisKeys, shards: readonly Admission[]) {
     this.#keys = keys;
     this.#shards = shards;

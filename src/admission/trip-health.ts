@@ -2,7 +2,7 @@ import { performance } from 'node:perf_hooks';
 
 type Log = { warn(fields: object, message: string): void };
 
-/** Judges by the trips whether Redis answers. Logs once when Redis stops answering and once when it answers again. */
+/** Judges from the trips whether Redis answers. Logs once when Redis stops answering and once when it answers again. */
 export class TripHealth {
   readonly #log: Log;
   /** Number of trips that were lost since the last reply. */

@@ -13,8 +13,8 @@ import { TripHealth } from './trip-health.ts';
  */
 export const MAX_BATCH = 128;
 /**
- * Maximum number of trips under way. At the bound, commands wait until a trip ends, and then share the next trip. With more trips
- * at once, each would carry fewer commands, and a small batch costs Redis more per command.
+ * Maximum number of trips under way. Beyond it, commands wait until a trip ends, and then share the next trip. With more
+ * simultaneous trips, each would carry fewer commands, and a small batch costs Redis more per command.
  */
 const MAX_TRIPS = 16;
 /**
@@ -33,10 +33,10 @@ export const MAX_PENDING = 32_768;
  */
 export const LEASE_RENEW_MS = 3_000;
 /**
- * Interval at which a timer looks at the settlements of charged calls that wait. They wait for an admission or a refund whose
- * trip they can share, because nobody waits for a charge to be settled; with few calls, each settlement used to make a trip of
- * its own. No settlement waits longer than two intervals. If the gateway is killed before it sends a settlement, the sweep
- * finds the hold and refunds the call. A refund never waits: its caller may need the money to try again.
+ * Interval at which a timer checks the waiting settlements of charged calls. They wait for an admission or a refund whose trip they
+ * can share, because nobody waits for a charge to be settled. No settlement waits longer than two intervals. If the gateway is
+ * killed before it sends a settlement, the sweep finds the hold and refunds the call. A refund never waits: its caller may need the
+ * money to try again.
  */
 const SETTLE_EVERY_MS = 10;
 /** With this many commands pending, settlements no longer wait to share a trip: the batch is large enough to be worth its own. */
@@ -57,8 +57,8 @@ type TripsOptions = {
 };
 
 /**
- * The commands that wait, and the trips that carry them to batch.lua and bring their replies. Renews the leases of the holds that
- * these trips open.
+ * The waiting commands, and the trips that carry them to batch.lua and bring back their replies. Renews the leases of the holds
+ * that these trips open.
  */
 export class Trips {
   readonly #options: TripsOptions;
@@ -86,11 +86,11 @@ export class Trips {
     this.#health = new TripHealth(options.log);
   }
 
-  /** Starts a timer that renews the leases even when there are no calls to renew them with. */
+  /** Starts a timer that renews the leases even if there are no calls with which to renew them. */
   start(): void {
     this.#leaseTimer = setInterval(() => this.schedule(), LEASE_RENEW_MS);
     this.#leaseTimer.unref();
-    // Redis may have been away for longer than a lease: renew at once, so that the sweep sees that this gateway lives.
+    // Redis may have been away for longer than a lease: renew at once, so that the sweep sees that this gateway is alive.
     this.#batches.onReady(() => {
       this.#owners.reconnected();
       this.#lease.expire();
@@ -100,7 +100,7 @@ export class Trips {
     this.schedule();
   }
 
-  /** Renews no leases any more. */
+  /** Stops renewing leases. */
   stop(): void {
     if (this.#leaseTimer !== null) clearInterval(this.#leaseTimer);
   }
@@ -130,15 +130,15 @@ export class Trips {
     return this.#ownerOfTrip;
   }
 
-  /** The command leaves at the end of this turn. */
+  /** The command is sent at the end of this turn. */
   add(command: Command): void {
     this.#pending.push(command);
     this.schedule();
   }
 
   /**
-   * A settlement leaves with the next command. If it charges something, it waits for that command up to 20 ms; but not if it ends a
-   * claim, for which a repeat of the call may wait.
+   * A settlement is sent with the next command. If it charges something, it waits for that command up to 20 ms. It does not wait if
+   * it ends a claim, for which a repeat of the call may be waiting.
    */
   addSettlement(command: SettleCommand): void {
     this.#pending.push(command);
@@ -155,13 +155,12 @@ export class Trips {
   readonly #onSettleTimer = (): void => {
     this.#settleTimer = null;
     if (this.#pending.length === 0) return;
-    // That flush sends the settlements that waited then, at once or when a trip ends. Those that came later get an interval of
-    // their own.
+    // That flush sends the settlements that waited then, at once or when a trip ends. Later ones get their own interval.
     if (this.#flushedSince) this.#watchSettlements();
     else this.schedule();
   };
 
-  /** Everything that waits leaves at the end of this turn, and so do the leases that must be renewed. */
+  /** Everything that waits is sent at the end of this turn, including renewals of leases that are due. */
   schedule(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
@@ -236,7 +235,7 @@ export class Trips {
     if (sent) this.#health.lost(error);
     this.#ownerOfTrip = owner;
     for (const command of commands) command.onLost(sent, host);
-    // The pending commands may have waited as long as this trip was under way; they must not wait for another timeout.
+    // The pending commands may have waited for as long as this trip was under way. They must not wait for another timeout.
     for (const command of this.#pending.splice(0)) command.onLost(false, host);
     onTripEnd();
   }

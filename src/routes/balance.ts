@@ -39,7 +39,7 @@ type BalanceDeps = {
   readonly operator: Operator;
 };
 
-/** `GET /balance/me`: what this key can spend now, and what calls in flight hold, in USD. */
+/** `GET /balance/me`: what this key can spend now, and what open calls hold, in USD. */
 export function balanceRoutes(deps: BalanceDeps): Route[] {
   return [
     {

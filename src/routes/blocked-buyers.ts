@@ -20,7 +20,7 @@ const BODY = {
   additionalProperties: false,
   required: ['status'],
   properties: {
-    status: { ...STATUS, description: '`blocked`: calls of this buyer are 403. `active`: they are taken again' },
+    status: { ...STATUS, description: '`blocked`: calls of this buyer get 403. `active`: they are accepted again' },
   },
   examples: [{ status: 'blocked' }],
 } as const;
@@ -28,13 +28,13 @@ type Body = FromSchema<typeof BODY>;
 
 const BUYER = record('BuyerStatus', { buyer: PSEUDONYM, status: STATUS });
 
-/** `PUT /services/{id}/buyers/{buyer}`: whose calls a service takes. The listing names those that are blocked. */
+/** `PUT /services/{id}/buyers/{buyer}`: blocks or unblocks a buyer. The listing names the blocked ones. */
 export function blockedBuyersRoutes(deps: BlockedBuyersDeps): Route[] {
   return [
     {
       method: 'PUT',
       path: '/api/v1/services/:id/buyers/:buyer',
-      summary: 'Block a buyer of an own service, or take its calls again',
+      summary: 'Block a buyer of an own service, or accept its calls again',
       access: ['provider'],
       body: BODY,
       params: {
@@ -60,7 +60,7 @@ async function setStatus(deps: BlockedBuyersDeps, request: ApiRequest<Body>): Pr
   const { providerId, blockedBuyers } = await ownListing(deps.sql, request);
   if (isBlocked && buyer === deps.pseudonymOf(providerId, providerId))
     throw new ApiError('invalid_request', 'buyer: is the account of this service itself, which can always call it.');
-  // A change of nothing would make every gateway read the listing again.
+  // Even a change without effect would make every gateway read the listing again.
   if (blockedBuyersIn(blockedBuyers).includes(buyer) !== isBlocked) {
     await changeListing(deps, { ...request, query: { dry_run: false } }, async (before) => ({
       patch: { blockedBuyers: withBlock(before.blockedBuyers, buyer, isBlocked) },

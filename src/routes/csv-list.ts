@@ -26,7 +26,7 @@ export const csvFileHeaders = (fileName: string, cursor: string): NonNullable<Re
 
 const dispositionOf = (fileName: string): string => `attachment; filename="${fileName}"`;
 
-/** What every such list can be asked; its filters come on top. */
+/** The query of every such list, to which its filters are added. */
 export type CsvListQuery = {
   readonly from?: string;
   readonly to?: string;
@@ -34,10 +34,10 @@ export type CsvListQuery = {
   readonly cursor?: string;
 };
 
-/** A row by column. A column that it lacks stays empty. */
+/** A row by column. Columns that it lacks stay empty. */
 type CsvRow<Column extends string> = { readonly [column in Column]?: CsvCell | undefined };
 
-/** A list of what happened within a range of time, newest first: in pages of JSON, or in CSV files for callers who prefer those. */
+/** A list of what happened in a time range, newest first: as pages of JSON, or as CSV files for callers who prefer those. */
 export class CsvList<Column extends string> {
   readonly query: JsonSchema;
   readonly response: ResponseDescription;
@@ -45,7 +45,7 @@ export class CsvList<Column extends string> {
   readonly #fileName: string;
 
   /**
-   * @param list.entries  what its entries are called in sentences
+   * @param list.entries the name of its entries, for sentences
    * @param list.filters  the schemas of the query parameters that only this list has
    * @param list.page  a page in JSON
    */
@@ -55,7 +55,7 @@ export class CsvList<Column extends string> {
     readonly columns: readonly Column[];
     readonly filters: Readonly<Record<string, JsonSchema>>;
     readonly cursor: { readonly maxLength: number; readonly example: string };
-    /** Where pages do not end at their limit: where they do. */
+    /** If pages do not end at their limit: where they end. */
     readonly pagesEnd?: string;
     readonly page: ResponseDescription;
     readonly exampleRow: CsvRow<Column>;

@@ -86,7 +86,7 @@ const QUERY = {
     fields: {
       type: 'string',
       maxLength: 300,
-      description: `Thins the answer: each service has these fields alone, also where ListedService requires more. Joined by commas: ${FOUND_LISTING.names.join(', ')}`,
+      description: `Thins the answer: each service has only these fields, even if ListedService requires more. Joined by commas: ${FOUND_LISTING.names.join(', ')}`,
     },
     lang: LANG,
   },
@@ -155,7 +155,7 @@ export function discoverRoutes(deps: {
         304: { description: 'What If-None-Match names still holds', headers: HEADERS },
       },
       handle: async (request: ApiRequest<undefined, Query>): Promise<ApiResponse> => {
-        // Before the catalog is loaded the list would be empty, and callers would believe it.
+        // Before the catalog is loaded the list would be empty, and callers would believe that.
         if (!catalog.ready()) throw unavailableError();
         const query = readQuery(request);
         const answer = await discovery.answer(query);
@@ -200,7 +200,7 @@ export function discoverRoutes(deps: {
         const [written, recent, freeLeft] = await Promise.all([
           operations.read(listing),
           recentStats(stats, listing.id),
-          // Without it the page is true all the same, so nobody is refused it while the wallet cannot be read.
+          // Without this field the page is still true, so it is shown even while the wallet cannot be read.
           caller.kind === 'ip' ? null : deps.readFreeLeft(caller.key, listing).catch(nullIfUnavailable),
         ]);
         const baseUrl = plainBaseUrl(request, trustedProxyHops) ?? '';
@@ -210,7 +210,7 @@ export function discoverRoutes(deps: {
           ...(recent === undefined ? {} : { stats: recent }),
           ...(freeLeft === null ? {} : { free_calls_left: freeLeft }),
         };
-        // A cache that several callers share must not give one of them the page of another.
+        // A cache shared by several callers must not give one of them the page of another.
         const cacheControl = caller.kind === 'ip' ? 'no-cache' : 'private, no-cache';
         const headers = { 'Cache-Control': cacheControl, ...languageHeaders(language), Vary: OF_CALLER };
         return { status: 200, body, headers };

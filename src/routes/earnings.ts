@@ -21,7 +21,7 @@ const SUMS = {
   calls: COUNT,
   free_calls: COUNT,
   gross: usd('What buyers were charged'),
-  refunded: usd('What was given back to them of these calls, whenever'),
+  refunded: usd('What they got back of these calls, at any time'),
   fees: usd("The platform's share of the rest"),
   earned: usd("The provider's share: gross − refunded − fees"),
 };

@@ -7,8 +7,8 @@ type HealthRoutesDeps = {
   readonly isReady: () => boolean;
   /**
    * `npm start` creates this file once everything else it starts is usable too, such as the demo; until then `/readyz` answers
-   * 503. Once seen, the file is not looked for again: `npm start` removes it only when it stops everything. Null: there is no
-   * such file to wait for.
+   * 503. Once seen, the file is not checked again: `npm start` removes it only when it stops everything. Null: there is no file to
+   * wait for.
    */
   readonly readyFile: string | null;
 };

@@ -8,7 +8,7 @@ import type { NewChildKey } from '../keys/keys.ts';
 import { ONE_LINE } from '../openapi/schemas.ts';
 import { usdToMicros } from '../platform/money.ts';
 
-// What requests say of the limits of child keys, and how they are read.
+// What requests say about the limits of child keys, and how it is read.
 
 const TEXT_OF_LABEL = {
   minLength: 1,
@@ -16,7 +16,7 @@ const TEXT_OF_LABEL = {
   pattern: ONE_LINE,
   description: 'What you call the key',
 } as const;
-/** In micro-USD, more than this is no exact number. */
+/** In micro-USD, a larger number is not exact. */
 const MAX_USD = 1_000_000_000;
 const AMOUNT = {
   type: 'number',
@@ -56,7 +56,7 @@ export const NEW_LIMITS = (maxRateLimit: number) =>
     expires_at: { type: 'string', ...EXPIRES_AT },
   }) as const;
 
-/** Fields of a change: null takes a limit away. */
+/** Fields of a change: null removes a limit. */
 export const CHANGED_LIMITS = (maxRateLimit: number) =>
   ({
     label: { type: ['string', 'null'], ...TEXT_OF_LABEL },

@@ -7,9 +7,9 @@ import type { ShownKey } from '../keys/key-fields.ts';
 import type { Keys } from '../keys/keys.ts';
 
 /**
- * The key named in the path, if the caller may change it: a key of its own account or, for an admin, any key. A child key may change
- * those below it only. Any other key is answered as if it did not exist. Within an account, no key may change a key with a higher role:
- * otherwise anyone with a buyer key could rotate the admin key of the same account, and would have its secret.
+ * The key named in the path, if the caller may change it: a key of its own account or, for an admin, any key. A child key may
+ * change only those below it. Any other key is answered as if it did not exist. Within an account, no key may change a key with a
+ * higher role: otherwise anyone with a buyer key could rotate the admin key of the same account, and would get its secret.
  */
 export async function manageableKey(keys: Keys, request: ApiRequest<unknown>): Promise<ShownKey> {
   const by = keyOf(request.caller);
@@ -32,7 +32,7 @@ function reaches(by: KeyRecord, key: ShownKey): boolean {
   return isChild(by) ? key.ancestors.includes(by.keyId) : key.account_id === by.accountId;
 }
 
-/** Throws if the caller, who may manage the key, may not change this of it. */
+/** Throws if the caller may manage the key, but may not change this field. */
 export function checkChange(by: KeyRecord, key: ShownKey, { label: _, ...limits }: KeyChange): void {
   const [limit] = Object.keys(limits) as (keyof typeof limits)[];
   if (limit === undefined) return;

@@ -38,7 +38,7 @@ type KeysRoutesDeps = {
 };
 
 const DEFAULT_LIMIT = 100;
-/** More of them tell their owner no more. */
+/** More of them would tell their owner nothing new. */
 const MAX_OPERATOR_KEYS = 20;
 
 // No cache between gateway and caller may store the response: it contains the only copy of the secret.
@@ -94,7 +94,7 @@ const ROTATE_BODY = {
       type: 'integer',
       minimum: 0,
       maximum: MAX_OVERLAP_SECONDS,
-      description: `How long the present secret stays good; ${DEFAULT_OVERLAP_SECONDS} if absent`,
+      description: `How long the present secret stays valid; ${DEFAULT_OVERLAP_SECONDS} if absent`,
     },
   },
 } as const;
@@ -248,7 +248,7 @@ export function keysRoutes(deps: KeysRoutesDeps): Route[] {
     {
       method: 'PATCH',
       path: '/api/v1/keys/:key_id',
-      summary: 'Change the label or the limits of a key; null takes a limit away',
+      summary: 'Change the label or the limits of a key; null removes a limit',
       access: ROLES,
       forChildren: true,
       body: patchBody(deps.maxRateLimit),
@@ -315,7 +315,7 @@ async function addRoot(
   return created;
 }
 
-/** Only child keys have limits that their makers state. */
+/** Only child keys have limits that are stated when they are made. */
 function refuseLimits(body: CreateBody): void {
   const limit = Object.keys(NEW_LIMITS(1)).find((name) => name in body);
   if (limit === undefined) return;
@@ -326,7 +326,7 @@ function refuseLimits(body: CreateBody): void {
 }
 
 async function openAccount(deps: KeysRoutesDeps, request: ApiRequest<CreateBody>): Promise<CreatedKey> {
-  // Nobody was known before this key, so it is its own maker.
+  // There was nobody before this key, so it counts as its own maker.
   const recordAdmin: Alongside<CreatedKey> = (tx, key) =>
     recordAct(
       tx,
@@ -340,7 +340,7 @@ async function openAccount(deps: KeysRoutesDeps, request: ApiRequest<CreateBody>
   if (accountId !== undefined) throw new ApiError('forbidden', 'account_id: only an admin key may name an account.');
   if (role !== 'admin') return deps.keys.createAccountWithKey(account, openerOf(deps, request));
   if (deps.adminBootstrapToken === null) {
-    // The first to reach a new gateway is its admin. That must not be a page that somebody near the gateway happens to visit.
+    // The first to reach a new gateway becomes its admin. That must not be a page that somebody near the gateway happens to visit.
     refuseForeignPage(request, 'A web page of another origin cannot create the first admin.');
     const created = await deps.keys.createFirstAdmin(account, recordAdmin);
     if (created !== null) return created;
@@ -358,8 +358,8 @@ async function openAccount(deps: KeysRoutesDeps, request: ApiRequest<CreateBody>
 const publicInternet = new AddressPolicy([]);
 
 /**
- * Whose limit a new account counts against. Only public addresses have one: behind 127.0.0.1 or 10.0.0.1 is the operator, or a proxy
- * that TRUSTED_PROXY_HOPS does not count, and with it everybody.
+ * The address against whose limit a new account counts. Only public addresses have a limit: behind 127.0.0.1 or 10.0.0.1 is the
+ * operator, or a proxy that TRUSTED_PROXY_HOPS does not count, and with it everybody.
  */
 function openerOf({ maxAccountsPerAddress }: KeysRoutesDeps, { address }: ApiRequest): Opener | null {
   const isPublic = address !== null && publicInternet.permits(address.replace('/64', ''));

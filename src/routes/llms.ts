@@ -12,7 +12,7 @@ import type { OperatorDetails } from '../platform/operator.ts';
 const PAGE = readFileSync(new URL('./llms/page.txt', import.meta.url), 'utf8');
 
 /**
- * `GET /llms.txt`: everything that an agent with a shell and curl needs to get a key, find a service, call it and read what that
+ * `GET /llms.txt`: everything that an agent with a shell and curl needs to get a key, find a service, call it and read what it
  * cost, in the format of llmstxt.org. test/clients/llms.ts runs each command of the page.
  */
 export function llmsRoutes({

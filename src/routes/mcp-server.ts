@@ -28,7 +28,7 @@ const SERVER = record('McpServer', {
   remotes: list(REMOTE),
 });
 
-/** `GET /.well-known/mcp/server.json`: the tools at `/mcp` in the format of the MCP registry, for clients that look for them. */
+/** `GET /.well-known/mcp/server.json`: the tools at `/mcp` in the format of the MCP registry, for clients that search for them. */
 export function mcpServerRoutes({ trustedProxyHops }: { readonly trustedProxyHops: number }): Route[] {
   return [
     {
@@ -74,7 +74,7 @@ function serverJson(baseUrl: string): Record<string, unknown> {
   };
 }
 
-/** The registry wants the owner's domain in front, its labels reversed. An address has no owner whom it names. */
+/** The registry requires the owner's domain in front, with its labels reversed. An address names no owner. */
 function nameOf(hostname: string): string {
   const isDomain = /^(?:[a-z\d-]+\.)+[a-z][a-z\d-]*$/.test(hostname);
   return `${isDomain ? hostname.split('.').reverse().join('.') : 'localhost'}/tollgate`;

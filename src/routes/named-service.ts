@@ -13,8 +13,8 @@ import type { Sql } from '../platform/postgres.ts';
 export const SERVICE_PARAM = { id: { description: 'The service', schema: UUID, example: EXAMPLE.serviceId } };
 
 /**
- * The error for a change that matched no listing which this key may change. A removed listing never comes back: not even an admin
- * can change it.
+ * The error for a change that found no listing that this key may change. A removed listing never comes back: not even an admin can
+ * change it.
  */
 export async function refusal(sql: Sql, id: string): Promise<ApiError> {
   const listing = await selectListing(sql, id);
@@ -24,7 +24,7 @@ export async function refusal(sql: Sql, id: string): Promise<ApiError> {
 
 export const notFound = (): ApiError => new ApiError('service_not_found', 'There is no service with this id.');
 
-/** Who sends a request to change a listing. */
+/** The sender of a request to change a listing. */
 export const writerOf = ({ caller, requestId }: ApiRequest): ListingWriter => ({ key: keyOf(caller), requestId });
 
 export function mayManage(caller: Caller, listing: Listing): boolean {

@@ -16,14 +16,14 @@ import type { ShowDeps } from './shown-service.ts';
 type OpenApiImportDeps = ShowDeps & { readonly importer: OpenApiImporter };
 
 const IMPORTED = record('ImportedOperations', {
-  operations: { ...COUNT, description: 'How many were taken over' },
+  operations: { ...COUNT, description: 'How many were imported' },
   tags: list(
     record('OperationTag', { tag: TEXT, operations: COUNT }),
     'Tags of the document, which `tag` takes, and how many of its operations have them; at most 200',
   ),
   skipped: list(
     record('SkippedOperation', { method: TEXT, path: TEXT, reason: TEXT }),
-    'The first of those that were not taken over; `*` as the method means the whole path',
+    'The first of those that were not imported; `*` as the method means the whole path',
   ),
   skipped_total: COUNT,
   changed: list(
@@ -73,13 +73,13 @@ const QUERY = {
     ...DRY_RUN_QUERY.properties,
     only_operations: {
       type: 'boolean',
-      description: 'Sets this field of the listing together with its operations; absent: it stays as it is',
+      description: 'Sets this field of the listing together with its operations; absent: it is not changed',
     },
     tag: {
       type: 'string',
       minLength: 1,
       maxLength: 500,
-      description: 'Only operations with this tag are taken over, or with one of several that are joined by commas',
+      description: 'Only operations with this tag, or with one of several joined by commas, are imported',
     },
   },
 } as const;
@@ -91,7 +91,7 @@ export function openApiImportRoutes(deps: OpenApiImportDeps): Route[] {
     {
       method: 'PUT',
       path: '/api/v1/services/:id/openapi',
-      summary: 'Make the operations of an own listing from an OpenAPI document, in place of those it has',
+      summary: 'Replace the operations of an own listing by those of an OpenAPI document',
       access: ['provider'],
       query: QUERY,
       body: BODY,
@@ -101,7 +101,7 @@ export function openApiImportRoutes(deps: OpenApiImportDeps): Route[] {
       params: { id: { description: 'The service', schema: UUID, example: EXAMPLE.serviceId } },
       responses: {
         200: json(
-          'What was taken over, and the listing as it is now, or as it would be',
+          'What was imported, and the listing as it is now, or as it would be',
           IMPORTED,
           IMPORTED_EXAMPLE,
           LANGUAGE_HEADERS,
@@ -126,7 +126,7 @@ async function importDocument(deps: OpenApiImportDeps, request: ApiRequest<Uint8
   if (imported.operations.length === 0) throw nothingToTake(imported);
   const operations = readOperations(imported.operations, before.protocol);
   const patch = { operations, ...(onlyOperations === undefined ? {} : { onlyOperations }) };
-  // The prices and the endpoint that the import began with must still be those of the listing.
+  // The prices and the endpoint with which the import began must still be those of the listing.
   const shown = await writePatch(deps, request, before, { patch, version: before.updatedAtMicros });
   if (shown === null) {
     await ownListing(sql, request);

@@ -29,7 +29,7 @@ const PRICE = {
   type: 'number',
   minimum: 0,
   maximum: MAX_PRICE_USD,
-  description: "USD per call, in place of the listing's price",
+  description: "USD per call, instead of the listing's price",
 } as const;
 const MAX_PRICE_OF_CALL = {
   type: 'number',
@@ -49,7 +49,7 @@ const EXAMPLE = {
 export const OPERATIONS = {
   type: 'array',
   maxItems: MAX_OPERATIONS,
-  description: 'How to call the service; an empty list: not told',
+  description: 'How to call the service; an empty list: not stated',
   items: {
     type: 'object',
     additionalProperties: false,
@@ -68,14 +68,14 @@ export const OPERATIONS = {
 /** Changes of single operations: `mergeOperations`. */
 export const OPERATION_CHANGES = {
   type: ['array', 'null'],
-  // All that there may be removed, and as many added.
+  // Enough to remove the maximum number of operations, and to add as many.
   maxItems: 2 * MAX_OPERATIONS,
   description:
-    'Changes of single operations, found by method and path, or by tool; all others stay. null removes them all',
+    'Changes of single operations, found by method and path, or by tool; all others are kept. null removes all of them',
   items: {
     type: 'object',
     additionalProperties: false,
-    description: 'The fields that change; null clears one. What is not there yet is added',
+    description: 'The fields that change; null clears one. An operation that does not exist yet is added',
     properties: {
       ...FIELDS,
       remove: { type: 'boolean', const: true, description: 'Removes the operation' },
@@ -92,7 +92,7 @@ export const OPERATION_CHANGES = {
 /**
  * Reads `operations` of a request body that has passed its schema.
  *
- * @returns null if the listing is to have none
+ * @returns null if the listing should have none
  */
 export function readOperations(value: readonly object[] | null, protocol: Protocol): StoredOperations | null {
   if (value === null || value.length === 0) return null;
@@ -157,7 +157,7 @@ const ONLY_OPERATIONS =
 const MAX_PRICE = 'max_price: must be at least the price. Send both in the same request.';
 const OPERATION_MAX_PRICE =
   "operations: the max_price of an operation must be at least its price, which is the listing's if it has none of its own.";
-/** The same for what counts now and for what is announced. */
+/** Applies to the terms that count now and to the announced ones. */
 const RULES: Readonly<Record<string, string>> = {
   services_max_price: MAX_PRICE,
   services_next_max_price: MAX_PRICE,
@@ -170,8 +170,8 @@ const RULES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Runs a write to the catalog. Postgres checks the rules between the fields of a listing, because a change may have only one of
- * them. A violation becomes `invalid_request`.
+ * Runs a write to the catalog. Postgres checks rules that concern several fields of a listing, because a change may contain only
+ * one of them. A violation becomes `invalid_request`.
  */
 export async function withinRules<T>(write: Promise<T>): Promise<T> {
   try {

@@ -9,7 +9,7 @@ import { WELCOME_POLICY, welcomePage } from '../pages/welcome.ts';
 import type { OperatorDetails } from '../platform/operator.ts';
 import { VERSION } from '../version.ts';
 
-/** What `/` and the pages point to, if the gateway has a route there. Nothing points to what is not there. */
+/** What `/` and the pages point to, if the gateway has a route there. */
 const TARGETS = [
   { key: 'discover', text: 'Services', path: '/api/v1/discover' },
   { key: 'docs', text: 'API reference', path: '/docs' },
@@ -18,9 +18,9 @@ const TARGETS = [
   { key: 'mcp', text: 'MCP', path: '/mcp' },
   { key: 'mcp_server', text: 'MCP server description', path: '/.well-known/mcp/server.json' },
 ] as const;
-/** They are made beside or after the pages; `/mcp` is no route. */
+/** These routes are made beside or after the pages; `/mcp` is not a route. */
 const ALWAYS: readonly string[] = ['/docs', '/api/v1/openapi.json', '/mcp'];
-/** Those that a person wants to open in a browser. */
+/** The paths that people want to open in a browser. */
 const FOR_PEOPLE: readonly string[] = ['discover', 'docs', 'openapi', 'llms'];
 
 const LINKS: JsonSchema = {
@@ -58,7 +58,7 @@ const pageHeaders = (policy: string): Record<string, string> => ({
  * `/`: what this is. `/docs`: the OpenAPI document, to be read by people.
  *
  * @param others    all other routes of the gateway
- * @param operator  what the operator says of itself, or null
+ * @param operator what the operator says about itself, or null
  * @param site      the pages of web/, with the catalog at `/`; null: `/` is a small page
  */
 export function pageRoutes(
@@ -82,7 +82,7 @@ function welcomeRoute(root: Root, shown: readonly (readonly [text: string, path:
   return {
     method: 'GET',
     path: '/',
-    summary: 'What this is, and where to go on: JSON, or a page for browsers',
+    summary: 'What this is, and where to go next: JSON, or a page for browsers',
     access: 'anyone',
     fromMemory: true,
     query: ANY_QUERY,
@@ -140,7 +140,7 @@ function referenceRoutes(links: readonly (readonly [text: string, path: string])
       access: 'anyone',
       fromMemory: true,
       query: ANY_QUERY,
-      // A page of four files must not cost its reader five requests of sixty. They are constants in memory.
+      // A page with four files must not cost its reader five of sixty requests. The files are constants in memory.
       unmetered: true,
       params: {
         file: { description: 'Name of the file, with a digest of its content', schema: TEXT, example: 'reference.js' },
@@ -158,7 +158,7 @@ function referenceRoutes(links: readonly (readonly [text: string, path: string])
 
 function assetResponse(): ResponseDescription {
   return {
-    description: 'The file, compressed for those who take gzip',
+    description: 'The file, compressed for clients that accept gzip',
     headers: {
       'Cache-Control': CACHE_CONTROL('public, max-age=31536000, immutable'),
       Vary: VARY('Accept-Encoding'),

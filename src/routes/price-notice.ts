@@ -4,8 +4,8 @@ import type { CalledServices } from '../ledger/called-services.ts';
 type Of = Pick<Listing, 'id' | 'providerId'>;
 
 /**
- * How long a change of a listing is announced after which a call may cost more. Nobody waits for the notice of a listing that no
- * other account has ever called: it changes at once.
+ * How long a change of a listing is announced after which a call may cost more. A listing that no other account has ever called
+ * changes at once, because nobody needs the notice.
  */
 export class PriceNotice {
   readonly #seconds: number;
@@ -16,12 +16,15 @@ export class PriceNotice {
     this.#called = called;
   }
 
-  /** For a change of the listing now. @throws ApiError `unavailable` when Redis is away, which may know of calls that are not stored */
+  /**
+   * The notice for a change of the listing now. @throws ApiError `unavailable` when Redis is away, which may have calls that are
+   * not stored
+   */
   async secondsFor({ id, providerId }: Of): Promise<number> {
     return this.#seconds > 0 && (await this.#called.has({ id, providerId })) ? this.#seconds : 0;
   }
 
-  /** As a page foretells it: a call of the last second may be missing. */
+  /** The notice as a page predicts it: a call of the last second may be missing. */
   async foretold({ id }: Of): Promise<number> {
     return this.#seconds > 0 && (await this.#called.hasStored(id)) ? this.#seconds : 0;
   }

@@ -36,13 +36,13 @@ const BODY = {
 } as const;
 type Body = FromSchema<typeof BODY>;
 
-/** What a refund is, wherever it is shown. */
+/** The fields of a refund, wherever it is shown. */
 export const REFUND_FIELDS = {
   usage_id: UUID,
   amount: usd('What was given back to the buyer'),
   fee: usd('The part of it that the platform gave back of its fee; the rest came out of earnings'),
   carried: usd('The part that the earnings did not cover: the platform carries it until they do'),
-  refunded: usd('What was given back of the call in all, this refund included'),
+  refunded: usd('What was given back of the call in total, this refund included'),
   reason: TEXT,
   reference: TEXT,
   by: { type: 'string', enum: ['provider', 'operator'], description: 'Who gave it' },
@@ -61,7 +61,7 @@ export const REFUND_EXAMPLE = {
 };
 const REFUND = record('Refund', REFUND_FIELDS);
 
-/** `POST /usage/{usage_id}/refund`: the provider of a call, or an operator, gives its amount back, or a part of it. */
+/** `POST /usage/{usage_id}/refund`: the provider of a call, or an operator, gives its amount back in whole or in part. */
 export function refundsRoutes(deps: RefundsDeps): Route[] {
   return [
     {
@@ -99,7 +99,10 @@ async function giveBack(deps: RefundsDeps, { body, caller, params, requestId }: 
   return { status: stored.created ? 201 : 200, body: refundJson(stored.refund) };
 }
 
-/** A seller writes these for its buyer and for operators: neither may look like another text to them. */
+/**
+ * A provider writes these for its buyer and for operators, so they may not contain characters that make them look like another
+ * text.
+ */
 function checkSeen({ reason, reference }: Body): void {
   for (const [name, text] of Object.entries({ reason, reference })) {
     const fault = unseenFault(text);
@@ -110,7 +113,7 @@ function checkSeen({ reason, reference }: Body): void {
 const maySee = ({ accountId, providerId }: RefundedCall, by: KeyRecord): boolean =>
   by.role === 'admin' || accountId === by.accountId || providerId === by.accountId;
 
-/** Brings the refund into the wallet in Redis. If that fails, nothing is lost: the writer applies it later, as any credit. */
+/** Adds the refund to the wallet in Redis. If that fails, nothing is lost: the writer applies it later, like any credit. */
 async function applyToWallet({ applier, log }: RefundsDeps, { refund, budgets }: StoredRefund): Promise<void> {
   const { accountId, creditSeq: seq, amountMicros } = refund;
   try {
@@ -123,7 +126,7 @@ async function applyToWallet({ applier, log }: RefundsDeps, { refund, budgets }:
   }
 }
 
-/** Only what never changes, so that a repeated reference gets the same body again. */
+/** Only fields that never change, so that a repeated reference gets the same body. */
 export const refundJson = (refund: Refund) => ({
   usage_id: refund.usageId,
   amount: microsToUsd(refund.amountMicros),

@@ -43,7 +43,7 @@ const LIST = new CsvList({
       type: 'string',
       enum: [...OUTCOMES],
       description:
-        'failed: only calls that the service failed, which were refunded. completed: only calls that were not',
+        'failed: only calls that the service failed, which were refunded. completed: only calls that were not refunded',
     },
   },
   cursor: { maxLength: 45, example: `494000.${EXAMPLE.usageId}` },
@@ -51,7 +51,7 @@ const LIST = new CsvList({
   exampleRow: SOLD_LIST.example,
 });
 
-/** `GET /services/{id}/calls`: what a provider sees of the calls of an own service. Nothing in it identifies a buyer. */
+/** `GET /services/{id}/calls`: what a provider sees of the calls of its own service. Nothing in it identifies a buyer. */
 export function serviceCallsRoutes(deps: ServiceCallsDeps): Route[] {
   return [
     {
@@ -76,11 +76,11 @@ async function calls(
   const { query } = request;
   const filter = { ...parseTimeRange(query), serviceId: id, outcome: query.outcome ?? null };
   const after = readCursor(query.cursor);
-  // Also a listing that was removed: its history stays.
+  // This includes removed listings: their history stays.
   const listing = await selectListing(sql, id);
   if (listing === null || !mayManage(request.caller, listing)) throw await refusal(sql, id);
   const horizonMs = await readHorizonMs(sql);
-  // The sums by hour know hours with calls that were dropped: they must not be looked for.
+  // The sums by hour include hours whose calls were dropped: these must not be searched.
   const kept = horizonMs === null ? filter : { ...filter, fromMs: Math.max(filter.fromMs ?? 0, horizonMs) };
   const page = await selectServiceCalls(sql, kept, after, LIST.limitOf(request));
   const records = page.calls.map((call) =>

@@ -19,7 +19,7 @@ import { type PatchBody, type PutOperationsBody, readFields, refusePageChoosingE
 import { changeSecrets, newSigningSecret, touchesSecrets } from './service-secrets.ts';
 import { type ShowDeps, type Shown, show } from './shown-service.ts';
 
-// Changes of a listing, and trials of them.
+// Changes of a listing, and dry runs of them.
 
 export type ChangeDeps = ShowDeps & {
   /** Decides which addresses calls may go to. */
@@ -36,15 +36,15 @@ export const DRY_RUN_QUERY = {
 } as const;
 export type DryRunQuery = FromSchema<typeof DRY_RUN_QUERY>;
 
-/** What a request makes of a listing, given what the listing is now. */
+/** What a request changes in a listing, given its present state. */
 type Changed = {
   readonly patch: ListingPatch;
-  /** The patch follows from what the listing was, so it counts only if nobody has changed the listing meanwhile. */
+  /** The patch depends on the listing's former state, so it counts only if nobody has changed the listing meanwhile. */
   readonly isBased: boolean;
   readonly once?: NonNullable<Shown['once']> | undefined;
 };
 
-/** Readings of a listing that others may change at the same time; then the request is refused. */
+/** How often a listing is read again because others change it at the same time; then the request is refused. */
 const MAX_READINGS = 5;
 
 export async function patchService(
@@ -63,7 +63,7 @@ export async function patchService(
   });
 }
 
-/** Of the operations that the provider wrote last, announced or not. */
+/** Based on the operations that the provider wrote last, announced or not. */
 async function mergedWith(
   { sql }: ChangeDeps,
   { id, protocol }: Listing,
@@ -73,7 +73,7 @@ async function mergedWith(
   return mergeChanges(await selectLatestOperations(sql, id), changes, protocol);
 }
 
-/** `PUT /services/{id}/operations`: in place of all that the listing has. */
+/** `PUT /services/{id}/operations`: replaces all operations of the listing. */
 export async function putOperations(
   deps: ChangeDeps,
   request: ApiRequest<PutOperationsBody, DryRunQuery>,
@@ -98,7 +98,7 @@ export async function renewSigningSecret(deps: ChangeDeps, request: ApiRequest):
   });
 }
 
-/** Makes the change of what the listing is now, again if others change it meanwhile. @returns the listing as it is then */
+/** Applies the change to the present listing, and again if others change it meanwhile. @returns the changed listing */
 export async function changeListing(
   deps: ChangeDeps,
   request: ApiRequest<unknown, DryRunQuery>,
@@ -118,7 +118,7 @@ export async function changeListing(
   );
 }
 
-/** The listing as Postgres has it now, which another gateway may have changed a moment ago, if the caller may manage it. */
+/** The listing from Postgres, because another gateway may just have changed it; only if the caller may manage it. */
 export async function ownListing(sql: Sql, request: ApiRequest): Promise<Listing> {
   const id = idOf(request);
   const listing = await selectListing(sql, id);
@@ -129,12 +129,14 @@ export async function ownListing(sql: Sql, request: ApiRequest): Promise<Listing
 
 type Patch = {
   readonly patch: ListingPatch;
-  /** The version on which the patch is based, if it is. */
+  /** The version on which the patch is based, if any. */
   readonly version: number | undefined;
   readonly once?: NonNullable<Shown['once']> | undefined;
 };
 
-/** Stores a change, or tries it; then shows the listing. @returns null if the listing was changed or removed since it was read */
+/**
+ * Stores a change, or only tries it, and shows the listing. @returns null if the listing was changed or removed since it was read
+ */
 export async function writePatch(
   deps: ShowDeps,
   request: ApiRequest<unknown, DryRunQuery>,
@@ -154,7 +156,7 @@ export async function writePatch(
   return shown;
 }
 
-/** The listing as it would be. */
+/** The listing as it would be after the change. */
 async function tryOut(
   deps: ShowDeps,
   request: ApiRequest,
@@ -169,7 +171,7 @@ async function tryOut(
   }));
   const found = await withinRules(tried);
   if (found === null) return null;
-  // The reader would keep them beside the version of a row that nobody else ever sees.
+  // The reader would cache them under the version of a row that nobody else ever sees.
   const operations = { read: async () => found.operations };
   return show({ ...deps, operations }, found.listing, request, { status: 200, latest: found.latest, once });
 }

@@ -56,7 +56,8 @@ const HEALTH_PATH = {
   type: 'string',
   minLength: 1,
   maxLength: MAX_HEALTH_PATH_LENGTH,
-  description: 'Path below the endpoint that the gateway gets every minute; 2xx and 3xx mean that the service is up',
+  description:
+    'Path below the endpoint that the gateway requests every minute; 2xx and 3xx mean that the service is up',
 } as const;
 const MAX_PRICE = {
   type: 'number',
@@ -95,7 +96,7 @@ export const CREATE_BODY = {
       type: 'string',
       enum: ['active', 'paused'],
       default: 'active',
-      description: 'paused: a draft, which is in no search and serves nobody but its provider until it is made active',
+      description: 'paused: a draft, which no search shows and which serves only its provider until it is made active',
     },
   },
 } as const;
@@ -134,7 +135,7 @@ export const PUT_OPERATIONS_BODY = {
   required: ['operations'],
   properties: {
     operations: OPERATIONS,
-    only_operations: { ...FIELDS.only_operations, description: 'As in PATCH; absent: it stays as it is' },
+    only_operations: { ...FIELDS.only_operations, description: 'As in PATCH; absent: it is not changed' },
   },
 } as const;
 export type PutOperationsBody = FromSchema<typeof PUT_OPERATIONS_BODY>;
@@ -188,9 +189,9 @@ function readPrice(field: string, usd: number): number {
 }
 
 /**
- * Where the operator allows private addresses, no page of another site may choose an endpoint. Otherwise a page could read any
- * service there, past the browser's same-origin policy: it opens the accounts that it needs, lists the service, and calls it. A
- * name may lead to a private address at any time, so the endpoint itself does not matter.
+ * If the operator allows private addresses, no page of another site may choose an endpoint. Otherwise a page could read any service
+ * there, past the browser's same-origin policy: it could open the accounts that it needs, list the service, and call it. A name may
+ * lead to a private address at any time, so the endpoint itself does not matter.
  */
 export function refusePageChoosingEndpoint(
   request: ApiRequest<{ readonly endpoint?: string }>,

@@ -23,7 +23,7 @@ export const CALLABLE_SERVICE = record(
   {
     ...CALLABLE.schemas,
     call: READY_CALL,
-    operations: list(PRICED_OPERATION, 'How to call it; empty if that is not told'),
+    operations: list(PRICED_OPERATION, 'How to call it; empty if that is not stated'),
     stats: RECENT_STATS,
     free_calls_left: {
       ...COUNT,
@@ -60,5 +60,5 @@ export const CALLABLE_SERVICE_EXAMPLE = {
 
 export const SERVICE = record('Service', VIEWS.owner.schemas, { optional: OPTIONAL });
 export const SERVICE_EXAMPLE = VIEWS.owner.example;
-/** As operators see it in their list. */
+/** A listing as operators see it in their list. */
 export const SERVICE_OF_ANYBODY = record('ServiceOfAnybody', VIEWS.admin.schemas, { optional: OPTIONAL });

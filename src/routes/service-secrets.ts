@@ -20,7 +20,7 @@ import { hasCredentials } from '../keys/credentials.ts';
 import type { ServiceSecrets } from '../secrets/service-secrets.ts';
 import { type AddressPolicy, maySendSecrets } from '../upstream/index.ts';
 
-/** The fields of a listing that have to do with secrets, for the bodies of POST and PATCH /services. */
+/** The fields of a listing that concern secrets, for the bodies of POST and PATCH /services. */
 export const SECRET_FIELDS = {
   upstream_headers: {
     type: 'object',
@@ -48,25 +48,25 @@ export const SECRET_FIELDS = {
 } as const;
 type SecretFields = FromSchema<{ readonly type: 'object'; readonly properties: typeof SECRET_FIELDS }>;
 
-/** `Listing.forwardHeaders` of the field in a body. */
+/** `Listing.forwardHeaders` for the field in a body. */
 export const forwardHeadersOf = (names: readonly string[]): string | null => (names.length === 0 ? null : names.join());
 
 type Before = Pick<Listing, 'id' | 'endpoint' | 'upstreamHeaders' | 'upstreamQuery' | 'signingKeys'>;
 type Deps = { readonly secrets: ServiceSecrets; readonly addresses: AddressPolicy };
 type SecretsChange = {
   readonly fields: Partial<Pick<ListingFields, 'upstreamHeaders' | 'upstreamQuery' | 'signingKeys'>>;
-  /** Fields of the response to this request, and of no other. */
+  /** Fields that only the response to this request has. */
   readonly once: NonNullable<Shown['once']>;
 };
 
-/** Whether a change of these fields depends on what the listing has now. */
+/** Whether a change of these fields depends on the present listing. */
 export const touchesSecrets = (body: SecretFields & { readonly endpoint?: string }): boolean =>
   [body.endpoint, body.upstream_headers, body.upstream_query, body.signed].some((field) => field !== undefined);
 
 /**
- * What a request makes of the secrets of a listing. Throws `invalid_request` naming the field, and never a value.
+ * What a request changes in the secrets of a listing. Throws `invalid_request`, which names the field but never a value.
  *
- * @param before  the listing as it is; a new one with its endpoint and without secrets
+ * @param before the present listing; for a new one, its endpoint and no secrets
  */
 export function changeSecrets(
   body: SecretFields & { readonly endpoint?: string },
@@ -87,18 +87,18 @@ const UNCHANGED: SecretsChange = { fields: {}, once: {} };
 
 type Pair = readonly [name: string, value: string];
 
-/** Something that the gateway adds to calls: what it is called, and what it may be. */
+/** Something that the gateway adds to calls: its name, and its allowed values. */
 type Added = {
   readonly field: 'upstream_headers' | 'upstream_query';
   readonly stored: 'upstreamHeaders' | 'upstreamQuery';
   readonly forgotten: 'forgotten_upstream_headers' | 'forgotten_upstream_query';
   readonly kind: Parameters<ServiceSecrets['seal']>[0];
   readonly nameFault: (name: string) => string | null;
-  /** The name as it is sent and shown. */
+  /** The name in the form in which it is sent and shown. */
   readonly shown: (name: string) => string;
-  /** Two names for which this is the same are one to some server. */
+  /** If this is the same for two names, some server takes them for one. */
   readonly folded: (name: string) => string;
-  /** Of all names and values. */
+  /** Maximum characters of all names and values. */
   readonly maxLength: number;
 };
 const HEADERS: Added = {
@@ -122,7 +122,7 @@ const QUERY: Added = {
   maxLength: Number.POSITIVE_INFINITY,
 };
 
-/** What is added was meant for the server at the old endpoint. The server at another origin may be run by somebody else. */
+/** The added secrets were meant for the server at the old endpoint. The server at another origin may be run by somebody else. */
 function changeAdded(
   added: Added,
   given: Readonly<Record<string, string>> | undefined,
@@ -173,7 +173,7 @@ function changeSigning(signed: boolean | undefined, before: Before, secrets: Ser
   return signed ? newSigningSecret(before, secrets) : { fields: { signingKeys: null }, once: {} };
 }
 
-/** Makes a signing key for a listing, in place of the one that it has. */
+/** Makes a new signing key for a listing, which replaces the present one. */
 export function newSigningSecret(before: Before, secrets: ServiceSecrets): SecretsChange {
   refuseWithoutKey('signed', secrets);
   const { key, stored } = secrets.newSigningKey(before.id, before.signingKeys, Date.now());

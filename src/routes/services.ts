@@ -36,7 +36,7 @@ import { changeSecrets } from './service-secrets.ts';
 import { NOT_STORED, show, shows } from './shown-service.ts';
 
 type ServicesRoutesDeps = ChangeDeps & {
-  /** Listings that an account may have. */
+  /** Maximum listings of an account. */
   readonly maxListings: number;
 };
 
@@ -63,7 +63,7 @@ const OWN_SERVICES = record(
 );
 
 /**
- * The routes by which providers manage their listings. An admin may do to any listing what its provider may. The gateway that
+ * The routes by which providers manage their listings. An admin may do with any listing what its provider may. The gateway that
  * makes a change shows it at once, the other gateways within a second.
  */
 export function servicesRoutes(deps: ServicesRoutesDeps): Route[] {
@@ -146,7 +146,7 @@ export function servicesRoutes(deps: ServicesRoutesDeps): Route[] {
     {
       method: 'POST',
       path: '/api/v1/services/:id/signing-secret',
-      summary: 'Make a new signing secret for an own listing whose calls are signed; the old one signs for a day more',
+      summary: 'Make a new signing secret for an own listing whose calls are signed; the old one signs for another day',
       access: ['provider'],
       requestHeaders: ACCEPT_LANGUAGE,
       params: SERVICE_PARAM,
@@ -224,7 +224,7 @@ async function listMine(
     throw new ApiError('invalid_request', 'cursor: not issued by this list.');
   }
   const language = chooseLanguage(lang, request.header('accept-language'));
-  // One listing more than asked for tells whether there is another page.
+  // One additional listing tells whether there is another page.
   const found = await selectListingsOf(sql, keyOf(request.caller).accountId, cursor ?? null, limit + 1);
   const page = found.slice(0, limit);
   const last = found.length > limit ? page.at(-1) : undefined;
@@ -252,7 +252,7 @@ async function getOne(deps: ServicesRoutesDeps, request: ApiRequest<undefined, L
   if (listing === undefined) {
     if (!catalog.ready()) throw unavailableError();
     // Only the listing's provider and admins may see a removed or suspended listing. So Postgres is asked only for provider and
-    // admin keys: anybody else who guesses ids costs it nothing.
+    // admin keys: others who guess ids cost it nothing.
     const { caller } = request;
     if (caller.kind === 'key' && caller.key.role !== 'buyer') listing = await selectListing(sql, id);
   }

@@ -19,7 +19,7 @@ const NOT_STORED = { 'Cache-Control': CACHE_CONTROL('no-store') };
 const SETS_COOKIE = {
   'Set-Cookie': {
     description:
-      'For this path alone: host-only, HttpOnly, SameSite=Strict; on https Secure, and its name begins with __Secure-',
+      'Only for this path: host-only, HttpOnly, SameSite=Strict; on https Secure, and its name begins with __Secure-',
     schema: { type: 'string' },
     example: `tollgate-session=…; Path=${PATH}; Max-Age=1209600; HttpOnly; SameSite=Strict`,
   },
@@ -36,7 +36,7 @@ const SESSION = record('Session', {
   role: KEY.role.schema,
   label: { ...orNull(TEXT), description: 'The label of the key' },
   created_at: TIME,
-  last_used_at: { ...TIME, description: 'When it was last given a bearer' },
+  last_used_at: { ...TIME, description: 'When it last got a bearer' },
   expires_at: TIME,
   is_here: { type: 'boolean', description: 'Whether it is one of this browser' },
 });
@@ -60,7 +60,8 @@ const BEARER = record('Bearer', {
   bearer: {
     type: 'string',
     pattern: '^acf_[0-9A-Za-z]{22}:sk_[0-9A-Za-z]{49}$',
-    description: 'Sent as a key is. A request with it is one of the key that signed in; it cannot sign in',
+    description:
+      'Sent in the same way as a key. A request with it counts as one of the key that signed in; it cannot sign in',
   },
   expires_at: { ...TIME, description: 'In 7.5 to 15 minutes, or when the session ends' },
 });
@@ -92,7 +93,7 @@ const TOKEN_BODY = {
 const REQUEST_HEADERS = {
   [PAGE_SECRET]: {
     description:
-      'A random text that the page keeps in the storage of its origin. With it at sign-in, the cookie alone is worth nothing: a server on another port of the host sees it, too',
+      'A random text that the page keeps in the storage of its origin. If it is sent at sign-in, the cookie alone is useless: a server on another port of the host sees the cookie, too',
     schema: { type: 'string' },
   },
 } as const;
@@ -100,7 +101,7 @@ const REQUEST_HEADERS = {
 /** The routes of docs/api.md, 'Sessions': people who are signed in in a browser. */
 export function sessionsRoutes({ sessions }: { readonly sessions: Sessions }): Route[] {
   const holders = new Holders(async (shown) => (await sessions.of(shown))[0]?.key_id ?? null);
-  /** What all routes have in common that need a cookie. A wrong one counts against the address, as a wrong secret does. */
+  /** The common part of all routes that need a cookie. A wrong cookie counts against the address, like a wrong secret. */
   const withCookie = {
     access: 'cookie',
     bucket: 'control',
@@ -115,7 +116,7 @@ export function sessionsRoutes({ sessions }: { readonly sessions: Sessions }): R
     {
       method: 'POST',
       path: PATH,
-      summary: 'Sign in in a browser, with a key. A session that is given no bearer within a minute ends',
+      summary: 'Sign in in a browser, with a key. A session that gets no bearer within a minute ends',
       access: ROLES,
       bucket: 'control',
       forChildren: true,
@@ -128,7 +129,7 @@ export function sessionsRoutes({ sessions }: { readonly sessions: Sessions }): R
         const key = keyOf(caller);
         const credentials = splitBearer(decidingCredentials(header('authorization'), header('x-api-key')) ?? '');
         if (credentials === null || !verifySecret(key, credentials.secret, systemClock)) {
-          // Otherwise one who stole a bearer would make days of its minutes.
+          // Otherwise somebody who stole a bearer could turn its minutes into days.
           throw new ApiError('forbidden', 'A bearer cannot sign in: this takes the key itself.');
         }
         const next = newBrowser(header);
@@ -212,7 +213,7 @@ export function sessionsRoutes({ sessions }: { readonly sessions: Sessions }): R
       ...withCookie,
       method: 'DELETE',
       path: `${PATH}/:id`,
-      summary: 'End one session, of this browser or in the reach of it',
+      summary: 'End one session of this browser, or one that this browser may end',
       params: { id: { description: 'The session', schema: UUID, example: EXAMPLE_ID } },
       errors: ['not_found'],
       responses: {
@@ -228,7 +229,7 @@ export function sessionsRoutes({ sessions }: { readonly sessions: Sessions }): R
     },
   ];
 
-  /** The sessions of the browser that asks, and its hash. */
+  /** The sessions of the requesting browser, and its hash. */
   async function browserOf(request: ApiRequest<unknown, unknown>): Promise<[readonly SessionRow[], string]> {
     refuseAllButOwnPage(request);
     const rows = request.caller.kind === 'key' ? await sessions.of(shownBrowsers(request.header)) : [];

@@ -15,11 +15,11 @@ import { mayManage } from './named-service.ts';
 import type { PriceNotice } from './price-notice.ts';
 import { SERVICE, SERVICE_EXAMPLE } from './service-schemas.ts';
 
-// A response that is one listing.
+// A response that consists of one listing.
 
-/** What is found out about services without calls of buyers. */
+/** Finds out about services without calls of buyers. */
 export type Watch = {
-  /** Asks a new endpoint, and by its health path, in the background; returns at once. @param what  'health': by the path only */
+  /** Asks a new endpoint and its health path in the background; returns at once. @param what 'health': the health path only */
   check(listing: Listing, what: 'all' | 'health'): void;
 };
 
@@ -35,7 +35,7 @@ export type Shown = {
   readonly status: number;
   readonly lang?: string | undefined;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Fields of this response alone. */
+  /** Fields that only this response has. */
   readonly once?: NonNullable<ShownListing['once']>;
   /** The operations that the provider wrote last, if Postgres does not have them yet. */
   readonly latest?: readonly Operation[];
@@ -74,6 +74,6 @@ export async function show(
   return { status, body, headers: { ...headers, ...languageHeaders(language), ...caching } };
 }
 
-/** What is announced are only prices; who edits operations needs the whole of them. */
+/** Announcements contain only prices; somebody who edits operations needs all their fields. */
 const hasAnnouncedOperations = ({ next, operationTerms }: Listing): boolean =>
   next !== null && next.operationTerms !== operationTerms;

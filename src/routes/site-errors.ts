@@ -7,7 +7,7 @@ import { RenderedPages } from '../pages/rendered-pages.ts';
 import type { SiteFiles } from '../pages/site-files.ts';
 import { pageHeaders } from './site.ts';
 
-/** Of a request, before it has a route. */
+/** The path of a request that has no route yet. */
 type Asked = {
   readonly method: string;
   readonly path: string;
@@ -15,8 +15,8 @@ type Asked = {
 };
 
 /**
- * What a person gets who opened an address in a browser and cannot have it: a page that says why, and what can be done. Programs
- * keep the JSON, and so does anyone who opens an address of the API in a browser.
+ * What a person gets who opens an address in a browser and may not see it: a page that says why, and what can be done. Programs
+ * still get the JSON, and so does anyone who opens an address of the API in a browser.
  */
 export function errorPages(files: SiteFiles): (error: ApiError, asked: Asked) => ApiResponse | null {
   const pages = new RenderedPages(files);
@@ -25,10 +25,10 @@ export function errorPages(files: SiteFiles): (error: ApiError, asked: Asked) =>
     if (path.startsWith('/api/') || path.startsWith('/assets/')) return null;
     if (!prefers(headerOf(headers, 'accept'), 'text/html', 'application/json')) return null;
     const language = negotiateLanguage(headerOf(headers, 'accept-language'));
-    // The address is not that of the page: callers who make up addresses must not fill the memory with copies of it.
+    // The address is left out of the key of the page: callers who invent addresses must not fill the memory with copies of it.
     const where = { url: '/', language, origin: '' };
-    // Only of a bad request does the page show the gateway's own words. Those of a 429 have a number that changes from request to
-    // request, and who is beyond the limit takes no more tokens: each of these requests would be rendered.
+    // The page shows the gateway's own message only for a bad request. The message of a 429 has a number that changes from request
+    // to request, and requests beyond the limit take no tokens: each of them would be rendered.
     const shown = error.status === 400 ? error : new ApiError(error.code);
     const request =
       error.status === 404

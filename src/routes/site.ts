@@ -12,28 +12,28 @@ import { within } from '../platform/timing.ts';
 
 /**
  * What the pages may do: load scripts, styles and data from this gateway, and nothing else. No script can be written into the page
- * as text (`require-trusted-types-for`), whatever a provider calls his service.
+ * as text (`require-trusted-types-for`), whatever a provider calls its service.
  */
 const SITE_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; " +
   "manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'";
 
-/** As web/src/site/catalog-page.tsx asks for, so that what the browser asks later continues the first view. */
+/** The same as in web/src/site/catalog-page.tsx, so that later requests of the browser continue the first view. */
 const PAGE_SIZE = 24;
 /** How long the page of a service waits for its statistics. A reading takes Postgres up to 20 ms. */
 const STATS_WITHIN_MS = 500;
-/** The parameters of the catalog's address, in the order in which its pages are kept. Others are ignored. */
+/** The parameters of the catalog's address, in the order of the cache key of its pages. Others are ignored. */
 const CATALOG_PARAMETERS = ['q', 'category', 'min_quality', 'max_price', 'free', 'sort', 'cursor', 'lang'] as const;
 
 type SiteOptions = {
   readonly files: SiteFiles;
   readonly trustedProxyHops: number;
-  /** Answers a GET of this gateway's own API, as anybody would get it. Rejects with `ApiError`. */
+  /** Answers a GET of this gateway's own API as for anybody. Rejects with `ApiError`. */
   readonly ask: (path: string, query: string, request: ApiRequest) => Promise<ApiResponse>;
   /** `/` as JSON. */
   readonly root: object;
   readonly operator: OperatorDetails | null;
-  /** Whether the gateway waits for its first admin: then the console offers to sign up as one. */
+  /** Whether the gateway waits for its first admin: the console then offers to sign up as one. */
   readonly lacksAdmin: () => Promise<boolean>;
 };
 
@@ -43,12 +43,12 @@ export function siteRoutes(options: SiteOptions): Route[] {
   const pages = new RenderedPages(files);
   // The footer of every page.
   const operator = options.operator === null ? {} : { operator: JSON.stringify(options.operator) };
-  /** Nothing where Postgres does not tell: only a form of the console depends on it. */
+  /** Left out if Postgres does not answer: only a form of the console depends on it. */
   const lacksAdmin = async (): Promise<{ lacks_admin?: string }> => {
     const isLacking = await within(options.lacksAdmin(), STATS_WITHIN_MS, unavailableError).catch(() => false);
     return isLacking ? { lacks_admin: 'true' } : {};
   };
-  // People come to the console from any page without another load.
+  // People go to the console from any page without another load.
   const page = async (request: ApiRequest, made: Omit<PageRequest, 'origin'>, status = 200): Promise<ApiResponse> => {
     const data = { ...made.data, ...operator, ...(await lacksAdmin()) };
     const origin = baseUrlOf(request, options.trustedProxyHops);
@@ -65,7 +65,7 @@ export function siteRoutes(options: SiteOptions): Route[] {
       const text = asked.toString();
       return page(request, { page: 'catalog', url: text === '' ? '/' : `/?${text}`, language, data }, status);
     };
-    // The page itself says what is wrong with a parameter, with the search as it was asked for.
+    // The page itself says what is wrong with a parameter, and keeps the search as requested.
     const refuse = (language: string, error: unknown): Promise<ApiResponse> => {
       if (!(error instanceof ApiError) || error.status !== 400) throw error;
       return show(language, { failure: JSON.stringify(error.body()) }, 400);
@@ -75,7 +75,7 @@ export function siteRoutes(options: SiteOptions): Route[] {
     try {
       language = chooseLanguage(asked.get('lang') ?? undefined, acceptLanguage);
     } catch (error) {
-      // Its links must not lead to the same refusal.
+      // The links of the page must not lead to the same refusal.
       asked.delete('lang');
       return refuse(negotiateLanguage(acceptLanguage), error);
     }
@@ -91,7 +91,7 @@ export function siteRoutes(options: SiteOptions): Route[] {
     return show(language, { discover });
   };
 
-  /** Nothing while Postgres does not tell: the rest of the page must not wait for it, and the browser asks again. */
+  /** Left out while Postgres does not answer: the rest of the page must not wait for it, and the browser asks again. */
   const statsOf = async (id: string, request: ApiRequest): Promise<{ stats?: string }> => {
     try {
       const asked = options.ask(`/api/v1/services/${id}/stats`, '', request);
@@ -108,12 +108,12 @@ export function siteRoutes(options: SiteOptions): Route[] {
     try {
       const id = request.params.id ?? '';
       const text = textOf(await options.ask(`/api/v1/discover/${id}`, `lang=${language}`, request));
-      // It tells the recent statistics if they could be read soon, and then all of them are in memory for a while.
+      // The listing has recent statistics if they could be read soon; all statistics are then in memory for a while.
       const stats = text.includes('"stats":') ? await statsOf(id, request) : {};
       return await page(request, { page: 'service', url, language, data: { service: text, ...stats } });
     } catch (error) {
       if (!(error instanceof ApiError) || error.status !== 404) throw error;
-      // At no address of its own: callers who make up ids must not fill the memory with copies of it.
+      // Cached under no address: callers who invent ids must not fill the memory with copies of it.
       const where = { url: lang === undefined ? '/' : `/?lang=${language}`, origin: '' };
       return sendPage(pages, request, { ...where, page: 'not-found', language, data: {} }, 404);
     }
@@ -125,7 +125,7 @@ export function siteRoutes(options: SiteOptions): Route[] {
   return [
     pageRoute('/', 'The catalog as a page; JSON for those who prefer it: what this is, and where to go on', catalog),
     pageRoute('/services/:id', 'A service as a page', service),
-    // Pages within the console: a list, one of its entries, and what can be done with it.
+    // Pages within the console: a list, one of its entries, and actions on the entry.
     ...['', '/:section', '/:section/:entry', '/:section/:entry/:act'].map((rest) =>
       pageRoute(`/console${rest}`, 'The console: what a key may see and do, as a page', consolePage),
     ),
@@ -136,7 +136,7 @@ export function siteRoutes(options: SiteOptions): Route[] {
       access: 'anyone',
       isPage: true,
       fromMemory: true,
-      // A page of some files must cost its reader one request of sixty. They are constants in memory.
+      // A page with several files must cost its reader only one of sixty requests. The files are constants in memory.
       unmetered: true,
       query: ANY_QUERY,
 
@@ -144,7 +144,7 @@ export function siteRoutes(options: SiteOptions): Route[] {
       errors: ['not_found'],
       handle: async ({ params, header }) => {
         const sent = files.asset(params.file ?? '', (coding) => takes(header('accept-encoding'), coding));
-        // While gateways are replaced, the next one may have the file: no cache between may remember that this one has not.
+        // While gateways are replaced, the next one may have the file: no cache in between may remember that this one does not.
         if (sent === null) throw new ApiError('not_found', undefined, { headers: { 'Cache-Control': 'no-store' } });
         return { status: 200, ...sent };
       },
@@ -168,7 +168,7 @@ function pageRoute(path: string, summary: string, handle: Route['handle']): Rout
   };
 }
 
-/** Of every page, whatever its status. */
+/** Headers of every page, whatever its status. */
 export const pageHeaders = (language: string): Readonly<Record<string, string>> => ({
   'Content-Type': 'text/html; charset=utf-8',
   'Content-Language': language,

@@ -12,7 +12,10 @@ import { microsToUsd } from '../platform/money.ts';
 import type { Sql } from '../platform/postgres.ts';
 import { CsvList, type CsvListQuery } from './csv-list.ts';
 
-/** Of an hour: nothing. Of a movement: its journal row or its service and, of the second of two, a suffix. */
+/**
+ * The part of a cursor after the time. For an hour: empty. For a movement: its journal row or its service and, for the second of
+ * two, a suffix.
+ */
 const CURSOR_REST = /^((\d{16}|-?[0-9a-f-]{36})(-fee|-refund)?)?$/;
 
 type Query = CsvListQuery & { readonly ledger?: StatementLedger };
@@ -86,12 +89,12 @@ const LIST = new CsvList({
   exampleRow: CHARGE,
 });
 
-/** A movement as it is shown: also the one that stands for what is not in the books yet. */
+/** A movement as it is shown, including the one for money that is not in the books yet. */
 type Shown = Omit<Movement, 'position' | 'kind'> & { readonly at: Date; readonly kind: Movement['kind'] | 'pending' };
 
 /**
- * `GET /statement/me`: every movement of the account's money, newest first, with a running balance that ends at what
- * `GET /balance/me` shows as `balance + held`, or `GET /earnings/me` as `payable`. `GET /admin/accounts/{id}/statement` is the same of
+ * `GET /statement/me`: every movement of the account's money, newest first, with a running balance that ends at what `GET
+ * /balance/me` shows as `balance + held`, or `GET /earnings/me` as `payable`. `GET /admin/accounts/{id}/statement` is the same for
  * any account.
  */
 export function statementRoutes(deps: { readonly sql: Sql; readonly wallets: WalletReader }): Route[] {
@@ -131,7 +134,8 @@ export function statementRoutes(deps: { readonly sql: Sql; readonly wallets: Wal
         const account = isUuid(id) ? await selectAccount(deps.sql, id) : null;
         if (account === null) throw new ApiError('not_found', 'There is no such account.');
         const { accountId, ownerId, status } = account;
-        // A closed account needs no wallet in Redis; and an operator must see the books also while a wallet cannot be read.
+        // A closed account needs no wallet in Redis, and an operator must be able to see the books even while a wallet cannot be
+        // read.
         const readWallet = async () => (status === 'closed' ? null : deps.wallets.read(accountId).catch(() => null));
         return answer(deps.sql, { accountId, ownerId, ledger: request.query.ledger ?? 'wallet', readWallet }, request);
       },
@@ -139,7 +143,7 @@ export function statementRoutes(deps: { readonly sql: Sql; readonly wallets: Wal
   ];
 }
 
-/** Whose statement, and of which money. */
+/** Whose statement it is, and of which money. */
 type Subject = {
   readonly accountId: string;
   readonly ownerId: string;
@@ -169,7 +173,7 @@ async function readPage(
   const range = parseTimeRange(query);
   const before = readCursor(query.cursor, CURSOR_REST);
   const endsNow = before === null && isNewest(range, Date.now());
-  // Read before the books, so that what is stored between the two readings is at least not missing here.
+  // Read before the books, so that calls stored between the two readings are at least not missing here.
   const live = ledger === 'wallet' && endsNow ? await readWallet() : null;
   const found = await selectStatement(sql, { ...range, accountId, ledger, before, limit });
   const rows: Shown[] = found.movements.map((movement) => ({
@@ -182,11 +186,13 @@ async function readPage(
   return { ledger, balanceMicros, rows: [...pending(balanceMicros, found, rows[0]?.at), ...rows], next };
 }
 
-/** Whether the range has the newest movements. */
+/** Whether the range includes the newest movements. */
 const isNewest = ({ fromMs, toMs }: TimeRange, nowMs: number): boolean =>
   (fromMs ?? nowMs) <= nowMs && (toMs === null || toMs > nowMs);
 
-/** One row for what the wallet has moved and the books do not show yet: calls that end within the last second, for instance. */
+/**
+ * One row for money that the wallet has moved and the books do not show yet: calls that ended within the last second, for instance.
+ */
 function pending(balanceMicros: number, found: StatementPage, newest = new Date(0)): Shown[] {
   const amountMicros = balanceMicros - found.balanceMicros;
   if (amountMicros === 0) return [];

@@ -59,13 +59,13 @@ const STATS = record(
       record(
         'QualityInputs',
         {
-          evidence: { type: 'number', minimum: 0, description: 'Calls that count, after age and the weight of buyers' },
+          evidence: { type: 'number', minimum: 0, description: 'Calls that count, weighted by age and buyer' },
           buyers: COUNT,
           success_rate: { type: 'number', minimum: 0, maximum: 1 },
           latency_ms: MS,
           computed_at: TIME,
         },
-        { description: 'What the quality was made from; null until the service was judged' },
+        { description: 'The evidence for the quality; null until the service was judged' },
       ),
     ),
     ...COUNTS,
@@ -99,7 +99,7 @@ const COUNTS_EXAMPLE = {
   price_charged: { median: 0.002, p95: 0.002, at_cap: null },
 };
 
-/** `GET /services/{id}/stats`: what a quality was made from, and the calls of the last 30 days. For anybody. */
+/** `GET /services/{id}/stats`: the evidence for a quality, and the calls of the last 30 days. For anybody. */
 export function serviceStatsRoutes(deps: {
   readonly catalog: Pick<Catalog, 'get' | 'ready' | 'qualityOf'>;
   readonly reader: Pick<StatsReader, 'read'>;
@@ -109,7 +109,7 @@ export function serviceStatsRoutes(deps: {
     {
       method: 'GET',
       path: '/api/v1/services/:id/stats',
-      summary: 'How calls of a service went in the last 30 days, and what its quality was made from',
+      summary: 'How calls of a service went in the last 30 days, and the evidence for its quality',
       access: 'anyone',
       params: { id: { description: 'The service', schema: UUID, example: EXAMPLE.serviceId } },
       responses: {
@@ -150,7 +150,7 @@ export function serviceStatsRoutes(deps: {
 }
 
 /**
- * The statistics of a service in a few numbers. Undefined if Postgres does not give them soon: the rest of a listing comes from
+ * The statistics of a service in a few numbers. Undefined if Postgres does not answer soon: the rest of a listing comes from
  * memory, and must not wait for them.
  */
 export async function recentStats(reader: Pick<StatsReader, 'readSoon'>, id: string): Promise<object | undefined> {

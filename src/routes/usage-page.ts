@@ -15,7 +15,7 @@ import { microsToUsd } from '../platform/money.ts';
 import { KEY_FILTER } from './admin/lists.ts';
 import { CsvList } from './csv-list.ts';
 
-// What `GET /usage/me` and `GET /usage` answer: sums over calls, and their records.
+// The answers of `GET /usage/me` and `GET /usage`: sums over calls, and their records.
 
 const MS: JsonSchema = { type: 'number', minimum: 0, description: 'Milliseconds' };
 const DAY: JsonSchema = { type: 'string', format: 'date', description: 'In UTC' };
@@ -87,7 +87,7 @@ const OF_ACCOUNT = record(
   {
     account_id: UUID,
     owner_id: TEXT,
-    key_id: { ...orNull(TEXT), description: 'The key that was asked for; null: all that the caller sees' },
+    key_id: { ...orNull(TEXT), description: 'The requested key; null: all keys that the caller sees' },
     ...TOTALS,
     by_key: list(KEY, `Keys with calls, those that spent the most first; at most ${MAX_KEYS}`),
     by_day: list(
@@ -205,7 +205,7 @@ export const keyUsageJson = (key: KeyRecord, usage: Usage, page: CallPage): obje
   ...recordsJson(usage, page),
 });
 
-/** @param keyId  the key that was asked for, or null */
+/** @param keyId the requested key, or null */
 export const accountUsageJson = (
   by: KeyRecord,
   keyId: string | null,

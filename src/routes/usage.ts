@@ -89,7 +89,7 @@ export function usageRoutes(deps: { readonly sql: Sql }): Route[] {
 
 const NO_SUCH_CALL = 'There is no such call. A record appears up to a second after the end of its call.';
 
-/** Says the same of a call that was dropped and of one that never was: nothing tells them apart. */
+/** Says the same about a call that was dropped and one that never existed: nothing distinguishes them. */
 export async function noSuchCall(sql: Sql, id: string): Promise<ApiError> {
   const horizonMs = isUuid(id) ? await readHorizonMs(sql) : null;
   if (!isBeforeHorizon(id, horizonMs)) return new ApiError('not_found', NO_SUCH_CALL);
@@ -138,12 +138,12 @@ function cutPage(found: readonly CallRow[], limit: number): CallPage {
   return { calls, next: found.length > limit ? (calls.at(-1)?.usage_id ?? null) : null };
 }
 
-/** @param labels  of the accounts of both parties */
+/** @param labels the labels of both parties' accounts */
 export function labelsOfCall({ account_id, provider_id }: CallRow, labels: Labels) {
   return { owner_id: labels.get(account_id) ?? '', provider_owner_id: labels.get(provider_id) ?? '' };
 }
 
-/** What this key may see of the call, or null if nothing. */
+/** The part of the call's record that this key may see; null: none. */
 async function viewOf(sql: Sql, call: CallRow, by: KeyRecord): Promise<object | null> {
   // A child key sees neither what its account sold nor what the keys beside and above it bought.
   const isChild = by.ancestors.length > 0;

@@ -2,13 +2,13 @@ import { type ComponentChildren, createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
 
-/** Where this page is: the same in a browser and where the gateway writes the first view. */
+/** The address of this page: one interface for the browser and for the gateway, which renders the first view. */
 export type Address = {
   /** Path and query. */
   readonly url: string;
   readonly path: string;
   readonly query: URLSearchParams;
-  /** Goes to another page of ours without a load. @param replace  going back skips the present page */
+  /** Goes to another page of this site without a load. @param replace going back skips the present page */
   readonly go: (url: string, replace?: boolean) => void;
   /** `https://host` of the gateway. */
   readonly origin: string;
@@ -23,10 +23,10 @@ export function useAddress(): Address {
 }
 
 let beforeMove: ((event: PopStateEvent) => void) | null = null;
-// At this moment, because a window calls its listeners in the order in which they came, and the router's comes later.
+// Added right now, because a window calls its listeners in the order in which they were added, and the router's comes later.
 if (typeof document !== 'undefined') addEventListener('popstate', (event) => beforeMove?.(event));
 
-/** Lets a page stop a move through the history before the router learns of it. @returns ends that */
+/** Lets a page stop a move through the history before the router sees it. @returns a function that ends this */
 export function onMove(listener: (event: PopStateEvent) => void): () => void {
   beforeMove = listener;
   return () => {
@@ -34,7 +34,7 @@ export function onMove(listener: (event: PopStateEvent) => void): () => void {
   };
 }
 
-/** In a browser. */
+/** The address in a browser. */
 export function BrowserAddress({ children }: { readonly children: ComponentChildren }) {
   const { url, path, route } = useLocation();
   return (
@@ -51,12 +51,12 @@ export function BrowserAddress({ children }: { readonly children: ComponentChild
 }
 
 /**
- * An address stays in the history, in logs, and with everyone it is shared with. Somebody who looks for a key may paste it with its
- * secret: what is left of it is its id.
+ * An address stays in the history, in logs, and with everyone it is shared with. Somebody who searches for a key may paste it with
+ * its secret: only its id is kept.
  */
 const withoutSecrets = (url: string): string => url.replace(/(:|%3A)?sk_[0-9A-Za-z]{49}/gi, '');
 
-/** Of the first view: nobody goes anywhere from there. */
+/** The address of the first view, which never changes. */
 export function FixedAddress({
   url,
   origin,
@@ -77,12 +77,12 @@ function addressOf(url: string, path: string): Pick<Address, 'url' | 'path' | 'q
 
 const OFFERED = /^(en|zh|ja|ko|es|de|fr)(-|$)/i;
 
-/** A link within the site keeps the language that its reader chose. */
+/** A link within the site keeps the language that the reader chose. */
 export function useHref(): (path: string) => string {
   const { query } = useAddress();
   const lang = query.get('lang');
   return (path) => {
-    // One that the gateway does not have would make an error of every link.
+    // With a language that the gateway does not have, every link would lead to an error.
     if (lang === null || !OFFERED.test(lang)) return path;
     const [before, hash = ''] = path.split('#');
     const separator = before?.includes('?') ? '&' : '?';

@@ -9,14 +9,14 @@ import { Shell } from './shell.tsx';
 import { CatalogPage } from './site/catalog-page.tsx';
 import { ServiceWaiting } from './site/service-waiting.tsx';
 
-// A visitor of the catalog loads neither of these. The first view of a service is there before its script: see main.tsx.
+// A visitor of the catalog loads neither of these. The first view of a service is shown before its script has loaded: see main.tsx.
 export const ServicePage = lazy(() => import('./site/service-page.tsx'), ServiceWaiting, 'page');
 export const Console = lazy(() => import('./console/console.tsx'), ConsoleWaiting, 'page');
 
-/** Only these paths are pages of this program; links to others load what is there. */
+/** Only these paths are pages of this program; links to others load a new document. */
 const OURS = /^\/($|\?|services\/|console($|\/|\?))/;
 
-/** Fetches what the page at this path needs beside the catalog's own files. */
+/** Fetches the files that the page at this path needs in addition to the catalog's own. */
 export function preloadPage(path: string): Promise<unknown> | null {
   if (path.startsWith('/services/')) return ServicePage.preload();
   if (!/^\/console(\/|$)/.test(path)) return null;

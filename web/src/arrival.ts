@@ -1,13 +1,14 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { useAddress } from './address.tsx';
 
-/** Where somebody arrived last. */
+/** The address at which the visitor arrived last. */
 let arrived: string | null = null;
 const FIELDS = 'input, select, textarea, [contenteditable], dialog *';
 
 /**
- * For the main heading of a page: a visitor who arrives there has the focus on it, so that a screen reader says it and the next Tab is in
- * the page. The first page of a tab leaves the focus where the browser puts it.
+ * For the main heading of a page: it gets the focus when a visitor arrives, so that a screen reader reads it and the next Tab is
+ * within the page. On the first page of a tab the focus stays where the browser puts it. @param who another person at the same
+ * address arrives again
  *
  * @param who  another person at the same address arrives again
  */
@@ -18,7 +19,7 @@ export function useArrival(who = ''): { readonly ref: { current: HTMLHeadingElem
   useEffect(() => {
     const before = arrived;
     arrived = here;
-    // A visitor who types already stays there. The router scrolls.
+    // A visitor who is already typing keeps the focus. The router scrolls.
     if (before === null || before === here || document.activeElement?.matches(FIELDS)) return;
     ref.current?.focus({ preventScroll: true });
   }, [here]);

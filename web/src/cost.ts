@@ -3,14 +3,14 @@
 import type { components } from './api/schema.d.ts';
 import { money } from './i18n/format.ts';
 
-/** What a call costs. With `max_price` its service says so, up to that amount; `price` is what it costs without a report. */
+/** What a call costs. With `max_price` its service reports the cost, up to that amount; `price` is the cost without a report. */
 export type Cost = { readonly price: number; readonly max_price?: number | null | undefined };
 
 export const mostOf = ({ price, max_price: max }: Cost): number => max ?? price;
 
 export const isByUse = ({ max_price: max }: Cost): boolean => max !== undefined && max !== null;
 
-/** As `priceOf` in src/catalog/price.ts: an operation with a price or a maximum of its own does not have the listing's maximum. */
+/** As `priceOf` in src/catalog/price.ts: an operation with its own price or maximum does not have the listing's maximum. */
 export const operationCost = (own: { readonly [name in keyof Cost]?: Cost[name] | undefined }, listing: Cost): Cost =>
   own.price === undefined && own.max_price === undefined
     ? { price: listing.price, max_price: listing.max_price }
@@ -27,7 +27,10 @@ export const costWords = ({ price, max_price: max }: Cost, { t, language }: Word
     ? money(price, language)
     : t('service.upTo', { price: money(price, language), max: money(max, language) });
 
-/** What is announced, and what counts now if nothing is. An announcement names the maximum only if it changes; one that ends, by the old one alone. */
+/**
+ * The announced terms, or the present ones if nothing is announced. An announcement names the maximum only if it changes; if the
+ * maximum ends, it names only the old one.
+ */
 export function comingCost({
   price,
   max_price: max,

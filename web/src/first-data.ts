@@ -1,18 +1,18 @@
 import { createContext } from 'preact';
 import { useContext, useRef } from 'preact/hooks';
 
-/** The answers of the API that a page came with, by name: see `PageRequest.data`. They are good for its first view only. */
+/** The answers of the API that a page came with, by name: see `PageRequest.data`. They are valid only for its first view. */
 export type FirstData = Map<string, unknown>;
 
 const Context = createContext<FirstData>(new Map());
 export const FirstDataProvider = Context.Provider;
 
-/** What the page came with under this name, and is true of the whole visit; null: nothing. */
+/** The data with this name that the page came with, valid for the whole visit; null: none. */
 export function useFact<T>(name: string): T | null {
   return (useContext(Context).get(name) as T | undefined) ?? null;
 }
 
-/** What the page came with under this name, once; null afterwards. */
+/** The data with this name that the page came with, once; null afterwards. */
 export function useFirstData<T>(name: string): T | null {
   const all = useContext(Context);
   const taken = useRef<T | null | undefined>(undefined);

@@ -7,16 +7,16 @@ import { loadedEarly, reloadIfReplaced } from './replaced.ts';
 type Loaded<P, M> = M & { readonly default: ComponentType<P> };
 
 export type Lazy<P, M = object> = ComponentType<P> & {
-  /** Loads the file before somebody goes there. A drawing after a failure asks again. */
+  /** Loads the file in advance. After a failure, drawing the component asks again. */
   preload(): Promise<Loaded<P, M>>;
 };
 
 /**
- * A component whose file is loaded when it is first drawn, or before by `preload`. When the file does not arrive, it says so, and
- * can be asked for again.
+ * A component whose file is loaded when it is first drawn, or before by `preload`. If the file does not arrive, a note says so, and
+ * it can be requested again.
  *
- * @param Waiting  the shape of what comes, drawn until then
- * @param frame    class of what surrounds the note that it did not arrive
+ * @param Waiting the placeholder until then
+ * @param frame class of the element around that note
  */
 export function lazy<P extends object, M extends object = object>(
   load: () => Promise<Loaded<P, M>>,
@@ -59,7 +59,7 @@ export function lazy<P extends object, M extends object = object>(
           (module) => isCurrent && setPage(() => module.default),
           () => {
             if (!isCurrent) return;
-            // The file may have been asked for early, when nobody wanted the page yet.
+            // The file may have been requested early, when nobody wanted the page yet.
             void reloadIfReplaced();
             setFailed(true);
           },
@@ -89,7 +89,7 @@ const NOT_LOADED = new ApiFailure(
   null,
 );
 
-/** Loads the style sheets again that failed. */
+/** Reloads the style sheets that failed. */
 async function failedStyles(): Promise<void> {
   const failed = [...document.querySelectorAll<HTMLLinkElement>('link[rel=stylesheet]')].filter(isUnread);
   await Promise.all(
@@ -105,7 +105,7 @@ async function failedStyles(): Promise<void> {
   );
 }
 
-/** All of ours can be read; Chromium gives one that failed a sheet that nobody may read. */
+/** All our sheets can be read; for a failed one, Chromium has a sheet that cannot be read. */
 function isUnread({ sheet }: HTMLLinkElement): boolean {
   try {
     return (sheet?.cssRules.length ?? 0) === 0;

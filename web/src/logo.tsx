@@ -1,4 +1,4 @@
-/** A gate with its bar up, and a call that passes. `public/assets/icon.svg` is the same picture in colours of its own. */
+/** A gate with its bar up, and a call that passes. `public/assets/icon.svg` is the same picture in its own colours. */
 export const Logo = () => (
   <svg class="logo" viewBox="0 0 24 24" width="26" height="26" aria-hidden="true">
     <rect class="logo-tile" width="24" height="24" rx="6.5" />

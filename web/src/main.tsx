@@ -22,7 +22,7 @@ async function start(): Promise<void> {
   const data = new Map(Object.entries(JSON.parse(text) as Record<string, unknown>));
   const [messages] = await Promise.all([
     loadMessages(language),
-    // What takes over a page that the gateway wrote must be there at once, or the page would be emptied first. If it does not
+    // The code that takes over a page from the gateway must be loaded first; otherwise the page would be emptied. If it does not
     // arrive, the page says so.
     location.pathname.startsWith('/services/') ? ServicePage.preload().catch(() => {}) : null,
   ]);

@@ -22,7 +22,7 @@ const i18ns = new Map(
   ]),
 );
 
-/** Pages that say that there is nothing: the address leads elsewhere for the router, which would draw another page over it. */
+/** Pages that say that something does not exist. For the router their address is another page, which it would draw over them. */
 const isStatic = (page: PageRequest['page']): boolean => page === 'not-found' || page === 'failure';
 
 function Content({ page }: Pick<PageRequest, 'page'>) {
@@ -111,7 +111,7 @@ function alternate(origin: string, url: string, code: Language): string {
   return `<link rel="alternate" hreflang="${code}" href="${escaped(at.href)}">`;
 }
 
-/** JSON that cannot end the element it stands in: providers choose much of it. */
+/** JSON that cannot end its element, because providers choose much of it. */
 function embedded(texts: Readonly<Record<string, string>>): string {
   const fields = Object.entries(texts).map(([name, text]) => `${JSON.stringify(name)}:${text}`);
   return `{${fields.join(',')}}`.replaceAll('<', '\\u003c');

@@ -1,7 +1,7 @@
-/** How many files are on their way before anybody went to what they are for. */
+/** How many files are being loaded before anybody has gone to their pages. */
 let early = 0;
 
-/** Loads a file that nobody waits for: if it fails, the page that is there stays. */
+/** Loads a file that nobody waits for: if that fails, the present page stays. */
 export async function loadedEarly<T>(loading: () => Promise<T>): Promise<T> {
   early++;
   try {
@@ -12,8 +12,8 @@ export async function loadedEarly<T>(loading: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Loads the page again when a gateway of another version has taken over: it does not have the files of the one that this page came
- * from, so whatever was not loaded yet could never be opened. The address is already that of the page that was wanted.
+ * Reloads the page after a gateway of another version has taken over: that gateway does not have the files of this page's version,
+ * so pages that are not loaded yet could never be opened. The address is already that of the wanted page.
  */
 export function reloadWhenReplaced(): void {
   addEventListener('vite:preloadError', () => {
@@ -22,9 +22,9 @@ export function reloadWhenReplaced(): void {
   });
 }
 
-/** A network that failed is no reason: then the page that is there is worth more than none. */
+/** A failed network is no reason to reload: the present page is better than none. */
 export async function reloadIfReplaced(): Promise<void> {
-  // This program's own file. Its name changes with that of any file that it loads.
+  // This program's own file. Its name changes with the name of any file that it loads.
   const own = await fetch(import.meta.url, { method: 'HEAD', cache: 'no-store' }).catch(() => null);
   if (own?.status === 404) location.reload();
 }

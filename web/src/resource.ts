@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { begin } from './design/index.ts';
 
-/** What a page has of something that it asked for. The last data stay while newer are on their way. */
+/** The state of something that a page has requested. The last data stay while newer ones are loading. */
 export type Resource<T> = {
   readonly data: T | null;
   readonly failure: unknown;
@@ -10,7 +10,7 @@ export type Resource<T> = {
 };
 
 /**
- * Asks again whenever `key` changes, and forgets answers that come too late.
+ * Asks again whenever `key` changes, and ignores answers that arrive too late.
  *
  *     const page = useResource(`calls ${cursor}`, (signal) => dataOf(api.value.GET('/api/v1/usage/me', { signal, … })));
  *
@@ -30,7 +30,7 @@ export function useResource<T>(
   const skipped = useRef(initial === null);
   const latest = useRef(ask);
   latest.current = ask;
-  // The bar on top is for what somebody asked to see, not for asking the same again.
+  // The bar on top is for content that somebody asked to see, not for refreshing it.
   const shown = useRef<string | null>(null);
   useEffect(() => {
     if (!skipped.current) {

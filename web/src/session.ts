@@ -25,7 +25,7 @@ type Who = Pick<Schemas['OwnKey'], 'key_id' | 'owner_id' | 'role'>;
  * `sessionStorage`, which ends with the tab, if its owner asked for that. It is never in an address, a cookie or a log.
  */
 export type Session = {
-  /** Of the browser; null: the key is in this tab. */
+  /** The session of the browser; null: the key is in this tab. */
   readonly id: string | null;
   readonly key: string | null;
   /** What a request sends: the key, or a bearer. */
@@ -36,28 +36,31 @@ export type Session = {
   readonly remembered: boolean;
 };
 
-/** Somebody else who can be switched to: a session of this tab, or one of the browser, which is opened when it is wanted. */
+/** Another account to which this tab can switch: a session of this tab, or one of the browser, which is opened when needed. */
 export type Other = { readonly me: Who; readonly id: string | null; readonly session: Session | null };
 
-/** The remembered keys, that of the session first, with a space between two. */
+/** The remembered keys, that of the session first, separated by spaces. */
 const STORED = 'tollgate.key';
-/** Maximum keys that a tab has. Each costs a request when the tab is loaded again; beyond it the one used least recently is dropped. */
+/** Maximum keys of a tab. Each costs a request when the tab is reloaded; beyond it the one used least recently is dropped. */
 const MAX_KEYS = 8;
 const anonymous = apiClient(null);
 
 export const session = signal<Session | null>(null);
-/** Those who can be switched to without typing a key again, the last used first. */
+/** The accounts to which this tab can switch without typing a key again, last used first. */
 export const others = signal<readonly Other[]>([]);
-/** Whether it is decided that this tab has a session, or has none: false while it is asked. */
+/** Whether it is known that this tab has a session or has none; false while the gateway is asked. */
 export const resumed = signal(false);
-/** Why it could not be decided: the gateway did not answer. Null: it did, or was not asked. */
+/** Why this is not known: the gateway did not answer. Null: it did, or was not asked. */
 export const unanswered = signal<unknown>(null);
 /** A client with the key of this tab, or without one. */
 export const api = computed<Api>(() => session.value?.api ?? anonymous);
 
 const KEY_PATTERN = /^acf_[0-9A-Za-z]{22}:sk_[0-9A-Za-z]{49}$/;
 
-/** Signs in. Throws `ApiFailure`: `unauthorized` for a key that is not good. @param remember  in this browser; where that cannot be, after a reload of this tab */
+/**
+ * Signs in. Throws `ApiFailure`: `unauthorized` for an invalid key. @param remember in this browser; if that is impossible, across
+ * a reload of this tab
+ */
 export async function signIn(key: string, remember: boolean): Promise<Session> {
   const text = key.trim().replace(/^Bearer\s+/i, '');
   if (!KEY_PATTERN.test(text)) {
@@ -68,7 +71,7 @@ export async function signIn(key: string, remember: boolean): Promise<Session> {
   return signedIn;
 }
 
-/** A proxy that hides the gateway's own name keeps sessions from it: then the key is in this tab. */
+/** Behind a proxy that hides the gateway's own name sessions do not work: the key is then in this tab. */
 async function entered(key: string): Promise<Session> {
   try {
     const mine = await enter(key);
@@ -94,13 +97,13 @@ async function opened(first: Token): Promise<Session> {
   return { id: first.id, key: null, credential: bearer, api: client, me, remembered: true };
 }
 
-/** A bearer of a session of this browser; null: of the one that was used last. */
+/** Gets a bearer for a session of this browser; null: the session used last. */
 const tokenOf = async (id: string | null): Promise<Token> =>
   id === null ? share(await token(null)) : sharedToken(id, () => token(id));
 
 const asOther = (one: Session): Other => ({ me: one.me, id: one.id, session: one });
 
-/** Goes on as somebody else; the present one is kept beside them. */
+/** Switches to another account; the present one is kept beside it. */
 export async function switchTo(next: Other): Promise<void> {
   takeOver(next.session ?? (await opened(await tokenOf(next.id))));
 }
@@ -117,10 +120,10 @@ function takeOver(next: Session): void {
   void listOthers();
 }
 
-/** The accounts that are signed in in this browser: others may have come in another tab. */
+/** Reads the accounts that are signed in in this browser: another tab may have added some. */
 async function listOthers(): Promise<void> {
   const round = signedOut;
-  // A tab that nobody sees would ask for nobody, with all others of its browser at once.
+  // A hidden tab would ask for nobody, at the same moment as all others of its browser.
   if (document.hidden) {
     document.addEventListener('visibilitychange', () => void listOthers(), { once: true });
     return;
@@ -135,7 +138,7 @@ async function listOthers(): Promise<void> {
   others.value = [...ofTab, ...here.filter((one) => !isKnown(one))];
 }
 
-/** A key has a new secret. Who is signed in with it stays so: what the former secret signed in ends with that. */
+/** A key has a new secret. Those who are signed in with it stay signed in, although sessions of the former secret end with it. */
 export async function replaceSecret(keyId: string, secret: string): Promise<void> {
   const key = `${keyId}:${secret}`;
   const isOf = (one: Pick<Other, 'me'> | null): boolean => one?.me.key_id === keyId;
@@ -163,7 +166,7 @@ export async function replaceSecret(keyId: string, secret: string): Promise<void
   }
 }
 
-/** A key is of no use any more. If it was that of the session, the tab goes on with the last one before it, or is signed out. */
+/** A key is no longer valid. If the session used it, the tab continues with the previous key, or is signed out. */
 export function forget(keyId: string): void {
   const left = others.value.filter(({ me }) => me.key_id !== keyId);
   if (session.value?.me.key_id === keyId) goOnWith(left);
@@ -185,7 +188,7 @@ function goOnWith([next, ...rest]: readonly Other[]): void {
     });
 }
 
-/** A session of this browser was ended elsewhere, or by its time. */
+/** A session of this browser was ended elsewhere, or expired. */
 function ended(id: string): void {
   const left = others.value.filter((one) => one.id !== id);
   if (session.value?.id !== id) {
@@ -224,10 +227,10 @@ export async function openAccount(label: string, role: 'buyer' | 'provider'): Pr
   return made;
 }
 
-/** Counts the times that somebody signed out: a key that is being tried at that moment must not sign in again. */
+/** Counts sign-outs: a key that is being tried at that moment must not sign in again. */
 let signedOut = 0;
 
-/** Everybody is signed out, and what was said of them in passing is gone. */
+/** Everybody is signed out, and messages about them are removed. */
 function becomeNobody(): void {
   signedOut++;
   others.value = [];
@@ -239,8 +242,8 @@ function becomeNobody(): void {
 }
 
 /**
- * Signs this browser out, and forgets all keys of this tab. Everywhere: throws `ApiFailure` if that did not succeed. Here nothing needs to:
- * without what the browser keeps beside it, the cookie is worth nothing.
+ * Signs this browser out, and forgets all keys of this tab. With `everywhere`, throws `ApiFailure` if that did not succeed. For
+ * this browser alone no request needs to succeed: the cookie is useless without the value that the browser keeps beside it.
  */
 export async function signOut(everywhere = false): Promise<void> {
   const left = kept() === null ? null : leave(everywhere);
@@ -259,13 +262,16 @@ export function remember(remembered: boolean): void {
 
 export const isRemembered = (): boolean => session.value?.remembered === true;
 
-/** Signs in as this browser is, or with the keys that this tab was asked to remember. The first decides whether there is a session. */
+/**
+ * Signs in with the session of this browser, or with the keys that this tab was asked to remember. The first key decides whether
+ * there is a session.
+ */
 export async function resume(): Promise<void> {
   if (!resumed.value) whenOthersChange(() => void follow());
   unanswered.value = null;
   const round = signedOut;
   const keys = remembered();
-  // What was not tried to its end, for example because the gateway did not answer, is for the next load.
+  // Keys that could not be tried, for example because the gateway did not answer, are kept for the next load.
   const untried = new Set(keys);
   for (const key of keys) {
     const found = await tried(key, true).catch((error: unknown) => error);
@@ -274,7 +280,7 @@ export async function resume(): Promise<void> {
     if (isUseless || !(found instanceof Error)) untried.delete(key);
     if (!(found instanceof Error)) add(found as Session);
     else if (!isUseless) unanswered.value = found;
-    // After one of no use the next key may be good at once; after any other failure the form must not wait.
+    // After an invalid key the next one may work at once; after any other failure the form must not wait.
     if (!isUseless) resumed.value = true;
   }
   if (keys.length > 0) store([...untried]);
@@ -282,7 +288,7 @@ export async function resume(): Promise<void> {
   resumed.value = true;
 }
 
-/** Does what another tab has done: it has signed in, switched or signed out. A key of this tab stays. */
+/** Follows another tab that has signed in, switched or signed out. A key of this tab stays. */
 async function follow(): Promise<void> {
   const mine = kept();
   const now = session.value;
@@ -313,7 +319,7 @@ async function follow(): Promise<void> {
   await listOthers();
 }
 
-/** The key that comes first is that of the session; somebody who has signed in meanwhile keeps theirs. */
+/** The first key becomes that of the session; if somebody has signed in meanwhile, their key stays. */
 function add(found: Session): void {
   const isKnown = [session.value, ...others.value].some((one) => one?.me.key_id === found.me.key_id);
   if (isKnown) return;
@@ -321,11 +327,11 @@ function add(found: Session): void {
   else others.value = [...others.value, asOther(found)].slice(0, MAX_KEYS - 1);
 }
 
-/** Whether somebody is signed in, or may turn out to be: what is drawn until then should look like their page. */
+/** Whether somebody is signed in, or may turn out to be. Until that is known, the page should look like theirs. */
 export const mayBeSignedIn = (): boolean =>
   session.value !== null || (!resumed.value && (kept() !== null || remembered().length > 0));
 
-/** Nothing where the browser keeps nothing for this site. */
+/** Undefined if the browser stores nothing for this site. */
 function remembered(): string[] {
   try {
     return (sessionStorage.getItem(STORED) ?? '').split(' ').filter((key) => key !== '');
@@ -334,7 +340,7 @@ function remembered(): string[] {
   }
 }
 
-/** @param also  keys that are not in use, and are kept for the next load */
+/** @param also unused keys that are kept for the next load */
 function store(also: readonly string[] = []): void {
   const all = [session.value, ...others.value.map((one) => one.session)];
   const keys = all.flatMap((one) => (one?.remembered && one.key !== null ? [one.key] : []));
@@ -343,6 +349,6 @@ function store(also: readonly string[] = []): void {
     if (stored.length === 0) sessionStorage.removeItem(STORED);
     else sessionStorage.setItem(STORED, stored.join(' '));
   } catch {
-    // Where nothing can be kept, the keys are in the memory of the tab.
+    // If nothing can be stored, the keys are only in the memory of the tab.
   }
 }

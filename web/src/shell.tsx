@@ -10,7 +10,7 @@ import { Logo } from './logo.tsx';
 import { session } from './session.ts';
 import { webAddress } from './web-address.ts';
 
-/** Header and footer of every page. @param isStatic  no script of ours runs in this page: what needs one is left out */
+/** Header and footer of every page. @param isStatic no script runs in this page, so elements that need one are left out */
 export function Shell({
   isStatic = false,
   children,
@@ -86,14 +86,14 @@ function Footer({ isStatic }: { readonly isStatic: boolean }) {
   );
 }
 
-/** Who runs this gateway, as far as it says so. */
+/** Who runs this gateway, if it says so. */
 function OperatorLine() {
   const { t } = useI18n();
   const operator = useFirstData<OperatorDetails>('operator');
   if (operator === null) return null;
   const { name, contact } = operator;
   const terms = webAddress(operator.terms_url);
-  // The gateway checks what the operator sets; a page must not follow anything else all the same.
+  // The gateway checks the operator's settings. Even so, a page must not link to anything other than a web page.
   const reach = webAddress(contact) ?? (contact?.includes('@') ? `mailto:${contact}` : null);
   return (
     <p class="page footer-operator">
@@ -104,7 +104,7 @@ function OperatorLine() {
   );
 }
 
-/** Links, so that crawlers find the languages, and people without scripts change theirs. */
+/** Links, so that crawlers find the languages, and people without scripts can change theirs. */
 function Languages() {
   const { t, language } = useI18n();
   const address = useAddress();
@@ -119,7 +119,7 @@ function Languages() {
           lang={code}
           hreflang={code}
           aria-current={code === language ? 'true' : undefined}
-          // A whole load: the gateway writes the page in that language, labels included.
+          // A full load: the gateway renders the page in that language, labels included.
           onClick={(event) => event.stopPropagation()}
         >
           {LANGUAGE_NAMES[code]}
@@ -142,7 +142,7 @@ function ThemeChoice() {
       if (chosen === '') localStorage.removeItem('theme');
       else localStorage.setItem('theme', chosen);
     } catch {
-      // A browser that keeps nothing for this site: the choice is for this page.
+      // If a browser stores nothing for this site, the choice applies only to this page.
     }
   };
   return (

@@ -5,5 +5,5 @@ try {
   const chosen = localStorage.getItem('theme');
   if (chosen === 'light' || chosen === 'dark') document.documentElement.dataset.theme = chosen;
 } catch {
-  // A browser that keeps nothing for this site keeps no choice either.
+  // A browser that stores nothing for this site stores no choice either.
 }

@@ -1,4 +1,4 @@
-/** The address if it leads to a web page; null for all else, such as `javascript:`. */
+/** The address if it leads to a web page; null for anything else, such as `javascript:`. */
 export function webAddress(text: string | undefined): string | null {
   try {
     const { protocol, href } = new URL(text ?? '');

@@ -58,7 +58,7 @@ const CLOSED = record('ClosedAccount', {
 const STATUSES = ['active', 'suspended', 'closed'] as const;
 const INSTANT = { type: 'string', maxLength: 40 } as const;
 const DAY_OR_TIME = 'YYYY-MM-DD (00:00 UTC) or RFC 3339';
-/** A balance or a time in microseconds, a point and an id. */
+/** A cursor: a balance or a time in microseconds, a point and an id. */
 const CURSOR = /^(-?\d{1,16})\.([0-9a-f-]{36})$/;
 const LIST_FILTERS = {
   status: oneOf(STATUSES, 'Only accounts with this status'),
@@ -79,7 +79,7 @@ const ENTRY_FIELDS = {
   owner_id: TEXT,
   status: { type: 'string', enum: [...STATUSES] },
   balance: usd('What the account had when its last calls were stored; open calls are not subtracted'),
-  payable: usd('What it is owed'),
+  payable: usd('What the account is owed'),
   active_keys: COUNT,
   created_at: TIME,
   closed_at: orNull(TIME),
@@ -92,7 +92,7 @@ const ACCOUNTS = record('Accounts', {
 const DETAILS = record('AccountDetails', {
   ...ENTRY_FIELDS,
   suspension_reason: REASON,
-  display_name: { ...orNull(TEXT), description: 'What its listings show of it, as contact and url' },
+  display_name: { ...orNull(TEXT), description: 'What its listings show about it, as do contact and url' },
   contact: orNull(TEXT),
   url: orNull(TEXT),
   balance: usd('What the account can spend now; if `is_live` is false, as in the list'),
@@ -271,7 +271,7 @@ async function listAccounts(sql: Sql, query: ListQuery): Promise<ApiResponse> {
   return { status: 200, body: { accounts: entries.map(accountJson), next_cursor: next } };
 }
 
-/** A balance may be below zero, after a Redis came back older. */
+/** A balance may be negative, after Redis came back older. */
 function readBalance(name: string, usd: number | undefined): number | null {
   if (usd === undefined) return null;
   const micros = usdToMicros(Math.abs(usd));
@@ -289,7 +289,7 @@ function readCursor(cursor: string | undefined, sort: AccountSort): AccountPosit
 async function showAccount(sql: Sql, wallets: WalletReader, id: string): Promise<ApiResponse> {
   const account = isUuid(id) ? await selectAccount(sql, id) : null;
   if (account === null) throw new ApiError('not_found', 'There is no such account.');
-  // An operator must see an account whose wallet is damaged, too. A closed account needs no wallet in Redis.
+  // An operator must be able to see an account whose wallet is damaged. A closed account needs no wallet in Redis.
   const wallet = account.status === 'closed' ? null : await wallets.read(id).catch(() => null);
   const live =
     wallet === null

@@ -108,7 +108,7 @@ async function listActs(sql: Sql, query: Query): Promise<ApiResponse> {
 }
 
 async function readCursor(sql: Sql, cursor: string): Promise<number> {
-  // Up to 15 digits: a number that JavaScript and Postgres both have exactly.
+  // Up to 15 digits: both JavaScript and Postgres represent such a number exactly.
   if (!/^[1-9]\d{0,14}$/.test(cursor) || !(await actExists(sql, Number(cursor)))) throw wrongCursor();
   return Number(cursor);
 }

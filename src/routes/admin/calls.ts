@@ -15,9 +15,9 @@ import { RECORDS_SINCE } from '../usage-page.ts';
 import { KEY_FILTER, listQuery, oneOf, readPage, TIME_FILTERS, UUID_FILTER, wrongCursor } from './lists.ts';
 
 const DAY_MS = 86_400_000;
-/** The longest time range: its days are read one after the other. */
+/** Maximum time range in days, because they are read one after the other. */
 const MAX_DAYS = 31;
-/** `created_at` is the time of Redis, whose clock may be ahead of this one. */
+/** `created_at` comes from Redis, whose clock may be ahead of this one. */
 const CLOCK_SLACK_MS = 3_600_000;
 
 const QUERY = listQuery({
@@ -87,7 +87,7 @@ async function listCalls(sql: Sql, query: Query): Promise<ApiResponse> {
   return { status: 200, body: { calls, next_cursor: next, ...recordsSince(await readHorizonMs(sql)) } };
 }
 
-/** The id tells the day, so the range need not: it only holds the call against what was asked. */
+/** The id tells the day, so no range is needed. A given range is only compared with the call. */
 function anyTime(query: Query): { readonly fromMs: number; readonly toMs: number } {
   const { fromMs, toMs } = parseTimeRange(query);
   return { fromMs: fromMs ?? FIRST_MS, toMs: toMs ?? LAST_MS };
@@ -100,6 +100,6 @@ function boundedRange(query: Query): { readonly fromMs: number; readonly toMs: n
   if (toMs - fromMs > MAX_DAYS * DAY_MS + CLOCK_SLACK_MS) {
     throw new ApiError('invalid_request', `from: must be at most ${MAX_DAYS} days before to (now, if it is absent).`);
   }
-  // An end that was not given may lie outside the years that Postgres can read.
+  // A missing end may lie outside the years that Postgres can read.
   return { fromMs: Math.max(fromMs, FIRST_MS), toMs: Math.min(toMs, LAST_MS) };
 }

@@ -35,7 +35,7 @@ export const FREE_CALLS_DRIFT = record('FreeCallsDrift', {
   used: { type: 'integer' },
   expected: { type: 'integer' },
 });
-/** What a key has spent of its budget, where that does not agree. */
+/** A key's spending from its budget that does not agree. */
 export const BUDGET_DRIFT = record('BudgetDrift', {
   key_id: TEXT,
   spent: usd('In the period that the wallet counts in'),

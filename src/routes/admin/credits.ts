@@ -63,8 +63,8 @@ const CREDIT_EXAMPLE = {
 type Body = FromSchema<typeof BODY>;
 
 /**
- * `POST /admin/credits` brings money in, and `GET /admin/credits` lists what came. Repeating a reference makes no second credit: the body of the answer is the same, and
- * the status is 200 instead of 201.
+ * `POST /admin/credits` brings money in, and `GET /admin/credits` lists the credits. Repeating a reference makes no second credit:
+ * the answer has the same body, and status 200 instead of 201.
  */
 export function creditsRoutes(deps: CreditsRoutesDeps): Route[] {
   return [
@@ -132,7 +132,7 @@ async function applyToWallet(deps: CreditsRoutesDeps, credit: Credit): Promise<v
   }
 }
 
-/** Only what never changes, so that a repeated reference gets the same body again. The balance, for instance, is left out. */
+/** Only fields that never change, so that a repeated reference gets the same body. The balance, for instance, is left out. */
 function creditJson(credit: Credit): Record<string, unknown> {
   return {
     account_id: credit.accountId,

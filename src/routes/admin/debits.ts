@@ -59,8 +59,8 @@ type DebitsRoutesDeps = {
 };
 
 /**
- * `POST /admin/debits` takes money out of a wallet, never more than it has beside its holds, and once per reference.
- * `GET /admin/debits` lists what was taken.
+ * `POST /admin/debits` takes money out of a wallet, once per reference and never more than the wallet has beside its holds. `GET
+ * /admin/debits` lists the debits.
  */
 export function debitsRoutes(deps: DebitsRoutesDeps): Route[] {
   const { sql, money, carrier } = deps;
@@ -101,8 +101,8 @@ export function debitsRoutes(deps: DebitsRoutesDeps): Route[] {
 }
 
 /**
- * Whatever failed, the debit may have begun, and then it ends later. So the operator must not believe that nothing was taken. A
- * refusal of ours says so itself.
+ * Whatever failed, the debit may have begun, and then ends later. So the operator must not believe that nothing was taken. The
+ * gateway's own refusals say that nothing was taken.
  */
 function unknownOutcome(error: unknown, requestId: string, { log }: DebitsRoutesDeps): never {
   if (error instanceof ApiError) throw error;

@@ -8,9 +8,9 @@ import { csvFileHeaders, csvHeaders } from '../csv-list.ts';
 import { CSV_ROWS } from './lists.ts';
 
 /**
- * Gives each list of operators (`Route.csvRows`) as a CSV file, too, to callers who prefer that. The columns are the fields of its
- * entries; a value that is an object or an array is written as JSON. An operators' page that has no rows answers 406 to a caller who
- * takes nothing but CSV, so that no file named `.csv` has JSON in it. Other routes are left as they are.
+ * Also offers each operators' list (`Route.csvRows`) as a CSV file, to callers who prefer that. The columns are the fields of its
+ * entries; a value that is an object or an array is written as JSON. An operators' page without rows answers 406 to a caller who
+ * accepts only CSV, so that no file named `.csv` contains JSON. Other routes are not changed.
  */
 export function inCsv(route: Route): Route {
   const { method, path, csvRows, responses } = route;

@@ -24,7 +24,7 @@ const INSTANCES = record('Instances', {
   ),
   silent: list(
     record('SilentInstance', { instance: TEXT, lease_age_seconds: { ...LEASE_AGE, type: 'number' } }),
-    'Gateways that have a lease and do not report: dead, hung, of a version that does not, or not told to while Postgres is away. The leases of the dead go by themselves',
+    'Gateways that have a lease and do not report: dead, hung, of a version that does not report, or not told to while Postgres is away. The leases of dead gateways expire by themselves',
   ),
   shards: { ...COUNT, description: 'Shards that need a writer' },
 });
@@ -41,7 +41,7 @@ type InstancesDeps = {
   readonly shards: number;
 };
 
-/** `GET /admin/instances`: the processes that live, and their versions. */
+/** `GET /admin/instances`: the living processes, and their versions. */
 export function instancesRoutes(deps: InstancesDeps): Route[] {
   return [
     {

@@ -7,8 +7,8 @@ import type { Alongside } from '../../keys/keys.ts';
 import { microsToUsd } from '../../platform/money.ts';
 
 /**
- * What records a change to an admin key, or to any key of another account than the caller's: only an admin can make these. Undefined
- * for other keys of the caller's own account: that is no act of an operator.
+ * Records a change to an admin key, or to any key of another account than the caller's: only an admin can make these changes.
+ * Undefined for other keys of the caller's own account: changing them is not an act of an operator.
  */
 export function ifAct<Subject>(
   { caller }: ApiRequest,
@@ -29,7 +29,7 @@ export function keyAct(
   return { ...by, action, subjectType: 'key', subjectId: keyId, before, after: { account_id: accountId, ...after } };
 }
 
-/** What `key` has and the other one has not, in the form of the API. */
+/** The fields in which `key` differs from the other one, as the API shows them. */
 export function keyChanges(key: StoredKey, other: StoredKey): Readonly<Record<string, unknown>> {
   const fields = inApi(other);
   return Object.fromEntries(

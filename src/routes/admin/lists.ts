@@ -2,9 +2,12 @@ import { ApiError } from '../../errors.ts';
 import type { JsonSchema } from '../../http/route.ts';
 import { ONE_LINE } from '../../openapi/schemas.ts';
 
-// What the operators' lists have in common: newest first, `limit` and `cursor`. `../csv-list.ts` has the same bounds.
+// The common part of the operators' lists: newest first, `limit` and `cursor`. `../csv-list.ts` has the same bounds.
 
-/** Maximum rows of a CSV file if no `limit` is given (about 2 MB). If there are more, `X-ACF-Next-Cursor` leads to the next file. */
+/**
+ * Maximum rows of a CSV file if no `limit` is given (about 2 MB). If there are more, `X-ACF-Next-Cursor` has the cursor of the next
+ * file.
+ */
 export const CSV_ROWS = 10_000;
 export const DEFAULT_LIMIT = 100;
 export const MAX_LIMIT = 1_000;
@@ -38,7 +41,7 @@ export const listQuery = <const Filters extends Readonly<Record<string, JsonSche
 
 export const UUID_FILTER = { type: 'string', pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' } as const;
 export const KEY_FILTER = { type: 'string', pattern: '^acf_[0-9A-Za-z]{22}$' } as const;
-/** Postgres refuses NUL; other control characters are in no label or name. */
+/** Postgres refuses NUL; other control characters occur in no label or name. */
 export const TEXT_FILTER = {
   type: 'string',
   minLength: 1,
@@ -54,7 +57,7 @@ export const oneOf = <const Values extends readonly string[]>(values: Values, de
 
 export const wrongCursor = (): ApiError => new ApiError('invalid_request', 'cursor: not issued by this list.');
 
-/** One page of a list: `read` is asked for one entry more than a page has, which tells whether there is another page. */
+/** One page of a list: `read` is asked for one entry more than fits the page, to find out whether there is another page. */
 export async function readPage<Entry>(
   { limit = DEFAULT_LIMIT }: PageQuery,
   read: (limit: number) => Promise<readonly Entry[]>,

@@ -11,7 +11,7 @@ import { usdToMicros } from '../../platform/money.ts';
 import type { Sql } from '../../platform/postgres.ts';
 import { CSV_ROWS, DEFAULT_LIMIT, MAX_LIMIT, TIME_FILTERS } from './lists.ts';
 
-// What the pages that move money by hand, and their lists, have in common.
+// The common part of the pages that move money by hand, and of their lists.
 
 export const ACCOUNT_ID = { type: 'string', pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' } as const;
 export const AMOUNT = {
@@ -20,7 +20,7 @@ export const AMOUNT = {
   maximum: 1_000_000_000,
   description: 'USD, at most 6 decimals',
 } as const;
-/** Text of one line. */
+/** A single line of text. */
 export const line = (maxLength: number, description: string) =>
   ({
     type: 'string',
@@ -41,7 +41,7 @@ export function readAmount(amount: number): number {
   throw new ApiError('invalid_request', 'amount: must be USD above 0 with at most 6 decimals.');
 }
 
-/** The admin whose request this is. */
+/** The admin who sent this request. */
 export const actorOfRequest = ({ caller, requestId }: ApiRequest) => actorOf(keyOf(caller), requestId);
 
 export const noAccount = () => new ApiError('not_found', 'account_id: there is no such account.');
@@ -74,7 +74,7 @@ const readFilter = (query: ListQuery): MovementFilter => ({
  * The response of a list: `{<name>: […], next_cursor}`.
  *
  * @param title  of a row
- * @param fields  of a row; the label of its account comes on top
+ * @param fields of a row; the label of its account is added
  */
 export function listResponse(
   title: string,

@@ -1,7 +1,7 @@
 import { COUNT, EXAMPLE, orNull, TEXT, TIME } from '../../openapi/schemas.ts';
 import type { Report } from '../../traffic/report.ts';
 
-// What the live traffic and the list of instances say of every process.
+// What the live traffic and the list of instances say about every process.
 
 export const PROCESS_FIELDS = {
   instance: { ...TEXT, description: 'New at each start. Of a gateway: the name of its leases and holds in Redis' },

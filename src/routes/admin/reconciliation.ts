@@ -141,7 +141,7 @@ export function reconciliationRoutes({ sql, reconciler }: ReconciliationRoutesDe
       responses: RESPONSES,
       handle: async ({ caller, requestId }: ApiRequest) => {
         const key = keyOf(caller);
-        // Recorded first: the comparison changes Redis step by step, each repair with a record of its own.
+        // Recorded first, because the comparison changes Redis step by step, and each repair has its own record.
         await sql.begin((tx) => recordAct(tx, { ...actorOf(key, requestId), ...RUN }));
         await reconciler.run(`admin ${key.keyId}`);
         return page(sql);

@@ -19,7 +19,7 @@ const FIELDS = {
 };
 const ROW = { account_id: EXAMPLE.accountId, provider_id: EXAMPLE.providerId, ...REFUND_EXAMPLE };
 
-/** `GET /admin/refunds`: what was given back of calls, by providers and by operators. */
+/** `GET /admin/refunds`: what providers and operators gave back of calls. */
 export function adminRefundsRoutes({ sql }: { readonly sql: Sql }): Route[] {
   return [
     {

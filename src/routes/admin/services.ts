@@ -112,7 +112,7 @@ async function listServices(
   };
 }
 
-/** A removed service stays removed: setting it `removed` again gets the same answer, and any other status is 404. */
+/** A removed service stays removed: setting `removed` again gets the same answer, and any other status gets 404. */
 async function setStatus(
   deps: ShowDeps,
   request: ApiRequest<{ status: ListingStatus }, unknown>,

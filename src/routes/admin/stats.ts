@@ -9,7 +9,7 @@ import type { Sql } from '../../platform/postgres.ts';
 
 type StatsRoutesDeps = {
   readonly sql: Sql;
-  /** `read` brings `events` up to date: the usage events that wait in Redis for Postgres. */
+  /** `read` updates `events`, the number of usage events that wait in Redis for Postgres. */
   readonly backlog: { read(): Promise<void>; readonly events: number };
 };
 
@@ -20,7 +20,7 @@ const SERVICE_STATUSES = ['active', 'paused', 'removed'] as const;
 const counts = (title: string, statuses: readonly string[]): JsonSchema =>
   record(title, Object.fromEntries(statuses.map((status) => [status, COUNT])));
 const SUMS = record('CallSums', {
-  calls: { ...COUNT, description: 'Without what no statistics count: free MCP messages, calls of own services' },
+  calls: { ...COUNT, description: 'As statistics count them: without free MCP messages and calls of own services' },
   free_calls: COUNT,
   succeeded: COUNT,
   charged: usd('What they cost their buyers'),
@@ -100,7 +100,7 @@ function statsJson(stats: Stats, reports: readonly ShardReport[], backlog: numbe
     // Drifts of several accounts may cancel out.
     drifting_accounts: reports.reduce((sum, { driftingAccounts }) => sum + driftingAccounts, 0),
     shards_not_compared: reports.filter(({ compared }) => !compared).length,
-    // The oldest shard's: the numbers are at least as young.
+    // The time of the oldest shard: no number is older.
     reconciled_at: times.length === 0 ? null : new Date(Math.min(...times)).toISOString(),
     currency: 'USD',
   };

@@ -12,7 +12,7 @@ import { PROCESS_EXAMPLE, PROCESS_FIELDS, processJson } from './processes.ts';
 const MS = { type: ['number', 'null'], minimum: 0, description: 'Milliseconds; null when no call ended' } as const;
 const BY_REASON = { type: 'object', additionalProperties: COUNT } as const;
 const COUNTS = {
-  admitted: { ...COUNT, description: 'Since the process started, as the others' },
+  admitted: { ...COUNT, description: 'Since the process started, like the other counts' },
   completed: COUNT,
   refunded: { ...BY_REASON, description: 'By reason' },
   refused: { ...BY_REASON, description: 'Calls that were not admitted, by error code' },
@@ -158,7 +158,7 @@ const callsOf = ({ buckets }: RecentCalls): number => buckets.reduce((sum, [, ca
 const rateOf = (recent: RecentCalls): number => callsOf(recent) / recent.seconds;
 const rounded = (value: number): number => Math.round(value * 10) / 10;
 
-/** Of the calls of all these together: histograms add up, percentiles do not. */
+/** Computed over all these calls together: histograms can be added up, percentiles cannot. */
 function percentiles(recents: readonly RecentCalls[]): Record<string, number | null> {
   const histogram = new Array<number>(BUCKETS).fill(0);
   for (const { buckets } of recents) {

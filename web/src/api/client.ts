@@ -4,7 +4,7 @@ import type { components, paths } from './schema.d.ts';
 export type Api = Client<paths>;
 export type Schemas = components['schemas'];
 
-/** What a failed request tells the reader: the gateway's own words, and what can be done. */
+/** A failed request: the gateway's own message, and what can be done. */
 export class ApiFailure extends Error {
   /** `unauthorized`, `rate_limited`, …; `network` when no answer came. */
   readonly code: string;
@@ -13,7 +13,7 @@ export class ApiFailure extends Error {
   /** Seconds until it makes sense to ask again, if the answer said so. */
   readonly retryAfter: number | null;
   readonly requestId: string | null;
-  /** The whole error object: a 402 has `required` and `balance`, for example. */
+  /** The whole error object. A 402 has `required` and `balance`, for example. */
   readonly details: Readonly<Record<string, unknown>>;
 
   constructor(
@@ -33,24 +33,24 @@ export class ApiFailure extends Error {
   }
 }
 
-/** What the requests of a client show. */
+/** The credential that a client's requests send. */
 export type Credential = {
   /** `key_id:secret` */
   readonly now: () => Promise<string>;
-  /** The same after one was refused, for another try. Null: there is no other. */
+  /** Another credential after one was refused, for a second try. Null: there is none. */
   readonly renewed: ((refused: string) => Promise<string>) | null;
 };
 
-// Nothing is ambient: no cookies, and no page gets to know where a request came from.
+// Nothing is ambient: requests send no cookies and no referrer.
 const NOTHING_AMBIENT = { baseUrl: '/', credentials: 'omit', referrerPolicy: 'no-referrer' } as const;
 
-/** A typed client of this gateway's API. @param credential  null for anybody */
+/** A typed client of this gateway's API. @param credential null for anybody */
 export function apiClient(credential: Credential | null): Api {
   if (credential === null) return createClient<paths>(NOTHING_AMBIENT);
   return createClient<paths>({ ...NOTHING_AMBIENT, fetch: (request) => sent(request, credential) });
 }
 
-/** The client of sessions alone: only there a browser sends its cookie. @param headers  what goes with it */
+/** The client for sessions: only to these routes does a browser send its cookie. @param headers sent with the cookie */
 export function sessionClient(headers: Readonly<Record<string, string>>): Api {
   return createClient<paths>({ ...NOTHING_AMBIENT, credentials: 'same-origin', headers });
 }
@@ -67,7 +67,7 @@ async function sent(request: Request, { now, renewed }: Credential): Promise<Res
 
 type Answer<T> = { readonly data?: T; readonly error?: unknown; readonly response: Response };
 
-/** Lists come as CSV, which is text, only to those who ask for it, and these read it as a `Blob`. */
+/** A list is sent as CSV text only to code that asks for it, and that code reads it as a `Blob`. */
 type DataOf<T> = [Exclude<T, string>] extends [never] ? T : Exclude<T, string>;
 
 /**

@@ -86,7 +86,7 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Change the label or the limits of a key; null takes a limit away
+         * Change the label or the limits of a key; null removes a limit
          * @description Needs a key with the role buyer, provider or admin.
          */
         patch: operations["patchKeysByKeyId"];
@@ -106,7 +106,7 @@ export interface paths {
         get: operations["getSession"];
         put?: never;
         /**
-         * Sign in in a browser, with a key. A session that is given no bearer within a minute ends
+         * Sign in in a browser, with a key. A session that gets no bearer within a minute ends
          * @description Needs a key with the role buyer, provider or admin. Its token comes from a bucket of the account for revoking and rotating keys and for sessions, which calls do not touch.
          */
         post: operations["postSession"];
@@ -151,7 +151,7 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * End one session, of this browser or in the reach of it
+         * End one session of this browser, or one that this browser may end
          * @description Needs the cookie of a browser that is signed in, and the own Origin. Its token comes from a bucket of the account for revoking and rotating keys and for sessions, which calls do not touch.
          */
         delete: operations["deleteSessionById"];
@@ -282,7 +282,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Make a new signing secret for an own listing whose calls are signed; the old one signs for a day more
+         * Make a new signing secret for an own listing whose calls are signed; the old one signs for another day
          * @description Needs a key with the role provider or admin.
          */
         post: operations["postServicesByIdSigningSecret"];
@@ -301,7 +301,7 @@ export interface paths {
         };
         get?: never;
         /**
-         * Block a buyer of an own service, or take its calls again
+         * Block a buyer of an own service, or accept its calls again
          * @description Needs a key with the role provider or admin.
          */
         put: operations["putServicesByIdBuyersByBuyer"];
@@ -321,7 +321,7 @@ export interface paths {
         };
         get?: never;
         /**
-         * Make the operations of an own listing from an OpenAPI document, in place of those it has
+         * Replace the operations of an own listing by those of an OpenAPI document
          * @description Needs a key with the role provider or admin.
          */
         put: operations["putServicesByIdOpenapi"];
@@ -340,7 +340,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * How calls of a service went in the last 30 days, and what its quality was made from
+         * How calls of a service went in the last 30 days, and the evidence for its quality
          * @description Open to anyone; a key is not needed.
          */
         get: operations["getServicesByIdStats"];
@@ -1006,7 +1006,7 @@ export interface components {
             status: "active" | "suspended" | "closed";
             /** @description What the account can spend now; if `is_live` is false, as in the list, in US dollars with at most six decimals */
             balance: number;
-            /** @description What it is owed, in US dollars with at most six decimals */
+            /** @description What the account is owed, in US dollars with at most six decimals */
             payable: number;
             active_keys: number;
             /**
@@ -1026,7 +1026,7 @@ export interface components {
             last_used_at: string | null;
             /** @description What a suspended account is told */
             suspension_reason: string | null;
-            /** @description What its listings show of it, as contact and url */
+            /** @description What its listings show about it, as do contact and url */
             display_name: string | null;
             contact: string | null;
             url: string | null;
@@ -1044,7 +1044,7 @@ export interface components {
             status: "active" | "suspended" | "closed";
             /** @description What the account had when its last calls were stored; open calls are not subtracted, in US dollars with at most six decimals */
             balance: number;
-            /** @description What it is owed, in US dollars with at most six decimals */
+            /** @description What the account is owed, in US dollars with at most six decimals */
             payable: number;
             active_keys: number;
             /**
@@ -1082,7 +1082,7 @@ export interface components {
             /** Format: uuid */
             account_id: string;
             owner_id: string;
-            /** @description The key that was asked for; null: all that the caller sees */
+            /** @description The requested key; null: all keys that the caller sees */
             key_id: string | null;
             total_calls: number;
             free_calls: number;
@@ -1276,7 +1276,7 @@ export interface components {
              */
             id: string;
             key_id: string;
-            /** @description Sent as a key is. A request with it is one of the key that signed in; it cannot sign in */
+            /** @description Sent in the same way as a key. A request with it counts as one of the key that signed in; it cannot sign in */
             bearer: string;
             /**
              * Format: date-time
@@ -1348,7 +1348,7 @@ export interface components {
         /** BuyerStatusChange */
         BuyerStatusChange: {
             /**
-             * @description `blocked`: calls of this buyer are 403. `active`: they are taken again
+             * @description `blocked`: calls of this buyer get 403. `active`: they are accepted again
              * @enum {string}
              */
             status: "active" | "blocked";
@@ -1421,7 +1421,7 @@ export interface components {
         };
         /** CallCounts */
         CallCounts: {
-            /** @description Since the process started, as the others */
+            /** @description Since the process started, like the other counts */
             admitted: number;
             completed: number;
             /** @description By reason */
@@ -1444,7 +1444,7 @@ export interface components {
         };
         /** CallSums */
         CallSums: {
-            /** @description Without what no statistics count: free MCP messages, calls of own services */
+            /** @description As statistics count them: without free MCP messages and calls of own services */
             calls: number;
             free_calls: number;
             succeeded: number;
@@ -1501,7 +1501,7 @@ export interface components {
             /** @description Credential headers that the service asks callers for, if any; see X-ACF-Forward */
             forward_headers?: string[];
             call: components["schemas"]["ReadyCall"];
-            /** @description How to call it; empty if that is not told */
+            /** @description How to call it; empty if that is not stated */
             operations: components["schemas"]["PricedOperation"][];
             stats?: components["schemas"]["RecentStats"];
             /** @description With the key of a buyer: how many free calls the account has left. Absent without a key, if calls with this key take none, and while it cannot be read */
@@ -1639,7 +1639,7 @@ export interface components {
             free_calls: number;
             /** @description What buyers were charged, in US dollars with at most six decimals */
             gross: number;
-            /** @description What was given back to them of these calls, whenever, in US dollars with at most six decimals */
+            /** @description What they got back of these calls, at any time, in US dollars with at most six decimals */
             refunded: number;
             /** @description The platform's share of the rest, in US dollars with at most six decimals */
             fees: number;
@@ -1735,7 +1735,7 @@ export interface components {
         Earnings: {
             /** @description What buyers were charged, in US dollars with at most six decimals */
             gross: number;
-            /** @description What was given back to them of these calls, whenever, in US dollars with at most six decimals */
+            /** @description What they got back of these calls, at any time, in US dollars with at most six decimals */
             refunded: number;
             /** @description The platform's share of the rest, in US dollars with at most six decimals */
             fees: number;
@@ -1894,11 +1894,11 @@ export interface components {
         };
         /** ImportedOperations */
         ImportedOperations: {
-            /** @description How many were taken over */
+            /** @description How many were imported */
             operations: number;
             /** @description Tags of the document, which `tag` takes, and how many of its operations have them; at most 200 */
             tags: components["schemas"]["OperationTag"][];
-            /** @description The first of those that were not taken over; `*` as the method means the whole path */
+            /** @description The first of those that were not imported; `*` as the method means the whole path */
             skipped: components["schemas"]["SkippedOperation"][];
             skipped_total: number;
             /** @description Those that differ from the document */
@@ -1938,7 +1938,7 @@ export interface components {
         Instances: {
             /** @description Processes that report: gateways, then writers */
             instances: components["schemas"]["Instance"][];
-            /** @description Gateways that have a lease and do not report: dead, hung, of a version that does not, or not told to while Postgres is away. The leases of the dead go by themselves */
+            /** @description Gateways that have a lease and do not report: dead, hung, of a version that does not report, or not told to while Postgres is away. The leases of dead gateways expire by themselves */
             silent: components["schemas"]["SilentInstance"][];
             /** @description Shards that need a writer */
             shards: number;
@@ -2068,7 +2068,7 @@ export interface components {
         };
         /** KeyRotation */
         KeyRotation: {
-            /** @description How long the present secret stays good; 3600 if absent */
+            /** @description How long the present secret stays valid; 3600 if absent */
             overlap_seconds?: number;
         };
         /** KeyUsage */
@@ -2210,7 +2210,7 @@ export interface components {
             fee: number;
             /** @description The part that the earnings did not cover: the platform carries it until they do, in US dollars with at most six decimals */
             carried: number;
-            /** @description What was given back of the call in all, this refund included, in US dollars with at most six decimals */
+            /** @description What was given back of the call in total, this refund included, in US dollars with at most six decimals */
             refunded: number;
             reason: string;
             reference: string;
@@ -2468,7 +2468,7 @@ export interface components {
             signed?: boolean;
             /** @description Credential headers of the caller that the service asks for. Each call has to agree by X-ACF-Forward */
             forward_headers?: ("authorization" | "proxy-authorization" | "cookie" | "x-api-key" | "api-key" | "x-goog-api-key" | "x-auth-token")[];
-            /** @description How to call the service; an empty list: not told */
+            /** @description How to call the service; an empty list: not stated */
             operations?: {
                 /**
                  * @description GET also stands for HEAD
@@ -2480,7 +2480,7 @@ export interface components {
                 /** @description Of an MCP server */
                 tool?: string;
                 summary?: string;
-                /** @description USD per call, in place of the listing's price */
+                /** @description USD per call, instead of the listing's price */
                 price?: number;
                 /** @description USD: the service reports what a call cost, up to this amount */
                 max_price?: number;
@@ -2502,7 +2502,7 @@ export interface components {
             idle_seconds?: number;
             /** @description http or https URL of a page about the service, for people */
             docs_url?: string;
-            /** @description Path below the endpoint that the gateway gets every minute; 2xx and 3xx mean that the service is up */
+            /** @description Path below the endpoint that the gateway requests every minute; 2xx and 3xx mean that the service is up */
             health_path?: string;
             /**
              * @description It cannot be changed later
@@ -2511,7 +2511,7 @@ export interface components {
              */
             protocol: "http" | "mcp";
             /**
-             * @description paused: a draft, which is in no search and serves nobody but its provider until it is made active
+             * @description paused: a draft, which no search shows and which serves only its provider until it is made active
              * @default active
              * @enum {string}
              */
@@ -2879,10 +2879,10 @@ export interface components {
         };
         /**
          * QualityInputs
-         * @description What the quality was made from; null until the service was judged
+         * @description The evidence for the quality; null until the service was judged
          */
         QualityInputs: {
-            /** @description Calls that count, after age and the weight of buyers */
+            /** @description Calls that count, weighted by age and buyer */
             evidence: number;
             buyers: number;
             success_rate: number;
@@ -2990,7 +2990,7 @@ export interface components {
             fee: number;
             /** @description The part that the earnings did not cover: the platform carries it until they do, in US dollars with at most six decimals */
             carried: number;
-            /** @description What was given back of the call in all, this refund included, in US dollars with at most six decimals */
+            /** @description What was given back of the call in total, this refund included, in US dollars with at most six decimals */
             refunded: number;
             reason: string;
             reference: string;
@@ -3270,7 +3270,7 @@ export interface components {
             signed?: boolean;
             /** @description Credential headers of the caller that the service asks for. Each call has to agree by X-ACF-Forward */
             forward_headers?: ("authorization" | "proxy-authorization" | "cookie" | "x-api-key" | "api-key" | "x-goog-api-key" | "x-auth-token")[];
-            /** @description Changes of single operations, found by method and path, or by tool; all others stay. null removes them all */
+            /** @description Changes of single operations, found by method and path, or by tool; all others are kept. null removes all of them */
             operations?: {
                 /**
                  * @description GET also stands for HEAD
@@ -3329,7 +3329,7 @@ export interface components {
             free_calls: number;
             /** @description What buyers were charged, in US dollars with at most six decimals */
             gross: number;
-            /** @description What was given back to them of these calls, whenever, in US dollars with at most six decimals */
+            /** @description What they got back of these calls, at any time, in US dollars with at most six decimals */
             refunded: number;
             /** @description The platform's share of the rest, in US dollars with at most six decimals */
             fees: number;
@@ -3436,7 +3436,7 @@ export interface components {
         };
         /** ServiceOperations */
         ServiceOperations: {
-            /** @description How to call the service; an empty list: not told */
+            /** @description How to call the service; an empty list: not stated */
             operations: {
                 /**
                  * @description GET also stands for HEAD
@@ -3448,7 +3448,7 @@ export interface components {
                 /** @description Of an MCP server */
                 tool?: string;
                 summary?: string;
-                /** @description USD per call, in place of the listing's price */
+                /** @description USD per call, instead of the listing's price */
                 price?: number;
                 /** @description USD: the service reports what a call cost, up to this amount */
                 max_price?: number;
@@ -3462,7 +3462,7 @@ export interface components {
                     response?: unknown;
                 };
             }[];
-            /** @description As in PATCH; absent: it stays as it is */
+            /** @description As in PATCH; absent: it is not changed */
             only_operations?: boolean;
         };
         /** ServiceStats */
@@ -3532,7 +3532,7 @@ export interface components {
             created_at: string;
             /**
              * Format: date-time
-             * @description When it was last given a bearer
+             * @description When it last got a bearer
              */
             last_used_at: string;
             /**
@@ -6125,7 +6125,7 @@ export interface operations {
                 everywhere?: boolean;
             };
             header?: {
-                /** @description A random text that the page keeps in the storage of its origin. With it at sign-in, the cookie alone is worth nothing: a server on another port of the host sees it, too */
+                /** @description A random text that the page keeps in the storage of its origin. If it is sent at sign-in, the cookie alone is useless: a server on another port of the host sees the cookie, too */
                 "X-ACF-Page-Secret"?: string;
             };
             path?: never;
@@ -6182,7 +6182,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A random text that the page keeps in the storage of its origin. With it at sign-in, the cookie alone is worth nothing: a server on another port of the host sees it, too */
+                /** @description A random text that the page keeps in the storage of its origin. If it is sent at sign-in, the cookie alone is useless: a server on another port of the host sees the cookie, too */
                 "X-ACF-Page-Secret"?: string;
             };
             path?: never;
@@ -6203,7 +6203,7 @@ export interface operations {
                      */
                     "Cache-Control": string;
                     /**
-                     * @description For this path alone: host-only, HttpOnly, SameSite=Strict; on https Secure, and its name begins with __Secure-
+                     * @description Only for this path: host-only, HttpOnly, SameSite=Strict; on https Secure, and its name begins with __Secure-
                      * @example tollgate-session=…; Path=/api/v1/session; Max-Age=1209600; HttpOnly; SameSite=Strict
                      */
                     "Set-Cookie": string;
@@ -6244,7 +6244,7 @@ export interface operations {
                 everywhere?: boolean;
             };
             header?: {
-                /** @description A random text that the page keeps in the storage of its origin. With it at sign-in, the cookie alone is worth nothing: a server on another port of the host sees it, too */
+                /** @description A random text that the page keeps in the storage of its origin. If it is sent at sign-in, the cookie alone is useless: a server on another port of the host sees the cookie, too */
                 "X-ACF-Page-Secret"?: string;
             };
             path?: never;
@@ -6294,7 +6294,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A random text that the page keeps in the storage of its origin. With it at sign-in, the cookie alone is worth nothing: a server on another port of the host sees it, too */
+                /** @description A random text that the page keeps in the storage of its origin. If it is sent at sign-in, the cookie alone is useless: a server on another port of the host sees the cookie, too */
                 "X-ACF-Page-Secret"?: string;
             };
             path?: never;
@@ -6351,7 +6351,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A random text that the page keeps in the storage of its origin. With it at sign-in, the cookie alone is worth nothing: a server on another port of the host sees it, too */
+                /** @description A random text that the page keeps in the storage of its origin. If it is sent at sign-in, the cookie alone is useless: a server on another port of the host sees the cookie, too */
                 "X-ACF-Page-Secret"?: string;
             };
             path: {
@@ -6427,7 +6427,7 @@ export interface operations {
                 limit?: number | "all";
                 /** @description next_cursor of the previous page, which had the same sort */
                 cursor?: string;
-                /** @description Thins the answer: each service has these fields alone, also where ListedService requires more. Joined by commas: id, name, description, price, max_price, price_label, free_calls, free_calls_label, category, quality, quality_trend, rated, track_record, proxy_path, next_price, uptime, provider */
+                /** @description Thins the answer: each service has only these fields, even if ListedService requires more. Joined by commas: id, name, description, price, max_price, price_label, free_calls, free_calls_label, category, quality, quality_trend, rated, track_record, proxy_path, next_price, uptime, provider */
                 fields?: string;
                 /** @description Language of the labels; overrides Accept-Language */
                 lang?: string;
@@ -7674,9 +7674,9 @@ export interface operations {
             query?: {
                 /** @description true: answers the same, and changes nothing */
                 dry_run?: boolean;
-                /** @description Sets this field of the listing together with its operations; absent: it stays as it is */
+                /** @description Sets this field of the listing together with its operations; absent: it is not changed */
                 only_operations?: boolean;
-                /** @description Only operations with this tag are taken over, or with one of several that are joined by commas */
+                /** @description Only operations with this tag, or with one of several joined by commas, are imported */
                 tag?: string;
             };
             header?: {
@@ -7736,7 +7736,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What was taken over, and the listing as it is now, or as it would be */
+            /** @description What was imported, and the listing as it is now, or as it would be */
             200: {
                 headers: {
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -7969,7 +7969,7 @@ export interface operations {
                 from?: string;
                 /** @description End, not included: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
                 to?: string;
-                /** @description failed: only calls that the service failed, which were refunded. completed: only calls that were not */
+                /** @description failed: only calls that the service failed, which were refunded. completed: only calls that were not refunded */
                 outcome?: "completed" | "failed";
                 /** @description Maximum records on a page; 100 if absent, in a CSV file 10000 */
                 limit?: number;

@@ -1,8 +1,8 @@
-// What came of a body, as text that people can read. Tested by test/web/call-body.test.ts.
+// The part of a body that has arrived, as text that people can read. Tested by test/web/call-body.test.ts.
 
 import { EventParser, type StreamEvent } from './event-stream.ts';
 
-/** Maximum characters that are shown; what comes behind them is counted. */
+/** Maximum characters that are shown; further ones are only counted. */
 export const MAX_SHOWN = 1_048_576;
 
 export type CallBody = {
@@ -27,11 +27,11 @@ export class BodyReader {
   #bytes = 0;
   #isCut = false;
 
-  /** @param contentType  of the response; '' if it has none */
+  /** @param contentType of the response; '' if it has none */
   constructor(contentType: string) {
     this.#mediaType = contentType.split(';')[0]?.trim().toLowerCase() ?? '';
     this.#parser = this.#mediaType === 'text/event-stream' ? new EventParser() : null;
-    // Of what has no type, or says only that it is bytes, the first piece decides.
+    // If the type is missing, or only says that the body is bytes, the first piece decides.
     const isUnknown = this.#mediaType === '' || this.#mediaType === 'application/octet-stream';
     this.#isText = isUnknown ? null : TEXT.test(this.#mediaType);
   }
@@ -54,7 +54,7 @@ export class BodyReader {
     };
   }
 
-  /** The body is whole: JSON is then written over several lines. */
+  /** The body is complete: JSON is now written over several lines. */
   end(): CallBody {
     if (this.#isText && !this.#isCut) this.#add(this.#decoder.decode());
     this.#events.push(...(this.#parser?.end() ?? []));
@@ -73,17 +73,17 @@ export class BodyReader {
 
 function looksLikeText(piece: Uint8Array): boolean {
   try {
-    // A piece may end within a character, so `stream`.
+    // `stream`, because a piece may end within a character.
     return !new TextDecoder('utf-8', { fatal: true }).decode(piece, { stream: true }).includes('\0');
   } catch {
     return false;
   }
 }
 
-/** Deeper JSON stays as it came. */
+/** Deeper JSON is not reformatted. */
 const MAX_DEPTH = 100;
 
-/** JSON over several lines, its numbers and strings exactly as they came; any other text as it is. */
+/** JSON over several lines, with numbers and strings unchanged; any other text unchanged. */
 export function readable(text: string): string {
   try {
     const value: unknown = JSON.parse(text);
@@ -94,7 +94,7 @@ export function readable(text: string): string {
   let made = '';
   let depth = 0;
   const line = (): string => `\n${'  '.repeat(depth)}`;
-  // Strings, brackets that are empty, single signs, and all else between them.
+  // Strings, empty brackets, single signs, and everything between them.
   for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"|\{\s*\}|\[\s*\]|[{}[\],:]|[^\s"{}[\],:]+/gs)) {
     if (token === '{' || token === '[') {
       depth += 1;

@@ -1,9 +1,9 @@
-// Server-sent events, as the HTML standard reads them. Tested by test/web/call-body.test.ts.
+// Parses server-sent events as the HTML standard says. Tested by test/web/call-body.test.ts.
 
 /** `name` is '' for an event without one. */
 export type StreamEvent = { readonly name: string; readonly data: string; readonly id: string };
 
-/** Takes a stream in pieces, and gives the events that each piece completes. */
+/** Takes a stream in pieces, and returns the events that each piece completes. */
 export class EventParser {
   #rest = '';
 
@@ -15,7 +15,7 @@ export class EventParser {
     return blocks.flatMap(eventOf);
   }
 
-  /** What is not ended by an empty line is an event all the same. */
+  /** At the end of the stream, a last event counts even without its empty line. */
   end(): StreamEvent[] {
     const events = eventOf(this.#rest);
     this.#rest = '';

@@ -1,4 +1,4 @@
-// What a call priced by use did cost in the end. Tested by test/web/call-body.test.ts.
+// What a call priced by use finally cost. Tested by test/web/call-body.test.ts.
 
 import type { CallState } from './send.ts';
 
@@ -9,14 +9,14 @@ export type FinalCost = { readonly amount: number; readonly balance: number | nu
 const USAGE_EVENT = 'acf.usage';
 
 /**
- * What the head of the response says, or the last event of the stream, if one of them is final. Null if only the record of the call
- * can say it.
+ * The cost from the head of the response, or from the last event of the stream, if one of them is final. Null if only the record of
+ * the call can tell it.
  */
 export function finalCostOf({ phase, response, body }: CallState): FinalCost | null {
   if (response === null || response.amount === null) return null;
   if (!response.isHeld) return { amount: Number(response.amount), balance: usdOf(response.balance) };
   const last = body?.events.at(-1);
-  // The gateway ends no other streams with this event: in those it would be the service's own.
+  // The gateway ends no other streams with this event: in others it would come from the service itself.
   const isTold = phase === 'done' && !response.headers.some(([name]) => /^content-(length|encoding)$/.test(name));
   if (!isTold || last?.name !== USAGE_EVENT) return null;
   try {
@@ -30,7 +30,7 @@ export function finalCostOf({ phase, response, body }: CallState): FinalCost | n
   }
 }
 
-/** What is not used of the amount held comes back. @param amount  what the call did cost */
+/** The unused part of the held amount comes back. @param amount what the call cost */
 export function afterRecord({ response }: Pick<CallState, 'response'>, amount: number): FinalCost {
   const left = usdOf(response?.balance ?? null);
   const back = Number(response?.amount ?? amount) - amount;

@@ -1,4 +1,4 @@
-// Makes a call and hands over what comes as it comes. Tested by test/web/service.test.ts and test/web/call-body.test.ts.
+// Makes a call and passes on its response as it arrives. Tested by test/web/service.test.ts and test/web/call-body.test.ts.
 
 import { BodyReader, type CallBody } from './body.ts';
 
@@ -10,10 +10,10 @@ export type CallRequest = {
   readonly body: string | null;
 };
 
-/** How far a call is. */
+/** The progress of a call. */
 export type CallState = {
   readonly phase: 'waiting' | 'receiving' | 'done' | 'cancelled' | 'broken';
-  /** Since the request was sent. */
+  /** Time since the request was sent. */
   readonly ms: number;
   readonly response: CallResponse | null;
   readonly body: CallBody | null;
@@ -22,9 +22,9 @@ export type CallState = {
 export type CallResponse = {
   readonly status: number;
   readonly headers: readonly (readonly [name: string, value: string])[];
-  /** US dollars, as the gateway wrote them; null where the call was refused before its admission. */
+  /** US dollars, as the gateway wrote them; null if the call was refused before its admission. */
   readonly amount: string | null;
-  /** Whether the amount is what is held of a call priced by use, and may come back in part. */
+  /** Whether the amount is the hold of a call priced by use, of which a part may come back. */
   readonly isHeld: boolean;
   readonly balance: string | null;
   readonly isFreeTier: boolean;
@@ -34,10 +34,10 @@ export type CallResponse = {
   readonly retryAfter: number | null;
 };
 
-/** Milliseconds between two pictures of a body that is growing: an eye sees no more, and a fast stream has thousands of pieces. */
+/** Milliseconds between two updates of a growing body: the eye sees no more, and a fast stream has thousands of pieces. */
 const SHOW_EVERY_MS = 60;
 
-/** As of every request of these pages: nothing is ambient, and nothing is kept. */
+/** As in every request of these pages, nothing is ambient, and nothing is cached. */
 const NOTHING_AMBIENT = {
   credentials: 'omit',
   referrerPolicy: 'no-referrer',
@@ -46,8 +46,8 @@ const NOTHING_AMBIENT = {
 } as const;
 
 /**
- * @param renewed  the same request with another credential, after the gateway has refused that of the first; null: there is no other
- * @param onState  is told at once of the head of the response, then of its body as it grows, and of the end
+ * @param renewed the same request with another credential, after the gateway has refused the first one; null: there is no other
+ * @param onState called at once with the head of the response, then with its growing body, and at the end
  * @param signal   cancels the call
  */
 export async function send(
@@ -95,7 +95,7 @@ async function answered(
   const ask = ({ target, method, headers, body }: CallRequest): Promise<Response> =>
     fetch(target, { ...NOTHING_AMBIENT, method, headers, body, signal });
   const response = await ask(request);
-  // A 401 of the service itself has an amount: that call was made.
+  // A 401 from the service itself has an amount: that call was made.
   if (response.status !== 401 || renewed === null || response.headers.get('X-ACF-Amount') !== null) return response;
   const another = await renewed().catch(() => null);
   return another === null ? response : ask(another);

@@ -3,14 +3,14 @@ import { buyerSections } from './buyer/sections.ts';
 import { providerSections } from './provider/sections.ts';
 import type { Section } from './section.tsx';
 
-/** What a key of each role finds in the console, in the order of the navigation. */
+/** The sections of the console for each role, in the order of the navigation. */
 export const SECTIONS: Readonly<Record<'buyer' | 'provider' | 'admin', readonly Section[]>> = {
   buyer: buyerSections,
   provider: providerSections,
   admin: adminSections,
 };
 
-/** The section of an address: that with the longest path that fits. */
+/** The section of an address: the one with the longest matching path. */
 export function sectionOf(sections: readonly Section[], path: string): Section | null {
   const rest = path.replace(/^\/console\/?/, '').replace(/\/$/, '');
   const fitting = sections.filter(

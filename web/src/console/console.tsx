@@ -13,10 +13,10 @@ import { SignIn } from './sign-in.tsx';
 import { ConsoleWaiting } from './waiting.tsx';
 import { Who } from './who.tsx';
 
-/** `/console`: what a key can see and do. Signing in changes no address, so a shared address leads where it says. */
+/** `/console`: what a key can see and do. Signing in does not change the address, so a shared address works. */
 export default function Console() {
   const isNobody = session.value === null;
-  // What the title says of somebody must not stay when they sign out.
+  // The title must not name somebody after they sign out.
   useEffect(() => {
     if (isNobody) document.title = 'Console · Tollgate';
   }, [isNobody]);
@@ -44,10 +44,10 @@ export function preloadSection(path: string): Promise<unknown> | null {
   return role === undefined ? null : (sectionOf(SECTIONS[role], path)?.page.preload() ?? null);
 }
 
-/** A visitor from a page in another language sees numbers and dates as the words around them. */
+/** A visitor from a page in another language sees numbers and dates in the language of the surrounding words. */
 const ENGLISH = makeI18n('en', en);
 
-/** Somebody is signed in here, and the gateway did not say who: a form would ask for a key that is not needed. */
+/** Somebody is signed in here, but the gateway did not say who: a form would ask for a key that is not needed. */
 function Unanswered() {
   const [busy, setBusy] = useState(false);
   return (
@@ -117,7 +117,7 @@ function Frame() {
 function Sections({ sections, current }: { readonly sections: readonly Section[]; readonly current: string | null }) {
   const list = useRef<HTMLUListElement>(null);
   const shown = sections.filter(({ isHidden }) => !isHidden);
-  // On a phone the list is wider than the screen: where one is must be seen.
+  // On a phone the list is wider than the screen: the present section must be visible.
   useEffect(() => {
     const link = list.current?.querySelector<HTMLElement>('[aria-current]');
     if (list.current !== null && link) list.current.scrollLeft = link.offsetLeft - list.current.clientWidth / 3;
@@ -140,7 +140,7 @@ function Sections({ sections, current }: { readonly sections: readonly Section[]
   );
 }
 
-/** A page that fails must not take the navigation with it. */
+/** A page that fails must not remove the navigation. */
 function Caught({ children }: { readonly children: ComponentChildren }) {
   const [failure, setFailure] = useState<unknown>(null);
   if (failure !== null) return <FailureNote failure={failure} retry={() => setFailure(null)} />;

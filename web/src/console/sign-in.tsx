@@ -8,7 +8,7 @@ import { useFact } from '../first-data.ts';
 import { canKeep, createAccount, signIn } from '../session.ts';
 import { KeyShownOnce } from './shared/secret-shown-once.tsx';
 
-/** Where nobody is signed in: a key, or a new account. */
+/** Shown when nobody is signed in: enter a key, or open a new account. */
 export function SignIn() {
   const arrival = useArrival();
   return (
@@ -31,7 +31,7 @@ export function SignIn() {
 const WRONG_KEY =
   'This gateway does not take this key. Was it copied whole, is it of this gateway, and was it not revoked or rotated?';
 
-/** Asks for a key, and signs in with it. @param onDone  after that */
+/** Asks for a key, and signs in with it. @param onDone called after that */
 export function WithKey({ submit, onDone }: { readonly submit: string; readonly onDone?: () => void }) {
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState<unknown>(null);
@@ -49,7 +49,7 @@ export function WithKey({ submit, onDone }: { readonly submit: string; readonly 
     }
   };
   return (
-    // `post`: should the script fail, the browser must not put the key into an address.
+    // `post`: if the script fails, the browser must not put the key into an address.
     <form
       class="stack"
       method="post"
@@ -80,7 +80,7 @@ export function WithKey({ submit, onDone }: { readonly submit: string; readonly 
   );
 }
 
-/** Where a browser cannot be signed in, its tab can keep the key. */
+/** If a browser cannot be signed in, its tab can keep the key. */
 function Remember() {
   const [keeps] = useState(canKeep);
   return keeps ? (
@@ -97,14 +97,14 @@ const WISHES: readonly (readonly [Role, string])[] = [
 ];
 const OPERATES: readonly [Role, string] = ['admin', 'run this marketplace, as its operator'];
 
-/** Since this page was loaded, somebody became the operator here. */
+/** Somebody has become the operator since this page was loaded. */
 const isOperated = signal(false);
 
 function NewAccount() {
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState<unknown>(null);
   const { path } = useAddress();
-  // A visitor who comes by 'Sell your API' wants to list a service.
+  // A visitor who followed 'Sell your API' wants to list a service.
   const provides = path.startsWith('/console/services');
   const [role, setRole] = useState<Role>(provides ? 'provider' : 'buyer');
   const [made, setMade] = useState<{ readonly key: Schemas['CreatedKey']; readonly remember: boolean } | null>(null);

@@ -3,7 +3,7 @@ import { useAddress } from '../address.tsx';
 import { type Shape, Skeleton, SkeletonCard, SkeletonPage } from '../design/index.ts';
 import { mayBeSignedIn } from '../session.ts';
 
-/** The console while its files, or the answer to who is signed in, are on their way. */
+/** The console while it loads its files, or finds out who is signed in. */
 export function ConsoleWaiting() {
   if (mayBeSignedIn()) return <FrameWaiting />;
   return (
@@ -33,7 +33,7 @@ function FrameWaiting() {
   );
 }
 
-/** A page of the console while its file is on its way. The heading takes the focus when it is there itself. */
+/** A page of the console while its file is loading. The heading gets the focus when the page itself is shown. */
 export function SectionWaiting({ title, shape }: { readonly title: string; readonly shape: Shape }) {
   return (
     <>

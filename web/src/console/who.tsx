@@ -3,7 +3,7 @@ import { Badge, Button, Check, Dialog, FailureNote } from '../design/index.ts';
 import { isRemembered, type Other, others, remember, session, signOut, switchTo } from '../session.ts';
 import { WithKey } from './sign-in.tsx';
 
-/** Who is signed in, who else is, and the way out. */
+/** Who is signed in, other signed-in accounts, and the way to sign out. */
 export function Who() {
   const [adding, setAdding] = useState(false);
   const [failure, setFailure] = useState<unknown>(null);

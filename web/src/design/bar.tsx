@@ -1,5 +1,5 @@
 /**
- * What part of a whole something is, from 0 to 1. Only to be seen: words beside it say the same.
+ * A share of a whole, from 0 to 1. It is only visual: words beside it say the same.
  *
  * @param isFull  nothing of the whole is left
  */

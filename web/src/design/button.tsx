@@ -9,7 +9,7 @@ type Look = {
 const classOf = ({ kind = 'plain', small = false }: Look): string =>
   `button${kind === 'plain' ? '' : ` button-${kind}`}${small ? ' button-small' : ''}`;
 
-/** @param busy  what it began is under way: it cannot be pressed again, and says so to screen readers */
+/** @param busy the action is under way: the button cannot be pressed again, and tells screen readers so */
 export function Button({
   kind,
   small,

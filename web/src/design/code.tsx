@@ -2,7 +2,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { useI18n } from '../i18n/i18n.tsx';
 import { Button } from './button.tsx';
 
-/** Copies a text. Where the browser does not allow it, the button says so: the text can still be selected by hand. */
+/** Copies a text. If the browser does not allow it, the button says so: the text can still be selected by hand. */
 export function CopyButton({ text, label }: { readonly text: string; readonly label?: string }) {
   const { t } = useI18n();
   const [said, setSaid] = useState<'page.copied' | 'page.copyRefused' | null>(null);
@@ -13,7 +13,7 @@ export function CopyButton({ text, label }: { readonly text: string; readonly la
   }, [said]);
   const copy = async (): Promise<void> => {
     try {
-      // Browsers give pages without TLS no clipboard at all.
+      // Browsers give pages without TLS no access to the clipboard.
       await navigator.clipboard.writeText(text);
       setSaid('page.copied');
     } catch {
@@ -29,7 +29,7 @@ export function CopyButton({ text, label }: { readonly text: string; readonly la
   );
 }
 
-/** Text of programs, or of services: always text, never HTML. @param wrap  long lines are broken, not scrolled */
+/** Text of programs or services: always text, never HTML. @param wrap long lines are wrapped, not scrolled */
 export function Code({
   text,
   wrap = false,
@@ -37,7 +37,7 @@ export function Code({
 }: {
   readonly text: string;
   readonly wrap?: boolean;
-  /** What it is, for screen readers. */
+  /** A name for screen readers. */
   readonly label: string;
 }) {
   return (

@@ -7,8 +7,7 @@ import { raiseToasts } from './toasts.tsx';
 const FIRST = '.dialog-body :is(input, select, textarea):not(:disabled), .dialog-foot button';
 
 /**
- * A modal dialog of the browser: it keeps the focus inside, and Escape closes it. Without `onClose` it is closed by its own buttons
- * only.
+ * A modal dialog of the browser: it keeps the focus inside, and Escape closes it. Without `onClose` only its own buttons close it.
  */
 export function Dialog({
   title,
@@ -27,12 +26,12 @@ export function Dialog({
     const dialog = ref.current;
     const before = document.activeElement;
     dialog?.showModal();
-    // The browser begins with the ✕. A form begins with its first field, and a question with its first answer: "Cancel".
+    // The browser would focus the ✕. A form focuses its first field, and a question its first answer: "Cancel".
     if (onClose !== undefined) dialog?.querySelector<HTMLElement>(FIRST)?.focus({ preventScroll: true });
     raiseToasts();
     return () => {
       dialog?.close();
-      // The dialog has left the document by now, and the browser gives the focus back to nobody.
+      // The dialog has been removed from the document by now, so the browser restores no focus.
       const isLost = document.activeElement === null || document.activeElement === document.body;
       if (isLost && before instanceof HTMLElement) before.focus({ preventScroll: true });
     };
@@ -69,9 +68,10 @@ export function Dialog({
 }
 
 /**
- * Asks before something that cannot be taken back. While it is under way the dialog stays, and says what went wrong if it fails.
+ * Asks before an action that cannot be undone. The dialog stays while the action is under way, and says what went wrong if it
+ * fails.
  *
- * @param confirm  what the button says: the act itself ("Revoke key"), never "OK"
+ * @param confirm the text of the button: the action itself ("Revoke key"), never "OK"
  */
 export function ConfirmDialog({
   title,

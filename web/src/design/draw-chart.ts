@@ -7,7 +7,7 @@ type Options = {
   readonly format: (value: number) => string;
   readonly top: number | undefined;
   readonly whole: boolean;
-  /** What a series has at a time: what is drawn of it may be stacked on others. */
+  /** The value of a series at a time, which may be drawn stacked on others. */
   readonly valueAt: (series: number, at: number) => number | null;
   readonly unit: Unit;
   readonly height: number;
@@ -16,7 +16,7 @@ type Options = {
 
 const DAY_S = 86_400;
 
-/** Days in charts of more than this many have their year beside the pointer. */
+/** Charts of more days than this also show the year beside the pointer. */
 const MOST_OF_A_YEAR = 300;
 
 /** From 1 to 50 000 000: between two marks of an axis of whole numbers. */
@@ -36,12 +36,12 @@ export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options
       : { month: 'short', day: 'numeric', timeZone: 'UTC' },
   );
   const axisHour = new Intl.DateTimeFormat(language, { hour: 'numeric', minute: '2-digit', timeZone: 'UTC' });
-  // Where a day begins its name stands; between are hours.
+  // At the beginning of a day its name is written; in between, hours.
   const axisText = (at: number): string =>
     (unit === 'hour' && at % DAY_S !== 0 ? axisHour : axisTime).format(at * 1_000);
   const bars = uPlot.paths.bars?.({ size: [0.7, 40], radius: 0.15 });
   const hasLines = series.some(({ kind }) => kind !== 'bar');
-  // A bar stands around its time: without room the first and the last would be cut in half.
+  // A bar is centred on its time: without room the first and the last would be cut in half.
   const times = data[0];
   const step = times.length > 1 ? (times[1] as number) - (times[0] as number) : DAY_S;
   const room = series.some(({ kind }) => kind === 'bar') ? step / 2 : 0;
@@ -49,9 +49,9 @@ export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options
     {
       width: element.clientWidth,
       height,
-      // Half of a time of day stands to the right of the last mark.
+      // Half of the last time label is to the right of its mark.
       padding: [8, unit === 'day' ? 8 : 36, 0, 0],
-      // Days are numbers here, so that no time zone moves them.
+      // Days are numbers here, so that no time zone shifts them.
       ...(utc ? { tzDate: (ts: number) => uPlot.tzDate(new Date(ts * 1_000), 'Etc/UTC') } : {}),
       cursor: { y: false, points: { show: hasLines, size: 6 }, drag: { x: false, y: false } },
       legend: { show: false },
@@ -65,7 +65,7 @@ export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options
           ...axis,
           grid: { show: false },
           space: 70,
-          // The first label stands below the lowest value of the other axis, not on it.
+          // The first label is below the lowest value of the other axis, not on it.
           gap: 9,
           size: 30,
           values: (_self, times) => times.map(axisText),
@@ -99,7 +99,7 @@ export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options
   );
 }
 
-/** A small box beside the pointer: the time, and what each series has then. Without a pointer there is the table. */
+/** A small box beside the pointer: the time, and the value of each series. Without a pointer there is the table. */
 function valuesBesidePointer({ series, format, valueAt, unit, language }: Options): uPlot.Plugin {
   const box = made('div', 'chart-tip');
   const time = made('strong', '');
@@ -139,7 +139,7 @@ function valuesBesidePointer({ series, format, valueAt, unit, language }: Option
 /** Pixels between the pointer and the box. */
 const AWAY = 14;
 
-/** To the right of the pointer, or to the left where there is more room, and never outside of the chart. */
+/** To the right of the pointer, or to the left if there is more room, and never outside the chart. */
 function moveTo(box: HTMLElement, over: HTMLElement, left: number, top: number): void {
   const { offsetWidth: width, offsetHeight: height } = box;
   const isRight = left < over.clientWidth / 2;
@@ -162,7 +162,7 @@ const lonely: uPlot.Series.Points.Filter = (chart, series) => {
   return [...values.keys()].filter((at) => has(at) && !has(at - 1) && !has(at + 1));
 };
 
-/** A canvas knows no `light-dark()`: the browser computes the colour. */
+/** A canvas does not support `light-dark()`, so the browser computes the colour. */
 function resolved(element: HTMLElement, value: string): string {
   const probe = document.createElement('span');
   probe.style.color = value;

@@ -12,7 +12,7 @@ type Labelled = {
   readonly error?: string | null | undefined;
 };
 
-/** A label with what belongs to it. `children` gets the ids, so that screen readers tell hint and error with the input. */
+/** A label with its input, hint and error. `children` gets the ids, so that screen readers read hint and error with the input. */
 export function Field({
   label,
   hint,

@@ -1,4 +1,4 @@
-// The design system of the pages: what is here is used by all rooms. Styles: tokens.css, base.css, components.css.
+// The design system of the pages, used by all rooms. Styles: tokens.css, base.css, components.css.
 
 export { Badge, type Tone } from './badge.tsx';
 export { Bar } from './bar.tsx';

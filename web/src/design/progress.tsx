@@ -1,9 +1,9 @@
 import { signal } from '@preact/signals';
 
-/** How much of what this tab shows is on its way: pages' files, and data that it lacks. */
+/** How many things this tab is loading: files of pages, and missing data. */
 const underWay = signal(0);
 
-/** Something was asked for that a person waits for. @returns ends that; later calls of it do nothing */
+/** A person is now waiting for something. @returns a function that ends this; calling it again does nothing */
 export function begin(): () => void {
   underWay.value++;
   let ended = false;
@@ -14,7 +14,9 @@ export function begin(): () => void {
   };
 }
 
-/** A thin line on top of the window while something is on its way. What is there within a tenth of a second does not show it. */
+/**
+ * A thin line on top of the window while something is loading. It is not shown for anything that loads within a tenth of a second.
+ */
 export function ProgressBar() {
   return <div class="loading-bar" hidden={underWay.value === 0} aria-hidden="true" />;
 }

@@ -1,16 +1,16 @@
-/** What lies between two times of a chart. */
+/** The interval between two times of a chart. */
 export type Unit = 'day' | 'hour' | 'second';
 
-/** What is drawn in a chart. */
+/** A series of values in a chart. */
 export type Series = {
   readonly name: string;
   /** One value for each time; null where there is none. */
   readonly values: readonly (number | null)[];
   /** Bars for sums of a period, lines for states. Default: line. */
   readonly kind?: 'line' | 'bar';
-  /** Where its name above the chart leads. */
+  /** The link of its name above the chart. */
   readonly href?: string;
-  /** A name of tokens.css, where the meaning has a colour: `--bad`. Default: the next of the series' colours. */
+  /** A name from tokens.css, if the meaning has a colour: `--bad`. Default: the next of the series' colours. */
   readonly colour?: `--${string}`;
 };
 
@@ -25,5 +25,5 @@ export function hoursUpToNow(known: Iterable<number>, nowMs: number): number[] {
   return Array.from({ length: (now - first) / HOUR_S + 1 }, (_, at) => first + at * HOUR_S);
 }
 
-/** The colour of a series, as tokens.css names it. @param at  its index among the series */
+/** The colour of a series, by its name in tokens.css. @param at its index among the series */
 export const colourOf = ({ colour }: Series, at: number): string => colour ?? `--series-${(at % 5) + 1}`;

@@ -4,7 +4,7 @@ import { useI18n } from '../i18n/i18n.tsx';
 /** The rough shape of a page: figures above charts, a list with its filters, or texts in cards. */
 export type Shape = 'figures' | 'list' | 'card';
 
-/** What a screen reader says while nothing but shapes is there. */
+/** What a screen reader says while only placeholders are shown. */
 function Waiting({ children, class: name }: { readonly children: ComponentChildren; readonly class: string }) {
   const { t } = useI18n();
   return (
@@ -21,7 +21,7 @@ const Line = () => (
   </div>
 );
 
-/** The shape of what is on its way. @param lines  of text */
+/** A placeholder for content that is loading. @param lines of text */
 export function Skeleton({ lines = 3 }: { readonly lines?: number }) {
   return (
     <Waiting class="stack-tight skeleton-lines">
@@ -32,7 +32,7 @@ export function Skeleton({ lines = 3 }: { readonly lines?: number }) {
   );
 }
 
-/** Of a row of figures: as high as one. */
+/** A placeholder for a row of figures, of the same height. */
 export function SkeletonStats({ count = 4 }: { readonly count?: number }) {
   return (
     <div class="stats" aria-hidden="true">
@@ -47,7 +47,7 @@ export function SkeletonStats({ count = 4 }: { readonly count?: number }) {
   );
 }
 
-/** Of rows in a table: as high as those with two lines of text. */
+/** A placeholder for rows of a table, as high as rows with two lines of text. */
 export function SkeletonRows({ count = 8 }: { readonly count?: number }) {
   return (
     <Waiting class="skeleton-rows">
@@ -62,7 +62,7 @@ export function SkeletonRows({ count = 8 }: { readonly count?: number }) {
   );
 }
 
-/** Of a whole page below its heading. */
+/** A placeholder for a whole page below its heading. */
 export function SkeletonPage({ shape }: { readonly shape: Shape }) {
   if (shape === 'list') {
     return (
@@ -84,7 +84,7 @@ export function SkeletonPage({ shape }: { readonly shape: Shape }) {
   );
 }
 
-/** Of a card with a heading. @param lines  of text below it */
+/** A placeholder for a card with a heading. @param lines of text below it */
 export function SkeletonCard({ lines }: { readonly lines: number }) {
   return (
     <section class="card">

@@ -3,7 +3,7 @@ import { ApiFailure } from '../api/client.ts';
 import { type I18n, useI18n } from '../i18n/i18n.tsx';
 import { Button } from './button.tsx';
 
-/** What stands where nothing is yet: why, and what to do next. */
+/** Shown where there is nothing yet: why, and what to do next. */
 export function Empty({
   title,
   children,
@@ -13,7 +13,7 @@ export function Empty({
   readonly title: string;
   readonly children?: ComponentChildren;
   readonly action?: ComponentChildren;
-  /** It is the whole page, so its title is the main heading. */
+  /** Whether it is the whole page, so that its title is the main heading. */
   readonly isPage?: boolean;
 }) {
   const Heading = isPage ? 'h1' : 'h2';
@@ -36,7 +36,7 @@ export function Note({
   return <div class={tone === 'info' ? 'note' : `note note-${tone}`}>{children}</div>;
 }
 
-/** What happened, and what can be done. @param retry  asks again; the button is shown only with it */
+/** What happened, and what can be done. @param retry asks again; without it there is no button */
 export function FailureNote({ failure, retry }: { readonly failure: unknown; readonly retry?: () => void }) {
   const i18n = useI18n();
   const known = failure instanceof ApiFailure ? failure : null;

@@ -4,24 +4,24 @@ import { useI18n } from '../i18n/i18n.tsx';
 
 export type Column<Row> = {
   readonly title: string;
-  /** What stands there. Default: the amount. @param amount  as text, of a column of amounts */
+  /** The content of a cell. Default: the amount. @param amount as text, for a column of amounts */
   readonly cell?: (row: Row, amount: string) => ComponentChildren;
-  /** US dollars: they stand to the right, and all of a column have as many decimals as one of them needs. */
+  /** US dollars: aligned to the right, and all amounts of a column have as many decimals as the longest needs. */
   readonly amount?: (row: Row) => number;
-  /** Numbers stand to the right, so that their digits are in line. */
+  /** Numbers are aligned to the right, so that their digits line up. */
   readonly right?: boolean;
-  /** Left out where there is little room, as on phones: what it says stands on another page, too. */
+  /** Left out if there is little room, as on phones: its content is also on another page. */
   readonly minor?: boolean;
-  /** Long texts: on a phone they have a line of their own. */
+  /** Long texts: on a phone they have their own line. */
   readonly wide?: boolean;
-  /** Needs no title where a row is a block: it says itself what it is. */
+  /** Needs no title if a row is a block, because its content is self-explanatory. */
   readonly bare?: boolean;
 };
 
-/** What a phone has room for side by side. */
+/** Maximum columns that fit side by side on a phone. */
 const MAX_BESIDE = 4;
 
-/** Whether rows are blocks on a phone: the first cell is a heading, and under it each value stands beside the title of its column. */
+/** Whether rows are blocks on a phone: the first cell is a heading, and below it each value is beside the title of its column. */
 const isStacked = <Row,>(columns: readonly Column<Row>[]): boolean =>
   columns.filter(({ minor }) => !minor).length > MAX_BESIDE || columns.some(({ wide }) => wide);
 

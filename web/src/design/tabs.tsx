@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useId } from 'preact/hooks';
 
-/** One of several views of the same thing. Arrow keys go from tab to tab, as the ARIA pattern has it. */
+/** One of several views of the same thing. Arrow keys move between tabs, as in the ARIA pattern. */
 export function Tabs({
   label,
   tabs,

@@ -72,7 +72,7 @@ export function TimeChart({
       draw();
       const watcher = new ResizeObserver(() => chart.current?.setSize({ width: element.clientWidth, height }));
       watcher.observe(element);
-      // Colours of a canvas do not follow the style sheet.
+      // The colours of a canvas do not follow the style sheet.
       const scheme = matchMedia('(prefers-color-scheme: dark)');
       const theme = new MutationObserver(draw);
       scheme.addEventListener('change', draw);
@@ -95,7 +95,7 @@ export function TimeChart({
   return (
     <figure class="chart">
       {series.length > 1 && (
-        // Names without links say nothing that the table below does not.
+        // Names without links say no more than the table below.
         <ul class="chart-names" aria-hidden={series.every(({ href }) => href === undefined)}>
           {series.map((its, at) => (
             <li key={its.name}>
@@ -138,7 +138,7 @@ export function TimeChart({
   );
 }
 
-/** Each series with those behind it: drawn in their order, each covers the lower part of the one before. */
+/** Each series is added to those after it: drawn in order, each covers the lower part of the previous one. */
 const sums = (series: readonly Series[]): (number | null)[][] =>
   series.map(({ values }, at) =>
     values.map((_, time) => series.slice(at).reduce((sum, its) => sum + (its.values[time] ?? 0), 0)),

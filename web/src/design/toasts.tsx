@@ -2,11 +2,11 @@ import { signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 
 const shown = signal<readonly { readonly id: number; readonly text: string }[]>([]);
-/** How often what is on top of the page has changed. */
+/** Counts changes of the element that is on top of the page. */
 const raised = signal(0);
 let last = 0;
 
-/** Says in passing that something was done. What went wrong belongs beside what failed, where it stays. */
+/** Briefly says that something was done. Errors belong beside the element that failed, where they stay. */
 export function say(text: string): void {
   const id = ++last;
   shown.value = [...shown.value, { id, text }];
@@ -15,12 +15,12 @@ export function say(text: string): void {
   }, 5_000);
 }
 
-/** A dialog has opened: what is being said must stand above it. */
+/** A dialog has opened: the present message must be shown above it. */
 export function raiseToasts(): void {
   raised.value++;
 }
 
-/** Nothing of what was said stays behind. */
+/** Removes all messages. */
 export function clearToasts(): void {
   shown.value = [];
 }
@@ -29,10 +29,10 @@ export function Toasts() {
   const popover = useRef<HTMLDivElement>(null);
   const isEmpty = shown.value.length === 0;
   const round = raised.value;
-  // What is shown last is on top.
+  // The element shown last is on top.
   useEffect(() => {
     const element = popover.current;
-    // An older browser has no popovers; there it stands in the page.
+    // Older browsers have no popovers: there it is part of the page.
     if (typeof element?.showPopover !== 'function') return;
     if (element.matches(':popover-open')) element.hidePopover();
     if (!isEmpty) element.showPopover();

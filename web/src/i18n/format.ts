@@ -54,7 +54,7 @@ export function duration(ms: number, language: string, unitDisplay: 'short' | 'l
 
 /** Seconds in the largest unit that fits: `45 sec`, `12 min`, `3 hr`, `9 days`. */
 export function span(seconds: number, language: string): string {
-  // Hours up to two days: somebody who looks at what runs wants to tell yesterday from today.
+  // Hours up to two days: somebody who looks at running processes wants to tell yesterday from today.
   const [unit, size] = SPANS.find(([, , least]) => seconds >= least) ?? (['second', 1] as const);
   return formatter(language, `span ${unit}`, {
     style: 'unit',
@@ -91,7 +91,7 @@ const BYTES = [
 export const moment = (iso: string, language: string): string =>
   dates(language, 'moment', { dateStyle: 'medium', timeStyle: 'medium' }).format(new Date(iso));
 
-/** `Nov 22`, and of another year than the present one `Nov 22, 2025`. @param nowMs  the reader's time */
+/** `Nov 22`, or in another year `Nov 22, 2025`. @param nowMs the reader's time */
 export function date(iso: string, language: string, nowMs: number): string {
   const at = new Date(iso);
   return at.getFullYear() === new Date(nowMs).getFullYear()
@@ -107,7 +107,7 @@ export const month = (iso: string, language: string): string =>
 export const clock = (iso: string, language: string): string =>
   dates(language, 'clock', { timeStyle: 'medium' }).format(new Date(iso));
 
-/** `4:02 – 4:26 PM`, and within one minute as `clock`. */
+/** `4:02 – 4:26 PM`; within one minute like `clock`. */
 export function clockRange(from: string, to: string, language: string): string {
   const format = dates(language, 'minutes', { timeStyle: 'short' });
   const [first, last] = [new Date(from), new Date(to)];

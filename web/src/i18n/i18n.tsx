@@ -10,7 +10,7 @@ type Values = Readonly<Record<string, string | number>>;
 
 export type I18n = {
   readonly language: Language;
-  /** The text. Of a message with plural forms, `values.count` chooses the form. */
+  /** The text. If the message has plural forms, `values.count` chooses the form. */
   readonly t: (key: MessageKey, values?: Values) => string;
 };
 

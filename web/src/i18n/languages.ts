@@ -1,4 +1,4 @@
-/** The languages of the catalog, as src/catalog/languages.ts has them, each by its own name. */
+/** The languages of the catalog (src/catalog/languages.ts), each with its own name. */
 export const LANGUAGE_NAMES = {
   en: 'English',
   'zh-TW': '繁體中文',

@@ -1,17 +1,17 @@
-// What this browser keeps of those who are signed in, and what pages may do with it. Tested by test/web/sessions.test.ts.
+// What this browser stores about signed-in accounts, and what pages may do with it. Tested by test/web/sessions.test.ts.
 
 import { type Credential, dataOf, type Schemas, sessionClient } from '../api/client.ts';
 import { MIN_LEFT_MS, oneAtATime, sharedToken, type Token } from './tabs.ts';
 
 /**
- * The half of the browser's secret that belongs to this origin, and the session that its pages show. The other half is a cookie, which
- * the browser also sends to other ports of this host, and also takes from sibling subdomains: alone it is worth nothing.
+ * The half of the browser's secret that belongs to this origin, and the session that its pages show. The other half is a cookie,
+ * which the browser also sends to other ports of this host, and also accepts from sibling subdomains: alone it is useless.
  */
 export type Kept = { readonly page: string; readonly id: string };
 
 const STORED = 'tollgate.session';
 
-/** Null: nobody is signed in in this browser, or it keeps nothing for this site. */
+/** Null: nobody is signed in in this browser, or it stores nothing for this site. */
 export function kept(): Kept | null {
   try {
     const { page, id } = JSON.parse(localStorage.getItem(STORED) ?? '{}') as Partial<Kept>;
@@ -21,7 +21,7 @@ export function kept(): Kept | null {
   }
 }
 
-/** All tabs of the browser follow it. */
+/** Stores the session to show. All tabs of the browser follow. */
 export function keep(what: Kept | null): void {
   if (what === null) localStorage.removeItem(STORED);
   else localStorage.setItem(STORED, JSON.stringify(what));
@@ -34,7 +34,10 @@ export function whenOthersChange(follow: () => void): void {
   });
 }
 
-/** Whether this browser can be signed in here: the gateway takes sessions only where no stranger can be in the middle or the neighbour. */
+/**
+ * Whether this browser can be signed in here: the gateway accepts sessions only where no stranger can be in between or share the
+ * origin's cookies.
+ */
 export function canKeep(): boolean {
   const { protocol, hostname } = location;
   if (protocol !== 'https:' && hostname !== 'localhost' && !/^(?:[\d.]+|\[[\da-f:.]+\])$/i.test(hostname)) return false;
@@ -57,8 +60,9 @@ const clientOf = (page: string, key?: string): ReturnType<typeof sessionClient> 
   sessionClient({ 'X-ACF-Page-Secret': page, ...(key === undefined ? {} : { Authorization: `Bearer ${key}` }) });
 
 /**
- * Signs this browser in, beside the accounts that are, and keeps that. Throws `ApiFailure`. Two tabs of a browser that is new here would each
- * make up a secret of the page, and the last one to be kept need not be of the last cookie: so they come one after the other.
+ * Signs this browser in, in addition to other accounts, and stores that. Throws `ApiFailure`. Two tabs of a new browser would each
+ * invent a secret, and the last stored one need not belong to the last cookie: so they sign in one after the other. @param isShown
+ * whether the pages show the new session from now on
  *
  * @param isShown  whether the pages show the new session from now on
  */
@@ -71,13 +75,13 @@ export function enter(key: string, isShown = true): Promise<Kept> {
   });
 }
 
-/** @param everywhere  also those in other browsers that this one may end */
+/** @param everywhere also the sessions in other browsers that this one may end */
 export async function sessionsHere(everywhere = false): Promise<readonly Schemas['Session'][]> {
   const asked = clientOf(pageOf()).GET('/api/v1/session', { params: { query: everywhere ? { everywhere } : {} } });
   return (await dataOf(asked)).sessions;
 }
 
-/** Ends what is signed in in this browser, or everywhere. */
+/** Ends the sessions of this browser, or everywhere. */
 export async function leave(everywhere: boolean): Promise<void> {
   await dataOf(clientOf(pageOf()).DELETE('/api/v1/session', { params: { query: everywhere ? { everywhere } : {} } }));
 }
@@ -86,17 +90,20 @@ export async function end(id: string): Promise<void> {
   await dataOf(clientOf(pageOf()).DELETE('/api/v1/session/{id}', { params: { path: { id } } }));
 }
 
-/** A bearer of the session; null: of the one that was used last. Throws `ApiFailure`: 401 if it has ended. */
+/** Gets a bearer of the session; null: the session used last. Throws `ApiFailure`: 401 if it has ended. */
 export async function token(id: string | null): Promise<Token> {
   const asked = clientOf(pageOf()).POST('/api/v1/session/token', { body: id === null ? {} : { id } });
   const { response } = await asked.catch(() => ({ response: null }));
   const { id: its, bearer, expires_at } = await dataOf(asked);
-  // By the gateway's clock: that of this machine may be wrong by hours.
+  // By the gateway's clock, because that of this machine may be wrong by hours.
   const nowThere = Date.parse(response?.headers.get('Date') ?? '') || Date.now();
   return { id: its, text: bearer, untilMs: performance.now() + Date.parse(expires_at) - nowThere };
 }
 
-/** While another tab signs in, this one may ask with the former cookie. It is worth nothing a minute after the new one was shown. */
+/**
+ * While another tab signs in, this one may ask with the former cookie. That cookie becomes invalid a minute after the new one was
+ * shown.
+ */
 const SIGN_IN_MS = 1_000;
 
 async function tokenTwice(id: string): Promise<Token> {
@@ -110,7 +117,7 @@ async function tokenTwice(id: string): Promise<Token> {
 }
 
 /**
- * The credential of a session of this browser. It is in the memory of this page only.
+ * The credential of a session of this browser. It is only in the memory of this page.
  *
  * @param onEnd  the session has ended
  */

@@ -1,22 +1,22 @@
-// What tabs of one browser tell each other, so that the gateway is asked once for all of them: an account may ask 30 times a minute, and a
-// browser that starts again opens twenty tabs at once. Tested by test/web/sessions.test.ts.
+// Messages between the tabs of one browser, so that the gateway is asked once for all of them: an account may ask 30 times a
+// minute, and a browser that starts again opens twenty tabs at once. Tested by test/web/sessions.test.ts.
 
-/** A bearer of a session. It is in the memory of pages only, and pages of other origins hear nothing of this. */
+/** A bearer of a session. It is only in the memory of pages, and pages of other origins cannot receive it. */
 export type Token = { readonly id: string; readonly text: string; readonly untilMs: number };
 
 type Question = { readonly wanted: string };
-/** Every tab gives one. Without a text it has no bearer of the session. `untilMs` is of a clock that each tab has for itself. */
+/** The answer of each tab. Without a text it has no bearer of the session. `untilMs` is by the tab's own clock. */
 type Answer = { readonly id: string; readonly text: string | null; readonly leftMs: number };
 
 const NAME = 'tollgate.bearers';
-/** A lock that all tabs with a bearer share. Its holders are counted, so that a tab which is alone waits for nobody. */
+/** A lock that all tabs with a bearer share. Its holders are counted, so that a single tab waits for nobody. */
 const TAB = 'tollgate.tab';
-/** How long another tab may take. */
+/** How long another tab may take to answer. */
 const ANSWER_MS = 1_000;
-/** A bearer that ends sooner is not used: the request might arrive after that. */
+/** A bearer that ends sooner than this is not used: the request might arrive too late. */
 export const MIN_LEFT_MS = 60_000;
 
-/** Absent in plain http from another machine: there each tab asks for itself. */
+/** Absent with plain http from another machine: there each tab asks for itself. */
 const locks = (): LockManager | undefined => navigator.locks;
 const mine = new Map<string, Token>();
 let channel: BroadcastChannel | null = null;
@@ -35,7 +35,7 @@ export function share(token: Token): Token {
     channel?.postMessage({ id: data.wanted, text, leftMs } satisfies Answer);
   });
   stay();
-  // A browser keeps a page for its back button only if it holds no lock.
+  // A browser caches a page for its back button only if the page has no lock.
   addEventListener('pagehide', () => leave?.());
   addEventListener('pageshow', ({ persisted }) => persisted && stay());
   return token;
@@ -55,10 +55,10 @@ function stay(): void {
 /** Nobody is signed in any more. */
 export const shareNothing = (): void => mine.clear();
 
-/** The bearer of a session that another tab has. @param refused  one that is of no use to anybody */
+/** A bearer of the session that another tab has. @param refused a bearer that the gateway has refused */
 async function ofAnotherTab(id: string, refused: string | null): Promise<Token | null> {
   const { held = [] } = (await locks()?.query()) ?? {};
-  // This one is among them if it has any bearer, and answers, too.
+  // If this tab has a bearer, it is among them and answers, too.
   let silent = held.filter(({ name }) => name === TAB).length;
   if (silent === 0) return null;
   const asking = new BroadcastChannel(NAME);
@@ -75,7 +75,7 @@ async function ofAnotherTab(id: string, refused: string | null): Promise<Token |
   }).finally(() => asking.close());
 }
 
-/** A bearer of the session: that of another tab, or what `ask` gets. */
+/** A bearer of the session: from another tab, or from `ask`. */
 export async function sharedToken(
   id: string,
   ask: () => Promise<Token>,
@@ -91,9 +91,9 @@ export async function sharedToken(
 }
 
 /**
- * Does something while no other tab does.
+ * Acts while no other tab does.
  *
- * @param act  is told whether another tab was first
+ * @param act told whether another tab was first
  */
 export async function oneAtATime<T>(name: string, act: (hasWaited: boolean) => Promise<T>): Promise<T> {
   const line = locks();

@@ -16,13 +16,13 @@ import { ServiceCard } from './service-card.tsx';
 
 /** As many as fill a screen of any size; src/routes/site.ts asks for the same number. */
 const PAGE_SIZE = 24;
-/** The largest ones: more would be a page of their own. */
+/** Maximum categories, the largest ones: more would need a page of their own. */
 const MOST_CATEGORIES = 30;
 /** As many as fill a screen. */
 const CARDS_WAITING = 9;
 type Found = Schemas['FoundServices'];
 
-/** `/`: what can be called. Its address is the search, so it can be shared. */
+/** `/`: what can be called. The search is in the address, so it can be shared. */
 export function CatalogPage() {
   const { t, language } = useI18n();
   const address = useAddress();
@@ -117,7 +117,7 @@ const CardsWaiting = () => (
   </div>
 );
 
-/** All categories that have services: where somebody may go on who found none. */
+/** All categories that have services, for somebody who found none. */
 function Categories() {
   const { t, language } = useI18n();
   const href = useHref();
@@ -136,7 +136,7 @@ function Categories() {
   );
 }
 
-/** The pages behind the first one. They are forgotten when the search changes. */
+/** The pages after the first one. They are dropped when the search changes. */
 function useMore(first: Found | null, search: Search, language: string) {
   const [state, setState] = useState<{ of: Found | null; services: Found['services']; cursor: string | null }>({
     of: null,
@@ -145,7 +145,7 @@ function useMore(first: Found | null, search: Search, language: string) {
   });
   const [failed, setFailed] = useState<{ of: Found | null; failure: unknown }>({ of: null, failure: null });
   const loading = useRef(false);
-  // What was found for an older search is never shown below a newer one.
+  // Results of an older search are never shown below a newer one.
   const isCurrent = state.of === first;
   const cursor = isCurrent ? state.cursor : (first?.next_cursor ?? null);
   const load = async (): Promise<void> => {

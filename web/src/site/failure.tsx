@@ -7,7 +7,7 @@ import { type I18n, useI18n } from '../i18n/i18n.tsx';
 
 type ErrorBody = Schemas['Error'];
 
-/** The failure that a page came with, if it did. */
+/** The failure that a page came with, if any. */
 export function useFirstFailure(): ApiFailure | null {
   const body = useFirstData<ErrorBody>('failure');
   const [failure] = useState(() =>
@@ -16,7 +16,7 @@ export function useFirstFailure(): ApiFailure | null {
   return failure;
 }
 
-/** What happened and what can be done, in the reader's language; details of a bad request are the gateway's own words. */
+/** What happened and what can be done, in the reader's language; details of a bad request are in the gateway's own words. */
 function wordsOf(failure: unknown, { t }: I18n): string {
   if (!(failure instanceof ApiFailure)) return t('failure.unavailable');
   const { status, retryAfter, message } = failure;
@@ -28,7 +28,7 @@ function wordsOf(failure: unknown, { t }: I18n): string {
   return t('failure.unavailable');
 }
 
-/** A failed search. Beyond the rate limit it goes on by itself when the gateway said that it may. */
+/** A failed search. After a rate limit, it is repeated when the gateway said that it may be. */
 export function SearchFailure({ failure, retry }: { readonly failure: unknown; readonly retry?: () => void }) {
   const i18n = useI18n();
   const waitSeconds = failure instanceof ApiFailure && failure.status === 429 ? failure.retryAfter : null;
@@ -36,7 +36,7 @@ export function SearchFailure({ failure, retry }: { readonly failure: unknown; r
     if (waitSeconds === null || retry === undefined) return;
     const timer = setTimeout(retry, Math.max(1, waitSeconds) * 1_000);
     return () => clearTimeout(timer);
-    // A new failure is a new wait, of the same length or not.
+    // A new failure begins a new wait, even of the same length.
   }, [failure]);
   const isFinal = failure instanceof ApiFailure && failure.status === 400;
   return (
@@ -51,7 +51,7 @@ export function SearchFailure({ failure, retry }: { readonly failure: unknown; r
   );
 }
 
-/** In place of a page that could not be made. */
+/** Shown instead of a page that could not be made. */
 export function FailurePage() {
   const i18n = useI18n();
   const href = useHref();

@@ -6,12 +6,12 @@ import { money } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { FILTERS } from './search.ts';
 
-/** How long to wait after a key is pressed: a search takes a token of the visitor's sixty a minute. */
+/** How long to wait after a keystroke: a search takes one of the visitor's sixty tokens a minute. */
 const TYPING_MS = 250;
 const QUALITIES = ['60', '75', '90'] as const;
 const PRICES = ['0.001', '0.01', '0.1', '1'] as const;
 
-/** The search. It works as a form without scripts, and as one types with them. */
+/** The search. Without scripts it works as a form, with them while one types. */
 export function Filters({ categories }: { readonly categories: Schemas['FoundServices']['categories'] }) {
   const { t, language } = useI18n();
   const address = useAddress();
@@ -19,11 +19,11 @@ export function Filters({ categories }: { readonly categories: Schemas['FoundSer
   const chosen = (name: string): string => address.query.get(name) ?? '';
   const choose = (name: string, value: string, replace = false): void =>
     address.go(withQuery(address, { [name]: value, cursor: null }), replace);
-  // What is typed replaces the present entry of the history, or going back would go letter by letter.
+  // Typing replaces the present entry of the history; otherwise going back would go letter by letter.
   const words = useTypedWords(chosen('q'), (value) => choose('q', value, true));
   const input = useSlashKey();
   const form = useRef<HTMLFormElement>(null);
-  // What was typed and chosen before the scripts ran is a search, too.
+  // Input from before the scripts ran is a search, too.
   useEffect(() => {
     if (form.current === null) return;
     const data = new FormData(form.current);
@@ -32,7 +32,7 @@ export function Filters({ categories }: { readonly categories: Schemas['FoundSer
     );
     if (early.length > 0) address.go(withQuery(address, { ...Object.fromEntries(early), cursor: null }), true);
   }, []);
-  // Among services of one category there is only that: the others are still to be had.
+  // Services of one category list only that category: the others must stay selectable.
   const seen = useRef<readonly string[]>([]);
   const present = categories.map(({ category }) => category);
   if (chosen('category') === '' && present.length > 0) seen.current = present;
@@ -150,7 +150,7 @@ export function Filters({ categories }: { readonly categories: Schemas['FoundSer
   );
 }
 
-/** One filter. What it says when nothing is chosen says what it is for. */
+/** One filter. Its text when nothing is chosen says what it is for. */
 function Choice({
   name,
   label,
@@ -186,7 +186,7 @@ function Choice({
   );
 }
 
-/** `/` leads to the search, unless somebody types elsewhere. */
+/** The key `/` focuses the search, unless somebody types elsewhere. */
 function useSlashKey() {
   const input = useRef<HTMLInputElement>(null);
   useEffect(() => {
@@ -203,7 +203,7 @@ function useSlashKey() {
   return input;
 }
 
-/** What is being typed, and the search that follows it after a pause. */
+/** The text being typed, and the search that follows it after a pause. */
 function useTypedWords(searched: string, search: (words: string) => void) {
   const [text, setText] = useState(searched);
   const timer = useRef<ReturnType<typeof setTimeout> | null>(null);

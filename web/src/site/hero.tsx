@@ -4,7 +4,7 @@ import { LinkButton } from '../design/index.ts';
 import { money } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 
-/** What this is, in ten seconds: a sentence, the way of a call, and where to go on. */
+/** What this is, in ten seconds: a sentence, the path of a call, and where to go next. */
 export function Hero() {
   const { t, language } = useI18n();
   const href = useHref();

@@ -2,10 +2,10 @@ import type { Schemas } from '../api/client.ts';
 import { count, decimal, duration, percent } from '../i18n/format.ts';
 import { type I18n, useI18n } from '../i18n/i18n.tsx';
 
-/** A trend of less than this many points is none for the eye: calls age, and every quality moves a little. */
+/** A trend of fewer points than this is not shown: calls age, and every quality moves a little. */
 const STEADY = 0.5;
 
-/** A score of fewer buyers would say more of them than of the service. */
+/** A score from fewer buyers would say more about them than about the service. */
 const ENOUGH_BUYERS = 5;
 
 type Judged = Pick<Schemas['ListedService'], 'quality' | 'quality_trend' | 'track_record'>;
@@ -66,7 +66,7 @@ export function Quality({ of, hasTrend = false }: { readonly of: Judged; readonl
   );
 }
 
-/** '100% of 201 calls · 12 buyers · 3 ms': what anybody can judge a service by. */
+/** '100% of 201 calls · 12 buyers · 3 ms': figures by which anybody can judge a service. */
 export function TrackRecord({ of: record }: { readonly of: NonNullable<Judged['track_record']> }) {
   const { t, language } = useI18n();
   const { calls, buyers, success_rate: rate, latency_ms: latency } = record;

@@ -11,7 +11,7 @@ export type Search = {
   readonly cursor?: string;
 };
 
-/** The search that an address stands for. What is wrong in it the gateway says, which gets it as it is. */
+/** The search in an address. It is passed to the gateway unchanged, which reports what is wrong in it. */
 export function searchOf(query: URLSearchParams): Search {
   const search: Record<string, string> = {};
   for (const name of [...FILTERS, 'cursor']) {

@@ -2,11 +2,11 @@ import type { Schemas } from '../api/client.ts';
 
 type Listed = Schemas['ListedService'];
 
-/** More than anybody looks through; then the first ones are forgotten. */
+/** More services than anybody looks through; beyond it the first ones are forgotten. */
 const MAX_SEEN = 500;
 const seen = new Map<string, Listed>();
 
-/** Services that a list showed: their pages begin with what is known of them. */
+/** Services that a list has shown: their pages begin with this known data. */
 export function remember(services: readonly Listed[]): void {
   for (const service of services) seen.set(service.id, service);
   for (const id of seen.keys()) {

@@ -8,7 +8,7 @@ import { session } from '../session.ts';
 import { nameOf } from './service-operations.tsx';
 import { type SnippetKind, snippetsOf } from './service-snippets.ts';
 
-// Only who has scripts can try a call, so the gateway does not write this, and it loads when the rest is shown.
+// Trying a call needs scripts, so the gateway does not render this, and it loads after the rest is shown.
 const TryIt = lazy(() => import('./try-it.tsx'), TryWaiting);
 
 type Props = {
@@ -52,7 +52,7 @@ export function ServiceCall({ service, chosen, onChoose }: Props) {
   );
 }
 
-/** In place of the form while its file is on its way. */
+/** Shown instead of the form while its file is loading. */
 function TryWaiting() {
   return (
     <div class="try-waiting">
@@ -61,7 +61,7 @@ function TryWaiting() {
   );
 }
 
-/** What the gateway writes in place of the form. */
+/** What the gateway renders instead of the form. */
 function WithoutScripts() {
   const { t } = useI18n();
   return (
@@ -76,7 +76,7 @@ function Snippets({ service, chosen }: Pick<Props, 'service' | 'chosen'>) {
   const { t } = useI18n();
   const { origin } = useAddress();
   const [kind, setKind] = useState<SnippetKind>(service.protocol === 'mcp' ? 'mcp' : 'curl');
-  // Which key was asked for: another one that signs in later is not shown unasked.
+  // The key that was asked for: another one that signs in later is not shown without being asked for.
   const [keyShown, setKeyShown] = useState<string | null>(null);
   const key = session.value?.key ?? null;
   const withKey = key !== null && keyShown === key;
@@ -128,7 +128,7 @@ function Snippets({ service, chosen }: Pick<Props, 'service' | 'chosen'>) {
         />
       )}
       {typeof document === 'undefined' && (
-        // Tabs need scripts: without them the other programs stand below one another.
+        // Tabs need scripts: without them the other programs are shown one below the other.
         <noscript>
           {snippets
             .filter((snippet) => snippet !== shown)

@@ -6,7 +6,7 @@ import { count, day } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { Quality, TrackRecord } from './quality.tsx';
 
-/** What a buyer wants to know of a service at a glance. */
+/** What a buyer wants to know about a service at a glance. */
 export function ServiceCard({ service }: { readonly service: Schemas['ListedService'] }) {
   const href = useHref();
   const i18n = useI18n();
@@ -62,7 +62,7 @@ export function ServiceCard({ service }: { readonly service: Schemas['ListedServ
 
 const TINTS = 5;
 
-/** A letter that the eye finds again; services of a category have the same colour. */
+/** A letter that the eye recognises; services of a category have the same colour. */
 function Monogram({ name, of }: { readonly name: string; readonly of: string }) {
   let sum = 0;
   for (let i = 0; i < of.length; i++) sum = (sum * 31 + of.charCodeAt(i)) % 997;

@@ -33,7 +33,7 @@ export function chartData(days: readonly Day[], nowMs: number) {
   };
 }
 
-/** The same of a service that is new, by hour. */
+/** The same for a new service: from the hour of its first call up to this hour, and at least a day. */
 export function hourData(hours: readonly Hour[], nowMs: number) {
   const known = new Map(hours.map((hour) => [Date.parse(hour.hour) / 1_000, hour]));
   const times = hoursUpToNow(known.keys(), nowMs);

@@ -6,10 +6,10 @@ import { count, duration, money, percent } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { chartData, hourData } from './service-chart-data.ts';
 
-/** How the last 30 days went. Without calls it says so, in place of four empty charts. */
+/** The last 30 days. Without calls it says so, instead of showing four empty charts. */
 export function ServiceCharts({ stats }: { readonly stats: Schemas['ServiceStats'] }) {
   const { t, language } = useI18n();
-  // The gateway writes the sums; what is drawn needs a browser.
+  // The gateway renders the sums; drawing the charts needs a browser.
   const [drawn, setDrawn] = useState(false);
   useEffect(() => setDrawn(true), []);
   if (stats.calls === 0) {

@@ -7,7 +7,7 @@ import { useI18n } from '../i18n/i18n.tsx';
 import { webAddress } from '../web-address.ts';
 import { ServiceProvider } from './service-provider.tsx';
 
-/** What a program has to know before it calls, in plain words. */
+/** What a program must know before it calls, in plain words. */
 export function ServiceFacts({ service }: { readonly service: Schemas['CallableService'] }) {
   const { t, language } = useI18n();
   const { origin } = useAddress();

@@ -8,7 +8,7 @@ import { type I18n, useI18n } from '../i18n/i18n.tsx';
 import { Quality } from './quality.tsx';
 import { QualityTrend } from './service-quality.tsx';
 
-/** What the service is called, costs and is worth: all that decides at a glance. */
+/** Name, price and quality of the service: everything needed to decide at a glance. */
 export function ServiceHead({
   service,
   stats,
@@ -109,7 +109,7 @@ function priceHint(service: Schemas['CallableService'], { t, language }: I18n): 
   return t(service.price === 0 ? 'service.priceFree' : 'service.priceRefund');
 }
 
-/** What calls did cost where they are priced by use. A service that always charges the most shows. */
+/** What calls priced by use have cost. It reveals a service that always charges the maximum. */
 function UsualCost({ stats }: Pick<Parameters<typeof ServiceHead>[0], 'stats'>) {
   const { t, language } = useI18n();
   const { median = null, at_cap: share = null } = stats?.price_charged ?? {};
@@ -146,7 +146,7 @@ function NextPrice({ service }: { readonly service: Schemas['CallableService'] }
 
 type Coming = NonNullable<NonNullable<Schemas['CallableService']['next_price']>['operations']>;
 
-/** Old and new price of each; the words above say what the list is. */
+/** Old and new price of each operation; the words above introduce the list. */
 function NextOperations({ of }: { readonly of: Coming }) {
   const i18n = useI18n();
   const priced = (price: number | undefined, max: number | undefined): string =>

@@ -6,10 +6,10 @@ import { jsonText } from './service-quote.ts';
 import { ServiceSchema } from './service-schema.tsx';
 
 type Operation = Schemas['PricedOperation'];
-/** More than these get a field that finds them by words. */
+/** With more operations than this there is a search field. */
 const MANY = 12;
 
-/** How the service can be called. Each is a `details` element, so it opens without scripts too. */
+/** How the service can be called. Each operation is a `details` element, so it opens even without scripts. */
 export function ServiceOperations({
   service,
   chosen,
@@ -62,10 +62,12 @@ export function ServiceOperations({
   );
 }
 
-/** The gateway writes pages on the thread that serves calls, so it writes no more than this of schemas and examples, in characters. */
+/**
+ * Maximum characters of schemas and examples in the first view, because the gateway renders pages on the thread that serves calls.
+ */
 const MAX_WRITTEN = 6_000;
 
-/** How many operations have all that is told of them in the first view. The others get it when they are opened. */
+/** How many operations are complete in the first view. The others are completed when they are opened. */
 function writtenAtOnce(operations: readonly Operation[]): number {
   let sum = 0;
   const beyond = operations.findIndex((operation) => {

@@ -19,7 +19,7 @@ import { ServiceWaiting } from './service-waiting.tsx';
 type Service = Schemas['CallableService'];
 type Stats = Schemas['ServiceStats'];
 
-/** `/services/{id}`: all that a buyer wants to know of one service, and a way to try it. */
+/** `/services/{id}`: everything that a buyer wants to know about one service, and a way to try it. */
 export default function ServicePage() {
   const { language } = useI18n();
   const { path } = useAddress();
@@ -84,7 +84,7 @@ function ServiceView({ service }: { readonly service: Service }) {
   );
 }
 
-/** The operation that is tried and shown as code. An address that ends in `#operation-3` chooses the third. */
+/** The operation that can be tried and is shown as code. An address that ends in `#operation-3` chooses the third. */
 function useChosenOperation(count: number): readonly [number, (at: number) => void] {
   const [chosen, setChosen] = useState(0);
   useEffect(() => {

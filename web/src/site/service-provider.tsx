@@ -4,8 +4,8 @@ import { useI18n } from '../i18n/i18n.tsx';
 import { webAddress } from '../web-address.ts';
 
 /**
- * Who offers a service, as it says itself: plain texts, each apart from what surrounds it (`bdi`), so that a name of another direction
- * of writing changes nothing else.
+ * Who offers a service, in its own words: plain texts, each isolated from its surroundings (`bdi`), so that a name in another
+ * writing direction changes nothing else.
  */
 export function ServiceProvider({ provider }: { readonly provider: Schemas['Provider'] }) {
   const { t, language } = useI18n();

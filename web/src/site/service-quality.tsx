@@ -3,11 +3,11 @@ import { Badge } from '../design/index.ts';
 import { count, duration, moment, percent } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 
-/** Whether the quality comes from calls. What nobody has called has 50, too. */
+/** Whether the quality comes from calls. A service that nobody has called also has 50. */
 const isRated = ({ quality, quality_inputs: inputs }: Schemas['ServiceStats']): boolean =>
   inputs !== null || quality !== 50;
 
-/** What the quality was made from, and how. */
+/** How the quality was computed, and from what. */
 export function ServiceQuality({ stats }: { readonly stats: Schemas['ServiceStats'] }) {
   const { t, language } = useI18n();
   const inputs = stats.quality_inputs;
@@ -47,7 +47,7 @@ export function ServiceQuality({ stats }: { readonly stats: Schemas['ServiceStat
   );
 }
 
-/** Where the quality is going, if the API tells. */
+/** The trend of the quality, if the API has one. */
 export function QualityTrend({ service }: { readonly service: Schemas['CallableService'] }) {
   const { t, language } = useI18n();
   const { quality_trend: change = 0 } = service as { readonly quality_trend?: number };

@@ -1,22 +1,22 @@
-// Texts of providers as literals of a shell, of JavaScript and of Python: whatever they are, they stay one value.
-// Tested by test/web/service-quote.test.ts, which runs them.
+// Texts of providers as literals of a shell, JavaScript and Python: whatever they contain, they remain one value. Tested by
+// test/web/service-quote.test.ts, which runs them.
 
 import { type Json, wellFormed } from '../../../src/catalog/operations/sample-request.ts';
 
 export { type Json, wellFormed };
 
-/** A text as it is; any other value as JSON over several lines. */
+/** A text unchanged; any other value as JSON over several lines. */
 export const jsonText = (value: unknown): string =>
   typeof value === 'string' ? value : JSON.stringify(value, null, 2);
 
-/** One word of a POSIX shell. A word cannot have a NUL character, so that one is left out. */
+/** One word of a POSIX shell. A word cannot contain NUL, so this character is left out. */
 export function shellWord(text: string): string {
   const safe = wellFormed(text).replaceAll('\0', '');
   if (/^[\w@%+:,./][\w@%+=:,./-]*$/.test(safe)) return safe;
   return `'${safe.replaceAll("'", `'\\''`)}'`;
 }
 
-/** A literal of JavaScript over several lines. @param indent  of the line that it begins on */
+/** A literal of JavaScript over several lines. @param indent of the line on which it begins */
 export const scriptLiteral = (value: Json, indent = ''): string => literal(value, indent, SCRIPT);
 
 /** A literal of Python 3 over several lines. */
@@ -28,8 +28,8 @@ type Dialect = {
   readonly name: (name: string) => string;
 };
 
-// JSON escapes quotes, backslashes and control characters in a way that both languages read. What lies outside of the basic plane
-// stands as it is: Python would read an escaped surrogate pair as two characters.
+// JSON escapes quotes, backslashes and control characters in a way that both languages read. Characters outside the basic plane are
+// not escaped: Python would read an escaped surrogate pair as two characters.
 const quoted = (text: string): string =>
   JSON.stringify(wellFormed(text)).replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029');
 

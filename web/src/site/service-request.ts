@@ -1,4 +1,4 @@
-// What a request of an operation looks like. The gateway makes the `call` of a listing by the same code.
+// An example request of an operation. The gateway makes the `call` of a listing with the same code.
 
 import type { components } from '../api/schema.d.ts';
 

@@ -15,7 +15,7 @@ export type SchemaRow = {
   readonly rows: readonly SchemaRow[];
 };
 
-/** What is deeper, or more, is not shown as lines; the schema can be read as JSON beside them. */
+/** Bounds: deeper levels and further lines are not shown; the schema can be read as JSON beside them. */
 const MAX_DEPTH = 8;
 const MAX_ROWS = 400;
 
@@ -28,7 +28,7 @@ export function schemaRows(schema: unknown): { readonly rows: readonly SchemaRow
   const budget = { left: MAX_ROWS, isCut: false };
   const top = objectOf(schema);
   const rows = below(top, 0, budget);
-  // A schema without parts is itself what there is to say.
+  // A schema without parts is shown as a single line.
   if (rows.length === 0 && Object.keys(top).length > 0)
     return { rows: [rowOf('', top, false, MAX_DEPTH, budget)], isCut: false };
   return { rows, isCut: budget.isCut };
@@ -64,7 +64,7 @@ function below(schema: Schema, depth: number, budget: Budget): SchemaRow[] {
   }
   const { items, additionalProperties: others } = schema;
   if (typeof others === 'object' && others !== null) parts.push(['*', others, false]);
-  // What an array has is shown as if it were the array's own.
+  // The properties of an array's items are shown as if they were the array's own.
   if (Object.keys(objectOf(items)).length > 0 && hasParts(objectOf(items))) {
     return [...parts.flatMap((part) => take(part, depth, budget)), ...below(objectOf(items), depth, budget)];
   }

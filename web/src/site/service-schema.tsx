@@ -3,7 +3,7 @@ import { Badge, Code } from '../design/index.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { type SchemaRow, schemaRows } from './service-schema-rows.ts';
 
-/** A JSON Schema, readable: what is nested opens on demand. The whole of it as JSON is behind one more. */
+/** A JSON Schema, readable: nested parts open on demand. The whole schema as JSON is in one more element. */
 export function ServiceSchema({ title, schema }: { readonly title: string; readonly schema: object }) {
   const { t } = useI18n();
   const [isWhole, setIsWhole] = useState(false);
@@ -21,7 +21,7 @@ export function ServiceSchema({ title, schema }: { readonly title: string; reado
   );
 }
 
-/** The first two levels (where a value goes, and what it is called) are open. */
+/** The first two levels (location and name of a value) are open. */
 const OPEN_DEPTH = 1;
 
 function Rows({ rows, depth }: { readonly rows: readonly SchemaRow[]; readonly depth: number }) {

@@ -22,7 +22,7 @@ export type SnippetOptions = {
   /** `https://host` of the gateway. */
   readonly origin: string;
   readonly service: { readonly id: string; readonly name: string; readonly protocol: string } & Cost;
-  /** Null: the listing tells of no operations. */
+  /** Null: the listing has no operations. */
   readonly operation: Operation | null;
   /** Null: the program reads it from the environment variable TOLLGATE_KEY. */
   readonly key: string | null;
@@ -31,10 +31,10 @@ export type SnippetOptions = {
 type Call = {
   readonly method: string;
   readonly url: string;
-  /** Those that the operation requires. */
+  /** The headers that the operation requires. */
   readonly headers: readonly Pair[];
   readonly body: { readonly value: Json; readonly mediaType: string } | null;
-  /** Of a call priced by use, in US dollars: what it may cost at most. Null: the price is known. */
+  /** For a call priced by use, in US dollars: the most it may cost. Null: the price is fixed. */
   readonly maxAmount: string | null;
 };
 
@@ -77,7 +77,7 @@ function callOf(options: SnippetOptions): Call {
   };
 }
 
-/** A lower one lets a caller with less money call, too, so the programs show where it goes. */
+/** A lower maximum allows a caller with less money to call, so the programs show where to set it. */
 const maxAmountOf = (cost: Cost): string | null =>
   // Short forms of small numbers have an exponent.
   isByUse(cost)
@@ -93,15 +93,15 @@ function targetOf(operation: Operation): string {
 }
 
 // The gateway writes these programs on the thread that serves calls, and a listing may have 262 144 characters of schemas and
-// examples. Deep in an example each number is a line with 250 blanks: before these bounds, one listing was 95 MB of programs and
-// held all calls for a second, each time that its page was opened.
+// examples. Deep in an example each number is a line with 250 blanks. Without these bounds, one listing produced 95 MB of programs
+// and blocked all calls for a second, each time its page was opened.
 
-/** Maximum characters of a body, without and with the blanks of its lines. A longer one is cut, and what is cut ends in CUT. */
+/** Maximum characters of a body, without and with the blanks of its lines. A longer one is cut, and ends in CUT. */
 const MAX_BODY = 4_000;
 const MAX_INDENTED_BODY = 16_000;
-/** Of what was cut: members of an object or a list, characters of a text, and levels. */
+/** Bounds of a cut body: members of an object or a list, characters of a text, and levels. */
 const SHORT = { members: 10, characters: 200, levels: 2 };
-/** Maximum characters of a value in the path or the query, and number of parameters in the query. What is beyond is left out. */
+/** Maximum characters of a value in the path or the query, and number of parameters in the query. The rest is left out. */
 const MAX_VALUE = 500;
 const MAX_PAIRS = 20;
 const CUT = '…';
@@ -126,7 +126,7 @@ function cut(value: Json, level: number): Json {
 const cutText = (text: string): string =>
   text.length > SHORT.characters ? text.slice(0, SHORT.characters) + CUT : text;
 
-/** A name replaces a value that is too long, as for one that the schema does not suggest. */
+/** A name replaces a value that is too long, or that the schema does not suggest. */
 function samplePath(operation: Operation): string {
   const samples = Object.entries(pathSamples(operation));
   const short = samples.map(([name, value]) => [name, value.length <= MAX_VALUE ? value : name === REST ? '' : name]);
@@ -139,13 +139,13 @@ const queryPairs = (operation: Operation) =>
     .filter(({ name, value, required }) => name.length + value.length <= MAX_VALUE && (value !== '' || required))
     .slice(0, MAX_PAIRS);
 
-/** Where a price follows use, the head of the answer may say only what is held. */
+/** For calls priced by use, the head of the answer may say only what is held. */
 const HELD = 'That is held. What the call cost is in its record: GET /api/v1/usage/';
 
 function curl({ method, url, headers, body, maxAmount }: Call, key: string | null): string {
   const words = [
     `curl -sS -i ${/[[\]{}]/.test(url) ? '-g ' : ''}${shellWord(url)}`,
-    // Only the variable is for the shell to read.
+    // The shell must expand only the variable.
     `-H ${key === null ? '"Authorization: Bearer $TOLLGATE_KEY"' : shellWord(`Authorization: Bearer ${key}`)}`,
   ];
   if (maxAmount !== null) words.push(`-H 'X-ACF-Max-Amount: ${maxAmount}'`);
@@ -153,7 +153,7 @@ function curl({ method, url, headers, body, maxAmount }: Call, key: string | nul
   if (method !== (body === null ? 'GET' : 'POST')) words.splice(1, 0, `-X ${method}`);
   if (body !== null) {
     words.push(`-H ${shellWord(`Content-Type: ${body.mediaType}`)}`);
-    // `--data` would take what begins with @ for the name of a file.
+    // `--data` would take a text that begins with @ for the name of a file.
     words.push(`--data-raw ${shellWord(jsonText(body.value))}`);
   }
   const command = words.join(' \\\n  ');
@@ -207,7 +207,7 @@ function python({ method, url, headers, body, maxAmount }: Call, key: string | n
     const value = pythonLiteral(body.value, '    ');
     lines.push(isJson ? `    data=json.dumps(${value}).encode(),` : `    data=${value}.encode(),`);
   }
-  // An answer of 400 or above is an exception here, and has the words that explain it.
+  // An answer of 400 or above is an exception here, which contains the explanation.
   lines.push(')', 'try:', '    response = urllib.request.urlopen(request)');
   lines.push('except urllib.error.HTTPError as error:', '    response = error');
   lines.push('print(response.status, response.headers["X-ACF-Amount"])');
@@ -258,7 +258,7 @@ function mcpServer(options: SnippetOptions): string {
   return mcpConfiguration(name, proxyUrl(options), options.key);
 }
 
-/** The gateway as an MCP server, and what its tool gets to make this call. */
+/** The gateway as an MCP server, and the arguments of its tool for this call. */
 function mcpGateway(options: SnippetOptions): string {
   const configuration = mcpConfiguration('tollgate', `${options.origin}/mcp`, options.key);
   const { service, operation } = options;

@@ -5,7 +5,7 @@ import { useI18n } from '../i18n/i18n.tsx';
 import { serviceTitle } from '../title.ts';
 import { seenService } from './seen.ts';
 
-/** The page of a service while its file or its data are on their way: what the catalog knows of it, and the shape of the rest. */
+/** The page of a service while its file or data are loading: what the catalog knows about it, and placeholders for the rest. */
 export function ServiceWaiting() {
   const { t } = useI18n();
   const href = useHref();

@@ -8,12 +8,12 @@ import { webAddress } from '../web-address.ts';
 import { objectOf } from './service-request.ts';
 import { parsed } from './try-form.ts';
 
-/** What a call that did not go well means for the caller's money, and what can be done. */
+/** What a failed call means for the caller's money, and what can be done. */
 export function TryAdvice({ state, onRetry }: { readonly state: CallState; readonly onRetry: () => void }) {
   const { t } = useI18n();
   const href = useHref();
   const { phase, response, body } = state;
-  // No answer, no id of the call: the list of calls has it.
+  // Without an answer there is no id of the call: the list of calls has it.
   const calls = response === null && <a href={href('/console/calls')}>{t('nav.console')}</a>;
   if (phase === 'waiting') return null;
   if (phase === 'cancelled') {
@@ -49,10 +49,10 @@ export function TryAdvice({ state, onRetry }: { readonly state: CallState; reado
   return response.status < 500 ? <Note tone="warn">{t('try.serviceSaidNo')}</Note> : null;
 }
 
-/** Statuses whose words are true of each error that has them. */
+/** Statuses whose text is right for every error with that status. */
 const STATUSES = [400, 404, 413, 502, 503, 504] as const;
 
-/** Errors with words that may be wrong of another error of that status. */
+/** Errors whose text may be wrong for other errors with the same status. */
 const CODES = new Map<unknown, 401 | 402 | 403 | 412 | 429>([
   ['unauthorized', 401],
   ['insufficient_balance', 402],
@@ -77,7 +77,7 @@ function Refused({
   const href = useHref();
   const code = CODES.get(error.error);
   const known = code ?? STATUSES.find((its) => its === status);
-  // What the gateway says with the others of `CODES` is meant for programs; the body below has it all the same.
+  // For the other `CODES` the gateway's message is meant for programs; it is also in the body below.
   const hasMessage = code === undefined || code === 403;
   const amount = (value: unknown): string => (typeof value === 'number' ? money(value, language) : '–');
   const topUp = webAddress(typeof error.top_up === 'string' ? error.top_up : undefined);
@@ -113,7 +113,7 @@ function Refused({
   );
 }
 
-/** Counts the seconds down until it makes sense to call again. */
+/** Counts down the seconds until it makes sense to call again. */
 function Again({ seconds, onRetry }: { readonly seconds: number; readonly onRetry: () => void }) {
   const { t } = useI18n();
   const [left, setLeft] = useState(seconds);

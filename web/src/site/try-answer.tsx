@@ -8,7 +8,7 @@ import { useI18n } from '../i18n/i18n.tsx';
 import { TryAdvice } from './try-advice.tsx';
 import { useFinalCost } from './use-final-cost.ts';
 
-/** What became of a call: its status, what it cost and left, and its body as it comes. */
+/** The outcome of a call: its status, its cost, what is left, and its body as it arrives. */
 export function TryAnswer({ state, onRetry }: { readonly state: CallState; readonly onRetry: () => void }) {
   const { t, language } = useI18n();
   const { phase, response, body } = state;
@@ -80,7 +80,7 @@ function Money({ state, response }: { readonly state: CallState; readonly respon
   );
 }
 
-/** Always text: what a service sends is never made a part of the page. */
+/** Always text: a service's response never becomes part of the page. */
 function Body({ body, phase }: { readonly body: CallBody; readonly phase: CallState['phase'] }) {
   const { t, language } = useI18n();
   const size = t('try.bytes', { count: body.bytes });
@@ -117,7 +117,7 @@ function Body({ body, phase }: { readonly body: CallBody; readonly phase: CallSt
   );
 }
 
-/** What comes with every answer of the gateway says nothing about this one. */
+/** Headers that come with every answer of the gateway say nothing about this one. */
 const ORDINARY =
   /^(access-control-.*|content-security-policy|x-content-type-options|connection|date|via|vary|keep-alive)$/;
 

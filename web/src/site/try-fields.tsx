@@ -14,7 +14,7 @@ type Props = {
   readonly onChange: (form: TryForm) => void;
 };
 
-/** All that a call can be given. */
+/** All inputs of a call. */
 export function TryFields({ service, operation, form, onChange }: Props) {
   const { t } = useI18n();
   const set = (changes: Partial<TryForm>): void => onChange({ ...form, ...changes });

@@ -1,4 +1,4 @@
-// What was typed, and the request that it makes. Tested by test/web/try-form.test.ts.
+// The form's input, and the request made from it. Tested by test/web/try-form.test.ts.
 
 import type { components } from '../api/schema.d.ts';
 import type { CallRequest } from '../calls/send.ts';
@@ -21,7 +21,7 @@ type Service = components['schemas']['CallableService'];
 
 export type TryForm = {
   readonly method: string;
-  /** A template; of a listing that tells of no operations the path as it was typed. */
+  /** A template, or for a listing without operations the path as typed. */
   readonly path: string;
   readonly values: Readonly<Record<string, string>>;
   readonly query: readonly (Pair & { readonly isDeclared: boolean; readonly required: boolean })[];
@@ -33,7 +33,7 @@ export type TryForm = {
 
 export const TAKES_BODY = /^(POST|PUT|PATCH|DELETE)$/;
 
-/** What is in the form before anybody types. */
+/** The initial content of the form. */
 export function formOf(service: Service, operation: Operation | null): TryForm {
   const none = { values: {}, query: [], headers: [], body: '', credentials: {} };
   if (service.protocol === 'mcp') {
@@ -72,7 +72,7 @@ export function mcpMessage(tool: string | null): string {
   return JSON.stringify({ jsonrpc: '2.0', id: 1, ...call }, null, 2);
 }
 
-/** Opens a session with an MCP server that keeps some. */
+/** Opens a session with an MCP server that has sessions. */
 export const mcpHello = (): string =>
   JSON.stringify(
     {
@@ -85,7 +85,7 @@ export const mcpHello = (): string =>
     2,
   );
 
-/** What this call costs, in US dollars. Of a listing without operations it is what the listing does. */
+/** What this call costs, in US dollars. Without operations it is the listing's price. */
 export function costOf(service: Service, operation: Operation | null, form: TryForm): Cost {
   if (service.protocol !== 'mcp') return operation ?? service;
   const message = objectOf(parsed(form.body));
@@ -97,7 +97,7 @@ export function costOf(service: Service, operation: Operation | null, form: TryF
 /** Why a form cannot be sent. */
 export type Fault = 'dots' | 'path' | 'pathValue' | 'required' | 'header' | 'ourHeader' | 'browserHeader' | 'twoKeys';
 
-/** Headers that a browser lets no page set. */
+/** Headers that a browser does not let pages set. */
 const NOT_IN_BROWSERS = new RegExp(
   '^(accept-charset|accept-encoding|access-control-.*|connection|content-length|cookie2?|date|dnt|expect|host|keep-alive|' +
     'origin|permissions-policy|proxy-.*|referer|sec-.*|set-cookie|te|trailer|transfer-encoding|upgrade|via)$',
@@ -105,7 +105,7 @@ const NOT_IN_BROWSERS = new RegExp(
 );
 const OURS = /^(authorization|x-api-key|x-acf-.*)$/i;
 
-/** @param key  `key_id:secret` @param cost  that the button names @param mcpSession  that the MCP server has named */
+/** @param key `key_id:secret` @param cost the cost named on the button @param mcpSession the session named by the MCP server */
 export function requestOf(
   service: Service,
   form: TryForm,
@@ -135,7 +135,7 @@ export function requestOf(
   return { request: { method, target, headers, body: TAKES_BODY.test(method) && body !== '' ? body : null } };
 }
 
-/** Path and query as they are sent. */
+/** Path and query in the form that is sent. */
 export function targetOf(service: Service, form: TryForm): string {
   if (service.protocol === 'mcp') return service.proxy_path;
   const [path = '', ...rest] = isTyped(form) ? form.path.split('?') : [form.path];
@@ -147,7 +147,7 @@ export function targetOf(service: Service, form: TryForm): string {
   return service.proxy_path.replace(/\/$/, '') + pathOf(path, form.values) + (query === '' ? '' : `?${query}`);
 }
 
-/** A path that was typed has no values. */
+/** A typed path has no values. */
 const isTyped = (form: TryForm): boolean => Object.keys(form.values).length === 0;
 
 const sendableQuery = (text: string): string =>
@@ -180,7 +180,7 @@ function faultOf(form: TryForm): { fault: Fault; name: string } | null {
   return unsendable === undefined ? null : { fault: 'browserHeader', name: unsendable[0] };
 }
 
-/** Undefined if it is no JSON. */
+/** Undefined if the text is not JSON. */
 export function parsed(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -19,7 +19,7 @@ type Props = {
   readonly operation: Schemas['PricedOperation'] | null;
 };
 
-/** The key of an account that was opened here, until its owner says that it is kept, or signs out. */
+/** The key of an account that was opened here, until its owner says that it is stored, or signs out. */
 const opened = signal<Schemas['CreatedKey'] | null>(null);
 effect(() => {
   if (session.value === null && others.value.length === 0) opened.value = null;
@@ -55,7 +55,7 @@ export default function TryIt({ service, operation }: Props) {
 
   const submit = (): void => {
     if (isBusy || isRefused) return;
-    // What is wrong with the form needs no key to be seen.
+    // Faults of the form are shown even without a key.
     const made = requestOf(service, form, '', costOf(service, operation, form));
     setFault('fault' in made ? made : null);
     if ('fault' in made) return;
@@ -73,7 +73,7 @@ export default function TryIt({ service, operation }: Props) {
   return (
     <form
       class="stack try"
-      // Should the script fail, the browser must not put what was typed into an address.
+      // If the script fails, the browser must not put the input into an address.
       method="post"
       onSubmit={(event) => {
         event.preventDefault();
@@ -117,7 +117,7 @@ export default function TryIt({ service, operation }: Props) {
   );
 }
 
-/** A call, after an account was opened if there is none. */
+/** Makes a call, after opening an account if there is none. */
 function useCall() {
   const [state, setState] = useState<CallState | null>(null);
   const [isOpening, setIsOpening] = useState(false);
@@ -150,7 +150,9 @@ function useCall() {
   return { state, isOpening, failure, run, cancel: () => controller.current?.abort() };
 }
 
-/** An answer that comes below the screen is not seen. Then the page goes to the button, with the answer below it. */
+/**
+ * An answer below the visible part of the page would not be noticed. The page then scrolls to the button, with the answer below it.
+ */
 function useAnswerInSight(button: RefObject<HTMLElement | null>, state: CallState | null): void {
   const hasCome = state !== null && state.phase !== 'waiting';
   useEffect(() => {
@@ -169,7 +171,7 @@ function useIsOwn(id: string, who: Session | null): boolean | null {
     setIsOwn(null);
     if (who?.me.role !== 'provider') return;
     let isOver = false;
-    // Only its own account is told the endpoint of a listing.
+    // Only the listing's own account gets its endpoint.
     void api.value.GET('/api/v1/services/{id}', { params: { path: { id } } }).then(
       ({ data }) => {
         if (!isOver && data !== undefined) setIsOwn('endpoint' in data);
@@ -196,7 +198,7 @@ function useFreeLeft(
     if (keyId === undefined || free_calls === undefined) return;
     let isOver = false;
     void api.value.GET('/api/v1/discover/{id}', { params: { path: { id } } }).then(
-      // A call that was made meanwhile has said it, and its word is the younger one.
+      // A call made meanwhile has told it, and its figure is newer.
       ({ data }) => !isOver && setLeft((told) => told ?? data?.free_calls_left ?? null),
       () => {},
     );
@@ -220,7 +222,7 @@ type PriceProps = {
   readonly freeLeft: number | null;
 };
 
-/** Free calls serve nothing that costs more than the listing. */
+/** Free calls cover nothing that costs more than the listing. */
 const mayBeFree = ({ cost, service, freeLeft }: PriceProps): boolean =>
   mostOf(cost) > 0 &&
   freeLeft !== 0 &&

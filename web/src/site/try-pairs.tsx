@@ -2,7 +2,7 @@ import { Button } from '../design/index.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import type { Pair } from './service-request.ts';
 
-/** Rows of a name and a value, as many as wanted. */
+/** Any number of rows with a name and a value. */
 export function Pairs({
   title,
   pairs,

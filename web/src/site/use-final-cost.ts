@@ -10,9 +10,9 @@ const WAITS_MS = [1_000, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000];
 const LAST = 20;
 
 /**
- * What the call did cost; null as long as it is not known.
+ * What the call cost; null until it is known.
  *
- * @returns `isOpen`: whether it is still to come; otherwise nobody but the record will say it
+ * @returns `isOpen`: whether it may still become known here; otherwise only the record has it
  */
 export function useFinalCost(state: CallState): { readonly cost: FinalCost | null; readonly isOpen: boolean } {
   const told = finalCostOf(state);
@@ -34,13 +34,14 @@ export function useFinalCost(state: CallState): { readonly cost: FinalCost | nul
   return { cost: found.amount === null ? null : afterRecord(state, found.amount), isOpen: false };
 }
 
-/** Null if it did not come in time, or cannot be read. */
+/** Null if the record did not appear in time, or cannot be read. */
 async function amountOf(id: string, signal: AbortSignal): Promise<number | null> {
   for (const wait of WAITS_MS) {
     await new Promise((resolve) => setTimeout(resolve, wait));
     if (signal.aborted) return null;
     try {
-      // Not the record by its id: each 404 until it is there would be an error in the browser's console.
+      // The list is read instead of the record by its id: each 404 until the record exists would be an error in the browser's
+      // console.
       const params = { query: { limit: LAST } };
       const { records } = await dataOf(api.value.GET('/api/v1/usage/me', { params, signal }));
       const record = records.find((its) => its.usage_id === id);

@@ -62,7 +62,7 @@ function AccountList() {
           const page = await dataOf(
             api.value.GET('/api/v1/admin/accounts', { params: { query: { ...query, limit: 50 } }, signal }),
           );
-          // Who complains may name a call.
+          // Somebody who complains may name a call.
           const id = query.q?.toLowerCase() ?? '';
           if (page.accounts.length === 0 && (await isCall(id))) address.go(`/console/calls/${id}`, true);
           return { rows: page.accounts, next: page.next_cursor };

@@ -9,19 +9,22 @@ type Point = {
   readonly action: string;
 };
 
-/** Reconciliation runs every minute, or takes a tenth of the time at most: after this long it is late on any system but the largest. */
+/**
+ * Reconciliation runs every minute, or takes at most a tenth of the time. After this long it is late on any system except the
+ * largest.
+ */
 const LATE_MS = 10 * 60_000;
-/** More events than this do not go by within a second or two. */
+/** More events than this are not stored within a second or two. */
 const LONG_BACKLOG = 10_000;
 
 /** A gateway renews its lease every three seconds while it has calls. */
 const RENEWED_SECONDS = 6;
 
-/** Whether a gateway that does not report lives all the same. One that ended leaves its lease behind for some minutes. */
+/** Whether a gateway that does not report is still alive. A gateway that ended leaves its lease behind for some minutes. */
 export const isAlive = (silent: Schemas['Instances']['silent'][number]): boolean =>
   silent.lease_age_seconds <= RENEWED_SECONDS;
 
-/** What needs somebody, the worst first. */
+/** What needs attention, worst first. */
 export function attention(
   stats: Schemas['PlatformStats'],
   instances: Schemas['Instances'] | null,

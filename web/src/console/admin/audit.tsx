@@ -70,7 +70,7 @@ export default function Audit() {
   );
 }
 
-/** What was done. An act that is no more than begun, or was refused, has a badge. */
+/** What was done. An act that was only begun, or was refused, has a badge. */
 export const Action = ({ act }: { readonly act: Act }) => (
   <>
     <span title={act.action}>{ACT_WORDS[act.action] ?? act.action}</span>
@@ -82,7 +82,7 @@ export const Action = ({ act }: { readonly act: Act }) => (
   </>
 );
 
-/** Whose key it was, and the key; or `create-admin` and `system`, where it was none. */
+/** The key and its account; or `create-admin` or `system` if no key acted. */
 export function Actor({ act }: { readonly act: Act }) {
   const key = <Id id={act.actor} href={`/console/audit?actor=${act.actor}`} />;
   if (act.actor_account_id === null) return key;

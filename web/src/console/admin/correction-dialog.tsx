@@ -15,7 +15,7 @@ const STORES: readonly (readonly [Believe, string])[] = [
   ['redis', 'Redis: change the books'],
 ];
 
-/** Ends the drift of one account. A repeat with the same reference counts once, so it can be sent again until an answer comes. */
+/** Ends the drift of one account. Repeats with the same reference count once, so it can be sent again until there is an answer. */
 export function CorrectionDialog({
   drift,
   onClose,

@@ -6,7 +6,7 @@ import { api } from '../../session.ts';
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** Somebody who complains tells something: a label, the id of an account, that of a key, or that of a call. This leads to it. */
+/** Somebody who complains names something: a label, or the id of an account, a key or a call. This finds it. */
 export function Find() {
   const address = useAddress();
   const [busy, setBusy] = useState(false);
@@ -49,7 +49,7 @@ export function Find() {
   );
 }
 
-/** The page of what this text names; the list of accounts if it names several, or none. */
+/** The page of the thing that this text names; the list of accounts if it names several, or none. */
 async function addressOf(text: string): Promise<string> {
   const id = text.toLowerCase();
   if (await isCall(id)) return `/console/calls/${id}`;

@@ -10,7 +10,7 @@ import { PageHead } from '../shared/page-head.tsx';
 import { isAlive } from './attention.ts';
 import { useEvery } from './use-every.ts';
 
-/** Of the 60 requests a minute that a key has at first, this takes 12. */
+/** A new key has 60 requests a minute; this takes 12 of them. */
 const ASK_EVERY_MS = 5_000;
 
 const ALIVE =
@@ -18,7 +18,7 @@ const ALIVE =
 const ENDED =
   'It has ended. Calls that were open then are refunded when the lease has run out; then it goes from here.';
 
-/** `/console/instances`: the processes that live, and their versions. */
+/** `/console/instances`: the living processes, and their versions. */
 export default function Instances() {
   const { language } = useI18n();
   const found = useResource('instances', (signal) => dataOf(api.value.GET('/api/v1/admin/instances', { signal })));

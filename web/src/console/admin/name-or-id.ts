@@ -6,8 +6,8 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 type Query = Readonly<Record<string, string>>;
 
 /**
- * The filters of a list as the API takes them: people also type the label of an account and the name of a service, and the API
- * knows ids.
+ * The filters of a list in the form of the API. People also type the label of an account or the name of a service, but the API
+ * takes only ids.
  */
 export async function withIds(query: Query, signal: AbortSignal): Promise<Query> {
   const entries = await Promise.all(
@@ -20,7 +20,7 @@ async function idOf(name: string, value: string, signal: AbortSignal): Promise<s
   const asked = { params: { query: { q: value, limit: 2 } }, signal };
   if (UUID.test(value)) return value.toLowerCase();
   const isAccount = name === 'account_id' || name === 'provider_id';
-  // Keys have ids of their own, and so have the two actors that are no keys.
+  // Keys have their own form of id, and so do the two actors that are not keys.
   const mayBeLabel =
     (name === 'actor' || name === 'subject') && !/^(acf_[0-9A-Za-z]{22}|create-admin|system|all)$/.test(value);
   if (isAccount || mayBeLabel) {

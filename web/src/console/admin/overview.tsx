@@ -12,12 +12,12 @@ import { attention } from './attention.ts';
 import { Find } from './find.tsx';
 import { useEvery } from './use-every.ts';
 
-/** Of the 60 requests a minute that a key has at first, this takes 8. */
+/** A new key has 60 requests a minute; this takes 8 of them. */
 const ASK_EVERY_MS = 15_000;
 
 type PlatformStats = Schemas['PlatformStats'];
 
-/** `/console` of an admin: what needs somebody, then the platform in numbers. */
+/** `/console` of an admin: what needs attention, then the platform in numbers. */
 export default function Overview() {
   const stats = useResource('stats', (signal) => dataOf(api.value.GET('/api/v1/admin/stats', { signal })));
   const instances = useResource('instances', (signal) => dataOf(api.value.GET('/api/v1/admin/instances', { signal })));
@@ -143,7 +143,7 @@ function Figures({ stats }: { readonly stats: PlatformStats }) {
   );
 }
 
-/** The active ones large, the others below; each leads to its list. */
+/** The active ones in large type, the others below; each is a link to its list. */
 function ByState({
   title,
   path,

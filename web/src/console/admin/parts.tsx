@@ -3,9 +3,9 @@ import { money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { Id, shortId } from '../shared/cells.tsx';
 
-// What the operator's pages have in common.
+// The common parts of the operator's pages.
 
-/** @param label  what people call the account; without one its id is shown */
+/** @param label the label of the account; without one its id is shown */
 export const AccountLink = ({ id, label = '' }: { readonly id: string; readonly label?: string | null }) =>
   label === null || label === '' ? (
     <Id id={id} href={`/console/accounts/${id}`} />
@@ -25,7 +25,7 @@ export const Account = ({ id, label }: { readonly id: string; readonly label: st
   </span>
 );
 
-/** What in an act is an amount of money. */
+/** The fields of an act that are amounts of money. */
 const AMOUNTS = new Set(['amount', 'balance', 'payable', 'wallet', 'settled', 'drift', 'refunded', 'carried']);
 
 /** A value of the audit or of a repair, as text. */

@@ -20,7 +20,7 @@ type Row = {
   readonly reference: string;
   readonly reason?: string;
   readonly created_at: string;
-  /** Of a refund. */
+  /** Refunds only. */
   readonly usage_id?: string;
   readonly by?: 'provider' | 'operator';
   readonly carried?: number;
@@ -101,7 +101,7 @@ const REFUNDED_CALL: Column<Row> = {
   ),
 };
 
-/** Of a refund also what the platform pays, because the earnings did not cover it. */
+/** For a refund, also the part that the platform pays because the earnings did not cover it. */
 function Amount({ row: { carried = 0 }, text }: { readonly row: Row; readonly text: string }) {
   const { language } = useI18n();
   return (

@@ -3,11 +3,11 @@ import { api } from '../../session.ts';
 
 export type Reconciliation = Schemas['Reconciliation'];
 
-/** A long comparison outlives the 5 s that a request may take: its outcome is asked for this often, this many times. */
+/** A long comparison takes more than the 5 s of a request: its outcome is then requested at this interval, this many times. */
 const ASK_EVERY_MS = 5_000;
 const MAX_QUESTIONS = 24;
 
-/** Compares now. @param tell  gets one sentence about what is under way, each second */
+/** Compares now. @param tell called every second with a sentence about the progress */
 export async function runNow(tell: (progress: string) => void): Promise<Reconciliation> {
   const began = Date.now();
   const seconds = (): number => Math.round((Date.now() - began) / 1_000);
@@ -15,7 +15,7 @@ export async function runNow(tell: (progress: string) => void): Promise<Reconcil
   say();
   const timer = setInterval(say, 1_000);
   try {
-    // By the clock of the gateway: the comparison is over once all shards are younger than this.
+    // By the gateway's clock: the comparison has ended once the reports of all shards are younger than this.
     const before = await dataOf(api.value.GET('/api/v1/admin/reconciliation'));
     try {
       return await dataOf(api.value.POST('/api/v1/admin/reconciliation'));
@@ -28,7 +28,7 @@ export async function runNow(tell: (progress: string) => void): Promise<Reconcil
   }
 }
 
-/** The comparison goes on after a 503. @param before  when the last one was */
+/** The comparison goes on after a 503. @param before when the last comparison ended */
 async function whenDone(before: string | null, failure: ApiFailure): Promise<Reconciliation> {
   for (let questions = 0; questions < MAX_QUESTIONS; questions++) {
     await new Promise((resolve) => setTimeout(resolve, ASK_EVERY_MS));

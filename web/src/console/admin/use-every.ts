@@ -1,6 +1,6 @@
 import { useEffect } from 'preact/hooks';
 
-/** Asks again every so often while somebody can see the page. */
+/** Asks again at intervals while the page is visible. */
 export function useEvery(ms: number, ask: () => void): void {
   useEffect(() => {
     const timer = setInterval(() => {

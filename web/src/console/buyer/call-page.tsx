@@ -11,7 +11,7 @@ import { RefundsOf } from '../shared/refunds/refunds.tsx';
 import { leftOf } from '../shared/refunds/shares.ts';
 import { callsOfKey, callsOfTag } from './usage.ts';
 
-/** One call: what it was, what became of it, and what it cost. */
+/** One call: what it was, how it ended, and what it cost. */
 export function CallPage({ id }: { readonly id: string }) {
   const call = useResource(id, (signal) =>
     dataOf(api.value.GET('/api/v1/usage/{usage_id}', { params: { path: { usage_id: id } }, signal })),

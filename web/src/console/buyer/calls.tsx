@@ -44,7 +44,7 @@ const tagOf = ({ tag }: Call) =>
     </a>
   );
 
-/** Whose calls these are, and for whom. In one column, because two leave no room for the request. */
+/** The key that called, and for whom. It is one column, because two would leave no room for the request. */
 function whoColumns(hasKeys: boolean, isTagged: boolean): Column<Call>[] {
   if (!hasKeys) return isTagged ? [{ title: 'Tag', minor: true, cell: tagOf }] : [];
   if (!isTagged) return [{ title: 'Key', minor: true, cell: keyOf }];
@@ -57,7 +57,7 @@ function whoColumns(hasKeys: boolean, isTagged: boolean): Column<Call>[] {
   return [{ title: 'Key and tag', minor: true, cell }];
 }
 
-/** A filter of those that are known. A shared address may name another one. */
+/** One of the known filters. A shared address may name an unknown one. */
 function choice(
   address: Address,
   name: string,

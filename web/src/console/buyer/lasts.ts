@@ -1,11 +1,11 @@
-/** Days of which the spending foretells how long a balance lasts: today, and the six days before. */
+/** The number of days whose spending predicts how long a balance lasts: today, and the six days before. */
 const OBSERVED_DAYS = 7;
 
 type Day = { readonly day: string; readonly spent: number };
 
 /**
- * How many days the balance lasts if the account goes on spending as in the last seven days, counted from the first of them on which it
- * spent anything. Null: it spent nothing.
+ * How many days the balance lasts if the account goes on spending as in the last seven days, counted from the first of them with
+ * spending. Null: it spent nothing.
  *
  * @param days    YYYY-MM-DD, oldest first, today last
  * @param byDay   of the account, in any order; days without calls may be absent

@@ -16,10 +16,10 @@ import { TopKeys, TopServices, TopTags } from './top-spending.tsx';
 import { type Usage, usageOf, whose } from './usage.ts';
 
 const LAST_CALLS = 6;
-/** A balance that lasts for fewer days is pointed out. */
+/** If the balance lasts for fewer days than this, the page points it out. */
 const FEW_DAYS = 7;
 
-/** `/console` of a buyer: what is left, what was spent on what, and what to do next. */
+/** `/console` of a buyer: the balance, the spending, and what to do next. */
 export default function Overview() {
   const days = lastDays(30, Date.now());
   const from = days[0] ?? '';
@@ -32,7 +32,7 @@ export default function Overview() {
   };
   const lasts =
     balance.data === null || usage.data === null ? null : daysLeft(balance.data.balance, days, usage.data.by_day);
-  // What stands above the chart depends on both: nothing moves once it is drawn.
+  // The content above the chart depends on both, so that the chart does not move once it is drawn.
   const isKnown = balance.data !== null && usage.data !== null;
   const isNew = usage.data?.total_calls === 0 && session.value?.me.last_used_at === null;
   return (
@@ -125,7 +125,7 @@ function Figures({
   readonly days: readonly string[];
 }) {
   const { language } = useI18n();
-  // Micro-USD, so that no sum shows what floats make of it.
+  // In micro-USD, so that no sum shows floating-point errors.
   const spent = (last: number): string => {
     if (usage === null) return '…';
     const first = days.at(-last) ?? '';

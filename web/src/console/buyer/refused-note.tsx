@@ -4,13 +4,14 @@ import { useI18n } from '../../i18n/i18n.tsx';
 import { shortId } from '../shared/cells.tsx';
 import type { Usage } from './usage.ts';
 
-/** For how long a refused call is pointed out. */
+/** How long the page points out a refused call. */
 const SHOWN_MS = 7 * 86_400_000;
 
 /**
- * The last call that the balance did not cover. A refused call is in no list of calls, and the program that made it may have told nobody.
+ * The last call that the balance did not cover. No list of calls shows a refused call, and the program that made it may not have
+ * reported it.
  *
- * @param balance  what the account has now, where that is known
+ * @param balance what the account has now, if known
  */
 export function RefusedNote({ usage, balance }: { readonly usage: Usage | null; readonly balance?: number | null }) {
   const { language } = useI18n();

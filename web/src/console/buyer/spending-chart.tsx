@@ -13,10 +13,10 @@ const PERIODS = [
   ['365', 'a year'],
 ] as const;
 
-/** How many keys have a colour of their own; the others share one. */
+/** How many keys have their own colour; the others share one. */
 const KEYS_SHOWN = 4;
 
-/** Spending by day and key, or by hour of an account that is new. What is chosen stands in the address. @param usage  of 30 days, and of all services and keys */
+/** Spending by day and key, or by hour while the account is new. The choice is in the address. @param usage of 30 days, and of all services and keys */
 export function SpendingChart({ usage }: { readonly usage: Usage | null }) {
   const { language } = useI18n();
   const address = useAddress();
@@ -57,7 +57,7 @@ export function SpendingChart({ usage }: { readonly usage: Usage | null }) {
             options={[
               ['', 'All services'],
               ...services.map(({ service_id, service_name }) => [service_id, service_name] as const),
-              // A shared address may name a service that was not called in this time.
+              // A shared address may name a service that was not called in this period.
               ...(service === '' || services.some(({ service_id }) => service_id === service)
                 ? []
                 : [[service, shown?.by_service[0]?.service_name ?? 'Another service'] as const]),
@@ -118,13 +118,13 @@ export function SpendingChart({ usage }: { readonly usage: Usage | null }) {
   );
 }
 
-/** What a day or an hour has. */
+/** What a day and an hour have in common. */
 type Spent = {
   readonly spent: number;
   readonly by_key: readonly { readonly key_id: string; readonly spent: number }[];
 };
 
-/** One for each of the keys that spent the most, each leading to its calls, and one for all others. */
+/** One series for each of the keys that spent the most, with a link to its calls, and one for all others. */
 function seriesOf({ rows }: Timed<Spent>, byKey: Usage['by_key'], from: string): Series[] {
   const keys = byKey.filter(({ spent }) => spent > 0);
   if (keys.length < 2) return [{ name: 'Spent', kind: 'bar', values: rows.map((row) => row?.spent ?? null) }];
@@ -148,6 +148,6 @@ function seriesOf({ rows }: Timed<Spent>, byKey: Usage['by_key'], from: string):
   ];
 }
 
-/** Micro-USD are whole numbers, so what is left for the other keys is exact. */
+/** Micro-USD are whole numbers, so the rest for the other keys is exact. */
 const micros = (amount = 0): number => Math.round(amount * 1e6);
 const usd = (amount: number): number => amount / 1e6;

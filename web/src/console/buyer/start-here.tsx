@@ -4,7 +4,7 @@ import { money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { Step, Steps } from '../shared/steps.tsx';
 
-/** What a new account does next, in order. @param balance  null while it is not known */
+/** The next steps of a new account, in order. @param balance null while it is not known */
 export function StartHere({ balance }: { readonly balance: number | null }) {
   const { language } = useI18n();
   const { origin } = useAddress();

@@ -6,7 +6,7 @@ import { callsOfKey, callsOfTag, keyNames, type Usage } from './usage.ts';
 
 const SHOWN = 6;
 
-/** Where the money goes. */
+/** Spending by service. */
 export const TopServices = ({ usage }: { readonly usage: Usage }) => (
   <TopSpending
     what="Service"
@@ -25,7 +25,7 @@ export const TopServices = ({ usage }: { readonly usage: Usage }) => (
   />
 );
 
-/** Who spends it. @param from  the first day (UTC) of `usage` */
+/** Spending by key. @param from the first day (UTC) of `usage` */
 export function TopKeys({ usage, from }: { readonly usage: Usage; readonly from: string }) {
   const names = keyNames(usage.by_key);
   return (
@@ -47,7 +47,7 @@ export function TopKeys({ usage, from }: { readonly usage: Usage; readonly from:
   );
 }
 
-/** For whom it is spent, as callers have said. @param from  the first day (UTC) of `usage` */
+/** Spending by tag, as callers have stated it. @param from the first day (UTC) of `usage` */
 export const TopTags = ({ usage, from }: { readonly usage: Usage; readonly from: string }) => (
   <TopSpending
     what="Tag"

@@ -15,22 +15,22 @@ type UsageQuery = {
   readonly limit?: number;
 };
 
-/** Calls of all keys of the account and their sums; of a key with a parent, its own and those of the keys below it. */
+/** Calls of all keys of the account, and their sums. A key with a parent gets only its own calls and those of the keys below it. */
 export const usageOf = (query: UsageQuery, signal: AbortSignal): Promise<Usage> =>
-  // The same address also answers in CSV, but not to this question.
+  // The same address can also answer in CSV, but not to this request.
   dataOf(api.value.GET('/api/v1/usage', { params: { query }, signal })) as Promise<Usage>;
 
 /** The same calls as a file. */
 export const usageFile = (query: UsageQuery) =>
   api.value.GET('/api/v1/usage', { params: { query }, headers: { Accept: 'text/csv' }, parseAs: 'blob' });
 
-/** Of what `usageOf` tells the holder of this tab's key. */
+/** What the sums of `usageOf` cover for the key of this tab, in words. */
 export const whose = (): string =>
   session.value?.me.parent_key_id === undefined ? 'the account' : 'this key and the keys below it';
 
 type NamedKey = { readonly key_id: string; readonly label: string | null };
 
-/** How each key is called: by its label, and by its id where that is not enough. */
+/** The name of each key: its label, and its id if the label is not unique. */
 export function keyNames(keys: readonly NamedKey[]): ReadonlyMap<string, string> {
   const isShared = (label: string): boolean => keys.filter((key) => key.label === label).length > 1;
   return new Map(
@@ -49,6 +49,6 @@ export const callsOfKey = (keyId: string, from?: string): string =>
 export const callsOfTag = (tag: string, from?: string): string =>
   `/console/calls?tag=${encodeURIComponent(tag)}${from === undefined ? '' : `&from=${from}`}`;
 
-/** Whether the tags of calls are worth a column and a filter. Of a key with a parent nobody knows: it has no sums by tag. */
+/** Whether the tags of calls need a column and a filter. Unknown for a key with a parent, which has no sums by tag. */
 export const hasTags = (usage: Usage | null): boolean =>
   usage !== null && (usage.by_tag === undefined || usage.by_tag.length > 0);

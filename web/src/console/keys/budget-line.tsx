@@ -3,7 +3,7 @@ import { Badge, Bar } from '../../design/index.ts';
 import { ago, count, moment, money } from '../../i18n/format.ts';
 import { PERIODS } from './draft.ts';
 
-/** What of a budget is spent, what is left, and when it starts again; and how many calls it has refused. */
+/** A budget: what is spent, what is left, when the next period begins, and how many calls it has refused. */
 export function BudgetLine({
   budget: { amount, period, spent, remaining, resets_at: resetsAt, refused },
   language,

@@ -6,7 +6,7 @@ import { changeOf, draftOf, faultsOf } from './draft.ts';
 import { BudgetFields, LabelField, MoreLimits, RateField } from './key-fields.tsx';
 import type { Key } from './tree.ts';
 
-/** What somebody may change of a key: `rate` of one that has no other limit. */
+/** The limits of a key that somebody may change. `rate`: only the rate limit, for a key without other limits. */
 export type Changeable = 'label' | 'rate' | 'limits';
 
 /** Changes the label and the limits of a key. */

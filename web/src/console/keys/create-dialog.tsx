@@ -13,7 +13,7 @@ const MAY: Readonly<Record<Role, string>> = {
   admin: 'admin: also runs the marketplace',
 };
 
-/** Makes another key without a parent. @param roles  which it may have, the lowest first */
+/** Makes another key without a parent. @param roles the roles it may have, lowest first */
 export function CreateDialog({
   roles,
   onClose,

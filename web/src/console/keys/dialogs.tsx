@@ -9,7 +9,7 @@ import { RotateDialog } from './rotate-dialog.tsx';
 import { activeBelow, type Key, type KeyNode } from './tree.ts';
 
 type Me = Schemas['OwnKey'];
-/** The dialog that is open. A secret is shown once, and something is said after that. */
+/** The dialog that is open. A secret is shown once, and a message follows it. */
 export type Open =
   | { readonly kind: 'create' | 'agent' }
   | { readonly kind: ActKind; readonly node: KeyNode }
@@ -22,14 +22,14 @@ export type Open =
 
 const ROLES = ['buyer', 'provider', 'admin'] as const;
 
-/** What the key of this tab may change of another one. */
+/** The limits of another key that the key of this tab may change. */
 function changeable(me: Me, { key, chain }: KeyNode): Changeable {
   const isChild = key.parent_key_id !== undefined;
   if (me.role === 'admin') return isChild ? 'limits' : 'rate';
   return isChild && chain.includes(me.key_id) ? 'limits' : 'label';
 }
 
-/** @param keys  all that the page shows */
+/** @param keys all keys on the page */
 export function KeyDialogs({
   open,
   keys,

@@ -10,7 +10,7 @@ export type KeyDraft = {
   readonly period: Period;
   readonly rateLimit: string;
   readonly maxPrice: string;
-  /** Ids of services, or addresses that have them. Empty: all services. */
+  /** Ids of services, or addresses that contain them. Empty: all services. */
   readonly services: string;
   /** `2026-11-23T14:05`, in the reader's time zone. Empty: never. */
   readonly expires: string;
@@ -45,7 +45,7 @@ export const draftOf = (key: Key): KeyDraft => ({
   expires: key.expires_at === undefined ? '' : localTime(key.expires_at),
 });
 
-/** As `readAmount` reads it: never `1e-6`. */
+/** In the form that `readAmount` reads: never `1e-6`. */
 const plain = (usd: number): string => usd.toFixed(6).replace(/\.?0+$/, '');
 
 function localTime(iso: string): string {
@@ -56,7 +56,7 @@ function localTime(iso: string): string {
 const UUID = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/i;
 const linesOf = (text: string): string[] => text.split(/[\s,]+/).filter((line) => line !== '');
 
-/** What is wrong, by field. What depends on the keys above it is refused by the API. */
+/** What is wrong, by field. Limits that depend on the keys above are checked by the API. */
 export function faultsOf({ amount, rateLimit, maxPrice, services }: KeyDraft): Faults {
   const budget = amountFault(amount, MAX_BUDGET_USD);
   const price = amountFault(maxPrice);
@@ -69,7 +69,7 @@ export function faultsOf({ amount, rateLimit, maxPrice, services }: KeyDraft): F
   };
 }
 
-/** In micro-USD, more than this is no exact number in a browser. */
+/** In micro-USD, a larger number is not exact in a browser. */
 const MAX_BUDGET_USD = 1_000_000_000;
 
 function amountFault(text: string, most?: number): string | null {
@@ -91,14 +91,14 @@ export function newKeyOf(draft: KeyDraft): Schemas['NewKey'] {
   };
 }
 
-/** What a draft changes of the one that the form began with; null: nothing. For a draft without faults. */
+/** What a draft changes relative to the form's initial values; null: nothing. For a draft without faults. */
 export function changeOf(before: KeyDraft, draft: KeyDraft): Schemas['KeyChange'] | null {
   const { label, budget, rate_limit, max_price, services, expires_at } = read(draft);
   const isNew = (...names: (keyof KeyDraft)[]): boolean => names.some((name) => draft[name] !== before[name]);
   const change = {
     ...(isNew('label') ? { label } : {}),
     ...(isNew('amount') || (budget !== null && isNew('period')) ? { budget } : {}),
-    // A key always has one: an empty field leaves it as it is.
+    // A key always has a rate limit: an empty field does not change it.
     ...(isNew('rateLimit') && rate_limit !== null ? { rate_limit } : {}),
     ...(isNew('maxPrice') ? { max_price } : {}),
     ...(isNew('services') ? { services } : {}),

@@ -6,7 +6,7 @@ type Props = {
   readonly draft: KeyDraft;
   readonly faults: Faults;
   readonly set: (change: Partial<KeyDraft>) => void;
-  /** What an empty field of a number that each key has means. */
+  /** What an empty rate limit means. */
   readonly ifEmpty: string;
 };
 
@@ -21,7 +21,7 @@ export const LabelField = ({ draft, set }: Pick<Props, 'draft' | 'set'>) => (
   />
 );
 
-/** @param isGiven  the key has a budget: the period of that stays */
+/** @param isGiven the key already has a budget, whose period stays */
 export const BudgetFields = ({
   draft,
   faults,
@@ -70,7 +70,7 @@ export const RateField = ({ draft, faults, set, ifEmpty }: Props) => (
   />
 );
 
-/** What most keys do without. */
+/** Limits that most keys do not need. */
 export const MoreLimits = (props: Props) => {
   const { draft, faults, set } = props;
   return (

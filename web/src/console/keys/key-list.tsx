@@ -2,7 +2,7 @@ import { KeyRow, type OnAct } from './key-row.tsx';
 import { countOf, type KeyNode } from './tree.ts';
 import type { UsageOf } from './use-usage.ts';
 
-/** Keys with those below them. Revoked ones are folded away: nothing can be done with them. */
+/** Keys with those below them. Revoked ones are folded away, because nothing can be done with them. */
 export function KeyList({
   nodes,
   label,
@@ -31,7 +31,7 @@ export function KeyList({
   );
 }
 
-/** @param isFlat  nothing below is folded: all of it is revoked */
+/** @param isFlat nothing below is folded, because all of it is revoked */
 function Branch({
   nodes,
   label,

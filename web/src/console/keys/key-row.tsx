@@ -9,13 +9,13 @@ import { KeyStatus, KeyTimes } from './key-status.tsx';
 import type { Key, KeyNode } from './tree.ts';
 import type { UsageOf } from './use-usage.ts';
 
-/** What can be done to a key. */
+/** What can be done with a key. */
 export type ActKind = 'rotate' | 'revoke' | 'change';
 export type OnAct = (kind: ActKind, node: KeyNode) => void;
 
 const ROLES = ['buyer', 'provider', 'admin'] as const;
 
-/** A key: what it is, what it may spend, and what can be done to it. */
+/** A key: what it is, what it may spend, and what can be done with it. */
 export function KeyRow({
   of: node,
   usage,
@@ -91,7 +91,7 @@ function Limits({
 
 const spokenName = ({ key_id: id, label }: Key): string => (label === undefined ? id : `${label} ${shortId(id)}`);
 
-/** To its calls and its spending, where the console of this key has pages of them. */
+/** Links to the key's calls and spending, if the console has pages for them. */
 function Links({ of: key }: { readonly of: Key }) {
   const role = session.value?.me.role;
   if (role === undefined || role === 'provider') return null;

@@ -2,13 +2,13 @@ import { ago, moment } from '../../i18n/format.ts';
 import { State } from '../shared/cells.tsx';
 import type { KeyNode } from './tree.ts';
 
-/** Whether a key is good. */
+/** Whether a key is valid. */
 export function KeyStatus({ of: { key, expiresAt }, now }: { readonly of: KeyNode; readonly now: number }) {
   const isExpired = expiresAt !== null && Date.parse(expiresAt) <= now;
   return <State value={key.status === 'active' && isExpired ? 'expired' : key.status} />;
 }
 
-/** How long a key is good, and how long its old secret is. */
+/** How long a key is valid, and how long its old secret is. */
 export function KeyTimes({
   of: { key, expiresAt },
   language,

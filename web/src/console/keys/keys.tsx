@@ -12,7 +12,7 @@ import { KeyList } from './key-list.tsx';
 import { keyTree } from './tree.ts';
 import { useUsage } from './use-usage.ts';
 
-/** The longest page of the API: the newest keys, and with each all keys below it, because those are newer. */
+/** The API's maximum page size: the newest keys, and with each all keys below it, because those are newer. */
 const MAX_KEYS = 1_000;
 
 /** `/console/keys`: the keys of the account as a tree, for all roles. */
@@ -29,10 +29,10 @@ export default function Keys() {
   if (me === undefined) return null;
   const failure = list.failure ?? usage.failure;
   const isChild = me.parent_key_id !== undefined;
-  // A child key is told of those below it. Above them stands the key itself.
+  // A child key sees only the keys below it. The key itself is shown above them.
   const keys = [...(list.data?.keys ?? []), ...(isChild ? [own.data ?? me] : [])];
   const reload = (): void => setVersion((before) => before + 1);
-  // A row grows when the usage of its key comes, and moves those below it: both are asked for at the same time.
+  // A row grows when the usage of its key arrives, and moves the rows below it. So keys and usage are requested at the same time.
   const isShown = list.data !== null && (usage.data !== null || usage.failure !== null);
   return (
     <>

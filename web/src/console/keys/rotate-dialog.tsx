@@ -10,7 +10,7 @@ const OVERLAPS = [
   ['0', 'not at all: it ends now'],
 ] as const;
 
-/** Gives a key a new secret. @param isOwn  it is the key of this tab's session, which goes on with the new secret */
+/** Gives a key a new secret. @param isOwn it is the key of this tab's session, which continues with the new secret */
 export function RotateDialog({
   of,
   isOwn,

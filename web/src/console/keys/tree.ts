@@ -13,12 +13,12 @@ export type KeyNode = {
   readonly below: readonly KeyNode[];
 };
 
-/** The key from whose parent a branch begins: the parent itself need not be in the list. */
+/** The key at which a branch begins: its parent need not be in the list. */
 type Above = Pick<KeyNode, 'chain' | 'expiresAt'>;
 
 /**
- * The keys below the keys above them. One whose parent is not in the list stands at the root: a child key is told only of the keys
- * below it, and a long list ends before the oldest keys.
+ * The keys as trees. A key whose parent is not in the list is a root: a child key sees only the keys below it, and a long list ends
+ * before the oldest keys.
  */
 export function keyTree(keys: readonly Key[]): KeyNode[] {
   const byParent = groupByParent(keys);

@@ -4,14 +4,14 @@ import { lastDays } from '../shared/days.ts';
 import type { Key } from './tree.ts';
 
 type Used = { readonly calls: number; readonly spent: number };
-/** What a key was used for in the last 30 days; null: that is not known. */
+/** The usage of a key in the last 30 days; null: not known. */
 export type UsageOf = (key: Key) => Used | null;
 
-/** As many keys as the API tells the usage of. */
+/** Maximum keys for which the API reports usage. */
 const MAX_USED = 1_000;
 const NONE: Used = { calls: 0, spent: 0 };
 
-/** @param version  another number asks again */
+/** @param version a different number makes it ask again */
 export function useUsage(version: number): Resource<UsageOf> {
   const from = lastDays(30)[0] ?? '';
   return useResource(`${from} ${version}`, async (signal) => {

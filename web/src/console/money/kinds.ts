@@ -1,6 +1,6 @@
 import type { Schemas } from '../../api/client.ts';
 
-/** What moved the money, for people. Of the sums of an hour the name of the service follows. */
+/** What moved the money, for people. For sums of an hour, the name of the service follows. */
 const TEXTS: Readonly<Record<string, string>> = {
   credit: 'Money added',
   debit: 'Money taken out',

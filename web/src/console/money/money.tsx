@@ -31,7 +31,7 @@ const LEDGERS: Readonly<Record<string, Filter>> = {
   },
 };
 
-/** `/console/money` of buyers and `/console/statement` of the others: what moved the account's money. */
+/** `/console/money` for buyers and `/console/statement` for others: what moved the account's money. */
 export default function Money() {
   const me = session.value?.me;
   if (me === undefined) return null;
@@ -80,7 +80,7 @@ export default function Money() {
   );
 }
 
-/** A child key is told what it can spend. The statement is of the whole account. */
+/** A child key sees only what it can spend, because the statement is about the whole account. */
 function MoneyOfChild({ account }: { readonly account: string }) {
   return (
     <>
@@ -97,8 +97,8 @@ export const keyOfMovement = ({ at, kind, service_id, usage_id, reference, balan
   `${at} ${kind} ${usage_id ?? service_id ?? reference} ${balance}`;
 
 /**
- * @param textOf  what moved the money, in the words of the reader
- * @param hrefOf  where a movement of a service leads
+ * @param textOf what moved the money, in words for the reader
+ * @param hrefOf the link of a movement of a service
  */
 export const movementColumns = (
   textOf: (movement: Movement) => string,

@@ -1,4 +1,4 @@
 import { type Section, section } from '../section.tsx';
 
-/** The statement of those who earn. Buyers have it on their page about money. */
+/** The statement for providers. Buyers have it on their money page. */
 export const STATEMENT_SECTION: Section = section('statement', 'Statement', 'list', () => import('./money.tsx'));

@@ -6,7 +6,7 @@ import { useResource } from '../../resource.ts';
 import { api } from '../../session.ts';
 import { webAddress } from '../../web-address.ts';
 
-/** What a buyer's account has, and how it gets more. @param isWhole  with the sum that the statement ends with */
+/** What a buyer's account has, and how to add money. @param isWhole also show the sum with which the statement ends */
 export function Wallet({ account, isWhole = false }: { readonly account: string; readonly isWhole?: boolean }) {
   const { language } = useI18n();
   const balance = useResource('balance', (signal) => dataOf(api.value.GET('/api/v1/balance/me', { signal })));
@@ -43,7 +43,7 @@ export function Wallet({ account, isWhole = false }: { readonly account: string;
 }
 
 function TopUp({ url, account }: { readonly url: string | undefined; readonly account: string }) {
-  // The operator sets it, and the gateway checks it; a page must not follow anything else all the same.
+  // The operator sets this URL and the gateway checks it. Even so, a page must not link to anything other than a web page.
   const page = webAddress(url);
   return (
     <Card title="Add money">

@@ -12,8 +12,8 @@ watch('pointerup', false);
 watch('pointercancel', false);
 
 /**
- * Acts at once, or while a pointer is down after the click that it makes. Pressing it takes the focus from a field; an error that
- * appeared there at that moment would move what is being clicked away from under it.
+ * Acts at once, or if a pointer is pressed, after its click. Pressing takes the focus from a field; if an error appeared at that
+ * moment, it would move the click's target away.
  */
 export function afterPointer(act: () => void): void {
   if (!isDown) {

@@ -19,7 +19,7 @@ async function setStatus({ service, show }: Props, buyer: string, status: Status
   show(await dataOf(api.value.GET('/api/v1/services/{id}', { params })));
 }
 
-/** Beside a call: blocks the buyer that made it. */
+/** Shown beside a call: blocks the buyer who made it. */
 export function BlockButton({ buyer, ...props }: Props & { readonly buyer: string }) {
   const [asking, setAsking] = useState(false);
   return (

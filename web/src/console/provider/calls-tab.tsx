@@ -38,7 +38,7 @@ const FILTERS: readonly Filter[] = [
   ...RANGE_FILTERS,
 ];
 
-/** `/console/services/{id}/calls`: what buyers called, and what became of it. */
+/** `/console/services/{id}/calls`: the calls of buyers, and how they ended. */
 export function CallsTab({ service, show }: TabProps) {
   const path = { id: service.id };
   const blocked = service.blocked_buyers ?? [];
@@ -124,7 +124,7 @@ export function CallsTab({ service, show }: TabProps) {
   );
 }
 
-/** The status that the buyer got, and of a refund, why. */
+/** The status that the buyer got, and the reason for a refund. */
 function Outcome({ call }: { readonly call: Call }) {
   const { reason, text, isFailure, tone } = outcomeOf(call, 'others');
   return (

@@ -6,7 +6,7 @@ import type { DraftForm } from './use-draft.ts';
 
 type Props = { readonly form: DraftForm; readonly service: Schemas['Service'] | null };
 
-/** How the service knows the gateway, and which credentials of callers it asks for. */
+/** How the service recognises the gateway, and which credentials it asks callers for. */
 export function CredentialFields(props: Props) {
   const { draft, set, errorOf } = props.form;
   const error = errorOf('signed') ?? errorOf('forward_headers');
@@ -60,16 +60,16 @@ export function CredentialFields(props: Props) {
   );
 }
 
-/** What the gateway may add to each call, and what it is called here. */
+/** What the gateway may add to each call, and its name here. */
 type Added = {
   readonly field: 'upstream_headers' | 'upstream_query';
   readonly title: string;
   readonly hint: string;
   readonly placeholder: string;
   readonly max: number;
-  /** Of one, as in 'Add a header'. */
+  /** Singular, as in 'Add a header'. */
   readonly noun: string;
-  /** How a stored one is shown. */
+  /** How a stored value is shown. */
   readonly shown: (name: string) => string;
 };
 const HEADERS: Added = {
@@ -91,7 +91,7 @@ const QUERY: Added = {
   shown: (name) => `${name}=••••••`,
 };
 
-/** Names are shown, values never: they can only be replaced, all of them together. */
+/** Names are shown, values never: they can only be replaced all together. */
 function AddedPairs({ form, service, added }: Props & { readonly added: Added }) {
   const { field, title, hint, placeholder, max, noun, shown } = added;
   const pairs = form.draft[field];

@@ -23,7 +23,7 @@ import { EN, usd } from './service-words.tsx';
 
 type Earnings = Schemas['Earnings'];
 
-/** `/console/earnings`: what services earned, by day and by service, and what is payable. The range stands in the address. */
+/** `/console/earnings`: what services earned, by day and by service, and what is payable. The range is in the address. */
 export default function EarningsPage() {
   const address = useAddress();
   const range = queryOf(address.query, ['from', 'to']);
@@ -71,7 +71,7 @@ export default function EarningsPage() {
   );
 }
 
-/** An operator gave back more than was there. */
+/** Shown if an operator gave back more than had been earned. */
 const OVERDRAWN = 'The platform gave back more than you had earned. Calls earn it first';
 
 function Sums({ earnings, isAll }: { readonly earnings: Earnings; readonly isAll: boolean }) {

@@ -3,7 +3,7 @@ import { CopyButton, LinkButton } from '../../design/index.ts';
 import { session } from '../../session.ts';
 import { Step, Steps } from '../shared/steps.tsx';
 
-/** What a new provider does, in three steps. Those that are done say so. */
+/** The first three steps of a new provider. Completed steps say so. */
 export function FirstSteps({
   services,
   feePercent,

@@ -8,7 +8,7 @@ import { EN } from './service-words.tsx';
 type Service = Schemas['Service'];
 type Operation = Schemas['Operation'];
 
-/** All that decides what a call costs, as a form has it. */
+/** Everything that decides what a call costs, in the form of a form's fields. */
 type Prices = {
   readonly price: number;
   readonly maxPrice: number | null;
@@ -17,7 +17,7 @@ type Prices = {
   readonly operations: readonly Operation[];
 };
 
-/** What the provider wrote last, announced or not: what forms begin with, and what a change is added to. */
+/** The terms that the provider wrote last, announced or not. Forms begin with them, and changes apply to them. */
 export function writtenLast(service: Service): Prices {
   const { next_price: next } = service;
   const last = comingCost(service);
@@ -38,7 +38,7 @@ const now = (service: Service): Prices => ({
   operations: service.operations ?? [],
 });
 
-/** Null for operations that the gateway would refuse: it says so when they are saved. */
+/** Null for operations that the gateway would refuse; it says so when they are saved. */
 function termsOf({ price, maxPrice, freeCalls, onlyOperations, operations }: Prices): Terms | null {
   try {
     const operationTerms = operations.length === 0 ? null : storeOperations(operations as never).terms;
@@ -63,7 +63,7 @@ function whenItCounts(service: Service, wanted: Prices): 'at once' | 'at once, a
   return isAnnounced && !mayCostMore(last, after) ? 'then' : 'later';
 }
 
-/** Told before it is saved: when a change counts after which calls may cost more. */
+/** Says before saving when a change takes effect after which calls may cost more. */
 export function Foretold({ service, wanted }: { readonly service: Service; readonly wanted: Prices }) {
   const when = whenItCounts(service, wanted);
   if (when === null || when === 'at once') return null;

@@ -12,7 +12,7 @@ type Line = {
   readonly is: 'new' | 'stays' | 'goes';
 };
 
-/** What would become of a document: each operation, what is left out, and what differs. */
+/** The result of importing a document: each operation, what is left out, and what differs. */
 export function ImportPreview({
   imported,
   service,

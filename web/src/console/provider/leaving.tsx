@@ -3,8 +3,8 @@ import { onMove } from '../../address.tsx';
 import { Button, Dialog } from '../../design/index.ts';
 
 /**
- * Asks before a page is left on which something is not saved yet: by a link, by going back or forward, by a reload, or by closing the
- * tab. The browser itself asks at the last two.
+ * Asks before a page with unsaved changes is left: by a link, by going back or forward, by a reload, or by closing the tab. In the
+ * last two cases the browser itself asks. @param when whether something is not saved
  *
  * @param when  whether something is not saved
  */
@@ -15,7 +15,7 @@ export function AskBeforeLeaving({ when }: { readonly when: boolean }) {
     if (!when) return;
     const here = location.pathname + location.search;
     const ask = (leave: () => void): void => setAsking({ leave });
-    // Before the router, which listens at the same window.
+    // Registered before the router, which listens on the same window.
     const clicked = (event: MouseEvent): void => {
       const link = linkOf(event);
       if (isAllowed.current || link === null || link.pathname + link.search === here) return;
@@ -26,7 +26,7 @@ export function AskBeforeLeaving({ when }: { readonly when: boolean }) {
     const moved = (event: PopStateEvent): void => {
       if (isAllowed.current || location.pathname + location.search === here) return;
       event.stopImmediatePropagation();
-      // The browser is there already: back to here, and from here back again, if its owner wants that.
+      // The browser is already there: it goes back to this page, and from here there again if the reader wants that.
       history.pushState(null, '', here);
       ask(() => history.back());
     };

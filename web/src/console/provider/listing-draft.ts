@@ -23,7 +23,7 @@ type Service = Schemas['Service'];
 type Change = Schemas['ServiceChange'];
 export type PairDraft = { readonly name: string; readonly value: string };
 
-/** What is in the form: texts as they are typed. */
+/** The content of the form: texts as typed. */
 export type Draft = {
   readonly name: string;
   readonly description: string;
@@ -41,7 +41,7 @@ export type Draft = {
   readonly only_operations: boolean;
   readonly forward_headers: readonly string[];
   readonly signed: boolean;
-  /** null: those that the listing has stay as they are. Their values are not known here. */
+  /** null: the listing's present ones are kept. Their values are not known here. */
   readonly upstream_headers: readonly PairDraft[] | null;
   readonly upstream_query: readonly PairDraft[] | null;
 };
@@ -68,7 +68,7 @@ export const EMPTY_DRAFT: Draft = {
   upstream_query: null,
 };
 
-/** The form of a listing. A price that is announced is what its provider wrote last, so it is shown. */
+/** The form of a listing. It shows an announced price, because that is what the provider wrote last. */
 export function draftOf(service: Service): Draft {
   const next = service.next_price;
   const freeCalls = next?.free_calls ?? service.free_calls ?? 0;
@@ -94,7 +94,7 @@ export function draftOf(service: Service): Draft {
   };
 }
 
-/** What the gateway would refuse, by field. Empty when all is good. */
+/** What the gateway would refuse, by field. Empty if everything is valid. */
 export function faultsOf(draft: Draft): Faults {
   const faults: Record<string, string | null> = {
     name: draft.name.trim() === '' ? 'is needed' : nameFault(draft.name.trim()),
@@ -118,14 +118,14 @@ export function faultsOf(draft: Draft): Faults {
 const lengthFault = (text: string, max: number): string | null =>
   [...text].length > max ? `must be at most ${max} characters` : null;
 
-/** @param price  as it is typed, too; '': none */
+/** @param price as typed, too; '': none */
 export function maxPriceFault(max: string, price: string): string | null {
   if (max.trim() === '') return null;
   const read = readAmount(max);
   return read.fault ?? (read.usd < (readAmount(price).usd ?? 0) ? 'must be at least the price' : null);
 }
 
-/** Null: none, or what is typed is no amount. */
+/** Null: none, or the text is not an amount. */
 export const maxPriceOf = (max: string): number | null => (max.trim() === '' ? null : readAmount(max).usd);
 
 function categoryFault(category: string): string | null {
@@ -165,7 +165,7 @@ function pairsFault(
 
 const whole = (text: string): number | null => (text.trim() === '' ? null : Number(text.trim()));
 
-/** All fields of the form as the API takes them; null where it means that there is none. */
+/** All fields of the form as the API takes them; null means that there is none. */
 function fieldsOf(draft: Draft) {
   return {
     name: draft.name.trim(),

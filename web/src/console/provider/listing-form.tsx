@@ -11,7 +11,7 @@ import { earnedOf, useFeePercent } from './use-fee.ts';
 
 type Service = Schemas['Service'];
 
-/** All fields of a listing. @param service  the listing as it is; null: it is new */
+/** All fields of a listing. @param service the present listing; null: it is new */
 export function ListingFields({ form, service }: { readonly form: DraftForm; readonly service: Service | null }) {
   const { draft, bind, set } = form;
   const price = readAmount(draft.price);
@@ -168,7 +168,7 @@ const descriptionHint = (length: number): string =>
     ? `Lists show the first 200 of ${length} characters.`
     : 'What it does, and for whom. Lists show the first 200 characters.';
 
-/** Told before it is saved: when a change counts after which calls may cost more. */
+/** Says before saving when a change takes effect after which calls may cost more. */
 function RisingPrice({ form: { draft }, service }: { readonly form: DraftForm; readonly service: Service }) {
   const { usd: price } = readAmount(draft.price);
   if (price === null) return null;
@@ -178,7 +178,7 @@ function RisingPrice({ form: { draft }, service }: { readonly form: DraftForm; r
   return <Foretold service={service} wanted={wanted} />;
 }
 
-/** What is asked is the endpoint and the path together, which few expect who write the endpoint's path into both. */
+/** The full URL that is requested. Providers who repeat the endpoint's path here do not expect that the two are joined. */
 function HealthHint({ draft: { endpoint, health_path: path } }: Pick<DraftForm, 'draft'>) {
   const isGood = endpoint !== '' && path !== '' && endpointFault(endpoint) === null && healthPathFault(path) === null;
   if (!isGood) return <>Below the endpoint. Asked every minute, without your headers; buyers see the uptime.</>;
@@ -189,7 +189,7 @@ function HealthHint({ draft: { endpoint, health_path: path } }: Pick<DraftForm, 
   );
 }
 
-/** What a listing adds to calls is for the server at its endpoint, and for no other. */
+/** Secrets that a listing adds to calls are for the server at its endpoint, and for no other. */
 function ForgottenCredentials({ form, service }: { readonly form: DraftForm; readonly service: Service }) {
   const { endpoint, upstream_headers: headers, upstream_query: query } = form.draft;
   const names = [

@@ -11,7 +11,7 @@ import { StateCard } from './state-card.tsx';
 import { TestCall } from './test-call.tsx';
 import { useDraft } from './use-draft.ts';
 
-/** `/console/services/{id}`: the listing as a form, beside it how it is, and a test call. */
+/** `/console/services/{id}`: the listing as a form, and beside it its state and a test call. */
 export function ListingTab(props: TabProps) {
   const { service, show } = props;
   const [secret, setSecret] = useState<string | null>(null);

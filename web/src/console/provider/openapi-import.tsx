@@ -6,7 +6,7 @@ import { writtenLast } from './foretell.tsx';
 import { ImportPreview } from './import-preview.tsx';
 import type { TabProps } from './service-frame.tsx';
 
-/** As the gateway has it. */
+/** The gateway's own bound. */
 const MAX_BYTES = 2_097_152;
 
 type Imported = Schemas['ImportedOperations'];
@@ -15,7 +15,7 @@ type Step =
   | { readonly kind: 'reading'; readonly what: string; readonly sinceMs: number }
   | { readonly kind: 'preview'; readonly imported: Imported };
 
-/** Makes operations of an OpenAPI document: first what would become of it, and only then the change. */
+/** Makes operations from an OpenAPI document: first shows the result, and only then changes the listing. */
 export function OpenApiImport({
   service,
   show,
@@ -52,7 +52,7 @@ export function OpenApiImport({
             },
           },
           body: {} as Schemas['ProviderOpenApiDocument'],
-          // As it was written: numbers keep their digits.
+          // Sent as written, so that numbers keep their digits.
           bodySerializer: () => text,
           headers: { 'Content-Type': 'application/json' },
           signal: controller.signal,
@@ -120,7 +120,7 @@ export function OpenApiImport({
                 onChange={(event) => {
                   const [file] = event.currentTarget.files ?? [];
                   if (file === undefined) return;
-                  // No preview of what stood here before, while the file is read.
+                  // While the file is read, the preview of the earlier text is not shown.
                   setText('');
                   void file.text().then(setText);
                 }}
@@ -161,7 +161,7 @@ export function OpenApiImport({
   );
 }
 
-/** A large document takes some seconds, and the gateway gives up after five. */
+/** A large document takes a few seconds, and the gateway gives up after five. */
 function Reading({ what, sinceMs }: { readonly what: string; readonly sinceMs: number }) {
   const [seconds, setSeconds] = useState(0);
   useEffect(() => {
@@ -177,12 +177,12 @@ function Reading({ what, sinceMs }: { readonly what: string; readonly sinceMs: n
   );
 }
 
-/** What can be said of a document before it is sent. */
+/** What can be said about a document before it is sent. */
 function documentFault(text: string): string | null {
   const trimmed = text.trim();
   if (trimmed === '') return null;
   if (new Blob([text]).size > MAX_BYTES) return 'It has more than 2 MiB. Leave out examples, or line breaks.';
-  // What does not begin as JSON is YAML, which only the gateway reads.
+  // Text that does not begin as JSON is YAML, which only the gateway reads.
   if (!/^[{[]/.test(trimmed)) return null;
   try {
     JSON.parse(text);

@@ -25,7 +25,7 @@ export function OperationDialog({
 }: {
   readonly operation: Operation | null;
   readonly isMcp: boolean;
-  /** What calls of the listing cost. */
+  /** The price of the listing's calls. */
   readonly listing: Cost;
   readonly isTaken: (operation: Operation) => boolean;
   readonly onDone: (operation: Operation) => void;
@@ -45,7 +45,7 @@ export function OperationDialog({
     onInput: ({ currentTarget }: { readonly currentTarget: { readonly value: string } }) => {
       setTaken(false);
       setDraft({ ...draft, [field]: currentTarget.value });
-      // JSON is checked as it is typed; the rest once its writer has left it.
+      // JSON is checked while it is typed, other fields when the writer leaves them.
       if (field === 'input' || field === 'output' || field === 'example') setTouched(new Set(touched).add(field));
     },
     onBlur: () => afterPointer(() => setTouched((before) => new Set(before).add(field))),

@@ -9,7 +9,7 @@ export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 const MAX_SUMMARY = 200;
 const MAX_TOOL = 128;
 
-/** An operation as it is in the form: texts as they are typed. */
+/** An operation in the form: texts as typed. */
 export type OperationDraft = {
   readonly method: string;
   readonly path: string;
@@ -91,6 +91,6 @@ export function operationOf(draft: OperationDraft, isMcp: boolean): Operation {
   return { method: draft.method, path: draft.path, summary, ...price, ...Object.fromEntries(json) } as Operation;
 }
 
-/** How people and the gateway tell operations apart. */
+/** What identifies an operation, for people and the gateway. */
 export const operationName = ({ method, path, tool }: { method?: string; path?: string; tool?: string }): string =>
   tool ?? `${method} ${path}`;

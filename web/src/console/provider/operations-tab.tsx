@@ -14,9 +14,12 @@ import { usdCost } from './service-words.tsx';
 type Row = { readonly operation: Operation; readonly at: number };
 type Editing = { readonly at: number | null } | null;
 
-/** `/console/services/{id}/operations`: how the service is called. Changes are saved together, because prices of operations are one rule. */
+/**
+ * `/console/services/{id}/operations`: how the service is called. Changes are saved together, because the rules for prices concern
+ * all operations.
+ */
 export function OperationsTab({ service, show }: TabProps) {
-  // A change is added to what was written last, although that may be announced only.
+  // A change applies to the last written version, even if that is only announced.
   const last = writtenLast(service);
   const isMcp = service.protocol === 'mcp';
   const [draft, setDraft] = useState<readonly Operation[] | null>(null);
@@ -202,7 +205,7 @@ export function OperationsTab({ service, show }: TabProps) {
   );
 }
 
-/** What a call costs, or will cost; under it what it costs now, where that differs. */
+/** What a call costs or will cost; below it, if different, what it costs now. */
 function Price({ operation, service }: { readonly operation: Operation; readonly service: TabProps['service'] }) {
   const last = writtenLast(service);
   const price = usdCost(operationCost(operation, { price: last.price, max_price: last.maxPrice }));

@@ -11,7 +11,7 @@ type Earnings = Schemas['Earnings'];
 
 const DAYS = 30;
 
-/** Amounts in US dollars have six decimals: more are of the addition. */
+/** Amounts in US dollars have six decimals: further ones come from the addition. */
 export const sum = (values: readonly number[]): number =>
   Math.round(values.reduce((total, value) => total + value, 0) * 1e6) / 1e6;
 

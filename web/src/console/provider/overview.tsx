@@ -14,7 +14,7 @@ type ServiceStats = Schemas['ServiceStats'];
 type Earnings = Schemas['Earnings'];
 
 const DAYS = 30;
-/** Statistics cost a request for each service, of the key's sixty a minute. */
+/** Maximum services with statistics: each costs one of the key's sixty requests a minute. */
 const MAX_WITH_STATS = 8;
 
 /** `/console` of a provider: how business goes, and what to do next. */
@@ -24,7 +24,7 @@ export default function Overview() {
   const services = useResource(`services ${key}`, (signal) =>
     dataOf(api.value.GET('/api/v1/services', { params: { query: { mine: true, limit: 100, lang: EN } }, signal })),
   );
-  // Both first: who is called most is known from the earnings, and asking twice would cost twice.
+  // Waits for both: the earnings tell which services are called most, and asking twice would cost twice.
   const isKnown = services.data !== null && (earnings.data !== null || earnings.failure !== null);
   const chosen = isKnown ? mostCalled(services.data?.services ?? [], earnings.data) : [];
   const stats = useResource(`stats ${chosen.map(({ id }) => id).join()}`, (signal) => statsOf(chosen, signal));
@@ -70,7 +70,7 @@ function Failed({ of }: { readonly of: readonly Resource<unknown>[] }) {
   );
 }
 
-/** Those with the most calls of buyers, then the newest. */
+/** The services with the most calls of buyers, then the newest. */
 function mostCalled(services: readonly Service[], earnings: Earnings | null): Service[] {
   const calls = new Map((earnings?.by_service ?? []).map((row) => [row.service_id, row.calls]));
   return [...services].sort((a, b) => (calls.get(b.id) ?? 0) - (calls.get(a.id) ?? 0)).slice(0, MAX_WITH_STATS);

@@ -14,14 +14,14 @@ type Draft = Readonly<Record<Field, string>>;
 type Field = 'display_name' | 'contact' | 'url';
 
 const FIELDS: readonly Field[] = ['display_name', 'contact', 'url'];
-/** The operator's name is known to the gateway, which refuses it. */
+/** The operator's name is checked by the gateway, which knows it. */
 const FAULTS: Readonly<Record<Field, (text: string) => string | null>> = {
   display_name: (text) => displayNameFault(text, null),
   contact: contactFault,
   url: profileUrlFault,
 };
 
-/** `/console/profile`: what the listings of the account show of it. */
+/** `/console/profile`: what the account's listings show about it. */
 export default function ProfilePage() {
   const { data, failure, reload } = useResource(`profile ${session.value?.me.key_id}`, (signal) =>
     dataOf(api.value.GET('/api/v1/accounts/me', { signal })),

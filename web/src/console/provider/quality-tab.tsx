@@ -8,10 +8,10 @@ import { EN } from './service-words.tsx';
 
 type Stats30 = Schemas['ServiceStats'];
 type Inputs = NonNullable<Stats30['quality_inputs']>;
-/** docs/quality.md: 20 calls that are not there, half of which succeeded. */
+/** docs/quality.md: 20 imaginary calls, half of which succeeded. */
 const PRIOR = 20;
 
-/** `/console/services/{id}/quality`: the number, what went into it, and what would raise it. */
+/** `/console/services/{id}/quality`: the number, its evidence, and what would raise it. */
 export function QualityTab({ service }: TabProps) {
   const { data, failure, reload } = useStats(service.id);
   if (data === null)

@@ -11,10 +11,10 @@ import { EN, NextPrice } from './service-words.tsx';
 
 type Service = Schemas['Service'];
 
-/** What a page of one service gets. */
+/** The props of a page of one service. */
 export type TabProps = {
   readonly service: Service;
-  /** Shows the service as an answer of the API has it. */
+  /** Shows the service from an answer of the API. */
   readonly show: (service: Service) => void;
   readonly reload: () => void;
 };
@@ -26,7 +26,9 @@ const TABS = [
   ['quality', 'Quality'],
 ] as const;
 
-/** The one that was shown last, to whom: its head and tabs stay while the next of its pages is on its way, or cannot be had. */
+/**
+ * The service that was shown last, and to whom: its head and tabs stay while the next of its pages is loading, or fails to load.
+ */
 let last: { readonly keyId: string | undefined; readonly service: Service } | null = null;
 
 /** A service: its name, what can be done with it, and one of its pages. */
@@ -42,7 +44,7 @@ export function ServiceFrame({
   const asked = useResource(`service ${id}`, (signal) =>
     dataOf(api.value.GET('/api/v1/services/{id}', { params: { path: { id }, query: { lang: EN } }, signal })),
   );
-  // What a change answered is newer than what was asked before it.
+  // The answer to a change is newer than an earlier reading.
   const [changed, setChanged] = useState<{ readonly of: Service | null; readonly service: Service } | null>(null);
   const current = changed !== null && changed.of === asked.data ? changed.service : asked.data;
   const keyId = session.value?.me.key_id;
@@ -108,10 +110,10 @@ export function ServiceFrame({
   );
 }
 
-/** A timer of a browser takes no longer wait. */
+/** The longest delay of a browser's timer. */
 const MAX_WAIT_MS = 2 ** 31 - 1;
 
-/** What was announced counts from that time on, and the page says so by itself. */
+/** Announced terms count from that time on, and the page updates by itself. */
 function useReloadAt(from: string | undefined, reload: () => void): void {
   useEffect(() => {
     if (from === undefined) return;

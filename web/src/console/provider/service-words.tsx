@@ -18,10 +18,10 @@ export const usdCost = (cost: Cost): string => costWords(cost, WORDS);
 export const callPrice = (cost: Cost): string =>
   cost.price === 0 && !isByUse(cost) ? 'Free' : `${usdCost(cost)} per call`;
 
-/** Operations whose coming prices are named; more are counted. */
+/** Maximum operations whose coming prices are named; others are only counted. */
 const MAX_NAMED = 3;
 
-/** What comes, if a price that may rise is announced: only what differs from now. */
+/** The announced changes, if a price may rise: only what differs from now. */
 export function NextPrice({ service }: { readonly service: Service }) {
   const { next_price: next } = service;
   if (next === undefined) return null;
@@ -44,7 +44,7 @@ export function NextPrice({ service }: { readonly service: Service }) {
   );
 }
 
-/** None in lists. */
+/** Absent in lists. */
 function comingOperations({ next_price: next }: Service): string[] {
   const coming = next?.operations ?? [];
   if (coming.length > MAX_NAMED) return [`other prices of ${coming.length} operations`];
@@ -61,7 +61,7 @@ export function Reachable({ service }: { readonly service: Service }) {
   return service.reachable ? <Badge tone="good">Answers</Badge> : <Badge tone="bad">No answer</Badge>;
 }
 
-/** What is asked by the health path, and how that ended the last time. */
+/** The URL of the health path, and how the last check ended. */
 export function Health({ service: { health } }: { readonly service: Service }) {
   if (health === undefined) return <>Not asked</>;
   return (

@@ -16,7 +16,7 @@ const TABS = {
   quality: QualityTab,
 } as const;
 
-/** `/console/services`, `/console/services/new`, `/console/services/{id}` and what belongs to one service. */
+/** `/console/services`, `/console/services/new`, `/console/services/{id}` and the pages of one service. */
 export default function Services() {
   const { path } = useAddress();
   const [, , , id = '', tab = ''] = path.split('/');

@@ -6,18 +6,18 @@ import { api } from '../../session.ts';
 import type { TabProps } from './service-frame.tsx';
 import { EN, Health, Reachable, uptimeWords } from './service-words.tsx';
 
-/** An endpoint has 5 s to answer, and then the health path. Each look is one request of the key's sixty a minute. */
+/** An endpoint has 5 s to answer, and then the health path. Each check is one of the key's sixty requests a minute. */
 const LOOKS = 9;
 const LOOK_MS = 1_200;
 const NEW_MS = 10_000;
 
 type Service = TabProps['service'];
 
-/** Whether what the listing has now is still to be asked. */
+/** Whether the present endpoint or health path has not been asked yet. */
 const isAwaited = ({ checked_at: checked, health }: Service): boolean =>
   checked === undefined || (health !== undefined && health.up === undefined);
 
-/** How a service is: whether its endpoint answers, its uptime and quality, and how its calls are signed. */
+/** The state of a service: whether its endpoint answers, its uptime and quality, and how its calls are signed. */
 export function StateCard({ service, show, onSecret }: TabProps & { readonly onSecret: (secret: string) => void }) {
   const [asking, setAsking] = useState(false);
   const [renewing, setRenewing] = useState(false);
@@ -25,7 +25,7 @@ export function StateCard({ service, show, onSecret }: TabProps & { readonly onS
   const ended = useRef(false);
   useEffect(() => {
     ended.current = false;
-    // A new endpoint, or health path, is being asked at this moment.
+    // A new endpoint or health path is being asked right now.
     if (isAwaited(service) && Date.now() - Date.parse(service.updated_at) < NEW_MS)
       void look((now) => !isAwaited(now)).catch(setFailure);
     return () => {

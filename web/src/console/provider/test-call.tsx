@@ -10,12 +10,12 @@ import { EN } from './service-words.tsx';
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 
-/** Calls the own service through the gateway, as a buyer would. */
+/** Calls the provider's own service through the gateway, as a buyer would. */
 export function TestCall({ service }: { readonly service: Schemas['Service'] }) {
   const start = startOf(service);
   const [method, setMethod] = useState(start.method);
   const [path, setPath] = useState(start.path);
-  // Nobody has done anything wrong before they have done something.
+  // No errors are shown before the user has done something.
   const [isTouched, setTouched] = useState(false);
   const [headers, setHeaders] = useState(start.headers);
   const [body, setBody] = useState(start.body);
@@ -116,7 +116,7 @@ export function TestCall({ service }: { readonly service: Schemas['Service'] }) 
 
 type Start = { readonly method: string; readonly path: string; readonly headers: string; readonly body: string };
 
-/** What is likely to be tried: the first operation with its example, or the tools of an MCP server. */
+/** The most likely first call: the first operation with its example, or the tools of an MCP server. */
 function startOf({ protocol, operations = [] }: Schemas['Service']): Start {
   if (protocol === 'mcp') {
     const headers = 'Content-Type: application/json\nAccept: application/json, text/event-stream';

@@ -7,11 +7,11 @@ import type { Draft } from './listing-draft.ts';
 type Field<D> = keyof D & string;
 export type FaultsOf<D> = Readonly<Partial<Record<Field<D>, string>>>;
 
-/** By default of a listing. */
+/** Default: the fields of a listing. */
 export type DraftForm<D = Draft> = {
   readonly draft: D;
   readonly set: (change: Partial<D>) => void;
-  /** What to say at a field: what is wrong with what was typed, once its writer has left it, or what the gateway refused. */
+  /** The error at a field: a fault in the text, once the writer has left the field, or the gateway's refusal. */
   readonly errorOf: (field: Field<D>) => string | undefined;
   readonly touch: (field: Field<D>) => void;
   /** Attributes of a text field. */
@@ -25,15 +25,15 @@ export type DraftForm<D = Draft> = {
   readonly busy: boolean;
   /** A failure that belongs to no field. */
   readonly failure: unknown;
-  /** Sends the form, if nothing is wrong with it; otherwise shows what is. @returns whether it was sent and accepted */
+  /** Sends the form, or shows what is wrong with it. @returns whether it was sent and accepted */
   readonly submit: (send: (draft: D) => Promise<void>) => Promise<boolean>;
   readonly reset: (draft: D) => void;
 };
 
 /**
- * A form of a provider: what is in it, what is wrong with it, and how sending it ended.
+ * A provider's form: its content, its faults, and how sending it ended.
  *
- * @param faultsOf  what is wrong with a draft, by field; it is asked at each keystroke
+ * @param faultsOf the faults of a draft, by field; called at each keystroke
  */
 export function useDraft<D extends object>(initial: D, faultsOf: (draft: D) => FaultsOf<D>): DraftForm<D> {
   const [draft, setDraft] = useState(initial);
@@ -105,7 +105,7 @@ function fieldOf(error: unknown, draft: object): Refused | null {
   return { [field]: rest === '' ? sentence(text) : `${rest.slice(1)} ${text}` };
 }
 
-/** After the errors are in the page: the first of them comes into view, and its field has the focus. */
+/** After the errors are in the page, the first one is scrolled into view, and its field gets the focus. */
 function showFirstFault(): void {
   requestAnimationFrame(() => document.querySelector<HTMLElement>('.listing-form [aria-invalid="true"]')?.focus());
 }

@@ -11,7 +11,7 @@ export function useFeePercent(): number | null {
   return data?.fee_percent ?? null;
 }
 
-/** What a provider earns of a charge in USD: the fee is rounded down to a millionth, as the ledger does. */
+/** What a provider earns from a charge in USD: the fee is rounded down to a millionth, as in the ledger. */
 export function earnedOf(price: number, feePercent: number): number {
   const micros = Math.round(price * 1e6);
   return (micros - Math.floor((micros * Math.round(feePercent * 100)) / 10_000)) / 1e6;

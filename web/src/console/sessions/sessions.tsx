@@ -19,7 +19,7 @@ import { PageHead } from '../shared/page-head.tsx';
 
 type Shown = Schemas['Session'];
 
-/** Where the accounts of this browser are signed in, and how to end that. */
+/** Where the accounts of this browser are signed in, and how to end these sessions. */
 export default function Sessions() {
   const now = session.value;
   const [ending, setEnding] = useState<'everywhere' | Shown | null>(null);

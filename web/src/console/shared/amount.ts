@@ -1,10 +1,10 @@
-/** As src/catalog/listing.ts bounds a price. */
+/** The bound of a price in src/catalog/listing.ts. */
 const MAX_PRICE_USD = 10_000;
 
 /**
  * What somebody typed as an amount in US dollars: the number for the API, or what is wrong with it. Default: a price.
  *
- * @param least  the smallest that counts
+ * @param least the smallest valid amount
  */
 export function readAmount(
   text: string,

@@ -3,14 +3,14 @@ import { clockRange, count, date, moment, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { outcomeOf } from './outcome.ts';
 
-// What tables of several rooms have in common.
+// Cells that tables of several rooms share.
 
 type Recorded = Parameters<typeof outcomeOf>[0];
 
 /**
- * How a call ended: a badge and, of a refund, why. The whole sentence is its title.
+ * How a call ended: a badge and, for a refund, the reason. The whole sentence is its title.
  *
- * @param brief  the badge alone
+ * @param brief only the badge
  * @param side   who reads it: the buyer, or somebody else
  */
 export function OutcomeBadge({
@@ -31,7 +31,7 @@ export function OutcomeBadge({
   );
 }
 
-/** Of a call whose answer was given again: how often it was asked for. */
+/** How often the answer of a call was repeated. */
 export function AskedFor({ call: { replays } }: { readonly call: { readonly replays?: number } }) {
   const { language } = useI18n();
   if (replays === undefined) return null;
@@ -46,15 +46,15 @@ export function AskedFor({ call: { replays } }: { readonly call: { readonly repl
 export const qualityText = ({ quality, rated }: { readonly quality: number; readonly rated: boolean }): string =>
   rated ? quality.toFixed(1) : 'Not rated';
 
-/** A column for lists of services. The uptime stands where the quality does: it is not part of it. */
+/** A column for lists of services. It also shows the uptime, which is not part of the quality. */
 export const uptimeText = ({ uptime }: { readonly uptime?: { readonly last_30_days: number } | undefined }): string =>
   uptime === undefined ? '–' : `${uptime.last_30_days}%`;
 
 /**
- * An amount of a call; of one priced by use also what it could cost.
+ * An amount of a call; for a call priced by use, also the most it could cost.
  *
  * @param text  the amount
- * @param charged  what the call cost its buyer, where the amount is its provider's share of that
+ * @param charged what the call cost its buyer, if the amount is its provider's share
  */
 export function ByUse({
   call: { authorized, clamped },
@@ -91,7 +91,7 @@ const TONES: Readonly<Record<string, Tone>> = {
   refused: 'bad',
 };
 
-/** The state of an account, a service, a key, a repair or an act, as the API names it. */
+/** The state of an account, a service, a key, a repair or an act, with the API's word. */
 export const State = ({ value }: { readonly value: string }) => (
   <Badge tone={TONES[value] ?? 'plain'}>{value.charAt(0).toUpperCase() + value.slice(1).replaceAll('_', ' ')}</Badge>
 );
@@ -109,7 +109,10 @@ export function Signed({ amount, text }: { readonly amount: number; readonly tex
   );
 }
 
-/** Date and time, one below the other where there is little room. @param from  of a sum of calls: when the first began, and `at` the last */
+/**
+ * Date and time, one below the other if there is little room. @param from for a sum of calls: when the first began; the last began
+ * at `at`
+ */
 export function When({ at, from = at }: { readonly at: string; readonly from?: string | undefined }) {
   const { language } = useI18n();
   const whole = from === at ? moment(at, language) : `${moment(from, language)} to ${moment(at, language)}`;

@@ -3,20 +3,20 @@ import { dataOf } from '../../api/client.ts';
 import { Button, FailureNote } from '../../design/index.ts';
 import { utcDay } from './days.ts';
 
-/** Asks for a part of the file. @param cursor  of the list; absent: the first part */
+/** Requests a part of the file. @param cursor of the list; absent: the first part */
 export type AskFile = (
   cursor: string | undefined,
 ) => Promise<{ readonly data?: unknown; readonly error?: unknown; readonly response: Response }>;
 
-/** As the API bounds a file (docs/api.md). */
+/** The API's bound on a file (docs/api.md). */
 const ROWS = '10,000';
 
 /**
- * Downloads a list as CSV. The key goes into a header, so the file is fetched and not linked to. A long list comes in parts, and the
- * reader is told.
+ * Downloads a list as CSV. The key goes into a header, so the file is fetched and not linked to. A long list is downloaded in
+ * parts, and the reader is told so.
  *
- * @param name  of the file, without its ending
- * @param of    what is exported: when this changes, the next part is of no use any more
+ * @param name of the file, without its extension
+ * @param of what is exported: when this changes, the next part is useless
  * @param ask   asks with `Accept: text/csv` and `parseAs: 'blob'`
  */
 export function CsvExport({ name, of, ask }: { readonly name: string; readonly of: string; readonly ask: AskFile }) {

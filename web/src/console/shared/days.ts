@@ -7,11 +7,11 @@ export const utcDay = (ms: number): string => new Date(ms).toISOString().slice(0
 
 export const today = (): string => utcDay(Date.now());
 
-/** The last days up to today in UTC, the oldest first. */
+/** The last days up to today in UTC, oldest first. */
 export const lastDays = (days: number, nowMs = Date.now()): string[] =>
   Array.from({ length: days }, (_, i) => utcDay(nowMs - (days - 1 - i) * DAY_MS));
 
-/** All days from the first to the last, so that a chart shows those without calls, too. At most 400: the newest of them. */
+/** All days from the first to the last, so that a chart also shows days without calls. At most the newest 400. */
 export function daysBetween(first: string, last: string): string[] {
   const days = Math.floor((Date.parse(last) - Date.parse(first)) / DAY_MS) + 1;
   return lastDays(Math.min(Math.max(days, 1), 400), Date.parse(last));
@@ -42,9 +42,9 @@ export function timedRows<Day extends { readonly day: string }, Hour extends { r
 }
 
 /**
- * People name the last day that they want to see, and the API the first that it leaves out.
+ * People name the last day that they want to see; the API takes the first day that it leaves out.
  *
- * @returns the range as the API takes it. What is no day is passed on, so that the API can say so
+ * @returns the range as the API takes it. A text that is not a day is passed on, so that the API can report it
  */
 export function rangeOf(query: Readonly<Record<string, string>>): { from?: string; to?: string } {
   const { from, to } = query;
@@ -55,13 +55,13 @@ export function rangeOf(query: Readonly<Record<string, string>>): { from?: strin
   };
 }
 
-/** The later day may be given first: the days between the two are meant all the same. */
+/** The two days may be given in either order. */
 export function inOrder<Q extends Readonly<Record<string, string>>>(query: Q): Q {
   const { from = '', to = '' } = query;
   return from !== '' && to !== '' && from > to ? { ...query, from: to, to: from } : query;
 }
 
-/** The fields above a list of what happened when. */
+/** The fields for a time range above a list. */
 export const RANGE_FILTERS = [
   { name: 'from', label: 'From day (UTC)', type: 'date' },
   { name: 'to', label: 'To day (UTC)', type: 'date' },

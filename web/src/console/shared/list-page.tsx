@@ -17,7 +17,7 @@ import { session } from '../../session.ts';
 import { type AskFile, CsvExport } from './csv-export.tsx';
 import { inOrder, rangeOf } from './days.ts';
 
-/** One field above a list. Its value is the parameter `name` of the address, and of the question to the API. */
+/** One field above a list. Its value is the parameter `name` of the address, and of the request to the API. */
 export type Filter = {
   readonly name: string;
   readonly label: string;
@@ -28,7 +28,7 @@ export type Filter = {
   readonly options?: readonly (readonly [value: string, text: string])[];
 };
 
-/** The filters that are set, with days as the API takes them, and `cursor` behind the first page. */
+/** The filters that are set, with days as the API takes them, and `cursor` after the first page. */
 type Query = Readonly<Record<string, string>>;
 
 export type Rows<Row> = {
@@ -58,20 +58,20 @@ export function ListPage<Row>({
   readonly ask: (query: Query, signal: AbortSignal) => Promise<Rows<Row>>;
   readonly columns: readonly Column<Row>[];
   readonly keyOf: (row: Row) => string;
-  /** Shown where there is nothing at all, with no filter set: what to do next. */
+  /** Shown if the list is empty without filters: what to do next. */
   readonly empty: ComponentChildren;
-  /** The same list as CSV: the name of the file without its ending, and a question with `Accept: text/csv`. */
+  /** The same list as CSV: the name of the file without its extension, and a request with `Accept: text/csv`. */
   readonly file?: { readonly name: string; readonly ask: (query: Query) => ReturnType<AskFile> };
-  /** Another number asks again: something was changed. */
+  /** A different number makes it ask again, because something was changed. */
   readonly version?: number;
 }) {
   const address = useAddress();
   const query = queryOf(address.query, [...filters.map(({ name }) => name), 'cursor']);
   const key = `${session.value?.me.key_id} ${address.path} ${JSON.stringify(query)} ${version}`;
   const page = useResource(key, async (signal) => ({ ...(await ask({ ...query, ...rangeOf(query) }, signal)), key }));
-  // Rows that answer another question are no answer to this one, once it has failed.
+  // Once this request has failed, rows of another request are not shown.
   const data = page.failure !== null && page.data?.key !== key ? null : page.data;
-  // They leave with the calls, because tags may name somebody.
+  // Sums by tag are dropped with the calls, because tags may name somebody.
   const hasTags = filters.some(({ name }) => name === 'tag');
   const isFiltered = filters.some(({ name }) => query[name] !== undefined);
   return (
@@ -154,11 +154,11 @@ export const queryOf = (query: URLSearchParams, names: readonly string[]): Query
     }),
   );
 
-/** The address with all else that is in it. */
+/** The address with all its other parameters. */
 const withoutFilters = (address: Address, filters: readonly Filter[]): string =>
   withQuery(address, Object.fromEntries([...filters.map(({ name }) => name), 'cursor'].map((name) => [name, null])));
 
-/** Fields that change the address. @param query  what is set */
+/** Fields that change the address. @param query the present values */
 export function FilterForm({ filters, query }: { readonly filters: readonly Filter[]; readonly query: Query }) {
   const address = useAddress();
   if (filters.length === 0) return <span />;
@@ -171,7 +171,7 @@ export function FilterForm({ filters, query }: { readonly filters: readonly Filt
   return (
     <form
       class="list-filters"
-      // The fields follow the address when somebody goes back.
+      // The fields follow the address when the reader goes back.
       key={JSON.stringify(query)}
       onSubmit={(event) => {
         event.preventDefault();

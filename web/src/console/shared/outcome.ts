@@ -4,7 +4,7 @@ import { CAUSE_TEXTS } from '../../../../src/proxy/cause-texts.ts';
 type Outcome = {
   /** One word: `Charged`. */
   readonly word: string;
-  /** Of a refund, why, in a few words. */
+  /** For a refund: the reason, in a few words. */
   readonly reason: string | null;
   readonly tone: 'plain' | 'good' | 'warn' | 'bad';
   /** Who did what, and what it means for the money. */
@@ -18,11 +18,11 @@ type Recorded = {
   readonly status: number;
   readonly free_tier: boolean;
   readonly amount?: number;
-  /** Of a call priced by use. */
+  /** Calls priced by use only. */
   readonly authorized?: number;
-  /** What was given back of it after it had ended. */
+  /** What was given back of the call after it had ended. */
   readonly refunded?: number;
-  /** Why the service failed it: only its provider and operators are told. */
+  /** Why the service failed the call: only its provider and operators are told. */
   readonly cause?: string;
 };
 
@@ -52,11 +52,12 @@ const REFUNDED = {
   others: 'The buyer paid nothing: the money, or the free call, went back.',
 } as const;
 
-/** Why calls were refunded or refused, in words. A code that this page does not know is read as words, too. */
+/** Why calls were refunded or refused, in words. A code that this page does not know is shown as words, too. */
 export const codeText = (code: string): string => REFUNDS[code]?.[0] ?? code.replaceAll('_', ' ');
 
 /**
- * How this call ended. A reason that this page does not know is named as it is.
+ * How this call ended. A reason that this page does not know is shown unchanged. @param side who reads it: the buyer, or somebody
+ * else
  *
  * @param side  who reads it: the buyer, or somebody else
  */
@@ -96,7 +97,7 @@ export function outcomeOf(
   return { ...none, word: isFree ? 'Free' : 'Charged', tone: status < 400 ? 'good' : 'plain', text };
 }
 
-/** @param cause  perhaps one that these pages do not know */
+/** @param cause may be one that these pages do not know */
 export const causeText = (cause: string | undefined): string | undefined =>
   (CAUSE_TEXTS as Readonly<Record<string, string>>)[cause ?? ''];
 
@@ -107,7 +108,7 @@ function answerText(status: number, side: keyof typeof REFUNDED): string {
   return `${who} program left before the answer, but the service had the whole request and did the work.`;
 }
 
-/** Why the call has a status that no service sent. Null for the others: the number says it. */
+/** Why the call has a status that no service sent. Null for other statuses, which need no explanation. */
 export function statusText(status: number): string | null {
   if (status === 0) return 'Unknown: the gateway died, so nobody knows what was sent to you.';
   if (status === 499) return 'Your program left before an answer was sent.';

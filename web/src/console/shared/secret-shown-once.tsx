@@ -4,10 +4,10 @@ import type { Schemas } from '../../api/client.ts';
 import { Button, Code, Dialog, FailureNote, Note } from '../../design/index.ts';
 
 /**
- * A secret is shown once: here, until its owner says that it is kept. Escape does not close it.
+ * Shows a secret once, until its owner says that it is stored. Escape does not close it.
  *
  * @param label    what the secret is, for screen readers
- * @param onClose  what comes then; may be a promise
+ * @param onClose called then; may return a promise
  */
 function ShownOnce({
   title,
@@ -55,7 +55,7 @@ function ShownOnce({
   );
 }
 
-/** A new key, or a new secret of one. @param isChild  of one whose limits bound what it can do */
+/** A new key, or a new secret of a key. @param isChild a child key, whose limits bound what it can do */
 export const KeyShownOnce = ({
   made,
   isChild = false,
@@ -84,7 +84,7 @@ export const KeyShownOnce = ({
   </ShownOnce>
 );
 
-/** What a service checks signatures with. */
+/** The secret with which a service checks signatures. */
 export const SigningSecretShownOnce = ({
   secret,
   onClose,

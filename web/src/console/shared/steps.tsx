@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { Badge, Card } from '../../design/index.ts';
 
-/** What somebody who is new does, in order. */
+/** The first steps of a new user, in order. */
 export const Steps = ({ title, children }: { readonly title: string; readonly children: ComponentChildren }) => (
   <Card title={title}>
     <ol class="steps">{children}</ol>

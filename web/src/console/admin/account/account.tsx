@@ -124,7 +124,7 @@ export function AccountPage({ id }: { readonly id: string }) {
   );
 }
 
-/** What buyers see of a provider, as it wrote it. */
+/** What buyers see of a provider, in its own words. */
 function Profile({ account }: { readonly account: Schemas['AccountDetails'] }) {
   const said = [account.display_name, account.contact, account.url].filter((text) => text !== null);
   if (said.length === 0) return null;

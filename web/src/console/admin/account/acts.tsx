@@ -10,7 +10,7 @@ import { MoneyDialog } from './money-dialog.tsx';
 type Account = Schemas['AccountDetails'];
 type Open = MoneyAct | 'suspend' | 'resume' | 'close' | 'profile';
 
-/** What an operator can do to an account. Each act has a dialog that says what follows from it. */
+/** What an operator can do with an account. Each act has a dialog that explains its consequences. */
 export function Acts({ account, onChanged }: { readonly account: Account; readonly onChanged: () => void }) {
   const [open, setOpen] = useState<Open | null>(null);
   const [isAll, setIsAll] = useState(false);
@@ -71,7 +71,7 @@ const hasProfile = ({ display_name: name, contact, url }: Account): boolean =>
 
 type Left = { readonly text: string; readonly act: MoneyAct | null; readonly verb: string };
 
-/** What has to be done before the account can be closed. */
+/** What must be done before the account can be closed. */
 function leftOf({ balance, held, payable }: Account, usd: (amount: number) => string): readonly Left[] {
   const left: Left[] = [];
   if (balance > 0) left.push({ text: `${usd(balance)} in the wallet`, act: 'debit', verb: 'Debit it' });

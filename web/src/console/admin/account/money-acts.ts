@@ -28,8 +28,8 @@ export const MONEY_ACTS: Readonly<
 };
 
 /**
- * Of a payout, one for each account and day: somebody who pays what was paid already, an hour ago or by a colleague, is told so. Of the
- * others one that nobody has.
+ * The suggested reference. For a payout, it is the same for each account and day, so that somebody who repeats a payout of an hour
+ * ago, or of a colleague, is told so. For other acts it is new.
  */
 export function newReference(act: MoneyAct | 'correction', accountId: string): string {
   if (act === 'payout') return `payout-${today()}-${accountId.slice(-12)}`;
@@ -41,12 +41,12 @@ export function newReference(act: MoneyAct | 'correction', accountId: string): s
 export type Draft = { readonly reference: string; readonly amount: string; readonly reason: string };
 
 /**
- * Payments whose outcome is not known yet, by account and act: their dialog opens again with the same reference, so that sending it
- * once more is no second payment. In the memory of this tab only.
+ * Payments whose outcome is not known yet, by account and act. Their dialog opens again with the same reference, so that sending it
+ * once more makes no second payment. Kept only in the memory of this tab.
  */
 const unknown = new Map<string, Draft>();
 
-/** What a dialog is about. `preset`: what it begins with, such as the price of a call that is given back. */
+/** What a dialog is about. `preset`: its initial values, such as the price of a call that is given back. */
 type Subject = {
   readonly act: MoneyAct;
   readonly accountId: string;
@@ -62,14 +62,14 @@ export const draftOf = (subject: Subject): { readonly draft: Draft; readonly isR
   return { draft: kept ?? fresh, isRetry: kept !== undefined };
 };
 
-/** Whether nobody knows if the request was carried out: no answer came, or one that says so. */
+/** Whether it is unknown if the request was carried out: there was no answer, or the answer says so. */
 export const isUnknown = (failure: unknown): boolean =>
   !(failure instanceof ApiFailure) || failure.status === 0 || failure.status >= 500;
 
-/** What was moved by this reference. `isNew`: just now, and not before. */
+/** What this reference has moved. `isNew`: just now, and not earlier. */
 export type Moved = { readonly isNew: boolean; readonly createdAt: string };
 
-/** Sends it. Throws as `dataOf` does */
+/** Sends the request. Throws as `dataOf` does */
 export async function sendMoney(subject: Subject, draft: Draft): Promise<Moved> {
   const { act, accountId } = subject;
   const name = nameOf(subject);
@@ -106,7 +106,7 @@ async function post(
 
 export type Earlier = { readonly amount: number; readonly reference: string; readonly created_at: string };
 
-/** The last ones of this kind of the account, newest first: somebody who pays twice by mistake sees it. */
+/** The account's last acts of this kind, newest first, so that somebody who pays twice by mistake notices. */
 export async function lastOf(act: MoneyAct, accountId: string, signal: AbortSignal): Promise<readonly Earlier[]> {
   const asked = { params: { query: { account_id: accountId, limit: 5 } }, signal };
   if (act === 'credit') return (await dataOf(api.value.GET('/api/v1/admin/credits', asked))).credits;

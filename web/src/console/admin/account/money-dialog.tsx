@@ -21,10 +21,12 @@ import {
 
 const DAY_MS = 86_400_000;
 
-/** As the API bounds a payment, in US dollars. */
+/** The API's bound on a payment, in US dollars. */
 const PAYMENT = { least: 0.000001, most: 1_000_000_000 };
 
-/** Moves money of one account. The reference stays the same until the outcome is known, so a repeat is no second payment. */
+/**
+ * Moves money of one account. The reference stays the same until the outcome is known, so that a repeat is not a second payment.
+ */
 export function MoneyDialog({
   act,
   account,
@@ -36,7 +38,7 @@ export function MoneyDialog({
   readonly act: MoneyAct;
   readonly account: Schemas['AccountDetails'];
   readonly preset?: Partial<Draft> | undefined;
-  /** What it is for, instead of what such acts are for in general. */
+  /** The purpose of this act, instead of the general text. */
   readonly lead?: string;
   readonly onClose: () => void;
   readonly onDone: () => void;
@@ -71,7 +73,7 @@ export function MoneyDialog({
       const draft = { amount: amount.trim(), reference: reference.trim(), reason: reason.trim() };
       const moved = await sendMoney(subject, draft);
       onDone();
-      // Only somebody who did not know whether it was carried out expects to hear that it was.
+      // Only somebody who did not know whether it was carried out expects to be told that it was.
       if (!moved.isNew && !isRetry) {
         setBefore(moved);
         return;
@@ -163,11 +165,11 @@ export function MoneyDialog({
   );
 }
 
-/** A payout is usually all that is payable. */
+/** A payout is usually the whole payable amount. */
 const everything = (act: MoneyAct, { payable }: Schemas['AccountDetails']): Partial<Draft> | undefined =>
   act === 'payout' ? { amount: String(payable) } : undefined;
 
-/** The last one, and whether this looks like the same once more. */
+/** The last act, and whether this one looks like a repetition of it. */
 function Earlier({
   act,
   last,
@@ -189,7 +191,7 @@ function Earlier({
       {money(value, language)}, {ago(created_at, language, now)}, reference <code class="break">{name}</code>
     </>
   );
-  // With the same reference it counts once anyhow.
+  // With the same reference it counts only once anyway.
   if (same === undefined || same.reference === reference) {
     return (
       <p class="small soft">

@@ -5,7 +5,7 @@ import type { Resource } from '../../../resource.ts';
 
 export type TabProps = { readonly account: Schemas['AccountDetails']; readonly onChanged: () => void };
 
-/** The newest few. The list has the rest. */
+/** How many of the newest entries are shown. The full list has the rest. */
 export const NEWEST = 20;
 
 /** A short list on the account's page. */

@@ -22,7 +22,7 @@ const FILTERS: readonly Filter[] = [
 const textOf = (movement: Schemas['Movement']): string =>
   movement.kind === 'payout' ? 'Paid out' : kindText(movement);
 
-/** The calls behind a sum: those of its day, as the list has no hours. */
+/** The calls behind a sum: those of its day, because the list cannot be filtered by hour. */
 function callsOf(accountId: string, { kind, at, service_id = '', usage_id }: Schemas['Movement']): string {
   if (usage_id !== undefined) return `/console/calls?${new URLSearchParams({ service_id })}`;
   const day = at.slice(0, 10);
@@ -30,7 +30,7 @@ function callsOf(accountId: string, { kind, at, service_id = '', usage_id }: Sch
   return `/console/calls?${new URLSearchParams({ [party]: accountId, service_id, from: day, to: day })}`;
 }
 
-/** What the account itself sees as its statement. */
+/** The statement, as the account itself sees it. */
 export function StatementOf({ account }: TabProps) {
   const id = account.account_id;
   const path = { id };

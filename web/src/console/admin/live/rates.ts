@@ -10,8 +10,8 @@ const sum = (counts: Readonly<Record<string, number>>): number =>
   Object.values(counts).reduce((total, value) => total + value, 0);
 
 /**
- * How many calls a second ended between two snapshots; null if they tell nothing. Counters begin at zero with each start, so only
- * workers that are in both count, and those that started in between with all that they have.
+ * How many calls a second ended between two snapshots; null if that cannot be told. Counters begin at zero with each start, so only
+ * workers in both snapshots count, and those that started in between with their full counts.
  */
 export function ratesBetween(earlier: Traffic, later: Traffic): Rates | null {
   const seconds = (Date.parse(later.at) - Date.parse(earlier.at)) / 1_000;
@@ -35,17 +35,17 @@ export function ratesBetween(earlier: Traffic, later: Traffic): Rates | null {
 
 export type Point = { readonly at: number; readonly rates: Rates | null; readonly p99: number | null };
 
-/** Refused calls a second over the last five seconds, as the calls beside it are counted. */
+/** Refused calls a second over the last five seconds, the same time as for the calls shown beside it. */
 export function recentlyRefused(points: readonly Point[]): number {
   const rates = points.slice(-5).flatMap((point) => (point.rates === null ? [] : [point.rates.refused]));
   if (rates.length === 0) return 0;
   return Math.round((rates.reduce((total, rate) => total + rate, 0) / rates.length) * 10) / 10;
 }
 
-/** How far back the charts look. */
+/** How far back the charts reach. */
 const WINDOW_SECONDS = 120;
 
-/** The points of the last two minutes with a newer one. A snapshot that follows a pause begins a new line. */
+/** The points of the last two minutes and a newer one. A snapshot after a pause begins a new line. */
 export function withSnapshot(points: readonly Point[], previous: Traffic | null, next: Traffic): readonly Point[] {
   const at = Math.round(Date.parse(next.at) / 1_000);
   const rates = previous === null ? null : ratesBetween(previous, next);

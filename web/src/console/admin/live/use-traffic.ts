@@ -4,7 +4,7 @@ import { eventsIn } from '../../../calls/event-stream.ts';
 import { api } from '../../../session.ts';
 import { type Point, type Traffic, withSnapshot } from './rates.ts';
 
-/** Without an event for this long the figures are not live any more. */
+/** After this long without an event the figures are not live any more. */
 const SILENCE_MS = 4_000;
 /** Pauses between attempts; the last one repeats. */
 const PAUSES_MS = [1_000, 2_000, 5_000, 10_000] as const;
@@ -13,13 +13,13 @@ export type Live = {
   readonly state: 'connecting' | 'live' | 'lost' | 'refused';
   readonly traffic: Traffic | null;
   readonly points: readonly Point[];
-  /** Why it is not live. */
+  /** Why the figures are not live. */
   readonly failure: unknown;
 };
 
 const FIRST: Live = { state: 'connecting', traffic: null, points: [], failure: null };
 
-/** The traffic as it comes. Reconnects by itself, and asks for nothing while the tab is hidden. */
+/** The traffic as it arrives. Reconnects by itself, and requests nothing while the tab is hidden. */
 export function useTraffic(): Live {
   const [live, setLive] = useState<Live>(FIRST);
   useEffect(() => {
@@ -90,7 +90,7 @@ async function stream(ended: AbortSignal, tell: Tell): Promise<boolean> {
         tell(() => ({ state: 'lost', failure }));
       }
     }
-    // The gateway drains, or five minutes are over: the next connection follows at once.
+    // The gateway drains, or five minutes have passed: the next connection follows at once.
     return isSeen;
   } catch (error) {
     if (ended.aborted || document.hidden) return isSeen;

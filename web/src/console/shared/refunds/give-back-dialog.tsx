@@ -10,11 +10,14 @@ import { leftOf, sharesOf } from './shares.ts';
 
 export type Giver = {
   readonly isOperator: boolean;
-  /** What the provider has earned and was not paid; null: not known. */
+  /** Earnings of the provider that are not paid out yet; null: not known. */
   readonly payable: number | null;
 };
 
-/** Gives a call back, whole or in part. The reference stays the same until the outcome is known, so a repeat gives nothing twice. */
+/**
+ * Gives a call back, whole or in part. The reference stays the same until the outcome is known, so that a repeat gives nothing back
+ * twice.
+ */
 export function GiveBackDialog({
   call,
   giver,
@@ -57,7 +60,7 @@ export function GiveBackDialog({
       const sent = { amount: amount.trim(), reason: reason.trim(), reference: reference.trim() };
       const given = await giveBack(call.usage_id, sent);
       onDone();
-      // Only somebody who did not know whether it was carried out expects to hear that it was.
+      // Only somebody who did not know whether it was carried out expects to be told that it was.
       if (!given.isNew && !isRetry) return setBefore(given);
       say(given.isNew ? toldOf(given.refund, giver, usd) : 'It was given back the first time: nothing moved again.');
       onClose();
@@ -145,7 +148,7 @@ export function GiveBackDialog({
   );
 }
 
-/** Who pays it. What the earnings do not cover an operator may give all the same: the platform pays. */
+/** Who pays the refund. An operator may also give back what the earnings do not cover: the platform pays it. */
 function Shares({
   call,
   given,
@@ -175,7 +178,7 @@ function Shares({
   );
 }
 
-/** What was done, in a line. */
+/** What was done, in one line. */
 function toldOf({ amount, carried }: Schemas['Refund'], { isOperator }: Giver, usd: (value: number) => string): string {
   const pays = isOperator && carried > 0 ? ` The platform pays ${usd(carried)} of it.` : '';
   return `${usd(amount)} was given back.${pays}`;

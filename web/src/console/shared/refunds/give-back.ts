@@ -2,14 +2,14 @@ import { ApiFailure, dataOf, type Schemas } from '../../../api/client.ts';
 import { api } from '../../../session.ts';
 import { firstReference, leftOf } from './shares.ts';
 
-// What somebody types who gives a call back, and how it is sent.
+// The input for giving a call back, and how it is sent.
 
 export type Draft = { readonly amount: string; readonly reason: string; readonly reference: string };
 export type Given = { readonly isNew: boolean; readonly refund: Schemas['Refund'] };
 
 /**
- * Refunds whose outcome is not known yet, by call: their dialog opens again as it was sent, so that sending it once more gives nothing
- * twice. In the memory of this tab only.
+ * Refunds whose outcome is not known yet, by call. Their dialog opens again as it was sent, so that sending it once more gives
+ * nothing back twice. Kept only in the memory of this tab.
  */
 const unknown = new Map<string, Draft>();
 
@@ -39,6 +39,6 @@ export async function giveBack(usageId: string, { amount, reason, reference }: D
   }
 }
 
-/** Whether nobody knows if the request was carried out: no answer came, or one that says so. */
+/** Whether it is unknown if the request was carried out: there was no answer, or the answer says so. */
 export const isUnknown = (failure: unknown): boolean =>
   !(failure instanceof ApiFailure) || failure.status === 0 || failure.status >= 500;

@@ -9,7 +9,7 @@ import { leftOf } from './shares.ts';
 
 type Call = Schemas['Call'];
 
-/** What came back of a call after it had ended, on its page. @param title  in the reader's words */
+/** What was given back of a call after it had ended, on its page. @param title in words for the reader */
 export function RefundsOf({ call, title }: { readonly call: Call; readonly title: string }) {
   const refunds = call.refunds ?? [];
   if (refunds.length === 0) return null;
@@ -31,10 +31,10 @@ export function RefundsOf({ call, title }: { readonly call: Call; readonly title
   );
 }
 
-/** As the API bounds it. */
+/** The API's bound. */
 const REFUND_DAYS = 90;
 
-/** For its provider and for operators: what is left of the call can be given back. */
+/** For the provider and operators: the rest of the call can be given back. */
 export function GiveBack({
   call,
   giver,

@@ -1,7 +1,7 @@
 import { feeBackMicros } from '../../../../../src/accounts/refunds/fee-back.ts';
 import type { Schemas } from '../../../api/client.ts';
 
-// What a refund of a call comes to. In micro-USD within, so that nothing is lost.
+// The parts of a refund. Computed in micro-USD, so that nothing is lost.
 
 type Call = Pick<Schemas['Call'], 'amount' | 'refunded' | 'fee'>;
 
@@ -9,13 +9,13 @@ type Call = Pick<Schemas['Call'], 'amount' | 'refunded' | 'fee'>;
 export const leftOf = ({ amount, refunded = 0 }: Pick<Call, 'amount' | 'refunded'>): number =>
   fromMicros(micros(amount) - micros(refunded));
 
-/** Also that of everybody else who has this page before them: so two people give the same call back once. */
+/** Everybody who has this page open gets the same reference, so that two people cannot give the same call back twice. */
 export const firstReference = ({ usage_id: id, refunds = [] }: Pick<Schemas['Call'], 'usage_id' | 'refunds'>): string =>
   `call ${id}${refunds.length === 0 ? '' : ` no. ${refunds.length + 1}`}`;
 
 /**
- * The parts of a refund, as the gateway shares it: the fee comes back in proportion, and the provider pays the rest, as far as its
- * earnings go.
+ * The parts of a refund, as the gateway divides it: the fee comes back in proportion, and the provider pays the rest, as far as its
+ * earnings suffice. @param payable earnings of the provider that are not paid out yet; null: not known
  *
  * @param payable  what the provider has earned and was not paid; null: not known
  */
