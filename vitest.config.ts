@@ -31,6 +31,7 @@ const SLOW = [
   'test/integration/service-failures.test.ts',
   'test/model/checks.test.ts',
   'test/admission/admission.test.ts',
+  'test/integration/price-notice.test.ts',
   'test/ledger/wallets/hydrate.test.ts',
   'test/web/admin.test.ts',
   'test/integration/redis-away.test.ts',

@@ -10,7 +10,9 @@ export default defineConfig({
     pool: 'forks',
     // These files share modules but no state: half the time of a process for each.
     isolate: false,
-    testTimeout: 30_000,
+    // As in vitest.config.ts. What a set-up that gave up leaves running would also stop the next files of its process.
+    testTimeout: 180_000,
+    hookTimeout: 240_000,
     maxWorkers: 2,
   },
 });

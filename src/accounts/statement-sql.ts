@@ -44,13 +44,13 @@ type StatementRequest = TimeRange & {
   readonly ledger: StatementLedger;
   /** Where the previous page ended: its `next`. Null: start from the newest. */
   readonly before: Position | null;
-  /** Maximum movements of a page that spans several hours. A single hour is always whole (`MAX_OF_HOUR`). */
+  /** Maximum movements of a page that spans several hours. A single hour is whole, up to `MAX_OF_HOUR`. */
   readonly limit: number;
 };
 
 /**
- * Maximum movements of one hour on a page, so that a page has a bound. Longer hours are divided by time, and while they run, a sum of
- * them may pass from one of their pages to another.
+ * Maximum movements of one hour on a page, so that a page has a bound. Longer hours are divided by time, and until their calls have ended,
+ * a sum may pass from one of their pages to another.
  */
 const MAX_OF_HOUR = 10_000;
 const HOUR_MICROS = 3_600_000_000;
@@ -108,7 +108,7 @@ export async function selectStatement(sql: Sql, request: StatementRequest): Prom
 
 const hourOf = (row: Row | undefined): number => Math.floor((row?.micros ?? 0) / HOUR_MICROS) * HOUR_MICROS;
 
-/** As many whole hours as the limit lets in, and one at least. */
+/** As many whole hours as the limit allows, and at least one. */
 async function selectPage(
   tx: Tx,
   sources: readonly Source[],

@@ -23,7 +23,7 @@ export class BodyBytes {
     return this.#bytes.byteLength;
   }
 
-  /** Bytes of memory that will be taken once this many more bytes are added. */
+  /** Bytes of memory needed after this many bytes are added. */
   capacityWith(more: number): number {
     const needed = this.length + more;
     if (needed <= this.capacity) return this.capacity;

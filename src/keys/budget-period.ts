@@ -1,6 +1,6 @@
 /**
- * The periods of budgets as numbers that only grow. Days, weeks (from Monday) and months are counted since 1970-01-01, in UTC. A total
- * has one period, until the key is given a budget anew: that begins the next one, from 0. batch.lua counts in the same way by Redis's
+ * The periods of budgets as numbers that only grow. Days, weeks (from Monday) and months are counted since 1970-01-01, in UTC. A
+ * budget that is given anew begins a new period of whatever kind, from 0. batch.lua counts in the same way by Redis's
  * clock (scripts/includes/chains.lua).
  *
  * Tested by test/admission/budgets.test.ts.

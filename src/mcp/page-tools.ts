@@ -36,8 +36,8 @@ export function shownBy(name: PageTool, { limit = PAGE }: Arguments, answer: Api
       return { ...body, call_service, ...(body.protocol === 'mcp' ? { note: MCP_NOTE } : {}) };
     }
     case 'get_usage': {
-      // A year of days would fill a model's context with numbers that it did not request.
-      const { by_day: _, ...rest } = body;
+      // A year of days, or three days of hours, would fill a model's context with numbers that it did not request.
+      const { by_day: _, by_hour: __, ...rest } = body;
       return rest;
     }
     case 'get_balance':

@@ -51,3 +51,16 @@ export async function overWithin(work: Promise<unknown>, timeoutMs: number): Pro
   await Promise.race([Promise.allSettled([work]), deadline]);
   clearTimeout(timer);
 }
+
+/** Resolves with true when `work` has resolved, or with false after `timeoutMs`: it goes on then. Rejects if `work` does before. */
+export async function endsWithin(work: Promise<unknown>, timeoutMs: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<false>((resolve) => {
+    timer = setTimeout(() => resolve(false), timeoutMs);
+  });
+  try {
+    return await Promise.race([work.then(() => true), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

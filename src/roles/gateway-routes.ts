@@ -155,7 +155,7 @@ export function gatewayRoutes(parts: RouteParts): Route[] {
     ...debitsRoutes({ sql, money, carrier: new DebitWallets({ sql, redis, keys: redisKeys, hydrator, log }), log }),
     ...payoutsRoutes({ sql, money }),
     ...correctionsRoutes({ corrector: new Corrector({ sql, redis, keys: redisKeys }), log }),
-    ...reconciliationRoutes({ sql, reconciler: new Reconcilers({ sql, redis, keys: redisKeys }) }),
+    ...reconciliationRoutes({ sql, reconciler: new Reconcilers({ sql, redis, keys: redisKeys }), log }),
     ...llmsRoutes({ trustedProxyHops: config.trustedProxyHops, operator: config.operator.details }),
     ...mcpServerRoutes({ trustedProxyHops: config.trustedProxyHops }),
     ...healthRoutes({ isReady, readyFile: config.readyFile }),

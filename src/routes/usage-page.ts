@@ -33,7 +33,7 @@ const DAYS = `Days with calls, newest first; at most ${MAX_DAYS}`;
 
 const HOURS =
   'While all calls that match are of the last three days (UTC), and `from` and `to` are whole hours: hours with calls, newest first. Not of the ' +
-  'sums of a tag';
+  'sums of a tag, nor of more than 500 pairs of a key and a service';
 
 const TOTALS = {
   total_calls: COUNT,

@@ -172,6 +172,7 @@ describe.each(REVISIONS)('a client of %s', (revision) => {
     const usage = await tools.call('get_usage', { service_id: serviceId });
     expect(usage.structured).toMatchObject({ total_calls: 1, total_spent: PRICE });
     expect(usage.structured).not.toHaveProperty('by_day');
+    expect(usage.structured).not.toHaveProperty('by_hour');
     const balance = (await tools.call('get_balance')).structured;
     expect(balance).toMatchObject({ account_id: buyer.account_id, balance: 0.9, held: 0, currency: 'USD' });
   });

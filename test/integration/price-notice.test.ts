@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../support/wait.ts';
 import { authorization, echo, type Key, Marketplace, startService, type TestService } from './marketplace.ts';
 
-const NOTICE_SECONDS = 5;
+const NOTICE_SECONDS = 10;
 /** How late a gateway may be: the answer that told it the time of Postgres, and two busy cores. */
 const LATE_MS = 500;
 

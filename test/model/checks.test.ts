@@ -1,9 +1,10 @@
 // Each check of the rule, switched off, breaks a promise: so the model sees what the check is there for.
 
 import { describe, expect, it } from 'vitest';
-import { CHECKS, type Check, rulesOf } from './checks.ts';
-import { explore } from './explorer.ts';
-import { SCENARIOS } from './scenarios.ts';
+import { CHECKS, type Check } from './checks.ts';
+import { compileModel } from './compiled.ts';
+
+const { explore, rulesOf, SCENARIOS } = await compileModel();
 
 /** The scenario that shows it. Null: at these bounds no scenario does; the decision page says why the check stays or goes. */
 const SHOWN_BY: Record<Check, keyof typeof SCENARIOS | null> = {

@@ -2,9 +2,9 @@
 // `npm run model` explores histories with one fault more.
 
 import { describe, expect, it } from 'vitest';
-import { rulesOf } from './checks.ts';
-import { explore } from './explorer.ts';
-import { SCENARIOS } from './scenarios.ts';
+import { compileModel } from './compiled.ts';
+
+const { explore, rulesOf, SCENARIOS } = await compileModel();
 
 const DEEP = process.env.MODEL_DEEP !== undefined;
 /** Bounds the memory, at about 100 bytes a state with what is being explored. A scenario of `npm test` needs a tenth. */

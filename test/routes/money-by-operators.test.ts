@@ -3,15 +3,19 @@ import type { DebitCarrier } from '../../src/accounts/debits.ts';
 import type { Route } from '../../src/http/route.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
 import { PLATFORM_ACCOUNT_ID } from '../../src/ledger/posting.ts';
+import { saveReport } from '../../src/ledger/reconcile/reconcile-sql.ts';
+import { newReport, ReportSums } from '../../src/ledger/reconcile/report.ts';
 import { endDebit } from '../../src/ledger/wallets/debits-sql.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { creditsRoutes } from '../../src/routes/admin/credits.ts';
 import { debitsRoutes } from '../../src/routes/admin/debits.ts';
 import { payoutsRoutes } from '../../src/routes/admin/payouts.ts';
+import { reconciliationRoutes } from '../../src/routes/admin/reconciliation.ts';
 import { earningsRoutes } from '../../src/routes/earnings.ts';
 import { accepts, addAccount, findRoute, json, send } from '../support/accounts.ts';
 import { unfenced } from '../support/unfenced.ts';
 import { sql, useDatabase } from '../support/use-database.ts';
+import { until } from '../support/wait.ts';
 
 let routes: Route[];
 let admin: KeyRecord;
@@ -73,6 +77,61 @@ const acts = async () => {
   const rows = await sql`SELECT actor, action, subject_id AS subject, before, after, outcome FROM audit ORDER BY id`;
   return rows.map((row) => ({ ...row }));
 };
+
+describe('POST /admin/reconciliation', () => {
+  type End = { readonly well: () => void; readonly badly: (error: Error) => void };
+  /** Ends the comparison under way, as one that found nothing, or that failed. */
+  let end: End | null;
+  let warnings: unknown[][];
+  const compare = (answerWithinMs: number): ReturnType<typeof send> => {
+    end = null;
+    warnings = [];
+    const log = { warn: (...line: unknown[]) => void warnings.push(line) };
+    const run = () =>
+      new Promise<void>((well, badly) => {
+        end = { well, badly };
+      });
+    const its = reconciliationRoutes({ sql, reconciler: { run }, log, answerWithinMs });
+    return send(its, 'POST /admin/reconciliation', { by: admin });
+  };
+  const begun = (): Promise<End> => until(() => end);
+  const checked = async (shard: number, checkedAtMs: number): Promise<void> => {
+    const report = newReport({ shard, checkedAtMs }, new ReportSums(), []);
+    await saveReport(sql, report);
+  };
+  beforeEach(() => sql`TRUNCATE reconciliations`);
+
+  it('answers with the outcome of a comparison that ends in time', async () => {
+    const answer = compare(60_000);
+    const { well } = await begun();
+    await checked(0, 1_000);
+    well();
+    expect(await answer).toMatchObject({ status: 200, body: { checked_at: expect.any(String), totals: { drift: 0 } } });
+  });
+
+  it('says that a longer one goes on, and when the last one was', async () => {
+    await checked(0, 2_000);
+    await checked(1, 1_000);
+    expect(await compare(1)).toMatchObject({ status: 202, body: { checked_at: '1970-01-01T00:00:01.000Z' } });
+    (await begun()).well();
+    expect(await acts()).toMatchObject([{ actor: admin.keyId, action: 'reconciliation.run' }]);
+    expect(warnings).toEqual([]);
+  });
+
+  it('fails as the comparison does, and logs the failure of one that nobody waits for any more', async () => {
+    const answer = compare(60_000);
+    const why = new Error('redis is away');
+    answer.catch(() => {});
+    (await begun()).badly(why);
+    await expect(answer).rejects.toBe(why);
+    expect(warnings).toEqual([]);
+
+    expect(await compare(1)).toMatchObject({ status: 202, body: { checked_at: null } });
+    (await begun()).badly(why);
+    await until(() => warnings.length > 0);
+    expect(warnings).toEqual([[expect.objectContaining({ err: why }), expect.any(String)]]);
+  });
+});
 
 describe('POST /admin/payouts', () => {
   it('takes from what is payable on both sides of the journal, with a record of who did it', async () => {

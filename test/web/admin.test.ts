@@ -276,7 +276,7 @@ describe("an operator's day in the console", () => {
       await page.getByRole('button', { name: 'Compare now' }).click();
       await page.getByRole('button', { name: /^End the drift of acme/ }).click();
       await page.getByLabel('Which store is right?').selectOption(store);
-      const change = `Change the ${store === 'postgres' ? 'wallet' : 'books'}`;
+      const change = `Change the ${store === 'postgres' ? 'wallet' : 'balance'}`;
       await page.getByText(store === 'postgres' ? 'Takes $0.12 out of the wallet' : 'Adds $0.12 to').waitFor();
       await page.getByRole('button', { name: change }).click();
       await page.getByText('Say why').waitFor();

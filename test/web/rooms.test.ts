@@ -49,9 +49,9 @@ describe('the rooms of the pages', () => {
     expect(others(/from 'preact-render-to-string'/, 'render.tsx')).toEqual([]);
   });
 
-  it('leave the storage of keys to the session, and keep nothing for longer than a tab but the choice of colours and half of the secret of a browser', () => {
+  it('leave the storage of keys to the session, and keep nothing for longer than a tab but the choice of colours, half of the secret of a browser and which keys nobody has kept', () => {
     expect(others(/sessionStorage/, 'session.ts')).toEqual([]);
-    expect(others(/localStorage/, 'theme.ts', 'shell.tsx', 'session/browser.ts')).toEqual([]);
+    expect(others(/localStorage/, 'theme.ts', 'shell.tsx', 'session/browser.ts', 'session/unkept.ts')).toEqual([]);
     expect(others(/document\.cookie|indexedDB/)).toEqual([]);
   });
 

@@ -182,17 +182,29 @@ describe('somebody who has signed in', () => {
     const key = await opened('unlucky');
     const visit = await visitor(key);
     const { page } = visit;
-    const refusal = { error: 'rate_limited', message: 'You have sent too many requests.', status: 429 };
-    const headers = { 'Retry-After': '7', 'Content-Type': 'application/json' };
-    await page.route('**/api/v1/session/token', (route) =>
-      route.fulfill({ status: 429, headers, body: JSON.stringify(refusal) }),
-    );
+    const path = '**/api/v1/session/token';
+    const answers = async (status: number, seconds: number, message: string, times = Number.MAX_SAFE_INTEGER) => {
+      await page.unroute(path);
+      const headers = { 'Retry-After': String(seconds), 'Content-Type': 'application/json' };
+      const body = JSON.stringify({ error: status === 429 ? 'rate_limited' : 'unavailable', message, status });
+      await page.route(path, (route) => route.fulfill({ status, headers, body }), { times });
+    };
+    const isAskedAgain = async () => {
+      expect(await page.getByText('Open an account').count()).toBe(0);
+      expect(await page.getByRole('button', { name: 'Try again' }).count()).toBe(1);
+    };
+    await answers(429, 600, 'You have sent too many requests.');
     await page.reload();
-    await page.getByText('Try again in 7 seconds').waitFor();
-    expect(await page.getByText('Open an account').count()).toBe(0);
+    await page.getByText('Try again in 600 seconds').waitFor();
+    await isAskedAgain();
     expect(await visit.findings()).toEqual([]);
     await visit.shot('session-unanswered');
-    await page.unroute('**/api/v1/session/token');
+    await answers(503, 600, 'The gateway cannot answer now.');
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.getByText('The gateway cannot answer now.').waitFor();
+    await isAskedAgain();
+    // Once it has said when to come again, the page does so by itself.
+    await answers(503, 1, 'The gateway is back in a second.', 1);
     await page.getByRole('button', { name: 'Try again' }).click();
     await until(async () => (await nameIn(page).textContent()) === 'unlucky');
     await visit.close();
@@ -312,6 +324,21 @@ describe('somebody who has signed in', () => {
     expect(await page.getByLabel('Put my key').count()).toBe(0);
     await page.getByRole('button', { name: /^Call/ }).click();
     await page.getByText('200 OK').waitFor();
+    // The key was shown once. Who signs out without having kept one would lose the account.
+    await page.goto(`${web.market.baseUrl}/console`);
+    await page.getByText('The key of this account was shown once.').waitFor();
+    expect(await visit.findings()).toEqual([]);
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    const question = page.getByRole('dialog', { name: 'Sign out and lose the account?' });
+    await question.getByRole('button', { name: 'Cancel' }).click();
+    await page.getByRole('link', { name: 'Make a key' }).click();
+    await page.getByRole('button', { name: 'Create a key' }).click();
+    await page.getByRole('button', { name: 'Create key' }).click();
+    await page.getByText('The key of this account was shown once.').waitFor();
+    await page.getByRole('dialog').getByRole('button', { name: 'I have kept it' }).click();
+    await page.getByText('The key of this account was shown once.').waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByRole('heading', { name: 'Open an account' }).waitFor();
     expect(visit.complaints).toEqual([]);
     await visit.close();
   });

@@ -41,7 +41,11 @@ export function BrowserAddress({ children }: { readonly children: ComponentChild
     <Context.Provider
       value={{
         ...addressOf(url, path),
-        go: (to, replace) => route(withoutSecrets(to), replace),
+        go: (to, replace) => {
+          route(withoutSecrets(to), replace);
+          // The router does so for an address of its own in the history.
+          if (replace && to.split(/[?#]/)[0] !== path) scrollTo(0, 0);
+        },
         origin: location.origin,
       }}
     >

@@ -14,10 +14,11 @@ import {
   whenOthersChange,
 } from './session/browser.ts';
 import { share, sharedToken, shareNothing, type Token } from './session/tabs.ts';
+import { hasKept, notKept } from './session/unkept.ts';
 
 export { canKeep, sessionsHere } from './session/browser.ts';
 
-type Who = Pick<Schemas['OwnKey'], 'key_id' | 'owner_id' | 'role'>;
+type Who = Pick<Schemas['OwnKey'], 'key_id' | 'owner_id' | 'role'> & { readonly label?: string | null };
 
 /**
  * Who uses this tab. Where that is possible the browser is signed in: its tabs act with bearers, which are in their memory only, and
@@ -223,6 +224,7 @@ export function createAccount(
 /** Opens an account with this label and signs in. The answer has the secret, which is never shown again. */
 export async function openAccount(label: string, role: 'buyer' | 'provider'): Promise<Schemas['CreatedKey']> {
   const made = await createAccount(label, role);
+  notKept(made.key_id);
   await signIn(`${made.key_id}:${made.secret}`, canKeep());
   return made;
 }
@@ -250,6 +252,8 @@ export async function signOut(everywhere = false): Promise<void> {
   if (everywhere) await left;
   else void left?.catch(() => {});
   if (left !== null) keep(null);
+  for (const { me } of others.value) hasKept(me.key_id);
+  if (session.value !== null) hasKept(session.value.me.key_id);
   becomeNobody();
 }
 

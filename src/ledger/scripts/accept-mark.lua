@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
 --[[
-  accept-mark.lua: sets the mark of a shard, where an operator has accepted that Postgres lacks the flush of the mark before.
+  accept-mark.lua: sets the mark of a shard, after an operator has accepted that Postgres lacks the flush of the former mark.
 
   KEYS   [1] mark
-  ARGV   [1] the ASCII characters of the mark before, [2] the new mark
+  ARGV   [1] the ASCII characters of the former mark, [2] the new mark
   Reply  1 set; 0 Redis has another mark
 ]]
 -- Other bytes are in damaged marks only, and the text that a client makes of them cannot be compared.

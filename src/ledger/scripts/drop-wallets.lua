@@ -14,7 +14,7 @@
   A wallet stays that has a hold, an event that was not read, a credit or a debit that Postgres does not know, or a damaged number. The
   caller leaves out those with events that were read.
 
-  Where another mark is found, Postgres may be older than Redis. Then it could not load the wallets again.
+  If there is another mark, Postgres may be older than Redis, and could not load the wallets again.
 ]]
 --- @include "includes/child-state.lua"
 --- @include "includes/integer.lua"

@@ -7,7 +7,7 @@
   compare-wallets.lua wrote into the wallet when it was read, and this script changes nothing. The ticket is younger than all that
   was read, and Redis loses the youngest writes first. So while the ticket is there, nothing that was read is lost.
 
-  Where another mark is found than the reading saw, a writer of a lost Postgres may have trimmed what was read: nothing is changed.
+  If there is another mark than the reading saw, a writer of a lost Postgres may have trimmed what was read: nothing is changed.
 
   KEYS   [1] wallet, [2] open, [3] mark
   ARGV   [1] the ticket, [2] latest time for the repair (ms, Redis's clock): after it the shard's flush lock may be lost

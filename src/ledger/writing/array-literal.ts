@@ -9,7 +9,7 @@ export function quoted(text: string): string {
 /**
  * Turns rows into columns: one array literal for each.
  *
- * @param write adds the elements of a row. They must need no quotes, or have them
+ * @param write adds the elements of a row, which must be quoted if they need quotes
  */
 export function arrayLiterals<Row>(
   rows: readonly Row[],

@@ -12,7 +12,7 @@ export const CHUNK_BYTES = 65_536;
 export const HEADER = Buffer.from('PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0', 'latin1');
 export const TRAILER = Buffer.from([0xff, 0xff]);
 
-/** Puts small chunks together: each is a message of its own, a send here and a wake-up of Postgres, and a small flush has many. */
+/** Joins small chunks: each chunk is a separate message, a send here and a wake-up of Postgres, and a small flush has many. */
 export function* inMessages(chunks: Iterable<Buffer>): Generator<Buffer> {
   let together: Buffer[] = [];
   let size = 0;
@@ -39,12 +39,12 @@ for (let i = 0; i < 16; i++) {
 const DIGITS_AT = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
 const digits = Buffer.alloc(36);
 const TWO_32 = 0x1_0000_0000;
-/** V8 makes a part of a text a slice, whose letters take longer to read, when it is at least as long as this. */
+/** V8 makes a part of a text a slice if it is at least this long. Letters of a slice take longer to read. */
 const SLICED_LENGTH = 13;
 
 /**
- * Writes the 16 bytes of a UUID given in canonical form. The text is copied first, by one call: the ids of an event are slices of its
- * text, and reading each letter of a slice by `charCodeAt` took 0.4 µs more per UUID, and an event has four.
+ * Writes the 16 bytes of a UUID given in canonical form. The text is copied first, in one call: the ids of an event are slices of
+ * its text, and reading each letter of a slice with `charCodeAt` took 0.4 µs more per UUID, and an event has four.
  */
 export function writeUuid(buffer: Buffer, at: number, text: string): void {
   digits.write(text, 0, 36, 'latin1');
@@ -55,7 +55,7 @@ export function writeUuid(buffer: Buffer, at: number, text: string): void {
   }
 }
 
-/** A buffer that takes rows as Postgres receives them: before each value its length in 32 bits, all of it big-endian. */
+/** A buffer for rows in the form of Postgres: each value is preceded by its length in 32 bits, all big-endian. */
 export class Chunk {
   readonly #buffer: Buffer;
   readonly #view: DataView;

@@ -9,7 +9,7 @@ COPY calls (day, usage_id, account_id, key_id, provider_id, service_id, method, 
             tag, journal_id)
 FROM STDIN (FORMAT binary)`;
 const COLUMNS = 24;
-/** How many of them are null at a fixed price. */
+/** How many of the columns are null at a fixed price. */
 const USE_COLUMNS = 3;
 
 /** Bound for a row without key id, method, path and budgets: 24 lengths, the values of fixed size, outcome, cause and tag, at most 388 bytes. */
@@ -36,7 +36,7 @@ export class CallRows {
     }
   }
 
-  /** The rows, with the id of the one journal row they share filled in: it is not known yet when the rows are made. */
+  /** The rows, with the id of their common journal row filled in, which is not known yet when the rows are made. */
   chunks(journalId: number): Buffer[] {
     return this.#chunks.map((chunk) => chunk.finish(journalId));
   }

@@ -11,7 +11,7 @@ const FREE_COLUMNS = 3;
 const FIRST_SUMS_PARAMETER = 2 + FREE_COLUMNS;
 
 /**
- * Stores the rest of a batch after its calls, all of them new, and its entries: the journal row ($1), the free calls used ($2 to
+ * Stores the rest of a batch after its calls, which are all new, and its entries: the journal row ($1), the free calls used ($2 to
  * $4) and the sums of calls. Balances move by the entries that are really stored. The same account and service may occur once per
  * page of the batch, so they are summed.
  *
@@ -41,7 +41,9 @@ const POST_SUMS_SQL: Readonly<Record<Span, string>> = {
 /** The statement that stores the rest of a batch of these pages after its calls. */
 export const postSumsSql = (pages: readonly PageSums[]): string => POST_SUMS_SQL[spanOf(pages)];
 
-/** Stores what the calls of a batch have spent of budgets. A statement of its own, so that batches without budgets do not pay for it. */
+/**
+ * Stores what the calls of a batch have spent of budgets. A separate statement, so that batches without budgets do not pay for it.
+ */
 export const POST_BUDGETS_SQL = `
 INSERT INTO budget_usage AS b (account_id, key_id, period, spent)
 SELECT account_id, key_id, period, sum(spent)::bigint
@@ -50,7 +52,7 @@ GROUP BY account_id, key_id, period ORDER BY account_id, key_id, period
 ON CONFLICT (account_id, key_id, period) DO UPDATE SET spent = b.spent + excluded.spent`;
 const BUDGET_COLUMNS = 4;
 
-/** What `postSumsSql` returns: how many entries the journal row has, and their sum. */
+/** The result of `postSumsSql`: how many entries the journal row has, and their sum. */
 export type Posted = { readonly entries: number; readonly sum: number };
 
 /**
@@ -78,7 +80,7 @@ export class CallSums {
     this.#hours.add(event, amount, feeMicros(amount, feeBasisPoints), useOf(event)?.isAtCap ?? null);
   }
 
-  /** What a page of calls keeps of these sums until it is stored. */
+  /** The form in which a page of calls keeps these sums until it is stored. */
   page(): PageSums {
     const [keys, services] = [this.#hours.keys(), this.#hours.services()];
     const free = Array.from(this.#freeUsed, ([accountId, used]) =>

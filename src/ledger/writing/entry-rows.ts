@@ -4,7 +4,7 @@ import { CHUNK_BYTES, Chunk, HEADER, TRAILER, writeUuid } from './binary-copy.ts
 export const COPY_ENTRIES_SQL = `
 COPY entries (account_id, ledger, amount, journal_id) FROM STDIN (FORMAT binary)`;
 const COLUMNS = 4;
-/** Bound for the bytes of a row: 58 with the longest ledger name, 'earnings'. */
+/** Maximum bytes of a row: 58 with the longest ledger name, 'earnings'. */
 const MOST_ROW_BYTES = 64;
 
 const LEDGERS = ['wallet', 'earnings', 'fees'] as const;

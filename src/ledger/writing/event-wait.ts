@@ -4,17 +4,17 @@ import type { ReadOver } from './read-over.ts';
 
 /** Longest wait for an event. After it the writer checks its session and its partitions. */
 const BLOCK_MS = 5_000;
-/** How long Redis may take to reply once `BLOCK_MS` is over. Then the connection counts as lost. */
+/** How long Redis may take to reply after `BLOCK_MS`. Then the connection counts as lost. */
 const REPLY_MS = 1_000;
 
-/** `cannot`: the connection is not ready, or one of the streams is damaged. Nothing was waited for. */
+/** `cannot`: the connection is not ready, or one of the streams is damaged. There was no wait. */
 type WaitEnd = 'event' | 'time over' | 'cannot';
 
 /**
- * Lets an idle writer sleep until an event arrives. It has its own connection, because Redis executes nothing else on a
- * connection that is blocked. The writer works without it: if the wait fails, the writer asks on its other connection every
- * 800 ms. That costs an idle writer 4 ms of CPU per second instead of 2. A connection that goes silent delays events once, by
- * `BLOCK_MS` and `REPLY_MS` at most.
+ * Lets an idle writer sleep until an event arrives. It has its own connection, because Redis executes nothing else on a connection
+ * that is blocked. The writer works without it: if the wait fails, it asks on its other connection every 800 ms. That costs an idle
+ * writer 4 ms of CPU per second instead of 2. A connection that goes silent delays events once, by at most `BLOCK_MS` and
+ * `REPLY_MS`.
  */
 export class EventWait {
   readonly #url: string;
@@ -31,7 +31,7 @@ export class EventWait {
   /** Resolves when a stream of `shards` has an entry after the events of a newer version that were skipped, or after `BLOCK_MS`. */
   async next(shards: readonly number[], readOver: ReadOver): Promise<WaitEnd> {
     this.#redis ??= this.#connect();
-    // While it connects the writer looks by itself: a connection may hang for seconds before it fails.
+    // While this connects, the writer asks by itself: a connection may hang for seconds before it fails.
     if (!this.#redis.ready) return 'cannot';
     const streams = shards.map((shard) => this.#keys.usage[shard] as string);
     const ids = shards.map((shard) => readOver.head(shard).id ?? '0');

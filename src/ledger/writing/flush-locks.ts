@@ -2,15 +2,15 @@ import type { PostgresSession } from '../../platform/postgres.ts';
 import { FLUSH_LOCK } from '../locks.ts';
 
 /**
- * Longest wait for the flush lock of one shard. A flush leaves out a shard that another process has locked (to load its wallets
- * or to compare it). A shard that others lock for short times again and again would be left out each time, so the writer
- * sometimes queues for its lock. If it does not get the lock within this time, the whole flush is rolled back and tried again.
+ * Longest wait for the flush lock of one shard. A flush leaves out a shard that another process has locked (to load its wallets or
+ * to compare it). A shard that others lock repeatedly for short times would be left out each time, so the writer sometimes queues
+ * for its lock. If it does not get the lock within this time, the whole flush is rolled back and tried again.
  */
 const LOCK_WAIT_MS = 250;
 
 /**
  * Takes all flush locks of `shards` that are free. Before that it waits for the flush lock of `waitFor`, and throws Postgres'
- * `lock_not_available` when that lock is not free within `LOCK_WAIT_MS`.
+ * `lock_not_available` if that lock is not free within `LOCK_WAIT_MS`.
  *
  * @param waitFor a shard; null: wait for none
  * @returns the shards that this transaction has locked until it ends

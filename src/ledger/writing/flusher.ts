@@ -11,8 +11,8 @@ import { type Batch, ofShards, readAgain } from './stream.ts';
 import type { Stored } from './trim.ts';
 
 /**
- * How often the writer waits for the flush lock of a shard that it had to leave out. A wait takes 250 ms (`LOCK_WAIT_MS`) at
- * most, so the other shards lose at most 25 % of the time.
+ * How often the writer waits for the flush lock of a shard that it had to leave out. A wait takes at most 250 ms (`LOCK_WAIT_MS`),
+ * so the other shards lose at most 25 % of the time.
  */
 const LOCK_WAIT_EVERY_MS = 1_000;
 const LOCK_NOT_AVAILABLE = '55P03';
@@ -27,8 +27,8 @@ type Options = {
 };
 
 /**
- * Stores batches, each in one transaction: takes the flush locks, looks whether Redis still has the events and whether Postgres is the
- * right one, and stores them.
+ * Stores batches, each in one transaction: takes the flush locks, checks whether Redis still has the events and whether Postgres is
+ * the right one, and stores them.
  */
 export class Flusher {
   readonly #options: Options;
@@ -40,7 +40,7 @@ export class Flusher {
   #flushes = 0;
   #storedCalls = 0;
   #rejectedEvents = 0;
-  /** Shards of which Postgres was found to be older. While there is one, nothing is stored. */
+  /** Shards for which Postgres was found to be older. While there is one, nothing is stored. */
   readonly #fenced = new Set<number>();
 
   constructor(options: Options) {
@@ -51,7 +51,7 @@ export class Flusher {
     return this.#passedOver.length > 0;
   }
 
-  /** Shards of which Postgres lacks flushes after which they were trimmed. While there is one, nothing is stored. */
+  /** Shards for which Postgres lacks flushes after which they were trimmed. While there is one, nothing is stored. */
   get fencedShards(): ReadonlySet<number> {
     return this.#fenced;
   }
@@ -121,7 +121,9 @@ export class Flusher {
     }
   }
 
-  /** Which shards are looked at beside those of the batch: one older shard is enough, because it is the whole Postgres that went back. */
+  /**
+   * Which shards are checked in addition to those of the batch: one older shard is enough, because a Postgres goes back as a whole.
+   */
   get #alsoSeen(): readonly number[] {
     const { redis, keys } = this.#options;
     return redis.isCluster ? Array.from(this.#fenced) : Array.from(keys.mark.keys());

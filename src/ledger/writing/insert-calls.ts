@@ -4,7 +4,7 @@ import { arrayLiterals, quoted } from './array-literal.ts';
 
 /**
  * Stores the calls that are not stored yet, as rows of the journal row $1, and returns their ids. The other parameters are those of
- * `callColumns`. The same call must not come twice in one statement: nobody could tell which of its events was stored.
+ * `callColumns`. The same call must not occur twice in one statement: it would be unknown which of its events was stored.
  */
 export const INSERT_CALLS_SQL = `
 INSERT INTO calls (day, usage_id, account_id, key_id, provider_id, service_id, method, path, status, amount, fee,

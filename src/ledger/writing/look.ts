@@ -4,12 +4,12 @@ import { seeShards } from '../history/marks.ts';
 import { type Batch, type Page, ShardsAway, type StreamStores } from './stream.ts';
 
 /**
- * Looks at the shards of a batch, and at others (`also`). Entries disappear only when this writer deletes them, or when Redis loses its data. A page is there
- * if its first and its last entry are: Redis loses the youngest entries first, and a writer of a lost Postgres, which comes late, trims the oldest.
- * It also means that nobody has flushed Redis since the read: the installation
- * that owns Redis now owned it when the entries were read.
+ * Looks at the shards of a batch, and at others (`also`). Entries disappear only when this writer deletes them, or when Redis loses
+ * its data. A page is there if its first and its last entry are: Redis loses the youngest entries first, and a writer of a lost
+ * Postgres, which comes late, trims the oldest. It also means that nobody has run FLUSHALL since the read: the installation that
+ * owns Redis now owned it when the entries were read.
  *
- * @returns what was seen of each shard; null when a page is not in its stream any more as it was read
+ * @returns what was seen in each shard; null if a page is not in its stream any more, unchanged
  * @throws ForeignRedis when Redis belongs to another installation
  * @throws ShardsAway when nodes of a cluster are away
  */
@@ -34,7 +34,7 @@ export async function lookAt(
   return new Map(sights.flatMap(({ seen }) => Array.from(seen)));
 }
 
-/** The first entry, of which only the id is compared, and the last one. */
+/** The first entry, of which only the id is compared, and the last entry. */
 function endsOf({ shard, ids, lastFields }: Page) {
   return [
     { shard, id: ids[0] as string, fields: [] },

@@ -2,22 +2,25 @@ import type { PostgresSession } from '../../platform/postgres.ts';
 import { checkLayout, type Layout } from '../layout.ts';
 import { WRITER_LOCK, WRITERS_LOCK } from '../locks.ts';
 
-/** How often a writer looks which shards are free, and how many writers there are. */
+/** How often a writer checks which shards are free, and how many writers there are. */
 const LOOK_MS = 1_000;
-/** Several writers may reach for the same free shards. Who gets fewer than it reached for looks again at once, so often at most. */
+/**
+ * Several writers may try to take the same free shards. A writer that gets fewer than it tried to take looks again at once, at most
+ * this many times.
+ */
 const MAX_LOOKS = 4;
 
 type Look = { readonly writers: number; readonly held: ReadonlySet<number> };
 
 /**
- * The shards whose streams this writer stores: as many as its share, which is all shards divided by the number of writers, rounded up.
+ * The shards whose streams this writer stores: as many as its share, which is the number of shards divided by the number of
+ * writers, rounded up.
  *
  *   a writer starts: the others give up what they have beyond their new share ──► it takes what is free
  *   a writer ends, however: its session ends, so its locks are free           ──► the others take what is free
  *
- * The writers do not talk to each other. Each has a lock of its session for each of its shards, and one that only says that it is
- * there, and counts those of all in `pg_locks`. Which writer stores a shard decides about work only: each call is stored once because
- * of its id.
+ * The writers do not communicate. Each has a session lock for each of its shards, and one that only says that it exists; it counts
+ * the locks of all in `pg_locks`. Which writer stores a shard only divides the work: each call is stored once because of its id.
  */
 export class OwnedShards {
   readonly #layout: Layout;
@@ -46,16 +49,16 @@ export class OwnedShards {
     this.lookSoon();
   }
 
-  /** The next `balance` looks, although the last look was not long ago. */
+  /** Makes the next `balance` look, although the last look was not long ago. */
   lookSoon(): void {
     this.#lookedAt = Number.NEGATIVE_INFINITY;
   }
 
   /**
-   * Takes free shards, or gives some up, if it is time to look.
+   * Takes free shards, or gives some up, if a look is due.
    *
    * @param beforeGivingUp  ends all work on the shards of this writer
-   * @returns whether the shards are others now
+   * @returns whether the shards have changed
    * @throws WrongLayout when the data in Redis are not laid out as this writer was told
    */
   async balance(session: PostgresSession, beforeGivingUp: () => Promise<void>): Promise<boolean> {
@@ -65,7 +68,7 @@ export class OwnedShards {
     try {
       await this.#balance(session, beforeGivingUp);
     } catch (error) {
-      // Nobody knows what is locked now. The locks end with the session.
+      // It is unknown what is locked now. The locks end with the session.
       session.close();
       throw error;
     }
@@ -87,7 +90,7 @@ export class OwnedShards {
   }
 
   async #look(session: PostgresSession): Promise<Look> {
-    // The first look takes the lock before it counts: a function of the select list would be called for rows that are read already.
+    // The first look takes the lock before it counts: a function in the select list would be called for rows that are already read.
     if (!this.#isThere) {
       await session.query('SELECT pg_advisory_lock_shared($1::int, 0)', [WRITERS_LOCK]);
       // From here on no reshard can begin.

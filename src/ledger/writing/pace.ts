@@ -1,18 +1,17 @@
 /**
- * Shortest pause between two batches. It is the pause when one of the last two looks at the streams found no event (unless all
- * is quiet), so that the first events after a silence are stored soon. It is also the pause while another process has locked
- * shards.
+ * Shortest pause between two batches. It applies when one of the last two looks at the streams found no event (unless all is
+ * quiet), so that the first events after a silence are stored soon. It also applies while another process has locked shards.
  */
 export const SHORT_PAUSE_MS = 100;
 /** Longest pause after the writer has stored everything, so that a finished call is in Postgres within a second (decision 0085). */
 const LONGEST_PAUSE_MS = 800;
 /**
- * Number of events that makes a flush worth its fixed costs. Postgres' CPU per event, with 4 000 accounts: 13.4 µs at 1 000
- * events per flush, 11.4 at 2 000, 9.3 at 5 000, 8.0 at 10 000.
+ * Number of events that makes a flush worth its fixed costs. Postgres' CPU per event, with 4 000 accounts: 13.4 µs at 1 000 events
+ * per flush, 11.4 at 2 000, 9.3 at 5 000, 8.0 at 10 000.
  */
 const WORTH_A_FLUSH = 5_000;
 /**
- * After this time without events the writer blocks on Redis until one arrives (`EventWait`), or makes the longest pauses if it
+ * After this time without events the writer blocks on Redis until one arrives (`EventWait`), or pauses as long as possible if it
  * cannot. So an idle installation uses little CPU.
  */
 const QUIET_AFTER_MS = 2_000;

@@ -13,7 +13,7 @@ const isoDay = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 
 /**
  * Makes the partitions of `calls` for today and the `DAYS_AHEAD` days after it. A day that already has calls in the default
- * partition gets no partition (this is logged): all its calls can still be found, but cannot be detached as one partition.
+ * partition gets no partition (this is logged): all its calls can still be found, but they cannot be detached as one partition.
  */
 export async function makePartitions(session: PostgresSession, nowMs: number, log: PartitionLog): Promise<void> {
   const missing = await missingDays(session, nowMs);

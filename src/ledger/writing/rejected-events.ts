@@ -3,15 +3,15 @@ import type { FlushResult } from './flush.ts';
 import type { StreamEntry } from './stream.ts';
 
 /**
- * Why an event of a day that was dropped is put aside. It may be of a call that was stored, and dropped with its day: then Redis is
- * older than that, and storing it would charge it twice. Or it never was stored. Nothing here can tell; an export can.
+ * Why an event of a dropped day is put aside. Its call may have been stored, and dropped with its day: then Redis is older than
+ * that, and storing it would charge it twice. Or it was never stored. Only an export can tell.
  */
 export const DAY_DROPPED = 'its day was dropped from calls, so whether it was stored before cannot be told';
 
 /** Maximum length of a stored error; the rest is cut off. Errors quote the event, and an event may have any size. */
 const MAX_ERROR_LENGTH = 500;
 
-/** From arrays. Repeating it changes nothing. (`fields` are sent as text that is JSON: the client would encode JSON once more.) */
+/** Inserts from arrays. Repeating it changes nothing. (`fields` are sent as JSON text: the client would encode JSON once more.) */
 const REJECT_SQL = `
 INSERT INTO rejected_events (shard, stream_id, fields, error)
 SELECT shard, stream_id, fields::json, error
@@ -32,7 +32,7 @@ export function isRefusedData(error: unknown): boolean {
  * @returns the entries that Postgres refuses even there
  */
 export async function putAside(session: PostgresSession, rejected: readonly StreamEntry[]): Promise<StreamEntry[]> {
-  // One by one only if it must be: a Redis that came back very old has thousands of events of dropped days.
+  // One by one only if necessary: a Redis that came back very old has thousands of events of dropped days.
   if (rejected.length === 0 || (await isKept(session, rejected))) return [];
   const unkept: StreamEntry[] = [];
   for (const entry of rejected) {
@@ -63,7 +63,10 @@ async function isKept(session: PostgresSession, entries: readonly StreamEntry[])
 
 type ErrorLog = { error(fields: object, message: string): void };
 
-/** Logs the events of a flush that were put aside: one line each, but one for all whose day was dropped, which may be thousands. */
+/**
+ * Logs the events of a flush that were put aside, one line each. Events of dropped days, of which there may be thousands, share one
+ * line.
+ */
 export function reportRejected({ rejected, unkept }: FlushResult, log: ErrorLog): void {
   const isLate = ({ error }: { readonly error: string }): boolean => error === DAY_DROPPED;
   const late = rejected.filter(isLate).length;

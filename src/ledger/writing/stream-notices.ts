@@ -11,7 +11,7 @@ export class StreamNotices {
     this.#log = log;
   }
 
-  /** Number of events of a newer version that the last look at the streams left there. */
+  /** Number of events of a newer version that the last look left in the streams. */
   get newerEvents(): number {
     return Array.from(this.#newer.values()).reduce((sum, events) => sum + events, 0);
   }

@@ -5,7 +5,7 @@ import { CallRows } from './call-rows.ts';
 import { CallSums, type PageSums } from './call-sums.ts';
 import type { Position, ReadOver } from './read-over.ts';
 
-/** An entry of a usage stream: a settled call, an event that only a newer version can read, or something that is no event. */
+/** An entry of a usage stream: a settled call, an event that only a newer version can read, or something that is not an event. */
 export type StreamEntry = {
   readonly shard: number;
   readonly id: string;
@@ -14,7 +14,7 @@ export type StreamEntry = {
   readonly event: UsageEvent | null;
   /** Why `event` is null. */
   readonly error: string;
-  /** The entry is of a newer version, and stays in the stream until a newer writer comes. */
+  /** Whether the entry is of a newer version. It then stays in the stream until a newer writer comes. */
   readonly isNewer: boolean;
 };
 
@@ -32,7 +32,10 @@ export function decodeEntry(shard: number, id: string, fields: readonly string[]
   }
 }
 
-/** Maximum number of entries that one command reads, or about so many of several streams. A longer command would delay calls in Redis. */
+/**
+ * Maximum number of entries that one command reads; for several streams the number is approximate. A longer command would delay
+ * calls in Redis.
+ */
 const PAGE = 1_000;
 /**
  * About how many events of a newer version one look at a stream skips at most: 20 000 take about 50 ms. The next look continues
@@ -50,17 +53,16 @@ export type Page = PageSums & {
   readonly lastFields: readonly string[];
   readonly calls: number;
   readonly rows: CallRows;
-  /** Entries that are no events. */
+  /** Entries that are not events. */
   readonly rejected: readonly StreamEntry[];
-  /** In the stream there are events of a newer version between these entries. They are not in the page and must not be deleted. */
+  /** Whether the stream has events of a newer version between these entries. They are not in the page and must not be deleted. */
   readonly hasGaps: boolean;
 };
 
 /**
- * Puts the calls of each key beside each other; otherwise they stay in the order of the stream. So Postgres finds the page of the
- * index by key still in the processor's cache. With 2 000 keys this took 0.3 to 1.3 µs of Postgres off an event, the more the busier
- * the machine was. In the order of their ids, across all pages of a batch, calls took 1.8 µs more: fewer steps in the index by id, but
- * each into another part of the index by key.
+ * Groups the calls by key, and otherwise keeps the order of the stream. So Postgres finds the page of the index by key still in the
+ * processor's cache. With 2 000 keys this saved Postgres 0.3 to 1.3 µs per event. Sorting by id, across all pages of a batch, cost
+ * 1.8 µs more: fewer steps in the index by id, but each into another part of the index by key.
  */
 function byKey(events: readonly UsageEvent[]): UsageEvent[] {
   const keys = new Map<string, UsageEvent[]>();
@@ -127,7 +129,7 @@ export type StreamSource = {
   readonly onNewer?: (shard: number, events: number) => void;
   /**
    * Called at each look. `isDamaged`: the stream's key in Redis is not a stream. It then counts as an empty stream, so that the
-   * other streams are stored all the same.
+   * other streams are still stored.
    */
   readonly onLook?: (shard: number, isDamaged: boolean) => void;
   /** In a cluster: the node of this shard did not answer. */
@@ -136,7 +138,7 @@ export type StreamSource = {
 
 export type StreamStores = Pick<StreamSource, 'redis' | 'keys'>;
 
-/** Some shards of a cluster cannot be used now: their node is away, refuses writes, or has a part of them only. */
+/** Some shards of a cluster cannot be used now: their node is away, refuses writes, or has only a part of them. */
 export class ShardsAway extends Error {
   readonly shards: readonly number[];
 
@@ -223,8 +225,7 @@ export async function readBatch(
 }
 
 /**
- * The lengths of the streams. In a cluster a shard whose node does not answer counts as empty, so that the others are stored all
- * the same.
+ * The lengths of the streams. In a cluster a shard whose node does not answer counts as empty, so that the others are still stored.
  *
  * @throws the first failure when no Redis answers
  */
@@ -251,14 +252,15 @@ async function lengthOf({ redis, keys, onLook }: StreamSource, shard: number): P
   }
 }
 
-/** What a batch wants of a stream: `count` entries after `from`. */
+/** What a batch needs from a stream: `count` entries after `from`. */
 type Wanted = { readonly shard: number; readonly from: Position; readonly count: number };
-/** Streams of one store whose first entries one command reads, and the largest number that it reads of one of them. */
+/** Streams of one store whose first entries are read by one command, and the largest number that it reads from one of them. */
 type Group = { readonly store: RedisStore; readonly streams: readonly Wanted[]; readonly count: number };
 
 /**
- * Divides streams into groups that one command reads each. XREAD has one bound for the entries of each stream, so the streams of a
- * group want about as many: what it reads beyond that (it came since the lengths were asked) is dropped, and read with the next batch.
+ * Divides streams into groups, each read by one command. XREAD has one bound for the entries of every stream, so the streams of a
+ * group need about the same number. Additional entries (added since the lengths were read) are dropped, and read with the next
+ * batch.
  */
 function readTogether(redis: RedisStore, wanted: readonly Wanted[]): Group[] {
   const groups: Group[] = [];
@@ -282,7 +284,7 @@ function readTogether(redis: RedisStore, wanted: readonly Wanted[]): Group[] {
 
 const countOf = (streams: readonly Wanted[]): number => Math.min(PAGE, streams.at(-1)?.count ?? 0);
 
-/** The first entries of the streams of a group, at most `PAGE` and at most as many as it wants of each. */
+/** The first entries of the streams of a group, at most `PAGE` and at most as many as the group needs from each. */
 async function readHeads({ keys }: StreamStores, { store, streams, count }: Group): Promise<StreamEntry[][]> {
   const asked = streams.filter((stream) => stream.count > 0);
   if (asked.length === 0) return streams.map(() => []);
@@ -344,7 +346,7 @@ async function readEntries(
   return decodeEntries(shard, (await redis.command('xrange', args)) as RawEntry[]);
 }
 
-/** The part of a batch that belongs to `shards`. The entries left out count as not read: they are added to `behind`. */
+/** The part of a batch that belongs to `shards`. Entries that are left out count as not read: they are added to `behind`. */
 export function ofShards(batch: Batch, shards: ReadonlySet<number>): Batch {
   if (batch.shards.every((shard) => shards.has(shard))) return batch;
   const pages = batch.pages.filter(({ shard }) => shards.has(shard));

@@ -14,14 +14,14 @@ export type Stored = {
   readonly saw: ReadonlyMap<number, Mark | null>;
 };
 
-/** Maximum number of entries that one command deletes; a page has as many at most. A longer command would delay calls in Redis. */
+/** Maximum number of entries that one command deletes, and so of a page. A longer command would delay calls in Redis. */
 const MOST_ENTRIES = 1_000;
 
 /**
- * Deletes exactly the entries of this batch, and leaves the mark of its flush: a whole page at once if its entries are the oldest of the
- * stream, otherwise by their ids. Small pages of one store share a command, and the next one is sent after its reply, as `readBatch` does.
- * If a page is no longer in the stream as it was read, or Redis has the mark of another flush, nothing of it is deleted: what is left of
- * it is read again, and the calls in it that are stored already change nothing then.
+ * Deletes exactly the entries of this batch, and leaves the mark of its flush: a whole page at once if its entries are the oldest
+ * of the stream, otherwise by their ids. Small pages of one store share a command, and the next one is sent after its reply, as
+ * `readBatch` does. If a page is no longer unchanged in the stream, or Redis has the mark of another flush, nothing of it is
+ * deleted: the rest of it is read again, and calls that are already stored then change nothing.
  */
 export async function trim(stores: StreamStores, stored: Stored): Promise<void> {
   const { redis } = stores;

@@ -7,7 +7,9 @@ import { makePartitions } from './partitions.ts';
 const PARTITIONS_MS = 3_600_000;
 const PARTITIONS_RETRY_MS = 60_000;
 const QUERY_TIMEOUT_MS = 20_000;
-/** How long the writer leaves out a shard of a cluster whose node has failed it. The other shards must not wait for its timeouts. */
+/**
+ * How long the writer leaves out a shard of a cluster after its node has failed. The other shards must not wait for its timeouts.
+ */
 const LEFT_OUT_MS = 2_000;
 
 const SETTINGS = {
@@ -17,8 +19,8 @@ const SETTINGS = {
   enable_seqscan: 'off',
   // A writer process that is suspended in the middle of a flush keeps flush locks: it must not block the loading of wallets.
   idle_in_transaction_session_timeout: 5_000,
-  // Between two flushes it keeps its shards: other writers must get them. A working writer asks Postgres at least every 6 s
-  // (`BLOCK_MS` and `REPLY_MS` of event-wait.ts).
+  // A suspended writer must not keep its shards between two flushes: other writers must get them. A working writer asks Postgres at
+  // least every 6 s (`BLOCK_MS` and `REPLY_MS` of event-wait.ts).
   idle_session_timeout: 8_000,
   // If the writer's machine vanishes, its locks are free after about 11 s.
   tcp_keepalives_idle: 5,
@@ -33,7 +35,10 @@ type Options = {
   readonly log: { info(fields: object, message: string): void; warn(fields: object, message: string): void };
 };
 
-/** The writer's session in Postgres: its locks say which shards this writer has, so its end gives them up. It also makes partitions. */
+/**
+ * The writer's session in Postgres. Its locks say which shards this writer has, so the end of the session releases them. It also
+ * makes partitions.
+ */
 export class WriterSession {
   readonly #options: Options;
   readonly #owned: OwnedShards;

@@ -15,8 +15,8 @@ import { WriterSession } from './writer-session.ts';
 /** How much longer than its timeout `stop` may take, so that the writer can still log how many events it leaves. */
 const GRACE_MS = 500;
 /**
- * A writer that has failed for so long gives up its shards, so that a writer that does reach both stores can have them. It comes back
- * when it is connected to Redis again.
+ * A writer that has failed for this long gives up its shards, so that a writer that reaches both stores can take them. It comes
+ * back when it is connected to Redis again.
  */
 const GIVE_UP_MS = 5_000;
 type WriterLog = {
@@ -26,7 +26,7 @@ type WriterLog = {
 };
 
 export type UsageWriterOptions = {
-  /** The writer opens its own connection, not through PgBouncer: the session's locks say which shards this writer has. */
+  /** The writer opens its own connection, not through PgBouncer, because the session's locks say which shards this writer has. */
   readonly databaseUrl: string;
   /** Id of the installation the database must belong to; if absent, this is not checked. */
   readonly installation?: string;
@@ -47,14 +47,14 @@ export type UsageWriterOptions = {
    */
   readonly batchSize?: number;
   readonly clock?: Clock;
-  /** Called when Redis may have changed since it was compared: wallets may have too much until it is compared again. */
+  /** Called when Redis may have changed since it was compared: wallets may have too much money until it is compared again. */
   readonly onDoubt?: () => void;
   /** Called between the commit and the deletion from the stream. Tests kill the process here. */
   readonly afterCommit?: () => Promise<void> | void;
 };
 
 type WriterStats = {
-  /** Calls stored since the start. A call that Postgres had already is not counted again. */
+  /** Calls stored since the start. A call that Postgres already had is not counted again. */
   readonly storedCalls: number;
   readonly rejectedEvents: number;
   /** Events of a newer version that the writer's last look at the streams left there. */
@@ -68,8 +68,8 @@ type WriterStats = {
 };
 
 /**
- * Carries usage events from the streams into Postgres, in batches. Each event takes effect once, and is deleted from its stream
- * only after the commit.
+ * Brings usage events from the streams into Postgres, in batches. Each event takes effect once, and is deleted from its stream only
+ * after the commit.
  *
  *   connect ──► read a batch ──► BEGIN, lock, look, store, COMMIT ──► trim and mark ──┐
  *      ▲             ▲    ▲                          │      │                          │
@@ -78,8 +78,8 @@ type WriterStats = {
  *      └─ wait 50 ms … 1 s ◄── any failure: events stay in the stream
  *
  * If the writer is killed between commit and deletion, the next writer reads the same events again. COPY fails for them, so the
- * batch is stored by `storeEntries`, and calls that are in Postgres already change nothing. Several writers share the shards
- * (`OwnedShards`): those of one that ended are taken within a second or two, those of one that is suspended after 5 to 15 s.
+ * batch is stored by `storeEntries`, and calls that are already in Postgres change nothing. Several writers share the shards
+ * (`OwnedShards`): those of a writer that ended are taken within a second or two, those of a suspended one after 5 to 15 s.
  */
 export class UsageWriter {
   readonly #options: UsageWriterOptions;
@@ -90,12 +90,15 @@ export class UsageWriter {
   readonly #events: EventWait | null;
   /** An event ended the last wait, and the writer has found none to store since. */
   #wokenInVain = false;
-  /** The last wait ended without an event: there is no need to ask again before the next one, which would end at once. */
+  /**
+   * The last wait ended without an event. There is no need to ask again before the next wait, which would end at once if there were
+   * any.
+   */
   #waitedInVain = false;
   readonly #session: WriterSession;
   readonly #flusher: Flusher;
   #stopping = false;
-  /** The timeout of `stop` is over. */
+  /** Whether the timeout of `stop` has passed. */
   #outOfTime = false;
   readonly #sleeper = new Sleeper();
   #running: Promise<void> | null = null;
@@ -128,12 +131,13 @@ export class UsageWriter {
   }
 
   /**
-   * Stores everything that is in the streams now, then ends the session. Failures are retried until `timeoutMs` is over. Events
-   * that are not stored by then stay for the next writer, and a line is logged.
+   * Stores everything that is in the streams now, then ends the session. Failures are retried until `timeoutMs` has passed. Events
+   * that are not stored by then are left for the next writer, and a line is logged.
    */
   async stop(timeoutMs = 5_000): Promise<void> {
     this.#stopping = true;
-    // The batch that was read ahead lacks the events that came after it was read. So drop it: the last look must be a new one.
+    // The batch that was read ahead lacks the events that arrived after it was read. So it is dropped: the last look must be a new
+    // one.
     this.#ahead = null;
     this.#session.lookSoon();
     this.#sleeper.wake();
@@ -157,12 +161,12 @@ export class UsageWriter {
     };
   }
 
-  /** Shards of which Postgres is older than Redis. While there is one, nothing is stored. */
+  /** Shards for which Postgres is older than Redis. While there is one, nothing is stored. */
   get fencedShards(): ReadonlySet<number> {
     return this.#flusher.fencedShards;
   }
 
-  /** Whether this writer has the shard. What one of several writers must do is done by the one that has shard 0. */
+  /** Whether this writer has the shard. Work that only one of several writers must do is done by the one that has shard 0. */
   owns(shard: number): boolean {
     return this.#session.shards.includes(shard);
   }
@@ -198,8 +202,8 @@ export class UsageWriter {
   }
 
   /**
-   * Whether to block on Redis until an event arrives. Not while another writer has shards: they may become free at any moment.
-   * Not while events come steadily: each would be stored at once, and storing many together costs less per event.
+   * Whether to block on Redis until an event arrives. Not while another writer has shards: they may become free at any moment. Not
+   * while events arrive steadily: each would be stored at once, and storing many together costs less per event.
    */
   get #mayWaitForEvents(): boolean {
     return !this.#wokenInVain && this.#pace.isQuiet && this.#session.hasAllShards;
@@ -212,7 +216,8 @@ export class UsageWriter {
       this.#sleeper.woken(),
       this.#events.next(this.#session.shards, this.#source.readOver),
     ]);
-    // Until a batch proves the opposite: then the next wait would end at once too, and the writer would never pause.
+    // This holds until a batch proves the opposite. Otherwise the next wait would end at once too, and the writer would never
+    // pause.
     this.#wokenInVain = end === 'event';
     this.#waitedInVain = end === 'time over';
     return end !== 'cannot';
@@ -223,7 +228,7 @@ export class UsageWriter {
     if (!this.#session.isOpen) {
       // A new session would take shards away from writers that work.
       if (this.#failures > 0 && !this.#options.redis.ready) throw new RedisNotSent();
-      // What was read ahead may be of shards that another writer has by now.
+      // The batch that was read ahead may have shards that another writer has by now.
       this.#ahead = null;
     }
     const session = await this.#session.ready(() => this.#endWork());
@@ -275,7 +280,7 @@ export class UsageWriter {
     return more;
   }
 
-  /** Whether the wait that has just ended says that no event is there, and another one follows. A stop looks anew. */
+  /** Whether the wait that has just ended shows that there is no event, so that another wait follows. A stop looks anew. */
   #sawNothing(): boolean {
     const sawNothing = this.#waitedInVain && this.#mayWaitForEvents && !this.#stopping;
     this.#waitedInVain = false;

@@ -22,7 +22,7 @@ export class AdmittedCall {
   readonly use: Use | null;
   /** Null for a call without an idempotency key. */
   readonly keyed: KeyedCall | null;
-  /** Why the service failed the call, if it did: meant for its provider. */
+  /** Why the service failed the call, if it did: for its provider and operators. */
   cause: FailureCause | null = null;
   readonly #call: ArrivedCall;
   readonly #admitted: Admitted;

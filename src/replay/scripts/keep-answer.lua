@@ -1,6 +1,6 @@
 #!lua
 --[[
-  keep-answer.lua: keeps the answer to a call with an idempotency key, for 24 hours at most. It is refused where Redis is full (no
+  keep-answer.lua: keeps the answer to a call with an idempotency key, for 24 hours at most. It is refused if Redis is full (no
   allow-oom): nobody is charged again for an answer that is not kept.
 
   KEYS   [1] answers of the shard (hash): usage_id → answer; 'bytes' → bytes of all; account → bytes of its own

@@ -8,6 +8,7 @@ import type { Drift, ShardReport } from '../../ledger/reconcile/report.ts';
 import { COUNT, CURRENCY, EXAMPLE, json, list, orNull, record, TEXT, TIME, UUID, usd } from '../../openapi/schemas.ts';
 import { microsToUsd } from '../../platform/money.ts';
 import type { Sql } from '../../platform/postgres.ts';
+import { endsWithin } from '../../platform/timing.ts';
 import {
   BUDGET_DRIFT,
   budgetsJson,
@@ -21,7 +22,12 @@ type ReconciliationRoutesDeps = {
   readonly sql: Sql;
   /** @param by  who asked for the comparison; recorded with each repair that it makes */
   readonly reconciler: { run(by: string): Promise<unknown> };
+  readonly log: { warn(fields: object, message: string): void };
+  /** How long a comparison is waited for. Default: 4 s, because a request may take 5 (src/http/api.ts). */
+  readonly answerWithinMs?: number;
 };
+
+const ANSWER_WITHIN_MS = 4_000;
 
 const RUN: Omit<Act, keyof Actor> = {
   action: 'reconciliation.run',
@@ -103,7 +109,15 @@ const SUMS_EXAMPLE = {
   drift: 0,
   drifting_accounts: 0,
 };
-const RESPONSES = {
+const GOES_ON = record('ReconciliationUnderWay', {
+  message: TEXT,
+  checked_at: {
+    ...orNull(TIME),
+    description:
+      'When the last comparison began. This one is over once GET has a later time (null: once it has one), unless it failed: then the log says why',
+  },
+});
+const DONE = {
   200: json('The comparison', RECONCILIATION, {
     checked_at: EXAMPLE.time,
     books_sum: 0,
@@ -115,12 +129,26 @@ const RESPONSES = {
   }),
 };
 
+const MESSAGE =
+  'The comparison takes longer and goes on. It is over once checked_at of GET /api/v1/admin/reconciliation is later than this one.';
+const UNDER_WAY = {
+  202: json('The comparison takes longer than 4 s, and goes on', GOES_ON, {
+    message: MESSAGE,
+    checked_at: EXAMPLE.time,
+  }),
+};
+
 /**
  * Shows how the wallets of each shard compared with Postgres when they were last checked, and compares them now on request.
  *
- * Tested by test/integration/redis-older.test.ts.
+ * Tested by test/integration/redis-older.test.ts and test/routes/money-by-operators.test.ts.
  */
-export function reconciliationRoutes({ sql, reconciler }: ReconciliationRoutesDeps): Route[] {
+export function reconciliationRoutes({
+  sql,
+  reconciler,
+  log,
+  answerWithinMs = ANSWER_WITHIN_MS,
+}: ReconciliationRoutesDeps): Route[] {
   const path = '/api/v1/admin/reconciliation';
   return [
     {
@@ -130,25 +158,36 @@ export function reconciliationRoutes({ sql, reconciler }: ReconciliationRoutesDe
         'The last comparison of wallets with Postgres (made every minute): sums and accounts that disagree, by shard',
       access: ['admin'],
       csvRows: 'shards',
-      responses: RESPONSES,
+      responses: DONE,
       handle: () => page(sql),
     },
     {
       method: 'POST',
       path,
-      summary: 'Compare now, repair what provably comes from a Redis older than Postgres, and answer as GET does',
+      summary:
+        'Compare now, repair what provably comes from a Redis older than Postgres, and answer as GET does, or 202 after 4 s',
       access: ['admin'],
-      responses: RESPONSES,
+      responses: { ...DONE, ...UNDER_WAY },
       handle: async ({ caller, requestId }: ApiRequest) => {
         const key = keyOf(caller);
         // Recorded first, because the comparison changes Redis step by step, and each repair has its own record.
         await sql.begin((tx) => recordAct(tx, { ...actorOf(key, requestId), ...RUN }));
-        await reconciler.run(`admin ${key.keyId}`);
-        return page(sql);
+        const before = oldest(await selectReports(sql));
+        const run = reconciler.run(`admin ${key.keyId}`);
+        if (await endsWithin(run, answerWithinMs)) return page(sql);
+        // Nobody waits for its outcome any more.
+        run.catch((error: unknown) =>
+          log.warn({ err: error, request_id: requestId }, 'a comparison failed that an operator had asked for'),
+        );
+        return { status: 202, body: { message: MESSAGE, checked_at: before } };
       },
     },
   ];
 }
+
+/** When the shard was compared that was compared first; null: none was. */
+const oldest = (reports: readonly ShardReport[]): string | null =>
+  reports.length === 0 ? null : time(Math.min(...reports.map(({ checkedAtMs }) => checkedAtMs)));
 
 async function page(sql: Sql): Promise<ApiResponse> {
   const [reports, repairs, corrections, booksMicros] = await Promise.all([
@@ -163,14 +202,10 @@ async function page(sql: Sql): Promise<ApiResponse> {
   const labels = await selectLabels(sql, accounts);
   const total = (pick: (report: ShardReport) => number): number =>
     reports.reduce((sum, report) => sum + pick(report), 0);
-  const oldest = reports.reduce<number | null>(
-    (min, { checkedAtMs }) => Math.min(min ?? checkedAtMs, checkedAtMs),
-    null,
-  );
   return {
     status: 200,
     body: {
-      checked_at: oldest === null ? null : time(oldest),
+      checked_at: oldest(reports),
       // Double entry: the sum over all ledgers must be zero.
       books_sum: microsToUsd(booksMicros),
       totals: {

@@ -926,7 +926,7 @@ export interface paths {
         get: operations["getAdminReconciliation"];
         put?: never;
         /**
-         * Compare now, repair what provably comes from a Redis older than Postgres, and answer as GET does
+         * Compare now, repair what provably comes from a Redis older than Postgres, and answer as GET does, or 202 after 4 s
          * @description Needs a key with the role admin.
          */
         post: operations["postAdminReconciliation"];
@@ -1095,7 +1095,7 @@ export interface components {
             by_key: components["schemas"]["KeyUsage"][];
             /** @description Days with calls, newest first; at most 366 */
             by_day: components["schemas"]["AccountDayUsage"][];
-            /** @description While all calls that match are of the last three days (UTC), and `from` and `to` are whole hours: hours with calls, newest first. Not of the sums of a tag */
+            /** @description While all calls that match are of the last three days (UTC), and `from` and `to` are whole hours: hours with calls, newest first. Not of the sums of a tag, nor of more than 500 pairs of a key and a service */
             by_hour?: components["schemas"]["AccountHourUsage"][];
             /** @description Tags with calls, those that spent the most first; at most 1 001. The calls of tags without sums of their own are those of the tag `other`. Absent where there are no sums by tag: with `key_id` or `service_id`, for a key with a parent, and unless `from` and `to` are whole days (UTC) or `tag` is given */
             by_tag?: components["schemas"]["TagUsage"][];
@@ -1843,7 +1843,7 @@ export interface components {
             free_calls: number;
             /** @description What buyers were charged, in US dollars with at most six decimals */
             gross: number;
-            /** @description What was given back to them of these calls, whenever, in US dollars with at most six decimals */
+            /** @description What they got back of these calls, at any time, in US dollars with at most six decimals */
             refunded: number;
             /** @description The platform's share of the rest, in US dollars with at most six decimals */
             fees: number;
@@ -2980,6 +2980,15 @@ export interface components {
             drifting_accounts: number;
             shards_not_compared: number;
         };
+        /** ReconciliationUnderWay */
+        ReconciliationUnderWay: {
+            message: string;
+            /**
+             * Format: date-time
+             * @description When the last comparison began. This one is over once GET has a later time (null: once it has one), unless it failed: then the log says why
+             */
+            checked_at: string | null;
+        };
         /** Refund */
         Refund: {
             /** Format: uuid */
@@ -3722,7 +3731,7 @@ export interface components {
             by_service: components["schemas"]["ServiceUsage"][];
             /** @description Days with calls, newest first; at most 366 */
             by_day: components["schemas"]["DayUsage"][];
-            /** @description While all calls that match are of the last three days (UTC), and `from` and `to` are whole hours: hours with calls, newest first. Not of the sums of a tag */
+            /** @description While all calls that match are of the last three days (UTC), and `from` and `to` are whole hours: hours with calls, newest first. Not of the sums of a tag, nor of more than 500 pairs of a key and a service */
             by_hour?: components["schemas"]["HourUsage"][];
             /** @description Newest first */
             records: components["schemas"]["UsageRecord"][];
@@ -10795,6 +10804,25 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Reconciliation"];
+                };
+            };
+            /** @description The comparison takes longer than 4 s, and goes on */
+            202: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "message": "The comparison takes longer and goes on. It is over once checked_at of GET /api/v1/admin/reconciliation is later than this one.",
+                     *       "checked_at": "2026-11-22T07:51:00.486Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ReconciliationUnderWay"];
                 };
             };
             400: components["responses"]["ClosedInvalidRequestOrUnsupportedFraming"];

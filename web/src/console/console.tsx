@@ -3,6 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { ErrorBoundary } from 'preact-iso';
 import { useAddress } from '../address.tsx';
+import { ApiFailure } from '../api/client.ts';
 import { Button, Empty, FailureNote, LinkButton, Note } from '../design/index.ts';
 import { I18nProvider, makeI18n } from '../i18n/i18n.tsx';
 import en from '../i18n/messages/en.json';
@@ -10,6 +11,7 @@ import { resume, resumed, session, unanswered } from '../session.ts';
 import { SECTIONS, sectionOf } from './all-sections.ts';
 import type { Section } from './section.tsx';
 import { SignIn } from './sign-in.tsx';
+import { UnkeptNote } from './unkept-note.tsx';
 import { ConsoleWaiting } from './waiting.tsx';
 import { Who } from './who.tsx';
 
@@ -50,22 +52,28 @@ const ENGLISH = makeI18n('en', en);
 /** Somebody is signed in here, but the gateway did not say who: a form would ask for a key that is not needed. */
 function Unanswered() {
   const [busy, setBusy] = useState(false);
+  const failure = unanswered.value;
+  const again = (): void => {
+    setBusy(true);
+    void resume().finally(() => setBusy(false));
+  };
+  const waits = failure instanceof ApiFailure ? failure.retryAfter : null;
+  // Somebody whose program has used up the requests of its key wants to see that, and to stop it.
+  useEffect(() => {
+    if (waits === null) return;
+    const timer = setTimeout(again, waits * 1_000);
+    return () => clearTimeout(timer);
+  }, [failure]);
   return (
     <div class="page stack">
       <div class="stack-tight">
         <h1>Console</h1>
         <p class="soft">Somebody is signed in here, but the gateway could not be asked who.</p>
       </div>
-      <FailureNote failure={unanswered.value} />
+      <FailureNote failure={failure} />
+      {waits !== null && <p class="soft small">This page asks again by itself.</p>}
       <div class="row">
-        <Button
-          kind="primary"
-          busy={busy}
-          onClick={() => {
-            setBusy(true);
-            void resume().finally(() => setBusy(false));
-          }}
-        >
+        <Button kind="primary" busy={busy} onClick={again}>
           Try again
         </Button>
         <Button
@@ -80,13 +88,29 @@ function Unanswered() {
   );
 }
 
+/** Pages of one thing that roles call by different names. */
+const TWINS: Readonly<Record<string, string>> = {
+  '/console/money': '/console/statement',
+  '/console/statement': '/console/money',
+};
+
 function Frame() {
   const address = useAddress();
   const me = session.value?.me;
-  if (me === undefined) return null;
-  const sections = SECTIONS[me.role];
+  const sections = me === undefined ? [] : SECTIONS[me.role];
   const section = sectionOf(sections, address.path);
   const Page = section?.page;
+  const keyId = me?.key_id;
+  const shown = useRef(keyId);
+  // Who has switched to another account goes on with what that has in place of this page.
+  useEffect(() => {
+    if (shown.current === keyId) return;
+    shown.current = keyId;
+    if (Page !== undefined) return;
+    const twin = TWINS[address.path];
+    address.go(twin !== undefined && sectionOf(sections, twin) !== undefined ? twin : '/console', true);
+  }, [keyId]);
+  if (me === undefined) return null;
   return (
     <div class="page console">
       <aside class="console-side">
@@ -96,10 +120,11 @@ function Frame() {
       <div class="console-main">
         {me.account_status === 'suspended' && (
           <Note tone="warn">
-            This account is suspended{me.suspension_reason === null ? '.' : `: ${me.suspension_reason}`} It can read its
-            own money, and nothing else.
+            <span>This account is suspended. It can read its own money, and nothing else.</span>
+            {me.suspension_reason !== null && <span class="break">Reason: {me.suspension_reason}</span>}
           </Note>
         )}
+        <UnkeptNote />
         {Page === undefined ? (
           <Empty isPage title="There is no such page" action={<LinkButton href="/console">To the overview</LinkButton>}>
             Or it is not for {me.role} keys. Sign in with another key to see it.

@@ -109,7 +109,7 @@ function NewAccount() {
   const [role, setRole] = useState<Role>(provides ? 'provider' : 'buyer');
   const [made, setMade] = useState<{ readonly key: Schemas['CreatedKey']; readonly remember: boolean } | null>(null);
   const lacksOperator = useFact<true>('lacks_admin') !== null && !isOperated.value;
-  const wishes = lacksOperator ? [...WISHES, OPERATES] : WISHES;
+  const wishes = lacksOperator ? [OPERATES, ...WISHES] : WISHES;
   const send = async (form: HTMLFormElement): Promise<void> => {
     const values = new FormData(form);
     const remember = values.get('remember') !== null;
@@ -148,6 +148,9 @@ function NewAccount() {
           value={role}
           onChange={(event) => setRole(wishes.find(([name]) => name === event.currentTarget.value)?.[0] ?? 'buyer')}
           options={wishes}
+          {...(lacksOperator && role !== 'admin'
+            ? { hint: 'This marketplace has no operator yet. If you run it, choose that.' }
+            : {})}
         />
         {role === 'admin' && (
           <>

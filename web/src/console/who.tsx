@@ -1,7 +1,9 @@
 import { useState } from 'preact/hooks';
 import { Badge, Button, Check, Dialog, FailureNote } from '../design/index.ts';
-import { isRemembered, type Other, others, remember, session, signOut, switchTo } from '../session.ts';
+import { isRemembered, type Other, others, remember, session, switchTo } from '../session.ts';
+import { shortId } from './shared/cells.tsx';
 import { WithKey } from './sign-in.tsx';
+import { SignOut } from './unkept-note.tsx';
 
 /** Who is signed in, other signed-in accounts, and the way to sign out. */
 export function Who() {
@@ -25,6 +27,7 @@ export function Who() {
         <Badge>{me.role}</Badge>
       </summary>
       <div class="who-body">
+        {me.label !== undefined && <span class="break">{me.label}</span>}
         <code class="faint break">{me.key_id}</code>
         {now.id === null ? (
           <Check
@@ -44,7 +47,7 @@ export function Who() {
                   <button type="button" class="who-other" onClick={() => change(other)}>
                     <span class="who-name">{other.me.owner_id}</span>
                     <span class="faint">
-                      {other.me.role} · …{other.me.key_id.slice(-6)}
+                      {other.me.role} · {other.me.label ?? shortId(other.me.key_id)}
                     </span>
                   </button>
                 </li>
@@ -57,9 +60,7 @@ export function Who() {
           <Button small onClick={() => setAdding(true)}>
             Use another key
           </Button>
-          <Button small onClick={() => void signOut()}>
-            Sign out
-          </Button>
+          <SignOut />
         </div>
       </div>
       {adding && (

@@ -15,10 +15,10 @@ export type Series = {
 };
 
 const HOUR_S = 3_600;
-/** Fewer hours would be as wide as days. */
+/** Minimum hours of a chart: fewer would be as wide as days. */
 const MIN_HOURS = 24;
 
-/** The hours of a chart, in seconds: from the first that is known, and at least a day, up to this one. */
+/** The hours of a chart, in seconds: from the first known one, and at least a day, up to the present hour. */
 export function hoursUpToNow(known: Iterable<number>, nowMs: number): number[] {
   const now = Math.floor(nowMs / 1_000 / HOUR_S) * HOUR_S;
   const first = Math.min(now - (MIN_HOURS - 1) * HOUR_S, ...known);

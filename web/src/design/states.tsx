@@ -41,16 +41,17 @@ export function FailureNote({ failure, retry }: { readonly failure: unknown; rea
   const i18n = useI18n();
   const known = failure instanceof ApiFailure ? failure : null;
   const message = known?.message ?? `Something in this page failed: ${String(failure)}`;
+  const isLimit = i18n.language === 'en' && known?.status === 429 && known.retryAfter !== null;
   const translated = known === null || i18n.language === 'en' ? null : meaningOf(known, i18n);
   return (
     <div class="note note-bad" role="alert">
-      <span class="break">{translated ?? message}</span>
+      {!isLimit && <span class="break">{translated ?? message}</span>}
       {translated === null && known?.status === 401 && (
         <span class="soft">The key may have been revoked. Sign out, and sign in again.</span>
       )}
-      {translated === null && known?.status === 429 && known.retryAfter !== null && (
-        <span class="soft">
-          You have sent as many requests as you may. Try again in {known.retryAfter}{' '}
+      {isLimit && (
+        <span>
+          This key has sent as many requests as it may. Try again in {known.retryAfter}{' '}
           {known.retryAfter === 1 ? 'second' : 'seconds'}.
         </span>
       )}

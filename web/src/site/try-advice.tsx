@@ -78,7 +78,8 @@ function Refused({
   const code = CODES.get(error.error);
   const known = code ?? STATUSES.find((its) => its === status);
   // For the other `CODES` the gateway's message is meant for programs; it is also in the body below.
-  const hasMessage = code === undefined || code === 403;
+  const isBudget = error.error === 'budget_exceeded';
+  const hasMessage = (code === undefined && !isBudget) || code === 403;
   const amount = (value: unknown): string => (typeof value === 'number' ? money(value, language) : '–');
   const topUp = webAddress(typeof error.top_up === 'string' ? error.top_up : undefined);
   return (
@@ -89,13 +90,15 @@ function Refused({
         </strong>
       )}
       <span>
-        {known === undefined
-          ? t('try.refused')
-          : t(`try.refused${known}`, {
-              required: amount(error.required),
-              balance: amount(error.balance),
-              price: amount(error.price),
-            })}
+        {isBudget
+          ? t('try.refusedBudget', { remaining: amount(error.remaining) })
+          : known === undefined
+            ? t('try.refused')
+            : t(`try.refused${known}`, {
+                required: amount(error.required),
+                balance: amount(error.balance),
+                price: amount(error.price),
+              })}
       </span>
       {code === 402 &&
         (topUp !== null ? (
@@ -107,6 +110,7 @@ function Refused({
             <span class="soft">{t('try.topUpAsk')}</span> <a href={href('/console/money')}>{t('try.topUpHow')}</a>
           </span>
         ))}
+      {isBudget && <a href={href('/console/keys')}>{t('nav.console')}</a>}
       {code === 401 && <a href={href('/console')}>{t('nav.signIn')}</a>}
       {retryAfter !== null && <Again seconds={retryAfter} onRetry={onRetry} />}
     </Note>

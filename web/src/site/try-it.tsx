@@ -9,6 +9,7 @@ import { type Cost, costWords, isByUse, mostOf } from '../cost.ts';
 import { Button, Check, Code, FailureNote, Note } from '../design/index.ts';
 import { money } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
+import { hasKept } from '../session/unkept.ts';
 import { api, canKeep, openAccount, others, remember, resumed, type Session, session } from '../session.ts';
 import { TryAnswer } from './try-answer.tsx';
 import { TryFields } from './try-fields.tsx';
@@ -131,7 +132,11 @@ function useCall() {
     try {
       if (session.value === null) {
         setIsOpening(true);
-        const made = await openAccount('My account', 'buyer');
+        // Some have several, and an operator sees those of everybody.
+        const made = await openAccount(
+          `My account ${new Date().toISOString().slice(0, 16).replace('T', ' ')}`,
+          'buyer',
+        );
         opened.value = made;
         key = `${made.key_id}:${made.secret}`;
       } else key = await session.value.credential.now();
@@ -275,6 +280,7 @@ function NewKey({ who }: { readonly who: Session | null }) {
         <Button
           small
           onClick={() => {
+            hasKept(made.key_id);
             opened.value = null;
           }}
         >

@@ -40,8 +40,8 @@ export function attention(
   if (stats.drifting_accounts > 0) {
     const text =
       stats.drifting_accounts === 1
-        ? `The wallet of one account differs from the books by ${usd(stats.drift)}.`
-        : `The wallets of ${stats.drifting_accounts} accounts differ from the books, by ${usd(stats.drift)} in all.`;
+        ? `The wallet of one account differs from Postgres by ${usd(stats.drift)}.`
+        : `The wallets of ${stats.drifting_accounts} accounts differ from Postgres, by ${usd(stats.drift)} in all.`;
     add('bad', 'Drift', text, ...reconciliation);
   }
   if (stats.rejected_events > 0) {
@@ -53,7 +53,7 @@ export function attention(
     add('warn', 'Backlog', `${stats.backlog} usage events wait for Postgres.`, '/console/instances', 'Instances');
   }
   if (stats.shards_not_compared > 0) {
-    const text = `Some wallets could not be compared with the books (${stats.shards_not_compared} of the shards).`;
+    const text = `Some wallets could not be compared with Postgres (${stats.shards_not_compared} parts of the accounts).`;
     add('warn', 'Not compared', text, ...reconciliation);
   }
   if (stats.reconciled_at === null) add('warn', 'Not compared', 'Money has not been compared yet.', ...reconciliation);
@@ -77,7 +77,7 @@ function fromInstances(
     add(
       'bad',
       'No writer',
-      `No writer stores the usage of some accounts (${shards - written} of ${shards} shards).`,
+      `No writer stores the usage of some accounts (${shards - written} of ${shards} parts).`,
       ...list,
     );
   }

@@ -12,7 +12,7 @@ type Believe = 'postgres' | 'redis';
 
 const STORES: readonly (readonly [Believe, string])[] = [
   ['postgres', 'Postgres: change the wallet'],
-  ['redis', 'Redis: change the books'],
+  ['redis', 'Redis: change the balance'],
 ];
 
 /** Ends the drift of one account. Repeats with the same reference count once, so it can be sent again until there is an answer. */
@@ -61,7 +61,7 @@ export function CorrectionDialog({
         <>
           <Button onClick={onClose}>Cancel</Button>
           <Button kind="primary" busy={busy} onClick={() => void send()}>
-            {believe === 'postgres' ? 'Change the wallet' : 'Change the books'}
+            {believe === 'postgres' ? 'Change the wallet' : 'Change the balance'}
           </Button>
         </>
       }
@@ -126,13 +126,13 @@ function Follows({ drift, believe }: { readonly drift: Drift; readonly believe: 
   const isMore = drift.drift > 0;
   const ofMoney =
     believe === 'postgres'
-      ? `${isMore ? 'Takes' : 'Puts'} ${amount} ${isMore ? 'out of' : 'into'} the wallet. The books stay.`
-      : `${isMore ? 'Adds' : 'Takes'} ${amount} ${isMore ? 'to' : 'from'} the account's balance in the books, against the platform's cash. The wallet stays.`;
+      ? `${isMore ? 'Takes' : 'Puts'} ${amount} ${isMore ? 'out of' : 'into'} the wallet. The balance in Postgres stays.`
+      : `${isMore ? 'Adds' : 'Takes'} ${amount} ${isMore ? 'to' : 'from'} the account's balance in Postgres, against the platform's cash. The wallet stays.`;
   return (
     <>
       {drift.drift !== 0 && ofMoney}
       {drift.free_calls.length > 0 &&
-        ` Free calls used of ${services} are counted as ${believe === 'postgres' ? 'the books' : 'the wallet'} counts them.`}
+        ` Free calls used of ${services} are counted as ${believe === 'postgres' ? 'Postgres' : 'the wallet'} counts them.`}
       {drift.holds_of_stored_calls > 0 &&
         (believe === 'postgres'
           ? ' Holds of stored calls are removed.'

@@ -42,14 +42,15 @@ export default function Instances() {
           )}
           {written < data.shards && (
             <Note tone="bad">
-              {data.shards - written} of {data.shards} shards have no writer that reports: their usage waits in Redis,
-              and is stored once a writer is back. A writer that is being replaced is back within seconds.
+              {data.shards - written} of {data.shards} parts of the accounts have no writer that reports: their usage
+              waits in Redis, and is stored once a writer is back. A writer that is being replaced is back within
+              seconds.
             </Note>
           )}
           <Stats>
             <Stat label="Gateways" value={data.instances.filter(({ role }) => role === 'gateway').length} />
             <Stat label="Writers" value={data.instances.filter(({ role }) => role === 'writer').length} />
-            <Stat label="Shards with a writer" value={`${written} of ${data.shards}`} />
+            <Stat label="Parts with a writer" value={`${written} of ${data.shards}`} />
             <Stat label="Version" value={versions.join(', ') || '–'} />
           </Stats>
           <Card flush>
@@ -85,7 +86,7 @@ export default function Instances() {
                   cell: ({ role, lease_age_seconds: age }) =>
                     role === 'writer' ? '' : age === null ? 'no calls yet' : `${span(age, language)} ago`,
                 },
-                { title: 'Shards', right: true, cell: ({ shards }) => shards ?? '' },
+                { title: 'Parts', right: true, cell: ({ shards }) => shards ?? '' },
                 { title: 'CPU', right: true, cell: ({ cpu }) => (cpu === null ? '–' : percent(cpu, language)) },
                 { title: 'Memory', right: true, cell: (row) => bytes(row.memory_bytes, language) },
               ]}

@@ -44,7 +44,7 @@ export default function ReconciliationPage() {
     <>
       <PageHead
         title="Reconciliation"
-        lead="Compares the wallets in Redis with the books in Postgres, every minute and whenever you ask."
+        lead="Compares the wallets in Redis with the balances in Postgres, every minute and whenever you ask."
         actions={
           <Button kind="primary" busy={progress !== null} onClick={() => void run()}>
             Compare now
@@ -98,23 +98,25 @@ function Report({
               : `Compared ${ago(data.checked_at, language, Date.now())}.`}
           </span>
           {totals.shards_not_compared > 0 && (
-            <Badge tone="warn">{several(totals.shards_not_compared, 'shard', language)} not compared</Badge>
+            <Badge tone="warn">
+              {several(totals.shards_not_compared, 'part', language)} of the accounts not compared
+            </Badge>
           )}
         </div>
       </Card>
       <Stats>
         <Stat label="In wallets" value={usd(totals.wallet)} hint={several(totals.wallets, 'wallet', language)} />
-        <Stat label="In the books" value={usd(totals.settled)} hint="balances in Postgres" />
+        <Stat label="In balances" value={usd(totals.settled)} hint="in Postgres" />
         <Stat label="Not stored yet" value={usd(totals.streamed)} hint="usage on its way" />
       </Stats>
       <Stats>
         <Stat label="Held" value={usd(totals.held)} hint="by open calls" />
         <Stat label="Drift" value={usd(totals.drift)} hint={several(totals.drifting_accounts, 'account', language)} />
-        <Stat label="Sum of the books" value={usd(data.books_sum)} hint="always 0" />
+        <Stat label="Sum of all entries" value={usd(data.books_sum)} hint="always 0" />
       </Stats>
       <Card title="Accounts that do not agree" flush>
         {drifts.length === 0 ? (
-          <p class="quiet">None. Every wallet has exactly what the books say.</p>
+          <p class="quiet">None. Every wallet has exactly what Postgres says.</p>
         ) : (
           <Table
             caption="Accounts that do not agree"
@@ -168,7 +170,7 @@ function Report({
       )}
       <Card title="Repairs" flush>
         {data.repairs.length === 0 ? (
-          <p class="quiet">None. A repair follows when a Redis that is older than the books came back.</p>
+          <p class="quiet">None. A repair follows when a Redis came back that is older than Postgres.</p>
         ) : (
           <Table
             caption="Repairs"
@@ -186,13 +188,13 @@ function Report({
           />
         )}
       </Card>
-      <Card title="Shards" flush>
+      <Card title="Parts of the accounts" flush>
         <Table
-          caption="Shards"
+          caption="Parts of the accounts"
           keyOf={({ shard }) => String(shard)}
           rows={data.shards}
           columns={[
-            { title: 'Shard', right: true, cell: (row) => row.shard },
+            { title: 'Part', right: true, cell: (row) => row.shard },
             {
               title: 'State',
               cell: (row) => (
@@ -203,7 +205,7 @@ function Report({
             },
             { title: 'Wallets', right: true, cell: (row) => count(row.wallets, language) },
             { title: 'In wallets', amount: (row) => row.wallet },
-            { title: 'In the books', amount: (row) => row.settled },
+            { title: 'In balances', amount: (row) => row.settled },
             { title: 'Not stored yet', amount: (row) => row.streamed },
             { title: 'Held', amount: (row) => row.held },
             { title: 'Drift', amount: (row) => row.drift },

@@ -53,11 +53,11 @@ export default function Services() {
             cell: (row) => (
               <>
                 {row.status === 'active' ? (
-                  <a class="name" href={`/services/${row.id}`}>
+                  <a class="name service-name" href={`/services/${row.id}`}>
                     {row.name}
                   </a>
                 ) : (
-                  <span class="name">{row.name}</span>
+                  <span class="name service-name">{row.name}</span>
                 )}
                 <span class="below">
                   {row.category}, since {date(row.created_at, language, Date.now())}
@@ -66,7 +66,7 @@ export default function Services() {
             ),
           },
           { title: 'Status', cell: (row) => <State value={row.status} /> },
-          { title: 'Price', cell: (row) => <span class="nowrap">{row.price_label}</span> },
+          { title: 'Price', cell: (row) => <span class="price-label">{row.price_label}</span> },
           { title: 'Quality', right: true, cell: qualityText },
           { title: 'Uptime', right: true, cell: (service) => uptimeText(service) },
           { title: 'Provider', cell: (row) => <AccountLink id={row.provider_id} label={row.provider_owner_id} /> },

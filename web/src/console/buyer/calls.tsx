@@ -1,10 +1,12 @@
 import './buyer.css';
 import { useState } from 'preact/hooks';
 import { type Address, useAddress } from '../../address.tsx';
+import { dataOf } from '../../api/client.ts';
 import { type Column, Empty, LinkButton } from '../../design/index.ts';
 import { count, duration, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
+import { api } from '../../session.ts';
 import { AskedFor, ByUse, OutcomeBadge, shortId, When } from '../shared/cells.tsx';
 import { RANGE_FILTERS } from '../shared/days.ts';
 import { type Filter, ListPage } from '../shared/list-page.tsx';
@@ -79,6 +81,7 @@ function CallList() {
   const address = useAddress();
   const [sums, setSums] = useState<Usage | null>(null);
   const all = useResource('all', (signal) => usageOf({ limit: 1 }, signal));
+  const balance = useResource('balance', (signal) => dataOf(api.value.GET('/api/v1/balance/me', { signal })));
   const names = keyNames(all.data?.by_key ?? []);
   const tag = address.query.get('tag') ?? '';
   const isTagged = hasTags(all.data) || tag !== '';
@@ -106,7 +109,7 @@ function CallList() {
   return (
     <>
       <PageHead title="Calls" lead={`Calls of ${whose()}, newest first. A call appears within a second of its end.`} />
-      <RefusedNote usage={all.data} />
+      <RefusedNote usage={all.data} balance={balance.data?.balance ?? null} />
       {/* The sums are of all outcomes, and where there are none by tag, of all tags. */}
       {sums === null && !address.query.get('outcome') && <p class="small">&nbsp;</p>}
       {sums !== null && !address.query.get('outcome') && (tag === '' || sums.by_tag !== undefined) && (

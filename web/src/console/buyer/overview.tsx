@@ -34,7 +34,9 @@ export default function Overview() {
     balance.data === null || usage.data === null ? null : daysLeft(balance.data.balance, days, usage.data.by_day);
   // The content above the chart depends on both, so that the chart does not move once it is drawn.
   const isKnown = balance.data !== null && usage.data !== null;
+  const isChild = session.value?.me.parent_key_id !== undefined;
   const isNew = usage.data?.total_calls === 0 && session.value?.me.last_used_at === null;
+  const what = isChild ? 'what is left for this key' : 'the balance';
   return (
     <>
       <PageHead
@@ -42,7 +44,7 @@ export default function Overview() {
         lead={`Balance, calls and spending of ${whose()}.`}
         actions={
           <>
-            <LinkButton href="/console/money">Add money</LinkButton>
+            {!isChild && <LinkButton href="/console/money">Add money</LinkButton>}
             <Button busy={balance.loading || usage.loading} onClick={reload}>
               Refresh
             </Button>
@@ -54,8 +56,10 @@ export default function Overview() {
       {isKnown && !isNew && balance.data?.balance === 0 && (
         <Note tone="warn">
           <span>
-            The account has no money left. Calls that cost something are refused until money is added; free calls go on.{' '}
-            <a href="/console/money">How to add money</a>
+            {isChild ? 'Nothing is left for this key.' : 'The account has no money left.'} Calls that cost something are
+            refused until{' '}
+            {isChild ? 'its budget starts again or is raised, and the account has money' : 'money is added'}; free calls
+            go on. <More isChild={isChild} />
           </span>
         </Note>
       )}
@@ -63,9 +67,9 @@ export default function Overview() {
         <Note tone="warn">
           <span>
             {lasts === 0
-              ? 'At the pace of the last week, the balance does not last for another day.'
-              : `At the pace of the last week, the balance lasts about ${lasts} ${lasts === 1 ? 'day' : 'days'}.`}{' '}
-            <a href="/console/money">How to add money</a>
+              ? `At the pace of the last week, ${what} does not last for another day.`
+              : `At the pace of the last week, ${what} lasts about ${lasts} ${lasts === 1 ? 'day' : 'days'}.`}{' '}
+            <More isChild={isChild} />
           </span>
         </Note>
       )}
@@ -108,6 +112,10 @@ export default function Overview() {
   );
 }
 
+/** What can be done. Of a key with a budget, money that is added helps only as far as that allows. */
+const More = ({ isChild }: { readonly isChild: boolean }) =>
+  isChild ? <a href="/console/keys">Its budget</a> : <a href="/console/money">How to add money</a>;
+
 const SpendingWaiting = () => (
   <>
     <SkeletonCard lines={9} />
@@ -138,11 +146,11 @@ function Figures({
   return (
     <Stats>
       <Stat
-        label="Balance"
+        label={session.value?.me.parent_key_id === undefined ? 'Balance' : 'Left for this key'}
         value={balance === null ? '…' : money(balance.balance, language)}
         hint={balance === null ? ' ' : held > 0 ? `${money(held, language)} held by open calls` : 'nothing is held'}
       />
-      <Stat label="Spent today" value={spent(1)} hint="since 00:00 UTC" />
+      <Stat label="Spent today" value={spent(1)} hint="since 00:00 UTC, before refunds" />
       <Stat label="Spent in 7 days" value={spent(7)} hint="today included" />
       <Stat label="Spent in 30 days" value={spent(30)} hint="today included" />
       <Stat

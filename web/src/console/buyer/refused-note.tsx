@@ -28,7 +28,7 @@ export function RefusedNote({ usage, balance }: { readonly usage: Usage | null; 
         , a call to <a href={`/services/${last.service_id}`}>{last.service_name}</a> with the key{' '}
         <span title={last.key_id}>{last.label ?? shortId(last.key_id)}</span> was refused: the balance did not cover its{' '}
         {money(last.required, language)}.{last.calls > 1 && ` There were ${count(last.calls, language)} that day.`}{' '}
-        {isCoveredNow ? 'It does now.' : <a href="/console/money">How to add money</a>}
+        {isCoveredNow ? 'The balance covers it now.' : <a href="/console/money">How to add money</a>}
       </span>
     </Note>
   );

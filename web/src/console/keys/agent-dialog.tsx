@@ -49,8 +49,8 @@ export function AgentDialog({
       }
     >
       <p class="soft">
-        It spends from the same money as the key of this tab, within its limits and those of the keys above it. It sees
-        its own calls, and can make keys below it.
+        It spends from the same money as your key, within its limits and those of the keys above it. It sees its own
+        calls, and can make keys below it.
       </p>
       <form
         id={form}

@@ -52,17 +52,19 @@ export function CreateDialog({
       }
     >
       <p class="soft">
-        The key belongs to this account, and only the balance of the account bounds what it can spend. A program that
-        may spend less needs a <em>new key for an agent</em>.
+        A key like yours: without a budget, so that only the balance of the account bounds what it can spend. A program
+        that may spend less needs a <em>new key for an agent</em>, with a budget.
       </p>
       <LabelField draft={draft} set={(change) => setDraft((before) => ({ ...before, ...change }))} />
-      <Select
-        label="Role"
-        hint="Choose the lowest role that is enough. A program that only calls services needs a buyer key."
-        value={role}
-        onChange={(event) => setRole(roles.find((name) => name === event.currentTarget.value) ?? role)}
-        options={roles.map((name) => [name, MAY[name]] as const)}
-      />
+      {roles.length > 1 && (
+        <Select
+          label="Role"
+          hint="Choose the lowest role that is enough. A program that only calls services needs a buyer key."
+          value={role}
+          onChange={(event) => setRole(roles.find((name) => name === event.currentTarget.value) ?? role)}
+          options={roles.map((name) => [name, MAY[name]] as const)}
+        />
+      )}
       {failure !== null && <FailureNote failure={failure} />}
     </Dialog>
   );

@@ -1,4 +1,5 @@
 import type { Schemas } from '../../api/client.ts';
+import { hasKept } from '../../session/unkept.ts';
 import { KeyShownOnce } from '../shared/secret-shown-once.tsx';
 import { AgentDialog } from './agent-dialog.tsx';
 import { type Changeable, ChangeDialog } from './change-dialog.tsx';
@@ -68,6 +69,8 @@ export function KeyDialogs({
           made={open.made}
           isChild={open.isChild}
           onClose={() => {
+            // Any of these opens the account again.
+            if (!open.isChild) hasKept(me.key_id);
             close();
             onChanged(open.done);
           }}

@@ -7,7 +7,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   correction: 'Correction',
   refund: 'Refund of call',
   charge: 'Calls to',
-  pending: 'Calls of this moment that are not in the books yet',
+  pending: 'Calls of this moment that are not stored yet',
   earning: 'Calls of',
   fee: 'Fee of the marketplace for calls of',
   payout: 'Paid out to you',

@@ -16,9 +16,9 @@ export function Wallet({ account, isWhole = false }: { readonly account: string;
       {failure !== null && <FailureNote failure={failure} retry={balance.reload} />}
       <Stats>
         <Stat
-          label="Balance"
+          label={isWhole ? 'Balance' : 'Left for this key'}
           value={data === null ? '…' : money(data.balance, language)}
-          hint="what calls can spend now"
+          hint={isWhole ? 'what calls can spend now' : 'of the balance, within its budget and those above it'}
         />
         <Stat
           label="Held"

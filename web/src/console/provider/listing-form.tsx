@@ -66,7 +66,7 @@ export function ListingFields({ form, service }: { readonly form: DraftForm; rea
             inputmode="decimal"
             autocomplete="off"
             placeholder="none"
-            hint="Your service then reports what each call cost, up to this. A call without a report costs the price."
+            hint="Your service then answers with the header X-ACF-Charge: 0.0013, in US dollars and up to this. Without it a call costs the price."
           />
         </div>
         <div class="form-pair">

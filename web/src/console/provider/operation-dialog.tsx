@@ -125,7 +125,7 @@ export function OperationDialog({
         inputmode="decimal"
         autocomplete="off"
         placeholder="none"
-        hint="Your service then reports what each call cost, up to this."
+        hint="Your service then answers with the header X-ACF-Charge: 0.0013, in US dollars and up to this. Without it a call costs the price."
       />
       {!isMcp && (
         <details class="more-fields" open={draft.input !== '' || draft.output !== ''}>

@@ -86,7 +86,7 @@ export function AccountPage({ id }: { readonly id: string }) {
       {failure !== null && <FailureNote failure={failure} retry={account.reload} />}
       {!data.is_live && data.status !== 'closed' && (
         <Note tone="warn">
-          The live wallet cannot be read: Redis is away, or the wallet is damaged. The balance is that of the books.
+          The live wallet cannot be read: Redis is away, or the wallet is damaged. The balance is that of Postgres.
         </Note>
       )}
       {data.suspension_reason !== null && <Note tone="warn">Suspended: {data.suspension_reason}</Note>}
@@ -100,7 +100,7 @@ export function AccountPage({ id }: { readonly id: string }) {
               ? 'cannot be spent: suspended'
               : data.is_live
                 ? 'can be spent now'
-                : 'in the books'
+                : 'in Postgres'
           }
         />
         <Stat label="Held" value={data.held === null ? '–' : money(data.held, language)} hint="by open calls" />
