@@ -139,6 +139,31 @@ describe('somebody who has signed in', () => {
     await visit.close();
   });
 
+  it('opens another account beside the present one: from the console, or to sell, which a buyer cannot', async () => {
+    const visit = await visitor(await opened('buying'));
+    const { page } = visit;
+    const open = async (name: string): Promise<void> => {
+      await page.getByRole('textbox', { name: 'Name', description: /Two accounts may have the same/ }).fill(name);
+      await page.getByRole('button', { name: 'Open an account' }).click();
+      await page.getByRole('button', { name: 'I have kept it' }).click();
+      await until(async () => (await nameIn(page).textContent()) === name);
+    };
+    await page.goto(`${web.market.baseUrl}/console/services/new`);
+    await page.getByText('This account calls services.').waitFor();
+    await visit.shot('session-selling');
+    expect(await visit.findings()).toEqual([]);
+    await open('selling');
+    await page.getByRole('button', { name: 'List it' }).waitFor();
+    await page.getByRole('button', { name: 'Open another account' }).click();
+    await visit.shot('session-another');
+    await open('another');
+    await page.getByRole('button', { name: /^selling/ }).waitFor();
+    await page.getByRole('button', { name: /^buying/ }).waitFor();
+    expect(await page.getByRole('dialog').count()).toBe(0);
+    expect(visit.complaints).toEqual([]);
+    await visit.close();
+  });
+
   it('does not notice that a bearer ends: a refused one is replaced, once for all requests', async () => {
     const key = await opened('patient');
     const visit = await visitor(key);
@@ -298,6 +323,7 @@ describe('somebody who has signed in', () => {
     await web.market.json(`/api/v1/keys/${key.key_id}`, { ...admin, method: 'DELETE' });
     await page.getByRole('link', { name: 'Money', exact: true }).click();
     await page.getByRole('heading', { name: 'Open an account' }).waitFor();
+    await page.getByText('You were signed out here').waitFor();
     expect(await page.evaluate('localStorage.length')).toBe(0);
 
     const closed = await opened('closing');

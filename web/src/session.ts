@@ -53,6 +53,8 @@ export const others = signal<readonly Other[]>([]);
 export const resumed = signal(false);
 /** Why this is not known: the gateway did not answer. Null: it did, or was not asked. */
 export const unanswered = signal<unknown>(null);
+/** Whether nobody is signed in because the last session was ended elsewhere, or expired. */
+export const wasEnded = signal(false);
 /** A client with the key of this tab, or without one. */
 export const api = computed<Api>(() => session.value?.api ?? anonymous);
 
@@ -114,6 +116,7 @@ function takeOver(next: Session): void {
   others.value = before.filter(({ me }) => me.key_id !== next.me.key_id).slice(0, MAX_KEYS - 1);
   session.value = next;
   unanswered.value = null;
+  wasEnded.value = false;
   store();
   const mine = kept();
   if (next.id === null || mine === null) return;
@@ -196,7 +199,8 @@ function ended(id: string): void {
     others.value = left;
     return;
   }
-  say(`${session.value.me.owner_id} is not signed in here any more.`);
+  if (left.length > 0) say(`${session.value.me.owner_id} is not signed in here any more.`);
+  else wasEnded.value = true;
   goOnWith(left);
 }
 
@@ -315,6 +319,7 @@ async function follow(): Promise<void> {
     if (found instanceof ApiFailure && found.status === 401) {
       keep(null);
       becomeNobody();
+      wasEnded.value = true;
     }
     if (!(found instanceof Error)) takeOver(found as Session);
     else if (kept() !== null && session.value === null) unanswered.value = found;

@@ -4,13 +4,13 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { ErrorBoundary } from 'preact-iso';
 import { useAddress } from '../address.tsx';
 import { ApiFailure } from '../api/client.ts';
-import { Button, Empty, FailureNote, LinkButton, Note } from '../design/index.ts';
+import { Button, Card, Empty, FailureNote, LinkButton, Note } from '../design/index.ts';
 import { I18nProvider, makeI18n } from '../i18n/i18n.tsx';
 import en from '../i18n/messages/en.json';
 import { resume, resumed, session, unanswered } from '../session.ts';
 import { SECTIONS, sectionOf } from './all-sections.ts';
 import type { Section } from './section.tsx';
-import { SignIn } from './sign-in.tsx';
+import { NewAccount, SignIn } from './sign-in.tsx';
 import { UnkeptNote } from './unkept-note.tsx';
 import { ConsoleWaiting } from './waiting.tsx';
 import { Who } from './who.tsx';
@@ -125,7 +125,9 @@ function Frame() {
           </Note>
         )}
         <UnkeptNote />
-        {Page === undefined ? (
+        {Page === undefined && me.role === 'buyer' && address.path.startsWith('/console/services') ? (
+          <Selling />
+        ) : Page === undefined ? (
           <Empty isPage title="There is no such page" action={<LinkButton href="/console">To the overview</LinkButton>}>
             Or it is not for {me.role} keys. Sign in with another key to see it.
           </Empty>
@@ -135,6 +137,24 @@ function Frame() {
           </Caught>
         )}
       </div>
+    </div>
+  );
+}
+
+/** A buyer, as every visitor who tried a call is, followed 'Sell your API'. */
+function Selling() {
+  return (
+    <div class="stack">
+      <div class="stack-tight">
+        <h1>List a service</h1>
+        <p class="soft">
+          This account calls services. Open one that lists them: you stay signed in with both, and can switch between
+          the two.
+        </p>
+      </div>
+      <Card title="Open an account">
+        <NewAccount />
+      </Card>
     </div>
   );
 }

@@ -5,7 +5,7 @@ import { ApiFailure, type Schemas } from '../api/client.ts';
 import { useArrival } from '../arrival.ts';
 import { Button, Card, Check, FailureNote, Note, Select, TextInput } from '../design/index.ts';
 import { useFact } from '../first-data.ts';
-import { canKeep, createAccount, signIn } from '../session.ts';
+import { canKeep, createAccount, signIn, wasEnded } from '../session.ts';
 import { KeyShownOnce } from './shared/secret-shown-once.tsx';
 
 /** Shown when nobody is signed in: enter a key, or open a new account. */
@@ -20,10 +20,17 @@ export function SignIn() {
           marketplace runs.
         </p>
       </div>
+      {wasEnded.value && (
+        <Note tone="warn">
+          You were signed out here: the key was revoked or rotated, or this session was ended elsewhere or expired.
+        </Note>
+      )}
       <Card title="Sign in">
         <WithKey submit="Sign in" />
       </Card>
-      <NewAccount />
+      <Card title="Open an account">
+        <NewAccount />
+      </Card>
     </div>
   );
 }
@@ -100,7 +107,8 @@ const OPERATES: readonly [Role, string] = ['admin', 'run this marketplace, as it
 /** Somebody has become the operator since this page was loaded. */
 const isOperated = signal(false);
 
-function NewAccount() {
+/** Opens an account, shows its key once, and signs in with it beside those who are signed in. @param onDone called after that */
+export function NewAccount({ onDone }: { readonly onDone?: () => void }) {
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState<unknown>(null);
   const { path } = useAddress();
@@ -126,7 +134,7 @@ function NewAccount() {
     }
   };
   return (
-    <Card title="Open an account">
+    <>
       <form
         class="stack"
         method="post"
@@ -177,8 +185,14 @@ function NewAccount() {
         </div>
       </form>
       {made !== null && (
-        <KeyShownOnce made={made.key} onClose={() => signIn(`${made.key.key_id}:${made.key.secret}`, made.remember)} />
+        <KeyShownOnce
+          made={made.key}
+          onClose={async () => {
+            await signIn(`${made.key.key_id}:${made.key.secret}`, made.remember);
+            onDone?.();
+          }}
+        />
       )}
-    </Card>
+    </>
   );
 }

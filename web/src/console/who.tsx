@@ -2,12 +2,13 @@ import { useState } from 'preact/hooks';
 import { Badge, Button, Check, Dialog, FailureNote } from '../design/index.ts';
 import { isRemembered, type Other, others, remember, session, switchTo } from '../session.ts';
 import { shortId } from './shared/cells.tsx';
-import { WithKey } from './sign-in.tsx';
+import { NewAccount, WithKey } from './sign-in.tsx';
 import { SignOut } from './unkept-note.tsx';
 
 /** Who is signed in, other signed-in accounts, and the way to sign out. */
 export function Who() {
-  const [adding, setAdding] = useState(false);
+  const [adding, setAdding] = useState<'key' | 'account' | null>(null);
+  const close = (): void => setAdding(null);
   const [failure, setFailure] = useState<unknown>(null);
   // Folded on phones, where the work should come first.
   const [isOpen] = useState(() => matchMedia('(min-width: 52.01rem)').matches);
@@ -57,16 +58,19 @@ export function Who() {
         )}
         {failure !== null && <FailureNote failure={failure} />}
         <div class="row who-acts">
-          <Button small onClick={() => setAdding(true)}>
+          <Button small onClick={() => setAdding('key')}>
             Use another key
+          </Button>
+          <Button small onClick={() => setAdding('account')}>
+            Open another account
           </Button>
           <SignOut />
         </div>
       </div>
-      {adding && (
-        <Dialog title="Use another key" onClose={() => setAdding(false)}>
-          <p class="soft">Who is signed in now stays so: you can switch between the two.</p>
-          <WithKey submit="Use this key" onDone={() => setAdding(false)} />
+      {adding !== null && (
+        <Dialog title={adding === 'key' ? 'Use another key' : 'Open another account'} onClose={close}>
+          <p class="soft">The account that is signed in now stays signed in: you can switch between the two.</p>
+          {adding === 'key' ? <WithKey submit="Use this key" onDone={close} /> : <NewAccount onDone={close} />}
         </Dialog>
       )}
     </details>
