@@ -36,7 +36,7 @@ const QUERY_CANCELED = '57014';
 
 type QualityJobOptions = {
   readonly sql: Sql;
-  /** Whether this process judges. Several judging processes write the same rows, but one is enough. */
+  /** Whether this process does the work. Several processes would write the same rows, so one is enough. */
   readonly isActive: () => boolean;
   readonly everyMs?: number;
   readonly log: JobOptions['log'];
