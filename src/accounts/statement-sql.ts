@@ -251,7 +251,7 @@ async function selectBalance(tx: Tx, { accountId, ledger }: StatementRequest): P
   return rows[0]?.balance ?? 0;
 }
 
-/** All movements of the page are before this position. The empty text sorts before any other. Null: there is no such bound. */
+/** The position before which all movements of the page lie; null if there is no such bound. The empty `rest` sorts before any other. */
 function upperPosition({ before, toMs }: StatementRequest): Position | null {
   return before ?? (toMs === null ? null : { micros: toMs * 1000, rest: '' });
 }
