@@ -59,7 +59,7 @@ export class QualityJob extends Job {
   readonly #due = new Set<string>();
   /** Services with more than `HEAVY_ROWS`. */
   readonly #heavy = new Set<string>();
-  /** The last service that the walk through all services has passed. 'over': the walk has ended. */
+  /** The last service that the walk through all services has judged; null: it begins; 'over': it has ended. */
   #walk: string | null | 'over' = 'over';
   #walkBeganAt = Number.NEGATIVE_INFINITY;
   #typical: ReadonlyMap<string, number> = new Map();
