@@ -40,7 +40,7 @@ export class RedisKeys {
     return shardOf(id, this.shards);
   }
 
-  /** A hash with the key's token bucket (`tokens`, `ts`), `limit` and `status`. In the hash of a root key, each key below it has a field. */
+  /** A hash with a root key's token bucket (`tokens`, `ts`), `limit` and `status`, and a field for each key below it. */
   key(shard: number, keyId: string): string {
     return `key:{${this.#tags[shard]}}:${keyId}`;
   }

@@ -23,7 +23,7 @@ import { type Reading, type ReconcileStores, ShardView, type StreamBounds, Strea
 const PAGE = 500;
 /**
  * Maximum number of accounts in a page of a shard with more than MANY_HOLDS open holds. For each page Redis reads all of them, 1.3 µs
- * each, so fewer and larger pages take less of its time in total; the same is true of dropping wallets. With 2_000 accounts the
+ * each, so fewer and larger pages take less of its time in total; the same is true of dropping wallets. With this many accounts the
  * flush lock is held for some 20 ms.
  */
 const LARGE_PAGE = 2_000;
