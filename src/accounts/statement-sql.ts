@@ -251,7 +251,7 @@ async function selectBalance(tx: Tx, { accountId, ledger }: StatementRequest): P
   return rows[0]?.balance ?? 0;
 }
 
-/** All movements of the page are before this position. The empty text sorts before any other. Null: there is no such bound. */
+/** The position before which all movements of the page lie; null if there is no such bound. The empty `rest` sorts before any other. */
 function upperPosition({ before, toMs }: StatementRequest): Position | null {
   return before ?? (toMs === null ? null : { micros: toMs * 1000, rest: '' });
 }
@@ -264,7 +264,8 @@ async function sumNewer(tx: Tx, sources: readonly Source[], request: StatementRe
   let sum = 0;
   for (const { from, amount, at, rest, indexed, lagHours, group } of sources) {
     const isNewer = tx`(${at}, ${rest} COLLATE "C") >= (${time}, ${upper.rest}::text)`;
-    // If the index lags behind the time, all its rows after that time are newer; those of the hour before must be checked.
+    // The indexed time of a source may be up to `lagHours` earlier than `at`. Rows indexed after the bound are newer than it; those of
+    // the hours before it must be compared.
     const parts =
       lagHours === 0
         ? [tx`SELECT ${amount} AS amount FROM ${from} AND ${indexed} >= ${time} AND ${isNewer}`]

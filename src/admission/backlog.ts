@@ -50,7 +50,10 @@ export class Backlog {
     this.#timer = null;
   }
 
-  /** Stops the timer if no call has asked since the last tick and no event waits: the numbers do not change then. */
+  /**
+   * Stops the timer if no call has asked since the last tick, no event waits, and Redis has memory left. An idle gateway then reads
+   * nothing; the next call starts the timer again.
+   */
   readonly #onTick = (): void => {
     if (this.#wasAsked || this.#events > 0 || this.#memoryFull) void this.read();
     else this.#rest();
@@ -62,7 +65,7 @@ export class Backlog {
     this.#rest();
   }
 
-  /** Usage events waiting for Postgres, as read at most a second ago. */
+  /** Usage events that were waiting for Postgres at the last reading. */
   get events(): number {
     return this.#events;
   }

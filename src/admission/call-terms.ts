@@ -7,7 +7,7 @@ type Listing = {
   readonly priceMicros: number;
   /** 0: the listing has no free tier. */
   readonly freeCalls: number;
-  /** Not null: the call is priced by use, up to this. */
+  /** The most that a call priced by use may cost; null or absent if the price is fixed. */
   readonly maxPriceMicros?: number | null;
 };
 

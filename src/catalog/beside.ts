@@ -73,7 +73,12 @@ export class BesideListings {
     return this.#uptimes.replace(uptimes);
   }
 
-  /** Applies the profiles of some accounts; null: it has none. `isAll`: no other account has one. Resolves when all are applied. */
+  /**
+   * Applies the profiles of some accounts, and resolves when all are applied.
+   *
+   * @param profiles by account; null: the account has no profile
+   * @param isAll whether no other account has a profile
+   */
   setProfiles(profiles: ReadonlyMap<string, Profile | null>, isAll = false): Promise<void> {
     return isAll ? this.#profiles.replace(profiles) : this.#profiles.set(profiles);
   }

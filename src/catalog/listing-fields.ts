@@ -32,11 +32,11 @@ export type Shown = Beside & {
   readonly cheapest?: CheapestCall;
   /** Whether it is shown in a search, where long fields would make the list long. */
   readonly isShort?: true;
-  /** Whether the endpoint answered when it was asked once. */
+  /** What the gateway found out by asking the endpoint and the health path; only in what the provider and admins see. */
   readonly found?: Found | undefined;
   /** The operations as the provider wrote them; absent in lists. */
   readonly operations?: readonly Operation[];
-  /** How long a change is announced after which a call may cost more. */
+  /** How long before it takes effect a change that may make calls more expensive is announced. */
   readonly noticeSeconds?: number;
   /** The announced operations, as the provider wrote them. */
   readonly announced?: readonly Operation[];

@@ -34,7 +34,7 @@ export type Listing = {
   readonly next: NextTerms | null;
   /** When the present terms began to count, if they were announced; distinguishes them from earlier terms of the same row. */
   readonly termsFromMs: number | null;
-  /** A page about the service, for people; passes `docsUrlFault`. */
+  /** The address of a page about the service, for people. `docsUrlFault` has checked it. */
   readonly docsUrl: string | null;
   /** The path below the endpoint that is asked every minute to find out whether the service is up; passes `healthPathFault`. */
   readonly healthPath: string | null;

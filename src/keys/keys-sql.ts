@@ -222,7 +222,7 @@ async function announceKey(tx: Tx, keyId: string): Promise<void> {
   await tx`SELECT pg_notify(${KEY_CHANGES}, ${keyId})`;
 }
 
-/** As `announceKey`, also for the keys below it, whose records contain its limits. */
+/** Like `announceKey`, but also for the keys below it, whose records contain its limits. */
 export async function announceTree(tx: Tx, keyId: string): Promise<void> {
   await tx`
     SELECT pg_notify(${KEY_CHANGES}, k.key_id) FROM api_keys top JOIN api_keys k ON k.account_id = top.account_id

@@ -79,7 +79,7 @@ export type UsageEvent = Settlement & {
   /** The budgets in which the charge counts. */
   readonly budgets: readonly BudgetPart[];
   readonly cause: string | null;
-  /** Whom or what the call was for, in the caller's words. */
+  /** The caller's own label for what the call was made for. Null: it gave none. */
   readonly tag: string | null;
   readonly freeTier: boolean;
   readonly admittedAtMs: number;

@@ -101,7 +101,7 @@ function recordOf(headers: Headers): { readonly usage_id?: string } {
   return id === undefined ? {} : { usage_id: id };
 }
 
-/** The end of a response, for which a note is written. */
+/** How a response ended, as far as the note to the agent depends on it. */
 type Ending = {
   readonly cutBy: 'size' | 'time' | null;
   readonly isRefunded: boolean;

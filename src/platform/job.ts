@@ -87,7 +87,7 @@ export abstract class Job {
     this.#pauseMs = Math.max(0, ms);
   }
 
-  /** Does the work, and then rests for as long as `busyShare` requires. One piece at a time. */
+  /** Does one piece of work, and then rests for as long as `busyShare` requires. */
   protected async paced<T>(work: () => Promise<T>): Promise<T> {
     const { busyShare = 1, longestRestMs = LONGEST_REST_MS } = this.#options;
     const startedAt = performance.now();

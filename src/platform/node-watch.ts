@@ -21,7 +21,7 @@ export class NodeWatch extends Job {
   readonly #log: Log;
   /** Null before the first look. */
   #infos: ReadonlyMap<string, NodeInfo> | null = null;
-  /** By node, for every node ever seen: its fault at the time. */
+  /** The fault last reported of each node that was ever seen; null: it had none. */
   readonly #reported = new Map<string, string | null>();
 
   constructor(options: { nodes: () => readonly Node[]; kind: 'single' | 'cluster'; log: Log }) {

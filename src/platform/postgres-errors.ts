@@ -57,8 +57,8 @@ export const uncomparedPostgres = (cause: unknown): Error =>
 export const isUncomparedPostgres = (error: unknown): boolean => (error as { code?: unknown }).code === NOT_COMPARED;
 
 /**
- * Code of the error for data in Redis whose layout is not the one that this process was told (ledger/layout.ts). Its database
- * counts as away.
+ * Code of the error when the data in Redis do not have the layout that this process was started with (ledger/layout.ts). The
+ * database then counts as away.
  */
 export const WRONG_LAYOUT = 'WRONG_LAYOUT';
 

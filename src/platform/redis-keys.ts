@@ -13,12 +13,12 @@ export class RedisKeys {
   readonly open: readonly string[];
   readonly lease: readonly string[];
   readonly usage: readonly string[];
-  /** Text: the last flush after which the shard's stream was trimmed (`markText` in src/ledger/history/marks.ts). */
+  /** A string that names the last flush after which the shard's stream was trimmed (`markText` in src/ledger/history/marks.ts). */
   readonly mark: readonly string[];
 
-  /** Hash: the answers to calls with idempotency keys, and their sizes in bytes (replay/scripts/keep-answer.lua). */
+  /** A hash with the answers to calls with idempotency keys, and their sizes in bytes (replay/scripts/keep-answer.lua). */
   readonly answers: readonly string[];
-  /** Sorted set: when each of these answers was kept. */
+  /** A sorted set with the time at which each of these answers was kept. */
   readonly answerTimes: readonly string[];
 
   readonly #tags: readonly string[];
@@ -40,47 +40,50 @@ export class RedisKeys {
     return shardOf(id, this.shards);
   }
 
-  /** Hash: token bucket (`tokens`, `ts`) beside the key's `limit` and `status`. */
+  /** A hash with a root key's token bucket (`tokens`, `ts`), `limit` and `status`, and a field for each key below it. */
   key(shard: number, keyId: string): string {
     return `key:{${this.#tags[shard]}}:${keyId}`;
   }
 
-  /** Hash: `balance`, `credit_seq`, `free:<service_id>` (free calls used), `<key_id>` (of a child key: CHILD_FIELD); `ticket` and `repair` are for the reconciliation. */
+  /**
+   * A hash with `balance`, `credit_seq`, `debit_seq`, `debited`, `free:<service_id>` (free calls used), `<key_id>` (state of a child
+   * key, see CHILD_FIELD) and, for the reconciliation, `ticket` and `repair`.
+   */
   wallet(shard: number, accountId: string): string {
     return `wallet:{${this.#tags[shard]}}:${accountId}`;
   }
 
-  /** Hash: the idempotency keys that calls of an account have claimed (admission/scripts/includes/claims.lua). */
+  /** A hash with the idempotency keys that an account's calls have claimed (admission/scripts/includes/claims.lua). */
   claims(shard: number, accountId: string): string {
     return `claims:{${this.#tags[shard]}}:${accountId}`;
   }
 
-  /** Sorted set: when each of these claims was made. */
+  /** A sorted set with the time at which each of these claims was made. */
   claimTimes(shard: number, accountId: string): string {
     return `claims-at:{${this.#tags[shard]}}:${accountId}`;
   }
 
-  /** Sorted set: when each answer of an account was kept. */
+  /** A sorted set with the time at which each of an account's answers was kept. */
   answersOf(shard: number, accountId: string): string {
     return `answers-of:{${this.#tags[shard]}}:${accountId}`;
   }
 
-  /** Text: id of the installation, in a shard of a cluster. A single Redis has `INSTALLATION_KEY` instead. */
+  /** A string with the installation's id, in a shard of a cluster. A single Redis has `INSTALLATION_KEY` instead. */
   installation(shard: number): string {
     return installationKey(this.#tags[shard] as string);
   }
 
-  /** Hash: token bucket of the reads of a key (`KeyBucket`). */
+  /** A hash with the token bucket for a key's reads (`KeyBucket`). */
   reads(shard: number, keyId: string): string {
     return `reads:{${this.#tags[shard]}}:${keyId}`;
   }
 
-  /** Hash: token bucket by which an account controls its keys (`KeyBucket`). */
+  /** A hash with the token bucket for an account's changes to its keys (`KeyBucket`). */
   control(shard: number, accountId: string): string {
     return `control:{${this.#tags[shard]}}:${accountId}`;
   }
 
-  /** Hash: token bucket of an address, for callers without a key. */
+  /** A hash with the token bucket of an address, for callers without a key. */
   ip(address: string): string {
     return `ip:{${this.#tags[this.shardOf(address)]}}:${address}`;
   }

@@ -325,8 +325,8 @@ export class ScriptConnection implements ReplySink {
     this.#pending = [];
     for (const pending of lost) {
       if (pending.isLost) continue;
-      // The mark prevents #giveUpOverdue from telling a listener twice: it may be iterating over the same trips, and drops the
-      // connection if a command that opens the connection is overdue.
+      // `isLost` prevents a listener from being told twice. #giveUpOverdue may be iterating over the same trips: it drops the
+      // connection, and so gets here, if a command that opens the connection is overdue.
       this.#lose(pending, reason);
     }
     this.#endIfIdle();

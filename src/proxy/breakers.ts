@@ -102,7 +102,7 @@ export class Breakers {
     return breaker;
   }
 
-  /** How many services are blocked now, and were called within the last 30 s. */
+  /** Number of services that are blocked now and were called within the last 30 s. */
   get open(): number {
     let open = 0;
     for (const { breaker } of this.#byService.values()) if (breaker.isInTheWay) open++;

@@ -108,7 +108,7 @@ export const notOwnError = (): ApiError =>
     'A provider key can call the listings of its own account only. Other calls need a key of role buyer.',
   );
 
-/** The message does not say why: that is between provider and buyer. The operator of the gateway can tell who the provider is. */
+/** The error for a buyer whom the provider has blocked. It gives no reason, because the provider alone knows it. */
 export const blockedError = (): ApiError =>
   new ApiError('forbidden', 'The provider of this service has blocked your account. Nothing was charged.');
 

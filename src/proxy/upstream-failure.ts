@@ -28,9 +28,9 @@ export type Asked = {
 const DENIALS: ReadonlySet<number> = new Set([401, 407, 429]);
 
 /**
- * Why the head of the answer alone makes a call be refunded; null if it does not.
+ * The reason for which a call is refunded, as far as the answer's head shows one; null if it shows none.
  *
- * @param isKeyed whether the call has an idempotency key, with which its caller repeats it until it gets an answer
+ * @param isKeyed whether the call has an idempotency key, so that its caller repeats it until it is answered
  */
 export function refundOfAnswer(status: number, asked: Asked, isKeyed: boolean): RefundReason | null {
   if (status < 300) return null;

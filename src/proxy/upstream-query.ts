@@ -31,7 +31,7 @@ export class UpstreamQuery {
     return kept === '' ? this.#added : `${kept}&${this.#added}`;
   }
 
-  /** A URL to which the service sends the caller, without these parameters; null if it still shows a secret. */
+  /** Removes these parameters from a URL to which the service redirects the caller. Null if the rest still shows a secret. */
   hiddenIn(location: string): string | null {
     const [, path = '', query, fragment = ''] = /^([^?#]*)(?:\?([^#]*))?(#.*)?$/s.exec(location) ?? [];
     const kept = query === undefined ? '' : this.#without(query);

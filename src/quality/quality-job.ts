@@ -36,7 +36,7 @@ const QUERY_CANCELED = '57014';
 
 type QualityJobOptions = {
   readonly sql: Sql;
-  /** Whether this process judges. Several judging processes write the same rows, but one is enough. */
+  /** Whether this process does the work. Several processes would write the same rows, so one is enough. */
   readonly isActive: () => boolean;
   readonly everyMs?: number;
   readonly log: JobOptions['log'];
@@ -59,7 +59,7 @@ export class QualityJob extends Job {
   readonly #due = new Set<string>();
   /** Services with more than `HEAVY_ROWS`. */
   readonly #heavy = new Set<string>();
-  /** The last service that the walk through all services has passed. 'over': the walk has ended. */
+  /** The last service that the walk through all services has judged; null: it begins; 'over': it has ended. */
   #walk: string | null | 'over' = 'over';
   #walkBeganAt = Number.NEGATIVE_INFINITY;
   #typical: ReadonlyMap<string, number> = new Map();

@@ -44,7 +44,7 @@ type Changed = {
   readonly once?: NonNullable<Shown['once']> | undefined;
 };
 
-/** How often a listing is read again because others change it at the same time; then the request is refused. */
+/** How many times a change reads the listing while others change it, too. After that the request is refused. */
 const MAX_READINGS = 5;
 
 export async function patchService(

@@ -96,7 +96,7 @@ type Added = {
   readonly nameFault: (name: string) => string | null;
   /** The name in the form in which it is sent and shown. */
   readonly shown: (name: string) => string;
-  /** If this is the same for two names, some server takes them for one. */
+  /** A form in which two names are the same if any server may treat them as one name. */
   readonly folded: (name: string) => string;
   /** Maximum characters of all names and values. */
   readonly maxLength: number;

@@ -19,7 +19,11 @@ import { SERVICE, SERVICE_EXAMPLE } from './service-schemas.ts';
 
 /** Finds out about services without calls of buyers. */
 export type Watch = {
-  /** Asks a new endpoint and its health path in the background; returns at once. @param what 'health': the health path only */
+  /**
+   * Starts to ask in the background whether a new endpoint and its health path answer, and returns at once.
+   *
+   * @param what 'health' asks the health path only
+   */
   check(listing: Listing, what: 'all' | 'health'): void;
 };
 

@@ -108,7 +108,7 @@ export function siteRoutes(options: SiteOptions): Route[] {
     try {
       const id = request.params.id ?? '';
       const text = textOf(await options.ask(`/api/v1/discover/${id}`, `lang=${language}`, request));
-      // The listing has recent statistics if they could be read soon; all statistics are then in memory for a while.
+      // A listing brings recent statistics only if they were read in time. All its statistics are then in memory, and cost no query.
       const stats = text.includes('"stats":') ? await statsOf(id, request) : {};
       return await page(request, { page: 'service', url, language, data: { service: text, ...stats } });
     } catch (error) {

@@ -13,7 +13,7 @@ export type ProcessLoad = {
 
 /** Node counts the interval of its timer as part of each delay. */
 const RESOLUTION_MS = 10;
-/** The CPU in use over less time than this means nothing. */
+/** CPU usage is not computed over less time than this: it would mean nothing. */
 const SHORTEST_US = 200_000;
 
 /** Measures this process between `start` and `stop`, and does nothing outside of them. */

@@ -53,7 +53,7 @@ export class Reporter {
     return this.#timer === null ? null : this.#since;
   }
 
-  /** Somebody is watching, at this gateway or another. */
+  /** Called when somebody is watching, at this gateway or another: it starts the reports, or keeps them going. */
   looked(): void {
     if (this.#isStopped) return;
     this.#until = performance.now() + LOOKED_AT_MS;

@@ -57,7 +57,7 @@ export class AddressPolicy {
     return isPublic(address) || this.allows(address);
   }
 
-  /** Whether the address is in a range that the operator has allowed, as a part of their own network. */
+  /** Whether the address is in a range that the operator has allowed because it is part of their own network. */
   allows(address: string): boolean {
     return contains(this.#allowed, address);
   }

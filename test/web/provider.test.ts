@@ -581,7 +581,7 @@ describe('a provider in a browser', () => {
       its.getByText('All of it was given back.').waitFor(),
     );
     await looksGood('/console/earnings', 'earnings-overdrawn', ({ page: its }) =>
-      its.getByText('The platform gave back more than you had earned').waitFor(),
+      its.getByText('The platform gave back more than was payable to you').waitFor(),
     );
     await looksGood(`/console/services/${id}/calls`, 'calls-given-back', ({ page: its }) =>
       its.getByText('of the price given back').waitFor(),

@@ -142,7 +142,7 @@ async function listOthers(): Promise<void> {
   others.value = [...ofTab, ...here.filter((one) => !isKnown(one))];
 }
 
-/** A key has a new secret. Those who are signed in with it stay signed in, although sessions of the former secret end with it. */
+/** Keeps people signed in whose key has got a new secret: the sessions that the former secret began end with it. */
 export async function replaceSecret(keyId: string, secret: string): Promise<void> {
   const key = `${keyId}:${secret}`;
   const isOf = (one: Pick<Other, 'me'> | null): boolean => one?.me.key_id === keyId;

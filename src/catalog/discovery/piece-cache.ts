@@ -12,7 +12,7 @@ const MAX_BYTES = 67_108_864;
  * right for ever.
  */
 export class PieceCache {
-  /** Writes services, with a comma before the first. */
+  /** Renders services as JSON, with a comma before the first. */
   readonly #write: (entries: readonly Entry[], language: Language) => string;
   /** Least recently used first. */
   readonly #pieces = new Map<readonly Entry[], Map<Language, Uint8Array>>();

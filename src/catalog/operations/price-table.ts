@@ -88,7 +88,7 @@ export class PriceTable {
 
 function costlierMeaning(entries: readonly Entry[], found: Entry, readings: Readings): Entry | null {
   for (const entry of entries) {
-    // None of the following ones costs more either.
+    // The entries are sorted, the most expensive first: those that follow do not cost more, either.
     if (mostOf(entry) <= found.priceMicros) return null;
     if (!mayExceed(entry, found) || !mayMean(readings, entry.loose)) continue;
     // `/items/{id}/photo` can still be called if there is a more expensive `/items/{id}/{part}`.

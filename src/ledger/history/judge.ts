@@ -46,7 +46,7 @@ export function judge(seen: Seen, history: ShardHistory, isInJournal: boolean): 
   return seen.dataId === history.dataId ? 'as known' : 'redis may have changed';
 }
 
-/** What is stored after a look found `redis may have changed`, so that the next look at the same Redis finds it as known. */
+/** The history to store after the verdict `redis may have changed`. The next look at the same Redis then finds it as known. */
 export function withDoubt(history: ShardHistory, { dataId }: Seen): ShardHistory {
   return { ...history, dataId, doubt: history.doubt + 1 };
 }

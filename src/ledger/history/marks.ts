@@ -17,7 +17,7 @@ export function readMark(text: string): Mark | null {
   return flushId === undefined ? DAMAGED : { flushId: Number(flushId), token };
 }
 
-/** An entry of a shard's stream that was read. */
+/** An entry that was read from a shard's stream. */
 type ReadEntry = { readonly shard: number; readonly id: string; readonly fields: readonly string[] };
 
 /**

@@ -4,7 +4,7 @@ export type Run = {
   readonly newestPosting: number;
   /** The youngest row when the previous run began. */
   readonly newestBefore: number;
-  /** Whether it compared everything, and left nothing wrong. */
+  /** Whether the run compared everything, and left no difference. */
   readonly isClean: boolean;
 };
 

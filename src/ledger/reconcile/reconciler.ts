@@ -22,9 +22,9 @@ import { type Reading, type ReconcileStores, ShardView, type StreamBounds, Strea
  */
 const PAGE = 500;
 /**
- * Maximum number of accounts when pages are larger. For each page Redis reads all open holds of the shard, 1.3 µs each. If that
- * takes longer than reading 500 wallets, larger pages need less of its time in total; the same holds for dropping wallets. With 2
- * 000 accounts the flush lock is held for some 20 ms.
+ * Maximum number of accounts in a page of a shard with more than MANY_HOLDS open holds. For each page Redis reads all of them, 1.3 µs
+ * each, so fewer and larger pages take less of its time in total; the same is true of dropping wallets. With this many accounts the
+ * flush lock is held for some 20 ms.
  */
 const LARGE_PAGE = 2_000;
 const MANY_HOLDS = 1_000;

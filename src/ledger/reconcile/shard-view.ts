@@ -55,7 +55,7 @@ export type Permit = { readonly validUntilMs: number; readonly marks: readonly [
 type Doubt = {
   /** The history of the shard. It does not apply to accounts that are in doubt by themselves. */
   readonly historyOf: (accountId: string) => ShardHistory;
-  /** Ids that an event in `rejected_events` names; only if an account is in doubt. */
+  /** The ids named by events in `rejected_events`. They are read only if an account is in doubt. */
   readonly rejected: ReadonlySet<string>;
 };
 

@@ -16,10 +16,10 @@ import { checkExportDir, exportDay, type Manifest } from './export-file.ts';
 
 const DAY_MS = 86_400_000;
 /**
- * Newest days with calls that are never closed, whatever the clock says. If the clocks of this machine and of Postgres jump ahead,
- * every day looks old, and a closed day never takes calls again: after the clock is corrected, today's calls would be charged and
- * rejected. This bound keeps today and the days around it open. The wrong clock itself adds days with calls, but only one a day.
- * USAGE_RETENTION_DAYS cannot be less than this (config.ts).
+ * This many of the newest days with calls are never closed, whatever the clock says. If the clocks of this machine and of Postgres
+ * jump ahead, every day looks old, and a closed day never takes calls again: after the clock is corrected, today's calls would be
+ * charged and rejected. This bound keeps today and the days around it open. The wrong clock itself adds days with calls, but only
+ * one a day. USAGE_RETENTION_DAYS cannot be less than this (config.ts).
  */
 const KEPT_DAYS = 30;
 /** Time from one look to the next. A day becomes due once a day. */
@@ -61,7 +61,7 @@ export type RetentionJobOptions = {
   readonly retentionDays: number;
   /** Folder for the files of dropped days; null: they are dropped without an export. */
   readonly exportDir: string | null;
-  /** Newest days with calls that are never closed. Default: `KEPT_DAYS`. */
+  /** How many of the newest days with calls are never closed. Default: `KEPT_DAYS`. */
   readonly keptDays?: number;
   readonly firstMs?: number;
   readonly everyMs?: number;
@@ -127,7 +127,7 @@ export class RetentionJob extends Job {
   protected override async round(): Promise<void> {
     const { everyMs = EVERY_MS, retryMs = RETRY_MS } = this.#options;
     const tries = this.#tries;
-    // This is also done when the round fails.
+    // Set to 0 before the round, because a round that fails ends the series of tries, too.
     this.#tries = 0;
     if ((await this.runOnce()) !== 'locked') return;
     this.#tries = tries + 1;

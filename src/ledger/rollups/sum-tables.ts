@@ -80,7 +80,7 @@ export const SERVICE_LATENCIES: SumTable = {
   keys: 3,
   columns: ['service_id', 'day', 'bucket', 'calls'],
 };
-/** Histogram of the amounts that a service's calls were charged, rounded to three digits, by day. */
+/** Histogram, by day, of what a service's calls were charged, rounded to three digits. */
 export const SERVICE_AMOUNTS: SumTable = {
   name: 'service_amounts',
   keys: 3,
@@ -176,7 +176,7 @@ function dayRows(span: Span): string {
 const summed = (alias: string, columns: readonly string[]): string =>
   columns.map((column) => `sum(${alias}.${column})::bigint AS ${column}`).join(', ');
 
-/** A query of the sums of accounts with many keys over the rows that are added to another table. */
+/** SQL that sums the rows being added to the table `of`, for accounts with many keys. */
 function accountRows({ keys, columns }: SumTable, of: SumTable): string {
   const key = columns.slice(0, keys).map((column) => `r.${column}`);
   return `

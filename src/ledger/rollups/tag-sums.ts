@@ -78,7 +78,7 @@ export function tagColumns(pages: readonly { readonly tags: readonly TagDay[] }[
 /** The first day of the month of a day, as SQL. */
 const monthOf = (day: string): string => `date_trunc('month', (${day})::timestamp)::date`;
 
-/** Gives tags their own sums, as far as there is room. The parameters are the first three of `tagColumns`. */
+/** Gives new tags sums of their own, until the account has MAX_TAGS in that month. The parameters are the first three of `tagColumns`. */
 export const CLAIM_TAGS_SQL = `
 WITH new AS (
   SELECT account_id, month, tag, row_number() OVER (PARTITION BY account_id, month ORDER BY min(position)) AS number

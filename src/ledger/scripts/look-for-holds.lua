@@ -12,7 +12,7 @@ local tombstone_ms, forget_ms = tonumber(ARGV[1]), tonumber(ARGV[2])
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
--- Nothing is open but the tombstone of no call ('kept'), which living gateways renew.
+-- Whether `open` has nothing but the tombstone that belongs to no call ('kept'), and a live gateway has renewed that lately.
 local function is_quiet(open)
   local count = pcall('HLEN', open)
   if count == 0 then return true end

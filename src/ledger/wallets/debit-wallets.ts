@@ -15,8 +15,8 @@ const NOT_LOADED = 2;
 const DAMAGED = 3;
 
 /**
- * How often debits are looked for that were begun and not ended. They are rare, and each look is a query that an idle installation
- * pays for.
+ * Interval at which the job looks for debits that were begun but not ended. They are rare, and each look costs an idle installation
+ * a query.
  */
 const RETRY_MS = 5_000;
 /** A debit younger than this is left to the request that began it. An older one's request has answered or failed by then. */

@@ -31,7 +31,7 @@ export class EventWait {
   /** Resolves when a stream of `shards` has an entry after the events of a newer version that were skipped, or after `BLOCK_MS`. */
   async next(shards: readonly number[], readOver: ReadOver): Promise<WaitEnd> {
     this.#redis ??= this.#connect();
-    // While this connects, the writer asks by itself: a connection may hang for seconds before it fails.
+    // A connection may hang for seconds before it fails. Until it is made, the writer reads the streams without waiting here.
     if (!this.#redis.ready) return 'cannot';
     const streams = shards.map((shard) => this.#keys.usage[shard] as string);
     const ids = shards.map((shard) => readOver.head(shard).id ?? '0');

@@ -161,7 +161,7 @@ async function storeCarefully(
 
 /** Inserts the calls that are not stored yet, and posts the sums of exactly these. If there are none, no journal row is made. */
 async function insertAndPost(session: PostgresSession, entries: readonly Good[], feeBasisPoints: number) {
-  // If an id comes several times, its first event counts.
+  // If an id occurs several times, its first event counts.
   const events = new Map<string, UsageEvent>();
   for (const { event } of entries) if (!events.has(event.usageId)) events.set(event.usageId, event);
   const journalId = await nextJournalId(session);

@@ -44,12 +44,15 @@ export type Left = {
  * on until the service has reported what it cost, so that leaving early saves nothing. If it has an idempotency key, it is read on
  * as long as its answer may be kept, because its caller will come back for it.
  *
- *   onHead with a report, or not chunked; onEnd ───────────► the report is captured, or the price if there is none
- *   onHead that is refunded, onError before any head ──────► refunded, as for a caller that stays
- *   onError after that, `maxMs` or MAX_BYTES reached, or
- *   given up for others (UnheardCalls) ────────────────────► all that is held is captured. But onError refunds if nothing but the answer
- *                                                            was waited for
- *   the gateway stops ─────────────────────────────────────► refunded
+ *   onEnd; onHead or onData, if nothing is awaited any more ──► the reported cost is captured, or the price if none was reported
+ *   a head whose status is refunded;
+ *   onError or `maxMs` before any head ───────────────────────► refunded, as if the caller had stayed
+ *   onError after the head ───────────────────────────────────► the whole hold is captured if the report is missing, else refunded
+ *   `maxMs` after the head, MAX_BYTES, or room made for
+ *   other calls (UnheardCalls) ───────────────────────────────► captured as by onEnd, but the whole hold if the report is missing
+ *   the gateway stops ────────────────────────────────────────► refunded
+ *
+ * A call with a fixed price is charged that price where this says 'captured'.
  *
  * Tested by test/proxy/by-use/endings.test.ts and test/integration/priced-by-use.test.ts.
  */

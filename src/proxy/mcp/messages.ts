@@ -99,5 +99,5 @@ function judge(
   listener.onMessage({ terms, mark: read.tool === null ? markOf(read.method ?? 'response') : '', message });
 }
 
-/** The caller chose the text, which has at most `MAX_NAME_LENGTH` characters. A record takes printable ASCII without a tab. */
+/** A caller's text, of at most `MAX_NAME_LENGTH` characters, made fit for a record, which takes printable ASCII without a tab. */
 const markOf = (text: string): string => MESSAGE_MARK + text.replace(/[^\w./-]/g, '_');

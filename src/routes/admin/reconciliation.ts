@@ -37,7 +37,7 @@ const RUN: Omit<Act, keyof Actor> = {
   after: null,
 };
 
-/** Maximum repairs shown, and maximum corrections, newest first; the tables in Postgres keep all of them. */
+/** Maximum number of repairs, and of corrections, that are shown, newest first. The tables in Postgres keep all of them. */
 const SHOWN = 100;
 
 const SUMS = {
@@ -61,7 +61,7 @@ const DRIFT = record('Drift', {
   held: SUMS.held,
   free_calls: list(FREE_CALLS_DRIFT),
   budgets: list(BUDGET_DRIFT),
-  holds_of_stored_calls: { type: 'integer', description: 'Holds of calls that Postgres has already' },
+  holds_of_stored_calls: { type: 'integer', description: 'Holds in Redis of calls that Postgres already has' },
   since: TIME,
   not_repaired: { type: 'string', description: 'Why it was not repaired' },
 });

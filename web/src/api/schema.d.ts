@@ -1721,7 +1721,7 @@ export interface components {
             held: number;
             free_calls: components["schemas"]["FreeCallsDrift"][];
             budgets: components["schemas"]["BudgetDrift"][];
-            /** @description Holds of calls that Postgres has already */
+            /** @description Holds in Redis of calls that Postgres already has */
             holds_of_stored_calls: number;
             /**
              * Format: date-time

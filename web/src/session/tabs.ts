@@ -9,7 +9,7 @@ type Question = { readonly wanted: string };
 type Answer = { readonly id: string; readonly text: string | null; readonly leftMs: number };
 
 const NAME = 'tollgate.bearers';
-/** A lock that all tabs with a bearer share. Its holders are counted, so that a single tab waits for nobody. */
+/** A lock that all tabs with a bearer share. A tab counts its holders, so that a single tab does not wait for answers. */
 const TAB = 'tollgate.tab';
 /** How long another tab may take to answer. */
 const ANSWER_MS = 1_000;

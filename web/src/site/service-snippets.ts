@@ -207,7 +207,7 @@ function python({ method, url, headers, body, maxAmount }: Call, key: string | n
     const value = pythonLiteral(body.value, '    ');
     lines.push(isJson ? `    data=json.dumps(${value}).encode(),` : `    data=${value}.encode(),`);
   }
-  // An answer of 400 or above is an exception here, which contains the explanation.
+  // urllib raises an exception for a status of 400 or above; the exception has the response.
   lines.push(')', 'try:', '    response = urllib.request.urlopen(request)');
   lines.push('except urllib.error.HTTPError as error:', '    response = error');
   lines.push('print(response.status, response.headers["X-ACF-Amount"])');

@@ -20,7 +20,7 @@ async function idOf(name: string, value: string, signal: AbortSignal): Promise<s
   const asked = { params: { query: { q: value, limit: 2 } }, signal };
   if (UUID.test(value)) return value.toLowerCase();
   const isAccount = name === 'account_id' || name === 'provider_id';
-  // Keys have their own form of id, and so do the two actors that are not keys.
+  // These are ids, not labels: those of keys, and the words for actors and subjects that are neither keys nor accounts.
   const mayBeLabel =
     (name === 'actor' || name === 'subject') && !/^(acf_[0-9A-Za-z]{22}|create-admin|system|all)$/.test(value);
   if (isAccount || mayBeLabel) {

@@ -112,7 +112,7 @@ export default function Overview() {
   );
 }
 
-/** What can be done. Of a key with a budget, money that is added helps only as far as that allows. */
+/** A link to what helps. A child key gets its budget, because added money helps it only as far as that allows. */
 const More = ({ isChild }: { readonly isChild: boolean }) =>
   isChild ? <a href="/console/keys">Its budget</a> : <a href="/console/money">How to add money</a>;
 

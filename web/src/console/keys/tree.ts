@@ -32,7 +32,7 @@ export function keyTree(keys: readonly Key[]): KeyNode[] {
     .map((key) => nodeOf(key, { chain: key.parent_key_id === undefined ? [] : [key.parent_key_id], expiresAt: null }));
 }
 
-/** The active keys below a key, at any depth. They end with it. */
+/** The active keys at any depth below a key. Revoking the key revokes them, too. */
 export function activeBelow(keys: readonly Key[], keyId: string): Key[] {
   const byParent = groupByParent(keys);
   const below = (id: string): Key[] => (byParent.get(id) ?? []).flatMap((key) => [key, ...below(key.key_id)]);

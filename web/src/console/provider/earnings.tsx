@@ -71,8 +71,8 @@ export default function EarningsPage() {
   );
 }
 
-/** Shown if an operator gave back more than had been earned. */
-const OVERDRAWN = 'The platform gave back more than you had earned. Calls earn it first';
+/** Shown while `payable` is negative: an operator gave back more than the earnings that had not been paid out. */
+const OVERDRAWN = 'The platform gave back more than was payable to you. New earnings cover that first';
 
 function Sums({ earnings, isAll }: { readonly earnings: Earnings; readonly isAll: boolean }) {
   const within = isAll ? undefined : 'In these days';

@@ -69,7 +69,7 @@ export function AskBeforeLeaving({ when }: { readonly when: boolean }) {
   );
 }
 
-/** The link that a click follows in this tab, if it leads to another page of this site. */
+/** The clicked link, if it opens in this tab and leads to a page of this site; else null. */
 function linkOf(event: MouseEvent): HTMLAnchorElement | null {
   if (event.ctrlKey || event.metaKey || event.altKey || event.shiftKey || event.button !== 0) return null;
   const link = event

@@ -31,7 +31,7 @@ export type DraftForm<D = Draft> = {
 };
 
 /**
- * A provider's form: its content, its faults, and how sending it ended.
+ * The state of a provider's form: what was entered, what is wrong with it, and how the last attempt to send it ended.
  *
  * @param faultsOf the faults of a draft, by field; called at each keystroke
  */

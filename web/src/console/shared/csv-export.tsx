@@ -12,11 +12,11 @@ export type AskFile = (
 const ROWS = '10,000';
 
 /**
- * Downloads a list as CSV. The key goes into a header, so the file is fetched and not linked to. A long list is downloaded in
- * parts, and the reader is told so.
+ * Downloads a list as CSV. A link cannot send the key, which goes into a header, so the file is fetched. A long list is
+ * downloaded in parts, and the page says so.
  *
- * @param name of the file, without its extension
- * @param of what is exported: when this changes, the next part is useless
+ * @param name the file's name, without its extension
+ * @param of what is exported. When it changes, the download begins again with the first part
  * @param ask   asks with `Accept: text/csv` and `parseAs: 'blob'`
  */
 export function CsvExport({ name, of, ask }: { readonly name: string; readonly of: string; readonly ask: AskFile }) {

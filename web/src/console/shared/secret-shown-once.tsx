@@ -6,8 +6,8 @@ import { Button, Code, Dialog, FailureNote, Note } from '../../design/index.ts';
 /**
  * Shows a secret once, until its owner says that it is stored. Escape does not close it.
  *
- * @param label    what the secret is, for screen readers
- * @param onClose called then; may return a promise
+ * @param label   what the secret is, for screen readers
+ * @param onClose called when the owner says so; may return a promise
  */
 function ShownOnce({
   title,

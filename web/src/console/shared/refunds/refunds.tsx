@@ -31,10 +31,10 @@ export function RefundsOf({ call, title }: { readonly call: Call; readonly title
   );
 }
 
-/** The API's bound. */
+/** The API refuses to give back a call that is older. */
 const REFUND_DAYS = 90;
 
-/** For the provider and operators: the rest of the call can be given back. */
+/** The card with which a provider or an operator gives back what is left of a call's charge. */
 export function GiveBack({
   call,
   giver,
