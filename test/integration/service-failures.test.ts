@@ -32,7 +32,7 @@ describe('a service that cannot be reached', () => {
     ['lives at a forbidden address', (port: number) => `http://127.0.0.2:${port}`, false],
     ['lives at a private address', () => 'http://10.0.0.1/', false],
     ['has a name without an address', () => 'http://nothing.invalid/', false],
-  ])('gives 502 and the money back: it %s', async (_name, endpoint, closed) => {
+  ])('gives 502 and a refund if it %s', async (_name, endpoint, closed) => {
     scene = await Scene.open(market);
     const id = scene.path.split('/').at(-1);
     if (closed) await scene.service.close();
@@ -148,7 +148,7 @@ describe('a service that answers', () => {
     expect(scene.service.peers).toHaveLength(2);
   });
 
-  it('and then closes the connection: the next caller notices nothing, and pays once', async () => {
+  it('and then closes the connection: the next caller does not notice, and pays once', async () => {
     scene = await Scene.open(market, async (peer, index) => {
       await peer.takeRequest();
       peer.send('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok');
