@@ -30,7 +30,7 @@ it('each flush leaves its journal row and token in Redis, and Postgres remembers
   }
 });
 
-it('a Redis with other data raises the doubt once, and a Redis that has lost its mark does not', async () => {
+it('a Redis with other data causes one new doubt, and a Redis that has lost its mark causes none', async () => {
   ledger.startWriter();
   await flushOne();
   await ledger.store.command('del', ledger.store.keys.mark[shard()] as string);

@@ -60,7 +60,7 @@ function reconciler(before: () => Promise<unknown> = async () => {}): Reconciler
   return new Reconciler({ sql, redis, keys: store.keys });
 }
 
-it('while there is a doubt, wallets with no open call leave Redis at once, and others stay', async () => {
+it('while there is a doubt, wallets with nothing in progress leave Redis at once, and others stay', async () => {
   const { ledger } = compared;
   const scenes = await Promise.all(Array.from({ length: 5 }, () => compared.newScene(10_000)));
   const [idle, held, streamed, debited, damaged] = scenes as [Scene, Scene, Scene, Scene, Scene];

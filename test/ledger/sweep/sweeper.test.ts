@@ -175,7 +175,7 @@ describe('a shard in which nothing is open', () => {
     expect([more('evalsha'), more('hscan')]).toEqual([1, 0]);
   });
 
-  it('keeps the tombstones of calls when no gateway renews it', async () => {
+  it('has a tombstone that belongs to no call deleted unless a gateway renews it', async () => {
     const now = await store.now();
     await store.command('hset', open(), 'kept', `x\t\t${now - 59_000}\tgone`);
     await sweeper.sweepOnce();
