@@ -171,7 +171,7 @@ describe('a caller that leaves after its call was forwarded has paid, because th
       'in chunks',
       (peer) => peer.send(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n64\r\n${'x'.repeat(100)}\r\n`),
     ],
-  ])('within the response %s', async (_how, begin) => {
+  ])('if it leaves in the middle of a response %s', async (_how, begin) => {
     scene = await Scene.open(market);
     const caller = await scene.call();
     const peer = await scene.service.peer(0);

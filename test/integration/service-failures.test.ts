@@ -81,7 +81,7 @@ describe('a service that fails before its response', () => {
     ['has a head without end', reply(`HTTP/1.1 200 OK\r\nX: ${'y'.repeat(70_000)}\r\n\r\n`)],
     ['switches protocols', reply('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n')],
     ['starts with a bad chunk', reply('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n')],
-  ])('gives 502 and the money back: it %s', async (_name, script) => {
+  ])('gives 502 and a refund if it %s', async (_name, script) => {
     scene = await Scene.open(market, async (peer) => {
       await peer.takeRequest();
       script(peer);
@@ -101,7 +101,7 @@ describe('a service that fails before its response', () => {
     ['is silent', () => {}],
     ['begins its head and stops', (peer) => peer.send('HTTP/1.1 200 OK\r\nX-')],
     ['sends only interim responses', (peer) => peer.send('HTTP/1.1 103 Early Hints\r\n\r\n')],
-  ])('gives 504 after its timeout and the money back: it %s', async (_name, script) => {
+  ])('gives 504 after its timeout and a refund if it %s', async (_name, script) => {
     scene = await Scene.open(market, script, { timeout_seconds: 1 });
     const response = await (await scene.call()).response();
     expectRefundedError(response, 504, 'upstream_timeout');
@@ -185,7 +185,7 @@ describe('a service that dies within the body', () => {
         peer.socket.end();
       },
     ],
-  ])('leaves the caller with a response that is visibly cut, and its money: %s', async (_name, begin, die) => {
+  ])('gives the caller a visibly cut response and a refund: %s', async (_name, begin, die) => {
     scene = await Scene.open(market, async (peer) => {
       await peer.takeRequest();
       peer.send(begin);

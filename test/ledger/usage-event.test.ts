@@ -148,7 +148,7 @@ describe('a usage event of a call priced by use', () => {
       0,
       { authorizedMicros: 50_000, isClamped: false, isAtCap: false },
     ],
-  ])('with %s costs what it should, and says so', (_, given, charged, use) => {
+  ])('with %s has the right cost and the right fields', (_, given, charged, use) => {
     const event = decode(byUse(given));
     expect(chargedMicros(event)).toBe(charged);
     expect(useOf(event)).toEqual(use);

@@ -58,7 +58,7 @@ describe('the list of accounts', () => {
     [{ unused_since: '2026-05-03' }, [4, 3, 2, 0]],
     [{ unused_since: '2026-05-02T10:00:00Z', min_balance: 1 }, [3]],
     [{ used_since: '2026-05-02', unused_since: '2026-05-03', sort: 'last_used' }, [0, 4]],
-  ])('with %j has the right ones in the right order', async (query, expected) => {
+  ])('with %j has the right accounts in the right order', async (query, expected) => {
     expect(await found(query)).toEqual(expected);
   });
 

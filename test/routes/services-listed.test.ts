@@ -98,7 +98,7 @@ describe('POST /services', () => {
     ['timeout_seconds', { timeout_seconds: 301 }],
     ['status', { status: 'removed' }],
     ['provider_id', { provider_id: uuidv7() }],
-  ])('refuses a bad %s, and names it: %j', async (field, fields) => {
+  ])('refuses an invalid %s, and the refusal names it: %j', async (field, fields) => {
     const error = await refused('POST /services', { by: provider, body: { ...BODY, ...fields } });
     expect(error.code).toBe('invalid_request');
     expect(error.message).toMatch(new RegExp(`^${field}: `));

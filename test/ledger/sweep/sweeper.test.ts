@@ -385,7 +385,7 @@ describe('leases are trusted', () => {
     ['a machine that slept between two rounds', (steadiness) => steadiness.reported(report(30_000 + 13_000))],
     ['a clock that jumped ahead', (steadiness) => steadiness.reported(report(400 * 86_400_000))],
     ['a clock that was put back', (steadiness) => steadiness.reported(report(20_000))],
-  ])('no longer after %s', (_, happens) => {
+  ])('but not any more after %s', (_, happens) => {
     const steadiness = steadyFor(30);
     happens(steadiness);
     expect(steadiness.lasting).toBe(false);
