@@ -374,7 +374,7 @@ describe('a wallet that reaches Redis late', () => {
     });
   };
 
-  it('because its process was suspended after reading it is not filled, because its flush lock is lost by then', async () => {
+  it('is not filled if its process was suspended after it was read, because the flush lock is lost by that time', async () => {
     const { redis } = ledger.store;
     const replies: unknown[] = [];
     let goOn = (): void => {};
