@@ -16,7 +16,7 @@ const act: Act = {
   after: { status: 'suspended' },
 };
 
-it('an act is recorded with what was before and what is after', async () => {
+it('an act is recorded with the state before and after it', async () => {
   await sql.begin((tx) => recordAct(tx, act));
   const [row] = await sql`SELECT * FROM audit WHERE at > now() - interval '1 minute'`;
   expect(row).toMatchObject({ actor: 'create-admin', action: 'account.suspend', before: act.before, after: act.after });

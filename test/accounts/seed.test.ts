@@ -9,7 +9,7 @@ import { scratchDir } from '../support/stores.ts';
 
 useLedger();
 
-it('the program `seed` makes keys with money that is in Redis already', async () => {
+it('the program `seed` makes keys whose money is already in Redis', async () => {
   const out = path.join(scratchDir(), 'seeded.jsonl');
   const { store, databaseUrl } = ledger;
   const env = {

@@ -75,7 +75,7 @@ const byId = <T extends { serviceId: string }>(rows: readonly T[]) =>
   [...rows].sort((a, b) => (a.serviceId < b.serviceId ? -1 : 1));
 
 describe('the sums of a key', () => {
-  it('of any range are those of its counted calls, from days, hours and the calls of begun hours', async () => {
+  it('of any range equal those of its counted calls, read from days, hours and the calls of partial hours', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(call, { maxLength: 12 }),
@@ -112,7 +112,7 @@ describe('the sums of a key', () => {
   });
 });
 
-it('a page of calls of one outcome has those alone, whatever the reason of a refund was, and sums have all', async () => {
+it('a page of calls with one outcome has only those, whatever the refund reason was; the sums have all calls', async () => {
   const outcomes = ['completed', 'refunded:upstream_5xx', 'completed', 'abandoned', 'refunded:caller_gone'];
   const ids: string[] = [];
   for (const [day, outcome] of outcomes.entries()) {
@@ -130,7 +130,7 @@ it('a page of calls of one outcome has those alone, whatever the reason of a ref
   expect(await read('refunded', ids[3] as string, 2)).toEqual([4]);
 });
 
-it('a page of calls goes on over gaps of days and months', async () => {
+it('pages of calls continue across gaps of days and months', async () => {
   const days = [0, 1, 20, 150, 200, 1_000];
   const ids = [];
   for (const day of days) ids.push(await add({ atMs: START - day * 24 * HOUR_MS, amount: 1, service: 0, path: '/x' }));

@@ -169,7 +169,7 @@ describe('when the reply to an admission is lost', () => {
     expect(await store.balance(scene.accountId)).toBe(5_000);
   });
 
-  it('on its way back, Redis has made the charge, and it is cancelled by its id', async () => {
+  it('after Redis has made the charge, the charge is cancelled by its id', async () => {
     const scene = await openScene(store, 5_000);
     const call = request(scene, 2_000);
     proxy.set('swallow replies');
@@ -182,7 +182,7 @@ describe('when the reply to an admission is lost', () => {
     expect((await store.events(scene.accountId)).map(({ usageId }) => usageId)).toEqual([call.usageId]);
   });
 
-  it('because the command was late, a tombstone keeps the late admission out, and is removed after a minute', async () => {
+  it('because the command was late, a tombstone rejects the late admission, and is removed after a minute', async () => {
     const scene = await openScene(store, 5_000);
     const call = request(scene, 2_000);
     proxy.set('swallow requests');
@@ -236,7 +236,7 @@ async function trips(): Promise<number> {
 }
 
 describe('a settlement', () => {
-  it('shares a trip with the next admission while calls are few, and is sent by itself when none follows', async () => {
+  it('shares a trip with the next admission while calls are few, and is sent alone if no admission follows', async () => {
     const scene = await openScene(store, 5_000);
     const before = await trips();
     const calls = 20;
@@ -296,7 +296,7 @@ describe('a settlement', () => {
   });
 });
 
-describe('a Redis that comes back older than what the gateway was told', () => {
+describe('a Redis that comes back with older data than the gateway has seen', () => {
   /** The instances whose leases are renewed from now on. */
   async function renewed(scene: Scene): Promise<string[]> {
     const name = store.keys.lease[store.keys.shardOf(scene.accountId)] as string;
@@ -318,7 +318,7 @@ describe('a Redis that comes back older than what the gateway was told', () => {
     await until(() => batches.ready);
   }
 
-  it('keeps the hold of an ended call no longer than the other calls of that connection are open', async () => {
+  it('keeps the hold of an ended call only while other calls of that connection are open', async () => {
     const scene = await openScene(store, 10_000);
     const [ended, streaming, later] = [request(scene, 700), request(scene, 40), request(scene, 2)];
     const [endedOwner, streamingOwner] = [await admitted(ended), await admitted(streaming)];
@@ -340,7 +340,7 @@ describe('a Redis that comes back older than what the gateway was told', () => {
     expect(Object.keys(await store.open(scene.accountId))).toEqual([later.usageId]);
   });
 
-  it('does not keep the hold of a call whose cancellation it has forgotten either, after one restart or two', async () => {
+  it('does not keep the hold of a call whose cancellation it has forgotten, after one restart or after two', async () => {
     becomeImpatient();
     const scene = await openScene(store, 10_000);
     const [cancelled, ended] = [request(scene, 700), request(scene, 40)];
@@ -366,7 +366,7 @@ describe('a Redis that comes back older than what the gateway was told', () => {
 });
 
 describe('state that Redis does not have', () => {
-  it('is loaded, key and wallet at once, and the call is admitted', async () => {
+  it('is loaded (key and wallet together), and the call is admitted', async () => {
     const scene = newScene();
     const loading: (() => void)[] = [];
     load = () => new Promise((resolve) => loading.push(resolve));
@@ -385,7 +385,7 @@ describe('state that Redis does not have', () => {
     expect(await admit(request(scene, 2_000))).toMatchObject({ outcome: 'admitted', balanceMicros: 3_000 });
   });
 
-  it('makes the call unavailable when Postgres is away too, and the call is not admitted later', async () => {
+  it('makes the call fail as unavailable if Postgres is away too, and the call is not admitted later', async () => {
     load = () => Promise.reject(new Error('postgres is away'));
     const scene = newScene();
     expect(await admit(request(scene, 2_000))).toEqual({ outcome: 'unavailable' });
@@ -393,7 +393,7 @@ describe('state that Redis does not have', () => {
     expect(await store.open(scene.accountId)).toEqual({});
   });
 
-  it('makes the call unavailable after a few attempts when loading does not help', async () => {
+  it('makes the call fail as unavailable after a few attempts if loading does not help', async () => {
     const scene = newScene();
     const lossy = new Admission({
       batches,
@@ -428,7 +428,7 @@ it('a gateway renews its lease in every shard with its first trip', async () => 
 });
 
 describe('more commands than a turn can send', () => {
-  it('wait for a trip: none of 16 000 callers with two commands each is refused, only calls beyond 32 768 commands are', async () => {
+  it('wait for a trip: 16 000 callers with two commands each are not refused; calls beyond 32 768 commands are', async () => {
     const many = new Admission({
       batches: store.batches,
       keys: store.keys,
@@ -455,7 +455,7 @@ describe('more commands than a turn can send', () => {
   });
 });
 
-it('all commands of a turn are carried out when they need more trips than may be under way, and no more are', async () => {
+it('all commands of a turn are carried out even if they need more trips than may be under way at once', async () => {
   const send = batches.send.bind(batches);
   let [underWay, most] = [0, 0];
   batches.send = (trip, { onReply, onLost }) => {

@@ -37,7 +37,7 @@ afterAll(() => store.close());
 beforeEach(() => store.command('flushall'));
 
 describe('the hold', () => {
-  it('says the tag of the call after what its terms say, and ends as before where there is none', async () => {
+  it('has the tag of the call after the fields of its terms, and no such field if the call has no tag', async () => {
     const scene = await openScene(store, 200_000);
     const listing = {
       id: scene.serviceId,
@@ -67,7 +67,7 @@ describe('a Redis that restarts with its append-only file', () => {
     await kept.reconnected();
   };
 
-  it('has the holds, charges and events that it had, and gives away one full bucket of a key at most', async () => {
+  it('still has its holds, charges and events, and gives a key at most one full bucket too many', async () => {
     const scene = await openScene(kept, 100_000);
     const [open, over] = [request(scene, 1_000), request(scene, 1_000)];
     await admitAll(kept, [open, over]);
@@ -142,7 +142,7 @@ describe('the free tier', () => {
     expect(await store.balance(scene.accountId)).toBe(1_000_000 - 100 * 1_000);
   });
 
-  it('takes back the slot of a refunded call, and only that', async () => {
+  it('gets back the slot of a refunded call, and no other slot', async () => {
     const scene = await openScene(store, 0);
     const [first, second] = [request(scene, 1_000, 2), request(scene, 1_000, 2)];
     await admitAll(store, [first, second]);
@@ -161,7 +161,7 @@ describe('the free tier', () => {
     expect((await store.hash(store.walletName(scene.accountId)))[freeField(scene.serviceId)]).toBe('2');
   });
 
-  it('serves a call that may be nothing but free until it is used up; then the call is refused, whatever the wallet has', async () => {
+  it('serves free-only calls until it is used up, and then refuses them, whatever the wallet has', async () => {
     const scene = await openScene(store, 4_000_000_000_000_000);
     const terms = new CallTerms({ id: scene.serviceId, providerId: uuidv7(), priceMicros: 1_000, freeCalls: 2 });
     const ask = () => admit(store, requestAt(scene, terms.freeOnly()));
@@ -187,7 +187,7 @@ describe('the free tier', () => {
   });
 });
 
-it('calls of several listings in one turn cost what each listing says, in whatever order they come', async () => {
+it('each call of a turn costs the price of its own listing, in whatever order the calls come', async () => {
   const scene = await openScene(store, 100_000);
   const paid = request(scene, 1_000);
   const withFreeCalls = request({ ...scene, serviceId: uuidv7() }, 30_000, 2);
@@ -248,7 +248,7 @@ describe('a settlement', () => {
     expect(await store.events(scene.accountId)).toHaveLength(1);
   });
 
-  it('carries the hold as it was opened', async () => {
+  it('writes an event that contains the hold as it was opened', async () => {
     const scene = await openScene(store, 5_000);
     const call = { ...request(scene, 2_000), method: 'POST', path: '/v1/a?b=c%09' };
     await admit(store, call);
@@ -376,7 +376,7 @@ describe('a token bucket', () => {
     expect(ttl).toBeLessThanOrEqual(61_000);
   });
 
-  it('of reads, and of control, is full while the key has spent its own, and lets as many through as its own limit says', async () => {
+  it('of reads or control is not used up by calls, and lets as many requests through as its own limit says', async () => {
     const scene = await openScene(store, 0, 3);
     const sibling = { ...scene, keyId: newScene().keyId };
     await store.loadKey(sibling.keyId, sibling.accountId, 3);
@@ -407,7 +407,7 @@ describe('a token bucket', () => {
   });
 
   it.each(['reads', 'control'] as const)(
-    'of %s is refused to a key that is revoked or suspended, and asks for one that is not loaded',
+    'of %s refuses a key that is revoked or suspended, and asks for a key to be loaded if it is missing',
     async (bucket) => {
       const scene = await openScene(store, 0, 60);
       for (const status of ['suspended', 'revoked'] as const) {
@@ -422,7 +422,7 @@ describe('a token bucket', () => {
     },
   );
 
-  it('loses a token to a call refused for lack of money, and none to a call whose state must be loaded first', async () => {
+  it('gives a token to a call refused for lack of money, and none to a call whose state must be loaded first', async () => {
     const scene = await openScene(store, 0, 60);
     expect(await admit(store, request(scene, 1))).toMatchObject({ rate: { remaining: 59 } });
     await store.command('del', store.walletName(scene.accountId));

@@ -72,7 +72,7 @@ describe('a period', () => {
     .tuple(fc.nat(Date.UTC(2600, 0) / DAY_MS), fc.constantFrom(0, 1, DAY_MS / 2, DAY_MS - 1))
     .map(([day, ms]) => day * DAY_MS + ms);
 
-  it.each(BUDGET_PERIODS)('of a %s is the same here and in Redis, and starts again at the same time', async (kind) => {
+  it.each(BUDGET_PERIODS)('of a %s has the same start and end in the gateway as in Redis', async (kind) => {
     const scene = await childScene(1_000_000, `300 active 0 0 ${kind} 7`, `300 active 0 1000000 ${kind} 3`);
     const [parent = ''] = (scene.ancestors ?? []).slice(1);
     for (const now of fc.sample(time, 40)) {
@@ -111,7 +111,7 @@ describe('a budget', () => {
     });
   });
 
-  it('is not spent by free calls, whose holds name none', async () => {
+  it('is not spent by free calls, whose holds name no budget', async () => {
     const scene = await childScene(0, '300 active 0 5 total 1');
     const call = request(scene, 1_000, 1);
     expect(await admit(store, call)).toMatchObject({ outcome: 'admitted', freeTier: true, balanceMicros: 0 });
@@ -151,7 +151,7 @@ describe('a budget', () => {
     expect(await spent()).toEqual([993, 7, 7]);
   });
 
-  it('counts a negative spending as none, and goes on from it: no call changes a drift', async () => {
+  it('treats negative spending as zero, but adds calls to the negative number, so that the drift stays the same', async () => {
     const scene = await childScene(1_000, '300 active 0 900 total 0');
     await setChild(scene, { spentMicros: -50 });
     expect(await admit(store, request(scene, 901))).toMatchObject({
@@ -215,7 +215,7 @@ describe('the state of a chain', () => {
     return asked;
   };
 
-  it.each(['limit', 'status', 'terms'])('without %s of a level is loaded', async (field) => {
+  it.each(['limit', 'status', 'terms'])('that lacks %s of a level is loaded', async (field) => {
     const scene = await childScene(1_000, '300 active 0 900 total 1');
     await store.command('hdel', treeOf(scene), field === 'terms' ? (scene.ancestors?.[1] ?? '') : field);
     expect(await lost(scene)).toEqual(['key']);
@@ -250,7 +250,7 @@ describe('the state of a chain', () => {
 });
 
 describe('tokens of a child key', () => {
-  it('for requests that are no calls come from buckets of its own, also for the control of keys', async () => {
+  it('for requests other than calls come from its own buckets, including requests that manage keys', async () => {
     const scene = await childScene(1_000, '2 active 0 - - 0');
     await setClock(store, Date.UTC(2027, 0, 1));
     for (const remaining of [1, 0]) expect(await take(store, scene)).toMatchObject({ rate: { limit: 2, remaining } });
@@ -264,7 +264,7 @@ describe('tokens of a child key', () => {
     expect(await childOf(scene)).toEqual({ tokens: 0, ts: Date.UTC(2027, 0, 1), spentMicros: 0, period: 0 });
   });
 
-  it('are with its wallet, which a request that is no call loads, too', async () => {
+  it('are stored with its wallet, so requests other than calls load that wallet too', async () => {
     const scene = await childScene(1_000, '2 active 0 - - 0');
     await store.command('del', store.walletName(scene.accountId));
     const asked: string[] = [];
@@ -275,7 +275,7 @@ describe('tokens of a child key', () => {
     expect(await store.command('exists', store.walletName(scene.accountId))).toBe(0);
   });
 
-  it('that a key above it has used up make its calls wait for that key', async () => {
+  it('are not enough when a key above it has none left: its calls wait for that key', async () => {
     const scene = await childScene(1_000, '60 active 0 - - 0', '1 active 0 - - 0');
     expect((await admit(store, request(scene, 1))).outcome).toBe('admitted');
     const refused = await admit(store, request(scene, 1));
@@ -286,7 +286,7 @@ describe('tokens of a child key', () => {
   });
 });
 
-it('calls of root keys are sent as the same bytes as before there were trees', () => {
+it('calls of root keys are sent as the same bytes as before child keys existed', () => {
   const batch = new BatchEncoder();
   const terms = new CallTerms({ id: 'service', providerId: 'provider', priceMicros: 7, freeCalls: 3 });
   const byUse = new CallTerms({

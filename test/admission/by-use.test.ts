@@ -22,7 +22,7 @@ const eventsOf = async ({ accountId }: Scene) =>
   );
 
 describe('the admission of a call priced by use', () => {
-  it('holds the highest price, and says so', async () => {
+  it('holds the maximum price, and reports it', async () => {
     const scene = await openScene(store, 60_000);
     const call = requestByUse(scene, PRICES);
     const held = { amountMicros: 50_000, authorizedMicros: 50_000, balanceMicros: 10_000 };
@@ -30,28 +30,28 @@ describe('the admission of a call priced by use', () => {
     expect((await store.open(scene.accountId))[call.usageId]).toMatch(/^v1\t50000\t0\t.*\t\/x\tcap=50000$/);
   });
 
-  it('holds what its caller pays at most, if that is less', async () => {
+  it('holds only the maximum that its caller accepts, if that is lower', async () => {
     const scene = await openScene(store, 60_000);
     const call = requestByUse(scene, { ...PRICES, ceiling: 20_000 });
     expect(await admit(store, call)).toMatchObject({ amountMicros: 20_000, authorizedMicros: 20_000 });
     expect((await store.open(scene.accountId))[call.usageId]).toMatch(/\tcap=50000\tceiling=20000$/);
   });
 
-  it('is refused for lack of money if the balance does not cover the hold, and a call beside it is not', async () => {
+  it('is refused if the balance does not cover the hold, while another call beside it is admitted', async () => {
     const scene = await openScene(store, 49_999);
     const [byUse, fixed] = await admitAll(store, [requestByUse(scene, PRICES), request(scene, 2_000)]);
     expect(byUse).toMatchObject({ outcome: 'insufficient_balance', balanceMicros: 49_999 });
     expect(fixed).toMatchObject({ outcome: 'admitted', amountMicros: 2_000, authorizedMicros: null });
   });
 
-  it('takes nothing for a free call, and says what its service would have been authorised', async () => {
+  it('takes nothing for a free call, and reports what the service would have been authorised to charge', async () => {
     const scene = await openScene(store, 0);
     const call = requestByUse(scene, { ...PRICES, ceiling: 20_000, freeCalls: 1 });
     expect(await admit(store, call)).toMatchObject({ freeTier: true, amountMicros: 0, authorizedMicros: 20_000 });
     expect((await admit(store, requestByUse(scene, { ...PRICES, freeCalls: 1 }))).outcome).toBe('insufficient_balance');
   });
 
-  it('of a caller that pays nothing for a call without a price takes nothing, and no free call', async () => {
+  it('takes no money and no free call if the call has no base price and its caller accepts a maximum of 0', async () => {
     const scene = await openScene(store, 0);
     const call = requestByUse(scene, { price: 0, max: 50_000, ceiling: 0, freeCalls: 1 });
     expect(await admit(store, call)).toMatchObject({ freeTier: false, amountMicros: 0, authorizedMicros: 0 });
@@ -94,7 +94,7 @@ describe('a settlement with capture', () => {
     expect(await store.balance(scene.accountId)).toBe(876_543_210_987_655);
   });
 
-  it('counts once, however often it comes', async () => {
+  it('counts once, however often it arrives', async () => {
     const scene = await openScene(store, 60_000);
     const call = requestByUse(scene, PRICES);
     await admit(store, call);
@@ -104,7 +104,7 @@ describe('a settlement with capture', () => {
     expect(await store.events(scene.accountId)).toHaveLength(1);
   });
 
-  it('of a free call charges nothing and keeps the free call used', async () => {
+  it('of a free call charges nothing, and the free call stays used', async () => {
     const scene = await openScene(store, 5);
     const call = requestByUse(scene, { ...PRICES, freeCalls: 1 });
     await admit(store, call);
@@ -114,7 +114,7 @@ describe('a settlement with capture', () => {
     expect(await eventsOf(scene)).toMatchObject([{ freeTier: true, heldMicros: 0, capturedMicros: 12_300 }]);
   });
 
-  it('gives nothing back to a wallet that is not loaded: its balance will have it when it is', async () => {
+  it('gives nothing back to a wallet that is not loaded: loading the wallet will include that money', async () => {
     const scene = await openScene(store, 60_000);
     const call = requestByUse(scene, PRICES);
     await admit(store, call);
@@ -132,7 +132,7 @@ describe('a settlement with capture', () => {
     expect(await store.balance(scene.accountId)).toBe(50_000 - 12_300);
   });
 
-  it('leaves the admission that it shares its trip with enough money', async () => {
+  it('gives its rest back in time for an admission in the same trip', async () => {
     const scene = await openScene(store, 50_000);
     const call = requestByUse(scene, PRICES);
     await admit(store, call);

@@ -106,7 +106,7 @@ async function scenes(balance: number): Promise<[Scene, Scene]> {
 }
 
 describe('an idempotency key', () => {
-  it('admits one of two equal calls of the same turn, and one of two gateways at the same time', async () => {
+  it('admits one of two equal calls of the same turn, and one of two equal calls of two gateways at once', async () => {
     const scene = await openScene(store, 10_000);
     const twice = (name: string) => [keyed(scene, claimOf(name)), keyed(scene, claimOf(name))];
     expect(outcomes(await admitAll(store, twice('a')))).toEqual(['admitted', 'call_in_progress']);
@@ -116,7 +116,7 @@ describe('an idempotency key', () => {
     expect(await store.balance(scene.accountId)).toBe(10_000 - 2 * PRICE);
   });
 
-  it('of a charged call admits no other, whatever the wallet has, and takes a token for it', async () => {
+  it('of a charged call admits no other call, whatever the wallet has, and the refused call takes a token', async () => {
     for (const scene of await scenes(PRICE)) {
       const first = keyed(scene, claimOf('a'));
       expect(await admit(store, first)).toMatchObject({ outcome: 'admitted', balanceMicros: 0 });
@@ -143,7 +143,7 @@ describe('an idempotency key', () => {
     }
   });
 
-  it('is free again after a refund, a cancellation and a sweep, and only where it is that of the call', async () => {
+  it('is free again after a refund, a cancellation or a sweep of the call that claimed it, and of no other call', async () => {
     for (const scene of await scenes(10_000)) {
       const ends = [
         (call: AdmitRequest) => end(call, 'refunded'),
@@ -165,7 +165,7 @@ describe('an idempotency key', () => {
     }
   });
 
-  it('of a charged call says what it cost', async () => {
+  it('of a charged call says what the call cost', async () => {
     for (const scene of await scenes(10_000)) {
       const call = keyed(scene, claimOf('a'));
       await admit(store, call);
@@ -188,7 +188,7 @@ describe('an idempotency key', () => {
     }
   });
 
-  it('lives for 24 hours by the clock of Redis, whatever became of the call', async () => {
+  it('lives for 24 hours by the clock of Redis, however the call ended', async () => {
     for (const scene of await scenes(10_000)) {
       const first = keyed(scene, claimOf('a'));
       await admit(store, first);
@@ -218,7 +218,7 @@ describe('an idempotency key', () => {
     expect(outcomes(await admitAll(store, again))).toEqual(['charged_before', 'charged_before']);
   });
 
-  it('is claimed and ended although the claims were of another type, which is deleted', async () => {
+  it('is claimed and ended even if the claims key had another type: that key is deleted', async () => {
     for (const scene of await scenes(10_000)) {
       for (const name of [claimsName(scene), timesName(scene)]) {
         await store.command('set', name, 'x');
@@ -243,7 +243,7 @@ describe('an idempotency key', () => {
     expect(await claimsIn(victim)).toEqual({});
   });
 
-  it('is refused where an account has 100 000, and a call without one is not', async () => {
+  it('is refused if its account already has 100 000 of them; a call without one is admitted', async () => {
     for (const scene of await scenes(10_000)) {
       const now = await store.now();
       for (let from = 0; from < 100_000; from += 5_000) {
@@ -258,7 +258,7 @@ describe('an idempotency key', () => {
     }
   });
 
-  it('of a key that is revoked, empty or not loaded says that', async () => {
+  it('is not looked up for an API key that is revoked, empty or not loaded: the outcome says so', async () => {
     for (const scene of await scenes(10_000)) {
       await admit(store, keyed(scene, claimOf('a')));
       const root = scene.ancestors?.[0] ?? scene.keyId;
@@ -304,7 +304,7 @@ const stepOf = fc.oneof(
 /** Two names and two targets: 0 and 1 have the same of both, 2 another target, 3 another name. */
 const CLAIMS = [claimOf('a'), claimOf('a'), claimOf('a', 'other'), claimOf('b')];
 
-it('in any order of admissions, ends, sweeps and days, a claim is what the model says', async () => {
+it('in any order of admissions, ends, sweeps and days, claims are what the model says', async () => {
   let [replaced, charged] = [0, 0];
   const property = fc.asyncProperty(
     fc.array(stepOf, { minLength: 10, maxLength: 40 }),
@@ -393,7 +393,7 @@ it('in any order of admissions, ends, sweeps and days, a claim is what the model
   expect(charged).toBeGreaterThan(30);
 });
 
-it('a call without an idempotency key is encoded as before, and settled so', async () => {
+it('a call without an idempotency key is encoded and settled as before idempotency keys existed', async () => {
   const scene = await openScene(store, 10_000);
   const call = request(scene, PRICE);
   await admit(store, call);

@@ -91,7 +91,7 @@ describe('a wallet whose balance is not a number', () => {
   );
 
   it.each([...NO_BALANCES, '9223372036854775807', '99999999999999999999', '100000000000000000000'])(
-    '(%j) pays for no call that is to be a free one only',
+    '(%j) does not pay for a call that must be free',
     async (balance) => {
       const scene = await openScene(store, 0);
       const wallet = store.walletName(scene.accountId);
@@ -132,7 +132,7 @@ describe('a wallet whose balance is not a number', () => {
 
 describe('free calls used', () => {
   it.each(['nan', 'inf', '1e99', '0x7', '5.5', '9007199254740993', ' 9', 'abc', ''])(
-    '(%j) that are not a number refuse the calls of that service without a charge, and of no other service',
+    '(%j) that are not a number make calls of that service fail without a charge, but not calls of other services',
     async (used) => {
       const scene = await openScene(store, 5_000);
       const call = request(scene, 1_000, 5);
@@ -185,7 +185,7 @@ describe('a damaged key or bucket', () => {
     },
   );
 
-  it('of another type, or with an invalid status, is loaded again as well', async () => {
+  it('of another type, or with an invalid status, is loaded again too', async () => {
     const scene = await openScene(store, 5_000);
     await store.command('set', bucketKey(scene), 'x');
     expect(await ask(request(scene, 10))).toMatchObject({ outcome: 'admitted', rate: { limit: 300 } });
@@ -311,7 +311,7 @@ describe('a shard that refuses a settlement', () => {
     }
   }
 
-  it('admits no call and takes no money until it is repaired; other shards go on', async () => {
+  it('admits no call and takes no money until it is repaired, while other shards go on', async () => {
     const [scene, other] = await openTwo();
     const [first, second] = [request(scene, 1_000), request(scene, 1_000)];
     const owners = [await ownerOf(first), await ownerOf(second)];
@@ -343,7 +343,7 @@ describe('a shard that refuses a settlement', () => {
     await until(async () => (await store.events(other.accountId)).length === 1);
   });
 
-  it('is sent one settlement at a time, whatever other shards do, and all of them once it is repaired', async () => {
+  it('is sent one settlement at a time, whatever other shards do, and the rest once it is repaired', async () => {
     const [scene, other] = await openTwo();
     const owner = await ownerOf(request(other, 0));
     const refused = 300;

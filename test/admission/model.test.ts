@@ -46,7 +46,7 @@ it('in any sequence of steps, Redis does what the model says, and no money is ma
   expect(keptOut).toBeGreaterThan(100);
 });
 
-it('whatever data of one account are damaged, the others do what the model says, and no command is half done', async () => {
+it('whatever data of one account is damaged, other accounts behave as the model says, and no command is half done', async () => {
   let damaged = 0;
   let unchanged = 0;
   const steps = fc.array(fc.oneof({ weight: 4, arbitrary: step }, { weight: 1, arbitrary: damageStep }), {

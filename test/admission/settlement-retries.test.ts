@@ -10,7 +10,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-it('while Redis is too slow, a settlement is sent less and less often, but at most a second after it was last lost', () => {
+it('while Redis is too slow, the pause before a settlement is sent again grows to one second, and no further', () => {
   const sentAt: number[] = [];
   const startedAt = Date.now();
   const retries = new SettlementRetries({

@@ -22,7 +22,7 @@ afterAll(async () => {
   await market.stop();
 });
 
-describe('with no writer', () => {
+describe('while there is no writer', () => {
   const keys: Key[] = [];
   const waiting = (): Promise<number> => market.metric('tollgate_usage_backlog_events');
 

@@ -118,7 +118,7 @@ describe('the free tier', () => {
     ]);
   });
 
-  it('can be all that a call may cost: without one left it is 402, and the caller sees before how many are left', async () => {
+  it('can be required by a call, which is then 402 if no free call is left; the caller sees how many are left', async () => {
     const path = await market.service({ endpoint: service.url, price: 0.01, free_calls: 2 });
     const without = await market.service({ endpoint: service.url, price: 0.02 });
     const gratis = await market.service({ endpoint: service.url });
@@ -151,7 +151,7 @@ describe('the free tier', () => {
     expect(await market.balance(buyer)).toMatchObject({ balance: 0.99, held: 0 });
   });
 
-  it('are counted on the page of the service for those who can make them, each for the own account', async () => {
+  it('are counted on the page of the service for keys that can use them, per account', async () => {
     const path = await market.service({ endpoint: service.url, price: 0.01, free_calls: 2 });
     const id = path.split('/').at(-1) as string;
     const another = (await market.service({ endpoint: service.url })).split('/').at(-1) as string;
@@ -194,7 +194,7 @@ describe('the free tier', () => {
     expect(await list.text()).not.toContain('free_calls_left');
   });
 
-  it('does not lose a slot to a call that the balance could not pay for, nor to a call of another service', async () => {
+  it('does not lose a slot to a call that the balance could not pay for, or to a call of another service', async () => {
     const free = await market.service({ endpoint: service.url, price: 0.01, free_calls: 1 });
     const priced = await market.service({ endpoint: service.url, price: 0.01 });
     const buyer = await market.buyer(0);
@@ -240,7 +240,7 @@ describe('a balance', () => {
 });
 
 describe('the tag of a call', () => {
-  it('is in its record, in sums of the account, and a filter; a wrong one is refused before anything is charged', async () => {
+  it('is in its record, in sums of the account, and is a filter; an invalid tag is refused before anything is charged', async () => {
     const path = await market.service({ endpoint: service.url, price: 0.01 });
     const buyer = await market.buyer(1);
     const child = await market.json<Key>('/api/v1/keys', { key: buyer, method: 'POST', body: {} });
@@ -298,7 +298,7 @@ describe('a change of a listing', () => {
     expect(await market.balance(buyer)).toMatchObject({ balance: 0.79, held: 0 });
   });
 
-  it('to paused or removed makes its calls get 404 at once, and back to active makes it serve', async () => {
+  it('to paused or removed makes calls of the listing get 404 at once; back to active makes them work again', async () => {
     const path = await market.service({ endpoint: service.url, price: 0.01 });
     const buyer = await market.buyer(1);
     await patch(path, { status: 'paused' });
@@ -327,7 +327,7 @@ describe('a credit', () => {
       body: { account_id: key.account_id, amount, reference },
     });
 
-  it('counts once, however often its reference comes, even simultaneously', async () => {
+  it('counts once, however often its reference is sent, even simultaneously', async () => {
     const buyer = await market.buyer(0);
     const statuses = await Promise.all(
       Array.from({ length: 8 }, async () => (await credit(buyer, 0.5, `once ${buyer.key_id}`)).status),

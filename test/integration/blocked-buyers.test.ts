@@ -45,7 +45,7 @@ async function pseudonymOf(id: string, key: Key): Promise<string> {
   return headers[headers.indexOf('x-acf-buyer') + 1] as string;
 }
 
-it('a blocked buyer gets 403 before anything is charged, on every gateway, until it is made active again', async () => {
+it('a blocked buyer gets 403 before anything is charged, on every gateway, until the provider unblocks the account', async () => {
   const { id } = await list();
   const blocked = await put(id, pseudonym, 'blocked');
   expect([blocked.status, await blocked.json()]).toEqual([200, { buyer: pseudonym, status: 'blocked' }]);
@@ -62,7 +62,7 @@ it('a blocked buyer gets 403 before anything is charged, on every gateway, until
   await until(async () => (await elsewhere()) === 200);
 });
 
-it('the block is of one service, which names those that are blocked to its provider and to admins', async () => {
+it('a block is for one service, whose provider and admins see which buyers are blocked', async () => {
   const [{ id }, another] = [await list(), await list()];
   await put(id, pseudonym, 'blocked');
   expect([await statusOf(id, buyer), await statusOf(another.id, buyer)]).toEqual([403, 200]);
@@ -71,7 +71,7 @@ it('the block is of one service, which names those that are blocked to its provi
   expect((await look(another.id, market.provider)).blocked_buyers).toEqual([]);
 });
 
-it('a blocked buyer sends no message to an MCP server, not even a free one, and none by call_service', async () => {
+it('a blocked buyer cannot send a message to an MCP server, even a free one or one through call_service', async () => {
   const { id } = await list({ protocol: 'mcp' });
   await put(id, pseudonym, 'blocked');
   const body = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
@@ -94,7 +94,7 @@ it('a block that changes nothing makes no gateway read the listing again', async
   expect((await look(id, market.provider)).updated_at).toBe(at);
 });
 
-it('blocks are bounded, set by the provider or an admin only, and not on the provider itself', async () => {
+it('blocks are bounded in number, can be set only by the provider or an admin, and cannot block the provider', async () => {
   const { id } = await list();
   const own = await pseudonymOf(id, market.provider);
   expect((await put(id, own, 'blocked')).status).toBe(400);

@@ -83,7 +83,7 @@ describe('a page of another origin', () => {
     expect(headers['x-ratelimit-limit']).toBe('100000');
   });
 
-  it('makes a paid call, and reads its price; the preflight is not a call', async () => {
+  it('makes a paid call and reads its price; the preflight does not count as a call', async () => {
     seen = [];
     const request = { method: 'POST', headers: { ...withKey(buyer), 'Content-Type': 'application/json' }, body: '{}' };
     const { status, headers, body } = await fetchIn(shop.page, gateway(`${path}/echo`), request);
@@ -107,7 +107,7 @@ describe('a page of another origin', () => {
     expect(requestStart).toBeGreaterThan(0);
   });
 
-  it('gets nothing from a request that would carry cookies', async () => {
+  it('gets no answer to a request that would carry cookies', async () => {
     const request = { credentials: 'include' } as const;
     await expect(fetchIn(shop.page, gateway('/api/v1/discover'), request)).rejects.toThrow('Failed to fetch');
   });
@@ -141,7 +141,7 @@ describe('a page of another origin', () => {
     expect(await page.evaluate('nextEvent()')).toBe('end');
   });
 
-  it('gets nothing by EventSource, which cannot send a key: it is refused once and does not come back', async () => {
+  it('gets nothing with an EventSource, which cannot send a key: it is refused once and does not reconnect', async () => {
     seen = [];
     const script = `(url) => new Promise((resolve) => {
       const source = new EventSource(url);
@@ -151,7 +151,7 @@ describe('a page of another origin', () => {
     expect(seen).toEqual([]);
   });
 
-  it("cannot make a service's document run as a page of the gateway, by fetching it with a key and going there", async () => {
+  it("cannot make a service's document run as a page of the gateway by fetching it with a key and navigating to it", async () => {
     const url = gateway(`${path}/document`);
     // The navigation has no key: the document comes from the browser's cache, which drops documents as it likes.
     const { page, close } = await until(async () => {
@@ -201,7 +201,7 @@ describe('the first admin of a new gateway', () => {
     expect(await admins()).toBe(0);
   });
 
-  it('is not made by a form, whose answer the page could not read', async () => {
+  it('is not made by a form, whose page could not read the answer', async () => {
     const { page, close } = await startPage(browser, 'form.test');
     const answered = page.waitForResponse((response) => response.url().endsWith('/api/v1/keys'));
     // A form sends text as it is written: {"owner_id":"=","role":"admin"} is JSON.

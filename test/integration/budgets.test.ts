@@ -94,7 +94,7 @@ async function thousandCalls(market: MarketClient, path: string): Promise<void> 
 }
 
 describe('one gateway', () => {
-  it('admits 10 of 1 000 calls at once against a budget for 10', async () => {
+  it('admits 10 of 1 000 simultaneous calls when the budget covers 10', async () => {
     const market = await Marketplace.start(SETTINGS);
     const service = await startService(echo);
     try {
@@ -126,11 +126,11 @@ describe('four gateways', () => {
     for (const service of services) await service.close();
   });
 
-  it('admit 10 of 1 000 calls at once against a budget for 10', async () => {
+  it('admit 10 of 1 000 simultaneous calls when the budget covers 10', async () => {
     await thousandCalls(stack, await listed(echo));
   });
 
-  it('never hold or charge more than the budget, with refunds and captures between', async () => {
+  it('never hold or charge more than the budget, even with refunds and captures between the calls', async () => {
     // With a body: the gateway ends the connection of some responses without one (http/unread.ts).
     const fails = await listed((_, response) => response.writeHead(500).end('x'));
     const byUse = await listed((_, response) => response.writeHead(200, { 'X-ACF-Charge': '0.001' }).end('x'), {
@@ -163,7 +163,7 @@ describe('four gateways', () => {
     expect(spent).toEqual([charged?.sum, charged?.sum]);
   });
 
-  it('that are killed give back what their open calls held of the budget, once', async () => {
+  it('that are killed give back, exactly once, what their open calls held of the budget', async () => {
     const never = await listed(() => {});
     const fixed = await listed(echo);
     const root = await owner(stack);

@@ -71,7 +71,7 @@ async function expireLease(): Promise<void> {
 }
 
 it.skipIf(oneRedis('stands between a gateway and its Redis'))(
-  'a gateway that is killed has charged what Redis has captured, once, and nothing else',
+  'a gateway that is killed has charged, exactly once, what was captured in Redis, and nothing else',
   { timeout: 180_000 },
   async () => {
     const first = await Scene.open(

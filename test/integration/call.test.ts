@@ -21,7 +21,7 @@ describe('a call', () => {
     buyer = await market.buyer(1);
   });
 
-  it('is charged the listed price, says so, and appears in usage, balance and earnings', async () => {
+  it('is charged the listed price, reports it, and appears in usage, balance and earnings', async () => {
     const path = await market.service({ endpoint: `${service.url}/base`, price: 0.002 });
     const response = await market.request(`${path}/hello?x=1&y=%20`, { key: buyer });
     expect(response.status).toBe(200);

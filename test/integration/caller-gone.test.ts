@@ -130,8 +130,8 @@ describe('a caller that leaves before its call was forwarded gets its money back
   });
 });
 
-describe('a caller that leaves later has paid: the service did the work', () => {
-  it.each(leaves)('before the response, %s', async (_how, leave) => {
+describe('a caller that leaves after its call was forwarded has paid, because the service did the work', () => {
+  it.each(leaves)('if it leaves before the response, %s', async (_how, leave) => {
     scene = await Scene.open(market);
     const caller = await scene.call();
     const peer = await scene.service.peer(0);
@@ -142,7 +142,7 @@ describe('a caller that leaves later has paid: the service did the work', () => 
     await scene.expectEnd({ outcome: 'completed', status: 499, amount: PRICE });
   });
 
-  it('before the response, after an upload that was forwarded whole', async () => {
+  it('if it leaves before the response, after a whole upload was forwarded', async () => {
     scene = await Scene.open(market);
     const caller = await scene.call('POST', { body: 'whole' });
     const peer = await scene.service.peer(0);
@@ -153,7 +153,7 @@ describe('a caller that leaves later has paid: the service did the work', () => 
     expect(request_bytes).toBe(5);
   });
 
-  it('between head and body of the response', async () => {
+  it('if it leaves between head and body of the response', async () => {
     scene = await Scene.open(market);
     const caller = await scene.call();
     const peer = await scene.service.peer(0);
@@ -171,7 +171,7 @@ describe('a caller that leaves later has paid: the service did the work', () => 
       'in chunks',
       (peer) => peer.send(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n64\r\n${'x'.repeat(100)}\r\n`),
     ],
-  ])('within the response %s', async (_how, begin) => {
+  ])('if it leaves in the middle of a response %s', async (_how, begin) => {
     scene = await Scene.open(market);
     const caller = await scene.call();
     const peer = await scene.service.peer(0);
@@ -185,7 +185,7 @@ describe('a caller that leaves later has paid: the service did the work', () => 
     expect(response_bytes).toBe(100);
   });
 
-  it('unless the response was a 5xx', async () => {
+  it('but not if the response was a 5xx', async () => {
     scene = await Scene.open(market);
     const caller = await scene.call();
     const peer = await scene.service.peer(0);

@@ -233,7 +233,7 @@ describe.each(['buyer', 'provider'] as const)('a child key of a %s account', (ro
            (SELECT json_agg(s ORDER BY id) FROM services s) AS services,
            (SELECT json_agg(p ORDER BY account_id) FROM profiles p) AS profiles`;
 
-  it('sees and changes only what is below it, at every route', async () => {
+  it('sees and changes only itself and the keys below it, at every route', async () => {
     const { root, asker } = keys;
     const before = await rows();
     // What is searched for can be found: the key without a parent sees each of it.
@@ -259,7 +259,7 @@ describe.each(['buyer', 'provider'] as const)('a child key of a %s account', (ro
     expect([...answers].filter((name) => !name.includes('/proxy/')).sort()).toEqual(FOR_CHILDREN);
   });
 
-  it('has tools and pages that tell no more', async () => {
+  it('has tools and pages that show no more than the routes do', async () => {
     const { asker } = keys;
     const tools = await agent(REVISIONS[0], market.baseUrl, asker);
     const [service_id] = ids.id ?? [];

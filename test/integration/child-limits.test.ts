@@ -73,7 +73,7 @@ describe.each([
   ['the proxy', refused],
   ['call_service', refusedTool],
 ] as const)('a call by %s', (_by, refuse) => {
-  it('of a service that the key, or one above it, may not call is 403', async () => {
+  it('to a service that the key, or a key above it, may not call is 403', async () => {
     const parent = await child(root, { services: [idOf(fixed)] });
     const key = await child(parent);
     expect(await refuse(byUse, key)).toMatchObject({ error: 'forbidden' });
@@ -83,7 +83,7 @@ describe.each([
     expect(await market.records(key)).toHaveLength(2);
   });
 
-  it('whose price is above the maximum of the key, or of one above it, is 412', async () => {
+  it('whose price is above the maximum of the key, or of a key above it, is 412', async () => {
     const parent = await child(root, { max_price: 0.009999 });
     const key = await child(parent);
     expect(await refuse(fixed, key)).toMatchObject({ error: 'price_exceeds_maximum', price: PRICE });
@@ -91,7 +91,7 @@ describe.each([
     expect(await market.records(key)).toEqual([]);
   });
 
-  it('that a budget does not cover is told whose budget, what is left of it, and when it starts again', async () => {
+  it('that a budget does not cover is told whose budget it is, how much is left, and when it starts again', async () => {
     const parent = await child(root, { budget: { amount: 0.025, period: 'total' } });
     const key = await child(parent, { budget: { amount: 0.015, period: 'day' } });
     expect((await market.request(fixed, { key })).status).toBe(200);
@@ -105,7 +105,7 @@ describe.each([
     expect(await market.records(key)).toHaveLength(2);
   });
 
-  it('is 401 once the key, or one above it, is revoked', async () => {
+  it('is 401 once the key, or a key above it, is revoked', async () => {
     const parent = await child(root);
     const key = await child(await child(parent));
     expect((await market.request(fixed, { key })).status).toBe(200);
@@ -116,7 +116,7 @@ describe.each([
 });
 
 describe('a call that is priced by use', () => {
-  it('is authorised at most what the maximum of the key, of those above it and of the caller leave', async () => {
+  it('is authorised at most the lowest maximum of the key, of the keys above it and of the caller', async () => {
     const parent = await child(root, { max_price: 0.3 });
     const key = await child(parent, { max_price: 0.2 });
     expect(await authorized(key, 0.001)).toBe('0.2');
@@ -126,7 +126,7 @@ describe('a call that is priced by use', () => {
     expect(await authorized(root, 0.001)).toBe(String(MAX));
   });
 
-  it('is authorised what the budgets leave, as long as that covers the price', async () => {
+  it('is authorised what the budgets leave, provided that this covers the price', async () => {
     const parent = await child(root, { budget: { amount: 0.05, period: 'month' } });
     const key = await child(parent, { budget: { amount: 0.04, period: 'total' } });
     expect(await authorized(parent, 0.02)).toBe('0.05');
@@ -139,7 +139,7 @@ describe('a call that is priced by use', () => {
   });
 });
 
-it('a key that has expired is 401, and so are those below it', async () => {
+it('a key that has expired is 401, and so are the keys below it', async () => {
   const parent = await child(root, { expires_at: '2099-01-01T00:00:00Z' });
   const key = await child(parent);
   expect((await market.request(fixed, { key })).status).toBe(200);
@@ -152,7 +152,7 @@ it('a key that has expired is 401, and so are those below it', async () => {
   expect((await market.request(fixed, { key: parent })).status).toBe(401);
 });
 
-it('revoking a key counts at once on every gateway, also for keys below it', async () => {
+it('revoking a key takes effect at once on every gateway, for keys below it too', async () => {
   const other = await market.anotherGateway();
   const parent = await child(root);
   const key = await child(await child(parent));
@@ -167,7 +167,7 @@ it('revoking a key counts at once on every gateway, also for keys below it', asy
 });
 
 describe('the balance of a child key', () => {
-  it('is what the wallet and the budgets of all levels leave it; held is that of its own tree', async () => {
+  it('is what the wallet and the budgets of all levels leave it; held is what its own tree holds', async () => {
     const parent = await child(root, { budget: { amount: 0.1, period: 'week' } });
     const [key, sibling] = [await child(parent, { budget: { amount: 0.08, period: 'day' } }), await child(parent)];
     const below = await child(key);

@@ -56,7 +56,7 @@ async function call(key: Key): Promise<Answer> {
   return { status: response.status, usageId: response.headers.get('X-ACF-Usage-Id') ?? '' };
 }
 
-it('while the replica of one node is silent, only the accounts of that node get 503', async () => {
+it('while the replica of one node is silent, only accounts on that node get 503', async () => {
   const [first, other] = buyers;
   node(0, true).pause();
   for (let i = 0; i < 2; i++) {
@@ -70,7 +70,7 @@ it('while the replica of one node is silent, only the accounts of that node get 
   expect(await market.balance(first)).toMatchObject({ balance: 10 - PRICE, held: 0 });
 });
 
-it('when a master is killed, its replica has every call that was answered', async () => {
+it('when a master is killed, its replica has every call that the gateway has answered', async () => {
   const [first] = buyers;
   const before = await market.records(first);
   const answers: Answer[] = [];

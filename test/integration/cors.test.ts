@@ -53,29 +53,32 @@ describe('a preflight', () => {
     ['a call', () => `${path}/x?y=1`],
     ['a page', () => '/api/v1/keys'],
     ['a path that does not exist', () => '/nothing'],
-  ])('of %s is answered by the gateway: every method, and the headers that were asked for', async (_what, target) => {
-    seen = [];
-    const response = await preflight(
-      target(),
-      'Access-Control-Request-Headers: authorization,content-type,x-stainless-os',
-    );
-    expect([response.status, response.body.length]).toEqual([204, 0]);
-    expect(cors(response)).toEqual({
-      'Access-Control-Allow-Origin': '*',
-      'Access-Control-Expose-Headers': '*',
-      'Access-Control-Allow-Methods': 'GET, HEAD, POST, PUT, PATCH, DELETE',
-      'Access-Control-Allow-Headers': 'authorization,content-type,x-stainless-os',
-      'Access-Control-Max-Age': '7200',
-      Vary: 'Access-Control-Request-Headers',
-    });
-    expect(response.get('x-ratelimit-limit')).toBe('100000');
-    expect(response.get('x-ratelimit-remaining')).toBe('100000');
-    expect(response.get('x-ratelimit-reset')).toBe('0');
-    expect(response.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
-    expect(seen).toEqual([]);
-  });
+  ])(
+    'of %s is answered by the gateway, which allows every method and the headers that were asked for',
+    async (_what, target) => {
+      seen = [];
+      const response = await preflight(
+        target(),
+        'Access-Control-Request-Headers: authorization,content-type,x-stainless-os',
+      );
+      expect([response.status, response.body.length]).toEqual([204, 0]);
+      expect(cors(response)).toEqual({
+        'Access-Control-Allow-Origin': '*',
+        'Access-Control-Expose-Headers': '*',
+        'Access-Control-Allow-Methods': 'GET, HEAD, POST, PUT, PATCH, DELETE',
+        'Access-Control-Allow-Headers': 'authorization,content-type,x-stainless-os',
+        'Access-Control-Max-Age': '7200',
+        Vary: 'Access-Control-Request-Headers',
+      });
+      expect(response.get('x-ratelimit-limit')).toBe('100000');
+      expect(response.get('x-ratelimit-remaining')).toBe('100000');
+      expect(response.get('x-ratelimit-reset')).toBe('0');
+      expect(response.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
+      expect(seen).toEqual([]);
+    },
+  );
 
-  it('that asks for no headers is allowed none, and none asks its way into a private network', async () => {
+  it('that asks for no headers is allowed none, and no preflight is allowed into a private network', async () => {
     for (const headers of [
       [],
       ['Access-Control-Request-Headers: '],
@@ -88,7 +91,7 @@ describe('a preflight', () => {
     }
   });
 
-  it('leaves the connection open for the request that it asks for', async () => {
+  it('leaves the connection open for the request that follows', async () => {
     const closing = [];
     // One response in 64 without a body closes its connection (src/http/unread.ts): five in a row do so once in a thousand million runs.
     for (let i = 0; i < 5; i++) closing.push((await preflight(path)).get('connection'));
@@ -111,7 +114,7 @@ describe('a preflight', () => {
     ['a header within', 'a: b'],
     ['quotes', '"a"'],
     ['more than 2 048 characters', 'x'.repeat(2_049)],
-  ])('with %s for names of headers is 400, which echoes nothing', async (_what, names) => {
+  ])('with %s as header names is 400, and the answer does not echo them', async (_what, names) => {
     const response = await preflight(path, `Access-Control-Request-Headers: ${names}`);
     expect(response.status).toBe(400);
     expect(response.json()).toMatchObject({
@@ -121,20 +124,20 @@ describe('a preflight', () => {
     expect(response.get('access-control-allow-headers')).toBeNull();
   });
 
-  it('with 2 048 characters of names is answered', async () => {
+  it('with 2 048 characters of header names is answered', async () => {
     const names = 'x'.repeat(1_023).concat(', ', 'y'.repeat(1_023));
     expect(
       (await preflight(path, `Access-Control-Request-Headers: ${names}`)).get('access-control-allow-headers'),
     ).toBe(names);
   });
 
-  it('below /api/v1/admin/ is refused, so no page of another origin can send a key there', async () => {
+  it('for a path below /api/v1/admin/ is refused, so that no page of another origin can send a key there', async () => {
     const response = await preflight('/api/v1/admin/credits', 'Access-Control-Request-Headers: authorization');
     expect([response.status, cors(response)]).toEqual([405, {}]);
     expect(response.json()).toMatchObject({ error: 'method_not_allowed' });
   });
 
-  it('is no OPTIONS without the method asked for, and none with a body', async () => {
+  it('is not an OPTIONS request that names no method, or that has a body', async () => {
     const responses = [
       await send(`OPTIONS ${path}`, [], { key: buyer }),
       await send(`OPTIONS ${path}`, [ASKS], { key: buyer, body: 'x' }),
@@ -146,7 +149,7 @@ describe('a preflight', () => {
 });
 
 describe('a call of a page', () => {
-  it('has the CORS headers of the gateway, once each, in place of those of its service', async () => {
+  it('has the CORS headers of the gateway, once each, instead of those of its service', async () => {
     seen = [];
     const response = await send(`POST ${path}`, ['Access-Control-Request-Method: GET'], { key: buyer, body: '{}' });
     expect([response.status, response.body.toString()]).toEqual([200, 'streamed in chunks']);

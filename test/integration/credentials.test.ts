@@ -26,7 +26,7 @@ const balanceAfter = (response: Response): string | null => response.headers.get
 const unknown = (): string => `${newKeyId()}:${newSecret()}`;
 
 describe('a key in X-Api-Key', () => {
-  it('pays for a call and opens a page, whatever else is in Authorization', async () => {
+  it('pays for a call and opens a page, whatever Authorization contains', async () => {
     let balance = 1;
     for (const other of [{}, { Authorization: 'Bearer sk-ant-oat01-x' }, { Authorization: 'Basic YTpi' }]) {
       const headers = { 'X-Api-Key': textOf(buyer), ...other };
@@ -38,7 +38,7 @@ describe('a key in X-Api-Key', () => {
     }
   });
 
-  it('is accepted where a key is optional, too', async () => {
+  it('is accepted where a key is optional', async () => {
     const create = (headers: Record<string, string>): Promise<Response> =>
       market.request('/api/v1/keys', { method: 'POST', body: { role: 'buyer' }, headers });
     const added = (await (await create({ 'X-Api-Key': textOf(buyer) })).json()) as Key;
@@ -55,7 +55,7 @@ describe('a key in X-Api-Key', () => {
     }
   });
 
-  it("that is wrong, or not Tollgate's, counts as none, and does no harm beside a key in Authorization", async () => {
+  it("that is wrong, or not Tollgate's, counts as missing, and does not affect a key in Authorization", async () => {
     for (const given of [unknown(), 'sk-ant-api03-x', '']) {
       const headers = { 'X-Api-Key': given };
       const refused = await market.request(path, { headers });
@@ -64,7 +64,7 @@ describe('a key in X-Api-Key', () => {
     }
   });
 
-  it('is refused if it is sent twice, like Authorization', async () => {
+  it('is refused if it is sent twice, as in Authorization', async () => {
     for (const line of [`X-Api-Key: ${textOf(buyer)}`, `Authorization: Bearer ${textOf(buyer)}`]) {
       const caller = await RawCaller.connect(market.baseUrl);
       const response = await caller.exchange(`GET ${path}`, { headers: [line, line] });
@@ -75,7 +75,7 @@ describe('a key in X-Api-Key', () => {
 });
 
 describe('a header that usually carries credentials', () => {
-  it('does not reach the service, and no Tollgate key does in any header', async () => {
+  it('does not reach the service, and no header takes a Tollgate key there', async () => {
     const foreign = 'sk-ant-api03-a-key-that-is-not-ours';
     const names = ['Cookie', 'Proxy-Authorization', 'X-Api-Key', 'Api-Key', 'X-Goog-Api-Key', 'X-Auth-Token'];
     const headers: Record<string, string> = Object.fromEntries(names.map((name) => [name, foreign]));

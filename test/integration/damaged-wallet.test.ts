@@ -32,7 +32,7 @@ async function callTimes(path: string, key: Key, times: number): Promise<Respons
   return responses;
 }
 
-it('a buyer with a wallet of 1.5 gets 503, eight other buyers are served, and once the wallet is deleted that buyer is, too', async () => {
+it('a buyer with a wallet of 1.5 gets 503 until that wallet is deleted, while eight other buyers are served', async () => {
   const path = await market.service({ endpoint: service.url, price: PRICE });
   const buyers = await Promise.all(Array.from({ length: 9 }, () => market.buyer(1)));
   const [victim, ...others] = buyers as [Key, ...Key[]];

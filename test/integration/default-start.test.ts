@@ -38,7 +38,7 @@ describe('node dist/main.js', () => {
   });
   afterAll(() => stack.stop());
 
-  it('runs a gateway and a writer in separate processes, and one page has the metrics of both', async () => {
+  it('runs a gateway and a writer in separate processes, and one page shows the metrics of both', async () => {
     const { supervisor } = stack;
     const pids = [supervisor.pidOf('writer'), supervisor.pidOf('1')];
     expect(childPids(supervisor.child.pid).sort()).toEqual(pids.sort());

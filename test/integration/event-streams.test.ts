@@ -94,7 +94,7 @@ describe('the head of an event stream', () => {
     caller.destroy();
   });
 
-  it('comes without a comment if an event comes with it, and then the body is what the service sent', async () => {
+  it('comes without a comment if an event comes with it; the body is then exactly what the service sent', async () => {
     const [caller, response] = await call();
     response.writeHead(200, TYPE).end('\ufeffdata: 1\r\n\r\n');
     expect((await caller.response()).body.toString()).toBe('\ufeffdata: 1\r\n\r\n');
@@ -114,7 +114,7 @@ describe('the head of an event stream', () => {
     await caller.end();
   });
 
-  it('is followed by a visible cut if the service dies before the first event: never by another status', async () => {
+  it('is followed by a visible cut, never by another status, if the service dies before the first event', async () => {
     const reader = await market.buyer(1);
     const [caller, response] = await call(undefined, reader);
     response.writeHead(200, TYPE).flushHeaders();
@@ -127,7 +127,7 @@ describe('the head of an event stream', () => {
 });
 
 describe('a silent event stream', () => {
-  it('lives for ten minutes where the listing allows it, with a comment every 15 s that nobody pays for', async () => {
+  it('lives for ten minutes where the listing allows it, with a free comment every 15 s', async () => {
     const reader = await market.buyer(1);
     const [caller, response] = await call(`GET ${patient}`, reader);
     response.writeHead(200, TYPE).write('data: 1\n\n');
@@ -185,7 +185,7 @@ describe('a silent event stream', () => {
     expect(record).toMatchObject({ response_bytes: said.length });
   });
 
-  it('is not cut while a comment of the service comes now and then, and gets its comments after that', async () => {
+  it('is not cut while the service sends a comment now and then, and gets comments of the gateway after those', async () => {
     const [caller, response] = await call();
     response.writeHead(200, TYPE).write(': hello\n');
     for (let i = 0; i < 3; i++) {
@@ -197,7 +197,7 @@ describe('a silent event stream', () => {
     caller.destroy();
   });
 
-  it('survives as the response to a request that is not complete, although its caller has nothing to send', async () => {
+  it('survives while its request is incomplete, although the caller has nothing more to send', async () => {
     const [caller, response] = await call(`POST ${patient}`, buyer, ['Content-Length: 100']);
     response.writeHead(200, TYPE).flushHeaders();
     await arrived(caller, ': \n');
@@ -209,7 +209,7 @@ describe('a silent event stream', () => {
   });
 });
 
-describe('no comment goes into', () => {
+describe('the gateway inserts no comment into', () => {
   const quiet = async (
     status: number,
     headers: Record<string, string | string[]>,
@@ -227,7 +227,7 @@ describe('no comment goes into', () => {
     ['one with a length', 200, { ...TYPE, 'Content-Length': '9' }],
     ['an error', 400, TYPE],
     ['another response', 200, { 'Content-Type': 'text/plain' }],
-  ])('%s, whose head waits for its body as ever', async (_what, status, headers) => {
+  ])('%s, whose head still waits for its body', async (_what, status, headers) => {
     const caller = await quiet(status, headers);
     stream?.end('data: 1\n\n');
     const response = await caller.response();
@@ -244,7 +244,7 @@ describe('no comment goes into', () => {
     caller.destroy();
   });
 
-  it('a response of which nothing but the head has come, so that a service that fails then still gets a clean error', async () => {
+  it('a response whose head alone has arrived, so that the caller gets a clean error if the service fails then', async () => {
     const caller = await quiet(200, { 'Content-Type': 'text/plain' });
     stream?.destroy();
     expect((await caller.response()).status).toBe(502);

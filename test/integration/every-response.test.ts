@@ -59,7 +59,7 @@ async function once(work: (caller: RawCaller) => Promise<RawResponse>): Promise<
 
 type Options = Parameters<typeof requestText>[1];
 
-describe('every response has the rate limit headers, a request id, and may be read by any web page', () => {
+describe('every response has the rate limit headers and a request id, and any web page may read it', () => {
   type Row = [what: string, line: () => string, options: () => NonNullable<Options>, status: number, error: string];
   const withKey =
     (more: NonNullable<Options> = {}) =>
@@ -142,7 +142,7 @@ describe('every response has the rate limit headers, a request id, and may be re
     if (status === 405) expect(response.get('allow')).toMatch(/GET, HEAD/);
   });
 
-  it('except what the HTTP parser refuses before there is a request: Content-Length beside chunks', async () => {
+  it('except a request that the HTTP parser refuses: Content-Length together with Transfer-Encoding: chunked', async () => {
     const headers = ['Transfer-Encoding: chunked', 'Content-Length: 5'];
     const { status } = await once((caller) => caller.exchange(`POST ${free}`, { key: buyer, headers }));
     expect(status).toBe(400);
@@ -158,7 +158,7 @@ describe('every response has the rate limit headers, a request id, and may be re
     ['404', () => 'GET /api/v1/session/nothing/here', () => undefined],
     ['405', () => 'PUT /api/v1/session', () => undefined],
   ])(
-    'but no page of another origin may read what is below /api/v1/admin/, or of sessions: %s',
+    'except that no page of another origin may read responses below /api/v1/admin/, or of sessions: %s',
     async (status, line, key) => {
       const response = await once((caller) =>
         caller.exchange(line(), { key: key(), headers: ['Origin: http://a.test'] }),
@@ -169,7 +169,7 @@ describe('every response has the rate limit headers, a request id, and may be re
     },
   );
 
-  it('also a 304 of discovery', async () => {
+  it('including a 304 of discovery', async () => {
     const first = await once((caller) => caller.exchange('GET /api/v1/discover'));
     const etag = first.get('etag') as string;
     const again = await once((caller) =>
@@ -179,7 +179,7 @@ describe('every response has the rate limit headers, a request id, and may be re
     expectCommonHeaders(again);
   });
 
-  it('also a 502 of a service that is not there', async () => {
+  it('including a 502 for a service that is not there', async () => {
     const closed = await rawServer();
     const path = await market.service({ endpoint: closed.url });
     await closed.close();
@@ -198,7 +198,7 @@ describe('every response has the rate limit headers, a request id, and may be re
       },
     ],
     ['of the API itself', () => requestText('POST /api/v1/keys', { body: 'x'.repeat(65_537) })],
-  ])('413 of a body that is too large, %s', async (_name, request) => {
+  ])('including a 413 for a body that is too large, %s', async (_name, request) => {
     const response = await once((caller) => {
       caller.send(request());
       return caller.response();
@@ -223,7 +223,7 @@ describe('the rate limit', () => {
     ['a call', () => free],
     ['a page', () => '/api/v1/balance/me'],
     ['a refused call', () => unknown],
-  ])('is per key, counts down, and its 429 says how long to wait: %s', async (_name, path) => {
+  ])('is per key, counts down, and a 429 says how long to wait: %s', async (_name, path) => {
     const key = await limited(2);
     const [first, second, third] = await several(path(), key, 3);
     expect([first?.get('x-ratelimit-limit'), first?.get('x-ratelimit-remaining')]).toEqual(['2', '1']);
@@ -240,7 +240,7 @@ describe('the rate limit', () => {
     expect(refused.json<{ message: string }>().message).toContain(`${seconds} seconds`);
   });
 
-  it('admits a call after the seconds of Retry-After, and a refused call costs neither token nor money', async () => {
+  it('admits a call after the seconds that Retry-After names; a refused call costs neither a token nor money', async () => {
     const key = await limited(60);
     const responses = await several(free, key, 65);
     const refused = responses.filter(({ status }) => status === 429);
@@ -258,7 +258,7 @@ describe('the rate limit', () => {
     expect(count).toBe(responses.length - refused.length + 1);
   });
 
-  it('of callers without a valid key is per address', async () => {
+  it('for callers without a valid key is per address', async () => {
     const small = await Marketplace.start({ ANONYMOUS_RATE_LIMIT: '3' });
     // The test setup has used two tokens to make its keys.
     const third = await small.request('/api/v1/discover');
@@ -295,7 +295,7 @@ describe('a key', () => {
     expect((await market.request('/api/v1/balance/me', { key })).status).toBe(401);
   });
 
-  it('whose limit changes has the new limit on the very next call', async () => {
+  it('whose limit changes has the new limit from the very next call', async () => {
     const key = await market.buyer(0);
     await market.json(`/api/v1/keys/${key.key_id}`, { key: market.admin, method: 'PATCH', body: { rate_limit: 7 } });
     const response = await market.request(free, { key });
@@ -303,14 +303,14 @@ describe('a key', () => {
     expect(response.headers.get('x-ratelimit-remaining')).toBe('6');
   });
 
-  it('of a provider may not call listings of others', async () => {
+  it('of a provider may not call listings of other providers', async () => {
     const key = await market.anotherProvider();
     const response = await once((caller) => caller.exchange(`GET ${free}`, { key }));
     expectError(response, 403, 'forbidden');
     expectCommonHeaders(response);
   });
 
-  it('of another role than a page takes is told which role that is', async () => {
+  it('whose role may not open a page is told which role the page requires', async () => {
     const refused = await market.request('/api/v1/balance/me', { key: market.provider });
     expect([refused.status, (await refused.json()) as { message: string }]).toEqual([
       403,

@@ -32,7 +32,7 @@ afterAll(async () => {
   await service.close();
 });
 
-it('an account whose pages hang takes no page from anybody else', async () => {
+it('an account whose pages hang does not keep other accounts from getting pages', async () => {
   const unlocked = deferred();
   const locked = deferred();
   const lock = market.stores.sql.begin(async (tx) => {
@@ -53,7 +53,7 @@ it('an account whose pages hang takes no page from anybody else', async () => {
   expect((await Promise.all(hanging)).map(({ status }) => status)).toEqual(Array(12).fill(200));
 });
 
-it('the catalog and the pages of the gateway are served while pages of four accounts hang', async () => {
+it('the gateway serves the catalog and its own pages while pages of four accounts hang', async () => {
   const unlocked = deferred();
   const locked = deferred();
   const lock = market.stores.sql.begin(async (tx) => {
@@ -84,7 +84,7 @@ it('the catalog and the pages of the gateway are served while pages of four acco
   await Promise.all(hanging);
 });
 
-it('showing services whose statistics hang takes no page from anybody else', async () => {
+it('requests for services whose statistics hang do not keep other accounts from getting pages', async () => {
   const paths = await Promise.all(Array.from({ length: 14 }, () => market.service({ endpoint: service.url })));
   const hasStats = async (path: string): Promise<boolean> =>
     'stats' in (await market.json<object>(path.replace('proxy', 'discover'), { key: attacker }));
@@ -108,7 +108,7 @@ it('showing services whose statistics hang takes no page from anybody else', asy
   await until(() => hasStats(paths[13] as string));
 });
 
-it('600 slow uploads over 12 keys of one account leave room for other buyers, and cost nobody anything', async () => {
+it('600 slow uploads with 12 keys of one account leave room for other buyers, and nobody is charged for them', async () => {
   const path = await market.service({ endpoint: service.url, price: 0.001 });
   const keys = [attacker];
   while (keys.length < 12) keys.push(await market.anotherKey(attacker));
@@ -139,7 +139,7 @@ it('600 slow uploads over 12 keys of one account leave room for other buyers, an
   expect(await market.books()).toMatchObject({ drifting: [] });
 });
 
-it('one address opens a bounded number of accounts a day over all gateways, however it writes X-Forwarded-For', async () => {
+it('an address can open a bounded number of accounts a day over all gateways, however it writes X-Forwarded-For', async () => {
   const second = await market.anotherGateway();
   const open = (forwarded: string, baseUrl = market.baseUrl): Promise<Response> =>
     fetch(`${baseUrl}/api/v1/keys`, {

@@ -13,8 +13,8 @@ afterEach(() => scene.close());
 afterAll(() => market.stop());
 
 // A half-closed connection is a caller that left: the gateway does not keep answering into it.
-describe('a caller that closes its half of the connection', () => {
-  it('within its request counts as gone, and is refunded', async () => {
+describe('a caller that closes its sending half of the connection', () => {
+  it('in the middle of its request counts as gone, and is refunded', async () => {
     scene = await Scene.open(market);
     const caller = await scene.call('POST', { headers: ['Content-Length: 10'] });
     const peer = await scene.service.peer(0);

@@ -195,7 +195,7 @@ describe.skipIf(oneRedis('puts another Redis behind its address; for nodes see r
       }
     });
 
-    it('behind the same name counts as away: no call, no charge, no write there; all is as before once our own Redis is back', async () => {
+    it('behind the same name counts as away: no call, charge or write reaches it; all is well once our own Redis is back', async () => {
       const owner = await Installation.start();
       const { installation: strayed, proxy, port } = await startBehindProxy();
       const slow = await startSlowService();
@@ -236,7 +236,7 @@ describe.skipIf(oneRedis('puts another Redis behind its address; for nodes see r
       expect(await strayed.market.books()).toMatchObject({ drifting: [], total: '0' });
     });
 
-    it("that another installation claims after a flush, while we are connected: neither takes the other's events", async () => {
+    it('that another installation claims after a flush, while we are connected: neither takes the events of the other', async () => {
       const loser = await Installation.start();
       const { installation: winner, proxy } = await startBehindProxy();
       expect(await Promise.all([loser.calls(10), winner.calls(10)])).toEqual([10, 10]);
@@ -276,7 +276,7 @@ describe.skipIf(oneRedis('puts another Redis behind its address; for nodes see r
 describe.skipIf(oneRedis('cuts single connections to it'))(
   'a gateway whose Redis was flushed and claimed by another',
   () => {
-    it('is not ready as soon as one of its connections comes back, and the other connection checks again as well', async () => {
+    it('is not ready when only one of its connections is back, and the other connection makes the check again too', async () => {
       const loser = await Installation.start();
       expect(await loser.ready()).toBe(true);
       await withRedis(loser.market.redis.url, async (redis) => {
@@ -360,7 +360,7 @@ describe('the start of a process', () => {
     expect(await contents(fresh.url, redis.url)).toEqual(unchanged);
   });
 
-  it('refuses another number of shards, in either store, before it changes anything', async () => {
+  it('refuses a different number of shards in either store before it changes anything', async () => {
     const redis = await startTestRedis();
     const database = await createDatabase();
     const sql = openPostgres({ url: database.url, maxConnections: 1, applicationName: 'test' });
@@ -383,7 +383,7 @@ describe('the start of a process', () => {
     expect(await ask('16')).toBe('it started');
   });
 
-  it('is not refused because another process makes its first start while this one looks at Redis', async () => {
+  it('is not refused if another process makes its first start while this one looks at Redis', async () => {
     const [redis, database] = [await startTestRedis(), await createDatabase()];
     const sql = openPostgres({ url: database.url, maxConnections: 1, applicationName: 'test' });
     const client = new RedisClient({ url: redis.url, name: 'test', commandTimeoutMs: 5_000 }, QUIET);

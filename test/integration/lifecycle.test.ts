@@ -56,7 +56,7 @@ describe('a gateway that is stopped', () => {
     expect(await market.books()).toMatchObject({ drifting: [], total: '0', negative: 0 });
   });
 
-  it('cuts calls that do not finish in time and refunds them, because the caller did not leave', async () => {
+  it('cuts calls that do not finish in time and refunds them, because it was not the caller that left', async () => {
     market = await Marketplace.start({ DRAIN_SECONDS: '1' });
     scene = await Scene.open(market);
     const [silent, begun] = [await scene.call(), await scene.call()];

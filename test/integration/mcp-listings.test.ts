@@ -90,10 +90,10 @@ async function bills(key: Key): Promise<{ paid: string[]; unpaid: string[] }> {
 /** Since this many lines, what the server has seen. */
 const since = (service: McpService, before: number): string[] => service.seen.slice(before);
 
-describe('an agent that has the tools of the marketplace only', () => {
+describe('an agent that has only the tools of the marketplace', () => {
   const LIST = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
 
-  it('learns from get_service how to call an MCP listing, and calls its tool by what it was given', async () => {
+  it('learns from get_service how to call an MCP listing, and calls its tool with what get_service returned', async () => {
     const buyer = await market.buyer(1);
     const tools = await agent('2025-11-25', market.baseUrl, buyer);
     const service_id = modernPath.slice(modernPath.lastIndexOf('/') + 1);
@@ -112,7 +112,7 @@ describe('an agent that has the tools of the marketplace only', () => {
     await tools.close();
   });
 
-  it('gets the same by HTTP from the call that the listing has ready', async () => {
+  it('gets the same by HTTP with the example call of the listing', async () => {
     const buyer = await market.buyer(1);
     const id = modernPath.slice(modernPath.lastIndexOf('/') + 1);
     const { call } = await market.json<{
@@ -144,7 +144,7 @@ describe('an agent that has the tools of the marketplace only', () => {
 });
 
 describe('an MCP server of protocol 2026-07-28 behind the proxy, with an unmodified client', () => {
-  it('lists its tools, works with progress, and fails: only calls of tools cost, each the price of its tool', async () => {
+  it('lists its tools, reports progress, and fails; only calls of tools cost, each the price of its tool', async () => {
     const buyer = await market.buyer(1);
     const before = modern.seen.length;
     const client = await client2026(buyer);
@@ -170,7 +170,7 @@ describe('an MCP server of protocol 2026-07-28 behind the proxy, with an unmodif
     expect(since(modern, before)).toEqual(['POST server/discover', 'POST tools/list', ...calls]);
   });
 
-  it('tells a client that listens what has changed, for nothing', async () => {
+  it('tells a listening client what has changed, free of charge', async () => {
     const buyer = await market.buyer(0);
     let changes = 0;
     const onChanged = (): void => void changes++;
@@ -185,7 +185,7 @@ describe('an MCP server of protocol 2026-07-28 behind the proxy, with an unmodif
     expect([paid, unpaid.length]).toEqual([[], 2]);
   });
 
-  it('has been paid when its caller leaves in the middle of a call', async () => {
+  it('is paid when its caller leaves in the middle of a call', async () => {
     const buyer = await market.buyer(1);
     const client = await client2026(buyer);
     const left = new AbortController();
@@ -197,7 +197,7 @@ describe('an MCP server of protocol 2026-07-28 behind the proxy, with an unmodif
     expect(await market.balance(buyer)).toMatchObject({ balance: 0.75, held: 0 });
   });
 
-  it('is refunded when it dies in the middle of a call', async () => {
+  it('is not paid when it dies in the middle of a call, which is refunded', async () => {
     const buyer = await market.buyer(1);
     const client = await client2026(buyer);
     let isUnderWay = false;
@@ -217,7 +217,7 @@ describe('an MCP server of protocol 2026-07-28 behind the proxy, with an unmodif
 });
 
 describe('an MCP server of protocol 2025-11-25 behind the proxy, with an unmodified client', () => {
-  it('opens a session, lists its tools, works with progress, fails, and ends the session: only calls of tools cost', async () => {
+  it('opens a session, lists its tools, reports progress, fails, and ends the session; only calls of tools cost', async () => {
     const buyer = await market.buyer(1);
     const before = classic.seen.length;
     const { client, transport } = await client2025(buyer);
@@ -270,7 +270,7 @@ describe('an MCP server of protocol 2025-11-25 behind the proxy, with an unmodif
     expect(since(classic, before).filter((line) => line === 'POST tools/call')).toHaveLength(4);
   });
 
-  it('opens an event stream before there is an event, and tells what has changed by it, for nothing', async () => {
+  it('opens an event stream before there is an event, and reports changes on it, free of charge', async () => {
     const buyer = await market.buyer(0);
     let isOpen = false;
     const { client } = await client2025(buyer, async (url, init) => {
@@ -353,7 +353,7 @@ describe('an MCP server of protocol 2025-11-25 behind the proxy, with an unmodif
 });
 
 describe('the books of MCP servers', () => {
-  it('have no free call and no money for what calls no tool, even of a caller without money', async () => {
+  it('record no free call and no money for messages that call no tool, even from a caller without money', async () => {
     const buyer = await market.buyer(0);
     const client = await client2026(buyer);
     expect((await client.listTools()).tools).toHaveLength(5);

@@ -62,8 +62,8 @@ async function limited(requestsPerMinute: number): Promise<Key> {
   return key;
 }
 
-describe('what an MCP server gets', () => {
-  it('is what the gateway has read: the last of two names, with its own length, on any path, with the headers of the session', async () => {
+describe('what an MCP server receives', () => {
+  it('is what the gateway has parsed: the last of two names, its own length, any path, the headers of the session', async () => {
     const buyer = await market.buyer(1);
     const text =
       '{ "jsonrpc":"2.0", "id":1,"method":"ping","method":"tools\\/call",\r\n"params":{"name":"dear","name":"cheap"}}';
@@ -95,7 +95,7 @@ describe('what an MCP server gets', () => {
     expect(await market.balance(buyer)).toMatchObject({ balance: 0.97, held: 0 });
   });
 
-  it('may be a megabyte, in chunks', async () => {
+  it('may be a megabyte, sent in chunks', async () => {
     const buyer = await market.buyer(1);
     const message = callOf('cheap', { text: 'x'.repeat(MIB - 200) });
     const caller = await RawCaller.connect(market.baseUrl);
@@ -124,7 +124,7 @@ describe('what an MCP server gets', () => {
   });
 });
 
-describe('a call of an MCP server is refused for nothing', () => {
+describe('a call of an MCP server is refused free of charge', () => {
   it('before its message is sent, when the head of the request is enough to refuse it', async () => {
     const buyer = await market.buyer(1);
     const before = served;
@@ -142,7 +142,7 @@ describe('a call of an MCP server is refused for nothing', () => {
     expect(await market.records(buyer)).toEqual([]);
   });
 
-  it('when its message is not one, or may be another to the service', async () => {
+  it('when its message is invalid, or when the service could read it as another message', async () => {
     const buyer = await market.buyer(1);
     const before = served;
     for (const [body, code] of [
@@ -165,7 +165,7 @@ describe('a call of an MCP server is refused for nothing', () => {
     expect(await market.balance(buyer)).toMatchObject({ balance: 1, held: 0 });
   });
 
-  it('when the tool costs more than the caller will pay or has; other messages cost nothing', async () => {
+  it('when its tool costs more than the caller will pay or has; other messages are free', async () => {
     const buyer = await market.buyer(0.4);
     const above = await post(buyer, callOf('dear'), ['X-ACF-Max-Amount: 0.1']);
     expect([above.status, above.json()]).toMatchObject([412, { error: 'price_exceeds_maximum', price: 0.5 }]);
@@ -176,7 +176,7 @@ describe('a call of an MCP server is refused for nothing', () => {
     expect((await market.records(buyer)).map(({ amount }) => amount)).toEqual([0]);
   });
 
-  it('when its caller leaves before the message is whole', async () => {
+  it('when its caller leaves before the whole message has arrived', async () => {
     const buyer = await market.buyer(1);
     const [before, open] = [served, await market.metric(OPEN)];
     const callers = await Promise.all(
@@ -196,7 +196,7 @@ describe('a call of an MCP server is refused for nothing', () => {
     expect(await market.balance(buyer)).toMatchObject({ balance: 1, held: 0 });
   });
 
-  it('before its message is sent, when the caller is known to have no token: nothing is read or parsed for it', async () => {
+  it('before its message is read or parsed, when the caller is known to have no token', async () => {
     const buyer = await limited(1);
     expect((await post(buyer, PING)).status).toBe(200);
     const refused = await post(buyer, PING);
@@ -224,7 +224,7 @@ describe('a call of an MCP server is refused for nothing', () => {
     caller.destroy();
   });
 
-  it('before its message is sent, and without a token, when its account is suspended; so is a request to /mcp', async () => {
+  it('before its message is sent, and without a token, when its account is suspended, as is a request to /mcp', async () => {
     const buyer = await limited(1);
     const becomes = (status: string): Promise<unknown> =>
       market.json(`/api/v1/admin/accounts/${buyer.account_id}`, {
@@ -248,7 +248,7 @@ describe('a call of an MCP server is refused for nothing', () => {
     expect((await post(buyer, PING)).status).toBe(200);
   });
 
-  it('from memory only until a token is back', async () => {
+  it('from memory, but only until the key has a token again', async () => {
     const buyer = await limited(300);
     const statuses: number[] = [];
     await until(async () => {
@@ -261,7 +261,7 @@ describe('a call of an MCP server is refused for nothing', () => {
   });
 });
 
-it('a redirect of an MCP server and its 406 cost nothing, a 400 does', async () => {
+it('a redirect or a 406 of an MCP server costs nothing, but a 400 is charged', async () => {
   const buyer = await market.buyer(1);
   const moved = await startService((request, response) => {
     response.writeHead(Number(request.url?.slice(1)), { Location: '/elsewhere' }).end();
@@ -276,7 +276,7 @@ it('a redirect of an MCP server and its 406 cost nothing, a 400 does', async () 
   await moved.close();
 });
 
-it('a listing without operations charges every tool its price', async () => {
+it('a listing without operations charges its own price for every tool', async () => {
   const buyer = await market.buyer(1);
   const plain = await market.service({ endpoint: service.url, price: PRICE, protocol: 'mcp' });
   const answer = await exchange(buyer, `POST ${plain}`, [JSON_TYPE], callOf('anything'));
@@ -291,7 +291,7 @@ it('a listing without operations charges every tool its price', async () => {
   ]);
 });
 
-it('the record of a free message says what it was in printable ASCII, however long the path, and no call of a tool looks like one', async () => {
+it('the record of a free message describes it in printable ASCII, whatever its path, and never looks like a tool call', async () => {
   const buyer = await market.buyer(1);
   const say = (member: string, below = ''): Promise<RawResponse> =>
     post(buyer, `{"jsonrpc":"2.0","id":1,${member}}`, [], below);
@@ -312,7 +312,7 @@ it('the record of a free message says what it was in printable ASCII, however lo
   expect(await market.json('/api/v1/usage/me', { key: buyer })).toMatchObject({ total_calls: 1, total_spent: 0.01 });
 });
 
-it('the tool call_service pays for the tool that its message calls, too', async () => {
+it('a call through call_service pays for the tool that its message calls', async () => {
   const buyer = await market.buyer(1);
   const { call, close } = await agent('2026-07-28', market.baseUrl, buyer);
   const service_id = path.split('/').at(-1);

@@ -103,7 +103,7 @@ describe.each(REVISIONS)('a client of %s', (revision) => {
 
   afterAll(() => tools?.close());
 
-  test('finds five tools, each described for its input and its output', async () => {
+  test('finds five tools, each with a description of its input and its output', async () => {
     expect(tools.revision).toBe(revision);
     const list = await tools.tools();
     expect(list.map(({ name }) => name)).toEqual([
@@ -136,7 +136,7 @@ describe.each(REVISIONS)('a client of %s', (revision) => {
     await caller.close();
   });
 
-  test('a call costs the price, and has the record that a proxied call has', async () => {
+  test('is charged the price of a call, which has the record that a proxied call has', async () => {
     const progress: (string | undefined)[] = [];
     const args = { method: 'POST', path: '/a%20b', query: { q: 'x y', n: [1, 2] }, body: { hello: 'wörld' } };
     const { isError, structured } = await tools.call(
@@ -177,7 +177,7 @@ describe.each(REVISIONS)('a client of %s', (revision) => {
     expect(balance).toMatchObject({ account_id: buyer.account_id, balance: 0.9, held: 0, currency: 'USD' });
   });
 
-  test('the headers of a call pass the filter that headers of proxied calls pass, and its body is what the agent says', async () => {
+  test('sends headers through the same filter as a proxied call, and a body exactly as the agent gave it', async () => {
     const sender = await market.buyer(1);
     const its = await agent(revision, market.baseUrl, sender);
     const headers = {
@@ -205,7 +205,7 @@ describe.each(REVISIONS)('a client of %s', (revision) => {
     await its.close();
   });
 
-  test('credentials reach a service that asks for them if the call agrees, beside the key that pays', async () => {
+  test('sends credentials to a service that asks for them if the call agrees, beside the key that pays', async () => {
     const sender = await market.buyer(1);
     const its = await agent(revision, market.baseUrl, sender);
     const path = await market.service({ endpoint: service.url, price: 0, forward_headers: ['authorization'] });
@@ -221,7 +221,7 @@ describe.each(REVISIONS)('a client of %s', (revision) => {
     await its.close();
   });
 
-  test('what is refused is an error with its code, costs nothing, and says what to do', async () => {
+  test('gets a refusal as an error with its code, free of charge, with advice on what to do', async () => {
     const poor = await market.buyer(0);
     const its = await agent(revision, market.baseUrl, poor);
     const call = async (args: Record<string, unknown>): Promise<Record<string, unknown>> => {
@@ -268,7 +268,7 @@ describe.each(REVISIONS)('a client of %s', (revision) => {
     await its.close();
   });
 
-  test('a call that is priced by use says what its service could charge, and what it did charge', async () => {
+  test('is told, for a call priced by use, what its service could charge and what it did charge', async () => {
     const rich = await market.buyer(1);
     const its = await agent(revision, market.baseUrl, rich);
     const id = await listing(0.01, { max_price: 0.5 });
@@ -289,7 +289,7 @@ describe.each(REVISIONS)('a client of %s', (revision) => {
     await its.close();
   });
 
-  test('a call may be a free one only, and says how many are left', async () => {
+  test('can ask for a free call only, and is told how many are left', async () => {
     const its = await agent(revision, market.baseUrl, await market.buyer(1));
     const id = await listing(PRICE, { free_calls: 2 });
     const left = async () => (await its.call('get_service', { service_id: id })).structured?.free_calls_left;
@@ -308,7 +308,7 @@ describe.each(REVISIONS)('a client of %s', (revision) => {
     await its.close();
   });
 
-  test('what the service answers is told with its price: a repeat that costs again says so', async () => {
+  test('gets the answer of the service with its price, and is told when a repeat would cost again', async () => {
     const rich = await market.buyer(1);
     const its = await agent(revision, market.baseUrl, rich);
     const call = (path: string, query = {}, id = serviceId): Promise<Answer> =>
@@ -353,7 +353,7 @@ describe.each(REVISIONS)('a client of %s', (revision) => {
     await its.close();
   });
 
-  test('a caller that cancels or goes away leaves the books right: the service had the request, so it is paid', async () => {
+  test('pays if it cancels or goes away once the service has the request, and the books are right', async () => {
     const leaver = await market.buyer(1);
     const its = await agent(revision, market.baseUrl, leaver);
     const waiting = open.length;
@@ -374,7 +374,7 @@ describe.each(REVISIONS)('a client of %s', (revision) => {
     await its.close();
   });
 
-  test('without a key the catalog is open, and the other tools say how to get one', async () => {
+  test('sees the catalog without a key, and the other tools tell it how to get a key', async () => {
     const its = await agent(revision, market.baseUrl);
     expect((await its.call('discover_services')).isError).toBe(false);
     expect((await its.call('get_service', { service_id: serviceId })).isError).toBe(false);
@@ -432,7 +432,7 @@ describe('the endpoint', () => {
     });
   }
 
-  test("every message takes exactly one token, and says how many are left: that of a call is the call's own", async () => {
+  test('takes exactly one token for every message, including one that makes a call, and says how many are left', async () => {
     const key = await market.buyer(1);
     await limitTo(key, 30);
     const messages = [
@@ -462,7 +462,7 @@ describe('the endpoint', () => {
     expect(await market.records(key)).toHaveLength(1);
   });
 
-  test("the record of a tool's call and that of a proxied call differ in nothing but their ids and times", async () => {
+  test("leaves a record of a tool's call that differs from a proxied call only in ids and times", async () => {
     const key = await market.buyer(1);
     const query = { code: 201 };
     await resultOf(await post(callOf('/status', { method: 'POST', query, body: 'text' }), { key }));
@@ -479,7 +479,7 @@ describe('the endpoint', () => {
     expect(other).toEqual(one);
   });
 
-  test('a key without tokens is told by the tool when to come again, and at the door if it does not wait', async () => {
+  test('tells a key without tokens when to come again: in the result of the tool, or in a 429 if it does not wait', async () => {
     const key = await market.buyer(1);
     await limitTo(key, 1);
     const told = await until(async () => {
@@ -494,7 +494,7 @@ describe('the endpoint', () => {
     expect(await refused.json()).toMatchObject({ error: 'rate_limited' });
   });
 
-  test('a page of a foreign origin is refused, before its preflight or after; our own and allowed ones are not', async () => {
+  test('refuses a page of a foreign origin, with or without a preflight; it accepts its own and allowed origins', async () => {
     const preflight = (origin: string): Promise<Response> =>
       fetch(`${market.baseUrl}/mcp`, {
         method: 'OPTIONS',
@@ -523,7 +523,7 @@ describe('the endpoint', () => {
     rebound.destroy();
   });
 
-  test('a service leads agents neither to other listings of this gateway nor into its endpoint, but elsewhere', async () => {
+  test('hides redirects of a service to other listings here, maps those within its endpoint, and passes all others', async () => {
     const key = await market.buyer(1);
     const locationFor = async (to: string): Promise<unknown> => {
       const { structuredContent } = await resultOf(await post(callOf('/moved', { query: { to } }), { key }));
@@ -535,7 +535,7 @@ describe('the endpoint', () => {
     expect(await locationFor('https://elsewhere.example/')).toBe('https://elsewhere.example/');
   });
 
-  test('a call of an MCP listing reports its progress when it is admitted, and not while its message is read', async () => {
+  test('reports the progress of a call of an MCP listing once it is admitted, and not while its message is read', async () => {
     const key = await market.buyer(1);
     const path = await market.service({ endpoint: service.url, price: PRICE, protocol: 'mcp' });
     const args = { service_id: path.slice(path.lastIndexOf('/') + 1), method: 'POST', path: '/' };
@@ -548,14 +548,14 @@ describe('the endpoint', () => {
     await expectOnlyRecord(key, { status: 200, amount: 0 });
   });
 
-  test('there are no sessions: GET and DELETE are 405', async () => {
+  test('has no sessions: GET and DELETE are 405', async () => {
     for (const method of ['GET', 'DELETE', 'PUT']) {
       const response = await fetch(`${market.baseUrl}/mcp`, { method });
       expect([response.status, response.headers.get('allow')], method).toEqual([405, 'POST']);
     }
   });
 
-  test('what is no message is refused: too long, no JSON, a batch, another media type, an Accept without streams', async () => {
+  test('refuses invalid messages: too long, not JSON, a batch, another media type, an Accept without streams', async () => {
     const key = await market.buyer(1);
     const long = await post(callOf('/', { body: 'x'.repeat(1_048_576) }), { key });
     expect(long.status).toBe(413);
@@ -582,7 +582,7 @@ describe('the endpoint', () => {
   test.each([
     ['while it waits', '/hang', 'waiting for the service', 499],
     ['in the middle of an answer', '/half', 'status 200', 200],
-  ])('an agent that is killed %s leaves one record, and the right balance', async (_when, path, notice, status) => {
+  ])('leaves one record and the right balance after an agent is killed %s', async (_when, path, notice, status) => {
     const key = await market.buyer(1);
     const waiting = open.length;
     const message = callOf(path) as { params: object };
@@ -595,7 +595,7 @@ describe('the endpoint', () => {
     await expectOnlyRecord(key, { status, outcome: 'completed', amount: PRICE });
   });
 
-  test('a drain waits for calls of tools; one that does not end in time is refunded', async () => {
+  test('waits for calls of tools when it drains; a call that does not end in time is refunded', async () => {
     const key = await market.buyer(1);
     const gateway = await market.anotherGateway();
     const { baseUrl } = gateway;
@@ -619,7 +619,7 @@ describe('the endpoint', () => {
     expect(await market.balance(key)).toMatchObject({ balance: 0.9, held: 0 });
   });
 
-  test('/.well-known/mcp/server.json says where the tools are', async () => {
+  test('is named in /.well-known/mcp/server.json', async () => {
     const card = await market.json<Record<string, unknown>>('/.well-known/mcp/server.json');
     expect(card).toMatchObject({
       name: 'localhost/tollgate',

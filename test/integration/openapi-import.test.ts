@@ -112,7 +112,7 @@ const put = (id: string, document: string, key = market.provider): Promise<Respo
 const discovered = (id: string) => market.json<{ operations: object[] }>(`/api/v1/discover/${id}`);
 
 describe('after an OpenAPI document was sent', () => {
-  it('an agent is told how to call the service, and a call costs what the document says', async () => {
+  it('an agent is told how to call the service, and a call costs the price in the document', async () => {
     const operations = [{ method: 'GET', path: '/old', summary: 'Old' }];
     const id = await list({ only_operations: true, operations });
     const answer = await until(async () => {
@@ -159,7 +159,7 @@ describe('after an OpenAPI document was sent', () => {
     expect(await cost('GET', '/old')).toEqual([404, null]);
   });
 
-  it('of version 3.1, references to paths and names that a template may not have are taken over', async () => {
+  it('of version 3.1, its references to paths and its names that a template cannot contain are imported', async () => {
     const id = await list({});
     const answer = await put(id, JSON.stringify(PETSTORE_31));
     expect(await answer.json()).toMatchObject({
@@ -172,7 +172,7 @@ describe('after an OpenAPI document was sent', () => {
   });
 });
 
-it("the gateway's own document is taken over, regular expressions with \\u0000 and all", async () => {
+it("the gateway's own document is imported, including regular expressions with \\u0000", async () => {
   const id = await list({});
   const own = await (await fetch(`${market.baseUrl}/api/v1/openapi.json`)).text();
   expect(own).toContain('\\\\u0000');
@@ -185,7 +185,7 @@ it("the gateway's own document is taken over, regular expressions with \\u0000 a
 });
 
 describe('a document is refused', () => {
-  it('as broken JSON or YAML, beyond 2 MiB, and while another is read', async () => {
+  it('if it is broken JSON or YAML or is beyond 2 MiB, or while another document is read', async () => {
     const id = await list({});
     const refusal = async (document: string) => ((await (await put(id, document)).json()) as { error: string }).error;
     expect(await refusal('{"openapi": "3.1.0", }')).toBe('invalid_json');

@@ -93,7 +93,7 @@ describe('a listing with operations', () => {
     expect(await market.records(buyer)).toHaveLength(1);
   });
 
-  it('refuses other calls for free: no operation, another spelling of an expensive one, another method by a header', async () => {
+  it('refuses other calls for free: no operation, another spelling of an expensive one, a method changed by a header', async () => {
     const buyer = await market.buyer(1);
     served.length = 0;
     const notFound = { status: 404, amount: null, body: { error: 'operation_not_found' } };
@@ -109,7 +109,7 @@ describe('a listing with operations', () => {
   });
 
   it.skipIf(oneRedis('kills it'))(
-    'is held, charged and refunded at the price of the operation when Redis is killed in the middle of the call',
+    'holds, charges and refunds the price of the operation when Redis is killed in the middle of the call',
     async () => {
       const buyer = await market.buyer(1);
       for (const [line, status] of [
@@ -137,7 +137,7 @@ describe('a listing with operations', () => {
     },
   );
 
-  it('keeps its rules whichever fields a change has', async () => {
+  it('keeps its rules whichever fields a change contains', async () => {
     const before = await market.json<{ operations: object[] }>(`/api/v1/services/${id}`, { key: market.provider });
     expect(before.operations).toEqual(OPERATIONS);
     for (const [body, message] of [

@@ -128,7 +128,7 @@ describe('every act of an admin is recorded', () => {
     expect(JSON.stringify(await acts(key.key_id))).not.toMatch(/sk_/);
   });
 
-  it('on a service, but not what its own provider does', async () => {
+  it('including changes of a service, but not those that the provider of that service makes', async () => {
     const seller = await provider();
     const { id } = await listing(seller);
     const change = (key: Key, body: object) => market.json(`/api/v1/services/${id}`, { key, method: 'PATCH', body });
@@ -144,7 +144,7 @@ describe('every act of an admin is recorded', () => {
     ]);
   });
 
-  it('also on an admin key of their own account, but not on their other keys', async () => {
+  it("including acts on an admin key of the admin's own account, but not on other keys of that account", async () => {
     const make = (role: string) =>
       market.json<Key>('/api/v1/keys', { key: market.admin, method: 'POST', body: { role } });
     const [admin, buyer] = await Promise.all([make('admin'), make('buyer')]);
@@ -160,7 +160,7 @@ describe('every act of an admin is recorded', () => {
     expect(await acts(buyer.key_id)).toEqual([]);
   });
 
-  it('and none without its record: if the connection is lost between the two, neither is stored', async () => {
+  it('or has no effect: if the connection is lost between act and record, neither is stored', async () => {
     const { account_id } = await market.buyer(0);
     const path = `/api/v1/admin/accounts/${account_id}`;
     const cut = (path: string, method: string, body?: object): Promise<readonly number[]> =>
@@ -176,7 +176,7 @@ describe('every act of an admin is recorded', () => {
     expect([account, await acts(account_id)]).toEqual([{ status: 'active', credit_seq: 0 }, []]);
   });
 
-  it('and none without its record: if the record cannot be stored, nothing is changed', async () => {
+  it('or has no effect: if the record cannot be stored, nothing is changed', async () => {
     const buyer = await market.buyer(0);
     const { sql } = market.stores;
     await sql.unsafe(
@@ -308,7 +308,7 @@ describe('closing an account', () => {
     expect((await market.usage(buyer, 1)).records).toMatchObject([{ service_name: 'Jane again', amount: 0.5 }]);
   });
 
-  it('lets in no listing that was asked for while it happened', async () => {
+  it('refuses a new listing that was requested while the account was being closed', async () => {
     const body = { name: 'Of Jane', description: 'Ask Jane', endpoint: service.url, price: 0.5, category: 'test' };
     const list = async (): Promise<number> => {
       const seller = await provider();
@@ -324,7 +324,7 @@ describe('closing an account', () => {
     expect(status).toBe(409);
   });
 
-  it('is decided for each column of an account and of a listing: kept, or erased', async () => {
+  it('decides for each column of an account and of a listing whether it is kept or erased', async () => {
     const kept = {
       accounts: ['id', 'status', 'credit_seq', 'created_at', 'closed_at', 'summed_from'],
       services: [
@@ -375,7 +375,7 @@ describe('closing an account', () => {
     }
   });
 
-  it('is for good', async () => {
+  it('is permanent', async () => {
     const buyer = await market.buyer(0);
     await asAdmin(`accounts/${buyer.account_id}/close`, 'POST');
     const ask = async (path: string, method: string, body: object): Promise<number> =>
@@ -386,7 +386,7 @@ describe('closing an account', () => {
     expect(await ask('/api/v1/admin/credits', 'POST', { account_id, amount: 1, reference: 'too late' })).toBe(409);
   });
 
-  it('lets no listing in that waited for it', async () => {
+  it('refuses a new listing that waited for it', async () => {
     const seller = await provider();
     const { account_id } = seller;
     const listed = { name: 'Jane late', description: 'x', endpoint: service.url, price: 0, category: 'test' };
@@ -398,7 +398,7 @@ describe('closing an account', () => {
     expect(await market.stores.sql`SELECT name FROM services WHERE provider_id = ${account_id}`).toEqual([]);
   });
 
-  it('of oneself is refused', async () => {
+  it("is refused if it is the admin's own account", async () => {
     const path = `/api/v1/admin/accounts/${market.admin.account_id}/close`;
     expect((await market.request(path, { key: market.admin, method: 'POST' })).status).toBe(409);
   });
@@ -426,7 +426,7 @@ describe("an operator's lists", () => {
     return found;
   }
 
-  it('have each entry once, newest first, however they are paged', async () => {
+  it('have each entry once, newest first, whatever the page size', async () => {
     for (const [list, name, id] of [
       ['accounts', 'accounts', 'account_id'],
       ['keys', 'keys', 'key_id'],
@@ -446,7 +446,7 @@ describe("an operator's lists", () => {
     }
   });
 
-  it('filter', async () => {
+  it('can be filtered', async () => {
     const seller = await provider();
     const { id, path } = await listing(seller);
     const buyer = await market.buyer(1);
@@ -520,13 +520,13 @@ describe("an operator's lists", () => {
     ['credits', 'reference=%00'],
     ['debits', 'reference=%00'],
     ['payouts', 'reference=%00'],
-  ])('refuse what they did not issue or do not know: %s?%s', async (list, query) => {
+  ])('refuse cursors that they did not issue and parameters that they do not know: %s?%s', async (list, query) => {
     const response = await market.request(`/api/v1/admin/${list}?${query}`, { key: aReader() });
     expect([response.status, await response.text()]).toEqual([400, expect.stringContaining('invalid_request')]);
   });
 
   it.each(['to=0001-01-01T00:00:01Z', 'from=9999-12-31T23:59:59Z'])(
-    'reach no further than Postgres can read: %s',
+    'reach no further back than Postgres can read: %s',
     async (query) => {
       expect(await asAdmin(`calls?${query}`)).toEqual({ calls: [], next_cursor: null });
     },
@@ -538,7 +538,7 @@ describe("an operator's lists", () => {
     }
   });
 
-  it('and the numbers agree with them', async () => {
+  it('agree with the numbers of the statistics', async () => {
     const stats = await asAdmin<{ accounts: Record<string, number>; keys: Record<string, number> }>('stats');
     const accounts = await all<{ status: string }>('accounts', 'accounts');
     const closed = accounts.filter(({ status }) => status === 'closed').length;

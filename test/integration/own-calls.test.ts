@@ -33,8 +33,8 @@ function billOf(response: Response) {
   };
 }
 
-describe("a provider's call of an own listing", () => {
-  it('costs nothing with any key of the account, takes a token and no free call, has a record, and is in no sum', async () => {
+describe("a provider's call of its own listing", () => {
+  it('costs nothing with any key of the account, takes a token but no free call, has a record, and is in no sum', async () => {
     const path = await market.service({ endpoint: service.url, price: 5, free_calls: 1 });
     const buyer = await market.buyer(10);
     for (const key of [owner, buyerKeyOfOwner]) {
@@ -56,7 +56,7 @@ describe("a provider's call of an own listing", () => {
     expect(await market.books()).toMatchObject({ drifting: [], total: '0', negative: 0 });
   });
 
-  it('says why its service failed; buyers are told that it did, and the list of their calls says to the owner why', async () => {
+  it('says why its service failed; buyers only see that it failed, but the owner sees the reasons of their calls', async () => {
     const away = await startService(() => {});
     await away.close();
     const path = await market.service({ endpoint: away.url });
@@ -85,7 +85,7 @@ describe("a provider's call of an own listing", () => {
     expect((await call(path, market.admin)).status).toBe(404);
   });
 
-  it('costs nothing for tools of an MCP server either, and is refused like any other where the listing refuses', async () => {
+  it('costs nothing for tools of an MCP server, and is refused like any other call if the listing refuses it', async () => {
     const path = await market.service({
       endpoint: `${tools.url}/mcp`,
       protocol: 'mcp',
@@ -105,7 +105,7 @@ describe("a provider's call of an own listing", () => {
     expect((await send('other', owner)).status).toBe(404);
   });
 
-  it('is possible with no provider key of another account, which is told why', async () => {
+  it('cannot be made with a provider key of another account, which is told why', async () => {
     const path = await market.service({ endpoint: service.url });
     const response = await call(path, await market.anotherProvider());
     expect(response.status).toBe(403);

@@ -17,7 +17,7 @@ afterAll(async () => {
 describe('GET /', () => {
   const FOR_BROWSERS = { Accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' };
 
-  it('says in JSON what this is, in which version, and where to go on; every link leads somewhere', async () => {
+  it('says in JSON what this is, in which version, and where to continue; every link leads somewhere', async () => {
     const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
     for (const headers of [{ Accept: '*/*' }, { Accept: 'application/json' }]) {
       const response = await market.request('/', { headers });
@@ -32,7 +32,7 @@ describe('GET /', () => {
     }
   });
 
-  it('is a page for a browser, which shows and keeps within its own policy, and whose links lead somewhere', async () => {
+  it('is a page for a browser that obeys its own policy, and every link leads somewhere', async () => {
     expect((await market.request('/', { headers: FOR_BROWSERS })).headers.get('vary')).toBe('Accept');
     const page = await browser.newPage();
     const faults: string[] = [];
@@ -50,7 +50,7 @@ describe('GET /', () => {
 });
 
 describe('GET /docs', () => {
-  it('renders every operation with nothing from elsewhere and no inline script or style', async () => {
+  it('renders every operation, loads nothing from elsewhere, and has no inline script or style', async () => {
     const page = await browser.newPage({ viewport: { width: 390, height: 844 }, colorScheme: 'dark' });
     const faults: string[] = [];
     const requested: string[] = [];
@@ -74,7 +74,7 @@ describe('GET /docs', () => {
     await page.close();
   });
 
-  it('has files that are kept for good, that are smaller for those who take gzip, and that cost no token', async () => {
+  it('has files that are cached for good, smaller for callers that accept gzip, and free of tokens', async () => {
     const html = await (await market.request('/docs')).text();
     const files = [...html.matchAll(/(?:src|href)="(\/docs\/[^"]+)"/g)].map(([, path = '']) => path);
     expect(files).toHaveLength(4);

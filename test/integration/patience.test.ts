@@ -91,7 +91,7 @@ describe.concurrent("a call that takes longer than the addon's timeout is not cu
     caller.destroy();
   });
 
-  it.for(['large', 'chunked'])('while the caller reads nothing of a response that is %s', async (kind, { expect }) => {
+  it.for(['large', 'chunked'])('while the caller does not read a response that is %s', async (kind, { expect }) => {
     const caller = await RawCaller.connect(market.baseUrl);
     caller.send(requestText(`GET ${path}/${kind}`, { key: buyer }));
     await caller.until((received) => received.length > 0);
@@ -122,7 +122,7 @@ describe.concurrent("a call that takes longer than the addon's timeout is not cu
     caller.destroy();
   });
 
-  it('but a request body that drips is 408 and costs nothing, and a body that drips after the answer is cut and charged', async ({
+  it('but a body sent too slowly is a free 408, or is cut and charged if the service has answered already', async ({
     expect,
   }) => {
     const dripper = await market.buyer(1);
@@ -158,7 +158,7 @@ describe.concurrent("a call that takes longer than the addon's timeout is not cu
   it.for<[string, string]>([
     ['sends no more of its request', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf'],
     ['takes no more of its response', 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'],
-  ])('but one whose caller %s is, in the end', async ([_what, request], { expect }) => {
+  ])('but a call whose caller %s is cut in the end', async ([_what, request], { expect }) => {
     let gone = false;
     const server = new HttpServer({
       uws: loadUws(process.env),

@@ -81,7 +81,7 @@ function accept(options: readonly string[] = []) {
   return runAcceptPostgres({ env, options });
 }
 
-it('moves no money and loses none until the right one is back, or an operator accepts the older one', {
+it('an older Postgres moves no money and loses none until the right one is back, or an operator accepts the older one', {
   timeout: 180_000,
 }, async () => {
   const [row] = await market.stores.sql<{ name: string }[]>`SELECT current_database() AS name`;

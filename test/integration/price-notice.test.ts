@@ -82,7 +82,7 @@ async function announcedTime(id: string): Promise<number> {
 
 const passed = (fromMs: number): Promise<unknown> => until(() => Date.now() > fromMs + LATE_MS);
 
-it('its provider sees how long the notice is, and announced operations whole; nobody else does', async () => {
+it('only the provider of a listing sees how long the notice is, and announced operations in full', async () => {
   const id = await list({ price: 0.002, operations: [{ method: 'GET', path: '/a', summary: 'A' }] });
   const operations = [{ method: 'GET', path: '/a', summary: 'A, better', price: 0.003 }];
   await market.settled();
@@ -99,7 +99,7 @@ it('its provider sees how long the notice is, and announced operations whole; no
 
 // Together, because most of their time they wait.
 describe.concurrent('a price that rises', () => {
-  it('counts from the announced time on, on every gateway at once, and never before', async () => {
+  it('applies from the announced time on, on every gateway at once, and never before', async () => {
     const [id, buyer] = await Promise.all([list({ price: 0.001 }), market.buyer(10)]);
     const before = Date.now();
     const { price, next_price } = await patch(id, { price: 0.002, name: 'Dearer' });
@@ -150,7 +150,7 @@ describe.concurrent('a price that rises', () => {
     }
   });
 
-  it('is what 412 and 402 tell from that time on, and what free calls and operations cost too', async () => {
+  it('is named by 412 and 402 from that time on, and applies to calls after free calls and to operations too', async () => {
     const operations = [{ method: 'GET', path: '/cheap', summary: 'Cheap', price: 0.001 }];
     const [plain, free, priced, poor, buyer] = await Promise.all([
       list({ price: 0.001 }),
@@ -194,7 +194,7 @@ describe.concurrent('a price that rises', () => {
     expect(after).not.toHaveProperty('next_price');
   });
 
-  it('is taken back by a price that falls, which counts at once', async () => {
+  it('is withdrawn by a lower price, which applies at once', async () => {
     const id = await list({ price: 0.005 });
     await patch(id, { price: 0.009 });
     const cheaper = await patch(id, { price: 0.004 });
@@ -203,7 +203,7 @@ describe.concurrent('a price that rises', () => {
     expect((await call(market.baseUrl, id, await market.buyer(1))).amount).toBe(0.004);
   });
 
-  it('keeps its time if it is announced lower, and has a new one if it is announced higher', async () => {
+  it('keeps its time if a lower price is announced instead, and gets a new time if a higher price is announced', async () => {
     const id = await list({ price: 0.001 });
     const first = (await patch(id, { price: 0.005 })).next_price as NextPrice;
     expect((await patch(id, { price: 0.003 })).next_price).toEqual({ ...first, price: 0.003 });
@@ -218,7 +218,7 @@ describe.concurrent('a price that rises', () => {
     expect(both).not.toHaveProperty('free_calls');
   });
 
-  it('is also a max price that is new or rises, and one that falls counts at once', async () => {
+  it('may be a max price that is new or higher; a lower max price applies at once', async () => {
     const id = await list({ price: 0.001 });
     const first = await patch(id, { max_price: 0.05 });
     expect(first).not.toHaveProperty('max_price');
@@ -233,7 +233,7 @@ describe.concurrent('a price that rises', () => {
     expect([ended.max_price, ended.next_price]).toEqual([undefined, undefined]);
   });
 
-  it('that counts already is the price that a further change begins with', async () => {
+  it('is the starting point of a later change once it applies', async () => {
     const id = await list({ price: 0.001, free_calls: 3 });
     await patch(id, { price: 0.002 });
     await passed(await announcedTime(id));
@@ -242,7 +242,7 @@ describe.concurrent('a price that rises', () => {
     expect(await patch(id, { free_calls: 4 })).toMatchObject({ price: 0.002, free_calls: 4 });
   });
 
-  it('of one operation is announced by itself, old and new, and is what its calls cost from then on', async () => {
+  it('of one operation is announced by itself, with the old price, and is what its calls cost from then on', async () => {
     const named = (path: string, price: number) => ({ method: 'GET', path, summary: path.slice(1), price });
     const operations = Array.from({ length: 28 }, (_, index) => named(`/o${index}`, 0.001));
     const [id, buyer] = await Promise.all([list({ price: 0.002, operations }), market.buyer(1)]);
@@ -268,7 +268,7 @@ describe.concurrent('a price that rises', () => {
     expect(await Promise.all(['/o5', '/o6', '/o7'].map(cost))).toEqual([0.0015, 0.0005, 0.001]);
   });
 
-  it('counts at once while no other account has ever called the listing, whatever its owner did', async () => {
+  it('applies at once while no other account has ever called the listing, whatever its owner called', async () => {
     const id = await listNew({ price: 0.001 });
     expect((await call(market.baseUrl, id, market.provider)).amount).toBe(0);
     const changed = await patch(id, { price: 0.002 });
@@ -280,7 +280,7 @@ describe.concurrent('a price that rises', () => {
     expect(await patch(id, { price: 0.003 })).toMatchObject({ price: 0.002, next_price: { price: 0.003 } });
   });
 
-  it('has its whole notice also while the listing is paused, or if it is changed while it is', async () => {
+  it('has its whole notice even if the listing is paused during the notice, or was paused when the price changed', async () => {
     const [first, second] = await Promise.all([list({ price: 0.001 }), list({ price: 0.001 })]);
     const next = (await patch(first, { price: 0.002 })).next_price;
     expect((await patch(first, { status: 'paused' })).next_price).toEqual(next);
@@ -292,7 +292,7 @@ describe.concurrent('a price that rises', () => {
     expect(Date.parse(changed.next_price?.from as string) - before).toBeGreaterThanOrEqual(NOTICE_SECONDS * 1000);
   });
 
-  it('follows the rules of a listing when it is announced', async () => {
+  it('must obey the rules of a listing when it is announced', async () => {
     const id = await list({ price: 0.001, operations: [{ method: 'GET', path: '/a', summary: 'A' }] });
     const operations = [{ method: 'GET', path: '/a', summary: 'A', price: 1 }];
     const refused = await market.request(`/api/v1/services/${id}`, {

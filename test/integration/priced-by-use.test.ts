@@ -67,14 +67,14 @@ describe('a call that is priced by use', () => {
     await scene.expectEnd({ outcome: 'completed', status: 200, amount });
   });
 
-  it('is refunded whole when its service fails, whatever it reports', async () => {
+  it('is refunded in full when its service fails, whatever the service reports', async () => {
     scene = await open(answer('HTTP/1.1 500 No\r\nX-ACF-Charge: 0.2\r\nContent-Length: 0\r\n\r\n'));
     const response = await (await scene.call()).response();
     expect([response.status, response.get('x-acf-amount'), response.get('x-acf-held')]).toEqual([500, '0', null]);
     await scene.expectEnd({ outcome: 'refunded:upstream_5xx', status: 500 });
   });
 
-  it('is refunded whole when its service cuts the response', async () => {
+  it('is refunded in full when its service cuts the response', async () => {
     scene = await open(async (peer) => {
       await answer(`${CHUNKED}\r\n2\r\nok\r\n`)(peer);
       peer.socket.end();
@@ -83,7 +83,7 @@ describe('a call that is priced by use', () => {
     await scene.expectEnd({ outcome: 'refunded:upstream_cut', status: 200 });
   });
 
-  it('tells its service what it may charge, which the caller may lower to the price', async () => {
+  it('tells its service what it may charge, which the caller may lower as far as the price', async () => {
     const requests: string[] = [];
     const told = async (headers: readonly string[]): Promise<string | undefined> => {
       const { status } = await (await scene.call('GET', { headers })).response();
@@ -103,7 +103,7 @@ describe('a call that is priced by use', () => {
     expect(await market.balance(scene.buyer)).toMatchObject({ balance: 0.6 });
   });
 
-  it('needs a balance of all that is held, or a lower maximum', async () => {
+  it('needs a balance that covers the whole hold, or a lower maximum', async () => {
     scene = await open(answer(`${WHOLE}\r\nok`), { max_price: 2 });
     const refused = await (await scene.call()).response();
     const message = expect.stringMatching(
@@ -114,7 +114,7 @@ describe('a call that is priced by use', () => {
     await scene.expectEnd({ outcome: 'completed', status: 200, amount: PRICE });
   });
 
-  it('takes trailers, and calls at a fixed price do not', async () => {
+  it('may report its charge in trailers, unlike a call at a fixed price', async () => {
     let request = '';
     const script = async (peer: Peer) => {
       request = await peer.takeRequest();
@@ -147,7 +147,7 @@ describe('a call that is priced by use', () => {
   });
 });
 
-it('a tool of an MCP server is priced by use, and other messages cost nothing', async () => {
+it('a tool of an MCP server is priced by use, and other messages are free', async () => {
   const told: (string | undefined)[] = [];
   scene = await open(
     async (peer) => {
@@ -178,7 +178,7 @@ it('a tool of an MCP server is priced by use, and other messages cost nothing', 
   expect(records.map(({ amount }) => amount)).toEqual([0.0123, 0]);
 });
 
-it('the owner of a listing pays nothing, and its service is told what it might charge anybody else', async () => {
+it('the owner of a listing pays nothing, and its service is told what it could charge another caller', async () => {
   let request = '';
   scene = await open(async (peer) => {
     request = await peer.takeRequest();
@@ -189,7 +189,7 @@ it('the owner of a listing pays nothing, and its service is told what it might c
   expect(request).toContain('\r\nx-acf-authorized: 0.5\r\n');
 });
 
-it('calls that a stopping gateway cuts, and those that it reads on without a caller, are refunded', async () => {
+it('calls that a stopping gateway cuts, or reads on without a caller, are refunded', async () => {
   const stopping = await Marketplace.start({ DRAIN_SECONDS: '0' });
   try {
     let begun = 0;
@@ -213,7 +213,7 @@ it('calls that a stopping gateway cuts, and those that it reads on without a cal
   }
 });
 
-describe('a caller that leaves before the report', () => {
+describe('a caller that leaves before its service reports a charge', () => {
   /** The service sends `first`, the caller leaves, and then the service goes on. */
   async function leaving(first: string, then: (peer: Peer) => unknown, options: object = {}): Promise<void> {
     let peer: Peer | undefined;
@@ -236,7 +236,7 @@ describe('a caller that leaves before the report', () => {
   const BEGUN = `${CHUNKED}\r\n6\r\n[data]\r\n`;
   const ended = (amount: number, status = 200) => scene.expectEnd({ outcome: 'completed', status, amount });
 
-  it('pays what is reported after it left, as an SDK that closes at [DONE] does', async () => {
+  it('pays what is reported after it left, as with an SDK that closes at [DONE]', async () => {
     await leaving(BEGUN, (peer) => peer.send('6\r\n[DONE]\r\n0\r\nX-ACF-Charge: 0.25\r\n\r\n'));
     expect(await ended(0.25)).toMatchObject({ response_bytes: 12 });
   });
@@ -246,7 +246,7 @@ describe('a caller that leaves before the report', () => {
     await ended(PRICE);
   });
 
-  it('pays all that is held if the service then cuts', async () => {
+  it('pays the whole hold if the service then cuts the response', async () => {
     const holds = () => market.metric('tollgate_calls_unheard_holds_total{bound="cut"}');
     const before = await holds();
     await leaving(BEGUN, (peer) => peer.socket.end());
@@ -254,12 +254,12 @@ describe('a caller that leaves before the report', () => {
     expect([await holds(), await market.metric('tollgate_calls_unheard')]).toEqual([before + 1, 0]);
   });
 
-  it('pays all that is held if the service is not done in time', async () => {
+  it('pays the whole hold if the service does not finish in time', async () => {
     await leaving(BEGUN, () => {}, { timeout_seconds: 1 });
     await ended(MAX);
   });
 
-  it('pays what is reported by a head that comes after it left, and the rest is not read', async () => {
+  it('pays what a response head reports after it left, and the gateway does not read the rest', async () => {
     await leaving('', async (peer) => {
       peer.send(`${CHUNKED}X-ACF-Charge: 0.2\r\n\r\n`);
       await until(() => peer.isGone);
@@ -270,21 +270,24 @@ describe('a caller that leaves before the report', () => {
   it.each([
     ['all that is held', BEGUN, MAX],
     ['the price if the response has a length', 'HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n[data]', PRICE],
-  ])('pays %s if it has not sent its whole request, and the service is let go', async (_what, first, amount) => {
-    let peer: Peer | undefined;
-    scene = await open(async (connected) => {
-      peer = connected;
-      await connected.until((received) => received.includes('\r\n\r\n'));
-      connected.send(first);
-    });
-    const caller = await scene.call('POST', { headers: ['Transfer-Encoding: chunked'] });
-    caller.send('2\r\nhi\r\n');
-    // The gateway sends the response in several chunks.
-    await caller.until((received) => received.includes('[d'));
-    caller.socket.resetAndDestroy();
-    await until(() => peer?.isGone);
-    await ended(amount);
-  });
+  ])(
+    'pays %s if it has not sent its whole request, and the gateway leaves the service',
+    async (_what, first, amount) => {
+      let peer: Peer | undefined;
+      scene = await open(async (connected) => {
+        peer = connected;
+        await connected.until((received) => received.includes('\r\n\r\n'));
+        connected.send(first);
+      });
+      const caller = await scene.call('POST', { headers: ['Transfer-Encoding: chunked'] });
+      caller.send('2\r\nhi\r\n');
+      // The gateway sends the response in several chunks.
+      await caller.until((received) => received.includes('[d'));
+      caller.socket.resetAndDestroy();
+      await until(() => peer?.isGone);
+      await ended(amount);
+    },
+  );
 
   it('pays nothing if the service never begins to answer', async () => {
     await leaving('', () => {}, { timeout_seconds: 1 });
@@ -299,7 +302,7 @@ describe('a caller that leaves before the report', () => {
   it.each([
     ['what was reported already', `${CHUNKED}X-ACF-Charge: 0.2\r\n\r\n6\r\n[data]\r\n`, 0.2],
     ['the price if no trailers can come', 'HTTP/1.0 200 OK\r\n\r\n[data]', PRICE],
-  ])('pays %s, and the service need not go on', async (_what, first, amount) => {
+  ])('pays %s, and the gateway leaves the service', async (_what, first, amount) => {
     let peer: Peer | undefined;
     scene = await open(async (connected) => {
       peer = connected;
@@ -313,7 +316,7 @@ describe('a caller that leaves before the report', () => {
   });
 });
 
-it('a caller so slow that its service was paused for half a minute pays all that is held if the service then cuts', async () => {
+it('a caller so slow that its service was paused for 30 seconds pays the whole hold if the service then cuts', async () => {
   let peer: Peer | undefined;
   scene = await open(async (connected) => {
     await connected.takeRequest();
@@ -344,7 +347,7 @@ describe('X-ACF-Usage-Event: true', () => {
     ['data: 1\n\n', ''],
     ['data: 1\n', '\n\n'],
     [': nothing', '\n\n'],
-  ])('ends an event stream %j with what the call cost', async (text, completion) => {
+  ])('ends an event stream %j with the cost of the call', async (text, completion) => {
     scene = await open(answer(`${STREAM}\r\n${chunk(text)}0\r\nX-ACF-Charge: 0.25\r\n\r\n`));
     const body = await bodyOf(['X-ACF-Usage-Event: true']);
     const { usage_id } = await scene.expectEnd({ outcome: 'completed', status: 200, amount: 0.25 });
@@ -352,7 +355,7 @@ describe('X-ACF-Usage-Event: true', () => {
     expect(body.replace(/^: \n/, '')).toBe(`${text}${completion}event: acf.usage\ndata: ${JSON.stringify(data)}\n\n`);
   });
 
-  it('adds nothing unless it is asked for, nor to another kind of body', async () => {
+  it('adds nothing if it is not sent, and nothing to a body of another kind', async () => {
     scene = await open(async (peer) => {
       await answer(`${STREAM}\r\n${chunk('data: 1\n\n')}0\r\n\r\n`)(peer);
       await answer(`${CHUNKED}Content-Type: text/plain\r\n\r\n${chunk('1')}0\r\n\r\n`)(peer);

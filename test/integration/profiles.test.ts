@@ -35,7 +35,7 @@ const acts = (accountId: string) =>
     SELECT before, actor_account_id AS by FROM audit WHERE subject_id = ${accountId} AND action = 'account.clear_profile'`;
 
 describe('the profile of a provider', () => {
-  it('is shown on its listings at once, on all gateways soon, by its name alone in searches, and changes their ETag', async () => {
+  it('is shown on its listings (as a name alone in searches), soon on all gateways, and changes their ETag', async () => {
     const provider = await market.anotherProvider();
     const { id } = await list(provider);
     expect((await found(id))?.provider).toBeUndefined();
@@ -65,7 +65,7 @@ describe('the profile of a provider', () => {
     await until(async () => (await found(id, other.baseUrl))?.provider === undefined);
   });
 
-  it('is for providers, in plain text, and never the name of the operator', async () => {
+  it('is for providers only, in plain text, and may not be the name of the operator', async () => {
     const provider = await market.anotherProvider();
     expect((await say(await market.buyer(0), PROFILE)).status).toBe(403);
     for (const [body, message] of [
@@ -82,7 +82,7 @@ describe('the profile of a provider', () => {
     expect(own).toMatchObject({ display_name: null, contact: null, url: null, services: 0 });
   });
 
-  it('is cleared by an operator, on record', async () => {
+  it('can be cleared by an operator, which is recorded', async () => {
     const provider = await market.anotherProvider();
     const { id } = await list(provider);
     await say(provider, PROFILE);
@@ -94,7 +94,7 @@ describe('the profile of a provider', () => {
     expect((await clear('00000000-0000-7000-8000-000000000000')).status).toBe(404);
   });
 
-  it('is erased when its account is closed, also from the record of its clearing', async () => {
+  it('is erased when its account is closed, and is erased from the record of its clearing too', async () => {
     const provider = await market.anotherProvider();
     await list(provider);
     await say(provider, PROFILE);

@@ -52,7 +52,7 @@ async function forwarded(
 const headerLines = (message: string): string[] => message.slice(0, message.indexOf('\r\n\r\n')).split('\r\n').slice(1);
 
 describe('what the service receives', () => {
-  it('is every header of the caller, in order, without credentials, hop-by-hop headers and headers that only the gateway may set', async () => {
+  it('contains every header of the caller, in order, except credentials, hop-by-hop headers and gateway headers', async () => {
     const request = requestText(`GET ${rawPath}/x`, {
       key: buyer,
       headers: [
@@ -100,7 +100,7 @@ describe('what the service receives', () => {
     expect(received).not.toContain(buyer.secret);
   });
 
-  it('is the trace context of the caller as it came: traceparent, tracestate and baggage, of any version and in any number', async () => {
+  it('contains the trace context unchanged: traceparent, tracestate and baggage, of any version and any number', async () => {
     const trace = [
       'traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01',
       'tracestate: rojo=00f067aa0ba902b7,congo=t61rcWkgMzE',
@@ -149,7 +149,7 @@ describe('what the service receives', () => {
     ['/a%20b+c?q=%20+%2B&q=&&=x&a[]=1', '/base/a%20b+c?q=%20+%2B&q=&&=x&a[]=1'],
     ['/p?x=../..&y=%2e%2e/&z=?/?', '/base/p?x=../..&y=%2e%2e/&z=?/?'],
     [`/${'long'.repeat(1000)}`, `/base/${'long'.repeat(1000)}`],
-  ])('is the path and query byte for byte: %s', async (given, expected) => {
+  ])('contains the path and query byte for byte: %s', async (given, expected) => {
     const { received } = await forwarded(requestText(`GET ${rawPath}${given}`, { key: buyer }));
     expect(received.split('\r\n')[0]).toBe(`GET ${expected} HTTP/1.1`);
   });
@@ -165,7 +165,7 @@ describe('what the service receives', () => {
       ['transfer-encoding: chunked'],
       /^(?:5\r\nhello\r\n|2\r\nhe\r\n3\r\nllo\r\n)0\r\n\r\n$/,
     ],
-  ])('is framed anew: %s', async (_name, headers, body, framing, expected) => {
+  ])('has framing of its own: %s', async (_name, headers, body, framing, expected) => {
     const request = requestText(`POST ${rawPath}`, { key: buyer, headers }) + body;
     const { received, response } = await forwarded(request, {
       until: (text) => text.endsWith(typeof expected === 'string' ? `\r\n\r\n${expected}` : '0\r\n\r\n'),
@@ -180,7 +180,7 @@ describe('what the caller receives', () => {
   const answer = async (reply: string, line = `GET ${rawPath}`) =>
     (await forwarded(requestText(line, { key: buyer }), { reply })).response;
 
-  it('is every header of the service, in order, without hop-by-hop headers, cookies and headers that only the gateway may set', async () => {
+  it('contains every header of the service, in order, except hop-by-hop headers, cookies and gateway headers', async () => {
     const response = await answer(
       [
         'HTTP/1.1 203 Whatever',
@@ -246,7 +246,7 @@ describe('what the caller receives', () => {
       'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3;x=1\r\nllo\r\n0\r\nT: 1\r\n\r\n',
       null,
     ],
-  ])('is the body with framing of our own: %s', async (_name, reply, length) => {
+  ])('contains the body with framing of its own: %s', async (_name, reply, length) => {
     const response = await answer(reply);
     expect(response.body.toString()).toBe('hello');
     expect(response.get('content-length')).toBe(length === null ? null : '5');
@@ -268,7 +268,7 @@ describe('what the caller receives', () => {
     caller.destroy();
   });
 
-  it('is each interim response at once, and then the response, whatever its form', async () => {
+  it('contains each interim response at once, and then the response, whatever its form', async () => {
     let caller = await RawCaller.connect(market.baseUrl);
     const answers = [
       ['GET', 'HTTP/1.1 200 OK\r\nX-Name: caf\u00e9\r\nContent-Length: 5\r\n\r\nhello', 200, 'hello'],
@@ -317,7 +317,7 @@ describe('what the caller receives', () => {
     caller.destroy();
   });
 
-  it('is at most 8 KiB of interim responses', async () => {
+  it('contains at most 8 KiB of interim responses', async () => {
     const interim = `HTTP/1.1 103 Early Hints\r\nLink: ${'x'.repeat(3_000)}\r\n\r\n`;
     const caller = await RawCaller.connect(market.baseUrl);
     const before = raw.peers.length;
@@ -340,7 +340,7 @@ describe('what the caller receives', () => {
     expect(response.get('x-acf-amount')).toBe('0');
   });
 
-  it('is no interim response while the request is not complete', async () => {
+  it('contains no interim response while the request is incomplete', async () => {
     const before = raw.peers.length;
     const caller = await RawCaller.connect(market.baseUrl);
     caller.send(requestText(`POST ${rawPath}`, { key: buyer, headers: ['Content-Length: 2'] }));
@@ -352,7 +352,7 @@ describe('what the caller receives', () => {
     caller.destroy();
   });
 
-  it('is a redirect to within the endpoint as one within the proxy path, and no other path of the endpoint', async () => {
+  it('contains redirects within the endpoint as redirects within the proxy path, and no other path of the endpoint', async () => {
     const redirect = async (location: string): Promise<(string | null)[]> => {
       const reply = `HTTP/1.1 302 Found\r\nLocation: ${location}\r\nContent-Location: ${location}\r\nContent-Length: 0\r\n\r\n`;
       const response = await answer(reply, `GET ${rawPath}/a/b?q`);
@@ -366,7 +366,7 @@ describe('what the caller receives', () => {
     expect(await redirect(`http://gateway.test${echoPath}/dear`)).toEqual([null, null]);
   });
 
-  it('can be a redirect that fetch follows, with the key, to where the service meant', async () => {
+  it('may be a redirect that fetch follows, with the key, to the path that the service meant', async () => {
     const site = await startService((request, response) => {
       if (request.url === '/v1/old?x=1') response.writeHead(307, { Location: '/v1/new?x=%41' }).end();
       else response.end(request.url);
@@ -386,7 +386,7 @@ describe('what the caller receives', () => {
     ['304', `GET`, 'HTTP/1.1 304 Not Modified\r\nETag: "x"\r\n\r\n', null],
     ['304 with a length', `GET`, 'HTTP/1.1 304 Not Modified\r\nContent-Length: 77\r\n\r\n', '77'],
     ['an empty body', `GET`, 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n', '0'],
-  ])('has no body where there is none: %s', async (_name, method, reply, length) => {
+  ])('has no body if the response may have none: %s', async (_name, method, reply, length) => {
     const response = await answer(reply, `${method} ${rawPath}`);
     expect(response.status).toBe(Number(reply.slice(9, 12)));
     expect(response.body.length).toBe(0);

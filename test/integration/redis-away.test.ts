@@ -106,7 +106,7 @@ describe('while Redis does not answer', () => {
     await slow.close();
   });
 
-  it('the gateway is not ready, although its connection is open; afterwards it is ready', async () => {
+  it('the gateway is not ready, although its connection is open; it is ready once Redis answers', async () => {
     market.redis.pause();
     try {
       await until(async () => (await statusOf('/readyz')) === 503);
@@ -174,7 +174,7 @@ describe.skipIf(oneRedis('stops it and starts it again'))('when Redis comes back
 });
 
 describe.skipIf(oneRedis('restarts it'))('when Redis comes back empty', () => {
-  it('balances, free calls used, limits and revoked keys are as in Postgres', async () => {
+  it('balances, free calls used, limits and revoked keys are what Postgres has', async () => {
     expect((await (await scene.call()).response()).get('x-acf-balance')).toBe('0.9');
     const revoked = await market.anotherKey(scene.buyer);
     await market.request(`/api/v1/keys/${revoked.key_id}`, { key: market.admin, method: 'DELETE' });

@@ -73,7 +73,7 @@ it('calls of accounts on all nodes are charged, stored and shown', async () => {
   await booksAreRight();
 });
 
-it('free calls, refunds, credits and debits of accounts on all nodes are right', async () => {
+it('free calls, refunds, credits and debits of accounts on all nodes are correct', async () => {
   const paid = await market.service({ endpoint: service.url, price: 0.5, free_calls: 1 });
   const gone = await startService(echo);
   const away = await market.service({ endpoint: gone.url, price: 1 });
@@ -101,7 +101,7 @@ it('free calls, refunds, credits and debits of accounts on all nodes are right',
   await booksAreRight();
 });
 
-it('while a slot moves, calls of its shard are refused or carried out once, and afterwards all are served', async () => {
+it('while a slot moves, calls of its shard are refused or carried out once, and afterwards all calls are served', async () => {
   const [moved, other] = buyers as [Key, Key, Key];
   const statuses: number[] = [];
   let isOver = false;
@@ -124,7 +124,7 @@ it('while a slot moves, calls of its shard are refused or carried out once, and 
   await served(moved);
 });
 
-it('a master that is silent stops its own accounts only: calls of others are served, and stored', async () => {
+it('a silent master stops its own accounts only: calls of other accounts are served and stored', async () => {
   const [, silent, other] = buyers as [Key, Key, Key];
   const { total_calls: before } = await market.usage(other, 0);
   node(1).pause();
@@ -137,7 +137,7 @@ it('a master that is silent stops its own accounts only: calls of others are ser
   await booksAreRight();
 });
 
-it('a failover by hand loses no call and no micro-dollar, and the other nodes do not notice it', async () => {
+it('a manual failover loses no call and no micro-dollar, and does not affect the other nodes', async () => {
   const [moved, ...others] = buyers as [Key, Key, Key];
   await cluster.ask(node(0, true), 'CLUSTER FAILOVER');
   await until(async () => {
@@ -148,7 +148,7 @@ it('a failover by hand loses no call and no micro-dollar, and the other nodes do
   await booksAreRight();
 });
 
-it('a master that dies under load stops its own accounts only, and its replica serves them', async () => {
+it('a master that dies under load stops its own accounts only, and its replica then serves them', async () => {
   const [, dead, ...others] = buyers as [Key, Key, Key];
   const shardsOf = (one: ClusterNode): Promise<number> =>
     market.metric(`tollgate_redis_node_shards{node="127.0.0.1:${one.port}"}`);
@@ -179,7 +179,7 @@ it('a master that dies under load stops its own accounts only, and its replica s
   await booksAreRight();
 });
 
-it('a start is refused with a URL of one node, or with another number of shards', async () => {
+it('a gateway refuses to start with the URL of one node, or with another number of shards', async () => {
   const [, url] = /\+cluster(:\/\/[^,]*)/.exec(cluster.url) as RegExpExecArray;
   await expect(Marketplace.start({ REDIS_URL: `redis${url}` })).rejects.toThrow(
     /REDIS_URL must begin with redis\+cluster/,

@@ -15,7 +15,7 @@ const setMaxMemory = (bytes: number): Promise<unknown> =>
   market.stores.redis.command('config', ['set', 'maxmemory', String(bytes)]);
 
 describe.skipIf(oneRedis('fills its memory'))('a Redis at its maxmemory', () => {
-  it('lets calls under way be settled and charged, refuses new calls, and serves again when it has room', async () => {
+  it('lets open calls be settled and charged, refuses new calls, and serves again when it has room', async () => {
     let answer = (): void => {};
     let isAnswered = false;
     let usageId: string | null = null;

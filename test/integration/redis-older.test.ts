@@ -41,7 +41,7 @@ describe.skipIf(oneRedis('kills it and brings back its snapshot'))(
   'a Redis that comes back with an older state than Postgres',
   { timeout: TEST_MS },
   () => {
-    it('is repaired automatically: nobody is charged twice or refunded for a stored call, and new calls are charged right', async () => {
+    it('is repaired automatically: nobody is charged twice or refunded for a stored call, and new calls cost the price', async () => {
       const scene = await Scene.open(market, answerAll, { free_calls: 2 });
       const [slow, failing] = [await Scene.open(market), await Scene.open(market)];
       expect((await (await scene.call()).response()).get('x-acf-free-tier')).toBe('true');
@@ -96,12 +96,12 @@ describe.skipIf(oneRedis('kills it and brings back its snapshot'))(
 );
 
 describe.skipIf(oneRedis('kills it and brings back its snapshot'))(
-  'a Redis that comes back with a state from before a change of a key',
+  'a Redis that comes back with data from before a change of a key',
   { timeout: TEST_MS },
   () => {
     const change = (path: string, body: object) => market.json(path, { key: market.admin, method: 'PATCH', body });
 
-    it('has the change again after the first request: nobody has to repeat the resuming of an account or the raising of a limit', async () => {
+    it('has the change after the first request: nobody has to resume the account or raise the limit again', async () => {
       const scene = await Scene.open(market, answerAll);
       const { buyer } = scene;
       const account = `/api/v1/admin/accounts/${buyer.account_id}`;
@@ -134,7 +134,7 @@ describe.skipIf(oneRedis('kills it and brings back its snapshot'))(
 );
 
 describe('the page of the reconciliation', () => {
-  it('shows a drift although Redis cannot have changed, leaves the wallet alone, and lets an operator end the drift', async () => {
+  it('shows a drift that Redis cannot have caused, leaves the wallet alone, and lets an operator end the drift', async () => {
     await page('POST');
     const buyer = await market.buyer(2);
     const { redis, keys } = market.stores;

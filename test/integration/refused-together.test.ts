@@ -58,11 +58,11 @@ function expectSpread(seconds: readonly number[]): void {
   }
 }
 
-describe('an agent that spends all tokens of its key', () => {
+describe('an agent that uses up all tokens of its key', () => {
   const statusOf = async (target: string, options: object = {}): Promise<number> =>
     (await market.request(target, { key: buyer, ...options })).status;
 
-  it('does not keep its owner from seeing what it does, nor from rotating and revoking the key', async () => {
+  it('does not keep its owner from seeing what it does, or from rotating and revoking the key', async () => {
     await emptyBucket(market.stores.redis, bucketOf(buyer));
     // The bucket may have a token again, as it refills.
     const calls = await Promise.all(Array.from({ length: CALLERS }, () => statusOf(path)));
@@ -94,8 +94,8 @@ describe('an agent that spends all tokens of its key', () => {
   });
 });
 
-describe('callers that are refused together', () => {
-  it('are all served when they come back as told: the unchanged OpenAI SDK with its two retries', async () => {
+describe('callers that are refused at the same time', () => {
+  it('are all served when they return at the times they were told: the unchanged OpenAI SDK with its two retries', async () => {
     const openai = new OpenAI({ baseURL: market.baseUrl + path, apiKey: `${buyer.key_id}:${buyer.secret}` });
     await emptyBucket(market.stores.redis, bucketOf(buyer));
     const call = (): Promise<unknown> => openai.chat.completions.create({ model: 'small', messages: [] });
@@ -104,13 +104,13 @@ describe('callers that are refused together', () => {
     expect(failed).toEqual([]);
   });
 
-  it('of one key are told different times, also in the message', async () => {
+  it('and have the same key are told different times, in the message too', async () => {
     await emptyBucket(market.stores.redis, bucketOf(buyer));
     expectSpread(await waits(() => market.request(path, { key: buyer })));
   });
 
   it.each(['calls', 'reads'])(
-    'of one key are told different times by pages that draw on its bucket of %s, too',
+    'and have the same key are told different times by pages that use its bucket of %s',
     async (of) => {
       const { redis, keys } = market.stores;
       const reads = keys.reads(keys.shardOf(buyer.account_id), buyer.key_id);
@@ -120,7 +120,7 @@ describe('callers that are refused together', () => {
     },
   );
 
-  it('of one address are told different times', async () => {
+  it('and have the same address are told different times', async () => {
     await emptyBucket(market.stores.redis, market.stores.keys.ip('127.0.0.1'));
     expectSpread(await waits(() => market.request('/api/v1/discover')));
   });

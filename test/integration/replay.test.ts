@@ -137,7 +137,7 @@ describe('a repeat with the same Idempotency-Key', () => {
     expect((await market.balance(key)).balance).toBe(1 - PRICE);
   });
 
-  it('gets the whole event stream at once, although it asks for a part', async () => {
+  it('gets the whole event stream at once, although it asks for a part of it', async () => {
     const key = await market.buyer(1);
     const caller = await RawCaller.connect(market.baseUrl);
     caller.send(requestText(`GET ${path}/stream`, { key, headers: ['Idempotency-Key: s', 'X-ACF-Usage-Event: true'] }));
@@ -152,7 +152,7 @@ describe('a repeat with the same Idempotency-Key', () => {
     caller.destroy();
   });
 
-  it('of a call priced by use says what it did cost', async () => {
+  it('of a call priced by use says what that call cost', async () => {
     const key = await market.buyer(1);
     const first = await call(`${byUse}/metered`, 'm', { key });
     expect([first.get('X-ACF-Amount'), first.get('X-ACF-Held')]).toEqual(['0.1', 'true']);
@@ -164,7 +164,7 @@ describe('a repeat with the same Idempotency-Key', () => {
     expect(await spent(key)).toEqual([['completed', 0.005]]);
   });
 
-  it('whose caller has no money left, or which the price or the listing would refuse by now, gets it all the same', async () => {
+  it('gets the answer even if the caller has no money left, or if the price or the listing would refuse the call now', async () => {
     const key = await market.buyer(PRICE);
     const own = await market.service({ endpoint: service.url, price: PRICE });
     const first = await call(`${own}/200`, 'a', { key, body: 'x' });
@@ -186,7 +186,7 @@ describe('a repeat with the same Idempotency-Key', () => {
 });
 
 describe('an Idempotency-Key', () => {
-  it('is of one request: another method, path, query or body is a mismatch, and is not charged', async () => {
+  it('belongs to one request: another method, path, query or body is a mismatch, which is not charged', async () => {
     const key = await market.buyer(1);
     await call(`${path}/200?a=1`, 'k', { key, body: 'one' });
     const calls = received.length;
@@ -205,7 +205,7 @@ describe('an Idempotency-Key', () => {
     expect(await spent(key)).toEqual([['completed', PRICE]]);
   });
 
-  it('belongs to the API key: another one of the account makes another call', async () => {
+  it('belongs to one API key: with another key of the account it starts another call', async () => {
     const key = await market.buyer(1);
     const [first, second] = [
       await call(`${path}/200`, 'k', { key }),
@@ -231,7 +231,7 @@ describe('an Idempotency-Key', () => {
   it.each([
     ['429', 'refunded:upstream_rate_limited'],
     ['500', 'refunded:upstream_5xx'],
-  ])('is free again after a %s of the service, which costs nothing', async (status, outcome) => {
+  ])('can be used again after a %s of the service, which costs nothing', async (status, outcome) => {
     const key = await market.buyer(1);
     const first = await call(`${path}/${status}`, 'k', { key });
     expect([first.status, first.get('X-ACF-Amount')]).toEqual([Number(status), '0']);
@@ -244,13 +244,13 @@ describe('an Idempotency-Key', () => {
     ]);
   });
 
-  it('without a 429 of the service to a call that has none being refunded', async () => {
+  it('is required for a refund of a 429 of the service: a call without one is charged', async () => {
     const key = await market.buyer(1);
     await market.request(`${path}/429`, { key });
     expect(await spent(key)).toEqual([['completed', PRICE]]);
   });
 
-  it('of a call under way answers 409, says when to come again, and takes no money', async () => {
+  it('of an open call gets 409, which says when to come again and takes no money', async () => {
     const key = await market.buyer(1);
     const caller = await RawCaller.connect(market.baseUrl);
     const calls = received.length;
@@ -274,7 +274,7 @@ describe('an Idempotency-Key', () => {
 });
 
 describe('an answer that is not kept', () => {
-  it('is one that is too long', async () => {
+  it('may be too long', async () => {
     const key = await market.buyer(1);
     const before = await market.metric('tollgate_answers_not_kept_total');
     expect((await call(`${path}/bytes?size=32769`, 'k', { key })).body).toHaveLength(32_769);
@@ -293,7 +293,7 @@ describe('an answer that is not kept', () => {
     });
   });
 
-  it('is one that began before the request was read whole', async () => {
+  it('may have begun before the whole request was read', async () => {
     const key = await market.buyer(1);
     const caller = await RawCaller.connect(market.baseUrl);
     const before = await market.metric('tollgate_answers_not_kept_total');
@@ -308,7 +308,7 @@ describe('an answer that is not kept', () => {
     expect(await spent(key)).toEqual([['completed', PRICE]]);
   });
 
-  it('is one that Redis has lost: at first it may be on its way, later it is gone, and nothing is charged', async () => {
+  it('may have been lost by Redis: a repeat is at first in progress, later not kept, and nothing is charged', async () => {
     const key = await market.buyer(1);
     const { redis, keys } = market.stores;
     const shard = keys.shardOf(key.account_id);
@@ -323,7 +323,7 @@ describe('an answer that is not kept', () => {
     expect(await spent(key)).toEqual([['completed', PRICE]]);
   });
 
-  it('is that of a call whose claim an older Redis has brought back open, without its hold', async () => {
+  it('may belong to a call whose claim an older Redis has brought back open, without its hold', async () => {
     const key = await market.buyer(1);
     const { redis, keys } = market.stores;
     await call(`${path}/200`, 'k', { key });
@@ -338,11 +338,11 @@ describe('an answer that is not kept', () => {
   });
 });
 
-describe('a caller that leaves before it has its answer', () => {
+describe('a caller that leaves before it has its whole answer', () => {
   it.each([
     ['fixed', () => path, '/slow', PRICE],
     ['by use', () => byUse, '/slow', 0.001],
-  ])('comes back for it (%s)', async (_, listing, to, amount) => {
+  ])('gets the answer when it comes back (%s)', async (_, listing, to, amount) => {
     const key = await market.buyer(1);
     const calls = received.length;
     const caller = await RawCaller.connect(market.baseUrl);
@@ -362,7 +362,7 @@ describe('a caller that leaves before it has its answer', () => {
     expect(await spent(key)).toEqual([['completed', amount]]);
   });
 
-  it('in the middle of it, too, and its repeat has the event with the cost', async () => {
+  it('gets the whole stream from a repeat, including the event with the cost', async () => {
     const key = await market.buyer(1);
     const caller = await RawCaller.connect(market.baseUrl);
     const asking = ['Idempotency-Key: k', 'X-ACF-Usage-Event: true'];
@@ -394,7 +394,7 @@ describe('a message to an MCP server', () => {
   const said = (tool: string, space = ' '): string =>
     `{"jsonrpc":${space}"2.0", "id": 1, "method": "tools/call", "params": {"name": "${tool}"}}`;
 
-  it('is repeated as its bytes say, also when its tool or its listing is gone', async () => {
+  it('is replayed if its bytes are the same, even when its tool or its listing is gone', async () => {
     const key = await market.buyer(1);
     const operations = [{ tool: 'stays' }, { tool: 'leaves' }];
     const options = { price: PRICE, protocol: 'mcp' as const, only_operations: true, operations };
@@ -422,7 +422,7 @@ describe('a message to an MCP server', () => {
   });
 });
 
-it('the record of a call says how often its answer was given again; what is refused is no such time', async () => {
+it('the record of a call says how often its answer was replayed; refused repeats do not count', async () => {
   const key = await market.buyer(1);
   const gateway = await market.anotherGateway();
   const { baseUrl } = gateway;

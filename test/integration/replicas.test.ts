@@ -76,7 +76,7 @@ async function isChargedFor(): Promise<void> {
   expect(await market.books()).toMatchObject({ drifting: [], total: '0', negative: 0 });
 }
 
-it('while no replica answers, a paid call gets 503 in time, and nothing stays charged once one is back', async () => {
+it('while no replica answers, a paid call gets 503 in time, and nothing stays charged once a replica is back', async () => {
   // On a busy machine the replica may be late, and the call is refused.
   await until(async () => (await call()) === 200);
   replica.server.pause();
@@ -91,7 +91,7 @@ it('while no replica answers, a paid call gets 503 in time, and nothing stays ch
   await isChargedFor();
 });
 
-it('a settlement that no replica has is sent again until one has it, and counts once', async () => {
+it('a settlement that no replica has is sent again until a replica has it, and counts once', async () => {
   let answer = call('/waits');
   let made = answers.length + 1;
   await until(() => {
@@ -115,7 +115,7 @@ it('a settlement that no replica has is sent again until one has it, and counts 
   expect(await market.metric('tollgate_settlements_without_hold_total')).toBe(0);
 });
 
-it('no call that was answered is lost when the master is killed and a replica that lags takes its place', async () => {
+it('no answered call is lost when the master is killed and a lagging replica takes its place', async () => {
   replica.line.delayMs = 25;
   const callers = Array.from({ length: 4 }, async () => {
     // A refused call does not use up the key's rate limit.

@@ -14,7 +14,7 @@ afterAll(() => market.stop());
 
 const instances = async (): Promise<number> => (await readLeaseAges(market.stores.redis, market.stores.keys)).size;
 
-it('a gateway that passed the first check of its start is refused once Redis has its lease', async () => {
+it('during a reshard, a gateway that passed its first check is refused once Redis has its lease', async () => {
   const { sql } = market.stores;
   const before = await instances();
   await sql`UPDATE installation SET moving_since = now()`;
@@ -26,7 +26,7 @@ it('a gateway that passed the first check of its start is refused once Redis has
   await stop();
 });
 
-it('a gateway without calls is seen by its lease as soon as it has started', async () => {
+it('a reshard finds a gateway without calls by its lease as soon as that gateway has started', async () => {
   const { stop } = await market.anotherGateway();
   await expect(reshard(market.stores, { instanceLeaseSeconds: 15 })).rejects.toThrow(/a gateway runs/);
   expect(await market.stores.sql`SELECT moving_since FROM installation`).toEqual([{ moving_since: null }]);

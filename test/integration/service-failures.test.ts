@@ -32,7 +32,7 @@ describe('a service that cannot be reached', () => {
     ['lives at a forbidden address', (port: number) => `http://127.0.0.2:${port}`, false],
     ['lives at a private address', () => 'http://10.0.0.1/', false],
     ['has a name without an address', () => 'http://nothing.invalid/', false],
-  ])('gives 502 and the money back: it %s', async (_name, endpoint, closed) => {
+  ])('gives 502 and a refund if it %s', async (_name, endpoint, closed) => {
     scene = await Scene.open(market);
     const id = scene.path.split('/').at(-1);
     if (closed) await scene.service.close();
@@ -81,7 +81,7 @@ describe('a service that fails before its response', () => {
     ['has a head without end', reply(`HTTP/1.1 200 OK\r\nX: ${'y'.repeat(70_000)}\r\n\r\n`)],
     ['switches protocols', reply('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n')],
     ['starts with a bad chunk', reply('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n')],
-  ])('gives 502 and the money back: it %s', async (_name, script) => {
+  ])('gives 502 and a refund if it %s', async (_name, script) => {
     scene = await Scene.open(market, async (peer) => {
       await peer.takeRequest();
       script(peer);
@@ -101,7 +101,7 @@ describe('a service that fails before its response', () => {
     ['is silent', () => {}],
     ['begins its head and stops', (peer) => peer.send('HTTP/1.1 200 OK\r\nX-')],
     ['sends only interim responses', (peer) => peer.send('HTTP/1.1 103 Early Hints\r\n\r\n')],
-  ])('gives 504 after its timeout and the money back: it %s', async (_name, script) => {
+  ])('gives 504 after its timeout and a refund if it %s', async (_name, script) => {
     scene = await Scene.open(market, script, { timeout_seconds: 1 });
     const response = await (await scene.call()).response();
     expectRefundedError(response, 504, 'upstream_timeout');
@@ -148,7 +148,7 @@ describe('a service that answers', () => {
     expect(scene.service.peers).toHaveLength(2);
   });
 
-  it('and then closes the connection: the next caller notices nothing, and pays once', async () => {
+  it('and then closes the connection: the next caller does not notice, and pays once', async () => {
     scene = await Scene.open(market, async (peer, index) => {
       await peer.takeRequest();
       peer.send('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok');
@@ -185,7 +185,7 @@ describe('a service that dies within the body', () => {
         peer.socket.end();
       },
     ],
-  ])('leaves the caller with a response that is visibly cut, and its money: %s', async (_name, begin, die) => {
+  ])('gives the caller a visibly cut response and a refund: %s', async (_name, begin, die) => {
     scene = await Scene.open(market, async (peer) => {
       await peer.takeRequest();
       peer.send(begin);

@@ -75,7 +75,7 @@ async function call(id: string, path = '/', headers: Record<string, string> = {}
 }
 
 describe('headers that a listing adds', () => {
-  it("reach the service in place of the caller's, and nobody sees more of them than their names", async () => {
+  it("reach the service instead of the caller's headers, and nobody sees more than their names", async () => {
     const upstream_headers = { Authorization: PROVIDERS_KEY, 'X-Tenant': 'acme' };
     const made = await list({ upstream_headers });
     const { values } = await call(made.id, '/', { 'X-Tenant': 'mine', x_tenant: 'mine' });
@@ -90,7 +90,7 @@ describe('headers that a listing adds', () => {
     }
   });
 
-  it('are replaced as a whole, kept when something else changes, and cleared by {}', async () => {
+  it('are replaced as a whole, kept when other fields change, and cleared by {}', async () => {
     const { id } = await list({ upstream_headers: { 'X-A': '1', 'X-B': '2' } });
     expect((await change(id, { price: 0 })).upstream_headers).toEqual(['x-a', 'x-b']);
     expect((await change(id, { upstream_headers: { 'x-b': '3' } })).upstream_headers).toEqual(['x-b']);
@@ -99,7 +99,7 @@ describe('headers that a listing adds', () => {
     expect((await call(id)).values).not.toHaveProperty('x-b');
   });
 
-  it('are forgotten when the endpoint moves to another origin, and not when its path changes', async () => {
+  it('are deleted when the endpoint moves to another origin, and not when its path changes', async () => {
     const { id } = await list({ upstream_headers: { 'x-key': 'secret' } });
     expect(await change(id, { endpoint: `${service.url}/v2` })).toMatchObject({ upstream_headers: ['x-key'] });
     const moved = await change(id, { endpoint: elsewhere.url });
@@ -110,7 +110,7 @@ describe('headers that a listing adds', () => {
     expect((await call(id)).values['x-key']).toBe('other');
   });
 
-  it('make the call 503 and free if they cannot be decrypted: it is never sent without them', async () => {
+  it('make the call fail with a free 503 if they cannot be decrypted: no call is sent without them', async () => {
     const [mine, theirs] = [await list({ upstream_headers: { 'x-key': 'mine' } }), await list({})];
     const { sql } = market.stores;
     const logged = market.log.lines.length;
@@ -137,7 +137,7 @@ describe('headers that a listing adds', () => {
   });
 });
 
-it('a listing whose endpoint is moved in the database sends its headers nowhere: its calls are 503 until it is moved back', async () => {
+it('a listing whose endpoint is moved in the database sends its headers nowhere: calls get 503 until it is moved back', async () => {
   const { id } = await list({ upstream_headers: { 'x-key': 'mine' }, price: 0 });
   const moveTo = async (endpoint: string): Promise<void> => {
     await market.stores.sql`
@@ -160,7 +160,7 @@ it('a listing whose endpoint is moved in the database sends its headers nowhere:
 describe('parameters that a listing adds to the query', () => {
   const SECRET = 'sk-providers-own/key+1';
 
-  it("reach the service in place of the caller's, and nobody sees more of them than their names", async () => {
+  it("reach the service instead of the caller's parameters, and nobody sees more than their names", async () => {
     const made = await list({ upstream_query: { api_key: SECRET } });
     const { url } = await call(made.id, '/a?b=%20c&API%5Fkey=mine&d');
     expect(url).toBe('/a?b=%20c&d&api_key=sk-providers-own%2Fkey%2B1');
@@ -192,7 +192,7 @@ describe('parameters that a listing adds to the query', () => {
     expect(values.signature).toBe(`sig1=:${expected}:`);
   });
 
-  it('do not come back in response headers, in errors or in the log', async () => {
+  it('do not appear in response headers, in errors or in the log', async () => {
     const talkative = await startService((request, response) => {
       const here = `http://${request.headers.host}`;
       if (request.url?.startsWith('/cut')) return void response.socket?.destroy();
@@ -217,7 +217,7 @@ describe('parameters that a listing adds to the query', () => {
     await talkative.close();
   });
 
-  it('are forgotten when the endpoint moves to another origin, and cleared by {}', async () => {
+  it('are deleted when the endpoint moves to another origin, and cleared by {}', async () => {
     const { id } = await list({ upstream_query: { key: SECRET } });
     expect(await change(id, { endpoint: `${service.url}/v2` })).toMatchObject({ upstream_query: ['key'] });
     const moved = await change(id, { endpoint: elsewhere.url });
@@ -231,7 +231,7 @@ describe('parameters that a listing adds to the query', () => {
 });
 
 describe('credentials of the caller', () => {
-  it('reach a service that asks for them, if the call agrees, but never with a key of the gateway in them', async () => {
+  it('reach a service that asks for them if the call agrees, but never together with a key of the gateway', async () => {
     const { id } = await list({ forward_headers: ['x-api-key', 'authorization'], upstream_headers: { 'x-a': '1' } });
     const discovered = await market.json<Shown>(`/api/v1/discover/${id}`);
     for (const shown of [await look(id), discovered]) {
@@ -276,7 +276,7 @@ describe('a signed call', () => {
   const OK = [200, 200];
   const REFUSED = [401, 401];
 
-  it('is believed by the examples, and nothing that it covers can be changed', async () => {
+  it('is accepted by the examples, and nothing that its signature covers can be changed', async () => {
     const { method, url, values } = await call(signed.id, '/v1/a%2Fb?x=1&y=%20', { Signature: 'sig1=:AAAA:' });
     const { host, 'x-acf-usage-id': usageId, 'x-acf-buyer': buyerName, ...rest } = values as Record<string, string>;
     const captured = {
@@ -314,7 +314,7 @@ describe('a signed call', () => {
     }
   });
 
-  it('to an MCP server is signed, has the headers of its listing, and forwards what the call agrees to', async () => {
+  it('to an MCP server is signed, has the headers of its listing, and forwards what the caller agreed to forward', async () => {
     const added = { upstream_headers: { 'x-key': 'providers' }, forward_headers: ['x-auth-token'] };
     const { id } = await list({ ...added, protocol: 'mcp', signed: true });
     const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'echo', arguments: {} } };
@@ -334,7 +334,7 @@ describe('a signed call', () => {
     expect(names).not.toContain('x-acf-forward');
   });
 
-  it('ends where its body ends, of whatever framing: a body is never taken for the next request', async () => {
+  it('ends where its body ends, whatever the framing: a body is never taken for the next request', async () => {
     const inner = 'GET /inner HTTP/1.1\r\nHost: h\r\n\r\n';
     const chunks = `4\r\nabcd\r\n${inner.length.toString(16)}\r\n${inner}\r\n0\r\n\r\n`;
     const first = `POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}`;
@@ -346,7 +346,7 @@ describe('a signed call', () => {
     }
   });
 
-  it('is believed for five minutes only, so that a captured one cannot be repeated for ever', async () => {
+  it('is accepted for five minutes only, so that a captured call cannot be repeated for ever', async () => {
     const at = (seconds: number): Record<string, string> => {
       const params = `${COVERED};created=${Math.floor(Date.now() / 1000) + seconds};keyid="k";alg="hmac-sha256"`;
       const base = `"@method": GET\n"@authority": h\n"@path": /\n"@query": ?\n"x-acf-usage-id": u\n"x-acf-buyer": b\n"@signature-params": ${params}`;
@@ -358,7 +358,7 @@ describe('a signed call', () => {
     for (const seconds of [-310, 310]) expect(await askBoth('GET /', at(seconds))).toEqual(REFUSED);
   });
 
-  it('goes through the gateway to the examples, before and after the secret was replaced by a new one', async () => {
+  it('is accepted by the examples through the gateway, before and after the secret was replaced', async () => {
     const through = async (): Promise<number[]> => {
       const statuses: number[] = [];
       for (const { port } of examples) {
@@ -387,7 +387,7 @@ describe('a signed call', () => {
     expect(await through()).toEqual(REFUSED);
   });
 
-  it('needs signed: true, whose secret is shown once; signed: false ends it', async () => {
+  it('needs signed: true, which shows the secret once; signed: false ends it', async () => {
     const made = await list({ signed: true });
     expect(made).toMatchObject({ signed: true, signing_secret: expect.stringMatching(/^sgs_/) });
     for (const shown of [await change(made.id, { signed: true }), await look(made.id, market.provider)]) {
@@ -405,7 +405,7 @@ describe('a signed call', () => {
   });
 });
 
-it('a gateway that starts reports with which keys the secrets are encrypted', async () => {
+it('a gateway that starts reports which keys encrypt the secrets', async () => {
   const { stop } = await market.anotherGateway();
   await until(() => market.log.lines.some((line) => /"first_key":[1-9]\d*,"other_keys":0,"unreadable":1\b/.test(line)));
   await stop();
@@ -413,7 +413,7 @@ it('a gateway that starts reports with which keys the secrets are encrypted', as
 });
 
 describe('a service that refuses credentials', () => {
-  it("of its listing is paid nothing, also by use and with free calls; those of its caller are its caller's", async () => {
+  it('is paid nothing if they belong to its listing (also by use or with free calls), but is paid if the caller sent them', async () => {
     const denying = await startService((_request, response) => {
       response.writeHead(401, { 'X-ACF-Charge': '0.04' }).end('key expired');
     });

@@ -111,7 +111,7 @@ const whoIs = async (bearer: string, at = market.baseUrl): Promise<Answer> =>
 const statusOf = async (bearer: string): Promise<number> => (await whoIs(bearer)).status;
 
 describe('signing in', () => {
-  it('sets a cookie that is host-only, HttpOnly, strict and for /api/v1/session alone, and its bearer is the key', async () => {
+  it('sets a cookie that is host-only, HttpOnly, strict and for /api/v1/session only, and its bearer acts as the key', async () => {
     const key = await market.buyer(1);
     const person = new Person();
     const answer = await person.ask('POST', '', { key });
@@ -133,7 +133,7 @@ describe('signing in', () => {
     ]);
   });
 
-  it('on https the cookie is Secure and __Secure-, and one without that prefix is not looked at', async () => {
+  it('sets a Secure __Secure- cookie on https, where a cookie without that prefix is ignored', async () => {
     const key = await market.buyer(0);
     const host = 'gateway.example';
     const person = new Person({ origin: `https://${host}` });
@@ -146,7 +146,7 @@ describe('signing in', () => {
     expect((await person.ask('POST', '/token', { headers: { Host: host } })).status).toBe(401);
   });
 
-  it('with the key of an admin is in the audit', async () => {
+  it('with the key of an admin is recorded in the audit', async () => {
     const { id } = await new Person().signIn(market.admin);
     const { acts } = await market.json<{ acts: Record<string, unknown>[] }>('/api/v1/admin/audit?action=key.sign_in', {
       key: market.admin,
@@ -161,7 +161,7 @@ describe('signing in', () => {
     expect(headers['set-cookie']?.[0]).toMatch(/Max-Age=(43200|431\d\d);/);
   });
 
-  it('keeps the secrets as hashes: neither cookie nor bearer nor page secret is in Postgres', async () => {
+  it('stores the secrets as hashes: neither cookie, bearer nor page secret is in Postgres', async () => {
     const person = new Person();
     await person.signIn(await market.buyer(0));
     const bearer = await person.bearer();
@@ -173,7 +173,7 @@ describe('signing in', () => {
     expect(market.log.lines.join('')).not.toContain(person.cookie.split('=')[1]);
   });
 
-  it('another account joins the first under a new cookie: a minute after it was shown, that from before is worth nothing', async () => {
+  it('with another account adds it under a new cookie; the former cookie is worthless a minute after the new one was seen', async () => {
     const [first, second] = [await market.buyer(0), await market.anotherProvider()];
     const person = new Person();
     const { id } = await person.signIn(first);
@@ -190,7 +190,7 @@ describe('signing in', () => {
     expect((await person.ask('POST', '/token', { headers: { Cookie: before } })).status).toBe(401);
   });
 
-  it('with the former cookie gives that no more time, however often it is repeated', async () => {
+  it('with the former cookie does not prolong that cookie, however often it is repeated', async () => {
     const keys = [await market.buyer(0), await market.buyer(0), await market.buyer(0)] as const;
     const ids = keys.map(({ key_id }) => key_id);
     const until = async (): Promise<Date[]> => {
@@ -217,7 +217,7 @@ describe('signing in', () => {
     expect((await person.ask('GET')).status).toBe(200);
   });
 
-  it('whose answer is lost loses nobody who was signed in, and leaves no session that nobody has', async () => {
+  it('whose answer is lost signs nobody out, and leaves no session that nobody can use', async () => {
     const [first, second] = [await market.buyer(0), await market.buyer(0)];
     const person = new Person();
     const { id } = await person.signIn(first);
@@ -237,7 +237,7 @@ describe('signing in', () => {
       expect((await person.ask('POST', '/token', { body: { id: one } })).status).toBe(200);
   });
 
-  it('at the same time as another one ends none of the others, whichever cookie the browser has in the end', async () => {
+  it('at the same time as another sign-in ends no session, whichever cookie the browser has in the end', async () => {
     for (const winner of [0, 1]) {
       const keys = await Promise.all([market.buyer(0), market.buyer(0), market.buyer(0)]);
       const person = new Person();
@@ -265,7 +265,7 @@ describe('signing in', () => {
     expect(await statusOf(bearer)).toBe(401);
   });
 
-  it('a ninth account ends the one that was used least recently', async () => {
+  it('with a ninth account ends the session that was used least recently', async () => {
     const person = new Person();
     const ids: string[] = [];
     for (let n = 0; n < 8; n++) ids.push((await person.signIn(await market.buyer(0))).id);
@@ -276,7 +276,7 @@ describe('signing in', () => {
     expect(new Set(left)).toEqual(new Set([ids[0], ...ids.slice(2), last.id]));
   });
 
-  it('a session that has ended counts among the eight no more', async () => {
+  it('with a ninth account does not count a session that has already ended', async () => {
     const person = new Person();
     const keys: Key[] = [];
     for (let n = 0; n < 8; n++) keys.push(await market.buyer(0));
@@ -291,7 +291,7 @@ describe('signing in', () => {
 });
 
 describe('a bearer', () => {
-  it('draws on the bucket of its key', async () => {
+  it('takes tokens from the bucket of its key', async () => {
     const key = await market.buyer(0);
     await market.json(`/api/v1/keys/${key.key_id}`, { key: market.admin, method: 'PATCH', body: { rate_limit: 2 } });
     const path = await market.service({ endpoint: service.url });
@@ -307,7 +307,7 @@ describe('a bearer', () => {
     expect(calls.map((call) => call.headers['x-ratelimit-remaining'])).toEqual(['1', '0', '0']);
   });
 
-  it('is the same for all tabs of a browser for half of its time, then another, and both are valid', async () => {
+  it('is the same for all tabs of a browser for half of its lifetime; then it is replaced, and both are valid', async () => {
     const person = new Person();
     const { id } = await person.signIn(await market.buyer(0));
     const first = await person.bearer();
@@ -358,7 +358,7 @@ describe('a bearer', () => {
     }
   });
 
-  it('reaches no service in any header, and neither does the cookie, even if the listing and the caller agree on cookies', async () => {
+  it('reaches no service in any header, nor does the cookie, even if the listing and the caller agree on cookies', async () => {
     const key = await market.buyer(0);
     const person = new Person();
     await person.signIn(key);
@@ -377,7 +377,7 @@ describe('a bearer', () => {
 });
 
 describe('a session ends', () => {
-  it('with its key: the next call is 401, and there is no other bearer', async () => {
+  it('with its key: the next call is 401, and there is no new bearer', async () => {
     const key = await market.buyer(0);
     const person = new Person();
     await person.signIn(key);
@@ -388,7 +388,7 @@ describe('a session ends', () => {
     expect((await person.ask('POST', '/token')).status).toBe(401);
   });
 
-  it('with the secret that signed in: a rotation ends it after its overlap', async () => {
+  it('with the secret that signed in: after a rotation it ends when the overlap does', async () => {
     const key = await market.buyer(0);
     const person = new Person();
     await person.signIn(key);
@@ -423,7 +423,7 @@ describe('a session ends', () => {
     expect(left).toHaveLength(0);
   });
 
-  it('but a suspended account stays signed in, to read why', async () => {
+  it('but not when its account is suspended, so that the owner can read why', async () => {
     const key = await market.buyer(0);
     const person = new Person();
     await person.signIn(key);
@@ -438,7 +438,7 @@ describe('a session ends', () => {
     await new Person().signIn(key);
   });
 
-  it('with the key above its child key, and when the child key expires', async () => {
+  it('with the key above its child key, or when the child key expires', async () => {
     const parent = await market.buyer(0);
     const child = (body: object) => market.json<Key>('/api/v1/keys', { key: parent, method: 'POST', body });
     const [revoked, expiring] = [await child({ label: 'a' }), await child({ label: 'b' })];
@@ -454,7 +454,7 @@ describe('a session ends', () => {
     expect([await statusOf(bearer), (await person.ask('POST', '/token', { body: { id } })).status]).toEqual([401, 401]);
   });
 
-  it('after its time', async () => {
+  it('when its time is over', async () => {
     const person = new Person();
     const { id } = await person.signIn(await market.buyer(0));
     await market.stores.sql`UPDATE sessions SET expires_at = now() - interval '1 second' WHERE id = ${id}`;
@@ -463,7 +463,7 @@ describe('a session ends', () => {
 });
 
 describe('signing out', () => {
-  it('ends one session, those of this browser, or those in reach everywhere', async () => {
+  it('ends one session, all sessions of this browser, or all sessions that the key may end anywhere', async () => {
     const key = await market.buyer(0);
     const sibling = await market.anotherKey(key);
     const [here, there, stranger] = [new Person(), new Person(), new Person()];
@@ -487,7 +487,7 @@ describe('signing out', () => {
     expect(await stranger.list()).toHaveLength(1);
   });
 
-  it('neither a child key nor a lower role reaches the sessions above it', async () => {
+  it('with a child key or a lower role does not reach the sessions above it', async () => {
     const provider = await market.anotherProvider();
     const buyer = await market.json<Key>('/api/v1/keys', { key: provider, method: 'POST', body: { role: 'buyer' } });
     const child = await market.json<Key>('/api/v1/keys', { key: buyer, method: 'POST', body: { label: 'child' } });
@@ -521,7 +521,7 @@ describe('a client that is not a page of the gateway', () => {
     ['a page of the other scheme', () => ({ Origin: own().origin, 'Sec-Fetch-Site': 'cross-site' })],
     ['a page of the same site', () => ({ Origin: own().origin, 'Sec-Fetch-Site': 'same-site' })],
     ['an address that was typed', () => ({ Origin: own().origin, 'Sec-Fetch-Site': 'none' })],
-  ])('%s neither signs in, nor reads, uses or ends a session, and reads no answer', async (_who, headersOf) => {
+  ])('%s: cannot sign in, cannot read, use or end a session, and cannot read the answers', async (_who, headersOf) => {
     const key = await market.buyer(0);
     const person = new Person();
     await person.signIn(key);
@@ -553,7 +553,7 @@ describe('a client that is not a page of the gateway', () => {
     expect(await person.list()).toHaveLength(1);
   });
 
-  it('a request without Origin changes nothing: every browser sends one', async () => {
+  it('cannot change anything by a request without Origin, which every browser sends', async () => {
     const person = new Person();
     await person.signIn(await market.buyer(0));
     const { Origin: _, ...headers } = person.headers;
@@ -596,13 +596,13 @@ describe('a cookie', () => {
     }
   });
 
-  it('is no API key', async () => {
+  it('is not accepted as an API key', async () => {
     const person = new Person();
     await person.signIn(await market.buyer(0));
     expect(await statusOf(person.cookie.split('=')[1] as string)).toBe(401);
   });
 
-  it('that another port of the host has seen is worth nothing without what the page keeps', async () => {
+  it('that another port of the host has seen is worthless without the secret that the page keeps', async () => {
     const person = new Person();
     await person.signIn(await market.buyer(0));
     const thief = new Person({ page: null });
@@ -628,7 +628,7 @@ describe('a cookie', () => {
     expect(await planter.list()).toHaveLength(1);
   });
 
-  it('beside another that is known without a page secret counts as none: one of them was planted', async () => {
+  it('beside another known cookie counts as none without a page secret: one of the two was planted', async () => {
     const [one, two] = [new Person({ page: null }), new Person({ page: null })];
     for (const person of [one, two]) await person.signIn(await market.buyer(0));
     const headers = { Cookie: `${one.cookie}; ${two.cookie}` };

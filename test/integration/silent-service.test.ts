@@ -72,7 +72,7 @@ describe('a service that does not answer', () => {
     await service.close();
   });
 
-  it('gets one call after a pause, and all calls again once that call is answered', async () => {
+  it('gets one call after a pause, and all calls again once it has answered that call', async () => {
     const service = await moodyService('resets');
     const path = await market.service({ endpoint: service.url, price: PRICE });
     const buyer = await market.buyer(10);
@@ -85,7 +85,7 @@ describe('a service that does not answer', () => {
     await service.close();
   });
 
-  it('is probed although callers who cannot pay come first: they do not use up the probe', async () => {
+  it('is probed although callers who cannot pay come first: their calls do not use up the probe', async () => {
     const service = await moodyService('resets');
     const path = await market.service({ endpoint: service.url, price: PRICE });
     const [poor, rich] = [await market.buyer(0), await market.buyer(10)];
@@ -127,7 +127,7 @@ describe('a service that does not answer', () => {
 });
 
 describe('a service that answers', () => {
-  it('keeps being called, whatever it answers: a caller who knows how to break it cannot open the breaker for others', async () => {
+  it('keeps being called, whatever it answers: a caller who can make it fail cannot open the breaker for others', async () => {
     const service = await moodyService('fails');
     const path = await market.service({ endpoint: service.url, price: PRICE });
     const buyer = await market.buyer(10);

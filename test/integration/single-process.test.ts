@@ -40,7 +40,7 @@ async function start(role = 'all', settings: Record<string, string> = {}): Promi
 const messages = (process: SupervisorProcess): string[] => process.log.map(({ msg }) => msg);
 
 describe('a single process', () => {
-  it('drains at SIGHUP, as at the other signals of the next test', async () => {
+  it('drains at SIGHUP, as it does at the other signals of the next test', async () => {
     const single = await start();
     expect(await single.stop('SIGHUP')).toBe(0);
     // The writer may log lines between these.
@@ -48,7 +48,7 @@ describe('a single process', () => {
     expect(messages(single).filter((message) => steps.includes(message))).toEqual(steps);
   });
 
-  it('writes a line for each request with ACCESS_LOG=on: with ids and a route, but nothing that a caller wrote', async () => {
+  it('writes a line for each request with ACCESS_LOG=on, with ids and a route, but nothing that a caller wrote', async () => {
     const single = await start('all', { ACCESS_LOG: 'on' });
     const api = `http://127.0.0.1:${env.PORT}/api/v1`;
     const body = JSON.stringify({ owner_id: 'hunter2', role: 'buyer' });
@@ -84,7 +84,7 @@ describe('a single process', () => {
     ['SIGTERM', 'SIGINT'],
     ['SIGHUP', 'SIGTERM'],
     ['SIGINT', 'SIGHUP'],
-  ] as const)('that drains at %s ends at once at %s', async (first, second) => {
+  ] as const)('that drains at %s ends at once if %s follows', async (first, second) => {
     const single = await start();
     // A request that never becomes complete keeps the process busy.
     const caller = await RawCaller.connect(`http://127.0.0.1:${env.PORT}`);
@@ -111,7 +111,7 @@ describe('a single process', () => {
 });
 
 describe('gateway and writer apart', () => {
-  it('need two metrics ports on one host; otherwise the second process ends before it takes a call', async () => {
+  it('need two metrics ports on one host: otherwise the second process exits before it takes a call', async () => {
     const taken: Server = createServer();
     const port = await new Promise<string>((resolve) => {
       taken.listen(0, '127.0.0.1', () => resolve(String((taken.address() as { port: number }).port)));

@@ -133,7 +133,7 @@ class StallingReader implements AsyncIterable<Uint8Array> {
 }
 
 describe('an event stream', () => {
-  it('arrives event by event: the caller has each event before the service sends the next', async () => {
+  it('arrives event by event: the caller has each event before the service sends the next one', async () => {
     const caller = await RawCaller.connect(market.baseUrl);
     caller.send(requestText(`GET ${path}/events/1`, { key: buyer }));
     const stream = await until(() => streams.get('/events/1'));
@@ -148,7 +148,7 @@ describe('an event stream', () => {
     caller.destroy();
   });
 
-  it('is one call, charged when it ends', async () => {
+  it('is one call, which is charged when it ends', async () => {
     const reader = await market.buyer(1);
     const caller = await RawCaller.connect(market.baseUrl);
     caller.send(requestText(`GET ${path}/events/2`, { key: reader }));
@@ -164,7 +164,7 @@ describe('an event stream', () => {
 });
 
 describe('a download', () => {
-  it('reaches readers that stall many times completely, both with a length and in chunks', async () => {
+  it('reaches readers that stall many times in full, both with a length and in chunks', async () => {
     // Several readers at once: no reader may get bytes that wait for another.
     const readers = ['known', 'chunked', 'known', 'chunked'].map(async (framing, i) => {
       const length = BODY.length - 1_000_000;
@@ -200,7 +200,7 @@ describe('a download', () => {
     await endless.close();
   });
 
-  it('with a Content-Encoding is neither decoded nor encoded on the way', async () => {
+  it('with a Content-Encoding is neither decoded nor encoded by the gateway', async () => {
     const { response } = await send('/gzip', { headers: { 'Accept-Encoding': 'gzip' } });
     const body = await bodyOf(response);
     expect(response.headers['content-encoding']).toBe('gzip');
@@ -237,7 +237,7 @@ describe('an upload', () => {
       'Transfer-Encoding: chunked',
       (piece: Buffer) => Buffer.concat([Buffer.from(`${piece.length.toString(16)}\r\n`), piece, Buffer.from('\r\n')]),
     ],
-  ])('that comes in small pieces reaches the service piece by piece: %s', async (_name, header, frame) => {
+  ])('sent in small pieces reaches the service piece by piece: %s', async (_name, header, frame) => {
     const raw = await rawServer();
     const target = await market.service({ endpoint: raw.url });
     const caller = await RawCaller.connect(market.baseUrl);
@@ -308,7 +308,7 @@ describe('an upload', () => {
     await finish();
   });
 
-  it('may be answered before it ends, and then the call has ended', async () => {
+  it('may be answered before it ends, which ends the call', async () => {
     const raw = await rawServer();
     const target = await market.service({ endpoint: raw.url, price: 0.01 });
     const early = await market.buyer(1);
@@ -334,13 +334,13 @@ describe('an upload', () => {
   it.each([
     ['with a length', { 'Content-Length': String(BODY.length) }],
     ['in chunks', { 'Transfer-Encoding': 'chunked' }],
-  ])('that is echoed while it goes up comes back with every byte: %s', async (_name, headers) => {
+  ])('that is echoed while it is sent comes back with every byte: %s', async (_name, headers) => {
     const { response } = await send('/echo', { method: 'POST', headers, write: (out) => out.end(BODY) });
     expect(await digest(response)).toEqual({ length: BODY.length, sha: sha(BODY) });
   });
 });
 
-it('an echo comes back complete to a caller that reads only after it has sent everything', async () => {
+it('a caller that reads only after it has sent everything gets a complete echo', async () => {
   const caller = await RawCaller.connect(market.baseUrl);
   const body = Buffer.concat([BODY, BODY, BODY]);
   const headers = [`Content-Length: ${body.length}`, 'Connection: close'];

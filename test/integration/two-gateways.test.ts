@@ -31,7 +31,7 @@ async function listed(options: Parameters<Marketplace['service']>[0]): Promise<s
 }
 
 describe('a change made on one gateway applies on another', () => {
-  it('a suspended account is told why, and reads its own money at the cost of its address, but nothing else', async () => {
+  it('a suspended account is told why, and may read only about its own money, at the cost of its address', async () => {
     const path = await listed({ endpoint: service.url, price: 0.01 });
     const key = await market.buyer(1);
     const seller = await market.anotherProvider();
@@ -84,7 +84,7 @@ describe('a change made on one gateway applies on another', () => {
     ]);
   });
 
-  it('an account is told of a key that an operator issued to it, and when, until it is revoked', async () => {
+  it('an account is told which key an operator issued to it, and when, until that key is revoked', async () => {
     const key = await market.buyer(0);
     const own = await market.anotherKey(key);
     type Told = { by_operator: boolean; operator_keys: unknown[] };
@@ -111,7 +111,7 @@ describe('a change made on one gateway applies on another', () => {
     expect((await callThere(path, key)).status).toBe(401);
   });
 
-  it('a suspended account is refused with every key from the very next request on, and resuming it applies as fast', async () => {
+  it('a suspended account is refused with every key from the next request on, and is accepted again as fast', async () => {
     const path = await listed({ endpoint: service.url, price: 0.01 });
     const key = await market.buyer(1);
     const keys = [key, await market.anotherKey(key)];
@@ -151,7 +151,7 @@ describe('a change made on one gateway applies on another', () => {
     expect((await market.records(key)).every(({ outcome }) => outcome === 'completed')).toBe(true);
   });
 
-  it('a key made while its account is suspended works if and only if the account does', async () => {
+  it('a key made while its account is suspended works only when the account is active again', async () => {
     const path = await listed({ endpoint: service.url });
     const key = await market.buyer(1);
     const patch = { key: market.admin, method: 'PATCH', body: { status: 'suspended' } };
@@ -179,7 +179,7 @@ describe('a change made on one gateway applies on another', () => {
     expect(statuses).toEqual([200, 200, 200, 429]);
   });
 
-  it('a rotated secret is accepted within a second, and the old one no longer is', async () => {
+  it('a rotated secret is accepted within a second, and the old secret is then refused', async () => {
     const path = await listed({ endpoint: service.url });
     const key = await market.buyer(1);
     expect((await callThere(path, key)).status).toBe(200);
@@ -223,7 +223,7 @@ describe('a change made on one gateway applies on another', () => {
     await until(async () => (await callThere(path, key)).status === 200, A_SECOND_MS);
   });
 
-  it('services of a suspended account get 404 without a charge within a second, and return with it; calls under way go on', async () => {
+  it('services of a suspended account get 404 without a charge within a second, until it is resumed; open calls go on', async () => {
     const answers: (() => void)[] = [];
     const slow = await startService((_, response) => answers.push(() => response.end('done')));
     const seller = await market.json<Key>('/api/v1/keys', {
@@ -291,7 +291,7 @@ describe('a change made on one gateway applies on another', () => {
   });
 });
 
-it('a gateway with a lower MAX_RATE_LIMIT caps keys that were allowed more, loaded or not, and shows what counts', async () => {
+it('a gateway with a lower MAX_RATE_LIMIT caps keys with a higher limit, loaded or not, and shows the limit that applies', async () => {
   const { redis, keys } = market.stores;
   const lower = await market.anotherGateway({ maxRateLimit: 100 });
   const ask = (key: Key): Promise<Response> =>

@@ -68,7 +68,7 @@ describe('a call that asks for another protocol', () => {
     expect(await market.records(buyer)).toEqual([]);
   });
 
-  it('gets 426 also if it has a body, which is not read', async () => {
+  it('gets 426 even if it has a body, which is not read', async () => {
     expect((await answerTo(`POST ${path}`, ['Upgrade: h2c'], 'x'.repeat(1000))).status).toBe(426);
   });
 
@@ -90,7 +90,7 @@ describe('a call that asks for another protocol', () => {
     },
   );
 
-  it.skipIf(!existsSync('/usr/bin/curl'))('gets 426 also from curl --http2 (skipped without curl)', async () => {
+  it.skipIf(!existsSync('/usr/bin/curl'))('gets 426 from curl --http2 too (skipped without curl)', async () => {
     const args = [
       '--http2',
       '-s',

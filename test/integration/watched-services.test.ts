@@ -57,7 +57,7 @@ const found = (id: string): Promise<Shown> =>
   });
 
 describe('a new endpoint', () => {
-  it('is asked once, after the answer, and its provider alone is told whether it gave any HTTP answer', async () => {
+  it('is probed once, after the answer, and only its provider is told whether it gave an HTTP answer', async () => {
     const { id, ...first } = await list({ endpoint: `${service.url}/new/bad` });
     expect(first).not.toHaveProperty('reachable');
     const { reachable, checked_at } = await found(id);
@@ -71,7 +71,7 @@ describe('a new endpoint', () => {
     expect(mine.services.find((it) => it.id === id)).toMatchObject({ reachable: true });
   });
 
-  it('that gives no answer is listed all the same; a change of the endpoint asks the new one, another change does not', async () => {
+  it('that gives no answer is still listed; only a change of the endpoint makes the gateway probe again', async () => {
     const away = await startService(() => {});
     await away.close();
     const { id } = await list({ endpoint: away.url });
@@ -87,7 +87,7 @@ describe('a new endpoint', () => {
     expect(asked.slice(before).filter((line) => line.includes('/again'))).toEqual(['HEAD /again']);
   });
 
-  it('is asked one at a time for each account, so nobody makes the gateway scan; others do not wait for it', async () => {
+  it('is probed one at a time per account, so that nobody makes the gateway scan; other accounts do not wait', async () => {
     const scanner = await market.anotherProvider();
     const ids = await Promise.all(
       [1, 2, 3].map(async (n) => (await list({ endpoint: `${service.url}/hang/${n}` }, scanner)).id),
@@ -107,7 +107,7 @@ describe('a new endpoint', () => {
 });
 
 describe('a health path', () => {
-  it('is asked by one process at each interval, never outside the endpoint, and shows the share of good answers to all', async () => {
+  it('is probed by one process per interval, never outside the endpoint, and shows the share of good answers to all', async () => {
     const [good, moved, bad] = await Promise.all(
       ['good', 'moved', 'bad'].map((name) => list({ endpoint: `${service.url}/h/${name}`, health_path: `/${name}` })),
     );
@@ -165,7 +165,7 @@ describe('a health path', () => {
     expect(asked.length).toBe(stopped);
   });
 
-  it('is asked at once when it is set, also of a draft, and tells its provider the URL, the status and the reason', async () => {
+  it('is probed at once when it is set, even for a draft, and its provider sees the URL, the status and the reason', async () => {
     const draft = await list({ endpoint: `${service.url}/draft/`, health_path: '/bad', status: 'paused' });
     expect(draft.health).toEqual({ url: `${service.url}/draft/bad` });
     const told = (id: string): Promise<Shown['health']> =>
@@ -219,7 +219,7 @@ describe('a health path', () => {
 });
 
 describe('a page about a service', () => {
-  it('is shown to all, and must be an http or https URL', async () => {
+  it('is shown to everyone, and must be an http or https URL', async () => {
     const { id } = await list({ endpoint: service.url, docs_url: 'https://docs.example/translate?lang=en#start' });
     expect(await shown(id)).toMatchObject({ docs_url: 'https://docs.example/translate?lang=en#start' });
     expect(await market.json(`/api/v1/discover/${id}`)).toHaveProperty('docs_url');

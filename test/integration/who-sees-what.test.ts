@@ -294,7 +294,7 @@ function requests(document: Document): Asked[] {
   return made.sort((a, b) => turnOf(a) - turnOf(b));
 }
 
-it('shows each column to its audience, and to nobody else', async () => {
+it('the API shows each column to its audience, and to nobody else', async () => {
   const document = await market.json<Document>('/api/v1/openapi.json');
   const wrong = new Set<string>();
   let answers = 0;

@@ -200,7 +200,7 @@ describe('a supervisor', () => {
     expect(other.output).toContain('ECONNREFUSED');
   });
 
-  it('replaces every process after SIGHUP at full load, and not one call fails', async () => {
+  it('replaces every process after SIGHUP at full load without a failed call', async () => {
     const keys = await keysForFullLoad(stack.stores.sql, FULL_LOAD);
     const before = pids();
     const load = new Load(fast, keys);
@@ -217,7 +217,7 @@ describe('a supervisor', () => {
     await expectAllAdmittedAnswered(keys, load);
   });
 
-  it('restarts a worker that is killed under load; the other worker serves, and the open calls of the killed one are refunded', {
+  it('restarts a worker killed under load; the other worker serves, and open calls of the killed one are refunded', {
     timeout: 180_000,
   }, async () => {
     const [keys, slow] = [await keysOfOne(), await stack.buyer(10)];
@@ -257,7 +257,7 @@ describe('a supervisor', () => {
     for (const caller of callers) caller.destroy();
   });
 
-  it('restarts a worker that gets a SIGTERM, which drains at full load; no call is charged and lost', {
+  it('restarts a worker that gets a SIGTERM and drains at full load; no call is charged and lost', {
     timeout: 180_000,
   }, async () => {
     const [writer, first, second] = pids();
@@ -313,7 +313,7 @@ describe('a supervisor', () => {
     caller.destroy();
   });
 
-  it('leaves no process behind when it is killed, and nobody on the port', async () => {
+  it('leaves no process behind when it is killed, and no listener on the port', async () => {
     await stack.startAgain();
     const all = pids();
     expect(all.filter(isAlive)).toEqual(all);

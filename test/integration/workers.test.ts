@@ -86,7 +86,7 @@ describe('two workers and a writer', () => {
     expect([count(all, 200), count(all, 429)]).toEqual([5, 139]);
   });
 
-  it('do not tell the callers they refuse to come back for the same tokens', async () => {
+  it('do not tell all refused callers to come back for the same tokens', async () => {
     const path = await listed({ price: 0 });
     const key = await stack.buyer(0);
     expect(count(statuses(await calls(path, key, CONNECTIONS)), 200)).toBe(CONNECTIONS);
@@ -108,7 +108,7 @@ describe('two workers and a writer', () => {
       });
   });
 
-  it('charge exactly 30 calls when the money suffices for 30', async () => {
+  it('charge exactly 30 calls when the money is enough for 30', async () => {
     const path = await listed({ price: 0.01 });
     const key = await stack.buyer(0.3);
     await byBoth('tollgate_calls_refused_total', async () => {
@@ -163,7 +163,7 @@ describe('two workers and a writer', () => {
     expect([count(all, 200), count(all, 429)]).toEqual([20, 2 * CONNECTIONS - 20]);
   });
 
-  it('keep books that balance', async () => {
+  it('keep the books balanced', async () => {
     expect(await stack.books()).toMatchObject({ drifting: [], total: '0', negative: 0 });
   });
 
@@ -181,7 +181,7 @@ describe('two workers and a writer', () => {
     expect(new Set(lines.map(({ worker }) => worker))).toEqual(new Set([1, 2]));
   });
 
-  it('each answer on the public port', async () => {
+  it('both answer on the public port', async () => {
     const answers = await overAll(async (caller) => [await caller.exchange('GET /readyz')]);
     expect(new Set(statuses(answers))).toEqual(new Set([200]));
   });

@@ -39,7 +39,7 @@ async function storeCalls(): Promise<void> {
 }
 
 it.each<Name>(['charges', 'refunds', 'balances', 'journal'])(
-  "the operators' query of %s finds nothing in right books",
+  "the operators' query of %s finds nothing wrong in correct books",
   async (name) => {
     await storeCalls();
     expect((await ledger.readBooks()).calls).toHaveLength(20);

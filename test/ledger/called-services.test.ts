@@ -26,7 +26,7 @@ async function store(...events: ReturnType<typeof newEvent>[]): Promise<void> {
   await ledger.stopWriters();
 }
 
-it('a service counts as called while the call is open, when it has ended, and when it is stored', async () => {
+it('a service counts as called while a call is open, after the call has ended, and after it is stored', async () => {
   expect(await called.has(service)).toBe(false);
   await open(eventOf({ heldMicros: 0 }));
   expect([await called.has(service), await called.hasStored(service.id)]).toEqual([true, false]);
@@ -48,7 +48,7 @@ it('calls of its provider, calls of other services and tombstones do not count',
   expect(await called.has(service)).toBe(false);
 });
 
-it('a hold of another version that names the service counts, because nobody can say whose it is', async () => {
+it('a hold of an unknown version that names the service counts as a call, because nobody can tell whose it is', async () => {
   await hold(uuidv7(), holdOf(eventOf()).replace(/^v1/, 'v9'));
   expect(await called.has(service)).toBe(true);
 });
@@ -62,7 +62,7 @@ it('a call is found among thousands of others, on whatever page and shard', asyn
   expect(await called.has(service)).toBe(true);
 });
 
-it('what is too much to be looked through counts as a call', async () => {
+it('more events than the search reads count as a call', async () => {
   // One shard's stream with one page more than is read.
   const { keys, redis } = ledger.store;
   const pages = { script: async () => [0, '1-1'] } as unknown as typeof redis;

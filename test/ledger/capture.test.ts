@@ -164,7 +164,7 @@ class Run {
 
 const drifts = async () => (await ledger.reconciler().run('test')).reports.flatMap((report) => report.drifts);
 
-it('whatever is reported, allowed and owned, and however calls end, each costs what arithmetic says, in Redis and in Postgres', async () => {
+it('whatever is reported, allowed and owned, each call costs what arithmetic says, in Redis and in Postgres', async () => {
   const steps = fc.array(step, { minLength: 15, maxLength: 40 });
   const property = fc.asyncProperty(
     fc.tuple(listing, listing),

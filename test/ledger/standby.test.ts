@@ -87,20 +87,20 @@ describe('a standby that is behind', () => {
   }
   const keyName = () => ledger.store.keys.key(ledger.store.keys.shardOf(accountId), keyId);
 
-  it('fills no wallet and no key: with several hosts they come from the primary', async () => {
+  it('fills no wallet and no key: if the URL names several hosts, they are read from the primary', async () => {
     await load(at(standby.port, primary.port));
     expect(await ledger.store.balance(accountId)).toBe(93);
     expect(await ledger.store.hash(keyName())).toMatchObject({ status: 'revoked' });
   });
 
-  it('fills none through a pooler that has moved the session there', async () => {
+  it('fills no wallet and no key through a pooler that has moved the session to it', async () => {
     await load(at(pooler.port));
     expect(await ledger.store.hash(ledger.store.walletName(accountId))).toEqual({});
     expect(await ledger.store.hash(keyName())).toEqual({});
   });
 });
 
-it('a writer whose name for Postgres leads to the standby has no shards there, and stores when it leads to the primary again', async () => {
+it('a writer whose host name leads to the standby owns no shards, and stores once the name leads to the primary again', async () => {
   const proxy = await TcpProxy.open(primary.port);
   const writer = ledger.startWriter({ databaseUrl: proxy.through(primary.url) });
   await until(() => writer.stats().ownedShards === ledger.store.keys.shards);
@@ -141,7 +141,7 @@ describe('while the synchronous standby is away and the wait for it is cancelled
   }
   const cancel = (pid: number) => ledger.sql`SELECT pg_cancel_backend(${pid})`;
 
-  it('the writer trims nothing, connects again, and trims when the standby has what it finds stored', async () => {
+  it('the writer trims nothing and connects again; it trims when the standby has what the writer finds stored', async () => {
     const writer = ledger.startWriter();
     await until(() => writer.stats().ownedShards === ledger.store.keys.shards);
     await standby.stop();
@@ -161,7 +161,7 @@ describe('while the synchronous standby is away and the wait for it is cancelled
     expect(await ledger.readBooks()).toEqual(expectedBooks(events));
   });
 
-  it('a credit, a payout and a debit fail, and are confirmed once, when the same request comes again and the standby has them', async () => {
+  it('a credit, a payout and a debit fail; a repeated request confirms each once, when the standby has it', async () => {
     const { accountId } = await addAccount(ledger.sql);
     await ledger.credit(accountId, 5_000);
     await ledger.sql`INSERT INTO balances VALUES (${accountId}, 'earnings', 5_000)`;

@@ -73,7 +73,7 @@ describe('a usage event of a call of a child key', () => {
     { keyId: 'acf_2222222222222222222222', period: 0 },
   ];
 
-  it('is decoded to what was encoded, alone and with the fields of a price by use', () => {
+  it('is decoded to what was encoded, with or without the fields of a price by use', () => {
     for (const given of [{}, { capMicros: 9, ceilingMicros: 8, capturedMicros: 3 }, { path: '/budgets=a.1' }]) {
       const event = newEvent({ budgets, ...given });
       expect(decode(event)).toEqual(event);
@@ -95,7 +95,7 @@ describe('a usage event of a call of a child key', () => {
 describe('a usage event of a call priced by use', () => {
   const byUse = (given: Partial<UsageEvent>) => newEvent({ capMicros: 50_000, heldMicros: 50_000, ...given });
 
-  it('is decoded to what was encoded, also with a path that looks like one of its fields', () => {
+  it('is decoded to what was encoded, even with a path that looks like one of its fields', () => {
     const lowered = { ceilingMicros: 20_000, heldMicros: 20_000, path: '/cap=1' };
     for (const given of [{}, { capturedMicros: 12_300 }, lowered]) {
       const event = byUse(given);
@@ -148,7 +148,7 @@ describe('a usage event of a call priced by use', () => {
       0,
       { authorizedMicros: 50_000, isClamped: false, isAtCap: false },
     ],
-  ])('with %s costs what it should, and says so', (_, given, charged, use) => {
+  ])('with %s has the right cost and the right fields', (_, given, charged, use) => {
     const event = decode(byUse(given));
     expect(chargedMicros(event)).toBe(charged);
     expect(useOf(event)).toEqual(use);
@@ -174,7 +174,7 @@ describe('a usage event of a call priced by use', () => {
     },
   );
 
-  it('is of a newer version if it has a field of an unknown name, in its hold or in its settlement', () => {
+  it('is of a newer version if its hold or its settlement has a field with an unknown name', () => {
     const event = byUse({});
     const hold = [event.usageId, holdOf(event), 'colour=red', tailOf(event)].join('\t');
     const settlement = [event.usageId, holdOf(event), tailOf(event), 'tokens=17'].join('\t');
@@ -197,7 +197,7 @@ it('the fee is the exact share, rounded down, for any amount', () => {
 describe('a batch', () => {
   const lengths = fc.array(fc.nat(5_000), { minLength: 1, maxLength: 16 });
 
-  it('takes as many entries as there are, up to its size, and never more of a stream than it has', () => {
+  it('takes all entries up to its size, and never more of a stream than the stream has', () => {
     fc.assert(
       fc.property(lengths, fc.nat(4_000), (streams, size) => {
         const counts = shares(streams, size);
@@ -208,7 +208,7 @@ describe('a batch', () => {
     );
   });
 
-  it('takes short streams whole beside a long one', () => {
+  it('takes short streams whole, in addition to part of a long one', () => {
     expect(shares([3, 100_000, 0, 40], 1_000)).toEqual([3, 957, 0, 40]);
   });
 });

@@ -103,7 +103,7 @@ function sumsBy(calls: readonly Call[], nameOf: (call: Call) => string) {
 
 const dayOf = (atMs: number): string => new Date(atMs).toISOString().slice(0, 10);
 
-it('a page of records is complete, whether each key called once or one key nearly always', async () => {
+it('a page of records is complete, whether each key called once or one key made nearly all calls', async () => {
   const ids: string[] = [];
   for (let i = 0; i < 24; i++) {
     const by = i % 6 === 0 ? keys.agent : i % 4 === 0 ? keys.sibling : keys.root;
@@ -116,7 +116,7 @@ it('a page of records is complete, whether each key called once or one key nearl
   }
 });
 
-it('tells whose calls the balance did not cover: the last of each key, with how many there were on its day', async () => {
+it('refusals for lack of money are shown by key: the last one of each key, with their number on its day', async () => {
   const log = { warn: () => {}, info: () => {} };
   let nowMs = MIDNIGHT - 1_000;
   const gateways = [0, 1].map(() => new BalanceRefusals({ sql, log, now: () => nowMs })) as [
@@ -157,7 +157,7 @@ it('tells whose calls the balance did not cover: the last of each key, with how 
   expect(await usage(keys.leaf)).not.toHaveProperty('refused');
 });
 
-it('an account with very many keys has the same pages, whether its calls are among the newest of all accounts or not', async () => {
+it('an account with very many keys has the same pages whether or not its calls are among the newest of all accounts', async () => {
   const owner = await addAccount(sql, 'buyer');
   await sql`
     INSERT INTO api_keys (key_id, account_id, role, secret_hash)
@@ -190,7 +190,7 @@ it('an account with very many keys has the same pages, whether its calls are amo
   await expectPages();
 });
 
-it('sums and records are those of the calls that the key sees and the filters leave, whatever was called', async () => {
+it('sums and records are those of the calls that the key may see and that the filters select', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(anyCall, { maxLength: 14 }),
@@ -271,7 +271,7 @@ it('sums and records are those of the calls that the key sees and the filters le
   );
 });
 
-it('by_tag has all tags of a month, and what the rest of them cost', async () => {
+it('by_tag has all tags of a month, and one sum for the tags that had no room', async () => {
   await sql.unsafe(`TRUNCATE ${TABLES}`);
   const sums = sql`'2026-01-16'::date, tag, 1, 0, spent, 0, 0`;
   await sql`
@@ -334,7 +334,7 @@ async function expectSums(by: Name, query: object, seen: readonly Call[]) {
   return page;
 }
 
-it('names keys with their labels and parents, in sums, records and files', async () => {
+it('sums, records and files name keys with their labels and parents', async () => {
   await call(keys.helper, { amount: 3_000 });
   await call(keys.root, { amount: 2_000, atMs: MIDNIGHT - 1 });
   const page = await usage(keys.second);
@@ -356,7 +356,7 @@ it('names keys with their labels and parents, in sums, records and files', async
   expect(lines.map((cells) => cells[column])).toEqual(['key_label', 'research: pages', '']);
 });
 
-it('each day names the eight keys that spent the most in the whole range, and its own sums are of all', async () => {
+it('each day names the eight keys that spent the most in the whole range, and its sums are those of all keys', async () => {
   const owner = await addAccount(sql, 'buyer');
   const many = [owner];
   for (let i = 0; i < 9; i++) many.push(await addKeyTo(sql, owner.accountId, 'buyer', 'owner', { under: owner }));
@@ -387,7 +387,7 @@ it('each day names the eight keys that spent the most in the whole range, and it
   await expectMost();
 });
 
-it('a key with a parent sees single calls of its own and of the keys below it, and no others, from every seller', async () => {
+it('a child key sees individual calls, to any seller, made by itself and the keys below it, and no others', async () => {
   const ids = new Map<Name, string>();
   for (const name of NAMES) ids.set(name, await call(keys[name], { amount: 5, providerId: keys.root.accountId }));
   for (const by of NAMES) {
@@ -403,7 +403,7 @@ it('a key with a parent sees single calls of its own and of the keys below it, a
   }
 });
 
-it('a key of another account is none, and one that is no key is refused', async () => {
+it('a key of another account is not found, and an invalid key id is refused', async () => {
   await expect(usage(keys.root, { key_id: stranger.keyId })).rejects.toMatchObject({ code: 'not_found' });
   expect(await usage(stranger)).toMatchObject({ total_calls: 0, by_key: [], records: [] });
   const { query } = findRoute(routes, 'GET /usage');
@@ -412,7 +412,7 @@ it('a key of another account is none, and one that is no key is refused', async 
   expect(accepts(query, { keyid: keys.root.keyId })).toBe(false);
 });
 
-it('has hours while all calls are of the last days, with the keys that the days have', async () => {
+it('sums by hour are present while all calls are of the last days, with the same keys as the sums by day', async () => {
   const hour = Math.floor(Date.now() / HOUR_MS) * HOUR_MS;
   const at = (ms: number): string => new Date(ms).toISOString();
   const [maps, other] = [services[0] as string, services[1] as string];

@@ -58,11 +58,11 @@ describe('the list of accounts', () => {
     [{ unused_since: '2026-05-03' }, [4, 3, 2, 0]],
     [{ unused_since: '2026-05-02T10:00:00Z', min_balance: 1 }, [3]],
     [{ used_since: '2026-05-02', unused_since: '2026-05-03', sort: 'last_used' }, [0, 4]],
-  ])('with %j has the right ones in the right order', async (query, expected) => {
+  ])('with %j has the right accounts in the right order', async (query, expected) => {
     expect(await found(query)).toEqual(expected);
   });
 
-  it('shows when each was last used', async () => {
+  it('shows when each account was last used', async () => {
     const { accounts } = await list({ sort: 'last_used' });
     expect(accounts.map(({ last_used_at }) => last_used_at)).toEqual([
       '2026-05-03T00:00:00.000Z',
@@ -73,20 +73,23 @@ describe('the list of accounts', () => {
     ]);
   });
 
-  it.each(['newest', 'balance', 'last_used'])('sorted by %s, page by page, has each account once', async (sort) => {
-    const whole = await found({ sort });
-    const paged: number[] = [];
-    let cursor: string | null = null;
-    do {
-      const page: Listed = await list({ sort, limit: 1, ...(cursor === null ? {} : { cursor }) });
-      paged.push(...numbersOf(page));
-      cursor = page.next_cursor;
-      if (cursor !== null) expect(accepts(findRoute(routes(), 'GET /admin/accounts').query, { cursor })).toBe(true);
-    } while (cursor !== null);
-    expect(paged).toEqual(whole);
-  });
+  it.each(['newest', 'balance', 'last_used'])(
+    'sorted by %s has each account once when it is read page by page',
+    async (sort) => {
+      const whole = await found({ sort });
+      const paged: number[] = [];
+      let cursor: string | null = null;
+      do {
+        const page: Listed = await list({ sort, limit: 1, ...(cursor === null ? {} : { cursor }) });
+        paged.push(...numbersOf(page));
+        cursor = page.next_cursor;
+        if (cursor !== null) expect(accepts(findRoute(routes(), 'GET /admin/accounts').query, { cursor })).toBe(true);
+      } while (cursor !== null);
+      expect(paged).toEqual(whole);
+    },
+  );
 
-  it('refuses what is no balance, no time, and a cursor of another order', async () => {
+  it('refuses an invalid balance, an invalid time, and a cursor of another order', async () => {
     const refused: [Query, string][] = [
       [{ min_balance: 0.0000001 }, 'min_balance'],
       [{ max_balance: -0.0000001 }, 'max_balance'],

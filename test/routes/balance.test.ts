@@ -45,7 +45,7 @@ it.each([
   [Date.UTC(2026, 10, 24), '2026-11-24T00:00:00.000Z'],
   [null, null],
 ])(
-  'GET /balance/me says whose budget leaves no more, and that it starts again at %s',
+  'GET /balance/me says whose budget is used up, and that the budget starts again at %s',
   async (resetsAtMs, resets_at) => {
     const read = async () => ({ balanceMicros: 0, heldMicros: 0, budget: { keyId: buyer.keyId, resetsAtMs } });
     const routes = balanceRoutes({ read, operator: new Operator({}, null) });
@@ -54,13 +54,13 @@ it.each([
   },
 );
 
-it('GET /balance/me answers unavailable, not a wrong balance, if the wallet cannot be read', async () => {
+it('GET /balance/me answers unavailable, instead of a wrong balance, if the wallet cannot be read', async () => {
   const read = () => Promise.reject(new ApiError('unavailable'));
   const routes = balanceRoutes({ read, operator: new Operator({}, null) });
   await expect(send(routes, 'GET /balance/me', { by: buyer })).rejects.toMatchObject({ code: 'unavailable' });
 });
 
-it('GET /balance/me says where money can be added, if the operator has such a page', async () => {
+it('GET /balance/me says where to add money, if the operator has configured such a page', async () => {
   const id = `account_id=${buyer.accountId}`;
   for (const [url, told] of [
     ['https://pay.example.com/top-up', `https://pay.example.com/top-up?${id}`],

@@ -37,7 +37,7 @@ async function recordOf(keyId: string): Promise<KeyRecord> {
 
 const dayIn = (days: number): string => new Date(Date.now() + days * DAY_MS).toISOString().slice(0, 10);
 
-it('an account with its eighth key has sums of its own from a day on that no stored call has reached', async () => {
+it('an account with its eighth key has sums by key from a day on that no stored call has reached', async () => {
   const summedFrom = async ({ accountId }: KeyRecord): Promise<string | null> => {
     const rows = await sql<
       { day: string | null }[]
@@ -67,7 +67,7 @@ const listed = async (by: KeyRecord): Promise<Record<string, unknown>[]> =>
   json(await send(routes, 'GET /keys', { by, query: {} })).keys;
 
 describe('POST /keys with a key and without a role', () => {
-  it('makes a key below it, with the limits that it states and the rate limit of its parent', async () => {
+  it('makes a child of the key, with the limits that the request states and the rate limit of the parent', async () => {
     const expires_at = '2099-01-01T00:00:00.000Z';
     const limits = { label: 'researcher', budget: { amount: 0.5, period: 'day' }, max_price: 0.002, expires_at };
     const child = json(await create(root, limits));
@@ -96,14 +96,14 @@ describe('POST /keys with a key and without a role', () => {
     });
   });
 
-  it('makes trees of four levels and no more', async () => {
+  it('makes trees of at most four levels', async () => {
     let key = root;
     for (let level = 2; level <= 4; level++) key = await makeChild(key);
     expect(key.ancestors).toHaveLength(3);
     await expect(create(key)).rejects.toMatchObject({ code: 'conflict' });
   });
 
-  it('makes at most 100 keys below a child key, so that an agent cannot use up those of its account', async () => {
+  it('makes at most 100 keys below a child key, so that an agent cannot use up the keys of its account', async () => {
     const child = await makeChild(root);
     await sql`
       INSERT INTO api_keys (key_id, account_id, role, secret_hash, ancestors)
@@ -125,14 +125,14 @@ describe('POST /keys with a key and without a role', () => {
     ['services', { services: ['019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90'] }],
     ['budget.amount', { budget: { amount: 0.0000001, period: 'day' } }],
     ['role', { role: 'buyer' }, 'forbidden'],
-  ])('refuses a %s that the key above it does not have', async (field, body, code = 'invalid_request') => {
+  ])('refuses a %s that the parent key does not have', async (field, body, code = 'invalid_request') => {
     const limits = { budget: { amount: 1, period: 'month' }, max_price: 0.01, expires_at: '2098-01-01T00:00:00Z' };
     const parent = await makeChild(root, { ...limits, services: [] });
     const message = expect.stringContaining(code === 'forbidden' ? '' : `${field}: `);
     await expect(create(parent, body)).rejects.toMatchObject({ code, message });
   });
 
-  it('has the lowest maximum and the common services of all keys above it', async () => {
+  it('gives the key the lowest maximum and the common services of all keys above it', async () => {
     const [a, b] = ['019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90', '019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a91'];
     const upper = await makeChild(root, { max_price: 0.01 });
     const lower = await makeChild(upper, { max_price: 0.01 });
@@ -144,32 +144,35 @@ describe('POST /keys with a key and without a role', () => {
 });
 
 describe('what a child key sees and changes', () => {
-  it.each(ROLES)('is what is below it, and nothing of a %s above or a sibling; itself it only reads', async (role) => {
-    root = await addAccount(sql, role);
-    const [child, sibling] = [await makeChild(root), await makeChild(root)];
-    const below = await makeChild(child, { label: 'below' });
-    const other = await addAccount(sql);
-    expect(await listed(child)).toEqual([expect.objectContaining({ key_id: below.keyId, label: 'below' })]);
-    expect((await listed(root)).map((key) => key.key_id).sort()).toEqual(
-      [root, child, sibling, below].map(({ keyId }) => keyId).sort(),
-    );
-    const cursor = { by: child, query: { cursor: sibling.keyId } };
-    await expect(send(routes, 'GET /keys', cursor)).rejects.toMatchObject({ code: 'invalid_request' });
-    for (const [key, code] of [
-      [child, 'forbidden'],
-      ...[sibling, root, other].map((one) => [one, 'not_found'] as const),
-    ] as const) {
-      const params = { key_id: key.keyId };
-      await expect(patch(child, key, { label: 'mine' })).rejects.toMatchObject({ code });
-      await expect(send(routes, 'DELETE /keys/:key_id', { by: child, params })).rejects.toMatchObject({ code });
-      await expect(send(routes, 'POST /keys/:key_id/rotate', { by: child, params, body: {} })).rejects.toMatchObject({
-        code,
-      });
-    }
-    expect(json(await patch(child, below, { label: 'renamed' })).label).toBe('renamed');
-  });
+  it.each(ROLES)(
+    'is limited to keys below it, and excludes a %s above and its siblings; it can only read itself',
+    async (role) => {
+      root = await addAccount(sql, role);
+      const [child, sibling] = [await makeChild(root), await makeChild(root)];
+      const below = await makeChild(child, { label: 'below' });
+      const other = await addAccount(sql);
+      expect(await listed(child)).toEqual([expect.objectContaining({ key_id: below.keyId, label: 'below' })]);
+      expect((await listed(root)).map((key) => key.key_id).sort()).toEqual(
+        [root, child, sibling, below].map(({ keyId }) => keyId).sort(),
+      );
+      const cursor = { by: child, query: { cursor: sibling.keyId } };
+      await expect(send(routes, 'GET /keys', cursor)).rejects.toMatchObject({ code: 'invalid_request' });
+      for (const [key, code] of [
+        [child, 'forbidden'],
+        ...[sibling, root, other].map((one) => [one, 'not_found'] as const),
+      ] as const) {
+        const params = { key_id: key.keyId };
+        await expect(patch(child, key, { label: 'mine' })).rejects.toMatchObject({ code });
+        await expect(send(routes, 'DELETE /keys/:key_id', { by: child, params })).rejects.toMatchObject({ code });
+        await expect(send(routes, 'POST /keys/:key_id/rotate', { by: child, params, body: {} })).rejects.toMatchObject({
+          code,
+        });
+      }
+      expect(json(await patch(child, below, { label: 'renamed' })).label).toBe('renamed');
+    },
+  );
 
-  it('leaves limits to the keys above and to admins; a label to anyone who manages the key', async () => {
+  it('excludes limits, which only the keys above and admins change; anyone who manages a key changes its label', async () => {
     const child = await makeChild(root);
     const beside = await recordOf(json(await create(root, { role: 'buyer' })).key_id);
     expect(json(await patch(beside, child, { label: 'seen' })).label).toBe('seen');
@@ -184,7 +187,7 @@ describe('what a child key sees and changes', () => {
 });
 
 describe('what a child key can spend', () => {
-  it('is not told if Postgres does not have the key: it would be what the whole account has', async () => {
+  it('is not answered if Postgres does not have the key, because the answer would be the money of the whole account', async () => {
     const child = await makeChild(root, { budget: { amount: 1, period: 'total' } });
     const parts = { balanceMicros: 5_000_000, heldMicros: 0, nowMs: Date.now() };
     let spentMicros = 300_000;
@@ -204,7 +207,7 @@ describe('what a child key can spend', () => {
 });
 
 describe('budgets', () => {
-  it('keep their period, and count from 0 when they are given anew', async () => {
+  it('keep their period, and count from 0 when they are set again', async () => {
     const child = await makeChild(root, { budget: { amount: 1, period: 'day' } });
     const present = (number: number): number => periodAt('day', number, Date.now());
     const spend = (period: number, micros: number) => sql`
@@ -226,7 +229,7 @@ describe('budgets', () => {
     expect(published.every((keyId) => keyId === child.keyId)).toBe(true);
   });
 
-  it('say how many calls they have refused in the present period', async () => {
+  it('say how many calls they have refused in the current period', async () => {
     const child = await makeChild(root, { budget: { amount: 1, period: 'day' } });
     const whole = await makeChild(root, { budget: { amount: 1, period: 'total' } });
     const tomorrow = Math.ceil((Date.now() + 1) / DAY_MS) * DAY_MS;
@@ -265,7 +268,7 @@ describe('budgets', () => {
 });
 
 describe('revoking', () => {
-  it('a key revokes those below it, with one write to Redis', async () => {
+  it('a key revokes the keys below it, with one write to Redis', async () => {
     const child = await makeChild(root);
     const [below, beside] = [await makeChild(child), await makeChild(root)];
     await send(routes, 'DELETE /keys/:key_id', { by: root, params: { key_id: child.keyId } });
@@ -280,7 +283,7 @@ describe('revoking', () => {
     await expect(create(child)).rejects.toMatchObject({ code: 'unauthorized' });
   });
 
-  it('leaves no active key behind that was made at the same moment', async () => {
+  it('a key leaves no active child that was made at the same moment', async () => {
     for (let i = 0; i < 10; i++) {
       const child = await makeChild(root);
       const below = await makeChild(child);

@@ -109,7 +109,7 @@ describe('POST /admin/credits', () => {
     expect((await readBooks()).get(one.accountId)).toBe(5_000_000);
   });
 
-  it('gives a reference to only one of two accounts that claim it at the same moment', async () => {
+  it('gives a reference to only one of two accounts that use it at the same moment', async () => {
     for (let round = 0; round < 10; round++) {
       const accounts = [await addAccount(sql), await addAccount(sql)];
       const attempts = await Promise.allSettled(

@@ -134,13 +134,13 @@ describe('GET /discover', () => {
     ['?fields=operations', 'fields'],
     ['?fields=', 'fields'],
     ['?fields=id,,name', 'fields'],
-  ])('%s is 400 and names the parameter', async (query, name) => {
+  ])('%s is 400, and the answer names the parameter', async (query, name) => {
     const error = await refusalOf(discover(query));
     expect(error.code).toBe('invalid_request');
     expect(error.message).toMatch(new RegExp(`^${name}: `));
   });
 
-  it('thins its services to the fields that are asked for, in the order of the others, under an entity tag of its own', async () => {
+  it('returns only the fields that are asked for, in their usual order, with an entity tag of their own', async () => {
     const whole = await discover('?sort=name');
     const thin = await discover('?sort=name&fields=price,%20id,free_calls,id');
     const [archive, echo, weather] = bodyOf(whole).services;
@@ -181,7 +181,7 @@ describe('GET /discover', () => {
     expect(seen).toEqual(['Archive', 'Echo', 'Weather']);
   });
 
-  it('sorts by relevance if there are words and no sort, and its cursor is good for that only', async () => {
+  it('sorts by relevance if there are words and no sort, and accepts its cursor for that order only', async () => {
     expect(await namesIn('?q=weather')).toEqual(['Weather', 'Archive']);
     const { next_cursor } = bodyOf(await discover('?q=weather&limit=1'));
     expect(await namesIn(`?q=weather&limit=1&cursor=${next_cursor}`)).toEqual(['Archive']);
@@ -212,7 +212,7 @@ describe('GET /discover', () => {
     expect(bodyOf(await discover('?q=archive')).services[0]).toMatchObject({ quality: 50, rated: false });
   });
 
-  it('has a request ready for each service, at the address by which it was asked', async () => {
+  it('has a ready-made request for each service, with the address that the caller used', async () => {
     const [{ id }] = bodyOf(await discover('?sort=price&limit=1')).services;
     const urlFor = async (headers: Record<string, string>) =>
       bodyOf(await ask(routes, `GET /discover/${id}`, { headers })).call.url;
@@ -223,7 +223,7 @@ describe('GET /discover', () => {
     }
   });
 
-  it('shows the statistics of one service, and the service without them while they cannot be read', async () => {
+  it('shows the statistics of one service, or the service without them while they cannot be read', async () => {
     const [{ id }] = bodyOf(await discover('?q=forecasts')).services;
     await addCall(sql, { buyer: await addAccount(sql), serviceId: id, providerId, amount: 500_000, latencyUs: 2_000 });
     const shown = bodyOf(await ask(routes, `GET /discover/${id}`));
@@ -248,7 +248,7 @@ describe('GET /discover', () => {
     expect((await refusalOf(discover(`?sort=price&limit=1&cursor=${next_cursor}`))).code).toBe('invalid_request');
   });
 
-  it('writes labels in the language of lang, or else of Accept-Language, and changes nothing else', async () => {
+  it('gives labels in the language of lang, or else of Accept-Language, and changes nothing else', async () => {
     const english = bodyOf(await discover('?sort=price'));
     for (const [query, header, language, label] of [
       ['?sort=price&lang=zh-Hant', 'de', 'zh-TW', '每次呼叫 $0.002'],

@@ -73,7 +73,7 @@ async function sums() {
   };
 }
 
-it('sums, statements and earnings are those from before calls were dropped', async () => {
+it('sums, statements and earnings are the same as before calls were dropped', async () => {
   expect(await sums()).toEqual(before);
 });
 
@@ -89,7 +89,7 @@ it('lists of calls end at the first day that is kept, and say so', async () => {
   expect(csv.trim().split('\r\n')).toHaveLength(2);
 });
 
-it('a call that was dropped is 404 and says why, as a call that never was', async () => {
+it('a dropped call is 404 with a reason, and so is a call that never existed', async () => {
   const refusal = (id: string) => pageOf('GET /usage/:usage_id', buyer, {}, { usage_id: id });
   const message = 'Calls before 2026-01-15 (UTC) are no longer kept one by one.';
   for (const id of [droppedId, uuidv7(at('2020-01-01', '00:00:00'))])
@@ -101,7 +101,7 @@ it('a call that was dropped is 404 and says why, as a call that never was', asyn
   expect(await refusal(keptId)).toMatchObject({ usage_id: keptId });
 });
 
-it('sums of a part of an hour are refused where its calls are gone, and right where they are not', async () => {
+it('sums over part of an hour are refused if its calls were dropped, and right if they were not', async () => {
   const usage = (query: object) => pageOf('GET /usage/me', buyer, query);
   for (const [name, query] of [
     ['from', { from: '2026-01-14T12:30:00Z' }],
@@ -117,7 +117,7 @@ it('sums of a part of an hour are refused where its calls are gone, and right wh
   expect((await usage({ from: '2026-01-15T12:05:00Z' })).total_calls).toBe(1);
 });
 
-it('a key whose last call was dropped still says when it was used', async () => {
+it('a key whose last call was dropped still shows when it was last used', async () => {
   await sql`DELETE FROM key_hours WHERE hour >= ${new Date(at(KEPT, '00:00:00'))}`;
   await sql`DELETE FROM calls`;
   expect((await selectKeyActivity(sql, buyer.keyId)).lastUsedAt).toEqual(new Date(at(DROPPED, '12:50:00')));

@@ -110,7 +110,7 @@ describe('GET /earnings/me', () => {
     });
   });
 
-  it('adds up by hour, too, while all of it is of the last days', async () => {
+  it('adds up by hour too, if the whole range is in the last days', async () => {
     const hour = Math.floor(Date.now() / 3_600_000) * 3_600_000;
     const earnAt = (ms: number, gross: number) => {
       const time = new Date(ms).toISOString();
@@ -171,7 +171,7 @@ describe('GET /earnings/me', () => {
     },
   );
 
-  it('is for providers', () => {
+  it('is for providers only', () => {
     expect(findRoute(routes, 'GET /earnings/me').access).toEqual(['provider']);
   });
 

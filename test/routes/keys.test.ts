@@ -82,7 +82,7 @@ describe('POST /keys without a key', () => {
     expect(json(one as never).account_id).not.toBe(json(two as never).account_id);
   });
 
-  it('refuses an address that has opened as many accounts today as it may, counted exactly over all gateways', async () => {
+  it('refuses an address that has opened its maximum of accounts today, counted exactly over all gateways', async () => {
     // Two gateways on one database.
     const another = new Keys({ sql, state: { put: async () => {} }, maxRateLimit: 300, cache: { invalidate() {} } });
     const options = {
@@ -201,7 +201,7 @@ describe('the first admin', () => {
 });
 
 describe('POST /keys with a key', () => {
-  it('adds a key to its own account, whose label it may state', async () => {
+  it('adds a key to its own account, and may state the label of that account', async () => {
     const buyer = await addAccount(sql, 'buyer', 'alice');
     for (const owner of [{}, { owner_id: 'alice' }]) {
       const created = json(await create({ ...owner, role: 'buyer', label: 'second' }, buyer));
@@ -218,7 +218,7 @@ describe('POST /keys with a key', () => {
     ['buyer', ['buyer']],
     ['provider', ['buyer', 'provider']],
     ['admin', ['buyer', 'provider', 'admin']],
-  ] as const)('lets a %s create %j and nothing above', async (role, allowed) => {
+  ] as const)('lets a %s create %j and no higher role', async (role, allowed) => {
     const by = await addAccount(sql, role);
     for (const wanted of ['buyer', 'provider', 'admin'] as const) {
       const attempt = create({ role: wanted }, by, { 'x-admin-bootstrap': 'token' }, 'token');
@@ -237,7 +237,7 @@ describe('POST /keys with a key', () => {
     await expect(create(nowhere, admin)).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  it('refuses a key beyond the bound on keys per account, also in concurrent requests, and to who makes and revokes without end', async () => {
+  it('refuses a key beyond the maximum per account, even to concurrent requests or to repeated create-and-revoke', async () => {
     const buyer = await addAccount(sql);
     await sql`
       INSERT INTO api_keys (key_id, account_id, role, secret_hash)
@@ -254,7 +254,7 @@ describe('POST /keys with a key', () => {
 });
 
 describe('GET /keys', () => {
-  it("lists the account's keys page by page, newest first, each once, without a secret, and nobody else's", async () => {
+  it("lists the account's keys page by page, newest first, each once, without secrets and without foreign keys", async () => {
     const first = await addAccount(sql);
     await addAccount(sql);
     const ids = [first.keyId];
@@ -286,7 +286,7 @@ describe('GET /keys', () => {
   });
 });
 
-it('GET /keys/me describes the key, what it has spent and when it was last used, and GET /keys when each was', async () => {
+it('GET /keys/me describes the key, its spending and its last use, and GET /keys has the last use of each key', async () => {
   const buyer = await addAccount(sql, 'buyer', 'alice');
   const unused = json(await send(routes(), 'GET /keys/me', { by: buyer }));
   expect(unused).toMatchObject({ key_id: buyer.keyId, role: 'buyer', rate_limit: 60, owner_id: 'alice' });
@@ -306,7 +306,7 @@ it('GET /keys/me describes the key, what it has spent and when it was last used,
   );
 });
 
-it('GET /keys/me answers 401, and says how to authenticate, if the key no longer exists', async () => {
+it('GET /keys/me answers 401 and says how to authenticate if the key no longer exists', async () => {
   const by = { ...(await addAccount(sql, 'buyer')), keyId: newKeyId() };
   await expect(send(routes(), 'GET /keys/me', { by })).rejects.toMatchObject({
     code: 'unauthorized',
@@ -386,7 +386,7 @@ describe('revoking', () => {
     expect(redis.puts).toHaveLength(1);
   });
 
-  it('is not undone in Redis by an earlier change of the rate limit that reaches Redis later', async () => {
+  it('is not undone in Redis by an earlier change of the rate limit that arrives later', async () => {
     const by = await addAccount(sql);
     redis.delayed = [];
     const limit = keys.change(by.keyId, { rateLimit: 100 });
@@ -409,7 +409,7 @@ describe('who may rotate and revoke', () => {
       : send(routes(), 'DELETE /keys/:key_id', { by, params: { key_id: keyId } });
 
   it.each(['rotate', 'revoke'] as const)(
-    '%s: keys of the own account and admins; to others the key does not exist',
+    '%s: keys of the same account and admins; for other keys, the key does not exist',
     async (what) => {
       const [buyer, stranger, admin] = [await addAccount(sql), await addAccount(sql), await addAccount(sql, 'admin')];
       const sibling = await addKeyTo(sql, buyer.accountId, 'buyer');
@@ -425,7 +425,7 @@ describe('who may rotate and revoke', () => {
   );
 
   it.each(['rotate', 'revoke'] as const)(
-    '%s: no key with a higher role, or a buyer could become admin',
+    '%s: no key with a lower role than that key, because a buyer could become admin',
     async (what) => {
       const admin = await addAccount(sql, 'admin');
       const buyer = await addKeyTo(sql, admin.accountId, 'buyer');

@@ -109,7 +109,7 @@ describe('POST /admin/reconciliation', () => {
     expect(await answer).toMatchObject({ status: 200, body: { checked_at: expect.any(String), totals: { drift: 0 } } });
   });
 
-  it('says that a longer one goes on, and when the last one was', async () => {
+  it('says that a longer comparison continues, and when the last comparison was', async () => {
     await checked(0, 2_000);
     await checked(1, 1_000);
     expect(await compare(1)).toMatchObject({ status: 202, body: { checked_at: '1970-01-01T00:00:01.000Z' } });
@@ -118,7 +118,7 @@ describe('POST /admin/reconciliation', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('fails as the comparison does, and logs the failure of one that nobody waits for any more', async () => {
+  it('fails if the comparison fails, and logs a failure that comes after the answer', async () => {
     const answer = compare(60_000);
     const why = new Error('redis is away');
     answer.catch(() => {});
@@ -134,7 +134,7 @@ describe('POST /admin/reconciliation', () => {
 });
 
 describe('POST /admin/payouts', () => {
-  it('takes from what is payable on both sides of the journal, with a record of who did it', async () => {
+  it('takes money from what is payable, on both sides of the journal, and records who did it', async () => {
     await earn(3_000_000);
     const response = await payout(1.25, 'transfer 1');
     expect(response.status).toBe(201);
@@ -159,7 +159,7 @@ describe('POST /admin/payouts', () => {
     ]);
   });
 
-  it('never pays more than is payable, however many are sent at once while calls are stored', async () => {
+  it('never pays more than is payable, however many payouts are sent at once while calls are stored', async () => {
     await earn(1_000_000);
     const attempts = await Promise.allSettled([
       ...Array.from({ length: 8 }, (_, i) => payout(0.4, `p${i}`)),
@@ -178,7 +178,7 @@ describe('POST /admin/payouts', () => {
     expect(await balance('earnings')).toBe(left * 1e6);
   });
 
-  it('gives a repeated reference the same answer and pays once, also at once; another amount or account is refused', async () => {
+  it('pays once per reference, even concurrently, and repeats its answer; a different amount or account is refused', async () => {
     await earn(9_000_000);
     const responses = await Promise.all(Array.from({ length: 8 }, () => payout(1)));
     expect(responses.map(({ status }) => status).sort()).toEqual([...Array(7).fill(200), 201]);
@@ -188,7 +188,7 @@ describe('POST /admin/payouts', () => {
     expect(await balance('earnings')).toBe(8_000_000);
   });
 
-  it('answers 404 for an account that does not exist, and refuses amounts and references that are none', async () => {
+  it('answers 404 for an account that does not exist, and refuses invalid amounts and references', async () => {
     await expect(payout(1, 'r', uuidv7())).rejects.toMatchObject({ code: 'not_found' });
     await expect(payout(1, 'r', PLATFORM_ACCOUNT_ID)).rejects.toMatchObject({ code: 'not_found' });
     await expect(payout(0.0000001)).rejects.toMatchObject({ code: 'invalid_request' });
@@ -209,7 +209,7 @@ describe('POST /admin/payouts', () => {
 });
 
 describe('POST /admin/debits', () => {
-  it('answers what was taken, the same for a repetition, and what the wallet has when that is less', async () => {
+  it('answers with what was taken, also to a repeat, and with what the wallet has if that is less', async () => {
     const first = await debit(2);
     expect([first.status, json(first)]).toEqual([
       201,
@@ -239,7 +239,7 @@ describe('POST /admin/debits', () => {
     ]);
   });
 
-  it('says that the outcome is unknown whatever failed, and takes it once when the request is sent again', async () => {
+  it('says that the outcome is unknown, whatever failed, and takes the amount once when the request is repeated', async () => {
     // A store that is away, and a shard that is being flushed for longer than the wallet may wait for it.
     for (const code of ['ECONNREFUSED', '55P03']) {
       failure = Object.assign(new Error('not now'), { code });
@@ -264,7 +264,7 @@ describe('POST /admin/debits', () => {
 });
 
 describe('GET /admin/credits, /admin/debits and /admin/payouts', () => {
-  it('list newest first, page by page, by account, reference and time', async () => {
+  it('list entries newest first, page by page, and filter them by account, reference and time', async () => {
     await earn(9_000_000);
     const other = await addAccount(sql, 'provider');
     for (const kind of ['credits', 'debits', 'payouts'] as const) {

@@ -68,7 +68,7 @@ it('a dry run answers as an import would, and changes nothing', async () => {
   expect(await sql`SELECT FROM audit WHERE subject_id = ${id}`).toHaveLength(0);
 });
 
-it('an import is for the owner of a listing and for admins', async () => {
+it('only the owner of a listing and admins may import', async () => {
   const id = await create();
   expect(await refused(id, { by: stranger })).toMatchObject({ code: 'forbidden' });
   expect(await refused(id, { by: buyer })).toMatchObject({ code: 'forbidden' });
@@ -80,7 +80,7 @@ it('an import is for the owner of a listing and for admins', async () => {
   expect(await refused(id, { by: provider })).toMatchObject({ code: 'service_not_found' });
 });
 
-it('a document that cannot be taken over leaves the listing as it is', async () => {
+it('a document that cannot be imported leaves the listing as it is', async () => {
   const operations = [{ method: 'GET', path: '/old', summary: 'Old', price: 0 }];
   const id = await create({ operations });
   const mcp = await create({ protocol: 'mcp' });
@@ -102,7 +102,7 @@ it('a document that cannot be taken over leaves the listing as it is', async () 
   expect(await operationsOf(id)).toEqual(operations);
 });
 
-it('a first import with an expensive operation says what to send, and that is taken', async () => {
+it('a first import with an expensive operation says which request to send, and that request is accepted', async () => {
   const id = await create();
   const dear = documentOf({
     '/a': { get: answering({}, { 'x-price': 5, tags: ['dear'] }) },
@@ -120,14 +120,14 @@ it('a first import with an expensive operation says what to send, and that is ta
   expect(await refusalOf(unknown)).toMatchObject({ code: 'invalid_request', message: expect.stringMatching(/^tag: /) });
 });
 
-it('prices that a provider has set outlive an import', async () => {
+it('prices that a provider has set survive an import', async () => {
   const id = await create({ operations: [{ method: 'GET', path: '/pets/{name}', summary: 'A pet', price: 0.001 }] });
   const { changed, service } = bodyOf(await put(id, { by: provider }));
   expect(service.operations).toMatchObject([{ path: '/pets/{id}', price: 0.001 }]);
   expect(changed).toMatchObject([{ note: expect.stringContaining('keeps its price') }]);
 });
 
-it('a change of the listing while its document is read is not overwritten', async () => {
+it('an import does not overwrite a change of the listing that was made while its document was read', async () => {
   const id = await create({ operations: [{ method: 'GET', path: '/pets/{id}', summary: 'A pet', price: 0.001 }] });
   const operations = [{ method: 'GET', path: '/pets/{id}', summary: 'A pet', price: 0.002 }];
   meanwhile = () => request(`PATCH /services/${id}`, { by: provider, body: { operations } });

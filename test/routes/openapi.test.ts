@@ -55,7 +55,7 @@ function objectsIn(value: unknown): Json[] {
 }
 
 describe('the OpenAPI document', () => {
-  it('is 3.1 and has every route, and the proxy with every method', () => {
+  it('is of version 3.1 and has every route, and the proxy with every method', () => {
     expect(document.openapi).toMatch(/^3\.1\.\d+$/);
     for (const { method, path } of routes) {
       expect(document.paths[path.replace(/:([a-z_]+)/g, '{$1}')]).toHaveProperty(method.toLowerCase());
@@ -94,7 +94,7 @@ describe('the OpenAPI document', () => {
     expect(ids).toContain('postKeysByKeyIdRotate');
   });
 
-  it('cannot be made of a route with an undescribed parameter, an error that is also a response, or a title used twice', () => {
+  it('cannot be built if a route has an undescribed parameter, an error that is a response too, or a duplicate title', () => {
     const [route] = routes.filter(({ path, method }) => path === '/api/v1/keys/:key_id' && method === 'PATCH') as [
       Route,
     ];
@@ -108,7 +108,7 @@ describe('the OpenAPI document', () => {
     );
   });
 
-  it('has the statement in the chapter of money, and cannot be made with a path that has no chapter', () => {
+  it('has the statement in the chapter of money, and cannot be built with a path that has no chapter', () => {
     const [route] = routes as [Route];
     const at = (path: string) => openApiRoutes([{ ...route, path, params: {} }], null);
     expect(tagOf('/api/v1/statement/me')).toBe('Money');
@@ -125,7 +125,7 @@ describe('the OpenAPI document', () => {
     }
   });
 
-  it('says where a key is needed, and where it may be left out', () => {
+  it('says where a key is required, and where it is optional', () => {
     const security = (method: string, path: string) => document.paths[path]?.[method]?.security;
     expect(security('get', '/api/v1/balance/me')).toEqual([{ key: [] }, { apiKey: [] }]);
     expect(security('post', '/api/v1/keys')).toEqual([{}, { key: [] }, { apiKey: [] }]);

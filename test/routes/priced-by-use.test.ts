@@ -11,7 +11,7 @@ const fault = async (id: string, body: object): Promise<string> =>
 const chat = { method: 'POST', path: '/chat', summary: 'Answers a question' };
 
 describe('a listing that is priced by use', () => {
-  it('has a max price, which is shown, changed, and ended by null', async () => {
+  it('has a max price, which is shown, which can be changed, and which null removes', async () => {
     const id = await create({ price: 0.002, max_price: 0.05 });
     expect(bodyOf(await request(`GET /services/${id}`))).toMatchObject({
       price: 0.002,
@@ -26,7 +26,7 @@ describe('a listing that is priced by use', () => {
     expect([ended.max_price, ended.price_label]).toEqual([undefined, '$0.002 per call']);
   });
 
-  it('cannot have a max price below the price, whichever of them is changed', async () => {
+  it('cannot have a max price below the price, whichever of the two is changed', async () => {
     const refusal = /^max_price: must be at least the price/;
     expect((await refused('POST /services', { by: provider, body: { ...BODY, max_price: 0.001 } })).message).toMatch(
       refusal,
@@ -38,7 +38,7 @@ describe('a listing that is priced by use', () => {
     expect(await patch(id, { price: 0.06, max_price: 0.06 })).toMatchObject({ price: 0.06, max_price: 0.06 });
   });
 
-  it('has operations with max prices of their own, above its own only with only_operations', async () => {
+  it('has operations with their own max prices, which may exceed its own only with only_operations', async () => {
     const id = await create({ price: 0.002, max_price: 0.05 });
     const dear = { operations: [{ ...chat, price: 0.001, max_price: 0.06 }] };
     expect(await fault(id, dear)).toMatch(/^operations: an operation may cost more than the listing only with/);
@@ -54,7 +54,7 @@ describe('a listing that is priced by use', () => {
     expect(cleared.operations).toEqual([chat]);
   });
 
-  it('has tools with max prices, if it is an MCP server', async () => {
+  it('has tools with max prices, if the listing is an MCP server', async () => {
     const tools = [
       { tool: 'ask', price: 0.001, max_price: 0.01 },
       { tool: 'list', price: 0 },

@@ -102,11 +102,11 @@ async function all(query: string): Promise<string[]> {
 }
 
 describe("the calls of a provider's service", () => {
-  it('are each on exactly one page, newest first, whatever the pages and the clocks; own calls are not among them', async () => {
+  it("are each on exactly one page, newest first, whatever the page size and the clocks, without the provider's own calls", async () => {
     for (const limit of [1, 7, 60, 1000]) expect(await all(`limit=${limit}`)).toEqual(listed);
   });
 
-  it('that failed are found by their hours', async () => {
+  it('that failed can be found by their hours', async () => {
     expect(failed.length).toBeGreaterThan(5);
     expect(await all('limit=4&outcome=failed')).toEqual(failed);
     const completed = await all('limit=1000&outcome=completed');
@@ -114,7 +114,7 @@ describe("the calls of a provider's service", () => {
     expect(completed.some((usageId) => failed.includes(usageId))).toBe(false);
   });
 
-  it('are cut by time to the second', async () => {
+  it('can be limited by time, to the second', async () => {
     const [from, to] = [NOW - 3 * HOUR_MS + 17_000, NOW - HOUR_MS + 6_000];
     const query = `from=${new Date(from).toISOString()}&to=${new Date(to).toISOString()}`;
     const rows = await sql<{ id: string }[]>`
@@ -126,7 +126,7 @@ describe("the calls of a provider's service", () => {
     expect(await all('limit=3&from=0001-01-01&to=9999-12-31')).toEqual(listed);
   });
 
-  it('name the buyer by a pseudonym, and nothing else of the record or the answer leads to the buyer', async () => {
+  it('show the buyer as a pseudonym, and nothing in the records or the answer identifies the buyer', async () => {
     const { records } = await page('limit=1000');
     expect(new Set(records.map(({ buyer: name }) => name)).size).toBe(2);
     const text = JSON.stringify(records.map(({ buyer: _, ...rest }) => rest));
@@ -139,7 +139,7 @@ describe("the calls of a provider's service", () => {
     expect(records[0]).toMatchObject({ amount: 0.002, fee: 0.0002, earned: 0.0018, outcome: 'completed' });
   });
 
-  it('come as a CSV file of the same records', async () => {
+  it('can be read as a CSV file with the same records', async () => {
     const csv = await ask(routes, `GET /services/${id}/calls?limit=10`, {
       by: provider,
       headers: { accept: 'text/csv' },
@@ -150,7 +150,7 @@ describe("the calls of a provider's service", () => {
     expect(csv.headers).toMatchObject({ 'X-ACF-Next-Cursor': expect.any(String) });
   });
 
-  it('are for its provider and admins', async () => {
+  it('are shown to its provider and to admins only', async () => {
     expect((await page('limit=1', admin)).records).toHaveLength(1);
     const path = `GET /services/${id}/calls`;
     expect((await refusalOf(ask(routes, path, { by: stranger }))).code).toBe('forbidden');

@@ -12,7 +12,7 @@ const patch = async (id: string, body: object, query = '') =>
 const operationsOf = async (id: string) => bodyOf(await request(`GET /services/${id}`)).operations;
 
 describe('PATCH operations', () => {
-  it('of one price changes that price, and leaves all other operations as they are', async () => {
+  it('with one price changes that price, and leaves all other operations as they are', async () => {
     const id = await create({ operations: MANY });
     const { operations } = await patch(id, { operations: [{ method: 'GET', path: '/o5', price: 0.0005 }] });
     const expected = MANY.map((operation) => (operation.path === '/o5' ? { ...operation, price: 0.0005 } : operation));
@@ -20,7 +20,7 @@ describe('PATCH operations', () => {
     expect(await operationsOf(id)).toEqual(expected);
   });
 
-  it('clears fields, removes and adds operations, and null removes all of them', async () => {
+  it('clears fields, removes and adds operations, and removes all of them if it is null', async () => {
     const id = await create({ operations: [get('/a', FULL), get('/b', FULL)] });
     const changes = [
       { method: 'GET', path: '/a', price: null, input: null, output: null, example: null },
@@ -31,7 +31,7 @@ describe('PATCH operations', () => {
     expect((await patch(id, { operations: null })).operations).toEqual([]);
   });
 
-  it('checks all rules on the result, and names what is wrong', async () => {
+  it('checks all rules on the result, and names each fault', async () => {
     const id = await create({ price: 0.001, operations: MANY });
     const refusalOf = async (...operations: object[]) =>
       (await refused(`PATCH /services/${id}`, { by: provider, body: { operations } })).message;
@@ -65,7 +65,7 @@ describe('PATCH operations', () => {
     expect(refusal.message).toBe('operations.0.tool: is required.');
   });
 
-  it('loses no change of another request: each counts, or is 409', async () => {
+  it('loses no concurrent change: each change is made, or gets 409', async () => {
     const id = await create({ operations: MANY });
     const wanted = MANY.slice(0, 12).map(({ method, path }, index) => ({ method, path, price: index / 10_000 }));
     const answers = await Promise.all(
@@ -106,7 +106,7 @@ describe('PUT /services/{id}/operations', () => {
     expect(await operationsOf(id)).toEqual([]);
   });
 
-  it('is for the owner of the listing and for admins', async () => {
+  it('is for the owner of the listing and admins only', async () => {
     const id = await create();
     const body = { operations: [] };
     const asked = (by: typeof provider) => refused(`PUT /services/${id}/operations`, { by, body });
@@ -117,7 +117,7 @@ describe('PUT /services/{id}/operations', () => {
 });
 
 describe('dry_run=true', () => {
-  it('answers as the change would, also with errors, and changes nothing', async () => {
+  it('gets the answer that the change would get, including errors, and changes nothing', async () => {
     const id = await create({ price: 0.001, operations: MANY });
     const before = await request(`GET /services/${id}`, { by: provider });
     const change = { price: 0.5, operations: [{ method: 'GET', path: '/o0', price: 0.4 }] };
@@ -137,7 +137,7 @@ describe('dry_run=true', () => {
     );
   });
 
-  it('shows no secret, because the one that it would make is not kept', async () => {
+  it('shows no secret, because the generated secret is not kept', async () => {
     const id = await create();
     expect(await patch(id, { signed: true }, '?dry_run=true')).not.toHaveProperty('signing_secret');
     expect(bodyOf(await request(`GET /services/${id}`, { by: provider })).signed).toBe(false);

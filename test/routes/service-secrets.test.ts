@@ -60,13 +60,13 @@ describe('upstream_headers', () => {
     );
   });
 
-  it.each(['', 'a b', 'a:', 'a\r\nb', 'é', ':path', 'x'.repeat(65)])('has no name %j', async (name) => {
+  it.each(['', 'a b', 'a:', 'a\r\nb', 'é', ':path', 'x'.repeat(65)])('cannot have the name %j', async (name) => {
     const message = await messageOf({ upstream_headers: { [name]: 'value' } });
     expect(message).toBe('upstream_headers: each name must be that of an HTTP header, of at most 64 characters.');
   });
 
   it.each(['', ' ', ' a', 'a ', 'a\nb', 'a\r\nX: y', 'a\tb', 'é', 'a\u0000', '\u{1f600}'])(
-    'has no value %j, and a refusal does not repeat values',
+    'cannot have the value %j, and a refusal does not repeat values',
     async (value) => {
       const message = await messageOf({ upstream_headers: { 'X-Key': `${value}` } });
       expect(message).toMatch(/^upstream_headers\.X-Key: must /);
@@ -84,7 +84,7 @@ describe('upstream_headers', () => {
     expect((await post(listed({ upstream_headers: many(10) }))).status).toBe(201);
   });
 
-  it('takes any other name, each once, and no API key of Tollgate', async () => {
+  it('accepts any other name, each once, but no API key of Tollgate as a value', async () => {
     const names = { Authorization: 'Bearer a b', 'X-Forwarded-Proto': 'https', Cookie: 'a=b; c' };
     const made = bodyOf(await post(listed({ upstream_headers: JSON.parse('{"__proto__":"x","A_b":"y"}') })));
     expect(made.upstream_headers).toEqual(['__proto__', 'a_b']);
@@ -108,7 +108,7 @@ describe('upstream_headers', () => {
     else expect((await refusalOf(made)).message).toMatch(/^upstream_headers: needs an https endpoint/);
   });
 
-  it('of a listing goes by the endpoint that the change gives it, or by the one it has', async () => {
+  it('is checked against the endpoint that the same change sets, or else against the endpoint that the listing has', async () => {
     const id = await create();
     const by = provider;
     const upstream_headers = { 'x-key': 'a' };
@@ -129,12 +129,12 @@ describe('upstream_headers', () => {
 });
 
 describe('upstream_query', () => {
-  it.each(['', 'a b', 'a=b', 'a&b', 'é', 'x'.repeat(65)])('has no name %j', async (name) => {
+  it.each(['', 'a b', 'a=b', 'a&b', 'é', 'x'.repeat(65)])('cannot have the name %j', async (name) => {
     const message = await messageOf({ upstream_query: { [name]: 'value' } });
     expect(message).toMatch(/^upstream_query: each name must have 1 to 64 characters/);
   });
 
-  it('takes each name once, whatever a server makes of it, and no value that could not be a key', async () => {
+  it('accepts each name once, however a server normalises it, and no value that could not be a key', async () => {
     const made = bodyOf(await post(listed({ upstream_query: { 'api.Key': 'a b/c?', key2: 'x' } })));
     expect(made.upstream_query).toEqual(['api.Key', 'key2']);
     expect(await messageOf({ upstream_query: { api_key: 'a', 'API.KEY[]': 'b' } })).toContain('is there twice');
@@ -149,8 +149,8 @@ describe('upstream_query', () => {
   });
 });
 
-describe('who may', () => {
-  it('change secrets: the provider and admins', async () => {
+describe('who may change secrets', () => {
+  it('only the provider and admins', async () => {
     const { id, signing_secret } = bodyOf(await post(listed({ signed: true })));
     for (const body of [{ upstream_headers: { a: 'b' } }, { signed: false }]) {
       expect((await refused(`PATCH /services/${id}`, { by: stranger, body })).code).toBe('forbidden');
@@ -185,7 +185,7 @@ describe('a gateway without SECRETS_KEY', () => {
       watch: NO_WATCH,
     });
 
-  it('refuses what needs it, and says who can help', async () => {
+  it('refuses what needs that key, and says who can help', async () => {
     for (const [field, value] of [
       ['upstream_headers', { a: 'b' }],
       ['signed', true],
@@ -205,8 +205,8 @@ describe('a gateway without SECRETS_KEY', () => {
   });
 });
 
-describe('changes at the same time', () => {
-  it('do not lose each other: one that depends on the listing is made on what it is then', async () => {
+describe('simultaneous changes of a listing', () => {
+  it('are all kept: a change that depends on the listing is made on its state at that moment', async () => {
     const { id } = bodyOf(await post(listed({ signed: true, upstream_headers: { 'x-key': 'a' } })));
     const by = provider;
     const changes = [
@@ -220,7 +220,7 @@ describe('changes at the same time', () => {
     expect(secrets.open(after as NonNullable<typeof after>).signingKeys).toHaveLength(2);
   });
 
-  it('are refused with 409 if there is no end to them', async () => {
+  it('are refused with 409 if they go on without end', async () => {
     const { id } = bodyOf(await post(listed({ signed: true })));
     // Another change of the listing comes between each reading and writing.
     const restless = new ServiceSecrets(new Sealer([Buffer.alloc(32, 'test key')]));

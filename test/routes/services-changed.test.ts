@@ -59,7 +59,7 @@ describe('PATCH /services/{id}', () => {
     );
   });
 
-  it('takes effect at once here, and on other gateways by a message', async () => {
+  it('takes effect at once on this gateway, and on other gateways through a message', async () => {
     const id = await create();
     await request(`PATCH /services/${id}`, { by: provider, body: { status: 'paused', price: 1 } });
     expect(catalog.get(id)).toMatchObject({ status: 'paused', priceMicros: 1_000_000 });
@@ -74,7 +74,7 @@ describe('PATCH /services/{id}', () => {
     expect(catalog.get(id)?.freeCalls).toBe(0);
   });
 
-  it('is for the owner and admins', async () => {
+  it('is for the owner and admins only', async () => {
     const id = await create();
     const body = { price: 0 };
     expect((await refused(`PATCH /services/${id}`, { by: stranger, body })).code).toBe('forbidden');
@@ -99,7 +99,7 @@ describe('PATCH /services/{id}', () => {
     expect(error.message).toMatch(message);
   });
 
-  it('answers 404 to everybody for a removed or unknown service', async () => {
+  it('answers 404 to everyone for a removed or unknown service', async () => {
     const id = await create();
     await request(`DELETE /services/${id}`, { by: provider });
     for (const by of [provider, stranger, admin]) {
@@ -124,7 +124,7 @@ describe('DELETE /services/{id}', () => {
     expect(await sql`SELECT status FROM services WHERE id = ${id}`).toEqual([{ status: 'removed' }]);
   });
 
-  it('is for the owner and admins', async () => {
+  it('is for the owner and admins only', async () => {
     const id = await create();
     expect((await refused(`DELETE /services/${id}`, { by: stranger })).code).toBe('forbidden');
     expect(catalog.get(id)?.status).toBe('active');

@@ -7,7 +7,7 @@ import { admin, BODY, buyer, catalog, create, post, provider, refused, request, 
 useServices();
 
 describe('POST /services', () => {
-  it('creates an active listing for the account of the key, which this gateway finds at once', async () => {
+  it('creates an active listing for the account of the key, and this gateway finds the listing at once', async () => {
     const response = await post({ ...BODY, name: '  Weather ', free_calls: 100, timeout_seconds: 5 });
     const body = bodyOf(response);
     expect(response.status).toBe(201);
@@ -62,7 +62,7 @@ describe('POST /services', () => {
     expect(body).toMatchObject({ price: 0, price_label: 'Free', free_calls: 3 });
   });
 
-  it('is for providers and admins', async () => {
+  it('is for providers and admins only', async () => {
     expect((await refused('POST /services', { body: BODY })).code).toBe('unauthorized');
     expect((await refused('POST /services', { body: BODY, by: buyer })).code).toBe('forbidden');
     expect((await post(BODY, admin)).status).toBe(201);
@@ -98,7 +98,7 @@ describe('POST /services', () => {
     ['timeout_seconds', { timeout_seconds: 301 }],
     ['status', { status: 'removed' }],
     ['provider_id', { provider_id: uuidv7() }],
-  ])('refuses a bad %s, and names it: %j', async (field, fields) => {
+  ])('refuses an invalid %s, and the refusal names it: %j', async (field, fields) => {
     const error = await refused('POST /services', { by: provider, body: { ...BODY, ...fields } });
     expect(error.code).toBe('invalid_request');
     expect(error.message).toMatch(new RegExp(`^${field}: `));
@@ -136,7 +136,7 @@ describe('POST /services', () => {
     'http://localhost/',
     'http://LOCALHOST./',
     'http://a.localhost:8080/',
-  ])('refuses an endpoint that is no address of the public internet: %s', async (endpoint) => {
+  ])('refuses an endpoint that is not a public internet address: %s', async (endpoint) => {
     const error = await refused('POST /services', { by: provider, body: { ...BODY, endpoint } });
     expect([error.code, error.message]).toEqual(['invalid_request', expect.stringMatching(/^endpoint: .*public/)]);
     const id = await create();

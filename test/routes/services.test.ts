@@ -30,7 +30,7 @@ import {
 useServices();
 
 describe('GET /services/{id}', () => {
-  it('shows the whole description to anybody, and the endpoint to its provider and admins only', async () => {
+  it('shows the whole description to everyone, and the endpoint only to its provider and to admins', async () => {
     const description = 'x'.repeat(2_000);
     const id = await create({ description });
     const otherKey = await addKeyTo(sql, provider.accountId, 'buyer');
@@ -58,7 +58,7 @@ describe('GET /services/{id}', () => {
     expect((await refused(`GET /services/${id}?lang=pt`)).code).toBe('invalid_request');
   });
 
-  it('lists a draft, which no search finds until it is made active', async () => {
+  it('shows a draft, which no search finds until it is made active', async () => {
     const { id, status } = bodyOf(
       await request('POST /services', { by: provider, body: { ...BODY, status: 'paused' } }),
     );
@@ -75,7 +75,7 @@ describe('GET /services/{id}', () => {
     expect(bodyOf(await request(`GET /services/${id}`)).status).toBe('paused');
   });
 
-  it('shows a removed service to its provider and admins only', async () => {
+  it('shows a removed service only to its provider and to admins', async () => {
     const id = await create();
     await request(`DELETE /services/${id}`, { by: provider });
     for (const by of [provider, admin]) {
@@ -154,7 +154,7 @@ describe('GET /services?mine=true', () => {
     expect(pages).toEqual([ids.slice(0, 2), ids.slice(2, 4), ids.slice(4)]);
   });
 
-  it.each(['', '?mine=false'])('without mine=true points to /discover: %j', async (query) => {
+  it.each(['', '?mine=false'])('refers to /discover if mine=true is missing: %j', async (query) => {
     const error = await refused(`GET /services${query}`, { by: provider });
     expect(error.code).toBe('invalid_request');
     expect(error.message).toContain('/api/v1/discover');
@@ -168,8 +168,8 @@ describe('GET /services?mine=true', () => {
   );
 });
 
-describe('an account with as many listings as it may have', () => {
-  it('gets 409 for one more, also in concurrent requests and after removing young ones; others are not affected', async () => {
+describe('an account with its maximum number of listings', () => {
+  it('gets 409 for one more, even in concurrent requests and after removing recent ones; other accounts do not', async () => {
     const answers = await Promise.allSettled(Array.from({ length: 25 }, () => post(BODY)));
     expect(answers.filter(({ status }) => status === 'fulfilled')).toHaveLength(20);
     const refusal = await refused('POST /services', { by: provider, body: BODY });
@@ -188,7 +188,7 @@ describe('an account with as many listings as it may have', () => {
 describe('a web page of another site', () => {
   const page = { headers: { origin: 'http://evil.example', host: '127.0.0.1:8080' } };
 
-  it('may not choose an endpoint where the operator allows private addresses: it could read services there', async () => {
+  it('cannot choose an endpoint if the operator allows private addresses, because it could read services there', async () => {
     const id = await create();
     const by = provider;
     for (const [line, body] of [
@@ -204,7 +204,7 @@ describe('a web page of another site', () => {
     expect((await request(`PATCH /services/${id}`, { ...page, by, body: { price: 1 } })).status).toBe(200);
   });
 
-  it('may do so on a gateway that calls the public internet only', async () => {
+  it('can choose an endpoint on a gateway that calls the public internet only', async () => {
     const routes = servicesRoutes({
       catalog,
       sql,

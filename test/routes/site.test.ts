@@ -33,7 +33,7 @@ const namesIn = (text: string): string[] =>
   [...text.matchAll(/class="service-card-link"[^>]*>([^<]*)</g)].map(([, name = '']) => name);
 
 describe('the catalog without scripts', () => {
-  it('has the services with prices and free calls, how many there are, and a form that searches', async () => {
+  it('shows the services with prices and free calls, their number, and a search form', async () => {
     const text = await html('/');
     expect(text).toMatch(/^<!doctype html>\n<html lang="en">/);
     expect(namesIn(text)).toHaveLength(24);
@@ -44,7 +44,7 @@ describe('the catalog without scripts', () => {
       expect(text).toMatch(new RegExp(`<(input|select)[^>]* name="${name}"`));
   });
 
-  it('searches as the form asks, with the empty fields that it sends, and keeps what was chosen', async () => {
+  it('searches as its form asks, accepts the empty fields that the form sends, and keeps what was chosen', async () => {
     const text = await html('/?q=weath&category=&min_quality=&max_price=0.01&free=true&sort=price');
     expect(namesIn(text)).toEqual(['Weather']);
     expect(text).toMatch(/<input[^>]* name="q"[^>]* value="weath"/);
@@ -53,7 +53,7 @@ describe('the catalog without scripts', () => {
     expect(await html('/?q=nothing+has+this')).toContain('No service matches');
   });
 
-  it('leads to every service by links, page after page', async () => {
+  it('has links to every service, page after page', async () => {
     const seen = new Set<string>();
     let next: string | undefined = '/?sort=name';
     for (let pages = 0; next !== undefined && pages < 5; pages++) {
@@ -64,7 +64,7 @@ describe('the catalog without scripts', () => {
     expect(seen.size).toBe(32);
   });
 
-  it.each(LANGUAGES)('speaks %s by its address and by Accept-Language, labels included', async (language) => {
+  it.each(LANGUAGES)('uses %s as the address or Accept-Language asks, labels included', async (language) => {
     const [chosen, asked] = await Promise.all([
       get(`/?q=weather&lang=${language}`, { 'Accept-Language': 'xx' }),
       get('/?q=weather', { 'Accept-Language': `${language};q=0.9, xx` }),
@@ -80,7 +80,7 @@ describe('the catalog without scripts', () => {
     for (const other of LANGUAGES) expect(text).toContain(`lang=${other}"`);
   });
 
-  it('is JSON for those who prefer that', async () => {
+  it('is JSON for clients that prefer JSON', async () => {
     const response = await market.request('/', { headers: { Accept: 'application/json' } });
     expect(response.headers.get('content-type')).toMatch(/^application\/json/);
     expect(response.headers.get('vary')).toContain('Accept');
@@ -88,8 +88,8 @@ describe('the catalog without scripts', () => {
   });
 });
 
-describe('what others wrote', () => {
-  it('is text in every page: in its words, in its head and in the data for scripts', async () => {
+describe('text that others wrote', () => {
+  it('stays text on every page: in the body, in the head and in the data for scripts', async () => {
     for (const path of ['/?category=testing', page[HOSTILE] as string]) {
       const text = await html(path);
       expect(text).toContain('&lt;/script>&lt;img');
@@ -100,7 +100,7 @@ describe('what others wrote', () => {
     }
   });
 
-  it('could not run if it were not: the policy allows no script but files of this gateway', async () => {
+  it('could not run even if it were markup: the policy allows no script except files of this gateway', async () => {
     for (const path of ['/', '/console', '/nothing', page.Weather as string]) {
       const policy = (await get(path)).headers.get('content-security-policy') ?? '';
       expect(policy).toContain("default-src 'none'; script-src 'self'; style-src 'self'");
@@ -119,7 +119,7 @@ describe('a request that cannot be answered', () => {
     ['/?sort=best', 'sort'],
     ['/?category=A%20B', 'category'],
     ['/?lang=xx', 'lang: must be one of'],
-  ])('%s says in the page what is wrong, with the search as it was', async (path, reason) => {
+  ])('%s gets a page that says what is wrong and keeps the search', async (path, reason) => {
     const response = await get(path);
     expect([response.status, response.headers.get('content-type')]).toEqual([400, 'text/html; charset=utf-8']);
     const text = await response.text();
@@ -130,7 +130,7 @@ describe('a request that cannot be answered', () => {
     expect(text).not.toContain('href="/?lang=xx"');
   });
 
-  it('gets a page if nothing is there, for browsers only, and the page repeats nothing of the address', async () => {
+  it('gets a page if nothing is there (browsers only), and the page repeats nothing of the address', async () => {
     for (const path of ['/nothing', '/services/00000000-0000-7000-8000-000000000000', '/services/%3Cimg%20src=x%3E']) {
       const response = await get(path);
       expect([response.status, response.headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8']);
@@ -144,7 +144,7 @@ describe('a request that cannot be answered', () => {
     expect((await get('/api/v1/nothing')).headers.get('content-type')).toMatch(/^application\/json/);
   });
 
-  it('gets a page when there were too many, with the time to wait', async () => {
+  it('gets a page after too many requests, with the time to wait', async () => {
     const strict = await Marketplace.start({ WEB: 'on', ANONYMOUS_RATE_LIMIT: '2' }, { writer: false });
     try {
       let response: Response;
@@ -159,8 +159,8 @@ describe('a request that cannot be answered', () => {
   });
 });
 
-describe('a page that was seen before', () => {
-  it('is the same bytes while nothing changes, 304 for those who have it, and new after a change', async () => {
+describe('a page that the client has seen before', () => {
+  it('has the same bytes while nothing changes, is 304 if the client still has it, and is new after a change', async () => {
     const first = await get('/?q=weather');
     const etag = first.headers.get('etag') as string;
     const bytes = await first.text();
@@ -179,7 +179,7 @@ describe('a page that was seen before', () => {
     expect(await html(page.Weather as string)).toContain('Forecasts and warnings');
   });
 
-  it('is the same page in every coding, and a HEAD has its headers', async () => {
+  it('is the same page in every content encoding, and HEAD has its headers', async () => {
     const plain = await html('/?q=many');
     const unpack = { br: brotliDecompressSync, gzip: gunzipSync };
     for (const coding of ['br', 'gzip'] as const) {

@@ -260,7 +260,7 @@ describe('GET /statement/me', () => {
     ]);
   });
 
-  it('is live in a range that goes on, and no row of it is in the future', async () => {
+  it('is live if its range has not ended, and no row is in the future', async () => {
     await moves.credit(START, 10_000_000);
     const calledAt = Date.now();
     await moves.call(calledAt, 2_000);
@@ -279,7 +279,7 @@ describe('GET /statement/me', () => {
     ]);
   });
 
-  it('has sums of calls at the last call of the hour, with the balance that was seen then', async () => {
+  it('dates sums of calls at the last call of the hour, with the balance at that time', async () => {
     const minute = (n: number): number => START + n * 60_000;
     const seen = new Map<string, number>();
     let balance = 0;
@@ -304,7 +304,7 @@ describe('GET /statement/me', () => {
     for (const { at, balance: shown } of movements) expect(micros(shown)).toBe(seen.get(at));
   });
 
-  it('has earnings at the last call, or where the first of them was paid out or given back, and before that', async () => {
+  it('dates earnings at their last call, or earlier, when the first of them was paid out or refunded', async () => {
     const second = (n: number): number => START + n * 1_000;
     await moves.call(second(1), 2_000, 0);
     await moves.payout(second(2), 1_500);
@@ -342,7 +342,7 @@ describe('GET /statement/me', () => {
     expect((await ask({ cursor })).movements).toMatchObject([{ amount: 1, balance: 1 }]);
   });
 
-  it('shows an operator exactly what the account itself sees, and the books alone where there is no wallet', async () => {
+  it('shows an operator exactly what the account sees, or the books alone if there is no wallet', async () => {
     const admin = await addAccount(sql, 'admin');
     const shown = async ({ accountId: id }: KeyRecord, query: object = {}) =>
       json(await send(routes, 'GET /admin/accounts/:id/statement', { by: admin, params: { id }, query }));
@@ -385,7 +385,7 @@ describe('GET /statement/me', () => {
     expect(findRoute(routes, 'GET /statement/me').access).toEqual(['buyer', 'provider', 'admin']);
   });
 
-  it('has every movement once, in order, with the right balance, whatever the pages', async () => {
+  it('has every movement once, in order, with the right balance, whatever the page size', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(move, { maxLength: 14 }),
@@ -432,7 +432,7 @@ describe('GET /statement/me', () => {
     );
   });
 
-  it('has every movement once while calls and money arrive between its pages, those of earlier hours too', async () => {
+  it('has every movement once, even if calls and money arrive between its pages, some in earlier hours', async () => {
     const nameOf = (row: Row): string => [row.at.slice(0, 13), row.kind, row.reference ?? row.service_id].join();
     const call = (minute: number, service: number): Move => ({
       kind: 'call',
@@ -481,7 +481,7 @@ describe('GET /statement/me', () => {
     );
   });
 
-  it('divides a page only between hours, and an hour only if it has more than ten thousand movements', async () => {
+  it('splits pages only between hours, unless an hour has more than ten thousand movements', async () => {
     for (const minute of [1, 2, 3, 61, 121]) await moves.credit(START + minute * 60_000, 1_000);
     const sizes = async (limit: number): Promise<number[]> => {
       const found: number[] = [];

@@ -39,7 +39,7 @@ const call = (atMs: number, latencyUs: number, outcome = 'completed', use?: Part
 };
 
 describe('GET /services/{id}/stats', () => {
-  it('has the hours of a service whose calls are all of the last three days, and of no other', async () => {
+  it('has hours for a service only if all its calls are from the last three days', async () => {
     await call(NOON, 10_000);
     await call(NOON, 30_000);
     await call(NOON - DAY_MS, 1_000, 'refunded:upstream_timeout');
@@ -64,7 +64,7 @@ describe('GET /services/{id}/stats', () => {
     expect(older).not.toHaveProperty('hours');
   });
 
-  it('has every call of the last 30 days in its class and on its day, and latencies of those that succeeded', async () => {
+  it('has every call of the last 30 days in its class and on its day, and latencies of the successful calls', async () => {
     for (const ms of [10, 500]) await call(NOON, ms * 1_000);
     // Priced by use. One was free, and one of the others cost the highest price.
     for (const use of [{ freeTier: true }, { atCap: true }]) await call(NOON, 10_000, 'completed', use);
@@ -119,7 +119,7 @@ describe('GET /services/{id}/stats', () => {
     await expect(sent).rejects.toMatchObject({ code: 'service_not_found' });
   });
 
-  it('reads once for all who ask within half a minute, but asks again after a failure', async () => {
+  it('reads once for everyone who asks within half a minute, but reads again after a failure', async () => {
     const reader = new StatsReader(sql);
     const kept = routes(reader);
     const [first] = [json(await stats(kept))];

@@ -131,7 +131,7 @@ describe('a time that is invalid, or that Postgres cannot store,', () => {
     ['/earnings/me', { from: '0000-01-01' }, 'from'],
     ['/earnings/me', { to: '0000-12-31' }, 'to'],
     ['/earnings/me', { to: '9999-12-31T23:59:59-14:00' }, 'to'],
-  ])('is refused, and the parameter is named: %s %j', async (path, query, name) => {
+  ])('is refused, and the refusal names the parameter: %s %j', async (path, query, name) => {
     const refusal = await refusalOf(get(path, query));
     expect(refusal.code).toBe('invalid_request');
     expect(refusal.message).toMatch(new RegExp(`^${name}: must be `));
@@ -145,11 +145,11 @@ describe('a time that is invalid, or that Postgres cannot store,', () => {
     ['/statement/me', { from: '9999-12-31T23:30:00Z' }],
     ['/statement/me', { to: '0001-01-01T00:30:00Z' }],
     ['/earnings/me', { from: '0001-01-01', to: '9999-12-31' }],
-  ])('is not confused with the first and last times that can be stored: %s %j', async (path, query) => {
+  ])('is distinguished from the first and last times that can be stored: %s %j', async (path, query) => {
     expect((await get(path, query)).status).toBe(200);
   });
 
-  it('never makes a page fail: 2 000 random times, odd ones more often', async () => {
+  it('never makes a page fail: 2 000 random times, many of them unusual', async () => {
     const times = fc.oneof(day, dateTime, dateTime);
     const seen = { 200: 0, 400: 0 };
     await fc.assert(
@@ -198,7 +198,7 @@ it('a cursor that no list issued never makes a page fail', async () => {
   );
 });
 
-it('a reference with characters that no reference has is refused, and named', async () => {
+it('a reference with characters that no reference can have is refused, and the refusal names it', async () => {
   for (const kind of ['credits', 'debits', 'payouts']) {
     expect(await statusOf(`/admin/${kind}`, { reference: 'a\0b' })).toBe(400);
     expect(await statusOf(`/admin/${kind}`, { reference: 'invoice 4711' })).toBe(200);

@@ -68,7 +68,7 @@ describe('GET /usage/me', () => {
     });
   });
 
-  it('sums by service what the records say, exactly', async () => {
+  it('sums up by service exactly what the records say', async () => {
     // 0.1 + 0.2 is the sum that floats get wrong.
     const first = await call({ amount: 100_000, latencyUs: 1_000, atMs: NOON, path: '/a/b' });
     await call({ amount: 200_000, latencyUs: 2_001, atMs: NOON + 1 });
@@ -103,7 +103,7 @@ describe('GET /usage/me', () => {
     });
   });
 
-  it('shows of a call priced by use what its service could charge, and whether it reported more', async () => {
+  it('shows what the service of a call priced by use could charge, and whether it reported more', async () => {
     const fixed = await call({ amount: 2_000, atMs: NOON });
     const byUse = await call({ amount: 50_000, authorized: 50_000, clamped: true, atCap: true, atMs: NOON + 1 });
     const { records, total_spent } = json(await usage());
@@ -139,7 +139,7 @@ describe('GET /usage/me', () => {
     expect(json(await usage({}, sibling))).toMatchObject({ total_calls: 1, key_id: sibling.keyId });
   });
 
-  it('pages through every call once, newest first, across days, with the sums of all on each page', async () => {
+  it('pages through every call once, newest first, across days, with the sums of all calls on each page', async () => {
     const ids: string[] = [];
     for (let i = 0; i < 25; i++) ids.push(await call({ atMs: NOON - 3 * DAY_MS + i * DAY_MS * 0.3, amount: 1 }));
     const seen: string[] = [];
@@ -154,14 +154,14 @@ describe('GET /usage/me', () => {
     expect(seen).toEqual([...ids].reverse());
   });
 
-  it('gives 100 records without a limit', async () => {
+  it('returns 100 records if no limit is given', async () => {
     for (let i = 0; i < 101; i++) await call({ atMs: NOON + i });
     const page = json(await usage());
     expect([page.records.length, page.total_calls]).toEqual([100, 101]);
     expect(page.next_cursor).toBe(page.records.at(-1).usage_id);
   });
 
-  it('has the newest 366 days with calls, each day from midnight to midnight UTC', async () => {
+  it('has the newest 366 days with calls, each from midnight to midnight UTC', async () => {
     const midnight = Date.UTC(2026, 0, 15);
     await call({ atMs: midnight - 1, amount: 1 });
     await call({ atMs: midnight, amount: 20 });
@@ -180,7 +180,7 @@ describe('GET /usage/me', () => {
     expect([days.length, days[0].day, days[365].day, calls]).toEqual([366, '2026-01-16', '2025-01-16', 370]);
   });
 
-  it('filters by time: from is included, to is not', async () => {
+  it('filters by time: from is inclusive, to is exclusive', async () => {
     const ids: string[] = [];
     for (const at of [-1, 0, 1, DAY_MS - 1, DAY_MS])
       ids.push(await call({ atMs: Date.UTC(2026, 0, 15) + at, amount: 1 }));
@@ -199,14 +199,14 @@ describe('GET /usage/me', () => {
     expect(await within({ to: '1969-01-01' })).toEqual([]);
   });
 
-  it('filters by the recorded time if the clocks of gateway and Redis disagree', async () => {
+  it('filters by the recorded time even if the clocks of gateway and Redis disagree', async () => {
     const id = await call({ atMs: Date.UTC(2026, 0, 14, 23, 59, 59) });
     await sql`UPDATE calls SET created_at = '2026-01-15T00:00:02Z' WHERE usage_id = ${id}`;
     expect(idsOf(json(await usage({ from: '2026-01-15', to: '2026-01-16' })))).toEqual([id]);
     expect(idsOf(json(await usage({ to: '2026-01-15' })))).toEqual([]);
   });
 
-  it('filters by service, sums included', async () => {
+  it('filters by service, and so do its sums', async () => {
     await call({ amount: 1 });
     const id = await call({ serviceId: maps, amount: 2 });
     const page = json(await usage({ service_id: maps }));
@@ -243,7 +243,7 @@ describe('GET /usage/me', () => {
 describe('GET /usage/me as text/csv', () => {
   const csv = async (query: Record<string, unknown> = {}) => usage(query, buyer, { accept: 'text/csv' });
 
-  it('has the columns of the records, CRLF lines and quotes where RFC 4180 asks for them', async () => {
+  it('has the columns of the records, CRLF line ends, and quotes where RFC 4180 requires them', async () => {
     const id = await call({ amount: 100_000, atMs: NOON, path: '/say,"hi"' });
     const response = await csv();
     expect(response.headers?.['Content-Type']).toBe('text/csv; charset=utf-8; header=present');
@@ -325,7 +325,7 @@ describe('GET /usage/:usage_id', () => {
     });
   });
 
-  it('says how often the answer was given again, whichever gateway gave it, and says it to the buyer and an admin', async () => {
+  it('tells the buyer and an admin how often the answer was replayed, whichever gateways replayed it', async () => {
     const [id, other] = [await call({ amount: 1_000, atMs: NOON }), await call({ atMs: NOON + 1 })];
     const lines: string[] = [];
     const log = { warn: (_: object, line: string) => void lines.push(line), info: () => {} };
@@ -343,7 +343,7 @@ describe('GET /usage/:usage_id', () => {
     expect(listed).toEqual([undefined, 3]);
   });
 
-  it('answers everybody else as if the call did not exist', async () => {
+  it('answers everyone else as if the call did not exist', async () => {
     const id = await call();
     const strangers = [await addAccount(sql, 'buyer', 'alice'), await addAccount(sql, 'provider')];
     for (const by of strangers) await expect(read(id, by)).rejects.toMatchObject({ code: 'not_found' });

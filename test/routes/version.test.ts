@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { VERSION } from '../../src/version.ts';
 
-it('the version that the gateway tells is that of its package', () => {
+it('the gateway reports the version of its package', () => {
   const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
   expect(VERSION).toBe((JSON.parse(text) as { version: string }).version);
 });

@@ -193,7 +193,7 @@ async function begin(): Promise<Arithmetic> {
 }
 
 describe('a buyer and a seller who act together', () => {
-  it('take nothing from the platform, in any order, and what an operator gives back costs what the books say', {
+  it('take no money from the platform in any order of steps, and a refund by an operator costs what the books say', {
     timeout: 180_000,
   }, async () => {
     await fc.assert(
@@ -224,7 +224,7 @@ describe('a buyer and a seller who act together', () => {
     );
   });
 
-  it('take nothing by refunds at the same moment', async () => {
+  it('take no money from the platform by simultaneous refunds', async () => {
     await fc.assert(
       fc.asyncProperty(stepsWith(fc.constant(false)), async (steps) => {
         await begin();

@@ -85,7 +85,7 @@ const both = (team: number, agent: number) => ({
 });
 
 describe('budgets', () => {
-  it('get back what is given back, in the period that it was taken from', async () => {
+  it('get refunded money back in the period that it was taken from', async () => {
     const keys = await chain();
     const call = await sold(keys);
     expect(await spentOf(keys)).toEqual(both(10_000, 10_000));
@@ -97,7 +97,7 @@ describe('budgets', () => {
     await market.check();
   });
 
-  it('whose next period has begun keep what that has spent: only the books know the former one', async () => {
+  it('whose next period has begun keep what it has spent: only the books know the former period', async () => {
     const keys = await chain();
     const yesterday = await sold(keys);
     await sold(keys, DAY + 1, 3_000);
@@ -119,7 +119,7 @@ describe('budgets', () => {
     await market.check();
   });
 
-  it('that are damaged in Redis keep the refund out of the wallet, whole', async () => {
+  it('that are damaged in Redis keep the whole refund out of the wallet', async () => {
     const keys = await chain();
     const call = await sold(keys);
     await spentOf(keys);
@@ -139,7 +139,7 @@ describe('budgets', () => {
 });
 
 describe('a refund whose process is killed', () => {
-  it('at any step is in both stores, or in none and may be sent again', async () => {
+  it('at any step is in both stores, or is in neither and can be sent again', async () => {
     const { ledger } = market.compared;
     const before = [...[6, 7, 8, 9, 10, 11, 12, 13].map((n) => `statement ${n}`), 'before the commit'];
     const points = [...before, 'after the commit', 'after the script', 'after the mark'];
@@ -190,7 +190,7 @@ describe('a refund whose process is killed', () => {
 });
 
 describe('a Redis that comes back', () => {
-  it('without a refund that it had gets it again, with its budgets, once', async () => {
+  it('without a refund that it once had gets that refund and its budgets again, exactly once', async () => {
     const { ledger } = market.compared;
     const keys = await chain();
     const call = await sold(keys);
@@ -211,7 +211,7 @@ describe('a Redis that comes back', () => {
     await ledger.readBooks();
   });
 
-  it('with other budgets is brought to those of Postgres, while a refund is missing in it', async () => {
+  it('with wrong budgets gets those of Postgres, even while it lacks a refund', async () => {
     const { ledger } = market.compared;
     const keys = await chain();
     const call = await sold(keys);

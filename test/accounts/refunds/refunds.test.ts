@@ -16,7 +16,7 @@ const conflict = (fields: object = {}, message: RegExp = /./) =>
   expect.objectContaining({ code: 'conflict', fields, message: expect.stringMatching(message) });
 
 describe('a refund', () => {
-  it('turns back buyer, provider and fee, in parts whose fees are those of the whole', async () => {
+  it('returns money of the buyer, the provider and the fee; the fees of its parts add up to the whole fee', async () => {
     const buyer = await market.buyer();
     // With the fee of 2.5 %, rounded down: 249 of 9 999.
     const call = await market.sold(buyer, { heldMicros: 9_999 });
@@ -55,7 +55,7 @@ describe('a refund', () => {
     ]);
   });
 
-  it('is made once per reference, also by requests at once, and gives the same answer again', async () => {
+  it('is made once per reference, even by simultaneous requests, and a repeat gets the same answer', async () => {
     const buyer = await market.buyer();
     const [call, other] = [await market.sold(buyer), await market.sold(buyer)];
     const all = await Promise.all(Array.from({ length: 8 }, () => market.refund(call, { amount: 0.004 })));
@@ -71,7 +71,7 @@ describe('a refund', () => {
     await market.check();
   });
 
-  it('gives back no more than is left, whatever is asked for at once', async () => {
+  it('gives back no more than is left of the charge, whatever simultaneous requests ask for', async () => {
     const buyer = await market.buyer();
     const call = await market.sold(buyer);
     await market.sold(buyer);
@@ -106,7 +106,7 @@ describe('a refund', () => {
     await market.check();
   });
 
-  it('is for the provider of the call and admins: others see no such call, or may not', async () => {
+  it('can be made by the provider of the call and by admins; others are answered not_found or forbidden', async () => {
     const { sql } = market.compared.ledger;
     const buyer = await market.buyer();
     const call = await market.sold(buyer);
@@ -121,7 +121,7 @@ describe('a refund', () => {
     expect(await market.money(buyer)).toEqual([990_000, 990_000, 9_750, 250]);
   });
 
-  it('by a provider is covered by its earnings; by an operator it may make them negative, and no payout is made until they are not', async () => {
+  it('by a provider is covered by its earnings; by an operator it may make them negative, which stops payouts', async () => {
     const buyer = await market.buyer();
     const call = await market.sold(buyer);
     await market.payout(9_000);
@@ -156,7 +156,7 @@ describe('a refund', () => {
     await market.check();
   });
 
-  it('has no text that may look like another one to its readers', async () => {
+  it('refuses characters in its texts that its readers cannot see', async () => {
     const call = await market.sold(await market.buyer());
     for (const field of ['reason', 'reference']) {
       await expect(market.refund(call, { [field]: 'paid\u202e' })).rejects.toMatchObject({
@@ -167,7 +167,7 @@ describe('a refund', () => {
     await market.check();
   });
 
-  it('that is all fee needs no earnings', async () => {
+  it('that consists only of the fee needs no earnings', async () => {
     const buyer = await market.buyer();
     const call = await market.sold(buyer, { heldMicros: 40 });
     await market.payout(39);
@@ -251,14 +251,14 @@ describe('what was given back', () => {
     await market.check();
   });
 
-  it('is found by its reference alone, by any author, without reading all refunds', async () => {
+  it('is found through an index on its reference, without reading all refunds', async () => {
     const rows = await market.compared.ledger.sql`
       SELECT FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
       WHERE i.indrelid = 'refunds'::regclass AND a.attname = 'reference'`;
     expect(rows).toHaveLength(1);
   });
 
-  it('is a failure in quality if it was all of a call, and nothing if it was a part', async () => {
+  it('counts as a failure in quality if the whole call was refunded, and not if only a part was', async () => {
     const { sql } = market.compared.ledger;
     const buyer = await market.buyer();
     const [whole, part] = [await market.sold(buyer), await market.sold(buyer)];
@@ -280,7 +280,7 @@ describe('what was given back', () => {
     await market.check();
   });
 
-  it('is in no list of credits and no second time in a statement page by page', async () => {
+  it('is in no list of credits, and appears only once in a statement that is read page by page', async () => {
     const buyer = await market.buyer();
     const call = await market.sold(buyer);
     for (const reference of ['a', 'b', 'c']) await market.refund(call, { amount: 0.001, reference });

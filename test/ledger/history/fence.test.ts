@@ -85,7 +85,7 @@ async function rewind(): Promise<() => Promise<unknown>> {
 
 describe('while Postgres is older than Redis', () => {
   it.each(Object.keys(acts) as (keyof typeof acts)[])(
-    'a %s is refused as if Postgres were away, and goes on with the right one',
+    'a %s is refused as if Postgres were away, and succeeds once the right Postgres is back',
     async (act) => {
       const comeBack = await rewind();
       const before = [await money(), await wallet()];
@@ -128,7 +128,7 @@ describe('while Postgres is older than Redis', () => {
     expect(await wallet()).toMatchObject({ balance: String(HELD - 700), debited: '700' });
   });
 
-  it('no credit of it goes into a wallet', async () => {
+  it('no credit that the older Postgres stored goes into a wallet', async () => {
     const comeBack = await rewind();
     await ledger.credit(accountId, 300);
     const credits = new CreditWallets({ ...stores(), hydrator, log: QUIET });
@@ -159,7 +159,7 @@ describe('while Redis does not answer', () => {
     expect(await money()).not.toEqual(before);
   });
 
-  it('one shard of another account is enough to see that Postgres is older', async () => {
+  it('one shard of another account is enough to detect an older Postgres', async () => {
     await rewind();
     const [{ shard } = { shard: -1 }] = await ledger.sql<{ shard: number }[]>`SELECT shard FROM shard_histories`;
     const other = Array.from({ length: 99 }, () => uuidv7()).find((id) => ledger.store.keys.shardOf(id) !== shard);
@@ -168,7 +168,7 @@ describe('while Redis does not answer', () => {
   });
 });
 
-it('a process that is suspended in the middle of a payout holds up flushes for seconds only, and its payout is not stored', async () => {
+it('a process suspended in the middle of a payout delays flushes by a few seconds, and its payout is not stored', async () => {
   const payout = { accountId, amountMicros: 700, reference: 'r' };
   const { databaseUrl, store } = ledger;
   const settings = JSON.stringify({ databaseUrl, redisUrl: store.server.url, shards: SHARDS, payout });
@@ -189,7 +189,7 @@ it('a process that is suspended in the middle of a payout holds up flushes for s
   }
 });
 
-it('a flush that is trimmed while the transaction begins is no sign of an older Postgres', async () => {
+it('a flush that is trimmed while the transaction begins is not mistaken for an older Postgres', async () => {
   const { sql, ...rest } = stores();
   const late = Object.assign((() => {}) as unknown as typeof sql, {
     begin: async (work: Parameters<typeof sql.begin>[0]) => {

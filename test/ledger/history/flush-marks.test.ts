@@ -30,7 +30,7 @@ it('each flush leaves its journal row and token in Redis, and Postgres remembers
   }
 });
 
-it('a Redis with other data is doubted once, and one that has lost its mark is not', async () => {
+it('a Redis with other data causes one new doubt, and a Redis that has lost its mark causes none', async () => {
   ledger.startWriter();
   await flushOne();
   await ledger.store.command('del', ledger.store.keys.mark[shard()] as string);
@@ -79,7 +79,7 @@ it.each([
   expect(writer.fencedShards.size).toBe(0);
 });
 
-it('a mark of another type is a damaged mark: the flush is fenced, and nothing fails', async () => {
+it('a mark of another type counts as damaged: the flush is fenced, and nothing fails', async () => {
   const writer = ledger.startWriter();
   await flushOne();
   const name = ledger.store.keys.mark[shard()] as string;

@@ -48,7 +48,7 @@ const FIRST = 1_000_000;
 const SECOND = 2_000_000;
 
 describe('what a key has spent of its budget', () => {
-  it('agrees at any stage of its calls, and also after a new budget was given and the wallet loaded again', async () => {
+  it('agrees at any stage of its calls, even after it got a new budget and the wallet was loaded again', async () => {
     const child = await newChild(10_000);
     const [open, refunded] = [request(child, 400), request(child, 70)];
     for (const one of [open, refunded]) await admit(compared.ledger.store, one);
@@ -75,7 +75,7 @@ describe('what a key has spent of its budget', () => {
     expect(await compared.drifts()).toEqual([]);
   });
 
-  it('is repaired after Redis came back older: also the period, and beside holds of stored calls', async () => {
+  it('is repaired after Redis came back with older data, including the period, even beside holds of stored calls', async () => {
     const child = await newChild(10_000);
     await compared.call(child, 1_000);
     const held = request(child, 300);
@@ -100,7 +100,7 @@ describe('what a key has spent of its budget', () => {
     ]);
   });
 
-  it('that nobody can explain is reported, and what a hold of a stored call had taken goes back all the same', async () => {
+  it('is reported if nothing explains it, and what the hold of a stored call had taken still goes back', async () => {
     const child = await newChild(10_000);
     const captured = request(child, 300);
     await admit(compared.ledger.store, captured);
@@ -120,7 +120,7 @@ describe('what a key has spent of its budget', () => {
 });
 
 describe('what Redis must know of child keys', () => {
-  it('is what Postgres has after Redis came back older, also if the wallet is in use', async () => {
+  it('is what Postgres has after Redis came back with older data, even if the wallet is in use', async () => {
     const [busy, idle] = [await newChild(10_000), await newChild(10_000)];
     const { sql, store } = compared.ledger;
     for (const { accountId, keyId, ancestors = [] } of [busy, idle]) {
@@ -171,7 +171,7 @@ describe('an operator', () => {
     expect(await compared.drifts()).toEqual([]);
   });
 
-  it('cannot believe a wallet that counts in an earlier period', async () => {
+  it('cannot believe a wallet that counts spending in an earlier period', async () => {
     const child = await newChild(10_000);
     await compared.call(child, 1_000);
     await compared.storeAll();

@@ -90,7 +90,7 @@ async function drifting(micros: number, freeCalls: number): Promise<Scene> {
 }
 
 describe('an operator who believes postgres', () => {
-  it('takes the drift out of the wallet, with the record of a repair', async () => {
+  it('takes the drift out of the wallet, with a record as for a repair', async () => {
     const scene = await drifting(700, -1);
     const { correction, created } = await correct(scene, 'postgres');
     expect(created).toBe(true);
@@ -118,7 +118,7 @@ describe('an operator who believes postgres', () => {
     expect(await acts()).toEqual([{ before: { wallet: 0.010157 }, after: { wallet: 0.009457 } }]);
   });
 
-  it('removes holds of stored calls, whatever the drift beside them', async () => {
+  it('removes holds of stored calls, whatever else drifts', async () => {
     const { ledger } = compared;
     const scene = await compared.newScene(10_000);
     const call = request(scene, 500);
@@ -135,7 +135,7 @@ describe('an operator who believes postgres', () => {
     expect(await compared.drifts()).toEqual([]);
   });
 
-  it('takes back numbers that Postgres lacks, so that the credits and debits that get them again count', async () => {
+  it('takes back credit and debit numbers that Postgres lacks, so that the next ones with these numbers count', async () => {
     const { ledger, hydrator } = compared;
     const { sql, store } = ledger;
     const stores = { sql, redis: store.redis, keys: store.keys, hydrator, log: QUIET };
@@ -160,7 +160,7 @@ describe('an operator who believes postgres', () => {
     expect(await compared.drifts()).toEqual([]);
   });
 
-  it('ends a debit that waits because the wallet has given its number to one that Postgres lost', async () => {
+  it('ends a debit that waits because the wallet has given its number to a debit that Postgres lost', async () => {
     const { ledger, hydrator } = compared;
     const stores = { sql: ledger.sql, redis: ledger.store.redis, keys: ledger.store.keys, hydrator, log: QUIET };
     const scene = await compared.newScene(10_000);
@@ -219,7 +219,7 @@ describe('an operator who believes redis', () => {
     );
   });
 
-  it('has changed nothing when its process dies before the end, and can do it again', async () => {
+  it('changes nothing if its process dies before the end, and can be made again', async () => {
     const scene = await drifting(-250, 2);
     const dying = { ...operator, record: () => Promise.reject(new Error('killed')) };
     await expect(corrector().correct(wanted(scene, 'redis'), dying)).rejects.toThrow('killed');
@@ -248,7 +248,7 @@ it('believes redis only once the comparison has judged what Redis may have lost'
 });
 
 describe.each(['postgres', 'redis'] as const)('believing %s', (believe) => {
-  it('ends the drift exactly while calls, credits and debits go on and are stored', async () => {
+  it('ends the drift exactly, while calls, credits and debits continue and are stored', async () => {
     const { ledger, hydrator } = compared;
     const { sql, store } = ledger;
     const stores = { sql, redis: store.redis, keys: store.keys, hydrator, log: QUIET };
@@ -288,7 +288,7 @@ describe.each(['postgres', 'redis'] as const)('believing %s', (believe) => {
     await ledger.readBooks();
   });
 
-  it('is made once per reference: a repeat answers the same, and another decision is refused', async () => {
+  it('is made once per reference: a repeat gets the same answer, and another decision is refused', async () => {
     const scene = await drifting(700, 0);
     const first = await correct(scene, believe);
     await compared.changeBalance(scene, 11);
@@ -303,7 +303,7 @@ describe.each(['postgres', 'redis'] as const)('believing %s', (believe) => {
     expect(await acts()).toHaveLength(1);
   });
 
-  it('counts once when two admins decide at once, with one reference or with two, in one process or in two', async () => {
+  it('counts once when two admins decide simultaneously, with one reference or two, in one process or two', async () => {
     for (const other of ['postgres', 'redis'] as const) {
       const scene = await drifting(700, 1);
       const results = await Promise.allSettled([
@@ -326,7 +326,7 @@ describe.each(['postgres', 'redis'] as const)('believing %s', (believe) => {
     await compared.ledger.readBooks();
   });
 
-  it('does not count beside a repair of the comparison that runs at the same moment', async () => {
+  it('does not count in addition to a repair by a comparison that runs at the same moment', async () => {
     const { ledger } = compared;
     const scenes = await Promise.all(Array.from({ length: 6 }, () => compared.newScene(10_000)));
     await compared.keepBusy(...scenes);
@@ -347,7 +347,7 @@ describe.each(['postgres', 'redis'] as const)('believing %s', (believe) => {
     await ledger.readBooks();
   });
 
-  it('is refused where there is no drift, no wallet or no account, or where the drift cannot be told', async () => {
+  it('is refused if there is no drift, wallet or account, or if the drift cannot be determined', async () => {
     const { store } = compared.ledger;
     const scene = await compared.newScene(10_000);
     await expect(correct(scene, believe)).rejects.toMatchObject(refused('no drift'));
@@ -389,7 +389,7 @@ describe.each(['postgres', 'redis'] as const)('believing %s', (believe) => {
 });
 
 describe('a correction of the wallet whose reply was lost', () => {
-  it.each([true, false])('counts once, and its repeat says that it was made (made in Redis: %s)', async (isMade) => {
+  it.each([true, false])('counts once, and a repeat says that it was made (made in Redis: %s)', async (isMade) => {
     const { redis } = compared.ledger.store;
     const scene = await drifting(700, 1);
     const script: RedisStore['script'] = async (which, keys, args) => {
@@ -416,7 +416,7 @@ describe('a correction of the wallet whose reply was lost', () => {
   });
 });
 
-describe('whatever the drift', () => {
+describe('whatever drift there is', () => {
   const story = fc.record({
     believe: fc.constantFrom('postgres' as const, 'redis' as const),
     balance: fc.oneof(fc.integer({ min: -20_000, max: 20_000 }), fc.constantFrom(-(2 ** 52), 2 ** 52, 0)),
@@ -464,7 +464,7 @@ describe('whatever the drift', () => {
     }
   }
 
-  it('is, the account agrees after the operation, and the books balance', async () => {
+  it('the account agrees after the operation, and the books balance', async () => {
     const made = { true: 0, false: 0 };
     await fc.assert(
       fc.asyncProperty(fc.array(story, { minLength: 5, maxLength: 5 }), async (stories) => {

@@ -21,7 +21,7 @@ it.each([
   ['long ago', `- interval '3 days'`],
   ['by a clock that was ahead', `+ interval '400 days'`],
 ])(
-  'a credit that Redis lost is applied to the wallet again, with a record, when it was first applied %s',
+  'a credit that was first applied %s and that Redis lost is applied to the wallet again, with a record',
   async (_, moved) => {
     const { ledger } = compared;
     const scene = await compared.newScene(10_000);
@@ -68,7 +68,7 @@ it('a credit that has not reached its wallet yet is not mistaken for a lost cred
   expect(await compared.repairs()).toEqual([]);
 });
 
-it('credits applied minutes before a restart of Redis are applied again without a comparison, however late the writer looks', async () => {
+it('credits applied minutes before a restart of Redis are applied again without a comparison, however late the writer runs', async () => {
   const { ledger } = compared;
   const scene = await compared.newScene(10_000);
   await credits.applyMissing();

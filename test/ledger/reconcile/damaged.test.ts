@@ -47,7 +47,7 @@ async function letDie(instance = 'gateway-1'): Promise<void> {
 }
 
 describe('a damaged wallet', () => {
-  it('is reported as damaged while all others are compared, and agrees once it was deleted and loaded again', async () => {
+  it('is reported as damaged while all others are compared, and agrees after it is deleted and loaded again', async () => {
     const [half, text, number, free, healthy, drifting] = await Promise.all(
       Array.from({ length: 6 }, () => compared.newScene(10_000)),
     );
@@ -82,7 +82,7 @@ describe('a damaged wallet', () => {
     expect(await compared.repairs()).toEqual([]);
   });
 
-  it('has its hold swept with one event and gets nothing back; the other wallets get their refunds', async () => {
+  it('has its hold swept with one event and no refund, while the other wallets get their refunds', async () => {
     const [victim, other] = [await compared.newScene(10_000), await compared.newScene(10_000)];
     for (const scene of [victim, other]) await admit(ledger.store, request(scene, 1_000));
     await set(victim, 'balance', 'abc');
@@ -103,7 +103,7 @@ describe('a damaged wallet', () => {
     ['balance', '9007199254740000'],
     ['credit_seq', '1e0'],
   ])(
-    '(%s %s) takes no credit, does not keep credits from other wallets, and has its credit once it is loaded again',
+    '(%s %s) takes no credit and does not keep credits from other wallets; it gets its credit once it is loaded again',
     async (field, value) => {
       const [victim, other] = [await compared.newScene(10_000), await compared.newScene(10_000)];
       const { store, sql } = ledger;
@@ -131,7 +131,7 @@ describe('a damaged wallet', () => {
     { ...ofChild, period: -1 },
     'text of 32 characters no numbers',
     '1',
-  ])('(%j) does not tell what a child key has left, and is reported', async (damaged) => {
+  ])('(%j) does not say what a child key has left, and is reported', async (damaged) => {
     const scene = await compared.newScene(10_000);
     const wallets = new Wallets({ ...ledger.store, hydrator: compared.hydrator });
     await writeChild(ledger.store.redis, walletOf(scene), scene.keyId, ofChild);
@@ -172,7 +172,7 @@ describe('a damaged wallet', () => {
 });
 
 describe('data that this version cannot read', () => {
-  it('a hold that is damaged, of a newer version or without one is left by the sweep and reported', async () => {
+  it('a hold that is damaged, of a newer version or without a version is left by the sweep and reported', async () => {
     const scene = await compared.newScene(10_000);
     const [first, second] = [request(scene, 1_000), request(scene, 200)];
     for (const call of [first, second]) await admit(ledger.store, call);
@@ -196,7 +196,7 @@ describe('data that this version cannot read', () => {
   });
 
   it.each(['a hold', 'an event'])(
-    '(%s) prevents repairs after Redis came back with an older state, but only until it is removed',
+    '(%s) prevents repairs after Redis came back with an older state, until it is removed',
     async (what) => {
       const scene = await compared.newScene(10_000);
       const usage = ledger.store.keys.usage[ledger.store.keys.shardOf(scene.accountId)] as string;

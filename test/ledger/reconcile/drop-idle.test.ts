@@ -60,7 +60,7 @@ function reconciler(before: () => Promise<unknown> = async () => {}): Reconciler
   return new Reconciler({ sql, redis, keys: store.keys });
 }
 
-it('in doubt, wallets with nothing under way leave Redis at once, and others stay', async () => {
+it('while there is a doubt, wallets with nothing in progress leave Redis at once, and others stay', async () => {
   const { ledger } = compared;
   const scenes = await Promise.all(Array.from({ length: 5 }, () => compared.newScene(10_000)));
   const [idle, held, streamed, debited, damaged] = scenes as [Scene, Scene, Scene, Scene, Scene];
@@ -103,7 +103,7 @@ it.each([
   expect(own.dropped).toBe(0);
 });
 
-it('a program with one connection to Postgres drops wallets', async () => {
+it('a program with a single connection to Postgres can drop wallets', async () => {
   const { databaseUrl, store } = compared.ledger;
   const scene = await compared.newScene(10_000);
   await doubt();
@@ -116,7 +116,7 @@ it('a program with one connection to Postgres drops wallets', async () => {
   expect(await isLoaded(scene)).toBe(false);
 });
 
-it('where trees of keys cannot be forgotten no wallet is dropped, and the next run does both', async () => {
+it('if trees of keys cannot be deleted, no wallet is dropped, and the next run deletes both', async () => {
   const { sql, store } = compared.ledger;
   const scene = await compared.newScene(10_000);
   await sql`
@@ -139,7 +139,7 @@ it('where trees of keys cannot be forgotten no wallet is dropped, and the next r
   expect([await isLoaded(scene), await store.command('exists', tree)]).toEqual([false, 0]);
 });
 
-it('no wallet is dropped where another Postgres has trimmed: an older one could not load it again', async () => {
+it('no wallet is dropped if another Postgres has trimmed: an older one could not load the wallet again', async () => {
   const scene = await compared.newScene(10_000);
   const { store } = compared.ledger;
   const mark = store.keys.mark[store.keys.shardOf(scene.accountId)] as string;
@@ -162,7 +162,7 @@ it('a wallet that is ahead of Postgres stays, and is reported', async () => {
   expect(reports.flatMap(({ drifts }) => drifts)).toMatchObject([{ accountId: scene.accountId, driftMicros: 700 }]);
 });
 
-it('an event that cannot be read, and waits, keeps wallets of its shard: it may be of any account', async () => {
+it('an unreadable event that waits keeps all wallets of its shard, because it may belong to any account', async () => {
   const { ledger } = compared;
   const scene = await compared.newScene(10_000);
   await ledger.appendRaw(scene.accountId, 'no id', 'nonsense', 'nonsense');
@@ -174,7 +174,7 @@ it('an event that cannot be read, and waits, keeps wallets of its shard: it may 
   expect(reports.flatMap(({ drifts }) => drifts)).toMatchObject([{ driftMicros: -100 }]);
 });
 
-it('a full Redis is compared, and what is dropped makes room', async () => {
+it('a full Redis is compared, and the wallets that are dropped make room', async () => {
   const { ledger } = compared;
   const [idle, busy] = [await compared.newScene(10_000), await compared.newScene(10_000)];
   await compared.keepBusy(busy);
@@ -192,7 +192,7 @@ it('a full Redis is compared, and what is dropped makes room', async () => {
   expect(await compared.balances(busy)).toEqual([10_000, 10_000]);
 });
 
-it('a wallet of an account with a rejected event stays: what it lacks is no fault of Redis', async () => {
+it('a wallet of an account with a rejected event stays: Redis is not to blame for what it lacks', async () => {
   const { ledger } = compared;
   const scene = await compared.newScene(10_000);
   await ledger.appendRaw(scene.accountId, 'no id', scene.accountId, 'nonsense');

@@ -113,7 +113,7 @@ describe('the money identity', () => {
     compare({ ...state, wallet: { ...state.wallet, budgets }, ...change }).budgetDrifts;
   const spending = (period: number, spentMicros: number) => new Map([[KEY, { period, spentMicros }]]);
 
-  it('is false when what was spent of a budget does not add up, or is that of an earlier period', () => {
+  it('is false when what was spent of a budget does not add up, or belongs to an earlier period', () => {
     expect(drifts(state.wallet.budgets)).toEqual([]);
     const drift = { keyId: KEY, expectedPeriod: 7, expectedMicros: 1_000 };
     expect(drifts(spending(7, 999))).toEqual([{ ...drift, period: 7, spentMicros: 999 }]);
@@ -122,13 +122,13 @@ describe('the money identity', () => {
     expect(agrees(compare({ ...state, wallet: { ...state.wallet, budgets: new Map() } }))).toBe(false);
   });
 
-  it('is true when the wallet counts in a later period, in which nothing was spent or what is under way was', () => {
+  it('is true when the wallet counts in a later period, in which only calls that are not stored yet have spent', () => {
     expect(drifts(spending(8, 0))).toEqual([]);
     const later = { ...streamed('s4', 5), budgets: [{ keyId: KEY, period: 8 }] };
     expect(drifts(spending(8, 5), { streamed: [...state.streamed, later] })).toEqual([]);
   });
 
-  it('counts a call once whose settlement came back by half: its event is beside its hold, or beside a second event', () => {
+  it('counts a call once if its settlement came back in part: its event beside its hold, or two events', () => {
     const ended = { ...streamed('h1', 120), budgets: [] };
     const half = compare({ ...state, streamed: [...state.streamed, ended] });
     expect(half).toMatchObject({

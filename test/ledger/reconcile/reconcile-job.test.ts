@@ -38,12 +38,12 @@ function start({
   return seen;
 }
 
-it('when a run leaves repairs to the next run, that run follows at once, not a minute later', async () => {
+it('when a run leaves repairs to the next run, that run follows at once instead of a minute later', async () => {
   const seen = start({ left: [2, 1, 0], everyMs: 60_000 });
   await until(() => seen.runs === 3);
 });
 
-it('a shard whose writer was behind is compared some seconds later, not a minute, and by an inactive process too', async () => {
+it('a shard whose writer was behind is compared again within seconds, even by an inactive process', async () => {
   vi.useFakeTimers({ toFake: [...CLOCKS] });
   try {
     const seen = start({ isActive: false, behind: [[3], [3], []], everyMs: 60_000 });
@@ -54,7 +54,7 @@ it('a shard whose writer was behind is compared some seconds later, not a minute
   }
 });
 
-it('while nothing changes it compares every ten minutes, when Redis comes back at once; it looks at the stores every minute', async () => {
+it('it looks every minute, and compares every ten minutes if nothing changes, or at once when Redis comes back', async () => {
   vi.useFakeTimers({ toFake: [...CLOCKS] });
   try {
     const looks: boolean[] = [];
@@ -78,7 +78,7 @@ it('while nothing changes it compares every ten minutes, when Redis comes back a
   }
 });
 
-it('a look that finds an older Postgres is made again at once, and the next comparison is not left out', async () => {
+it('after a look that found an older Postgres, the next look follows at once, and the next comparison is not skipped', async () => {
   let [looks, isOlder] = [0, true];
   const seen = start({
     isUnchanged: async () => {
@@ -92,7 +92,7 @@ it('a look that finds an older Postgres is made again at once, and the next comp
   await until(() => seen.runs === 2);
 });
 
-it('an inactive process completes one run whenever Redis comes back, because its sweep waits for that', async () => {
+it('an inactive process completes one run whenever Redis comes back, because its sweep waits for that run', async () => {
   const [working, idle] = [start({}), start({ isActive: false, left: [1, 0, 0] })];
   await until(() => idle.runs === 2);
   const before = working.runs;
@@ -102,7 +102,7 @@ it('an inactive process completes one run whenever Redis comes back, because its
   await until(() => idle.runs === 3);
 });
 
-it('the jobs of a cluster write one line when they fail together, and one more when they fail again', async () => {
+it('the jobs of a cluster log one line when they fail together, and one more when they fail again', async () => {
   const lines: string[] = [];
   const log = { ...QUIET, warn: (_fields: object, message: string) => void lines.push(message) };
   const failing = new Set<ReconcileJob>();

@@ -46,7 +46,7 @@ async function counted<T>(read: (tx: Tx) => Promise<T>): Promise<{ readonly foun
   });
 }
 
-it('the calls of holds are found without reading other calls, even before Postgres has statistics', async () => {
+it('a query for the calls of holds reads no other calls, even before Postgres has statistics', async () => {
   const asked = ids.filter((_, i) => i % EVERY === 0);
   const missing = uuidv7(Date.now());
   const { found, rows } = await counted((tx) => selectStored(tx, [...asked, missing, 'no id']));

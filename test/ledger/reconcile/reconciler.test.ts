@@ -71,7 +71,7 @@ describe('comparing', () => {
     expect(await repairs()).toEqual([]);
   });
 
-  it('reports the sums of each shard, and since when an account drifts', async () => {
+  it('reports the sums of each shard, and how long an account has drifted', async () => {
     const scene = await newScene(10_000);
     const shard = ledger.store.keys.shardOf(scene.accountId);
     await admit(ledger.store, request(scene, 300));
@@ -95,7 +95,7 @@ describe('comparing', () => {
     expect(await selectReports(ledger.sql)).toEqual(second);
   });
 
-  it('gently works a tenth of the time, finds the same drifts, and stops at once when told to', async () => {
+  it('can run gently: it works a tenth of the time, finds the same drifts, and stops at once when told to', async () => {
     const scenes = await Promise.all(Array.from({ length: 20 }, () => newScene(10_000)));
     await setBalance((scenes[0] as Scene).accountId, 3);
     const { redis, keys } = ledger.store;
@@ -109,7 +109,7 @@ describe('comparing', () => {
     await stopped;
   });
 
-  it('does not keep wallets from being loaded, and waits for a flush', async () => {
+  it('does not block the loading of wallets, and waits for a flush', async () => {
     const scene = await newScene(10_000);
     const flush = new PostgresSession({ url: ledger.databaseUrl, applicationName: 'test' });
     const shard = ledger.store.keys.shardOf(scene.accountId);
@@ -127,7 +127,7 @@ describe('comparing', () => {
   });
 });
 
-describe('a drift although Redis cannot have changed', () => {
+describe('a drift that Redis cannot have caused', () => {
   it('is reported and left alone, whether the wallet has too much or too little', async () => {
     const [rich, poor] = [await newScene(1_000), await newScene(1_000)];
     await call(rich, 100);
@@ -154,7 +154,7 @@ describe('a drift although Redis cannot have changed', () => {
     expect(await repairs()).toEqual([]);
   });
 
-  it('is reported for an event that could not be stored: the call was charged but is not in the books, even in doubt', async () => {
+  it('is reported for an event that could not be stored: its charged call is not in the books, even in doubt', async () => {
     const scene = await newScene(1_000);
     const event = newEvent({ accountId: scene.accountId, heldMicros: 40 });
     await setBalance(scene.accountId, -40);
@@ -182,7 +182,7 @@ describe('a drift although Redis cannot have changed', () => {
 });
 
 describe('a Postgres that is older than Redis', () => {
-  it('is not compared: it says nothing about wallets', async () => {
+  it('is not compared: it does not say anything about wallets', async () => {
     const scene = await newScene(1_000);
     await call(scene, 100);
     await storeAll();
@@ -195,8 +195,8 @@ describe('a Postgres that is older than Redis', () => {
   });
 });
 
-describe('another run would find the same', () => {
-  it('until something is posted, Redis may have changed, or Postgres is older; never after a run that found something wrong', async () => {
+describe('the next comparison is skipped because it would find the same', () => {
+  it('until something is posted, Redis may have changed, or Postgres is older, but never after a run that found a fault', async () => {
     const scene = await newScene(1_000);
     await storeAll();
     const reconciler = ledger.reconciler();
@@ -233,7 +233,7 @@ describe('another run would find the same', () => {
 });
 
 describe('a Redis that came back with an older state than Postgres', () => {
-  it('is repaired: it has the charges of stored calls again, and no holds that the sweep would refund', async () => {
+  it('is repaired: it has the charges of stored calls again, but no holds of theirs that the sweep would refund', async () => {
     const scene = await newScene(10_000);
     await call(scene, 1_000, false, 2);
     const held = [request(scene, 500), request(scene, 70), request(scene, 8)] as const;
@@ -283,7 +283,7 @@ describe('a Redis that came back with an older state than Postgres', () => {
     expect(await ledger.store.balance(scene.accountId)).toBe(await ledger.balance(scene.accountId));
   });
 
-  it('is repaired, whatever was under way when it died', async () => {
+  it('is repaired, whatever was in progress when it died', async () => {
     for (let round = 0; round < 3; round++) {
       await ledger.clear();
       const random = seeded(round);

@@ -50,7 +50,7 @@ describe('a Redis that was a replica for a while', () => {
     return () => replica.close();
   });
 
-  it('has other data: a verdict about its data of before counts no more, and its holds of stored calls are not swept but removed', async () => {
+  it('has other data: earlier verdicts do not count, and its holds of stored calls are removed instead of swept', async () => {
     const { ledger } = compared;
     const { redis, keys } = ledger.store;
     const reconciler = new Reconciler({ sql: ledger.sql, redis, keys });
@@ -89,7 +89,7 @@ describe('a Redis that was a replica for a while', () => {
     expect(sweeper.swept).toBe(0);
   });
 
-  it('ends a comparison that had read it before', async () => {
+  it('ends a comparison that had read its earlier data', async () => {
     const { ledger } = compared;
     const { redis, keys } = ledger.store;
     // The last thing that a comparison asks before it relies on what it has read.
@@ -113,7 +113,7 @@ describe('a Redis that was a replica for a while', () => {
     await expect(run).rejects.toThrow('was replaced');
   });
 
-  it('is doubted once: what drifts after the comparison is reported, also after it has forgotten that it was a replica', async () => {
+  it('is doubted for one comparison: later drifts are reported, even after it has forgotten that it was a replica', async () => {
     const { ledger } = compared;
     await aFollowsB();
     await aLeadsAgain();

@@ -26,7 +26,7 @@ async function passTheStart(): Promise<void> {
   await until(async () => (await uptime()) > 2);
 }
 
-describe('a Redis that restarts under a comparison', () => {
+describe('a Redis that restarts during a comparison', () => {
   /** Calls `restart` while a comparison that has read the stream waits for a flush. */
   async function underComparison(
     { accountId }: Scene,
@@ -45,7 +45,7 @@ describe('a Redis that restarts under a comparison', () => {
     return (await running)[0];
   }
 
-  it('does not make it take money for events that it read and that Redis has lost since', async () => {
+  it('does not make the comparison take money for events that it read and Redis then lost', async () => {
     const { ledger } = compared;
     const scene = await compared.newScene(10_000);
     await compared.call(scene, 100);
@@ -78,7 +78,7 @@ describe('a finding of an earlier comparison', () => {
     return scene;
   }
 
-  it('counts: if the account agreed after Redis restarted, a later drift does not come from the restart', async () => {
+  it('still counts: if the account agreed after Redis restarted, a later drift does not come from the restart', async () => {
     const scene = await restarted();
     await compared.keepBusy(scene);
     expect(await compared.drifts()).toEqual([]);
@@ -89,7 +89,7 @@ describe('a finding of an earlier comparison', () => {
     expect(await compared.repairs()).toEqual([]);
   });
 
-  it('counts once: a second crash is another doubt, although the first one was not repaired yet', async () => {
+  it('counts for one crash: a second crash raises a new doubt, even if the first was not repaired yet', async () => {
     const { ledger } = compared;
     const { sql, store } = ledger;
     const scene = await compared.newScene(10_000);
@@ -105,7 +105,7 @@ describe('a finding of an earlier comparison', () => {
     expect(await compared.balances(scene)).toEqual([9_300, 9_300]);
   });
 
-  it('stays known while the stream is too long to be compared', async () => {
+  it('is kept while the stream is too long to be compared', async () => {
     const { store } = compared.ledger;
     const scene = await compared.newScene(10_000);
     await compared.changeBalance(scene, 50);
@@ -135,7 +135,7 @@ describe('a finding of an earlier comparison', () => {
 });
 
 describe('the sweep after a restart', () => {
-  it('waits for the comparison: it refunds no stored call whose gateway died with Redis, and settles the others', async () => {
+  it('waits for the comparison: it refunds no stored call whose gateway died with Redis, and settles other calls', async () => {
     const { ledger } = compared;
     const { redis, keys } = ledger.store;
     const scene = await compared.newScene(10_000);
@@ -202,7 +202,7 @@ describe('the sweep after a restart', () => {
     expect(await compared.balances(refunded)).toEqual([10_000, 10_000]);
   });
 
-  it('waits until the last of many repairs is made, but not for accounts that cannot be repaired', async () => {
+  it('waits until the last of many repairs is made, except for accounts that cannot be repaired', async () => {
     const { ledger } = compared;
     const { redis, keys } = ledger.store;
     const scenes = await Promise.all(Array.from({ length: 6 }, () => compared.newScene(1_000)));

@@ -50,7 +50,7 @@ async function loseAll({ accountId }: Scene): Promise<void> {
   await compared.hydrator.loadWallet(accountId);
 }
 
-it('a long comparison counts the events that wait, not the events stored while it runs', async () => {
+it('a long comparison counts the events that wait, and not the events that are stored while it runs', async () => {
   const { look, call } = await open();
   for (let round = 1; round <= 4; round++) {
     await call(MAX_EVENTS - 2);
@@ -85,7 +85,7 @@ it.each([
   ['smaller ids, because its clock was ahead', ['5-0', '6-0'], ['3-0', '4-0']],
   ['smaller and greater ids', ['5-0', '6-0'], ['4-0', '5-1', '7-0']],
   ['the same ids', ['5-0', '6-0'], ['5-0', '6-0', '7-0']],
-])('the events of a Redis that was emptied are those that count, also with %s', async (_, before, after) => {
+])('after Redis was emptied, only its new events count, even if they have %s', async (_, before, after) => {
   const { look, scene } = await open();
   for (const id of before) await chargeAt(scene, id, 100);
   expect(await look()).toMatchObject({ driftMicros: 0, streamedMicros: 200 });

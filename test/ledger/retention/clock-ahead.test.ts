@@ -34,7 +34,7 @@ async function storeNow(events: readonly UsageEvent[]): Promise<[stored: number,
   return [storedCalls, rejectedEvents];
 }
 
-it('a clock that jumps ahead closes none of the newest 30 days with calls, and once it is right calls are stored', async () => {
+it('a clock that jumps ahead closes none of the newest 30 days with calls; once it is right, calls are stored', async () => {
   const days = lastDays(35);
   // Some days have a partition, the calls of others are in the default partition, and some partitions are empty.
   const partitions = days.filter((_, i) => i % 3 !== 0);
@@ -57,7 +57,7 @@ it('a clock that jumps ahead closes none of the newest 30 days with calls, and o
   expect(await storeNow([eventOf(daysBefore(-1))])).toEqual([1, 0]);
 });
 
-it('a day that the wrong clock made counts as one day, and takes the place of one only', async () => {
+it('a day that a wrong clock made counts as one day only, and replaces one day only', async () => {
   const days = lastDays(32);
   await store(
     [],
@@ -72,7 +72,7 @@ it('a day that the wrong clock made counts as one day, and takes the place of on
   expect(await storeNow(days.slice(-29).map((day) => eventOf(day)))).toEqual([29, 0]);
 });
 
-it('with fewer than 30 days with calls nothing is closed, and no day is overdue', async () => {
+it('while fewer than 30 days have calls, no day is closed, and none is overdue', async () => {
   const days = lastDays(29);
   await store(
     [daysBefore(40), daysBefore(50)],
@@ -90,7 +90,7 @@ it('with fewer than 30 days with calls nothing is closed, and no day is overdue'
   expect([job.droppedDays, await storedDays()]).toEqual([2, [...days, daysBefore(-1)]]);
 });
 
-it('with a clock that is right the retention alone decides', async () => {
+it('while the clock is right, only the retention decides which days are closed', async () => {
   const days = lastDays(40);
   await store(
     [],

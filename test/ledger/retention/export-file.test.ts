@@ -18,7 +18,7 @@ async function* pagesOf(lines: readonly string[], size = 3) {
 const write = (dir: string, lines: readonly string[], expected: { calls: number; amount: number; fees: number }) =>
   exportDay(dir, { installation: 'i', day: DAY, expected }, pagesOf(lines), new AbortController().signal);
 
-it('what is read back has the calls and sums that were written, whatever text they have', async () => {
+it('a reader gets back the calls and sums that were written, whatever text they contain', async () => {
   const anyCall = fc.record({
     amount: fc.nat(1_000_000_000),
     fee: fc.nat(1_000),
@@ -47,7 +47,7 @@ it.each([
   expect(readdirSync(dir).filter((name) => name.endsWith('.json'))).toEqual([]);
 });
 
-it('what a killed process left under a temporary name is removed, and its file is replaced', async () => {
+it('a temporary file that a killed process left is removed, and the file is written again', async () => {
   const dir = newExportDir();
   writeFileSync(path.join(dir, `calls-${DAY}.ndjson.gz.1.tmp`), 'cut off');
   writeFileSync(path.join(dir, `calls-${DAY}.ndjson.gz`), gzipSync('old'));

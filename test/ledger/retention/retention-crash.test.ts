@@ -32,7 +32,7 @@ it.each([
   ['closed', '2011-01-01', '2011-01-02'],
   ['exported', '2011-02-01', '2011-02-02'],
 ] as const)(
-  'a process killed when a day is %s loses no call and no money, and the next one goes on',
+  'a process killed when a day is %s loses no call and no money, and the next process continues',
   async (step, first, last) => {
     const days = [first, last];
     const accountId = await ledger.account(1_000_000);

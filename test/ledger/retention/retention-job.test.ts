@@ -45,7 +45,7 @@ async function readSums(): Promise<unknown> {
 const storedDays = async (): Promise<string[]> =>
   (await ledger.sql<{ day: string }[]>`SELECT DISTINCT day::text AS day FROM calls ORDER BY 1`).map(({ day }) => day);
 
-it('drops the days before the retention and no other, and no sum, balance or journal row changes', async () => {
+it('drops only the days before the retention, and changes no sum, balance or journal row', async () => {
   const accountId = await ledger.account(1_000_000);
   const days = ['2010-03-01', '2010-03-02', '2010-03-03'];
   await store(
@@ -98,7 +98,7 @@ it('exports a day before it drops it: each call with all columns, and a manifest
   expect(await dayTables()).toEqual([]);
 });
 
-it('an event of a dropped day is stored by no writer, put aside whole, and holds nothing up', async () => {
+it('a writer does not store an event of a dropped day: it puts the whole event aside and continues', async () => {
   const accountId = await ledger.account(1_000_000);
   const events = eventsOf('2010-05-01', { accountId });
   await store(['2010-05-01'], events);
@@ -124,7 +124,7 @@ it('an event of a dropped day is stored by no writer, put aside whole, and holds
   expect(await ledger.sql`SELECT usage_id AS id FROM calls`).toEqual([{ id: today.usageId }]);
 });
 
-it('of events that come late while their day is closed each is stored or put aside, and none is both', async () => {
+it('each event that comes late while its day is closed is either stored or put aside, and none is both', async () => {
   const accountId = await ledger.account(1_000_000);
   const late = Array.from({ length: 400 }, (_, i) => eventOf('2010-05-15', { accountId, heldMicros: 100 }, i));
   await store(['2010-05-15'], []);
@@ -149,7 +149,7 @@ it('of events that come late while their day is closed each is stored or put asi
   expect(writer.stats()).toMatchObject({ working: true, storedCalls: dropped });
 });
 
-it('a database whose day was dropped refuses a call of it whatever the writer knows', async () => {
+it('a database whose day was dropped refuses calls of that day, whatever the writer knows', async () => {
   await store(['2010-06-01'], eventsOf('2010-06-01'));
   await (await newJob('2010-06-01')).runOnce();
   const insert = (usageId: string, day: string) => ledger.sql`
@@ -174,7 +174,7 @@ it('the reconciliation does not count events of dropped days as money that Postg
   expect((await redis.command('xlen', [keys.usage[keys.shardOf(accountId)] as string])) as number).toBe(1);
 });
 
-it('calls of an old day in the default partition are dropped too, and those of other days stay there', async () => {
+it('calls of an old day in the default partition are dropped too, but not those of other days', async () => {
   await store([], [...eventsOf('2010-08-01'), eventOf('2010-08-05')]);
   const exportDir = newExportDir();
   expect(await (await newJob('2010-08-02', { exportDir })).runOnce()).toBe('done');
@@ -183,7 +183,7 @@ it('calls of an old day in the default partition are dropped too, and those of o
   expect(await dayTables()).toEqual([]);
 });
 
-it('while somebody reads calls the job gives up at once, and what waited behind it goes on', async () => {
+it('while another session reads calls, the job gives up at once, and waiting queries continue', async () => {
   await store(['2010-10-01'], eventsOf('2010-10-01'));
   const job = await newJob('2010-10-01');
   await ledger.sql.begin(async (tx) => {
@@ -198,7 +198,7 @@ it('while somebody reads calls the job gives up at once, and what waited behind 
   expect(await storedDays()).toHaveLength(1);
 });
 
-it('of several writers one drops a day', async () => {
+it('only one of several writers drops a day', async () => {
   await store(['2010-11-01'], eventsOf('2010-11-01'));
   let others: string[] = [];
   const other = await newJob('2010-11-01');
@@ -211,7 +211,7 @@ it('of several writers one drops a day', async () => {
   expect([job.droppedDays, other.droppedDays]).toEqual([1, 0]);
 });
 
-it('a folder that cannot be written keeps all days where they are', async () => {
+it('if the export folder cannot be written to, no day is dropped', async () => {
   await store(['2010-12-01'], eventsOf('2010-12-01'));
   const job = await newJob('2010-12-01', { exportDir: path.join(newExportDir(), 'absent') });
   await expect(job.runOnce()).rejects.toThrow(/ENOENT/);
@@ -219,7 +219,7 @@ it('a folder that cannot be written keeps all days where they are', async () => 
   await (await newJob('2010-12-01')).runOnce();
 });
 
-it('sums by tag leave with the calls, and no tag of theirs is left', async () => {
+it('sums by tag are deleted with the calls, and none of their tags is left', async () => {
   const accountId = await ledger.account(1_000_000);
   const days = ['2010-08-31', '2010-09-01', '2010-09-02'];
   await store(
@@ -239,7 +239,7 @@ it('sums by tag leave with the calls, and no tag of theirs is left', async () =>
   await (await newJob('2010-09-02')).runOnce();
 });
 
-it('how often answers were given again leaves with the calls, and late counts of earlier days with it', async () => {
+it('replay counts are deleted with the calls, together with late counts of earlier days', async () => {
   const days = ['2009-03-01', '2009-03-02', '2009-03-03'];
   await store(
     days,

@@ -31,7 +31,7 @@ function started(
   return { job, runs: () => run.mock.calls.length };
 }
 
-it('a round that finds locks taken is made again sooner, after pauses that double up to that between rounds', async () => {
+it('a round that finds locks taken is repeated sooner; the pauses double up to the usual pause', async () => {
   const { job, runs } = started(7, ['locked', 'locked', 'locked', 'elsewhere', 'locked', 'failed', 'locked', 'done']);
   for (const pauseMs of [30, 300, 600, 1_000, 1_000, 300, 1_000, 300, 1_000]) {
     const before = runs();
@@ -43,7 +43,7 @@ it('a round that finds locks taken is made again sooner, after pauses that doubl
   await job.stop();
 });
 
-it('nothing is dropped where all calls are kept', async () => {
+it('nothing is dropped if all calls are to be kept', async () => {
   const { job, runs } = started(0, []);
   await vi.advanceTimersByTimeAsync(10_000);
   expect(runs()).toBe(0);

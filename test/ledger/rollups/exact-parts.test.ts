@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { exactParts } from '../../../src/ledger/rollups/exact-parts.ts';
 
-it('parts have all calls in their order, and no part has a sum that a number cannot hold', () => {
+it('the parts contain all calls in order, and no part has a sum that a number cannot represent exactly', () => {
   const amount = fc.oneof(fc.nat(1_000_000), fc.maxSafeNat());
   const call = fc.record({ heldMicros: amount, latencyUs: amount });
   const property = fc.property(fc.array(call, { maxLength: 60 }), (calls) => {
@@ -19,7 +19,7 @@ it('parts have all calls in their order, and no part has a sum that a number can
   fc.assert(property);
 });
 
-it('usual calls are one part', () => {
+it('usual calls form a single part', () => {
   const calls = Array.from({ length: 10_000 }, () => ({ heldMicros: 1_000_000, latencyUs: 60_000_000 }));
   expect(exactParts(calls, (one) => one)).toHaveLength(1);
 });

@@ -59,7 +59,7 @@ const anyEvent = fc
     }),
   );
 
-it('the classes and the buckets of SQL are those of the writer', async () => {
+it('SQL and the writer use the same classes and latency buckets', async () => {
   const calls = OUTCOMES.flatMap((outcome) =>
     [0, 200, 399, 400, 498, 499, 500, 599].map((status) => ({ outcome, status })),
   );
@@ -78,7 +78,7 @@ it('the classes and the buckets of SQL are those of the writer', async () => {
   expect(buckets.map((row) => row.bucket)).toEqual(latencies.map(bucketOf));
 });
 
-it('whatever stores calls, and however often, the hours have each counted call once', async () => {
+it('however often and by whatever path calls are stored, the hours count each counted call once', async () => {
   const act = fc.constantFrom('flush', 'careful flush', 'replay');
   const property = fc.asyncProperty(
     fc.array(fc.tuple(act, fc.array(anyEvent, { minLength: 1, maxLength: 8 })), { maxLength: 12 }),
@@ -102,7 +102,7 @@ async function flush(act: string, events: readonly UsageEvent[]): Promise<void> 
   if (act !== 'flush') await session.transaction(() => storeWithCare(batch));
 }
 
-it('the queries in docs/design.md find a wrong sum, and nothing when all is right', async () => {
+it('the queries in docs/design.md find a wrong sum, and find nothing when all sums are right', async () => {
   const { sql } = ledger;
   const queries = readFileSync('docs/design.md', 'utf8').matchAll(/```sql\n([\s\S]*?)```/g);
   const [services, keys] = Array.from(queries, ([, text]) => String(text)).filter((text) => /_hours h/.test(text));

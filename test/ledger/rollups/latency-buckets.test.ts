@@ -23,7 +23,7 @@ it('a quantile is within 10 % of the true one, from 1 ms to 1 h', () => {
   fc.assert(property, { numRuns: 500 });
 });
 
-it('no calls have no quantile, and latencies beyond the buckets are in the first and the last', () => {
+it('a quantile of no calls is absent, and latencies beyond the buckets count in the first and the last bucket', () => {
   expect(quantile(histogramOf([]), 0.5)).toBeNull();
   expect([bucketOf(0), bucketOf(999), bucketOf(1_000)]).toEqual([0, 0, 1]);
   expect(bucketOf(Number.MAX_SAFE_INTEGER)).toBe(BUCKETS - 1);

@@ -118,7 +118,7 @@ const DAMAGES = [
   'TRUNCATE service_hours, key_hours, key_days, account_days, account_key_days, service_latencies, service_amounts, tag_days',
 ];
 
-it('whatever is wrong with the sums, they are those of the calls afterwards, and what is right is left alone', async () => {
+it('a rebuild makes wrong sums equal to those of the calls, and leaves right sums alone', async () => {
   const property = fc.asyncProperty(
     fc.array(anyEvent, { minLength: 1, maxLength: 25 }),
     fc.subarray(DAMAGES),
@@ -145,7 +145,7 @@ it('whatever is wrong with the sums, they are those of the calls afterwards, and
   await fc.assert(property, { numRuns: 12 });
 });
 
-it('sums of days whose calls were dropped are left as they are, and those of the first day that is kept', async () => {
+it('sums of days whose calls were dropped stay as they are, as do those of the first day that is kept', async () => {
   await store(eventAt(START), eventAt(START + DAY_MS), eventAt(START + 2 * DAY_MS));
   await ledger.sql`DELETE FROM calls WHERE day = '2026-11-20'`;
   await ledger.sql`INSERT INTO closed_days (day) VALUES ('2026-11-20')`;
@@ -160,7 +160,7 @@ it.each([
   ['added to a wrong row', 'UPDATE key_hours SET spent = 7'],
   ['made a row that was missing', 'TRUNCATE key_hours, key_days, service_hours, service_latencies, service_amounts'],
 ])(
-  'a flush that %s since the day was read is not lost: the day is read again, while no flush can be under way',
+  'a flush that %s since the day was read is not lost: the day is read again, with flushes locked out',
   async (_, damage) => {
     await ledger.sql`UPDATE installation SET redis_shards = ${ledger.store.keys.shards}`;
     await store(eventAt(START), eventAt(START));
@@ -186,7 +186,7 @@ it.each([
   },
 );
 
-it('while writers store calls, again and again, no call is lost from the sums or counted twice', async () => {
+it('while writers store calls, repeated rebuilds lose no call from the sums and count none twice', async () => {
   await ledger.sql`UPDATE installation SET redis_shards = ${ledger.store.keys.shards}`;
   const writers = [ledger.startWriter({ batchSize: 20 }), ledger.startWriter({ batchSize: 20 })];
   let done = false;
@@ -214,7 +214,7 @@ it('while writers store calls, again and again, no call is lost from the sums or
   await ledger.readBooks();
 });
 
-it('waits for nobody who drops old days: it refuses', async () => {
+it('is refused, instead of waiting, while old days are being dropped', async () => {
   await open().query('SELECT pg_advisory_lock($1::int, 0)', [RETENTION_LOCK]);
   await expect(rebuild()).rejects.toThrow('another process');
 });

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { hoursSince } from '../../../src/ledger/rollups/recent-hours.ts';
 
-it('hours are shown instead of days while no day is before the last three, today included', () => {
+it('hours are shown instead of days if every day is one of the last three, today included', () => {
   const now = Date.parse('2026-03-01T00:00:00Z');
   const since = (...days: string[]) =>
     hoursSince(

@@ -13,11 +13,11 @@ it.each([
   [1_234, 1_230],
   [1_234_567, 1_230_000],
   [9_999_999_999, 9_990_000_000],
-])('%i is kept as %i', (amount, rounded) => {
+])('%i is stored as %i', (amount, rounded) => {
   expect(roundedAmount(amount)).toBe(rounded);
 });
 
-it('an amount is rounded the same by the writer and by Postgres', async () => {
+it('the writer and Postgres round an amount in the same way', async () => {
   const amount = fc.oneof(
     fc.maxSafeNat(),
     fc.integer({ min: 1, max: 100_000 }),

@@ -49,7 +49,7 @@ async function crash(): Promise<void> {
   await expect(work).rejects.toBe(died);
 }
 
-it('the first tags of a month have sums, exactly as many as there is room for, and the calls of all others are one sum', async () => {
+it('the first tags of a month have a sum each until there is no room, and all other tags share one sum', async () => {
   const act = fc.constantFrom('flush', 'careful flush', 'crash, then flush', 'flush, and again');
   const property = fc.asyncProperty(
     fc.array(fc.tuple(act, fc.array(anyEvent, { minLength: 1, maxLength: 12 })), { maxLength: 10 }),
@@ -77,7 +77,7 @@ async function flush(how: string, events: readonly UsageEvent[], model: TagModel
   for (const event of events) model.add(event);
 }
 
-it('one batch with more tags than there is room for gives sums to the first of them, over all its pages', async () => {
+it('one batch with more tags than there is room for gives a sum to the first ones, across all its pages', async () => {
   const accountId = accounts[0] as string;
   const model = new TagModel();
   const events = Array.from({ length: 2_300 }, (_, i) =>
@@ -90,7 +90,7 @@ it('one batch with more tags than there is room for gives sums to the first of t
   expect(Object.keys(model.sums())).toHaveLength(MAX_TAGS + 1);
 });
 
-it('writers that store at the same time decide for each account as one would', async () => {
+it('writers that store simultaneously choose the tags of each account as a single writer would', async () => {
   const model = new TagModel();
   const { store } = ledger;
   const buyers = [newEventOf(0, store), newEventOf(1, store)].map(({ accountId }) => accountId);

@@ -4,7 +4,7 @@ import { SETTINGS } from '../../../src/config/settings.ts';
 import { LONGEST_GAP, Steadiness } from '../../../src/ledger/sweep/steadiness.ts';
 
 it.each([SETTINGS.INSTANCE_LEASE_SECONDS.minimum, SETTINGS.INSTANCE_LEASE_SECONDS.default])(
-  'with a lease of %i s, a silence of Redis that the sweep overlooks is too short for a living gateway to lose its lease',
+  "with a lease of %i s, the longest silence of Redis that the sweep ignores is too short to end a living gateway's lease",
   (leaseSeconds) => {
     const leaseMs = leaseSeconds * 1000;
     // The silence begins just before a renewal was due.
@@ -12,7 +12,7 @@ it.each([SETTINGS.INSTANCE_LEASE_SECONDS.minimum, SETTINGS.INSTANCE_LEASE_SECOND
   },
 );
 
-it('expired leases count after a full lease of answers, and again only that long after a silence', () => {
+it('expired leases count after Redis has answered for a whole lease, and after a silence that time starts again', () => {
   const steadiness = new Steadiness(15);
   let nowMs = 0;
   const answer = (afterMs: number): boolean => {

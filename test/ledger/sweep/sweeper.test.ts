@@ -56,7 +56,7 @@ describe('the sweep', () => {
     expect(new Set(events.map(({ settlement }) => settlement))).toEqual(new Set([ABANDONED]));
   });
 
-  it('keeps what the hold says of the call, such as its tag', async () => {
+  it('keeps details of the call that the hold contains, such as its tag', async () => {
     const scene = await openScene(store, 5_000);
     const call = { ...request(scene, 1_000), tag: 'customer-17' };
     await admit(store, call, 'dead');
@@ -89,7 +89,7 @@ describe('the sweep', () => {
     expect(await store.balance(scene.accountId)).toBe(5_000);
   });
 
-  it('and a gateway that settle the same call at the same time have one effect between them', async () => {
+  it('and a gateway have one effect between them when they settle the same call at the same time', async () => {
     const scene = await openScene(store, 100_000);
     const calls = Array.from({ length: 60 }, () => request(scene, 1_000));
     await admitAll(store, calls, 'slow');
@@ -101,7 +101,7 @@ describe('the sweep', () => {
     expect(await store.balance(scene.accountId)).toBe(100_000 - (60 - swept) * 1_000);
   });
 
-  it('leaves nothing to do for a settlement that comes later', async () => {
+  it('leaves nothing to do for a later settlement', async () => {
     const scene = await openScene(store, 5_000);
     const call = request(scene, 2_000);
     await admit(store, call, 'asleep');
@@ -160,7 +160,7 @@ describe('a shard in which nothing is open', () => {
     );
   }
 
-  it('is not looked at closely: a round over such shards is one command', async () => {
+  it('is not examined: a round over such shards is one command', async () => {
     const now = await store.now();
     for (const shard of store.keys.open.keys()) {
       await store.command('hset', store.keys.open[shard] as string, 'kept', `x\t\t${now}\tliving`);
@@ -175,7 +175,7 @@ describe('a shard in which nothing is open', () => {
     expect([more('evalsha'), more('hscan')]).toEqual([1, 0]);
   });
 
-  it('loses the tombstone of no call when no gateway renews it', async () => {
+  it('has a tombstone that belongs to no call deleted unless a gateway renews it', async () => {
     const now = await store.now();
     await store.command('hset', open(), 'kept', `x\t\t${now - 59_000}\tgone`);
     await sweeper.sweepOnce();
@@ -185,7 +185,7 @@ describe('a shard in which nothing is open', () => {
     expect(await store.hash(open())).toEqual({});
   });
 
-  it('loses the leases of instances that died long ago', async () => {
+  it('has the leases of instances that died long ago deleted', async () => {
     const now = await store.now();
     const secondsAgo = (seconds: number): number => now - seconds * 1_000;
     await store.command(
@@ -288,7 +288,7 @@ describe('a started sweeper', () => {
     expect(Number(/^uptime_in_seconds:(\d+)/m.exec(info)?.[1])).toBeGreaterThanOrEqual(BOUND_SECONDS);
   });
 
-  it('does not wait for the time that a clock showed which was ahead when Redis started, and is right now', async () => {
+  it('does not wait for a clock that was ahead when Redis started and is right now', async () => {
     const AHEAD_SECONDS = 400 * 86_400;
     const dead = await holdOfDead();
     await seen(dead, 'dead', -AHEAD_SECONDS);
@@ -330,7 +330,7 @@ describe('a started sweeper', () => {
     await until(() => own.swept === 2);
   });
 
-  it('keeps its pace beside a damaged shard, logs each damage once, and sweeps the shard once it is mended', async () => {
+  it('keeps its pace despite a damaged shard, logs each damage once, and sweeps the shard once it is repaired', async () => {
     const lost = vi.spyOn(Steadiness.prototype, 'lost');
     const broken = store.keys.open[0] as string;
     const isSwept = async ({ accountId }: Scene) => (await store.balance(accountId)) === 5_000;
@@ -375,7 +375,7 @@ describe('leases are trusted', () => {
     return steadiness;
   }
 
-  it('after Redis has answered for one lease time, and not before', () => {
+  it('once Redis has answered for one lease time, and not before', () => {
     expect([0, 5, 10, 15, 20].map((seconds) => steadyFor(seconds).lasting)).toEqual([false, false, false, true, true]);
   });
 
@@ -385,14 +385,14 @@ describe('leases are trusted', () => {
     ['a machine that slept between two rounds', (steadiness) => steadiness.reported(report(30_000 + 13_000))],
     ['a clock that jumped ahead', (steadiness) => steadiness.reported(report(400 * 86_400_000))],
     ['a clock that was put back', (steadiness) => steadiness.reported(report(20_000))],
-  ])('no longer after %s', (_, happens) => {
+  ])('but not any more after %s', (_, happens) => {
     const steadiness = steadyFor(30);
     happens(steadiness);
     expect(steadiness.lasting).toBe(false);
   });
 });
 
-it('a lease is judged as of the look of the sweeper: a gateway that slept between that look and the script is not dead', async () => {
+it('a lease is judged by the time when the sweeper looked: a gateway that slept from then until the script ran is not dead', async () => {
   const scene = await openScene(store, 5_000);
   const call = request(scene, 1_000);
   await admit(store, call, 'asleep');

@@ -65,7 +65,7 @@ describe('a key state', () => {
     for (const one of [scene, child]) expect((await take(store, one)).outcome).toBe('revoked');
   });
 
-  it('that Redis gets after its sender has given it up changes nothing: a newer one may be there', async () => {
+  it('that reaches Redis after its sender gave up changes nothing, because Redis may have a newer one', async () => {
     const { store } = ledger;
     const scene = await openScene(store, 5_000, 60);
     const child = { ...scene, keyId: newKeyId(), ancestors: [scene.keyId] };
@@ -99,7 +99,7 @@ describe('a credit', () => {
     expect(await unapplied()).toBe(0);
   });
 
-  it('also brings earlier credits that never reached the wallet', async () => {
+  it('brings earlier credits that never reached the wallet too', async () => {
     const accountId = await ledger.account(1_000);
     await hydrator.loadWallet(accountId);
     await ledger.credit(accountId, 10);
@@ -151,7 +151,7 @@ describe('a credit', () => {
     expect(await ledger.store.hash(ledger.store.walletName(accountId))).toEqual({ balance: '1500', credit_seq: '2' });
   });
 
-  it('while Redis is away is rejected and stays unapplied; the job logs that once and applies the credit later', async () => {
+  it('made while Redis is away fails and stays unapplied; the job logs that once and applies the credit later', async () => {
     const lines: string[] = [];
     const log = { info: () => {}, warn: (_: object, line: string) => void lines.push(line) };
     const { sql, store } = ledger;
@@ -217,7 +217,7 @@ describe('a credit of a damaged wallet', () => {
 });
 
 describe('missing credits', () => {
-  it('reach every account except the one whose wallet cannot take its credit', async () => {
+  it('reach every account except one whose wallet cannot take its credit', async () => {
     const accounts = await Promise.all(Array.from({ length: 5 }, () => ledger.account(1_000)));
     // This account is the first in the order of a round.
     const bad = accounts.sort()[0] as string;
@@ -227,7 +227,7 @@ describe('missing credits', () => {
     for (const id of accounts.slice(1)) expect(await ledger.store.balance(id)).toBe(1_000);
   });
 
-  it('reach all other accounts, even if more accounts than fit in one round cannot take theirs', async () => {
+  it('reach all other accounts, even if more accounts than fit in one round cannot take their credits', async () => {
     const bad = Array.from({ length: 500 }, (_, i) => `00000000-0000-7000-8000-${String(i).padStart(12, '0')}`);
     await ledger.sql`INSERT INTO accounts (id, owner_id, credit_seq) SELECT id, 'buyer', 1 FROM unnest(${bad}::uuid[]) AS id`;
     const [journal] = await ledger.sql`INSERT INTO journal (kind) VALUES ('credit') RETURNING id`;
@@ -274,7 +274,7 @@ describe('reading a wallet', () => {
     expect(await wallets.read(scene.accountId)).toEqual({ balanceMicros: 4_000, heldMicros: 0 });
   });
 
-  it('sums the holds of each account, each once, when the shard has too many to read at one instant', async () => {
+  it('sums the holds of each account, each once, even if the shard has too many to read at one instant', async () => {
     const scene = await openScene(ledger.store, 5_000_000);
     const shard = ledger.store.keys.shardOf(scene.accountId);
     const open = ledger.store.keys.open[shard] as string;

@@ -64,7 +64,7 @@ const debitsOf = async ({ accountId }: Scene): Promise<Row[]> => {
 };
 const fieldsOf = ({ accountId }: Scene) => compared.ledger.store.hash(compared.ledger.store.walletName(accountId));
 
-it('a debit takes what the wallet has beside its holds and not a micro-dollar more', async () => {
+it('a debit takes at most what the wallet has without its holds', async () => {
   const { store } = compared.ledger;
   const scene = await compared.newScene(10_000);
   const open = request(scene, 3_000);
@@ -81,7 +81,7 @@ it('a debit takes what the wallet has beside its holds and not a micro-dollar mo
   await compared.ledger.readBooks();
 });
 
-it('one reference takes once, and no two references take more than there is, however many are sent at once', async () => {
+it('one reference takes once, and no two references take more than the wallet has, even sent simultaneously', async () => {
   const scene = await compared.newScene(10_000);
   const same = await Promise.all(
     Array.from({ length: 6 }, (_, i) => make(scene, 4_000, 'same', i % 2 ? wallets : walletsWith(compared.ledger.sql))),
@@ -132,7 +132,7 @@ it('a debit whose process is killed at any point is taken once, by the next proc
   await ledger.readBooks();
 });
 
-it('a debit that was begun while the clock was ahead is not left alone until that time comes', async () => {
+it('a debit that was begun while the clock was ahead is completed without waiting for that time', async () => {
   const scene = await compared.newScene(10_000);
   await expect(make(scene, 4_000, 'r', dying())).rejects.toThrow('killed');
   expect(await compared.balances(scene)).toEqual([6_000, 10_000]);
@@ -141,7 +141,7 @@ it('a debit that was begun while the clock was ahead is not left alone until tha
   expect(await compared.balances(scene)).toEqual([6_000, 6_000]);
 });
 
-it('what the wallet has decided stays, although its balance has changed before the outcome is stored', async () => {
+it('an outcome that the wallet has decided stays, even if its balance changes before the outcome is stored', async () => {
   const scene = await compared.newScene(10_000);
   await expect(make(scene, 10_001, 'refused', dying())).rejects.toThrow('killed');
   await compared.ledger.credit(scene.accountId, 500);
@@ -154,7 +154,7 @@ it('what the wallet has decided stays, although its balance has changed before t
   expect(await compared.balances(scene)).toEqual([0, 0]);
 });
 
-it('a debit that Redis lost is taken again, with a record; one that was begun is decided by the wallet that came back', async () => {
+it('a debit that Redis lost is taken again, with a record; the wallet that came back decides a debit that was begun', async () => {
   const { ledger } = compared;
   const [lost, begun, spent] = await Promise.all([1, 2, 3].map(() => compared.newScene(10_000)));
   if (!lost || !begun || !spent) throw new Error('no scenes');
@@ -191,7 +191,7 @@ it('a debit that Redis lost is taken again, with a record; one that was begun is
   expect(await compared.drifts()).toEqual([]);
 });
 
-it('a restoration that was planned before another debit takes nothing: that debit has taken the lost one itself', async () => {
+it('a restoration planned before another debit takes nothing if that debit has already restored the lost one', async () => {
   const { sql, store } = compared.ledger;
   const scene = await compared.newScene(10_000);
   await make(scene, 4_000, 'lost');
@@ -398,7 +398,7 @@ async function look({ accountId }: Scene) {
   return state === undefined ? null : { ...compare(state), missing: state.settled.missingCreditsMicros };
 }
 
-it('whatever dies, stalls or comes back older between the steps of debits, calls and credits, no micro-dollar is lost or taken twice', async () => {
+it('whatever dies, stalls or comes back older during debits, calls and credits, no micro-dollar is lost or taken twice', async () => {
   await fc.assert(
     fc.asyncProperty(steps, async (taken) => {
       await compared.clear();

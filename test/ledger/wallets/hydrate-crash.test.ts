@@ -60,7 +60,7 @@ function dyingRedis(died: () => Promise<void>, back: Promise<unknown>): RedisSto
 }
 
 it.each(['empty', 'older'])(
-  'a Redis that is killed in the middle of a batch of wallets and comes back %s ends up with what Postgres has, each charge and credit once',
+  'a Redis killed during a batch of wallets that comes back %s ends up with what Postgres has, each charge and credit once',
   async (how) => {
     const { sql, store, databaseUrl } = ledger;
     const accounts = await Promise.all(Array.from({ length: ACCOUNTS }, () => ledger.account(BALANCE)));

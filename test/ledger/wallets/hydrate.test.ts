@@ -36,7 +36,7 @@ const keyState = (keyId: string, accountId: string) =>
   ledger.store.hash(ledger.store.keys.key(ledger.store.keys.shardOf(accountId), keyId));
 
 describe('loading a wallet', () => {
-  it('brings the balance, the numbers of its last credit and debit, and the free calls used', async () => {
+  it('brings the balance, the numbers of the last credit and debit, and the free calls used', async () => {
     const accountId = await ledger.account(5_000);
     await ledger.credit(accountId, 700);
     const serviceId = uuidv7();
@@ -51,7 +51,7 @@ describe('loading a wallet', () => {
     });
   });
 
-  it('brings what its keys have spent in the latest period of their budgets, of any number of periods', async () => {
+  it('brings what its keys have spent in the latest period of their budgets, however many periods there are', async () => {
     const [accountId, other] = [await ledger.account(5_000), await ledger.account(1)];
     const used = (key: string, period: number, spent: number, of = accountId) =>
       ledger.sql`INSERT INTO budget_usage VALUES (${of}, ${key}, ${period}, ${spent})`;
@@ -94,7 +94,7 @@ describe('loading a wallet', () => {
     for (const id of accounts.slice(0, 20)) expect(await wallet(id)).toMatchObject({ balance: '77' });
   });
 
-  it('waits for a flush of its shard, and so sees what the flush committed', async () => {
+  it('waits for a flush of its shard, and then sees what the flush committed', async () => {
     const accountId = await ledger.account(5_000);
     const shard = ledger.store.keys.shardOf(accountId);
     const flush = new PostgresSession({ url: ledger.databaseUrl, applicationName: 'test' });
@@ -205,7 +205,7 @@ const killHydrators = () => ledger.sql`
   SELECT pg_terminate_backend(pid) FROM pg_stat_activity
   WHERE application_name = 'tollgate-hydrate' AND datname = current_database()`;
 
-it('a node of a cluster that is away does not keep wallets of other nodes from Redis', async () => {
+it('a cluster node that is away does not prevent wallets of other nodes from being loaded', async () => {
   const { redis, keys } = ledger.store;
   const accounts = Array.from({ length: 20 }, () => uuidv7());
   const away = keys.shardOf(accounts[0] as string);
@@ -232,7 +232,7 @@ it('a node of a cluster that is away does not keep wallets of other nodes from R
   }
 });
 
-it('a wallet of a locked shard does not delay wallets that are asked for later', async () => {
+it('a wallet of a locked shard does not delay wallets that are requested later', async () => {
   const accounts = await Promise.all(Array.from({ length: 20 }, () => ledger.account(5_000)));
   const [locked, ...rest] = accounts.sort((a, b) => ledger.store.keys.shardOf(a) - ledger.store.keys.shardOf(b));
   const others = rest.filter((id) => ledger.store.keys.shardOf(id) !== 0);
@@ -250,7 +250,7 @@ it('a wallet of a locked shard does not delay wallets that are asked for later',
   for (const id of [locked as string, ...others]) expect(await wallet(id)).toMatchObject({ balance: '5000' });
 });
 
-it('a shard that stays locked takes no time from a shard that was locked for a moment', async () => {
+it('a shard that stays locked does not delay a shard that was locked for a moment', async () => {
   const [stuck, flush] = [0, 1].map(() => new PostgresSession({ url: ledger.databaseUrl, applicationName: 'test' }));
   if (stuck === undefined || flush === undefined) throw new Error('no sessions');
   const accountOf = async (shard: number): Promise<string> => {
@@ -291,7 +291,7 @@ it('a shard that stays locked takes no time from a shard that was locked for a m
   }
 });
 
-it('a credit that is stored after the wallet was read and before it is written is in the wallet, once', async () => {
+it('a credit that is stored between reading and writing a wallet is in the wallet, once', async () => {
   const { sql, store } = ledger;
   const credits = new CreditWallets({ sql, redis: store.redis, keys: store.keys, hydrator, log: QUIET });
   const accountId = await ledger.account(5_000);
@@ -305,7 +305,7 @@ it('a credit that is stored after the wallet was read and before it is written i
   expect(await wallet(accountId)).toMatchObject({ balance: '5700', credit_seq: String(seq) });
 });
 
-it('if Postgres dies after it was read, those who wait are refused, and a wallet that Redis got meanwhile stays', async () => {
+it('if Postgres dies after it was read, all waiting loads fail, and a wallet that reached Redis meanwhile stays', async () => {
   const accounts = await Promise.all(Array.from({ length: 30 }, () => ledger.account(5_000)));
   const [first] = accounts as [string, ...string[]];
   ledger.store.server.pause();
@@ -323,7 +323,7 @@ it('if Postgres dies after it was read, those who wait are refused, and a wallet
   for (const id of accounts) expect(await wallet(id)).toMatchObject({ balance: id === first ? '123' : '5000' });
 });
 
-it('whenever Redis loses everything and connections to Postgres are cut, while credits come in, wallets end up right', async () => {
+it('if Redis loses everything and Postgres connections break while credits arrive, wallets end up right', async () => {
   const { sql, store } = ledger;
   const credits = new CreditWallets({ sql, redis: store.redis, keys: store.keys, hydrator, log: QUIET });
   const accounts = await Promise.all(Array.from({ length: 60 }, () => ledger.account(5_000)));
@@ -354,7 +354,7 @@ it('whenever Redis loses everything and connections to Postgres are cut, while c
   }
 });
 
-describe('a wallet that comes to Redis late', () => {
+describe('a wallet that reaches Redis late', () => {
   /** The Redis of the test, with some of its methods replaced. */
   const withMethods = (methods: Partial<RedisStore>): RedisStore =>
     new Proxy(ledger.store.redis, {
@@ -374,7 +374,7 @@ describe('a wallet that comes to Redis late', () => {
     });
   };
 
-  it('because its process was suspended between reading and filling fills nothing, as its flush lock is lost by then', async () => {
+  it('is not filled if its process was suspended after it was read, because the flush lock is lost by that time', async () => {
     const { redis } = ledger.store;
     const replies: unknown[] = [];
     let goOn = (): void => {};
@@ -418,7 +418,7 @@ describe('a wallet that comes to Redis late', () => {
     }
   });
 
-  it('is read and filled once more for those who wait', async () => {
+  it('is read and filled once more for the loads that wait', async () => {
     const late = newHydrator(ledger.databaseUrl, ledger.sql, lateTimes(1));
     try {
       const accounts = await Promise.all(Array.from({ length: 5 }, () => ledger.account(5_000)));
@@ -430,7 +430,7 @@ describe('a wallet that comes to Redis late', () => {
     }
   });
 
-  it('twice is refused, and those who wait are told to come again', async () => {
+  it('twice makes the loads that wait fail, and a later load succeeds', async () => {
     const late = newHydrator(ledger.databaseUrl, ledger.sql, lateTimes(2));
     try {
       const accountId = await ledger.account(5_000);
@@ -443,7 +443,7 @@ describe('a wallet that comes to Redis late', () => {
     }
   });
 
-  it('is refused where another flush has left its mark meanwhile, as a writer of a lost Postgres does', async () => {
+  it('is refused if another flush has left its mark meanwhile, as a writer of a lost Postgres does', async () => {
     const { keys, redis } = ledger.store;
     const accountId = await ledger.account(5_000);
     const mark = keys.mark[keys.shardOf(accountId)] as string;
@@ -468,7 +468,7 @@ describe('a wallet that comes to Redis late', () => {
     expect(await wallet(accountId)).toMatchObject({ balance: '5000' });
   });
 
-  it('stays as it is if Redis has it already', async () => {
+  it('does not change a wallet that Redis already has', async () => {
     const late = newHydrator(ledger.databaseUrl, ledger.sql, lateTimes(1));
     try {
       const accountId = await ledger.account(5_000);
@@ -508,7 +508,7 @@ describe('loading a key', () => {
     expect(await keyState('acf_nobody', accountId)).toMatchObject({ status: 'revoked' });
   });
 
-  it('of a child brings every key above it, each only if it is absent', async () => {
+  it('of a child brings every key above it, unless Redis has that key already', async () => {
     const accountId = await ledger.account(1);
     const [root, parent, child] = [
       await addKey(accountId),

@@ -21,7 +21,7 @@ async function storedBothWays(events: readonly UsageEvent[]): Promise<[unknown, 
   return [books[0], books[1]];
 }
 
-it('a call is stored the same by COPY as by INSERT', async () => {
+it('COPY and INSERT store a call in the same way', async () => {
   const [copied, inserted] = await storedBothWays([
     newEvent(),
     newEvent({

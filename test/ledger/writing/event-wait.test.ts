@@ -54,7 +54,7 @@ it('the writer goes on storing when its waiting connection is cut, and waits on 
   expect(writer.stats().working).toBe(true);
 });
 
-it('the writer waits for entries behind events of a newer version', async () => {
+it('the writer can wait for entries that follow events of a newer version', async () => {
   const writer = ledger.startWriter();
   await isWaiting();
   const { accountId } = newEvent();
@@ -90,7 +90,7 @@ it('the writer stops at once while it waits', async () => {
   await until(async () => (await waitingClient()) === undefined);
 });
 
-it('an event that it can see but not read does not make the writer ask without a pause', async () => {
+it('an event that is visible but unreadable does not make the writer ask without a pause', async () => {
   const writer = ledger.startWriter();
   await isWaiting();
   const event = newEvent();
@@ -107,7 +107,7 @@ it('an event that it can see but not read does not make the writer ask without a
   expect((await readsSoFar()) - before).toBeLessThan(20);
 });
 
-it('a connection that goes silent delays events once; then the writer asks on the other one until it can wait again', async () => {
+it('a silent connection delays events once; then the writer polls on the other connection until it can wait again', async () => {
   const { server } = ledger.store;
   const proxy = await TcpProxy.open(Number(new URL(server.url).port));
   try {

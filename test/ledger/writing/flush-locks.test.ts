@@ -37,7 +37,7 @@ describe('a shard whose flush lock is taken', () => {
     expect(await ledger.readBooks()).toEqual(expectedBooks([held, ...free]));
   });
 
-  it('is stored although at every moment another session has its lock', async () => {
+  it('is stored even if other sessions have its lock at every moment', async () => {
     const turns = [session(), session()];
     const lock = (i: number) => turns[i % 2]?.query('SELECT pg_advisory_lock_shared($1::int, 0)', [FLUSH_LOCK]);
     const unlock = (i: number) => turns[i % 2]?.query('SELECT pg_advisory_unlock_shared($1::int, 0)', [FLUSH_LOCK]);
@@ -54,7 +54,7 @@ describe('a shard whose flush lock is taken', () => {
     for (const turn of turns) turn.close();
   });
 
-  it('is waited for by a stopping writer, but no longer than its bound', async () => {
+  it('makes a stopping writer wait, but no longer than its bound', async () => {
     const lock = session();
     await lock.query('SELECT pg_advisory_lock($1::int, 0)', [FLUSH_LOCK]);
     const writer = ledger.startWriter();

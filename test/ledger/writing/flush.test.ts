@@ -89,7 +89,7 @@ const anyEvent = fc
     }),
   );
 
-it('new calls lead to the same tables whether COPY or INSERT stores them, and whether or not balances exist already', async () => {
+it('new calls lead to the same tables whether COPY or INSERT stores them, and whether or not balances exist', async () => {
   const property = fc.asyncProperty(
     fc.array(anyEvent, { maxLength: 40 }),
     fc.array(anyEvent, { minLength: 1, maxLength: 40 }),
@@ -130,7 +130,7 @@ it('calls that cost nothing get a journal row and no entries', async () => {
   expect(fast).toEqual(careful);
 });
 
-it('free messages and calls of a provider to its own listing are stored, and are in no sum unless they were charged', async () => {
+it("free messages and a provider's calls of its own listing are stored, but are in no sum unless charged", async () => {
   const [serviceId, providerId] = [uuidv7(), uuidv7()];
   const event = (given: Partial<UsageEvent>) => newEvent({ serviceId, providerId, heldMicros: 0, ...given });
   const own = { accountId: providerId };

@@ -10,7 +10,7 @@ function pauses(...found: number[]): number[] {
   });
 }
 
-it('after the first event following a silence, and after single events, the pause is short', () => {
+it('the pause is short after single events and after the first event that follows a silence', () => {
   expect(pauses(0, 1, 0, 50, 0, 99, 0)).toEqual([100, 100, 100, 100, 100, 100, 100]);
 });
 

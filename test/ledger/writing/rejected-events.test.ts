@@ -13,7 +13,7 @@ describe('an event that cannot be stored', () => {
   const rejected = () =>
     ledger.sql<{ fields: string[]; error: string }[]>`SELECT fields, error FROM rejected_events ORDER BY error`;
 
-  it('because it is no event is put aside whole, and the others are stored', async () => {
+  it('because it is not an event is put aside whole, and the others are stored', async () => {
     const [before, after] = [newEvent(), newEvent()];
     const errors: object[] = [];
     const good = newEvent({ accountId: before.accountId });
@@ -74,7 +74,7 @@ describe('an event that cannot be stored', () => {
     expect(rows.map(({ fields }) => fields[1]?.split('\t')[2])).toContain('1\x002');
   });
 
-  it('even in rejected_events is logged whole and blocks nothing', async () => {
+  it('even in rejected_events is logged in full and blocks nothing', async () => {
     await ledger.sql`ALTER TABLE rejected_events ADD CONSTRAINT test_refuse CHECK (error NOT LIKE '%free is neither%')`;
     try {
       const [good, bad] = [newEvent(), newEvent()];
@@ -117,7 +117,7 @@ describe('an event that cannot be stored', () => {
     }
   });
 
-  it('does not take another event of the same call with it, in whatever order and shards they come', async () => {
+  it('does not affect another event of the same call, whatever their order and shards', async () => {
     await ledger.sql`ALTER TABLE calls ADD CONSTRAINT test_poison CHECK (path NOT LIKE '/poison%')`;
     try {
       const sharing = accounts.slice(0, 2) as [string, string];

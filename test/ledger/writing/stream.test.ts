@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => store.close());
 beforeEach(() => store.command('flushall'));
 
-it('a writer that has no shards, because another has them all, finds nothing waiting', async () => {
+it('a writer without shards, because another has them all, finds no events waiting', async () => {
   await store.command('xadd', store.keys.usage[0] as string, '5-1', 'e', 'event');
   expect(await isAnyWaiting(source, [])).toBe(false);
   expect(await isAnyWaiting(source, [0])).toBe(true);
@@ -38,7 +38,7 @@ async function sentBy<T>(work: (redis: StreamSource['redis']) => Promise<T>): Pr
   return { result: await work(redis), sent };
 }
 
-it('small streams are read by one command, and trimmed by one', async () => {
+it('small streams are read by one command, and trimmed by one command', async () => {
   await add(0, 3);
   await add(1, 5);
   const read = await sentBy((redis) => readBatch({ ...source, redis }, [0, 1], 100, null));
@@ -64,7 +64,7 @@ it('no command reads or deletes more than a thousand entries, however long the s
   expect(deleting.sent).toEqual(['trim-stream', 'trim-stream', 'trim-stream']);
 });
 
-it('what comes while the lengths are asked stays for the next batch', async () => {
+it('an event that arrives while the lengths are read stays for the next batch', async () => {
   await add(0, 2);
   await add(1, 4);
   const redis = Object.create(store.redis) as StreamSource['redis'];

@@ -34,7 +34,7 @@ async function addSome(count: number): Promise<void> {
 }
 
 describe('trimming a batch that was stored', () => {
-  it('deletes what was read, over any number of pages, and nothing that came later', async () => {
+  it('deletes what was read, over any number of pages, and nothing that arrived later', async () => {
     await addSome(2_500);
     const batch = await read();
     expect(batch.pages.length).toBeGreaterThan(1);
@@ -72,7 +72,7 @@ describe('trimming a batch that was stored', () => {
     expect(await idsThere()).toEqual(['5-1', '5-2', '5-3']);
   });
 
-  it('leaves entries that came back between the entries it read', async () => {
+  it('leaves entries that reappeared between the entries that were read', async () => {
     await add('5-1');
     await add('5-9');
     const batch = await read();
@@ -109,7 +109,7 @@ describe('trimming a batch that was stored', () => {
     expect(await idsThere()).toEqual(['7-1']);
   });
 
-  it('leaves the mark of the flush, and goes on only where it finds the one that the flush saw, or its own', async () => {
+  it('leaves the mark of its flush, and continues only if it finds the mark that the flush saw, or its own', async () => {
     await addSome(3);
     await trimmed(await read(1), flush(1));
     expect(await store.command('get', mark)).toBe(markText(flush(1)));
@@ -121,7 +121,7 @@ describe('trimming a batch that was stored', () => {
     expect(await store.command('get', mark)).toBe(markText(flush(2)));
   });
 
-  it('trims where Redis lost its mark only if the flush saw none', async () => {
+  it('trims a Redis that has lost its mark only if the flush saw no mark', async () => {
     await addSome(2);
     await trimmed(await read(), flush(2), flush(1));
     expect(await idsThere()).toEqual(['5-1', '5-2']);
@@ -129,7 +129,7 @@ describe('trimming a batch that was stored', () => {
     expect(await idsThere()).toEqual([]);
   });
 
-  it('trims a Redis that is full, and leaves the mark there', async () => {
+  it('trims a Redis that is full, and leaves its mark there', async () => {
     await addSome(1_500);
     const batch = await read();
     await store.command('config', 'set', 'maxmemory', '1');

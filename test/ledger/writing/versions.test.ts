@@ -62,7 +62,7 @@ describe('usage events', () => {
     },
   );
 
-  it('of a newer version, a thousand at the head of the stream, do not keep later events from being stored', async () => {
+  it('of a newer version, a thousand at the head of the stream, do not prevent later events from being stored', async () => {
     for (let i = 0; i < 1_100; i++) await newer();
     const event = newEventOf(0, ledger.store);
     await ledger.append(event);
@@ -98,7 +98,7 @@ it('beside an event of a newer version, the writer gathers batches under steady 
   expect(writer.stats().storedCalls).toBe(appended);
 });
 
-it('newer events that were read over are not read again at each look, and events behind them are stored', async () => {
+it('newer events that were skipped are not read at each look, and the events behind them are stored', async () => {
   for (let i = 0; i < 1_500; i++) await newer();
   const writer = ledger.startWriter({ log });
   await until(() => writer.stats().newerEvents === 1_500);
@@ -115,7 +115,7 @@ it('newer events that were read over are not read again at each look, and events
   expect(writer.stats().backlog).toBe(0);
 });
 
-it('more newer events than one look reads over do not keep the events behind them from being stored', async () => {
+it('newer events do not prevent later events from being stored, even if they are more than one look skips', async () => {
   const add = Array.from({ length: 1_000 }, () => "redis.call('XADD', KEYS[1], '*', 'e2', 'x')").join('\n');
   for (let i = 0; i < 22; i++) await ledger.store.command('eval', add, 1, ledger.store.keys.usage[0] as string);
   const event = newEventOf(0, ledger.store);

@@ -55,7 +55,7 @@ it.each([1, 2, 3])(
   },
 );
 
-it('when writers are killed at any moment, again and again, while calls come in, each call is stored once, and the same tags have sums', async () => {
+it('however often writers are killed while calls arrive, each call is stored once, and the same tags have sums', async () => {
   const events = someEvents(3_000);
   const tags = new TagModel();
   for (const id of accounts) await fillMonth(ledger.sql, tags, id, '2026-11-01', MAX_TAGS - 5);

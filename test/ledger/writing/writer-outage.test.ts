@@ -66,7 +66,7 @@ describe('while Postgres is away', () => {
     expect(lines.filter((line) => line === 'writer works again')).toHaveLength(1);
   });
 
-  it('connections cut in the middle of flushes lose no event and store none twice', async () => {
+  it('connections cut in the middle of flushes lose no event and store no event twice', async () => {
     const events = Array.from({ length: 600 }, () => newEvent());
     await ledger.append(...events);
     const writer = ledger.startWriter({ databaseUrl: throughProxy, batchSize: 15, log });
@@ -121,7 +121,7 @@ function whenRead(happens: (redis: Ledger['store']['redis'], entries: [id: strin
   return read;
 }
 
-it('an event that another writer deletes after the writer read it is not stored: it was stored in a Postgres that is lost', async () => {
+it('an event that another writer deletes after this one read it is not stored: a lost Postgres had stored it', async () => {
   const accountId = uuidv7();
   const [first, second] = [newEvent({ accountId }), newEvent({ accountId })];
   await ledger.append(first);

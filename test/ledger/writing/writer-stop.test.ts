@@ -12,7 +12,7 @@ useLedger();
 const ofShard = (shard: number): UsageEvent => newEventOf(shard, ledger.store);
 
 describe('a writer that is told to stop', () => {
-  it('stores events that came after it had read ahead', async () => {
+  it('stores events that arrived after it had read ahead', async () => {
     const lock = new PostgresSession({ url: ledger.databaseUrl, applicationName: 'test' });
     await lock.query('SELECT pg_advisory_lock($1::int, 0)', [FLUSH_LOCK]);
     const events = [ofShard(0), ofShard(1), ofShard(1)];
@@ -33,7 +33,7 @@ describe('a writer that is told to stop', () => {
     expect([writer.stats().storedCalls, await ledger.backlog()]).toEqual([3, 0]);
   });
 
-  it('retries after a failure until its time is up', async () => {
+  it('retries after a failure until its time has run out', async () => {
     const { redis } = ledger.store;
     let [slow, failures] = [false, 0];
     let stopped: Promise<void> | null = null;
@@ -55,7 +55,7 @@ describe('a writer that is told to stop', () => {
     expect([writer.stats().storedCalls, await ledger.backlog()]).toEqual([1, 0]);
   });
 
-  it('logs how many events it leaves when its time is up', async () => {
+  it('logs how many events it leaves when its time has run out', async () => {
     const lock = new PostgresSession({ url: ledger.databaseUrl, applicationName: 'test' });
     await lock.query('SELECT pg_advisory_lock($1::int, 0)', [FLUSH_LOCK]);
     try {

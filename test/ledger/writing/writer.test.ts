@@ -50,7 +50,7 @@ const anyEvent: fc.Arbitrary<UsageEvent> = fc
     }),
   );
 
-it('whatever events come, however often, the books equal those of the model', async () => {
+it('whatever events arrive, however often, the books equal those of the model', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(anyEvent, { maxLength: 60 }), fc.constantFrom(1, 7, 2_000), async (events, batchSize) => {
       await ledger.clear();
@@ -83,7 +83,7 @@ describe('the writer', () => {
     }
   });
 
-  it('posts nothing when there was nothing new: the flush has a journal row without entries', async () => {
+  it('posts nothing when there is nothing new: the flush has a journal row without entries', async () => {
     const event = newEvent();
     await ledger.append(event);
     const writer = ledger.startWriter();
@@ -136,7 +136,7 @@ describe('a batch', () => {
       newEvent({ accountId: accounts[0] as string, serviceId: services[0] as string, ...change(i) }),
     );
 
-  it('in which an event comes twice is stored once', async () => {
+  it('that contains an event twice stores it once', async () => {
     const events = shared(5);
     await ledger.append(...events, ...events.slice(1, 3));
     const writer = ledger.startWriter();
@@ -145,7 +145,7 @@ describe('a batch', () => {
     expect(await ledger.readBooks()).toEqual(expectedBooks(events));
   });
 
-  it('some of whose events are in Postgres already adds the others, and the next batch is stored by COPY again', async () => {
+  it('with some events that Postgres already has adds the others, and the next batch is stored by COPY again', async () => {
     const [first, second, third] = [shared(5), shared(5), shared(5)];
     const writer = ledger.startWriter();
     await ledger.append(...first);
@@ -158,7 +158,7 @@ describe('a batch', () => {
     expect(await ledger.readBooks()).toEqual(expectedBooks([...first, ...second, ...third]));
   });
 
-  it('of one account with more events than one command reads is stored whole', async () => {
+  it('of one account with more events than one command reads is stored in full', async () => {
     const events = shared(2_500, (i) => ({ heldMicros: i, path: `/${i}` }));
     await ledger.append(...events);
     await ledger.appendRaw(accounts[0] as string, 'not-a-uuid', holdOf(newEvent()), tailOf(newEvent()));
@@ -184,7 +184,7 @@ describe('a batch', () => {
 });
 
 describe('two writers', () => {
-  it('share nothing: each event is stored once, by the writer that has its shard', async () => {
+  it('store each event once, because the writer that owns its shard stores it', async () => {
     const writers = [ledger.startWriter({ batchSize: 20 }), ledger.startWriter({ batchSize: 20 })];
     const events = Array.from({ length: 400 }, () => newEvent());
     await ledger.append(...events);
@@ -194,7 +194,7 @@ describe('two writers', () => {
     expect(writers.reduce((sum, writer) => sum + writer.stats().storedCalls, 0)).toBe(400);
   });
 
-  it('share the shards, and one takes those of the other within seconds after it has ended', async () => {
+  it('share the shards, and one takes the shards of the other within seconds after it has ended', async () => {
     const first = ledger.startWriter();
     await until(() => first.stats().ownedShards === ledger.store.keys.shards);
     const second = ledger.startWriter();
@@ -210,7 +210,7 @@ describe('two writers', () => {
   });
 });
 
-it('a stored event is not read again while it is being deleted, nor left behind at the end', async () => {
+it('a stored event is not read again while it is being deleted, and is not left behind at the end', async () => {
   const accountId = uuidv7();
   const { redis } = ledger.store;
   const deleted = new Set<string>();
