@@ -56,7 +56,7 @@ it('the line is bounded, and so is the share of one owner', () => {
   expect([line.hasRoomFor('a'), line.hasRoomFor('b')]).toEqual([true, true]);
 });
 
-it('an entry can be removed only once, even after it was served, and its owner then has no turn', () => {
+it('an entry can be removed once, but not after it was served, and an owner without entries has no turn', () => {
   const line = lineOf('a1', 'b1');
   expect([line.remove('a', 'a1'), line.remove('a', 'a1'), line.remove('x', 'x1')]).toEqual([true, false, false]);
   expect(serve(line, 9)).toEqual(['b1']);
