@@ -54,7 +54,7 @@ describe('the glossary', () => {
 });
 
 describe('abandoned words', () => {
-  it.each(RETIRED)('%s is used nowhere', (pattern) => {
+  it.each(RETIRED)('%s is no longer used', (pattern) => {
     const present = [...textOf].filter(([file]) => !HISTORY.test(file));
     const found = present.flatMap(([file, text]) =>
       text.split('\n').flatMap((line, index) => (pattern.test(line) ? [`${file}:${index + 1} ${line.trim()}`] : [])),

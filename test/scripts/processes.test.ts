@@ -57,14 +57,14 @@ describe('process records', () => {
     expect((await child.exited).signal).toBe('SIGKILL');
   });
 
-  it('cause an error with the last output if a child ends before it is ready', async () => {
+  it('a child that ends before it is ready causes an error with its last output', async () => {
     const child = script('broken', "console.error('no such luck'); process.exit(3)");
     const logFile = path.join(dir, 'broken.log');
     const waiting = waitUntilReady(child, () => false, { timeoutMs: 10_000, logFile });
     await expect(waiting).rejects.toThrow(/broken ended before it was ready \(exit code 3\)[\s\S]*no such luck/);
   });
 
-  it('cause an error after a bounded time if a child never becomes ready', async () => {
+  it('a child that never becomes ready causes an error after a bounded time', async () => {
     const child = script('slow', 'setInterval(() => {}, 1000)');
     const waiting = waitUntilReady(child, () => false, { timeoutMs: 100, logFile: path.join(dir, 'slow.log') });
     await expect(waiting).rejects.toThrow('slow was not ready within 0.1 s');

@@ -51,7 +51,7 @@ describe('the request that is sent', () => {
     },
   );
 
-  test('has a body of known length unchanged', async () => {
+  test('contains a body of known length unchanged', async () => {
     const { call } = new Exchange(client, server.url, { method: 'POST', bodyLength: 10 });
     call.write(Buffer.from('hello'));
     call.write(Buffer.from(''));
@@ -102,7 +102,7 @@ describe('the request that is sent', () => {
     call.destroy();
   });
 
-  test('throws, as for a programming error, if the body is longer or shorter than declared', async () => {
+  test('has exactly the declared length: a longer or shorter body throws, as a programming error', async () => {
     const { call } = new Exchange(client, server.url, { method: 'POST', bodyLength: 3 });
     expect(() => call.end()).toThrow('less body');
     expect(() => call.write(Buffer.from('abcd'))).toThrow('more body');

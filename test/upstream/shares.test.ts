@@ -127,7 +127,7 @@ test("one account leaves a quarter of the process's connections to others, howev
   expect(client.stats()).toMatchObject({ waiting: 0, active: 29, idle: 1 });
 });
 
-test('a waiting call is served or fails as busy in time, even if its listing has no connection left and its account may not open one', async () => {
+test('a waiting call is served or fails as busy in time, even if its listing has no connection and its account may not open one', async () => {
   await client.close();
   client = newClient({ maxConnectionsPerOrigin: 1, maxConnections: CONNECTIONS, maxWaitMs: 150 });
   const listing = new Destination(destination.origin, 'small');
