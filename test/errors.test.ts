@@ -4,7 +4,7 @@ import { unauthorizedError, unavailableError } from '../src/errors.ts';
 import { keyOf } from '../src/keys/caller.ts';
 
 describe('an error that must have a header', () => {
-  it('says in it how to authenticate, or when to retry', () => {
+  it('states in the header how to authenticate, or when to retry', () => {
     const cause = new Error('away');
     expect(unauthorizedError()).toMatchObject({ status: 401, headers: { 'WWW-Authenticate': 'Bearer' } });
     expect(unavailableError(cause)).toMatchObject({ status: 503, headers: { 'Retry-After': '1' }, cause });
@@ -20,7 +20,7 @@ describe('an error that must have a header', () => {
     expect(makers).toEqual(['errors.ts']);
   });
 
-  it('has it also when a route needs a key and the caller sends none', () => {
+  it('has the header also when a route needs a key and the caller sends none', () => {
     const refusal = { code: 'unauthorized', headers: { 'WWW-Authenticate': 'Bearer' } };
     expect(() => keyOf({ kind: 'ip' })).toThrow(expect.objectContaining(refusal));
   });

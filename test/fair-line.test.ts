@@ -27,7 +27,7 @@ it('owners take turns, and the entries of one keep their order', () => {
   expect([line.size, line.oldest]).toEqual([0, undefined]);
 });
 
-it('an owner that holds as much as one may, or may have no more by another rule, is passed over and loses no turn', () => {
+it('an owner at its limit, or blocked by another rule, is skipped and loses no turn', () => {
   const line = lineOf('a1', 'a2', 'b1', 'c1');
   line.took('a');
   expect(serve(line, 1, (owner) => owner !== 'b')).toEqual(['c1']);
@@ -38,14 +38,14 @@ it('an owner that holds as much as one may, or may have no more by another rule,
   expect([line.takenBy('a'), line.size]).toEqual([1, 1]);
 });
 
-it('an owner that goes last has its turn after the others', () => {
+it('an owner that must go last has its turn after the others', () => {
   const line = lineOf('a1', 'b1');
   line.goesLast('a');
   line.goesLast('nobody');
   expect(serve(line, 1)).toEqual(['b1', 'a1']);
 });
 
-it('the line has a bound, and so has the part of one owner', () => {
+it('the line is bounded, and so is the share of one owner', () => {
   const line = new FairLine<string>(3, 2);
   line.wait('a', 'a1');
   line.wait('a', 'a2');
@@ -56,13 +56,13 @@ it('the line has a bound, and so has the part of one owner', () => {
   expect([line.hasRoomFor('a'), line.hasRoomFor('b')]).toEqual([true, true]);
 });
 
-it('an entry is removed once, also when it was served, and its owner then has no turn', () => {
+it('an entry can be removed once, but not after it was served, and an owner without entries has no turn', () => {
   const line = lineOf('a1', 'b1');
   expect([line.remove('a', 'a1'), line.remove('a', 'a1'), line.remove('x', 'x1')]).toEqual([true, false, false]);
   expect(serve(line, 9)).toEqual(['b1']);
   expect(line.remove('b', 'b1')).toBe(false);
 });
 
-it('nobody gives back more than they have', () => {
+it('nobody can give back more than they have', () => {
   expect(() => lineOf('a1').left('a')).toThrow();
 });

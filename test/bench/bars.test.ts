@@ -10,7 +10,7 @@ const of = (measured: number, promised: Partial<BarResult> = {}): BarResult =>
   found({ ...ratioBar, ...promised }, '64 connections', [measured], promised.isValid ?? true);
 
 describe('a bar on the ratio of two peers', () => {
-  it('compares the peers within a round, so that a machine that slows down for both changes nothing', () => {
+  it('compares the peers within each round, so a machine that slows down for both changes nothing', () => {
     const samples = [1, 2, 4].flatMap((factor, index) => [
       sample('a', index + 1, 5 * factor),
       sample('b', index + 1, 10 * factor),
@@ -69,7 +69,7 @@ it('the bars of a scenario that failed count as not measured', () => {
 });
 
 describe('the scenarios', () => {
-  it('have every bar that the project promises, and each stretch goal lies beyond its bar', async () => {
+  it('include every bar that the project promises, and set each stretch goal beyond its bar', async () => {
     const bars = (await findScenarios(null)).flatMap((scenario) => scenario.bars).filter(({ bar }) => bar !== null);
     const limits = bars.map(({ bar, stretch }) => `${bar}/${stretch}`).sort();
     const promised = ['0.6/0.45', '0.75/0.6', '2.6/2', '0.25/0.15', '1/0.7', '1/0.7', '1.3/1', '20/10', '256/64'];
@@ -85,13 +85,13 @@ describe('the scenarios', () => {
     }
   });
 
-  it('each state a question, and all together take 21 minutes at most', async () => {
+  it('each state a question, and take at most 21 minutes in total', async () => {
     const scenarios = await findScenarios(null);
     for (const { question } of scenarios) expect(question).toMatch(/\?$/);
     expect(estimateRun(scenarios, parseOptions([]))).toBeLessThanOrEqual(21 * 60);
   });
 
-  it('are listed in the error for a name that does not exist', async () => {
+  it('are listed in the error for an unknown scenario name', async () => {
     await expect(findScenarios(['nothing'])).rejects.toThrow(/there are: metered-get/);
   });
 });

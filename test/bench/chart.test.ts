@@ -36,7 +36,7 @@ function parseXml(xml: string): { texts: string[] } {
 }
 
 describe('the chart of a run', () => {
-  it('is well-formed XML, also if the name of the processor has special characters', () => {
+  it('is well-formed XML even if the processor name contains special characters', () => {
     const svg = drawChart(meteredGet(), titleOf) ?? '';
     const { texts } = parseXml(svg);
     expect(texts.join('\n')).toContain('R&amp;D &lt;chip&gt;');
@@ -73,7 +73,7 @@ describe('the chart of a run', () => {
     expect(texts).not.toContain('13.3');
   });
 
-  it('has a background of its own', () => {
+  it('draws its own background', () => {
     expect(drawChart(meteredGet(), titleOf)).toMatch(/<rect x="0.5" y="0.5" [^>]*fill="#ffffff"/);
   });
 
@@ -92,7 +92,7 @@ describe('a run that is saved', () => {
   });
   afterEach(() => rmSync(resultsDir, { recursive: true }));
 
-  it('is written as one JSON, one page and one chart, and replaces the latest chart if it measured everything', () => {
+  it('is written as one JSON file, one page and one chart, and replaces the latest chart if everything was measured', () => {
     saveRun(meteredGet(), titleOf, { isWhole: true, resultsDir });
     const name = '2026-11-21T1600';
     expect(readdirSync(resultsDir).sort()).toEqual([`${name}.json`, `${name}.md`, `${name}.svg`, 'latest.svg']);
@@ -103,7 +103,7 @@ describe('a run that is saved', () => {
     expect(page).toMatch(/CPU of a to b \| 64 connections \| 0\.41/);
   });
 
-  it('does not replace the latest chart if it measured one scenario only', () => {
+  it('does not replace the latest chart if only one scenario was measured', () => {
     saveRun(meteredGet(), titleOf, { isWhole: false, resultsDir });
     expect(readdirSync(resultsDir)).not.toContain('latest.svg');
   });

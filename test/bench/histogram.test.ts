@@ -17,7 +17,7 @@ describe('a summary of latencies', () => {
     }
   });
 
-  it('is never below what was recorded, and at most one part in a thousand above it', () => {
+  it('is never below the recorded value, and is above it by at most one part in a thousand', () => {
     for (let micros = 1; micros < 3.5e9; micros = Math.ceil(micros * 1.037)) {
       for (const found of Object.values(summaryOf(filled([micros])))) {
         expect(found).toBeGreaterThanOrEqual(micros);
@@ -26,11 +26,11 @@ describe('a summary of latencies', () => {
     }
   });
 
-  it('of nothing is zero', () => {
+  it('is zero when nothing was recorded', () => {
     expect(summaryOf(newHistogram())).toEqual({ p50: 0, p90: 0, p99: 0, p999: 0, max: 0 });
   });
 
-  it('counts every latency: of zero, with a fraction, and beyond the range', () => {
+  it('counts every latency: zero, fractions, and values beyond the range', () => {
     const histogram = filled([0, 0.4, 12.6, 1e15]);
     expect(histogram.count).toBe(4);
     expect(histogram.percentile(75)).toBe(13);

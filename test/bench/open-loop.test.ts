@@ -89,7 +89,7 @@ const run = (wanted: Job) =>
   drive({ dir, runDir: runDirOf(dir), assertInUse: () => {}, release: async () => {} }, 'open-loop', wanted);
 
 describe('the open loop', () => {
-  it('begins calls at the rate that it was given, on its connections in turn', async () => {
+  it('begins calls at the given rate, and uses its connections in turn', async () => {
     const { calls, seconds, errors } = await run(await job({}));
     expect(errors).toEqual({ connect: 0, socket: 0, timeout: 0, status: 0 });
     // Poisson arrivals: 400 ± 20 is one standard deviation.
@@ -101,7 +101,7 @@ describe('the open loop', () => {
     expect(Math.max(...counts) - Math.min(...counts)).toBeLessThan(calls / 40);
   });
 
-  it('counts a stall of the server for every call that was due in it, not only for one call per connection', async () => {
+  it('counts a server stall for every call that was due during the stall, not only for one call per connection', async () => {
     const wanted = await job({});
     const stallMs = 600;
     const timers = [setTimeout(() => server.stall(), 900), setTimeout(() => server.go(), 900 + stallMs)];

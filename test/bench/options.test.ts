@@ -2,11 +2,11 @@ import { describe, expect, it } from 'vitest';
 import { parseOptions, UsageError } from '../../bench/options.mjs';
 
 describe('options of npm run bench', () => {
-  it('that are not given are left to the scenario', () => {
+  it('default to the values of the scenario', () => {
     expect(parseOptions([])).toMatchObject({ only: null, seconds: null, rounds: null, connections: null, workers: 1 });
   });
 
-  it('take lists and numbers', () => {
+  it('accept lists and numbers', () => {
     const args = ['--only', 'metered-get', '--seconds', '4', '--connections', '16,64', '--rounds', '2', '--no-save'];
     expect(parseOptions(args)).toMatchObject({
       only: ['metered-get'],
@@ -17,7 +17,7 @@ describe('options of npm run bench', () => {
     });
   });
 
-  it('for a gateway that runs already need keys, but no path', () => {
+  it('require keys but no path for a gateway that is already running', () => {
     const args = ['--target', 'http://127.0.0.1:8080', '--keys', 'keys.ndjson'];
     expect(parseOptions(args)).toMatchObject({ target: 'http://127.0.0.1:8080', keys: 'keys.ndjson', path: null });
   });

@@ -19,7 +19,7 @@ const linuxOnly = describe.skipIf(process.platform !== 'linux');
 
 // The scripts below use a known amount of CPU time. The tests leave room for the clock ticks of 10 ms and the start of Node.
 linuxOnly('CPU time of a process', () => {
-  it('includes the threads beside the event loop: those of libuv and worker threads', async () => {
+  it('includes threads beside the event loop: those of libuv and worker threads', async () => {
     const code = `
       const { pbkdf2 } = require('node:crypto');
       const { Worker } = require('node:worker_threads');
@@ -45,7 +45,7 @@ linuxOnly('CPU time of a process', () => {
     }
   });
 
-  it('of a tree includes children that run and children that have ended', async () => {
+  it('includes running and ended children when the whole process tree is measured', async () => {
     const burn = 'const t = process.cpuUsage(); while (process.cpuUsage(t).user < 200_000);';
     const code = `
       const { spawn, spawnSync } = require('node:child_process');
@@ -65,7 +65,7 @@ linuxOnly('CPU time of a process', () => {
     expect(rssBytesOf([{ pid: gone, extent: 'process' }])).toBe(0);
   });
 
-  it('is never more than the whole machine used in that time', async () => {
+  it('never exceeds what the whole machine used in that time', async () => {
     const before = machineCpuSeconds().busy;
     const own = await measureChild(
       "const t = process.cpuUsage(); while (process.cpuUsage(t).user < 300_000); console.log('x'); setInterval(() => {}, 9e5)",
@@ -77,7 +77,7 @@ linuxOnly('CPU time of a process', () => {
 });
 
 linuxOnly('memory of a process', () => {
-  it('grows by the memory that the process writes to', async () => {
+  it('grows by the amount of memory that the process writes to', async () => {
     const rss = await measureChild(
       "global.b = Buffer.alloc(64 << 20, 1); console.log('x'); setInterval(() => {}, 9e5)",
       (pid) => rssBytesOf([{ pid, extent: 'process' }]),

@@ -24,7 +24,7 @@ describe('the end of a response', () => {
     expect(statusesOf([...text])).toEqual([status]);
   });
 
-  it('is not found within a body with a length that looks like the last chunk', () => {
+  it('is not found inside a body of known length that contains what looks like the last chunk', () => {
     const text = 'HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n0\r\n\r\n0\r\n\r\n..';
     expect(statusesOf([text.slice(0, -1)])).toEqual([]);
     expect(statusesOf([text])).toEqual([200]);

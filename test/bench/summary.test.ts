@@ -24,13 +24,13 @@ describe('rows of a result', () => {
     }
   });
 
-  it('show the CPU of the cheapest and of the most expensive round beside the median', () => {
+  it('show the CPU of the cheapest and the most expensive round beside the median', () => {
     const samples = [sample('a', 1, 10), sample('a', 2, 12), sample('a', 3, 11)];
     const text = toTerminal({ columns: callColumns, rows: toRows(samples), bars: [] }, titleOf).join('\n');
     expect(text).toContain('11.0 (10.0–12.0)');
   });
 
-  it('count for the whole call all parts that a peer has, and nothing where there is no proxy', () => {
+  it('add up the CPU of all parts of a peer per call, and show nothing where there is no proxy', () => {
     const cpuMicros = { proxy: 10, redis: 5, replicas: null, writer: 2.5, postgres: 4 };
     const none = { proxy: null, redis: null, replicas: null, writer: null, postgres: null };
     const rows = toRows([
@@ -41,7 +41,7 @@ describe('rows of a result', () => {
     expect(rows.map(({ values }) => values.wholeMicros)).toEqual([21.5, null, 10]);
   });
 
-  it('take the mean of the two middle rounds as the median if their number is even', () => {
+  it('use the mean of the two middle rounds as the median if the number of rounds is even', () => {
     expect(median([4, 1, 2, 3])).toBe(2.5);
   });
 });

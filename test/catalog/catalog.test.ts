@@ -65,7 +65,7 @@ describe('the catalog', () => {
   const add = (fields: Partial<typeof LISTING_FIELDS> = {}) =>
     insertListing(sql, { ...LISTING_FIELDS, ...fields, providerId });
 
-  it('is ready once it holds every listing that is not removed', async () => {
+  it('is ready once it has every listing that is not removed', async () => {
     const [active, paused, removed] = [await add(), await add(), await add()];
     await updateListing(sql, paused.id, { status: 'paused' }, 'any');
     await removeListing(sql, removed.id, 'any');
@@ -88,7 +88,7 @@ describe('the catalog', () => {
     expect(new Set([...catalog.listings()].map(({ priceMicros }) => priceMicros)).size).toBe(1_500);
   });
 
-  it('sees what another gateway changed, by its message and not by a full reading', async () => {
+  it('learns what another gateway changed from its message, without a full reading', async () => {
     const catalog = await startedCatalog(sql);
     const { id } = await add();
     await until(() => catalog.get(id));
@@ -116,7 +116,7 @@ describe('the catalog', () => {
     expect(catalog.get(kept.id)?.priceMicros).toBe(LISTING_FIELDS.priceMicros);
   });
 
-  it('has a change made by this gateway at once', async () => {
+  it('shows a change made by this gateway at once', async () => {
     const catalog = await startedCatalog(sql);
     const listing = await add();
     catalog.apply(listing);
@@ -133,7 +133,7 @@ describe('the catalog', () => {
     await until(() => rows.every(({ id, price }) => catalog.get(id)?.priceMicros === price));
   });
 
-  it('finds by its periodic reading a change that no message announced', async () => {
+  it('finds a change that no message announced by its periodic reading', async () => {
     const { id } = await add();
     const catalog = await startedCatalog(sql, { rereadMs: 50 });
     await sql`UPDATE services SET price = 123 WHERE id = ${id}`;
@@ -142,7 +142,7 @@ describe('the catalog', () => {
     await until(() => catalog.get(id) === undefined);
   });
 
-  it('makes one short query per period, and reads again only what differs from what it has', async () => {
+  it('makes one short query per period, and rereads only what differs from its own state', async () => {
     const pages: unknown[][] = [];
     let comparisons = 0;
     const recorded = new Proxy(sql, {
@@ -190,7 +190,7 @@ describe('the catalog', () => {
     expect(pages).toHaveLength(announced + 4);
   });
 
-  it('loses the listings of a suspended account, and has them again when it is resumed, even without a message', async () => {
+  it('loses the listings of a suspended account, and regains them when it is resumed, even without a message', async () => {
     const seller = (await addAccount(sql, 'provider')).accountId;
     const sold = () => insertListing(sql, { ...LISTING_FIELDS, providerId: seller });
     const [active, paused, removed, other] = [await sold(), await sold(), await sold(), await add()];
@@ -219,7 +219,7 @@ describe('the catalog', () => {
     expect(await suspension.set(uuidv7(), 'suspended', null, OPERATOR)).toBeNull();
   });
 
-  describe('of an account that is suspended or resumed', () => {
+  describe('for an account that is suspended or resumed', () => {
     let seller: string;
     let published: number;
     let suspension: Suspension;
@@ -236,24 +236,27 @@ describe('the catalog', () => {
       suspension = new Suspension({ sql, state: { put }, cache: { invalidateAccount: () => {} } });
     });
 
-    it.each(['suspended', 'active'] as const)('a change that waited for it sees the new status: %s', async (status) => {
-      const listing = await sold();
-      if (status === 'active') await suspension.set(seller, 'suspended', null, OPERATOR);
-      const catalog = await startedCatalog(sql);
-      let changing: Promise<Listing | null> = Promise.resolve(null);
-      await sql.begin(async (tx) => {
-        await tx`UPDATE accounts SET status = ${status} WHERE id = ${seller}`;
-        await announceListingsOf(tx, seller);
-        changing = updateListing(sql, listing.id, { priceMicros: 7 }, 'any');
-        await until(isSomebodyWaiting);
-      });
-      const changed = (await changing) as Listing;
-      expect(changed).toMatchObject({ priceMicros: 7, isSuspended: status === 'suspended' });
-      catalog.apply(changed);
-      expect(catalog.get(listing.id)?.priceMicros).toBe(status === 'active' ? 7 : undefined);
-    });
+    it.each(['suspended', 'active'] as const)(
+      'gives the new status to a listing change that waited for the suspension to commit: %s',
+      async (status) => {
+        const listing = await sold();
+        if (status === 'active') await suspension.set(seller, 'suspended', null, OPERATOR);
+        const catalog = await startedCatalog(sql);
+        let changing: Promise<Listing | null> = Promise.resolve(null);
+        await sql.begin(async (tx) => {
+          await tx`UPDATE accounts SET status = ${status} WHERE id = ${seller}`;
+          await announceListingsOf(tx, seller);
+          changing = updateListing(sql, listing.id, { priceMicros: 7 }, 'any');
+          await until(isSomebodyWaiting);
+        });
+        const changed = (await changing) as Listing;
+        expect(changed).toMatchObject({ priceMicros: 7, isSuspended: status === 'suspended' });
+        catalog.apply(changed);
+        expect(catalog.get(listing.id)?.priceMicros).toBe(status === 'active' ? 7 : undefined);
+      },
+    );
 
-    it('a listing that was being added meanwhile is treated like the others', async () => {
+    it('treats a listing that is added during the suspension like the others', async () => {
       const listed = await sold();
       const catalog = await startedCatalog(sql);
       let suspending: Promise<unknown> = Promise.resolve();
@@ -273,7 +276,7 @@ describe('the catalog', () => {
       await until(() => !catalog.get(listed.id) && !catalog.get(added.id));
     });
 
-    it('by hand in the database: the catalog finds it with the next full reading', async () => {
+    it('finds a status that was changed by hand in the database with the next full reading', async () => {
       const { id } = await sold();
       const catalog = await startedCatalog(sql, { rereadMs: 20 });
       for (const status of ['suspended', 'active', 'suspended', 'active']) {
@@ -282,7 +285,7 @@ describe('the catalog', () => {
       }
     });
 
-    it('that has the status already: only Redis is written again', async () => {
+    it('writes only Redis again if the account already has that status', async () => {
       await sold();
       await addKeyTo(sql, seller, 'provider');
       for (const status of ['suspended', 'active'] as const) {
@@ -318,7 +321,7 @@ describe('the catalog', () => {
   });
 });
 
-describe('the catalog, while Postgres is away', () => {
+describe('the catalog while Postgres is away', () => {
   it('keeps the last snapshot, logs once, and catches up when Postgres is back', async () => {
     const postgres = await startTestPostgres();
     const sql = openPostgres({ url: postgres.url, maxConnections: 2, applicationName: 'test' });
@@ -365,7 +368,7 @@ describe('the catalog, while Postgres is away', () => {
     }
   });
 
-  it('starts without Postgres: not ready, and loads once Postgres is there', async () => {
+  it('starts without Postgres, is not ready, and loads once when Postgres is there', async () => {
     const postgres = await startTestPostgres();
     const sql = openPostgres({ url: postgres.url, maxConnections: 2, applicationName: 'test' });
     try {

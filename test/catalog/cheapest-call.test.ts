@@ -7,13 +7,13 @@ const of = (tools: readonly Tool[], terms = {}) =>
   cheapestCall({ ...own, operationTerms: JSON.stringify(tools), ...terms });
 
 describe('the cheapest call of a listing', () => {
-  it('has the price of the listing where calls without an operation have it, however cheap operations are', () => {
+  it('has the price of the listing if calls without an operation are allowed, however cheap operations are', () => {
     const cheapest = of([['a', 0, null]], { onlyOperations: false });
     expect(cheapest).toEqual({ priceMicros: 2_000, maxPriceMicros: null, isLowestOfSeveral: false, canBeFree: false });
     expect(cheapestCall({ ...own, onlyOperations: false })).toEqual(cheapest);
   });
 
-  it('has the lowest price of an operation where only these can be called', () => {
+  it('has the lowest operation price if only operations can be called', () => {
     const lowest = { priceMicros: 5_000, maxPriceMicros: null, canBeFree: false };
     expect(
       of([
@@ -41,12 +41,12 @@ describe('the cheapest call of a listing', () => {
     ).toMatchObject({ priceMicros: 2_000, isLowestOfSeveral: true });
   });
 
-  it('is by use if the cheapest operation is, by a maximum of its own or by that of the listing', () => {
+  it('is priced by use if the cheapest operation is, whether the maximum comes from the operation or from the listing', () => {
     expect(of([['a', null, 9_000]])).toMatchObject({ priceMicros: 2_000, maxPriceMicros: 9_000 });
     expect(of([['a', null, null]], { maxPriceMicros: 3_000 })).toMatchObject({ maxPriceMicros: 3_000 });
   });
 
-  it('can be free by its price if it is not by use, or if free calls serve some operation', () => {
+  it('can be free if it is not priced by use, or if free calls apply to some operation', () => {
     const isFree = (...args: Parameters<typeof of>) => of(...args).canBeFree;
     expect(
       isFree([

@@ -42,7 +42,7 @@ describe('labels', () => {
     ['es', '0,002 $, hasta 0,05 $ por llamada'],
     ['de', '0,002 $, bis zu 0,05 $ pro Aufruf'],
     ['fr', '0,002 $, jusqu’à 0,05 $ par appel'],
-  ] as const)('of a price by use in %s', (language, label) => {
+  ] as const)('for a price by use in %s', (language, label) => {
     expect(plain(priceLabel({ priceMicros: 2_000, maxPriceMicros: 50_000 }, language))).toBe(label);
     expect(priceLabel({ priceMicros: 0, maxPriceMicros: 50_000 }, 'en')).toBe('$0 up to $0.05 per call');
     expect(priceLabel({ priceMicros: 2_000, maxPriceMicros: 2_000 }, 'en')).toBe('$0.002 per call');
@@ -58,7 +58,7 @@ describe('labels', () => {
     ['es', 'desde 0,002 $ por llamada'],
     ['de', 'ab 0,002 $ pro Aufruf'],
     ['fr', 'à partir de 0,002 $ par appel'],
-  ] as const)('of the lowest of several prices in %s', (language, label) => {
+  ] as const)('for the lowest of several prices in %s', (language, label) => {
     expect(plain(priceLabel({ ...fixed(2_000), isLowestOfSeveral: true }, language))).toBe(label);
     expect(priceLabel({ ...fixed(0), isLowestOfSeveral: true }, 'en')).toBe('from $0 per call');
   });

@@ -27,7 +27,7 @@ describe('a language tag', () => {
   });
 
   it.each(['pt', 'english', 'zhh', '', '*', 'en_US', '-en', 'en-', 'toolongprimary', 'constructor'])(
-    'of no language of ours is refused: %j',
+    'that is not one of ours is refused: %j',
     (tag) => {
       expect(languageOf(tag)).toBeNull();
     },
@@ -59,7 +59,7 @@ describe('Accept-Language', () => {
     expect(negotiateLanguage(header)).toBe(language);
   });
 
-  it('never fails, whatever is sent', () => {
+  it('never causes a failure, whatever is sent', () => {
     const pieces = fc.constantFrom(
       'de',
       'zh-Hant',
@@ -84,7 +84,7 @@ describe('Accept-Language', () => {
     fc.assert(fc.property(header, (text) => (LANGUAGES as readonly string[]).includes(negotiateLanguage(text))));
   });
 
-  it('gives the language that is named alone or with the highest weight', () => {
+  it('selects the language that is named alone or with the highest weight', () => {
     fc.assert(
       fc.property(fc.shuffledSubarray([...LANGUAGES], { minLength: 1 }), fc.nat(7), (asked, at) => {
         const wanted = asked[at % asked.length] as string;
@@ -94,18 +94,18 @@ describe('Accept-Language', () => {
     );
   });
 
-  it('costs no more when it is very long', () => {
+  it('costs no more to read when it is very long', () => {
     expect(negotiateLanguage(`${'x,'.repeat(5_000)}de`)).toBe('en');
   });
 });
 
 describe('the lang parameter', () => {
-  it('wins over Accept-Language', () => {
+  it('takes precedence over Accept-Language', () => {
     expect(chooseLanguage('ko', 'de')).toBe('ko');
     expect(chooseLanguage(undefined, 'de')).toBe('de');
   });
 
-  it('for a language that we do not have is an error that names the parameter', () => {
+  it('causes an error that names the parameter if we do not have the language', () => {
     expect(() => chooseLanguage('pt', 'de')).toThrow(ApiError);
     expect(() => chooseLanguage('pt', 'de')).toThrow(/^lang: /);
   });

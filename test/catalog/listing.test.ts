@@ -22,7 +22,7 @@ describe('an endpoint', () => {
     'http://xn--bcher-kva.example/',
     'http://bücher.example/straße',
     'http://service.example/@user',
-  ])('is taken: %s', (url) => {
+  ])('is accepted: %s', (url) => {
     expect(endpointFault(url)).toBeNull();
   });
 
@@ -132,7 +132,7 @@ describe('a description', () => {
 });
 
 describe('a price', () => {
-  it('is exact to the micro-dollar, and a finer one is refused', () => {
+  it('is exact to the micro-dollar, and a finer price is refused', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 10_000_000_000 }), (micros) => {
         expect(parsePrice(micros / 1_000_000)).toEqual({ micros });

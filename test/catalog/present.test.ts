@@ -12,7 +12,7 @@ import { makeListing, rated } from '../support/listings.ts';
 const listed = (listing: Listing) => ({ listing, cheapest: cheapestCall(listing), ...NOTHING_BESIDE });
 
 describe('a shortened description', () => {
-  it('is whole up to 200 characters; a longer one ends after 200 with an ellipsis', () => {
+  it('is whole up to 200 characters; a longer one is cut after 200 and ends with an ellipsis', () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom('a', 'é', '字', '😀'), { minLength: 0, maxLength: 230 }), (characters) => {
         const text = characters.join('');

@@ -10,7 +10,7 @@ const url = (rest: string, id = listing.id): string => `${GATEWAY}/api/v1/proxy/
 const callOf = (...operations: Operation[]) => readyCall(listing, operations, GATEWAY);
 
 describe('the ready call of a listing', () => {
-  test('is that of its first operation, with the example and the price of that operation', () => {
+  test('uses the first operation, with its example and price', () => {
     const example = { query: { to: 'fr', list: 'a b' }, body: { text: 'hello' } };
     const first = { method: 'POST', path: '/v1/translate', summary: '', price: 0.01, example };
     expect(callOf(first, { method: 'GET', path: '/', summary: '' })).toEqual({
@@ -21,14 +21,14 @@ describe('the ready call of a listing', () => {
     });
   });
 
-  test('accepts the most that a call can cost, where the service reports it', () => {
+  test('accepts the maximum cost of a call if the service reports the cost', () => {
     const ceilingOf = (...operations: Operation[]) =>
       readyCall(makeListing({ maxPriceMicros: 50_000 }), operations, GATEWAY).headers['X-ACF-Max-Amount'];
     const first = { method: 'GET', path: '/', summary: '' };
     expect([ceilingOf(), ceilingOf(first), ceilingOf({ ...first, price: 0 })]).toEqual(['0.05', '0.05', '0']);
   });
 
-  test('leaves in braces what nobody has suggested, and takes what the schema suggests', () => {
+  test('leaves names in braces if nobody has suggested a value, and uses values that the schema suggests', () => {
     const input = {
       properties: {
         path: { properties: { city: { default: 'São Paulo' } } },
@@ -42,7 +42,7 @@ describe('the ready call of a listing', () => {
     });
   });
 
-  test('has the headers that the operation requires, but none that the gateway or the caller say themselves', () => {
+  test('has the headers that the operation requires, but none that the gateway or the caller sets anyway', () => {
     const headers = {
       properties: {
         'X-Version': { default: '2026-01-01' },
@@ -70,7 +70,7 @@ describe('the ready call of a listing', () => {
     });
   });
 
-  test('makes a body of the schema, and leaves out one that is longer than a call need be', () => {
+  test('builds a body from the schema, and omits a body that is longer than a call needs', () => {
     const input = { properties: { body: { type: 'object', required: ['n'], properties: { n: { type: 'integer' } } } } };
     expect(callOf({ method: 'PUT', path: '/', summary: '', input })).toMatchObject({ body: { n: 1 } });
     const long = callOf({ method: 'PUT', path: '/', summary: '', example: { body: 'x'.repeat(4_001) } });
@@ -79,12 +79,12 @@ describe('the ready call of a listing', () => {
     expect(text).toMatchObject({ headers: { 'Content-Type': 'text/plain' }, body: 'a,b' });
   });
 
-  test('is a GET where nothing is told, and only a path where the address is not known', () => {
+  test('is a GET if nothing is described, and only a path if the address is not known', () => {
     expect(callOf()).toEqual({ method: 'GET', url: url('/'), headers: OURS });
     expect(readyCall(listing, [], '').url).toBe(`/api/v1/proxy/${listing.id}/`);
   });
 
-  test('of an MCP server is a message: a call of its first tool, or the question for its tools', () => {
+  test('is a message for an MCP server: a call of its first tool, or a request for its tools', () => {
     const server = makeListing({ protocol: 'mcp', priceMicros: 0 });
     const call = readyCall(server, [{ tool: 'search', price: 0.5 }], GATEWAY);
     expect(call).toEqual({
@@ -103,7 +103,7 @@ describe('the ready call of a listing', () => {
     expect(unknown.body).toEqual({ jsonrpc: '2.0', id: 1, method: 'tools/list' });
   });
 
-  test('agrees to forward what the service asks for, and sends the key in the other header', () => {
+  test('agrees to forward credentials that the service requires, and sends the key in the other header', () => {
     const headersOf = (forwardHeaders: string) => readyCall(makeListing({ forwardHeaders }), [], GATEWAY).headers;
     const own = '{your own, for this service}';
     expect(headersOf('x-api-key,cookie')).toEqual({

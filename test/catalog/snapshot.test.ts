@@ -36,7 +36,7 @@ describe('the snapshot', () => {
     );
   });
 
-  it('tells of each change, and keeps the object when a reading brings nothing new', async () => {
+  it('reports each change, and keeps the object when a reading brings nothing new', async () => {
     const told: string[] = [];
     const snapshot = new Snapshot((id) => told.push(id));
     const [listing, other] = [makeListing(), makeListing()];
@@ -50,7 +50,7 @@ describe('the snapshot', () => {
     expect(told).toEqual([listing.id, other.id, listing.id, other.id]);
   });
 
-  it('takes a changed reading of the same version (a change by hand in the database)', () => {
+  it('accepts a changed reading of the same version (a change by hand in the database)', () => {
     const snapshot = new Snapshot();
     const listing = makeListing();
     snapshot.put(listing);
@@ -58,7 +58,7 @@ describe('the snapshot', () => {
     expect(snapshot.get(listing.id)?.priceMicros).toBe(99);
   });
 
-  it('has a listing again when a reading of the same version finds its account resumed, but never a removed listing', () => {
+  it('restores a listing when a reading of the same version shows its account resumed, but never a removed listing', () => {
     const snapshot = new Snapshot();
     const listing = makeListing();
     const suspended = { ...listing, isSuspended: true };
@@ -73,7 +73,7 @@ describe('the snapshot', () => {
     expect(snapshot.get(listing.id)).toBeUndefined();
   });
 
-  it('drops after a full reading the listings that no page had', async () => {
+  it('drops listings that no page contained after a full reading', async () => {
     const snapshot = new Snapshot();
     const [gone, stays] = [makeListing(), makeListing()];
     snapshot.put(gone);
@@ -85,7 +85,7 @@ describe('the snapshot', () => {
     expect([...snapshot.values()]).toEqual([stays]);
   });
 
-  it('keeps a listing that was put during a full reading, though no page had it', async () => {
+  it('keeps a listing that was put during a full reading, even if no page contained it', async () => {
     const snapshot = new Snapshot();
     const reading = snapshot.beginReading(null);
     const added = makeListing();
@@ -94,7 +94,7 @@ describe('the snapshot', () => {
     expect(snapshot.get(added.id)).toBe(added);
   });
 
-  it('does not let a page of a full reading bring back a listing that was removed after the page was read', async () => {
+  it('does not let a page of a full reading restore a listing that was removed after the page was read', async () => {
     const snapshot = new Snapshot();
     const listing = makeListing();
     snapshot.put(listing);
@@ -105,7 +105,7 @@ describe('the snapshot', () => {
     expect(snapshot.get(listing.id)).toBeUndefined();
   });
 
-  it('a reading of some buckets drops only listings of these', async () => {
+  it('drops only listings of the buckets that were read when some buckets are read', async () => {
     const snapshot = new Snapshot();
     const ids = ['00', '00', '01', 'ff'].map((end, i) => `0000000${i}-0000-7000-8000-0000000000${end}`);
     const [kept, gone, otherBucket, third] = ids.map((id) => makeListing({ id })) as [
@@ -121,7 +121,7 @@ describe('the snapshot', () => {
     expect([...snapshot.values()]).toEqual([kept, otherBucket]);
   });
 
-  it('knows which buckets differ from sums that were made in another order, after any changes', () => {
+  it('finds the buckets that differ from sums made in another order, after any changes', () => {
     const listings = fc.uniqueArray(
       fc.record({ id: fc.uuid({ version: 7 }), rowHash: fc.maxSafeNat().map((n) => n % 2 ** 40) }),
       {

@@ -32,7 +32,7 @@ describe('the version of a row', () => {
     expect(after?.updatedAtMicros).toBeGreaterThan(before?.updatedAtMicros ?? Number.POSITIVE_INFINITY);
   });
 
-  it('orders concurrent changes as they were made', async () => {
+  it('orders concurrent changes in the order in which they were made', async () => {
     const { id } = await add();
     const prices = Array.from({ length: 30 }, (_, n) => n + 1);
     const changed = await Promise.all(prices.map((priceMicros) => updateListing(sql, id, { priceMicros }, 'any')));
@@ -42,7 +42,7 @@ describe('the version of a row', () => {
 });
 
 describe('a change', () => {
-  it('outside its scope changes nothing', async () => {
+  it('outside its scope has no effect', async () => {
     const listing = await add();
     const { accountId: other } = await addAccount(sql, 'provider');
     expect(await updateListing(sql, listing.id, { priceMicros: 1 }, { providerId: other })).toBeNull();
@@ -51,7 +51,7 @@ describe('a change', () => {
   });
 });
 
-it('the sums have no listing of an account that is closed or suspended: no catalog has one either', async () => {
+it('the sums exclude the listings of closed or suspended accounts, as every catalog does', async () => {
   const { sums: before } = await selectBucketSums(sql);
   for (const status of ['closed', 'suspended']) {
     const { accountId } = await addAccount(sql, 'provider');

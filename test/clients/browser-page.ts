@@ -51,14 +51,14 @@ export function browserPageTests(demo: () => DemoMarket, startBrowser: () => Pro
     expect((await demo().market.records(buyer)).map(({ outcome }) => outcome)).toEqual(['completed']);
   });
 
-  it('opened as a file, shows why a call was refused, and that it was not paid', async () => {
+  it('shows why a call was refused, and that it cost nothing, when the page is opened as a file', async () => {
     const poor = await demo().market.buyer(0);
     const price = await callAs(textOf(poor), pathToFileURL('examples/browser.html').href, 'Parrot');
     expect(price).toBe('Not paid: the account needs a credit, or the budget of the key is spent.');
     await opened.page.locator('#answer', { hasText: 'insufficient_balance' }).waitFor();
   });
 
-  it('calls once for two clicks, and says that an answer was paid whatever its status', async () => {
+  it('makes one call for two clicks, and says that an answer was paid for whatever its status', async () => {
     let asked = 0;
     const busy = await startService((_, response) => {
       asked += 1;

@@ -38,7 +38,7 @@ export function clientsPageTests(demo: () => DemoMarket): void {
     ended = await run('sh', [], { cwd: folder, env, input: lines.join('\n') });
   });
 
-  it('has a snippet for each client, and each of them makes a call and shows its price', async () => {
+  it('has a snippet for each client, and each snippet makes a call and shows its price', async () => {
     expect([ended.code, ended.errors]).toEqual([0, '']);
     const sections = page.split(/^## /m).slice(2);
     const without = sections
@@ -53,7 +53,7 @@ export function clientsPageTests(demo: () => DemoMarket): void {
     expect(records.map(({ outcome }) => outcome)).toEqual(Array(calls).fill('completed'));
   });
 
-  it('says which versions were tried: those that are installed', () => {
+  it('names the versions that were tried, which are the installed ones', () => {
     const installed = (name: string): string =>
       (JSON.parse(readFileSync(`node_modules/${name}/package.json`, 'utf8')) as { version: string }).version;
     const rows = Array.from(page.matchAll(/^\| \[?`([^`]+)`\S* \| (\S+) \|/gm), ([, name = '', tried = '']) => [

@@ -73,7 +73,7 @@ export function commandLineTests(demo: () => DemoMarket): void {
     ]);
   });
 
-  it('curl: Expect: 100-continue before a long body is answered at once, and not after a second of silence', async () => {
+  it('curl: Expect: 100-continue before a long body is answered at once, not after a second of silence', async () => {
     const file = path.join(scratchDir(), `long-${process.pid}.txt`);
     writeFileSync(file, LONG_TEXT);
     const ended = await curl(
@@ -89,7 +89,7 @@ export function commandLineTests(demo: () => DemoMarket): void {
     expect(ended.output).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 /);
   });
 
-  it('curl: HEAD, by -I, has the headers of the call and ends', async () => {
+  it('curl: HEAD, sent with -I, returns the headers of the call and ends', async () => {
     const { code, output } = await curl('-I', url);
     expect(code).toBe(0);
     expect(output).toMatch(new RegExp(`^HTTP/1\\.1 200 [\\s\\S]*X-ACF-Amount: ${price}\r\n`));
@@ -102,14 +102,14 @@ export function commandLineTests(demo: () => DemoMarket): void {
     expect(output.match(/^event: .*$/gm)).toEqual(['event: tick', 'event: tick', 'event: done']);
   });
 
-  it('curl: an error is read with its body, and --fail-with-body tells a script', async () => {
+  it('curl: an error has a readable body, and --fail-with-body gives a script a failing exit code', async () => {
     const poor = await demo().market.buyer(0);
     const ended = await run('curl', ['-sS', '--fail-with-body', '-H', `X-Api-Key: ${textOf(poor)}`, url]);
     expect(ended.code).toBe(22);
     expect(JSON.parse(ended.output)).toMatchObject({ error: 'insufficient_balance', required: Number(price) });
   });
 
-  it('curl: what the gateway does not speak is refused, and costs nothing', async () => {
+  it('curl: a protocol feature that the gateway does not support is refused, and costs nothing', async () => {
     const before = await demo().market.balance(buyer);
     const upgrade = await curl('--http2', url);
     expect(upgrade.output).toMatch(/^HTTP\/1\.1 426 [\s\S]*upgrade_not_supported/);

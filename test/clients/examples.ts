@@ -66,7 +66,7 @@ export function exampleTests(demo: () => DemoMarket): void {
     expect(charged).toEqual(Array(example.calls).fill([price, 'completed']));
   });
 
-  it.each(EXAMPLES)('examples/$file without money says what is missing, and pays nothing', async (example) => {
+  it.each(EXAMPLES)('examples/$file says what is missing when there is no money, and pays nothing', async (example) => {
     const { key, ended } = trialOf(refused, example);
     expect(ended.code).toBe(1);
     expect(ended.output + ended.errors).toMatch(/balance|credit/);
@@ -130,7 +130,7 @@ export function exampleTests(demo: () => DemoMarket): void {
     await relay.close();
   });
 
-  it('the buyers wait as long as a 429 says, and then pay once', async () => {
+  it('the example buyers wait as long as a 429 says, and then pay once', async () => {
     for (const { key, ended } of await limited) {
       expect([ended.code, ended.errors]).toEqual([0, '']);
       expect(ended.output).toMatch(/refused with 429[\s\S]*paid \$0\.003,/);
@@ -139,7 +139,7 @@ export function exampleTests(demo: () => DemoMarket): void {
     }
   });
 
-  it('carefulFetch repeats a call that was refused, and never one that was paid, whatever its status', async () => {
+  it('carefulFetch repeats a refused call, and never repeats a paid call, whatever its status', async () => {
     const { market } = demo();
     const key = await demo().exhausted(60);
     vi.stubEnv('TOLLGATE_URL', demo().url);

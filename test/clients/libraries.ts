@@ -98,7 +98,7 @@ export function libraryTests(demo: () => DemoMarket): void {
     await pool.close();
   });
 
-  it('eventsource with a fetch that sends the key; without money it reports the status and stops', async () => {
+  it('eventsource, with a fetch that sends the key, reports the status and stops when there is no money', async () => {
     const open = (authorization: Record<string, string>): EventSource =>
       new EventSource(events, {
         fetch: (input, init) => fetch(input, { ...init, headers: { ...init.headers, ...authorization } }),
@@ -116,7 +116,7 @@ export function libraryTests(demo: () => DemoMarket): void {
     expect([error, refused.readyState]).toMatchObject([{ code: 402 }, EventSource.CLOSED]);
   });
 
-  it('no library pays for a call that was refused, and each answer is one record', async () => {
+  it('no library pays for a refused call, and each answer has one record', async () => {
     expect(await demo().market.records(poor)).toEqual([]);
     const amounts = (await demo().market.records(buyer)).map(({ amount }) => String(amount)).sort();
     expect(amounts).toEqual([...Array(6).fill(price), ...Array(4).fill(demo().priceOf('Event Stream'))].sort());

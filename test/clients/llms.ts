@@ -69,7 +69,7 @@ export function llmsTests(demo: () => DemoMarket): void {
     expect(page).not.toMatch(/\{\{|undefined/);
   });
 
-  it('has commands that all work when they are pasted into a shell, with nothing but sh and curl', () => {
+  it('has commands that all work when they are pasted into a shell that has only sh and curl', () => {
     expect([ended.code, ended.errors]).toEqual([0, '']);
     expect(answers.length).toBe(commandsOf(page).length + 1);
     // Errors of the API, of JSON-RPC, and of a tool. The tools' schemas have a property of that name.
@@ -97,7 +97,7 @@ export function llmsTests(demo: () => DemoMarket): void {
     }
   });
 
-  it('has commands that work in a shell of their own, with the lines in front that the page names', async () => {
+  it('has commands that each work in a fresh shell after the setup lines that the page names', async () => {
     const lines = ['BASE=', 'KEY=', 'SERVICE=', 'mcp()'].map((beginning) => lineOf(page, beginning));
     const balance = JSON.stringify({
       jsonrpc: '2.0',
@@ -117,7 +117,7 @@ export function llmsTests(demo: () => DemoMarket): void {
     expect(JSON.parse(answer)).toMatchObject({ id: 4, result: { structuredContent: { balance: left } } });
   });
 
-  it('tells a service that nobody sells at once, instead of calling an address without one', async () => {
+  it('reports a service that nobody sells at once, instead of calling an empty address', async () => {
     for (const beginning of ['SERVICE=', 'FREE=']) {
       const line = lineOf(page, beginning).replace('limit=1', 'limit=1&min_quality=100');
       const { code, output, errors } = await run('sh', [], { input: `BASE='${demo().url}'\n${line}` });
@@ -126,7 +126,7 @@ export function llmsTests(demo: () => DemoMarket): void {
     }
   });
 
-  it('leads an agent that knows nothing else to calls that it pays for, at the price that it was told', async () => {
+  it('leads an agent that knows nothing else to paid calls at the announced price', async () => {
     expect(JSON.parse(answerTo('/keys/me'))).toMatchObject({ role: 'buyer', owner_id: 'my-agent' });
     expect(JSON.parse(answerTo('/balance/me'))).toMatchObject({ balance: 0 });
     expect(JSON.parse(answerTo('/admin/credits'))).toMatchObject({ amount: 5 });
@@ -154,7 +154,7 @@ export function llmsTests(demo: () => DemoMarket): void {
     expect(charged).toEqual([...Array(3).fill([service.price, 'completed']), [0, 'completed']]);
   });
 
-  it('tells truly the answers of a service from errors of the gateway, and that a 5xx of the service is free', async () => {
+  it('distinguishes answers of a service from gateway errors correctly, and says that a 5xx of the service is free', async () => {
     const { market } = demo();
     const key = await market.buyer(1);
     const ask = (headers = {}): Promise<Response> =>
@@ -169,7 +169,7 @@ export function llmsTests(demo: () => DemoMarket): void {
     expect([refused.status, refused.headers.get('content-security-policy')]).toEqual([412, null]);
   });
 
-  it('tells an agent that got no response how long to wait until it can see whether it paid', async () => {
+  it('tells an agent that got no response how long to wait before it can see whether it paid', async () => {
     const { market } = demo();
     const service = await startService(() => {});
     const path = await market.service({ endpoint: service.url, price: 0.1 });
@@ -188,7 +188,7 @@ export function llmsTests(demo: () => DemoMarket): void {
     await service.close();
   });
 
-  it('says of every error code of the gateway what to do', () => {
+  it('says for every error code of the gateway what to do', () => {
     const unsaid = Object.entries(ERRORS).filter(
       ([code, { status }]) =>
         !new RegExp(`^\\| [\\d, ]*\\b${status}\\b[\\d, ]* \\|[^|]*\`${code}\`[^|]*\\| \\S`, 'm').test(page),
@@ -196,7 +196,7 @@ export function llmsTests(demo: () => DemoMarket): void {
     expect(unsaid).toEqual([]);
   });
 
-  it('names no address that leads nowhere', async () => {
+  it('links only to addresses that exist', async () => {
     const addresses = addressesOf(page, demo().url);
     expect(addresses.length).toBeGreaterThan(3);
     const key = await demo().market.buyer(0);

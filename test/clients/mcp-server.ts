@@ -28,7 +28,7 @@ export function mcpServerTests(demo: () => DemoMarket): void {
   afterAll(() => void server.child.kill());
 
   it.each(['2026-07-28', '2025-11-25'])(
-    'sells to clients of %s what costs something, and answers the rest',
+    'charges clients of protocol version %s for paid tools, and answers the rest for free',
     async (pin) => {
       const key = await demo().market.buyer(1);
       const requestInit = { headers: { Authorization: `Bearer ${textOf(key)}` } };

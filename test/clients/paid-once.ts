@@ -55,7 +55,7 @@ export function paidOnceTests(demo: () => DemoMarket): void {
   const ONCE = [['completed', PRICE]];
   const RATE_LIMITED = ['refunded:upstream_rate_limited', 0];
 
-  it('openai repeats a 429 of the service by itself, and pays the answer alone; without a key it pays all of them', async () => {
+  it('openai repeats a 429 of the service by itself, and pays only for the answer; without a key it pays for every try', async () => {
     failures = [429, 429];
     const answer = await openai().chat.completions.create(ASKED, keyed('a'));
     expect(answer.choices[0]?.message.content).toBe(TEXT);
@@ -74,7 +74,7 @@ export function paidOnceTests(demo: () => DemoMarket): void {
     expect(await paid()).toEqual([...ONCE, ...ONCE, ...ONCE]);
   });
 
-  it('openai: two requests with one key are charged once, one after the other or at the same time', async () => {
+  it('openai: two requests with one key are charged once, whether sequential or simultaneous', async () => {
     const ask = () => openai().chat.completions.create(ASKED, keyed('a')).withResponse();
     // The later one may be told that the first is under way (409), and is sent again by the SDK.
     const together = await Promise.all([ask(), ask()]);
@@ -101,7 +101,7 @@ export function paidOnceTests(demo: () => DemoMarket): void {
     expect(await paid()).toEqual(ONCE);
   });
 
-  it('openai sends its option idempotencyKey only if the client has a header for it, and then one of its own by itself', async () => {
+  it('openai sends its idempotencyKey option only if the client has a header for it, and then generates a key by itself', async () => {
     await openai().chat.completions.create(ASKED, { idempotencyKey: 'a' });
     class Client extends OpenAI {
       protected override idempotencyHeader = 'Idempotency-Key';

@@ -73,7 +73,7 @@ export function priceByUseTests(demo: () => DemoMarket): void {
       expect(await recorded(key)).toEqual(Array(2).fill([COST, '0.01', 'completed']));
     });
 
-    it('stops at what is authorized', async () => {
+    it('stops at the authorized amount', async () => {
       const key = await newBuyer();
       const defaultHeaders = { 'X-ACF-Max-Amount': '0.00004' };
       const openai = new OpenAI({ baseURL: `${urlOf(file)}v1`, apiKey: textOf(key), maxRetries: 0, defaultHeaders });
@@ -106,7 +106,7 @@ export function priceByUseTests(demo: () => DemoMarket): void {
   });
 
   describe.each(['seconds.mjs', 'seconds.py'])('examples/price-by-use/%s', (file) => {
-    it('sells the time that it worked, and stops at what is authorized', async () => {
+    it('sells its working time, and stops at the authorized amount', async () => {
       const ask = async (seconds: number, ceiling: string) => {
         const response = await fetch(`${urlOf(file)}?seconds=${seconds}`, {
           headers: { Authorization: `Bearer ${textOf(buyer)}`, 'X-ACF-Max-Amount': ceiling },

@@ -59,7 +59,7 @@ export function sdkTests(demo: () => DemoMarket): void {
     expect([pieces, tokens]).toEqual([PIECES, PIECES?.length]);
   });
 
-  it('openai makes errors of its own classes of ours, with our message, and of the errors of the service', async () => {
+  it('openai maps our errors and those of the service to its own error classes, with our message', async () => {
     const ask = (key: Key, messages = MESSAGES) =>
       openai(key).chat.completions.create({ model: 'parrot', messages }).asResponse();
     const wrong = { ...buyer, secret: poor.secret };
@@ -87,7 +87,7 @@ export function sdkTests(demo: () => DemoMarket): void {
     expect(pieces).toEqual(PIECES);
   });
 
-  it('@anthropic-ai/sdk makes errors of its own classes of ours, and of the errors of the service', async () => {
+  it('@anthropic-ai/sdk maps our errors and those of the service to its own error classes', async () => {
     const ask = (key: Key, messages = MESSAGES) =>
       anthropic(key).messages.create({ model: 'parrot', max_tokens: 100, messages });
     await expect(ask({ ...buyer, secret: poor.secret })).rejects.toBeInstanceOf(Anthropic.AuthenticationError);
@@ -117,7 +117,7 @@ export function sdkTests(demo: () => DemoMarket): void {
     ]);
   });
 
-  it('no SDK pays for a call that was refused, and each call that was answered is one record', async () => {
+  it('no SDK pays for a refused call, and each answered call has one record', async () => {
     expect([await demo().admittedCalls(poor), await demo().admittedCalls(exhausted)]).toEqual([0, 0]);
     const records = await demo().market.records(buyer);
     // Two calls of each of the four tests that read answers, and the two 400 of the service, which did its work.

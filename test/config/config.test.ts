@@ -77,7 +77,7 @@ describe('the configuration', () => {
     },
   );
 
-  it('takes only a web address as the page where money can be added', () => {
+  it('accepts only a web address as the page where money can be added', () => {
     const TOP_UP_URL = 'https://pay.example.com/top-up?from=tollgate';
     expect(loadConfig({ ...stores, TOP_UP_URL }).operator.topUpOf('a')).toBe(`${TOP_UP_URL}&account_id=a`);
     expect(loadConfig(stores).operator.topUpOf('a')).toBeNull();
@@ -86,7 +86,7 @@ describe('the configuration', () => {
     }
   });
 
-  it('takes from the operator a name, a contact that is an address or a page, and a page of terms', () => {
+  it('accepts a name, a contact (an address or a page) and a page of terms from the operator', () => {
     const of = (settings: object) => loadConfig({ ...stores, ...settings }).operator;
     expect([of({}).details, of({}).who]).toEqual([null, "this gateway's operator"]);
     const named = of({
@@ -110,18 +110,18 @@ describe('the configuration', () => {
     expect(faultsOf({ ...stores, OPERATOR_NAME: 'a\nb' })).toHaveLength(1);
   });
 
-  it('splits the list of ranges in which services may live', () => {
+  it('splits the list of address ranges in which services may live', () => {
     expect(loadConfig({ ...stores, UPSTREAM_ALLOW_CIDRS: '10.0.0.0/8, 127.0.0.0/8,' }).upstreamAllowCidrs).toEqual([
       '10.0.0.0/8',
       '127.0.0.0/8',
     ]);
   });
 
-  it.each(['1', '29', '-1', '36501'])('refuses to drop calls after %s days', (days) => {
+  it.each(['1', '29', '-1', '36501'])('refuses to delete calls after %s days', (days) => {
     expect(faultsOf({ ...stores, USAGE_RETENTION_DAYS: days })).toHaveLength(1);
   });
 
-  it('keeps calls for 400 days, or as long as it is told, and exports them to an absolute path only', () => {
+  it('keeps calls for 400 days or for the configured time, and exports them only to an absolute path', () => {
     expect(loadConfig(stores)).toMatchObject({ usageRetentionDays: 400, exportDir: null });
     const env = { ...stores, USAGE_RETENTION_DAYS: '0', EXPORT_DIR: '/var/exports' };
     expect(loadConfig(env)).toMatchObject({ usageRetentionDays: 0, exportDir: '/var/exports' });
@@ -137,7 +137,7 @@ describe('the configuration', () => {
     }
   });
 
-  it('takes keys for secrets, the first first, and refuses all else without repeating it', () => {
+  it('accepts keys for secrets, keeps their order, and refuses everything else without repeating it', () => {
     const [first, second] = ['a', 'b'].map((fill) => Buffer.alloc(32, fill)) as [Buffer, Buffer];
     const [one, two] = [first.toString('base64'), second.toString('base64')];
     expect(loadConfig({ ...stores, SECRETS_KEY: `${one}, ${two}` }).secretsKeys).toEqual([first, second]);
@@ -157,13 +157,13 @@ describe('the configuration', () => {
     expect(faultsOf({ ...stores, SECRETS_KEY: `${one},${two},${one}` })).toEqual(['SECRETS_KEY: key 3 is there twice']);
   });
 
-  it('refuses an invalid number of workers, and several workers with port 0', () => {
+  it('refuses an invalid number of workers, and refuses several workers with port 0', () => {
     expect(faultsOf({ ...stores, WORKERS: 'some' })).toEqual(['WORKERS must be auto or a number from 1 to 64']);
     expect(faultsOf({ ...stores, WORKERS: '2', PORT: '0' })).toHaveLength(1);
     expect(loadConfig({ ...stores, PORT: '0' }).workers).toBe(1);
   });
 
-  it('runs as one process only when ONE_PROCESS is on, and refuses it with several workers', () => {
+  it('runs as one process only when ONE_PROCESS is on, and refuses ONE_PROCESS with several workers', () => {
     expect(loadConfig(stores).oneProcess).toBe(false);
     expect(loadConfig({ ...stores, ONE_PROCESS: 'on' }).oneProcess).toBe(true);
     expect(faultsOf({ ...stores, ONE_PROCESS: 'on', WORKERS: '2' })).toEqual([
@@ -172,7 +172,7 @@ describe('the configuration', () => {
     expect(faultsOf({ ...stores, ONE_PROCESS: 'yes' })).toHaveLength(1);
   });
 
-  it('accepts the known commands only, and tells where they are listed', () => {
+  it('accepts only the known commands, and tells where they are listed', () => {
     expect([undefined, 'writer', 'create-admin', 'help', '--help', '-h'].map(parseCommand)).toEqual([
       'all',
       'writer',

@@ -6,7 +6,7 @@ it.each([
   ['1', 1],
   ['64', 64],
   ['auto', Math.min(availableParallelism(), 64)],
-])('%s is %i workers', (text, workers) => {
+])('%s means %i workers', (text, workers) => {
   expect(parseWorkers(text)).toBe(workers);
 });
 

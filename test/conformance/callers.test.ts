@@ -55,7 +55,7 @@ describe('after all hostile callers', () => {
     expect(await hostile.ask('alive')).toBe(200);
   });
 
-  it('llhttp refused nothing that reached the service, and a strict reader finds the same requests', () => {
+  it('every request that reached the service was valid for llhttp, and a strict reader finds the same requests', () => {
     expect(witness.faults).toEqual([]);
     const strict = strictRequests(witness);
     expect(strict.length).toBeGreaterThan(300);
@@ -64,7 +64,7 @@ describe('after all hostile callers', () => {
     );
   });
 
-  it('no request reached a path outside the endpoint, or had a header that ends at the gateway', () => {
+  it('no request reached a path outside the endpoint, or had a header that the gateway must not forward', () => {
     for (const { target, headers } of strictRequests(witness)) {
       expect(target.startsWith(`${BASE_PATH}/`), target).toBe(true);
       // The path as a server sees it that first decodes and then resolves dot segments.
@@ -76,7 +76,7 @@ describe('after all hostile callers', () => {
     }
   });
 
-  it('every request that reached the service is one call with one record, and is charged or refunded', async () => {
+  it('every request that reached the service has one call and one record, and is charged or refunded', async () => {
     const forwarded = witness.seen.map(({ usageId }) => usageId);
     expect(new Set(forwarded).size).toBe(forwarded.length);
     await market.settled();
@@ -91,7 +91,7 @@ describe('after all hostile callers', () => {
     expect(await market.books()).toMatchObject({ drifting: [], total: '0', negative: 0 });
   });
 
-  it('the log has no unprintable character and no key in it', () => {
+  it('the log contains no unprintable character and no key', () => {
     const text = market.log.lines.join('\n');
     for (const { secret } of hostile.keys) expect(text).not.toContain(secret);
     // biome-ignore lint/suspicious/noControlCharactersInRegex: the log must not contain these

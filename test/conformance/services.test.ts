@@ -106,14 +106,14 @@ describe('after all hostile services', () => {
     expect(await market.books()).toMatchObject({ drifting: [], total: '0', negative: 0 });
   });
 
-  it('the gateway still serves, and uses no connection again on which a service sent too much', async () => {
+  it('the gateway still serves, and never reuses a connection on which a service sent too much', async () => {
     now = { name: '', says: 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok', ends: 'stay', sees: FAILED };
     expect(await call(now)).toMatchObject({ status: 200 });
   });
 });
 
 describe('a redirect', () => {
-  it.each([301, 302, 303, 307, 308])('%i is passed on as it is, and never followed', async (status) => {
+  it.each([301, 302, 303, 307, 308])('%i is passed on unchanged, and never followed', async (status) => {
     const inside = await rawServer();
     const location = `http://127.0.0.1:${inside.port}/latest/meta-data`;
     const says = `HTTP/1.1 ${status} Moved\r\nLocation: ${location}\r\nContent-Length: 0\r\n\r\n`;

@@ -22,15 +22,15 @@ const promtool = async (...args: string[]): Promise<string> =>
 const names = readRules().map(({ alert }) => alert);
 
 describe('the alert rules', () => {
-  it('are valid, and so is the example that scrapes for them', async () => {
+  it('are valid, and so is the example scrape configuration for them', async () => {
     expect(await promtool('check', 'config', 'prometheus.yml')).toContain(`${names.length} rules found`);
   });
 
-  it('fire when they should and are quiet when they should be', async () => {
+  it('fire when they should, and stay quiet when they should not', async () => {
     expect(await promtool('test', 'rules', 'alerts.test.yml')).toContain('SUCCESS');
   });
 
-  it('have a case each that fires, and one that does not', () => {
+  it('each have a test case that fires, and one that does not', () => {
     const cases = readAlertCases();
     const fires = cases.filter(({ exp_alerts }) => exp_alerts.length > 0).map(({ alertname }) => alertname);
     const quiet = cases.filter(({ exp_alerts }) => exp_alerts.length === 0).map(({ alertname }) => alertname);
@@ -38,12 +38,12 @@ describe('the alert rules', () => {
     expect([...new Set(quiet)].sort()).toEqual([...names].sort());
   });
 
-  it('say whether somebody has to come now', () => {
+  it('say whether somebody must act now', () => {
     for (const { alert, labels } of readRules())
       expect([alert, labels.severity]).toEqual([alert, expect.stringMatching(/^(page|ticket)$/)]);
   });
 
-  it('watch error codes that exist', () => {
+  it('refer only to error codes that exist', () => {
     const codes = readRules().flatMap(({ expr }) => Array.from(expr.matchAll(/error="(\w+)"/g), ([, code]) => code));
     expect(codes.length).toBeGreaterThan(0);
     expect(codes.filter((code) => !Object.hasOwn(ERRORS, code as string))).toEqual([]);
@@ -51,12 +51,12 @@ describe('the alert rules', () => {
 });
 
 describe('a runbook', () => {
-  it('is there for each alert, which names it, and for nothing else', () => {
+  it('exists for each alert, which links to it, and for nothing else', () => {
     expect([...runbookNames()].sort()).toEqual([...names].sort());
     for (const { alert, annotations } of readRules()) expect(annotations.runbook).toBe(`${RUNBOOKS}/${alert}.md`);
   });
 
-  it('has commands', () => {
+  it('contains commands', () => {
     for (const name of runbookNames()) expect([name, runbookCommands(name).length > 0]).toEqual([name, true]);
   });
 });
@@ -70,7 +70,7 @@ describe('the metrics of a query', () => {
     ['min_over_time(max by (job) (a)[10m:1m]) > 0.5 * up', ['a', 'up']],
     ['histogram_quantile(0.99, sum by (le) (rate(a_bucket{job="$job"}[$__rate_interval]))) > bool 1', ['a_bucket']],
     ['label_values(up{job="tollgate"}, instance)', ['up']],
-  ])('of %s are found', (query, found) => {
+  ])('in %s exist', (query, found) => {
     expect(metricsOf(query)).toEqual(found);
   });
 });

@@ -50,7 +50,7 @@ function faultsOf(text: string): string[] {
 }
 
 describe('compose.yaml', () => {
-  it('is what the Compose specification allows', () => {
+  it('is valid by the Compose specification', () => {
     const text = interpolate(composeText(), filledIn);
     expect(faultsOf(text)).toEqual([]);
     // The schema reads what anchors are merged into, too.
@@ -77,7 +77,7 @@ describe('compose.yaml', () => {
     expect(service?.command).toEqual(['node', 'dist/main.js', name]);
   });
 
-  it('passes on every setting from .env but those that the containers fix', () => {
+  it('passes on every setting from .env except those that the containers fix', () => {
     const fixed = ['HOST', 'PORT', 'METRICS_PORT', 'ONE_PROCESS'];
     const secret = ['ADMIN_BOOTSTRAP_TOKEN', 'SECRETS_KEY'];
     const expected = Object.keys(SETTINGS).filter((name) => !fixed.includes(name));
@@ -97,7 +97,7 @@ describe('compose.yaml', () => {
     expect(secondsOf(services.writer?.stop_grace_period ?? '')).toBeGreaterThanOrEqual(10);
   });
 
-  it('publishes and checks the port that the gateway listens on, and publishes to this machine only', () => {
+  it('publishes and checks the port that the gateway listens on, and publishes it to this machine only', () => {
     const port = SETTINGS.PORT.default;
     expect(services.gateway?.ports).toEqual([`127.0.0.1:${port}:${port}`]);
     expect(services.gateway?.healthcheck?.test?.join(' ')).toContain(`http://127.0.0.1:${port}/readyz`);
@@ -106,7 +106,7 @@ describe('compose.yaml', () => {
     for (const [, at] of published) expect(at).toMatch(/^127\.0\.0\.1:/);
   });
 
-  it.each(named)('gives %s no more than it needs', (_, service) => {
+  it.each(named)('gives %s no more privileges than it needs', (_, service) => {
     expect(service).toMatchObject({
       read_only: true,
       cap_drop: ['ALL'],
@@ -118,7 +118,7 @@ describe('compose.yaml', () => {
     expect(service.privileged ?? false).toBe(false);
   });
 
-  it('keeps the stores where only gateway and writer reach them', () => {
+  it('makes the stores reachable only for gateway and writer', () => {
     expect(compose.networks.stores?.internal).toBe(true);
     const networksOf = (name: string): string[] => {
       const networks = services[name]?.networks ?? [];
@@ -142,7 +142,7 @@ describe('compose.yaml', () => {
     }
   });
 
-  it('mounts Prometheus and Grafana files of this repository, none of which a container can change', () => {
+  it('mounts Prometheus and Grafana files of this repository, and no container can change them', () => {
     const mounted = named.flatMap(([, { volumes = [] }]) => volumes.filter((volume) => volume.startsWith('./')));
     expect(mounted).toEqual([
       './deploy/prometheus:/etc/prometheus:ro',

@@ -12,7 +12,7 @@ const [dashboard] = readDashboards();
 const { panels } = dashboard as NonNullable<typeof dashboard>;
 
 describe('the dashboard', () => {
-  it('asks in PromQL that Prometheus can read', async () => {
+  it('has queries that Prometheus can parse', async () => {
     const queries = queriesOf(dashboard as NonNullable<typeof dashboard>).filter(
       (query) => !query.startsWith('label_values('),
     );
@@ -26,13 +26,13 @@ describe('the dashboard', () => {
     expect(stdout).toContain(`${queries.length} rules found`);
   });
 
-  it('finds the data source that is provisioned beside it', () => {
+  it('uses the data source that is provisioned beside it', () => {
     const provisioned = parse(readFileSync('deploy/grafana/provisioning/datasources/prometheus.yml', 'utf8'));
     for (const { title, type, datasource } of panels)
       if (type !== 'row') expect([title, datasource?.uid]).toEqual([title, provisioned.datasources[0].uid]);
   });
 
-  it('has panels that do not overlap, each with an id of its own', () => {
+  it('has panels that do not overlap, each with its own id', () => {
     const cells = panels.flatMap(({ gridPos: { x, y, w, h } }) =>
       Array.from({ length: w * h }, (_, i) => `${x + (i % w)},${y + Math.floor(i / w)}`),
     );

@@ -49,11 +49,11 @@ const environmentOf = ({ spec }: Manifest): Record<string, string> =>
 
 describe('the manifests for Kubernetes', () => {
   it.each(all.map((manifest) => [manifest.kind, manifest.metadata.name, manifest] as const))(
-    'has a %s %s that the schema of Kubernetes allows',
+    'contain a %s %s that the Kubernetes schema allows',
     (_kind, _name, manifest) => expect(schemaFaults(manifest)).toEqual([]),
   );
 
-  it('would notice a value that is not allowed, and a field that does not exist', () => {
+  it('are checked by a schema that finds a forbidden value, and a field that does not exist', () => {
     const changed = structuredClone(gateway) as unknown as { spec: Record<string, Record<string, unknown>> };
     changed.spec.strategy = { type: 'Rolling' };
     expect(schemaFaults(changed as unknown as Manifest).join()).toContain('/spec/strategy/type');
@@ -61,7 +61,7 @@ describe('the manifests for Kubernetes', () => {
     expect(schemaFaults(changed as unknown as Manifest)).toEqual(['/spec/strategy/maxSurge']);
   });
 
-  it('has patches for what is there, and they leave it valid', () => {
+  it('have patches that apply to existing objects, and that leave them valid', () => {
     const patches = (readKustomization(EXAMPLE).patches ?? []).flatMap((patch) =>
       readManifests(path.join(EXAMPLE, patch.path)),
     );
@@ -75,7 +75,7 @@ describe('the manifests for Kubernetes', () => {
   });
 
   it.each(deployments.map((manifest) => [manifest.metadata.name, manifest] as const))(
-    'gives %s settings that it accepts, and no others',
+    'give %s settings that it accepts, and no others',
     (_, manifest) => {
       const env = environmentOf(manifest);
       expect(Object.keys(SETTINGS)).toEqual(expect.arrayContaining(Object.keys(env)));
@@ -88,13 +88,13 @@ describe('the manifests for Kubernetes', () => {
     },
   );
 
-  it('gives the keys of secrets and of the first admin to gateways only', () => {
+  it('give the keys of secrets and of the first admin to gateways only', () => {
     expect(Object.keys(secretsOf('tollgate-gateway')).toSorted()).toEqual(['ADMIN_BOOTSTRAP_TOKEN', 'SECRETS_KEY']);
     expect(environmentOf(gateway)).toHaveProperty('SECRETS_KEY');
     expect(environmentOf(writer)).not.toHaveProperty('SECRETS_KEY');
   });
 
-  it('lets calls finish before a gateway is killed', () => {
+  it('let calls finish before a gateway is killed', () => {
     const { containers, terminationGracePeriodSeconds } = gateway.spec.template.spec;
     const [command, seconds] = containers[0].lifecycle?.preStop.exec.command ?? [];
     expect(command).toBe('sleep');
@@ -103,7 +103,7 @@ describe('the manifests for Kubernetes', () => {
     expect(writer.spec.template.spec.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(10);
   });
 
-  it('asks ports that are listened on for paths that are served', () => {
+  it('probe ports that a process listens on, and paths that are served', () => {
     const listened = { http: SETTINGS.PORT.default, metrics: SETTINGS.METRICS_PORT.default };
     const served = [...healthRoutes({ isReady: () => true, readyFile: null }).map((route) => route.path), '/metrics'];
     for (const { spec } of deployments) {
@@ -123,7 +123,7 @@ describe('the manifests for Kubernetes', () => {
     expect(writer.spec.template.spec.containers[0].command).toEqual(['node', 'dist/main.js', 'writer']);
   });
 
-  it('selects pods that exist, and ports that they have', () => {
+  it('select pods that exist, and ports that these pods have', () => {
     for (const { spec, metadata } of ofKind('Service')) {
       const pods = selected(spec.selector as unknown as Readonly<Record<string, string>>);
       expect(pods.length, metadata.name).toBe(metadata.name === 'tollgate-metrics' ? 2 : 1);
@@ -144,7 +144,7 @@ describe('the manifests for Kubernetes', () => {
   });
 
   it.each(deployments.map((manifest) => [manifest.metadata.name, manifest] as const))(
-    'gives %s no more than it needs',
+    'give %s no more privileges than it needs',
     (_, { spec }) => {
       expect(spec.template.spec).toMatchObject({
         automountServiceAccountToken: false,
@@ -163,7 +163,7 @@ describe('the manifests for Kubernetes', () => {
     },
   );
 
-  it('bars ways out only to addresses that the gateway refuses as well', () => {
+  it('forbid outgoing traffic only to addresses that the gateway refuses as well', () => {
     const rules = find('NetworkPolicy', 'tollgate').spec.egress.flatMap(({ to = [] }) => to);
     const barred = rules.flatMap(({ ipBlock }) => ipBlock?.except ?? []);
     expect(barred).toContain('169.254.0.0/16');

@@ -77,7 +77,7 @@ describe('each metric that is named by', () => {
     expect(named.filter((name) => !isPublished(name))).toEqual([]);
   });
 
-  it('the glossary is published, and it names all of ours', () => {
+  it('the glossary is published, and all our published metrics are in the glossary', () => {
     const ours = [...types.keys()].filter((name) => name.startsWith('tollgate_'));
     expect([...glossaryMetrics()].sort()).toEqual(ours.sort());
   });
@@ -112,7 +112,7 @@ describe('the commands of the runbook', () => {
     for (const command of runbookCommands(name)) await carryOut(command);
   });
 
-  it('are refused when they name what is not there', async () => {
+  it('are refused when they name something that does not exist', async () => {
     await expect(carryOut('curl -sS "$METRICS" | grep \'^tollgate_gone\'')).rejects.toThrow();
     await expect(carryOut('admin "$API/admin/gone"')).rejects.toThrow();
     await expect(carryOut('psql "$DATABASE_URL" -c "SELECT gone FROM calls"')).rejects.toThrow();

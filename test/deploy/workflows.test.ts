@@ -17,7 +17,7 @@ const isOutdated = ({ kind, message }: { kind: string; message: string }): boole
 
 type Step = { readonly uses?: string; readonly with?: Readonly<Record<string, unknown>> };
 
-it('the workflows are what GitHub accepts', async () => {
+it('the workflows are valid for GitHub', async () => {
   const lint = await createLinter();
   const faultsOf = (text: string, file: string): string[] =>
     lint(text, `${FOLDER}/${file}`)
@@ -31,7 +31,7 @@ it('the workflows are what GitHub accepts', async () => {
   );
 });
 
-it('the image is built for both processors, with what is in it and how it was built', () => {
+it('the image is built for both processor types, with a list of its contents and a record of how it was built', () => {
   const { jobs, permissions } = parse(textOf('image.yml'));
   const steps: readonly Step[] = jobs.image.steps;
   expect(steps.find(({ uses }) => uses?.startsWith('docker/build-push-action@'))?.with).toMatchObject({

@@ -13,7 +13,7 @@ afterAll(() => redis.stop());
 const settle = (call: string): Promise<string> =>
   ask(redis, `EVAL "redis.call('HDEL','open','${call}') redis.call('XADD','usage','*','e1','${call}')" 0`);
 
-it('an event that comes after a cut is there after the next start, also when an event of a clock that was ahead was cut', async () => {
+it('an event added after the file was cut survives the next start, even if the cut removed an event with a later clock', async () => {
   await ask(redis, 'HSET open lost 1 kept 1');
   await ask(redis, 'XADD usage 99999999999999-7 e1 before');
   const since = await writtenEnd(redis.dir, () => ask(redis, 'INFO persistence'));

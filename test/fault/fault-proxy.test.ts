@@ -45,7 +45,7 @@ async function client(): Promise<Client> {
 }
 
 describe('the fault proxy', () => {
-  it('buffers requests, and delivers them late even if their sender is gone', async () => {
+  it('buffers requests, and delivers them late even if their sender has gone', async () => {
     const gone = await client();
     gone.socket.write('a');
     await until(() => gone.received === 'reply to a');
@@ -62,7 +62,7 @@ describe('the fault proxy', () => {
     await until(() => other.received === 'reply to c');
   });
 
-  it('strands the existing connections while new ones pass', async () => {
+  it('stalls the existing connections while new ones pass', async () => {
     const old = await client();
     old.socket.write('a');
     await until(() => arrived === 'a');
@@ -75,7 +75,7 @@ describe('the fault proxy', () => {
     await until(() => arrived === 'acb');
   });
 
-  it('cuts the next reply in its middle, and no later reply', async () => {
+  it('cuts the next reply in the middle, and no later reply', async () => {
     const cut = await client();
     proxy.set({ kind: 'cut reply', part: 0.5 });
     cut.socket.write('1234567');

@@ -22,7 +22,7 @@ describe('money is neither lost nor doubled', () => {
   const on = testSchedules({ seeds, timeoutMs: 180_000, start: () => Stack.start(), makePlan, run: runSchedule });
 
   it.skipIf(pairs === 0)(
-    'of two equal calls at two gateways, repeated until both have the answer, one is charged',
+    'only one of two equal calls at two gateways is charged when both are repeated until both have the answer',
     { timeout: 180_000 + 3_000 * pairs },
     async () => {
       const { stack, market } = on();

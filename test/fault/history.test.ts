@@ -13,7 +13,7 @@ const inCluster = process.env.FAULT_CLUSTER === '1';
 const hasClocks = process.env.FAULT_CLOCKS === '1';
 const seeds = wantedSeeds([27, 34]);
 
-describe('whatever the history, Postgres, streams and holds are the truth', () => {
+describe('after any history of faults, Postgres, streams and holds agree', () => {
   testSchedules({
     seeds,
     // Each wait on the way has a bound of its own, most of 20 s. This one ends what has none.

@@ -24,7 +24,7 @@ describe('a failover is allowed to lose', () => {
     expect(losses.allow({ ...underWay, fromMs: KILLED_AT_MS + 101, toMs: KILLED_AT_MS + 200 })).toBe(false);
   });
 
-  it('nothing if the master came back before a replica took over, or another one was replaced', () => {
+  it('nothing if the master came back before a replica took over, or if another master was replaced', () => {
     const losses = killed();
     losses.replaced(0);
     expect(losses.allow(underWay)).toBe(false);
@@ -41,18 +41,18 @@ describe('a failover is allowed to lose', () => {
     expect(losses.concern(2)).toBe(true);
   });
 
-  it('charges of whole calls: a drift must be the sum of some of them', () => {
+  it('charges of whole calls, so a drift must be the sum of some of these charges', () => {
     expect([0, 7, 1_007, 2_000, 2_007].every((sum) => isSumOf(sum, [1_000, 7, 1_000]))).toBe(true);
     expect([1, 14, 3_000].some((sum) => isSumOf(sum, [1_000, 7, 1_000]))).toBe(false);
     expect(isSumOf(7, [])).toBe(false);
   });
 });
 
-it('the time of a call is in its usage id', () => {
+it('the usage id of a call contains the time of the call', () => {
   expect(new Date(timeOf('01a2059d-1d6f-78d0-af80-9ef87daa3053')).toISOString()).toBe('2026-11-22T23:35:12.495Z');
 });
 
-it('the time in a usage id is when the call was admitted, although the clock of its gateway was ahead', () => {
+it('the time in a usage id is when the call was admitted, even if the clock of its gateway was ahead', () => {
   const nowMs = Date.now();
   expect([uuidv7(nowMs), uuidv7(nowMs + AHEAD_MS)].map(timeOf)).toEqual([nowMs, nowMs]);
 });

@@ -150,7 +150,7 @@ function placesToCut(answered: readonly Answered[], wholeBytes: number): number[
 }
 
 describe.skipIf(oneRedis('kills it and cuts its file'))('a Redis that dies', () => {
-  it('with appendfsync=always has kept every charge whose call was answered, whenever it is killed', async () => {
+  it('keeps every charge of an answered call with appendfsync=always, whenever Redis is killed', async () => {
     const { url, buyer } = await open('always', false);
     const answered: string[] = [];
     let isDead = false;
@@ -191,7 +191,7 @@ describe.skipIf(oneRedis('kills it and cuts its file'))('a Redis that dies', () 
     await market.redis.restart();
   });
 
-  it('that comes back with less than the writer has stored never takes money from a buyer: the platform bears the loss', async () => {
+  it('never takes money from a buyer if it returns with less than the writer has stored: the platform bears the loss', async () => {
     const scene = await open('everysec', true);
     const answered = await callMany(scene);
     await market.settled();

@@ -63,8 +63,8 @@ function faults(evidence: Partial<Evidence>, claim: Kept | null = charged): numb
   return judgeRepeats(given, new Map(claim === null ? [] : [[name, claim]])).length;
 }
 
-describe('the check of repeats finds', () => {
-  it('nothing where a call was charged once, and repeated', () => {
+describe('the check of repeated calls finds', () => {
+  it('no fault if a call was charged once, and repeated', () => {
     expect(faults({ told: [first, replay(), refused('x', 'idempotency_mismatch', { bodyDigest: 'other' })] })).toBe(0);
     expect(faults({ told: [told(null, { usageId: null, complete: false }), replay()] })).toBe(0);
   });
@@ -77,13 +77,13 @@ describe('the check of repeats finds', () => {
     expect(faults({ rows, mayBeForgotten }, { ...charged, usageId: 'second' })).toBe(0);
   });
 
-  it('a call that was admitted although another one was charged before, but none before that', () => {
+  it('a call that was admitted after another one was charged, but not one that was admitted before', () => {
     const givenBack = (admittedAtMs: number): Row => row('second', { outcome: 'refunded:upstream_5xx', admittedAtMs });
     expect(faults({ rows: [row('first'), givenBack(30)] })).toBe(1);
     expect(faults({ rows: [row('first'), givenBack(5)] })).toBe(0);
   });
 
-  it('a claim that is not that of the charge', () => {
+  it('a claim that does not belong to the charge', () => {
     expect(faults({}, null)).toBe(1);
     expect(faults({}, { ...charged, state: 'o' })).toBe(1);
     expect(faults({ told: [first] }, { ...charged, bodyDigest: 'other' })).toBe(1);
@@ -100,16 +100,16 @@ describe('the check of repeats finds', () => {
     ['service', { servedId: 'second' }],
     ['request', { bodyDigest: 'other' }],
     ['call', { usageId: 'third', servedId: 'third' }],
-  ])('a replay with another %s', (_, more) => {
+  ])('a replay with a different %s', (_, more) => {
     expect(faults({ told: [first, replay(more)] })).toBeGreaterThan(0);
   });
 
-  it('a replay that reached the service, or has a record', () => {
+  it('a replay that reached the service, or that has a record', () => {
     expect(faults({ told: [first, replay()], seen: new Set(['second']) })).toBe(1);
     expect(faults({ told: [first, replay()], rows: [row('first'), row('second', { path: '/fast' })] })).toBe(1);
   });
 
-  it('a caller that is kept out without a reason', () => {
+  it('a caller that is refused without a reason', () => {
     for (const code of ['call_in_progress', 'idempotency_mismatch', 'answer_not_kept'])
       expect(faults({ told: [refused('x', code, { bodyDigest: 'other' })] })).toBe(1);
     expect(faults({ told: [first, refused('x', 'idempotency_mismatch')] })).toBe(1);

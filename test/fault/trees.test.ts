@@ -32,7 +32,7 @@ const buyer: Buyer = {
 const row = (amountMicros: number, admittedAtMs = NOW, refundedMicros = 0): Row =>
   ({ amountMicros, admittedAtMs, refundedMicros }) as Row;
 
-describe('a budget in the end', () => {
+describe('the spent amount of a budget in the end', () => {
   const rows = [row(300), row(200), row(40, NOW - 86_400_000)];
   const stored = new Map([
     [DAY, 500],
@@ -43,7 +43,7 @@ describe('a budget in the end', () => {
   const faults = (kept: Partial<Parameters<typeof faultsOf>[1]>, more: Partial<Parameters<typeof faultsOf>[2]> = {}) =>
     faultsOf(agent as Parameters<typeof faultsOf>[0], { stored, found, ...kept }, { ...evidence, ...more });
 
-  it('is what the calls of each of its periods cost, in both stores', () => {
+  it('equals the cost of the calls in each of its periods, in both stores', () => {
     expect(faults({})).toEqual([]);
     expect(faults({ found: null })).toEqual([]);
     expect(faults({ stored: new Map([[DAY, 540]]) })).not.toEqual([]);
@@ -55,7 +55,7 @@ describe('a budget in the end', () => {
     expect(faults({ found: { period: DAY + 1, spentMicros: 7 } })).toHaveLength(1);
   });
 
-  it('is without what was given back of its calls', () => {
+  it('excludes what was refunded for its calls', () => {
     const evidence = { rows: [row(300, NOW, 100), row(200), row(40, NOW - 86_400_000)] };
     expect(faults({}, evidence)).not.toEqual([]);
     const stored = new Map([
@@ -66,14 +66,14 @@ describe('a budget in the end', () => {
     expect(faults({ stored }, evidence)).toHaveLength(1);
   });
 
-  it('is not exceeded, but by calls that Redis may have lost', () => {
+  it('does not exceed the limit, except by calls that Redis may have lost', () => {
     const more = { rows: [...rows, row(1)] };
     const kept = { stored: new Map([...stored, [DAY, 501]]), found: { period: DAY, spentMicros: 501 } };
     expect(faults(kept, more)).toEqual([expect.stringContaining('of 500')]);
     expect(faults(kept, { ...more, mayBeLost: ({ amountMicros }) => amountMicros === 1 })).toEqual([]);
   });
 
-  it('lacks in Redis what it may have lost, if the comparison says so', () => {
+  it('may lack in Redis what Redis may have lost, if the reconciliation says so', () => {
     const lacks = (spentMicros: number, said: number, gone: readonly number[] = []): string[] => {
       const drift = { keyId: 'agent', period: DAY, spentMicros: said, expectedPeriod: DAY, expectedMicros: 500 };
       const mayBeLost = ({ amountMicros }: Row): boolean => amountMicros === 200;
@@ -97,7 +97,7 @@ describe('a budget in the end', () => {
   });
 });
 
-describe('what a caller was told', () => {
+describe('the check of what a caller was told', () => {
   const told = (keyId: string, more: Partial<Told> = {}): Told =>
     ({
       keyId,
@@ -118,7 +118,7 @@ describe('what a caller was told', () => {
   const faults = (call: Told, ...before: Told[]): number => checkRefusals(buyer, [...before, call]).length;
   const four = [told('agent'), told('agent'), told('agent'), told('agent')];
 
-  it('of an exceeded budget is of one above it, with less left than the call costs, and no less than calls can have taken', () => {
+  it('accepts budget_exceeded only for a key above it with less left than the call costs, and enough calls to explain that', () => {
     expect(faults(exceeded(99), ...four, told('agent'))).toBe(0);
     expect(faults(exceeded(100), ...four, told('agent'))).toBe(1);
     expect(faults(exceeded(99), ...four)).toBe(1);
@@ -127,14 +127,14 @@ describe('what a caller was told', () => {
     expect(faults(exceeded(99, 'team'), ...four, ...four, told('team'), told('team'))).toBe(0);
   });
 
-  it('of tokens is only after as many calls as a bucket has', () => {
+  it('accepts rate_limited only after as many calls as the bucket has tokens', () => {
     // Two tokens made the keys.
     expect(faults(refused(429, 'rate_limited'), told('agent'))).toBe(1);
     expect(faults(refused(429, 'rate_limited'), told('agent'), told('agent'))).toBe(0);
     expect(faults(refused(429, 'rate_limited'), told('own'), told('own'), told('own'))).toBe(1);
   });
 
-  it('else is what the contract has', () => {
+  it('accepts no other refusal that the contract does not have', () => {
     expect(faults(refused(403, 'forbidden'))).toBe(1);
     expect(faults(refused(402, 'insufficient_balance'))).toBe(0);
     expect(faults(refused(503, 'unavailable'))).toBe(0);
@@ -142,14 +142,14 @@ describe('what a caller was told', () => {
     expect(faults(told('team', { balanceMicros: 501 }))).toBe(0);
   });
 
-  it('has no more calls than tokens, with those that came in', () => {
+  it('accepts no more calls than there were tokens, including refilled ones', () => {
     const [last] = [told('team', { atMs: 12_000, endMs: 12_200 })];
     expect(checkTokens(buyer, [...four, told('team')])).toEqual([]);
     expect(checkTokens(buyer, [...four, told('team'), told('team')])).toHaveLength(1);
     expect(checkTokens(buyer, [...four, told('team'), last])).toEqual([]);
   });
 
-  it('of a balance is at least what budgets leave', () => {
+  it('expects a balance of at least what the budgets leave', () => {
     expect(leastOfBudgets(told('agent'), buyer, [...four])).toBe(100);
     expect(leastOfBudgets(told('own'), buyer, [...four])).toBe(Number.POSITIVE_INFINITY);
   });
@@ -166,7 +166,7 @@ describe('after a change was confirmed', () => {
     return checkChanges({ ...buyer, children: [team, changed] }, ...all).length;
   };
 
-  it('no call is admitted of a key that was revoked, or of one below it', () => {
+  it('no call is admitted with a revoked key, or with a key below it', () => {
     expect(faults(null, ['agent', 1, 200], ['team', 1, 201])).toBe(0);
     expect(faults(null, ['agent', 0, 201])).toBe(1);
   });
@@ -179,7 +179,7 @@ describe('after a change was confirmed', () => {
   });
 });
 
-it('a change that was confirmed is in both stores', () => {
+it('a confirmed change is in both stores', () => {
   const state = { ...{ keyId: 'agent', accountId: 'account', limit: 5, status: 'active' as const }, expiresAt: null };
   const budget = { ancestors: ['own', 'team'], budgetMicros: 400, budgetPeriod: 'day', budgetNumber: 0 };
   const faults = (micros: number | null, inRedis: string, changed: object = {}, above = agent.above) => {
@@ -195,7 +195,7 @@ it('a change that was confirmed is in both stores', () => {
   expect(faults(null, '5 active 0 400 day 0', { status: 'revoked' }, ended)).toBe(0);
 });
 
-describe('trees of a plan', () => {
+describe('the key trees of a plan', () => {
   it('have up to four levels, no limit above that of a parent, and budgets of each period', () => {
     const [levels, periods] = [new Set<number>(), new Set<string>()];
     for (let seed = 0; seed < 40; seed++) {
@@ -231,7 +231,7 @@ describe('trees of a plan', () => {
     expect(new Set(changes.map(({ micros }) => micros === null))).toEqual(new Set([true, false]));
   });
 
-  it('are in every kind of plan, and the chain of a key ends with it', () => {
+  it('exist in every kind of plan, and the chain of a key ends with that key', () => {
     for (const make of [makePlan, makeClusterPlan, makeHistoryPlan])
       expect(Array.from({ length: 20 }, (_, seed) => make(seed)).some(({ trees }) => trees.flat().length > 0)).toBe(
         true,
@@ -241,7 +241,7 @@ describe('trees of a plan', () => {
   });
 });
 
-describe('a call that is not charged', () => {
+describe('the check of uncharged calls', () => {
   const plain = { id: 'plain', priceMicros: 100, freeCalls: 0, maxMicros: null, hasCredentials: false, isMcp: false };
   const [free, own, mcp] = [
     { ...plain, id: 'free', freeCalls: 2 },
@@ -269,7 +269,7 @@ describe('a call that is not charged', () => {
   const ofTold = (calls: readonly Told[], rows: readonly Row[] = [], isForgotten = false): number =>
     checkUncharged({ told: calls, rows, listings, mayBeForgotten: () => isForgotten }).length;
 
-  it('is refused without a record', () => {
+  it('expects a refused call to have no record', () => {
     const refused = [
       [mcp, '/fast/unaccepted'],
       [plain, '/fast/free-only'],
@@ -283,7 +283,7 @@ describe('a call that is not charged', () => {
     expect(ofRow(kept(mcp, '/fast'))).toBe(0);
   });
 
-  it('is given back when its service refuses what only the listing has sent, and otherwise not', () => {
+  it('expects a refund when the service refuses credentials that only the listing has sent, and otherwise none', () => {
     const back = { outcome: 'refunded:upstream_denied', amountMicros: 0, status: 401 };
     expect(ofRow(kept(own, '/denied/401', back))).toBe(0);
     expect(ofRow(kept(own, '/denied/401', { status: 401 }))).toBe(1);
@@ -295,14 +295,14 @@ describe('a call that is not charged', () => {
     expect(ofTold([told(own, '/denied/429', { status: 429, amountMicros: 0 })])).toBe(0);
   });
 
-  it('is a free one if it was to be free only', () => {
+  it('expects a free call if the caller asked for free calls only', () => {
     expect(ofRow(kept(free, '/fast/free-only'))).toBe(1);
     expect(ofRow(kept(free, '/fast/free-only', { amountMicros: 0 }))).toBe(1);
     expect(ofRow(kept(free, '/fast/free-only', { amountMicros: 0, freeTier: true }))).toBe(0);
     expect(ofTold([told(free, '/fast/free-only', { freeLeft: 2 })])).toBe(1);
   });
 
-  it('is refused for want of free calls only if others may have taken them', () => {
+  it('accepts a refusal for lack of free calls only if other calls may have used them', () => {
     const refused = told(free, '/fast/free-only', {
       usageId: null,
       status: 402,
@@ -317,7 +317,7 @@ describe('a call that is not charged', () => {
     expect(ofTold([refused, taking, { ...last, accountId: 'another' }])).toBe(2);
   });
 
-  it('and others are told how many free calls are left', () => {
+  it('expects callers of free calls to be told how many are left', () => {
     const taking = told(free, '/fast', { freeTier: true, amountMicros: 0 });
     const rows = [kept(free, '/fast', { freeTier: true, amountMicros: 0 })];
     const left = (freeLeft: number | null, isForgotten = false): number =>

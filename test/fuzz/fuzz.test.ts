@@ -12,7 +12,7 @@ const TIMEOUT_MS = SECONDS * 1000 + 60_000;
 
 describe('random octets', () => {
   it(
-    'in the response parser: it never throws, stays within its input, and reads the same however the input is cut',
+    'in the response parser: it never throws, stays within its input, and gives the same result however the input is cut',
     () => {
       const inputs = fuzzParser(SEED, SECONDS);
       console.log(`parser: ${inputs} inputs, seed ${SEED}`);
@@ -34,7 +34,7 @@ describe('random octets', () => {
     });
 
     it(
-      'the gateway goes on serving, and each request that the service sees was sent by a caller and is one call',
+      'do not stop the gateway, and each request that the service sees was sent by a caller and is one call',
       async () => {
         const proxyPath = await market.service({ endpoint: `${witness.url}/base`, price: 0.000001 });
         const run = await fuzzEdge({ market, witness, proxyPath }, SEED, SECONDS);

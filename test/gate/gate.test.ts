@@ -15,7 +15,7 @@ const limited: TakeResult = {
 };
 
 describe('an address over its limit', () => {
-  it('has few of its made-up keys looked up; another address has all of them looked up', async () => {
+  it('gets few of its made-up keys looked up; another address gets all of them looked up', async () => {
     let lookUps = 0;
     const cache = new KeyCache({
       fetchKeys: async () => {
@@ -50,7 +50,7 @@ describe('an address over its limit', () => {
   });
 });
 
-it('the gate reports a key about which Redis and the record disagree, and no other', () => {
+it('the gate reports a key only if Redis and the record disagree about it', () => {
   const noticed: string[] = [];
   const gate = new Gate({
     authenticator: new Authenticator(new KeyCache({ fetchKeys: async () => [] }), Date.now),
@@ -118,7 +118,7 @@ describe('the memory of addresses over their limit', () => {
   });
 });
 
-it('the gate knows a bucket to be empty until a token is back, however often it refuses its key meanwhile', async () => {
+it('the gate remembers that a bucket is empty until a token is back, however often it refuses its key meanwhile', async () => {
   const gate = new Gate({
     authenticator: new Authenticator(new KeyCache({ fetchKeys: async () => [] }), Date.now),
     admission: {} as Admission,

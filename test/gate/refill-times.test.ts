@@ -43,8 +43,8 @@ function workers(count: number, clock: () => number): Worker[] {
   }));
 }
 
-describe('callers that are refused together', () => {
-  it('are all admitted if they come back as told or a little late, whichever workers refused them', () => {
+describe('callers that are refused at the same time', () => {
+  it('are all admitted if they return at the stated time or slightly later, whichever workers refused them', () => {
     const scene = fc.record({
       limit: fc.integer({ min: 1, max: 300 }),
       /** Units in the bucket at first: too few for a request. */
@@ -90,14 +90,14 @@ describe('callers that are refused together', () => {
     );
   });
 
-  it('wait in whole seconds, from the first token to the full bucket', () => {
+  it('are told to wait whole seconds, from the first token to the full bucket', () => {
     const [worker] = workers(1, () => START) as [Worker];
     const told = (limit: number, refusals: number): number[] =>
       Array.from({ length: refusals }, () => worker.refills.next(worker.bucket, rateState(limit, 0)));
     expect(told(60, 60)).toEqual(Array.from({ length: 60 }, (_, i) => i + 1));
   });
 
-  it('never wait longer than the bucket takes to fill, however often one of them asks', () => {
+  it('are never told to wait longer than the bucket takes to fill, however often one of them asks', () => {
     let now = START;
     const bucket = new Bucket(60, 30_000, now);
     const [worker] = workers(1, () => now) as [Worker];
@@ -110,7 +110,7 @@ describe('callers that are refused together', () => {
     expect(told.filter((seconds) => seconds === 1).length).toBeGreaterThan(10);
   });
 
-  it('begin at the first refill again after a long time, or after the clock was set back', () => {
+  it('get the first refill again after a long time, or after the clock was set back', () => {
     let now = START;
     const [worker] = workers(1, () => now) as [Worker];
     const told = (): number => worker.refills.next(worker.bucket, rateState(60, 0));
@@ -121,7 +121,7 @@ describe('callers that are refused together', () => {
     expect([told(), told()]).toEqual([1, 2]);
   });
 
-  it('get a time from every worker, even if a minute has fewer refills than there are workers', () => {
+  it('get a time from every worker, even if there are fewer refills per minute than workers', () => {
     for (const worker of workers(8, () => START)) {
       expect(worker.refills.next(worker.bucket, rateState(1, 0))).toBe(60);
       expect(worker.refills.next(worker.bucket, rateState(1, 0))).toBe(60);

@@ -19,7 +19,7 @@ describe('a media type is preferred', () => {
   });
 });
 
-describe('gzip is taken', () => {
+describe('gzip is accepted', () => {
   it.each([
     ['gzip, deflate, br', true],
     ['br;q=1.0, GZIP;q=0.5', true],
@@ -33,7 +33,7 @@ describe('gzip is taken', () => {
   });
 });
 
-it('only the beginning of a header is read: a file or a refusal costs no token, so reading must be cheap', () => {
+it('only the beginning of a header is read: a file or a refusal takes no token, so reading must be cheap', () => {
   expect(takes(`${','.repeat(400)}br`, 'br')).toBe(true);
   expect(takes(`${','.repeat(15_000)}br`, 'br')).toBe(false);
   expect(prefers(`${','.repeat(15_000)}text/html`, 'text/html', 'application/json')).toBe(false);

@@ -42,7 +42,7 @@ async function leavesAs(body: string): Promise<[how: string, bytes: number]> {
   return left;
 }
 
-it('a response of 64 KiB or more, counted in bytes and not in characters, is sent as its reader takes it', async () => {
+it('a response of 64 KiB or more, counted in bytes and not in characters, is sent at the speed of its reader', async () => {
   expect(await leavesAs('x'.repeat(65_535))).toEqual(['whole', 65_535]);
   expect(await leavesAs('x'.repeat(65_536))).toEqual(['as it is read', 65_536]);
   expect(await leavesAs('\u4e2d'.repeat(30_000))).toEqual(['as it is read', 90_000]);
@@ -96,7 +96,7 @@ describe('a body in pieces', () => {
     made = 0;
   });
 
-  it('is made as fast as its reader takes it', async () => {
+  it('is produced at the speed of its reader', async () => {
     const { events, done, caller } = answer(threePieces(), () => false);
     for (const expected of [1, 2, 3]) {
       await until(() => made === expected);
@@ -108,7 +108,7 @@ describe('a body in pieces', () => {
     expect(events).toEqual(['begin -1 true', 'a', 'b', 'c', 'end']);
   });
 
-  it('is not made on for a caller that has left, nor for HEAD', async () => {
+  it('is no longer produced for a caller that has left, and not at all for HEAD', async () => {
     const left = answer(threePieces(), () => false);
     await until(() => made === 1);
     left.caller()?.onCallerGone();
@@ -119,13 +119,13 @@ describe('a body in pieces', () => {
     expect([made, head.events]).toEqual([1, ['begin -1 false', 'end']]);
   });
 
-  it('is cut when it was not sent in time, and forgotten', async () => {
+  it('is cut and forgotten when it was not sent in time', async () => {
     const { events, done } = answer(threePieces(), () => false, 'GET', 50);
     await done;
     expect([made, events]).toEqual([1, ['begin -1 true', 'a', 'abort']]);
   });
 
-  it('that fails is cut, so that nobody takes it for complete', async () => {
+  it('is cut when it fails, so that nobody takes it for complete', async () => {
     async function* failing() {
       yield Buffer.from('a');
       throw new Error('failed on purpose');
@@ -136,7 +136,7 @@ describe('a body in pieces', () => {
   });
 });
 
-it('bodies that wait for a permit are bounded in bytes, and count no longer when they are handled', async () => {
+it('bodies that wait for a permit are bounded in bytes, and no longer count when they are handled', async () => {
   const LONG = 2_097_152;
   const ends: (() => void)[] = [];
   const route: Route = {
@@ -182,7 +182,7 @@ it('bodies that wait for a permit are bounded in bytes, and count no longer when
   expect(statuses.slice(2)).toEqual(Array(33).fill(200));
 });
 
-it('an error whose page cannot be made is still answered, in JSON', async () => {
+it('an error is still answered, in JSON, if its page cannot be made', async () => {
   const api = new Api({
     gate: { limitOf: () => 60, identify: () => Promise.reject(new Error('made up')) } as unknown as Gate,
     permits: new PagePermits(permitsFor(10)),

@@ -5,7 +5,7 @@ const asked = (headers: Readonly<Record<string, string>>) => ({ header: (name: s
 const url = (host: string, proto?: string, hops = 0): string =>
   baseUrlOf(asked({ host, ...(proto === undefined ? {} : { 'x-forwarded-proto': proto }) }), hops);
 
-it('is what the caller wrote into Host, with the scheme that a trusted proxy told', () => {
+it('the base URL is what the caller wrote into Host, with the scheme that a trusted proxy reported', () => {
   expect(url('gateway.example')).toBe('http://gateway.example');
   expect(url('gateway.example', 'https', 0)).toBe('http://gateway.example');
   expect(url('gateway.example', 'https', 1)).toBe('https://gateway.example');
@@ -13,7 +13,7 @@ it('is what the caller wrote into Host, with the scheme that a trusted proxy tol
   expect(url('gateway.example', 'javascript', 1)).toBe('http://gateway.example');
 });
 
-it('takes the scheme that the outermost trusted proxy told, and not what its caller invented before', () => {
+it('the base URL has the scheme that the outermost trusted proxy reported, not one that its caller invented', () => {
   expect(url('gateway.example', 'https, http', 1)).toBe('http://gateway.example');
   expect(url('gateway.example', 'http, https, http', 2)).toBe('https://gateway.example');
   // The outer one told, and the inner one left that as it was.
@@ -28,7 +28,7 @@ it.each([
   '[::ffff:10.0.0.1]:8080',
   'A.EXAMPLE',
   'xn--mnchen-3ya.example',
-])('accepts the name or address %s', (host) => expect(url(host)).toBe(`http://${host}`));
+])('the base URL accepts the name or address %s', (host) => expect(url(host)).toBe(`http://${host}`));
 
 it.each([
   '',
@@ -51,6 +51,6 @@ it.each([
   '1.2.3.999',
   '[::::]',
   'xn--a',
-])('refuses %j, which has no place in a command or is no address', (host) =>
+])('the base URL refuses %j, which is unsafe in a command or is not an address', (host) =>
   expect(() => url(host)).toThrow('host: must be a plain host name'),
 );

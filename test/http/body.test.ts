@@ -22,7 +22,7 @@ const begin = (budget: BodyBudget, maxBytes = 2 * MIB) => {
   return { stream, body: readBody(stream as unknown as CallerStream, maxBytes, budget) };
 };
 
-it('bodies that arrive slowly take bounded memory together, and short ones always have room', async () => {
+it('bodies that arrive slowly take bounded memory in total, and short ones always have room', async () => {
   const budget = new BodyBudget({ freeBytes: 65_536, maxBytes: 4 * MIB, maxMs: 60_000 });
   const slow = [1, 2, 3, 4].map(() => begin(budget));
   for (const { stream } of slow) stream.send(new Uint8Array(MIB));
@@ -49,7 +49,7 @@ it('bodies that arrive slowly take bounded memory together, and short ones alway
   }
 });
 
-it('a body that takes too much time is refused, and gives its memory back', async () => {
+it('a body that takes too much time is refused, and its memory is freed', async () => {
   const budget = new BodyBudget({ freeBytes: 65_536, maxBytes: MIB, maxMs: 20 });
   const nothing = begin(budget);
   const short = begin(budget);
@@ -78,7 +78,7 @@ it('a body in chunks of one octet takes little more memory than its length', asy
   expect([bytes[0], bytes[300], bytes[MIB - 1]]).toEqual([0, 49, 7]);
 });
 
-it('a body has exactly the bytes of its pieces, and keeps them when the pieces are overwritten', () => {
+it('a body has exactly the bytes of its pieces, even after the pieces are overwritten', () => {
   const body = new BodyBytes(50_000);
   const piece = Buffer.alloc(1_000);
   const sent: Buffer[] = [];

@@ -134,7 +134,7 @@ describe('a reader slower than the service', () => {
     ['that stays open', ''],
     ['that ends', 'Transfer-Encoding: chunked\r\n'],
   ])(
-    'gets a last piece that met a full socket, and its writer is told once, on a connection %s',
+    'gets the last piece even if the socket is full, and the writer is notified once, on a connection %s',
     async (_, framing) => {
       let told = 0;
       handler = (_head, stream) => {
@@ -189,7 +189,7 @@ describe('a response', () => {
     return `${head}\r\n\r\n${body.toString('latin1')}`;
   };
 
-  it('that is cut never looks complete', async () => {
+  it('never looks complete when it is cut', async () => {
     handler = (_head, stream) => {
       stream.attach(noEvents);
       stream.begin(200, '', true, -1, true);
@@ -201,7 +201,7 @@ describe('a response', () => {
     expect(answer).not.toContain('\r\n0\r\n');
   });
 
-  it('of known length in one piece has one Content-Length', async () => {
+  it('has one Content-Length when it is sent in one piece of known length', async () => {
     handler = (_head, stream) => {
       stream.attach(noEvents);
       stream.begin(200, 'A: b\r\n', true, 5, true);
@@ -217,7 +217,7 @@ describe('a response', () => {
     ['HEAD with a length', 'HEAD', 200, 55, /content-length: 55\r\n/i],
     ['304', 'GET', 304, -1, /^HTTP\/1\.1 304 Not Modified/],
     ['204', 'GET', 204, -1, /^HTTP\/1\.1 204 No Content/],
-  ])('without a body: %s', async (_name, method, status, length, expected) => {
+  ])('has no body: %s', async (_name, method, status, length, expected) => {
     handler = (_head, stream) => {
       stream.attach(noEvents);
       stream.begin(status, '\r\nA: b', true, length, false);
@@ -228,7 +228,7 @@ describe('a response', () => {
     expect(answer).toMatch(/\r\n\r\n$/);
   });
 
-  it.each([204, 304])('%i sent at once declares no length', async (status) => {
+  it.each([204, 304])('declares no length when it is a %i that is sent at once', async (status) => {
     handler = (_head, stream) => {
       stream.attach(noEvents);
       stream.respond(status, '\r\nETag: "a"', '');
@@ -247,7 +247,7 @@ describe('a response', () => {
     expect(await answerOf()).toContain('X-Name: caf\u00e9\r\nX-Next: 1\r\n');
   });
 
-  it('to a chunked request says that the connection ends', async () => {
+  it('to a chunked request announces that the connection ends', async () => {
     handler = (_head, stream) => {
       stream.attach({ ...noEvents, onCallerBody: (_chunk, last) => last && stream.respond(200, '', 'ok') });
     };

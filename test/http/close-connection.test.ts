@@ -141,7 +141,7 @@ describe('after the chunked response to a chunked request', () => {
     expect(asked).toEqual(['/first']);
   });
 
-  it('no other request is served for a caller that sent Expect: 100-continue, either', async () => {
+  it('no other request is served, even if the caller sent Expect: 100-continue', async () => {
     answer = inTurns('hello');
     let response = '';
     const [head = '', body = ''] = CHUNKED.split(/(?<=\r\n\r\n)(?=5)/);
@@ -160,7 +160,7 @@ describe('after the chunked response to a chunked request', () => {
     reader.socket.destroy();
   });
 
-  it('the server goes on serving when a response is aborted, or when its caller leaves in the middle', async () => {
+  it('the server continues to serve when a response is aborted, or when its caller leaves in the middle', async () => {
     let gone = 0;
     let stream: CallerStream | undefined;
     answer = (opened) => {
@@ -189,7 +189,7 @@ describe('after the chunked response to a chunked request', () => {
   });
 });
 
-it('a server-sent event reaches the caller of a chunked request whole, before the next event is written', async () => {
+it('a server-sent event reaches the caller of a chunked request in full before the next event is written', async () => {
   let stream: CallerStream | undefined;
   answer = (opened) => {
     stream = opened;
@@ -213,7 +213,7 @@ describe('a caller that sent Expect: 100-continue', () => {
   it.each([
     ['chunked', 'Transfer-Encoding: chunked', '5\r\nhello\r\n0\r\n\r\n'],
     ['with a length', 'Content-Length: 5', 'hello'],
-  ])('is told to continue once, before it sends a body %s', async (_framing, header, body) => {
+  ])('is told once to continue, before it sends a body %s', async (_framing, header, body) => {
     answer = (stream) => {
       const onCallerBody = (_chunk: Uint8Array, last: boolean): void => {
         if (last) stream.respond(200, '', 'done');
@@ -242,7 +242,7 @@ describe('a response with a length to a chunked request', () => {
     ['one octet', 'h'],
     ['two octets', 'hi'],
     ['a lot', 'z'.repeat(100_000)],
-  ])('arrives whole, and no other request is served after it: %s', async (_name, body) => {
+  ])('arrives in full, and no other request is served after it: %s', async (_name, body) => {
     for (const respond of [true, false]) {
       asked = [];
       answer = (stream) => {
@@ -314,7 +314,7 @@ describe('a caller of a chunked request that reads nothing until the whole respo
     return given.length;
   };
 
-  it('gets every byte and the end, however nearly full its socket is', async () => {
+  it('gets every byte and the end, however full its socket is', async () => {
     const capacity = await readLate(64 * 1024 * 1024);
     expect(capacity).toBeLessThan(64 * 1024 * 1024);
     // Around the capacity: the last writes that fit the socket, and those that the addon buffers without reporting it.

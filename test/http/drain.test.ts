@@ -49,7 +49,7 @@ describe('draining', () => {
     expect(body.replace(/[^x]/g, '').length).toBe(written);
   });
 
-  it('loses none of the last bytes of an ended response whose writes all succeeded at once', async () => {
+  it('loses no last bytes of an ended response whose writes all succeeded at once', async () => {
     const piece = Buffer.alloc(15_900, 'x');
     /**
      * Writes until a write fails or `atMost` were written, and ends the response. A write that fails has taken its piece, too.
@@ -118,7 +118,7 @@ describe('draining', () => {
     expect(server.open).toBe(0);
   });
 
-  it('when handing over, goes on answering on open connections, and closes each with its next response', async () => {
+  it('continues to answer on open connections during a handover, and closes each with its next response', async () => {
     const onCall = (_head: unknown, stream: CallerStream): void => {
       stream.attach(noEvents);
       stream.respond(200, '', 'ok');
@@ -181,7 +181,7 @@ describe('draining', () => {
     },
   );
 
-  it('when handing over, ends at its deadline, too', async () => {
+  it('ends at its deadline during a handover, too', async () => {
     server = newServer({ onCall: () => {}, sharesPort: true });
     const idle = await RawCaller.connect(`http://127.0.0.1:${await server.listen()}`);
     idle.send('GET ');

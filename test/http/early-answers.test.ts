@@ -137,7 +137,7 @@ describe('a response that is sent before its request is complete', () => {
     ['of known length, to a caller that said Connection: close', LENGTH_CLOSE, streamed(LARGE, LARGE.length), LARGE],
     ['of one byte', LENGTH, atOnce('x'), 'x'],
     ['of no byte', LENGTH, atOnce(''), ''],
-  ])('arrives whole while the caller is still sending: %s', async (_name, head, given, body) => {
+  ])('arrives in full while the caller is still sending: %s', async (_name, head, given, body) => {
     answer = given;
     for (let round = 0; round < 10; round++) {
       const response = await new Uploader(head, UPLOAD_BYTES).end();
@@ -178,7 +178,7 @@ describe('a response to a request that is never completed', () => {
   it.each([
     ['in chunks', CHUNKED, streamed('no', -1), /\r\n0\r\n\r\n$/],
     ['with a length', LENGTH, atOnce('no'), /\r\n\r\nno$/],
-  ])('arrives whole, and ends the connection, within 2.5 seconds: %s', async (_name, head, given, whole) => {
+  ])('arrives in full, and ends the connection, within 2.5 seconds: %s', async (_name, head, given, whole) => {
     answer = given;
     const uploader = new Uploader(head, 0);
     uploader.socket.write(head === CHUNKED ? CHUNK : PIECE);
@@ -186,7 +186,7 @@ describe('a response to a request that is never completed', () => {
     expect((await uploader.end()).head + (await uploader.end()).body).toMatch(whole);
   });
 
-  it('ends the connection of a caller that goes on dripping bytes', async () => {
+  it('ends the connection of a caller that continues to send single bytes', async () => {
     answer = atOnce('no');
     let ms = 0;
     await until(async () => {
@@ -206,7 +206,7 @@ describe('a response to a request that is never completed', () => {
     expect(ms).toBeLessThan(8_000);
   });
 
-  it('ends the connection of a caller that never stops sending, at the bound on request bodies', async () => {
+  it('ends the connection of a caller that never stops sending, at the maximum size of request bodies', async () => {
     answer = streamed('no', -1);
     const uploader = new Uploader(CHUNKED, Number.POSITIVE_INFINITY);
     await uploader.end();
@@ -216,7 +216,7 @@ describe('a response to a request that is never completed', () => {
   });
 });
 
-it('a response in chunks that has announced the end of its connection is the last one on it, also when its request became whole meanwhile', async () => {
+it('a chunked response that announced the end of its connection is the last one, even if its request is completed later', async () => {
   let finish: () => void = () => {};
   const paths: string[] = [];
   answersByPath.set('/one', (stream) => {
@@ -305,7 +305,7 @@ describe('a response sent before its request is complete, to a caller that then 
       (all: string, body: string): boolean => all.includes(body) && /(\r\n0\r\n\r\n|[^\n])$/.test(all),
     ],
   ])(
-    'arrives whole, and its connection is closed: %s',
+    'arrives in full, and its connection is closed: %s',
     async (_name, isTimeForRest) => {
       for (const [path, given] of CASES) answersByPath.set(path, given);
       const received = await Promise.all(

@@ -39,19 +39,19 @@ describe('a page is foreign', () => {
   });
 });
 
-describe('a request of an own page', () => {
+describe('a request from one of our own pages', () => {
   const asks = (method: 'GET' | 'POST', headers: Record<string, string>): boolean =>
     isOwnPage({ method, header: (name) => ({ host: 'gateway.example', ...headers })[name] });
   const origin = 'https://gateway.example';
 
-  it('has its Origin, or reads and has none; Sec-Fetch-Site does not contradict', () => {
+  it('has our Origin, or is a read without Origin; Sec-Fetch-Site does not contradict this', () => {
     expect(asks('POST', { origin })).toBe(true);
     expect(asks('POST', { origin, 'sec-fetch-site': 'same-origin' })).toBe(true);
     expect(asks('GET', {})).toBe(true);
     expect(asks('GET', { 'sec-fetch-site': 'same-origin' })).toBe(true);
   });
 
-  it('is none without Origin where something changes, with a foreign one, or sent from elsewhere', () => {
+  it('is not recognised if it is a change without Origin, has a foreign Origin, or was sent from elsewhere', () => {
     expect(asks('POST', {})).toBe(false);
     expect(asks('POST', { 'sec-fetch-site': 'same-origin' })).toBe(false);
     expect(asks('GET', { origin: 'null' })).toBe(false);

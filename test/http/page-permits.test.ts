@@ -32,7 +32,7 @@ async function end(i: number): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve));
 }
 
-it('one owner never has more permits than one may have, and waits although others are free', async () => {
+it('one owner never has more permits than its limit, and waits even if others are free', async () => {
   open();
   const answers = [ask('a'), ask('a'), ask('a')];
   expect(begun).toEqual(['a', 'a']);
@@ -44,7 +44,7 @@ it('one owner never has more permits than one may have, and waits although other
   expect(await Promise.all(answers)).toEqual(['done', 'done', 'done', 'done']);
 });
 
-it('the owners with a line take turns, however long their lines are', async () => {
+it('owners that wait take turns, however long their lines are', async () => {
   open({ permits: 1, permitsOfOne: 1 });
   for (const owner of ['a', 'a', 'a', 'a', 'b', 'b', 'c']) void ask(owner);
   for (let i = 0; i < 7; i++) await end(i);
@@ -62,7 +62,7 @@ it('a full line refuses its owner, and nobody else', async () => {
   expect(await other).toBe('done');
 });
 
-it('a request does not wait longer than it may, and takes no permit afterwards', async () => {
+it('a request does not wait longer than its limit, and takes no permit afterwards', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   open({ permits: 1, permitsOfOne: 1 });
   void ask('a');
@@ -76,7 +76,7 @@ it('a request does not wait longer than it may, and takes no permit afterwards',
   expect(await next).toBe('done');
 });
 
-it('a request that got a permit is not timed any more', async () => {
+it('a request that got a permit no longer has a deadline', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   open({ permits: 1, permitsOfOne: 1 });
   void ask('a');
@@ -88,7 +88,7 @@ it('a request that got a permit is not timed any more', async () => {
   expect(await next).toBe('done');
 });
 
-it('a request that fails leaves its permit', async () => {
+it('a request that fails releases its permit', async () => {
   open({ permits: 1, permitsOfOne: 1 });
   const failing = permits.run('a', () => Promise.reject(new Error('broken')));
   const next = ask('a');

@@ -20,7 +20,7 @@ async function call(port: number): Promise<Socket> {
   return socket;
 }
 
-it('the server looks for slow callers while somebody is connected, and rests when the last has gone', async () => {
+it('the server checks for slow callers while somebody is connected, and stops when the last one has gone', async () => {
   server = newServer({
     tickMs: TICK_MS,
     onCall: (_head, stream) => {

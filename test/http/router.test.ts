@@ -30,7 +30,7 @@ describe('the router', () => {
     expect(router.match('HEAD', '/api/keys/x')).toMatchObject({ kind: 'route', route: { method: 'GET' } });
   });
 
-  it('says which methods a path has', () => {
+  it('lists the methods that a path has', () => {
     expect(router.match('DELETE', '/api/keys/x')).toEqual({ kind: 'method_not_allowed', allow: 'GET, HEAD, PATCH' });
   });
 

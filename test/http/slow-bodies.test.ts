@@ -47,7 +47,7 @@ async function upload(path: string, bytes: number): Promise<RawCaller> {
   return caller;
 }
 
-it('a body that arrives too slowly is found, however evenly it drips; a faster one and a paused one are not', async () => {
+it('a body that arrives too slowly is detected, however evenly its bytes come; a faster or paused body is not', async () => {
   const callers = await Promise.all([
     upload('/nothing', 0),
     upload('/dripping', 500),

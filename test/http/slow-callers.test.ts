@@ -50,7 +50,7 @@ async function isClosed(first: string, drip: string): Promise<boolean> {
 }
 
 // All at once, because each takes as long as the addon's timeout.
-it('a connection that sends no whole request head is closed, however it drips bytes', {
+it('a connection that sends no complete request head is closed, even if it keeps sending single bytes', {
   timeout: PATIENCE_MS + 10_000,
 }, async () => {
   const closed = await Promise.all(DRIPS.map(async ([name, first, drip]) => [name, await isClosed(first, drip)]));

@@ -90,7 +90,7 @@ describe('a caller that sends requests and never reads', () => {
   it.each([
     ['to HEAD', HEAD, respond(60_000)],
     ['without a body', GET, forward(0)],
-  ])('is cut after some responses %s', async (_what, text, answer) => {
+  ])('is cut after a number of responses %s', async (_what, text, answer) => {
     onCall = answer;
     const socket = connect(port, '127.0.0.1');
     socket.on('error', () => {});
@@ -103,7 +103,7 @@ describe('a caller that sends requests and never reads', () => {
 });
 
 describe('a caller that reads', () => {
-  it('keeps its connection and gets every response whole, however it is sent', async () => {
+  it('keeps its connection and gets every response in full, however it is sent', async () => {
     const caller = await RawCaller.connect(`http://127.0.0.1:${port}`);
     for (let i = 0; i < 200; i++) {
       const bytes = [0, 1, 200, 8_000, 16_384, 60_000][i % 6] as number;

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { loadUws } from '../../src/http/uws.ts';
 
 describe('the addon', () => {
-  it('is the release that loadUws reports, and gets its bound on request heads', () => {
+  it('is the release that loadUws reports, and has our limit on request heads', () => {
     const env: Record<string, string | undefined> = {};
     const { variant, reason, uws } = loadUws(env);
     const isOldNode = Number.parseInt(process.versions.node, 10) < 22;

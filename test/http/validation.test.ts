@@ -42,14 +42,14 @@ const messageOf = (read: () => unknown): string => {
 
 describe('a query', () => {
   it.each(['0x2', '0b1', '1e1', '%205', '5%20', '+5', '%2B5', '', 'Infinity', '1.', '1_0'])(
-    'takes plain decimal numbers only: not %j',
+    'accepts plain decimal numbers only: not %j',
     (text) => {
       expect(messageOf(() => readQuery(`limit=${text}`))).toBe('invalid_request: limit: must be integer.');
       expect(messageOf(() => readQuery(`min_quality=${text}`))).toBe('invalid_request: min_quality: must be number.');
     },
   );
 
-  it('takes plain decimal numbers, and any text where text is asked for', () => {
+  it('accepts plain decimal numbers, and any text where text is expected', () => {
     expect({ ...(readQuery('limit=20&min_quality=-0.50&q=0x2') as object) }).toEqual({
       limit: 20,
       min_quality: -0.5,
@@ -61,7 +61,7 @@ describe('a query', () => {
     expect(messageOf(() => readQuery(`${name}=1`))).toBe(`invalid_request: ${name}: is not known.`);
   });
 
-  it.each(['limit', '__proto__'])('refuses %s given twice', (name) => {
+  it.each(['limit', '__proto__'])('refuses %s if it is given twice', (name) => {
     expect(messageOf(() => readQuery(`${name}=1&${name}=1`))).toBe(`invalid_request: ${name}: given more than once.`);
   });
 });
@@ -88,7 +88,7 @@ describe('a body', () => {
     ['{"tags":["a",{"b":"\\udfff"}]}', 'tags'],
     ['{"tags":{"\\ud800":1}}', 'tags'],
     ['{"\\ud800":1}', 'body'],
-  ])('with half a surrogate pair, %s, is refused, and its field is named', (text, field) => {
+  ])('with half a surrogate pair, %s, is refused, and the error names its field', (text, field) => {
     expect(messageOf(() => readBody(text))).toBe(`invalid_request: ${field}: has half a surrogate pair.`);
   });
 
@@ -97,7 +97,7 @@ describe('a body', () => {
     ['{"account_id":"7"}', 'account_id: must be a UUID in lower case.'],
     ['{"owner_id":"\\n"}', 'owner_id: must not have control characters.'],
     ['{}', 'body: must have at least one field.'],
-  ])('%s is refused in words, not by a pattern', (text, message) => {
+  ])('%s is refused with words, not with a pattern', (text, message) => {
     expect(messageOf(() => readBody(text))).toBe(`invalid_request: ${message}`);
   });
 
@@ -105,7 +105,7 @@ describe('a body', () => {
     expect(readBody('{"owner_id":"\\ud83d\\ude00"}')).toEqual({ owner_id: '😀' });
   });
 
-  it('nested as deep as its length allows is accepted', () => {
+  it('is accepted if it is nested as deeply as its length allows', () => {
     expect(readBody(`{"a":${'['.repeat(30_000)}${']'.repeat(30_000)}}`)).toHaveProperty('a');
   });
 });

@@ -60,7 +60,7 @@ it('a secret that is newer than the cached record of its key is accepted', async
   expect(reads).toBe(1);
 });
 
-it('a wrong secret of a known key is refused; many at once cost one look-up, and none when look-ups are used up', async () => {
+it('a wrong secret of a known key is refused; many at once cost one look-up, or none when no look-ups are left', async () => {
   const wrong = Array.from({ length: 10 }, () => authenticator.identify(header(newSecret()), always));
   expect(await Promise.all(wrong)).toEqual(Array(10).fill(null));
   expect(reads).toBe(1);
@@ -70,7 +70,7 @@ it('a wrong secret of a known key is refused; many at once cost one look-up, and
   expect(reads).toBe(1);
 });
 
-it('while Postgres is away, an unknown secret is unavailable rather than wrong, and the right one is accepted', async () => {
+it('an unknown secret is reported as unavailable rather than wrong while Postgres is away, and the right one is accepted', async () => {
   inPostgres = 'away';
   await expect(authenticator.identify(header(after), always)).rejects.toMatchObject({ code: 'unavailable' });
   expect(authenticator.identify(header(before), always)).toMatchObject({ keyId });
@@ -85,7 +85,7 @@ it('no secret of a revoked key is looked up', async () => {
   expect(reads).toBe(0);
 });
 
-it('a bearer that was issued a moment ago is accepted, and asks Postgres once', async () => {
+it('a bearer that was issued a moment ago is accepted after one query to Postgres', async () => {
   const bearer = newSecret();
   inPostgres = { ...record, bearers: [{ digest: digestOf(bearer), expiresAtMs: 1_000 }] };
   expect(await authenticator.identify(header(bearer), always)).toMatchObject({ keyId });
@@ -94,7 +94,7 @@ it('a bearer that was issued a moment ago is accepted, and asks Postgres once', 
   expect(reads).toBe(1);
 });
 
-it('a key is active for anyone who acts without its secret only until it is revoked', async () => {
+it('a key that is used without its secret counts as active only until it is revoked', async () => {
   expect(await authenticator.active(keyId)).toMatchObject({ keyId });
   inPostgres = { ...record, status: 'revoked' };
   cache.invalidate(keyId);

@@ -15,7 +15,7 @@ const limits = fc.record<Limits>({
 });
 
 describe('limits of child keys', () => {
-  it('are accepted only if all that they state can be used below the keys above them', () => {
+  it('are accepted only if they stay within the limits of the keys above', () => {
     fc.assert(
       fc.property(fc.array(limits, { minLength: 1, maxLength: 3 }), limits, (above, own) => {
         if (limitsFault(own, above, NOW) !== null) return;
@@ -46,7 +46,7 @@ describe('limits of child keys', () => {
   });
 });
 
-it('services that are in all lists', () => {
+it('the allowed services are those that are in all lists', () => {
   expect(servicesInAll(null)).toBeNull();
   expect(servicesInAll([['a', 'b']])).toEqual(new Set(['a', 'b']));
   expect(servicesInAll([['a', 'b'], ['b', 'c'], ['b']])).toEqual(new Set(['b']));

@@ -46,7 +46,7 @@ function record(fields: Partial<KeyRecord>): KeyRecord {
 }
 
 describe('new credentials', () => {
-  it('have the documented form, and no two are alike', () => {
+  it('have the documented form, and no two are equal', () => {
     const ids = Array.from({ length: 500 }, newKeyId);
     const secrets = Array.from({ length: 500 }, newSecret);
     for (const id of ids) expect(id).toMatch(/^acf_[0-9A-Za-z]{22}$/);
@@ -147,7 +147,7 @@ describe('of Authorization and X-Api-Key', () => {
   const ours = `${newKeyId()}:${newSecret()}`;
   const wrong = `${ours.slice(0, -1)}${ours.endsWith('0') ? '1' : '0'}`;
 
-  it('the first decides when it has our form, whether its secret is right or wrong', () => {
+  it('the first decides if it has our form, whether its secret is right or wrong', () => {
     for (const authorization of [`Bearer ${ours}`, `bearer ${ours}`, `Bearer ${wrong}`]) {
       expect(decidingCredentials(authorization, undefined)).toBe(authorization);
       expect(decidingCredentials(authorization, 'sk-ant-api03-x')).toBe(authorization);
@@ -166,7 +166,7 @@ describe('of Authorization and X-Api-Key', () => {
     `Bearer ${ours.slice(1)}`,
     `Bearer  ${ours}`.slice(0, 86),
     'Bearer '.padEnd(86, 'x'),
-  ])('the second decides beside %s', (authorization) => {
+  ])('the second decides if the first is %s', (authorization) => {
     expect(decidingCredentials(authorization, ours)).toBe(`Bearer ${ours}`);
     expect(decidingCredentials(authorization, undefined)).toBe(authorization);
   });
@@ -184,13 +184,13 @@ describe('a secret', () => {
     expect(digestOfHash(hashSecret(secret))).toBe(digestOf(secret));
   });
 
-  it('opens its own key and no other', () => {
+  it('opens only its own key', () => {
     const secret = newSecret();
     expect(verifySecret(record({ secretDigest: digestOf(secret) }), secret, () => 0)).toBe(true);
     expect(verifySecret(record({}), secret, () => 0)).toBe(false);
   });
 
-  it('from before a rotation is valid until its overlap ends, to the millisecond', () => {
+  it('from before a rotation is valid to the millisecond until its overlap ends', () => {
     const previous = newSecret();
     const present = newSecret();
     const rotated = record({
@@ -204,7 +204,7 @@ describe('a secret', () => {
     expect(verifySecret(rotated, newSecret(), () => 999)).toBe(false);
   });
 
-  it('is read first: of a key that is signed in or rotated, too, its own secret asks for no time', () => {
+  it('is checked first: the current secret needs no clock, even for a key that is signed in or rotated', () => {
     const secret = newSecret();
     const bearers = [{ digest: digestOf(newSecret()), expiresAtMs: 1 }];
     const busy = record({ secretDigest: digestOf(secret), previousSecretDigest: digestOf(newSecret()), bearers });
@@ -214,7 +214,7 @@ describe('a secret', () => {
     expect(verifySecret(busy, secret, never)).toBe(true);
   });
 
-  it('of a bearer is valid until it expires, to the millisecond, and is not the secret of the key', () => {
+  it('of a bearer is valid to the millisecond until it expires, and is not the secret of the key', () => {
     const bearer = newSecret();
     const signedIn = record({
       bearers: [
@@ -228,7 +228,7 @@ describe('a secret', () => {
     expect(verifyBearer(record({}), bearer, () => 0)).toBe(false);
   });
 
-  it('that is derived has the form of any other, and differs with the key and the text', () => {
+  it('that is derived looks like any other, and differs for each key and text', () => {
     const made = ['a', 'b'].flatMap((key) => ['1', '2'].map((text) => derivedSecret(key, text)));
     expect(new Set(made).size).toBe(4);
     for (const secret of made) expect(parseBearer(`Bearer ${newKeyId()}:${secret}`)).toMatchObject({ secret });
@@ -247,7 +247,7 @@ describe('a secret', () => {
     expect(equalConstantTime(a, a.slice(1))).toBe(false);
   });
 
-  it('and a key id are told from other text', () => {
+  it('is distinguished from a key id and from other text', () => {
     expect(isKeyId(newKeyId())).toBe(true);
     for (const text of ['', 'acf_', newSecret(), `${newKeyId()}x`, `${newKeyId()}\n`])
       expect(isKeyId(text)).toBe(false);

@@ -55,7 +55,7 @@ function makeCache(source: Source, options: Partial<KeyCacheOptions> = {}): KeyC
 }
 
 describe('the key cache', () => {
-  it('asks Postgres once for a key, and again only after it changed', async () => {
+  it('asks Postgres once for a key, and asks again only after the key changed', async () => {
     const source = new Source();
     source.set('k');
     const cache = makeCache(source);
@@ -79,7 +79,7 @@ describe('the key cache', () => {
     expect(new Set(records).size).toBe(1);
   });
 
-  it('does not store a record that was read before a change that was announced meanwhile', async () => {
+  it('does not store a record that was read before a change that was announced during the read', async () => {
     const source = new Source();
     source.set('k', 60);
     const cache = makeCache(source);
@@ -95,7 +95,7 @@ describe('the key cache', () => {
   });
 
   it.each(['account', 'reconnect'] as const)(
-    'does not store such a record either when the message is only: %s',
+    'does not store such a record even if the only message is: %s',
     async (what) => {
       const source = new Source();
       source.set('k', 60);
@@ -112,7 +112,7 @@ describe('the key cache', () => {
     },
   );
 
-  it('remembers for a while that a key does not exist, and learns at once when it is created', async () => {
+  it('remembers for a while that a key does not exist, and learns at once when the key is created', async () => {
     const source = new Source();
     const cache = makeCache(source, { absentForMs: 30 });
     for (let i = 0; i < 10; i++) expect(await cache.load('ghost')).toBeNull();
@@ -125,7 +125,7 @@ describe('the key cache', () => {
     await vi.waitFor(async () => expect(await cache.load('ghost-2')).not.toBeNull());
   });
 
-  it('does not remember that a key is missing when it was created meanwhile', async () => {
+  it('does not remember a key as missing if the key was created during the look-up', async () => {
     const source = new Source();
     const cache = makeCache(source);
     source.hold();
@@ -182,8 +182,8 @@ describe('the key cache', () => {
   });
 });
 
-describe('unknown keys', () => {
-  it('that are asked for at about the same time share a query, and each is read once', async () => {
+describe('look-ups of unknown keys', () => {
+  it('share a query if they come at about the same time, and each key is read once', async () => {
     const source = new Source();
     const ids = Array.from({ length: 600 }, (_, i) => `k${i}`);
     for (const id of ids) source.set(id);
@@ -194,7 +194,7 @@ describe('unknown keys', () => {
     expect(new Set(source.queries.flat()).size).toBe(601);
   });
 
-  it('that come while a query is under way are read with the next', async () => {
+  it('are part of the next query if they come while a query is under way', async () => {
     const source = new Source();
     const cache = makeCache(source);
     source.hold();
@@ -206,7 +206,7 @@ describe('unknown keys', () => {
     expect(source.queries).toEqual([['a'], ['b', 'c', 'd']]);
   });
 
-  it('do not fail with the query of others, whose connection was cut', async () => {
+  it('do not fail with the query of others whose connection was cut', async () => {
     const cut = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
     let fail = (_: Error): void => {};
     const queries: (readonly string[])[] = [];
@@ -224,7 +224,7 @@ describe('unknown keys', () => {
     expect(queries).toEqual([['a'], ['b']]);
   });
 
-  it('do not fail with a key that cannot be read', async () => {
+  it('do not fail because of another key that cannot be read', async () => {
     const source = new Source();
     for (const id of ['a', 'b', 'c', 'd']) source.set(id);
     const fetchKeys = (ids: readonly string[]): Promise<KeyRecord[]> =>
@@ -236,7 +236,7 @@ describe('unknown keys', () => {
 });
 
 describe('after messages may have been missed', () => {
-  it('every key is still served at once, and is read again in the background, in few queries', async () => {
+  it('every key is still served at once, and is reread in the background in few queries', async () => {
     const source = new Source();
     const cache = makeCache(source);
     for (let i = 0; i < 300; i++) {
@@ -263,7 +263,7 @@ describe('after messages may have been missed', () => {
     await vi.waitFor(() => expect(cache.get('k')).toBeUndefined());
   });
 
-  it('known keys are served while Postgres is away, with a bounded number of attempts, and are re-read when it is back', async () => {
+  it('known keys are served while Postgres is away, with a bounded number of attempts, and are reread when it is back', async () => {
     const source = new Source();
     source.set('k', 60);
     const cache = makeCache(source, { refreshPauseMs: 50 });
@@ -283,7 +283,7 @@ describe('after messages may have been missed', () => {
     await vi.waitFor(() => expect(cache.get('k')?.rateLimit).toBe(9));
   });
 
-  it('a refresh does not bring back a record that changed while it was under way', async () => {
+  it('a refresh does not restore a record that changed during the refresh', async () => {
     const source = new Source();
     source.set('k', 60);
     const cache = makeCache(source);
@@ -304,7 +304,7 @@ describe('after messages may have been missed', () => {
 describe('with Postgres away', () => {
   const refused = { code: 'unavailable', status: 503, headers: { 'Retry-After': '1' } };
 
-  it('an unknown key is unavailable, and that is not remembered', async () => {
+  it('an unknown key is unavailable, and the cache does not remember this', async () => {
     const source = new Source();
     source.set('k');
     source.away = true;
@@ -314,7 +314,7 @@ describe('with Postgres away', () => {
     expect(await cache.load('k')).not.toBeNull();
   });
 
-  it('and no error from it, waits for unknown keys are bounded in time and in number', async () => {
+  it('waits for unknown keys are bounded in time and number, even if Postgres reports no error', async () => {
     const source = new Source();
     const cache = makeCache(source, { loadTimeoutMs: 20, maxLoads: 2 });
     source.hold();
@@ -333,7 +333,7 @@ describe('with Postgres away', () => {
   });
 });
 
-it('in any order of changes, messages, reads and answers, the cache ends up with what Postgres has', async () => {
+it('the cache ends up with the records of Postgres after any order of changes, messages, reads and answers', async () => {
   const step = fc.record({
     what: fc.constantFrom('change', 'load', 'get', 'stale', 'hold', 'release', 'remove'),
     key: fc.constantFrom('a', 'b', 'c'),

@@ -42,7 +42,7 @@ describe('a gateway', () => {
   });
   afterEach(() => stop());
 
-  it('sees every kind of change made on another one', async () => {
+  it('sees every kind of change made on another gateway', async () => {
     const { keyId } = await addAccount(sql);
     const changes: [() => Promise<unknown>, (record: Awaited<ReturnType<KeyCache['load']>>) => boolean][] = [
       [() => elsewhere.change(keyId, { rateLimit: 7 }), (record) => record?.rateLimit === 7],
@@ -56,7 +56,7 @@ describe('a gateway', () => {
     }
   });
 
-  it('sees that an account was suspended, on all its keys', async () => {
+  it('sees on all keys of an account that the account was suspended', async () => {
     const first = await addAccount(sql);
     const ids = [first.keyId, (await addKeyTo(sql, first.accountId, 'buyer')).keyId];
     for (const id of ids) await cache.load(id);
@@ -83,7 +83,7 @@ describe('a gateway', () => {
     await vi.waitFor(async () => expect((await cache.load(keyId))?.rateLimit).toBe(12), SEEN_MS);
   });
 
-  it('re-reads the keys in use from time to time, in case its connection is dead without an error', async () => {
+  it('rereads the keys in use from time to time, in case its connection is dead without an error', async () => {
     await stop();
     stop = await keepKeyCacheFresh(sql, cache, { revalidateMs: 30 });
     const { keyId } = await addAccount(sql);
@@ -93,7 +93,7 @@ describe('a gateway', () => {
   });
 });
 
-it('while Postgres is stopped, known keys work and unknown ones are unavailable; afterwards all is as before', async () => {
+it('while Postgres is stopped, known keys work and unknown ones are unavailable; afterwards all keys work as before', async () => {
   const store = await startTestPostgres();
   const sql = openPostgres({ url: store.url, maxConnections: 4, applicationName: 'test' });
   try {

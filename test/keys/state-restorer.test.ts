@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { StateRestorer } from '../../src/keys/state-restorer.ts';
 import { until } from '../support/wait.ts';
 
-it('publishes each key once at a time, a bounded number of keys at once, and a key again only after a pause, even if it failed', async () => {
+it('the restorer publishes a bounded number of keys at once, and repeats a key only after a pause, even if it failed', async () => {
   const published: string[] = [];
   const lines: string[] = [];
   let fail = (): void => {};

@@ -25,7 +25,7 @@ function response(
   return callResult(answer, FIXED).structuredContent as Record<string, unknown>;
 }
 
-describe('what call_service answers', () => {
+describe('the answer of call_service', () => {
   test.each([
     ['{"a":1}', 'application/json', { body: { a: 1 } }],
     ['{"a":1}', 'application/problem+json; charset=utf-8', { body: { a: 1 } }],
@@ -35,11 +35,11 @@ describe('what call_service answers', () => {
     [Buffer.from('é', 'latin1'), 'text/plain', { body_base64: '6Q==' }],
     ['a\0b', 'text/plain', { body_base64: 'YQBi' }],
     ['x', 'text/plain; charset=klingon', { body_base64: 'eA==' }],
-  ])('%j of %s is %j', (body, mediaType, expected) => {
+  ])('for the body %j of type %s is %j', (body, mediaType, expected) => {
     expect(response(body, { 'content-type': mediaType })).toMatchObject(expected);
   });
 
-  test('JSON that could not be written again stays text', () => {
+  test('leaves JSON as text if it could not be serialised again', () => {
     expect(response(DEEP, { 'content-type': 'application/json' }).body).toBe(DEEP);
   });
 
@@ -47,37 +47,37 @@ describe('what call_service answers', () => {
     ['{"id":12345678901234567890}', null],
     ['[-9007199254740993]', null],
     ['{"id":"12345678901234567890","a":9007199254740991,"b":0.12345678901234567,"\\"1":[]}', 'json'],
-  ])('integers reach the agent as the service sent them: %s', (text, kept) => {
+  ])('contains integers as the service sent them: %s', (text, kept) => {
     expect(response(text, { 'content-type': 'application/json' }).body).toEqual(
       kept === null ? text : JSON.parse(text),
     );
   });
 
-  test('the session of an MCP server, which its further messages must name', () => {
+  test('names the session of an MCP server, which further messages must name', () => {
     expect(response('', { 'mcp-session-id': 's1' })).toMatchObject({ mcp_session_id: 's1' });
     expect(response('', {})).not.toHaveProperty('mcp_session_id');
   });
 
-  test('a body with a content coding is not taken for text', () => {
+  test('does not treat a body with a content coding as text', () => {
     expect(response('x', { 'content-type': 'text/plain', 'content-encoding': 'gzip' })).toMatchObject({
       body_base64: 'eA==',
     });
   });
 
-  test('of a cut body the half of a last character is dropped, and JSON stays text', () => {
+  test('drops an incomplete last character of a cut body, and leaves cut JSON as text', () => {
     const cut = Buffer.from('{"a":"é').subarray(0, -1);
     const { body, note } = response(cut, { 'content-type': 'application/json' }, { cutBy: 'size' });
     expect(body).toBe('{"a":"');
     expect(note).toMatch(/^\$0\.1 was charged\. .*a repeat .*charged again/i);
   });
 
-  test('a stream that was cut off says that it was charged', () => {
+  test('says for a stream that was cut off that it was charged', () => {
     const { note, truncated } = response('data: 1', { 'content-type': 'text/event-stream' }, { cutBy: 'time' });
     expect(truncated).toBe(true);
     expect(note).toMatch(/^\$0\.1 was charged\. .*A repeat is charged again/);
   });
 
-  test('of a call with an idempotency key, what a repeat with the same one brings', () => {
+  test('says what a repeat with the same idempotency key returns', () => {
     const call = (status: number, cutBy: 'size' | 'time' | null, headers: Record<string, string> = {}) => {
       const all = new Map([...OURS, ...Object.entries(headers)]);
       const answer = { kind: 'response' as const, status, headers: all, body: Buffer.from('x'), cutBy };
@@ -90,14 +90,14 @@ describe('what call_service answers', () => {
     expect(replayed.note).toMatch(/^Nothing more was charged: the first call cost \$0\.1\. /);
   });
 
-  test('a redirect is told, not followed', () => {
+  test('reports a redirect, and does not follow the redirect', () => {
     expect(response('', { location: '/there' }, { status: 302 })).toMatchObject({
       location: '/there',
       note: '$0.1 was charged. Redirects are not followed.',
     });
   });
 
-  test('of a response that broke off, what was charged decides what is said', () => {
+  test('says for a response that broke off what was charged', () => {
     const answer = { kind: 'broken' as const, status: 200, headers: new Map(OURS) };
     expect(callResult(answer, { ...FIXED, isRefunded: true, chargedMicros: 0 }).structuredContent).toMatchObject({
       error: 'upstream_error',
@@ -110,7 +110,7 @@ describe('what call_service answers', () => {
     });
   });
 
-  test('only an admitted call names its record: a refused one has none', () => {
+  test('names a record only for an admitted call: a refused call has none', () => {
     const body = JSON.stringify({ error: 'upstream_error', ...ERRORS.upstream_error });
     const idOf = (headers: readonly (readonly [string, string])[]): unknown =>
       callResult({ kind: 'error', headers: new Map(headers), body }, { ...FIXED, isRefunded: true }).structuredContent
@@ -119,7 +119,7 @@ describe('what call_service answers', () => {
     expect(idOf([['x-request-id', 'id']])).toBeUndefined();
   });
 
-  test('no error suggests a call that would be paid twice: each says first that nothing was charged', () => {
+  test('never suggests paying twice after an error: each error says first that nothing was charged', () => {
     for (const [error, { status, message }] of Object.entries(ERRORS)) {
       const body = JSON.stringify({ error, message, status });
       const result = callResult(
@@ -132,7 +132,7 @@ describe('what call_service answers', () => {
     }
   });
 
-  test('an answer that is not kept names the first call and what it cost', () => {
+  test('names the first call and its cost if the answer was not kept', () => {
     const body = JSON.stringify({ error: 'answer_not_kept', message: '', status: 422, usage_id: 'first', amount: 0.3 });
     const result = callResult({ kind: 'error', headers: new Map(), body }, FIXED, true);
     expect(result.structuredContent).toMatchObject({

@@ -19,7 +19,7 @@ function headerOf({ head }: ReturnType<typeof request>, name: string): string | 
 }
 
 describe('the request of a call_service', () => {
-  test('whatever the arguments are, the target is one that the HTTP edge lets pass, or the error is invalid_request', () => {
+  test('has a target that the HTTP edge accepts, or is refused as invalid_request, whatever the arguments are', () => {
     const text = fc.oneof(
       fc.string({ unit: 'binary' }),
       fc.string(),
@@ -47,13 +47,13 @@ describe('the request of a call_service', () => {
     );
   });
 
-  test('a path that begins with a proxy path is refused: it would be sent to the service below its own address', () => {
+  test('is refused for a path that begins with a proxy path, which would be appended to the address of the service', () => {
     for (const path of [`${PROXY_PREFIX}${ID}`, `${PROXY_PREFIX}${ID}/translate`]) {
       expect(() => request({ path })).toThrow('path: must be only what follows the proxy_path');
     }
   });
 
-  test('a query reads back as the parameters that were given, in their order', () => {
+  test('has a query that parses to the given parameters, in their order', () => {
     const text = fc.string({ unit: 'grapheme' });
     const value = fc.oneof(text, fc.integer(), fc.boolean());
     fc.assert(
@@ -77,7 +77,7 @@ describe('the request of a call_service', () => {
     [' {"a": 1}', ' {"a": 1}', 'application/json'],
     ['{not JSON', '{not JSON', 'text/plain; charset=utf-8'],
     ['5', '5', 'text/plain; charset=utf-8'],
-  ])('the body %j is sent as %j, with media type %j', (body, sent, mediaType) => {
+  ])('sends the body %j as %j, with media type %j', (body, sent, mediaType) => {
     const made = request({ method: 'POST', body });
     expect(Buffer.from(made.body).toString()).toBe(sent);
     expect(headerOf(made, 'content-type')).toBe(mediaType);
@@ -90,7 +90,7 @@ describe('the request of a call_service', () => {
     ['a=1&b=2', 'application/x-www-form-urlencoded', 'a=1&b=2'],
     [{ a: 1 }, 'application/vnd.api+json; charset=UTF-8', '{"a":1}'],
     [undefined, 'text/csv', ''],
-  ])('the body %j is sent as the content_type %s says', (body, content_type, sent) => {
+  ])('sends the body %j with the content type that %s states', (body, content_type, sent) => {
     const made = request({ method: 'POST', body, content_type });
     expect(Buffer.from(made.body).toString()).toBe(sent);
     expect(made.head.headers.filter((name) => name === 'content-type')).toHaveLength(1);
@@ -114,12 +114,12 @@ describe('the request of a call_service', () => {
     [{ headers: { a: ' 1' } }, /^headers\.a: must be visible/],
     [{ headers: { a: 'ü' } }, /^headers\.a: must be visible/],
     [{ headers: { a: 'x'.repeat(15_360) } }, /^path, query, headers: together/],
-  ])('refuses %j, and says why', (args, message) => {
+  ])('is refused for %j, with a reason', (args, message) => {
     const error = expect.objectContaining({ code: 'invalid_request', message: expect.stringMatching(message) });
     expect(() => request(args)).toThrow(error);
   });
 
-  test('headers are those of the caller, in place of the usual ones; a request to upgrade is refused as by HTTP', () => {
+  test('lets headers of the caller replace the usual ones, and refuses an upgrade as HTTP does', () => {
     const made = request({ headers: { 'User-Agent': 'mine', Accept: 'text/csv', 'X-Version': '2', empty: '' } });
     const read = ['user-agent', 'accept', 'x-version', 'empty', 'host'].map((name) => headerOf(made, name));
     expect(read).toEqual(['mine', 'text/csv', '2', '', 'gateway.test']);
@@ -128,7 +128,7 @@ describe('the request of a call_service', () => {
     expect(() => request({ headers: { Upgrade: 'websocket' } })).toThrow(upgrade);
   });
 
-  test('whatever the headers are, they are such as the HTTP edge lets pass, or the error is invalid_request', () => {
+  test('has headers that the HTTP edge accepts, or is refused as invalid_request, whatever the headers are', () => {
     const text = fc.oneof(
       fc.string(),
       fc.string({ unit: 'binary' }),
@@ -150,7 +150,7 @@ describe('the request of a call_service', () => {
     );
   });
 
-  test('the key of the MCP request pays, the highest price and the idempotency key are headers', () => {
+  test('pays with the key of the MCP request, and has the highest price and the idempotency key as headers', () => {
     const made = request({ max_amount: 0.000001, idempotency_key: 'a b'.slice(0, 1) });
     expect(made.head.authorization).toBe('Bearer key');
     expect(headerOf(made, 'x-acf-max-amount')).toBe('0.000001');
@@ -159,7 +159,7 @@ describe('the request of a call_service', () => {
     expect(headerOf(request({ free_only: false }), 'x-acf-free-only')).toBeUndefined();
   });
 
-  test('the only header of the MCP request is its host, which tells a redirect to the gateway from others', () => {
+  test('takes only the host from the headers of the MCP request, to distinguish redirects to the gateway from others', () => {
     const made = request({});
     expect(headerOf(made, 'host')).toBe('gateway.test');
     expect(headerOf(made, 'cookie')).toBeUndefined();
@@ -175,7 +175,7 @@ describe('the request of a call_service', () => {
     expect(() => request(args)).toThrow(expect.objectContaining({ code: 'invalid_request' }));
   });
 
-  test('a body that JSON.stringify could not write is refused', () => {
+  test('is refused for a body that JSON.stringify could not write', () => {
     const body = JSON.parse(`${'['.repeat(9_000)}${']'.repeat(9_000)}`) as unknown;
     expect(() => request({ body })).toThrow(expect.objectContaining({ code: 'invalid_request' }));
   });

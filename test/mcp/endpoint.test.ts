@@ -60,7 +60,7 @@ function endpointWith(tokens: number) {
 }
 
 describe('a key whose call was refused for its rate limit', () => {
-  test('takes no token but that of its call, when it has waited as long as it was told', async () => {
+  test('takes only the token of its call, if it has waited as long as it was told', async () => {
     vi.useFakeTimers({ toFake: ['performance'] });
     // 0.7 of a token are there, and one takes 3 s: the next is there in 0.9 s.
     const { call, take, retryAfterSeconds } = endpointWith(0.7);
@@ -71,7 +71,7 @@ describe('a key whose call was refused for its rate limit', () => {
     expect(take).not.toHaveBeenCalled();
   });
 
-  test('takes a token before its message is read, when it comes before it has one', async () => {
+  test('takes a token before its message is read, if it returns before a token is available', async () => {
     vi.useFakeTimers({ toFake: ['performance'] });
     const { call, take } = endpointWith(0.7);
     await call();
@@ -81,7 +81,7 @@ describe('a key whose call was refused for its rate limit', () => {
   });
 });
 
-test('the parsed arguments of a call are not kept while the call is under way: they may take 22 times their length', async () => {
+test('the parsed arguments of a call are released while the call is under way: they may take 22 times their length', async () => {
   const calls = 10;
   let begun = 0;
   const key = { keyId: 'k', rateLimit: LIMIT, accountStatus: 'active' } as KeyRecord;

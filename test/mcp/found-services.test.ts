@@ -33,13 +33,13 @@ test.each(['😀', '"', 'a', '漢'])('twenty of the longest services fit into 10
   expect(service).toMatchObject({ id: longest('').id, price: 9_999.999_998, name: expect.stringContaining(character) });
 });
 
-test('more services may take more, as much for each', () => {
+test('more services may take more space, in proportion to their number', () => {
   const found = fitted(page(Array(100).fill(longest('😀'))), 100);
   expect(found.services).toHaveLength(100);
   expect(bytes(found)).toBeLessThanOrEqual(50_000);
 });
 
-test('texts are cut only as far as it takes, and never within a character', () => {
+test('texts are cut no more than needed, and never within a character', () => {
   const text = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 100 });
   const service = fc.record({ name: text, description: text });
   fc.assert(
@@ -55,7 +55,7 @@ test('texts are cut only as far as it takes, and never within a character', () =
   );
 });
 
-test('a description that /discover has cut keeps its one ellipsis', () => {
+test('a description that /discover has cut keeps its single ellipsis', () => {
   const services = [{ name: 'a', description: `${'d'.repeat(200)}…` }];
   expect(fitted(page(services), 20).services).toEqual(services);
 });

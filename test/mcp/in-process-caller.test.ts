@@ -27,7 +27,7 @@ describe('a caller in this process', () => {
     vi.useRealTimers();
   });
 
-  test('sends its body when the call is admitted, and reads the response to its end', async () => {
+  test('sends its body when the call is admitted, and reads the response to the end', async () => {
     const { caller: one, events } = caller('body');
     one.attach(events);
     expect(events.onCallerBody).toHaveBeenCalledExactlyOnceWith(Buffer.from('body'), true);
@@ -48,7 +48,7 @@ describe('a caller in this process', () => {
     expect(events.onCallerGone).not.toHaveBeenCalled();
   });
 
-  test('leaves when the body is longer than it may be, with what it has', async () => {
+  test('leaves with what it has received when the body is longer than allowed', async () => {
     const { caller: one, events } = caller();
     one.attach(events);
     one.begin(200, LINES);
@@ -62,7 +62,7 @@ describe('a caller in this process', () => {
   test.each([
     ['text/event-stream; charset=utf-8', BOUNDS.maxStreamMs],
     ['application/json', BOUNDS.maxMs],
-  ])('leaves when a body of %s has taken %i ms, with what it has', async (mediaType, ms) => {
+  ])('leaves with what it has received when a body of %s has taken %i ms', async (mediaType, ms) => {
     const { caller: one, events } = caller();
     one.attach(events);
     one.begin(200, `${LINES}\r\nContent-Type: ${mediaType}`);
@@ -75,7 +75,7 @@ describe('a caller in this process', () => {
     expect(events.onCallerGone).toHaveBeenCalledOnce();
   });
 
-  test('one that leaves before its call is admitted is gone when the call wants to begin', async () => {
+  test('counts as gone at the start of its call if it left before the call was admitted', async () => {
     const { caller: one, events } = caller('body');
     one.leave();
     expect(one.aborted).toBe(true);
@@ -86,7 +86,7 @@ describe('a caller in this process', () => {
     expect(await one.answer).toEqual({ kind: 'left' });
   });
 
-  test('who attaches after its body was read gets no body again', () => {
+  test('delivers its body only once, even if another handler attaches later', () => {
     const { caller: one, events } = caller('body');
     const { events: later } = caller();
     one.attach(events);
@@ -98,7 +98,7 @@ describe('a caller in this process', () => {
     expect(events.onCallerGone).not.toHaveBeenCalled();
   });
 
-  test('a response that breaks off is told as such', async () => {
+  test('reports a response that breaks off as broken', async () => {
     const { caller: one, events } = caller();
     one.attach(events);
     one.begin(200, LINES);

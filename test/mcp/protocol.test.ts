@@ -21,7 +21,7 @@ afterEach(() => {
 test.each([
   ['2026-07-28', MODERN, { _meta: META }],
   ['2025-11-25', [], {}],
-])('a call that takes long is kept alive by comments for clients of %s', async (_revision, headers, params) => {
+])('a long call is kept alive by comments for clients of %s', async (_revision, headers, params) => {
   const protocol = new Protocol(() => new Promise(() => {}), createLog('silent', {}));
   const gone = new AbortController();
   const common = ['accept', 'application/json, text/event-stream', 'content-type', 'application/json'];
@@ -65,20 +65,17 @@ describe('a message that the protocol refuses', () => {
       { ...LIST, params: { _meta: { ...META, 'io.modelcontextprotocol/clientInfo': SECRET } } },
     ],
     ['a header that contradicts it', [...BASE, 'mcp-protocol-version', '2026-07-28', 'mcp-method', SECRET], LIST],
-  ])(
-    '%s: the log has nothing above debug, no stack, and nothing that the message says',
-    async (_, headers, message) => {
-      const log = { debug: vi.fn(), info: vi.fn(), warn: vi.fn(), error: vi.fn(), fatal: vi.fn() };
-      const protocol = new Protocol(async () => ({ content: [] }), log);
-      for (const isLong of [true, false]) {
-        const visit = { head: { headers }, gone: new AbortController().signal } as unknown as Visit;
-        const response = await protocol.handle(visit, message, isLong);
-        expect(response.status).toBeLessThan(500);
-        await response.text();
-      }
-      const { debug, ...louder } = log;
-      for (const write of Object.values(louder)) expect(write).not.toHaveBeenCalled();
-      expect(JSON.stringify(debug.mock.calls)).not.toMatch(/secret|stack|err|\.js|\.ts/);
-    },
-  );
+  ])('%s: the log has no line above debug, no stack, and no text of the message', async (_, headers, message) => {
+    const log = { debug: vi.fn(), info: vi.fn(), warn: vi.fn(), error: vi.fn(), fatal: vi.fn() };
+    const protocol = new Protocol(async () => ({ content: [] }), log);
+    for (const isLong of [true, false]) {
+      const visit = { head: { headers }, gone: new AbortController().signal } as unknown as Visit;
+      const response = await protocol.handle(visit, message, isLong);
+      expect(response.status).toBeLessThan(500);
+      await response.text();
+    }
+    const { debug, ...louder } = log;
+    for (const write of Object.values(louder)) expect(write).not.toHaveBeenCalled();
+    expect(JSON.stringify(debug.mock.calls)).not.toMatch(/secret|stack|err|\.js|\.ts/);
+  });
 });

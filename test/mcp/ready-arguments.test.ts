@@ -24,7 +24,7 @@ test.each<[string, Operation[], Parameters<typeof makeListing>[0]]>([
   ['with headers that it needs', [{ ...FIRST, input: { properties: { headers: NEEDED } } }], {}],
   ['with credentials of the caller', [], { forwardHeaders: 'authorization,cookie' }],
   ['of an MCP server', [{ tool: 'search' }], { protocol: 'mcp' }],
-])('the arguments make the call that the request makes: %s', (_, operations, fields) => {
+])('the arguments make the same call as the HTTP request: %s', (_, operations, fields) => {
   const listing = makeListing(fields);
   const call = readyCall(listing, operations, 'https://gateway.test');
   const args = readyArguments(listing.id, call);

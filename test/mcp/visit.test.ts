@@ -30,7 +30,7 @@ function left(budget: ByteBudget): number {
 }
 
 describe('the memory of a request to /mcp', () => {
-  test('a message for which there is no memory left is refused, and what it had reserved is free again', async () => {
+  test('is freed when a message is refused for lack of memory', async () => {
     const budget = new ByteBudget(10);
     const { visit, respond } = visitWith(['12345678', '90123'], budget);
     const refusal = await visit.readMessage().catch((error: unknown) => error);
@@ -41,7 +41,7 @@ describe('the memory of a request to /mcp', () => {
     expect(left(budget)).toBe(10);
   });
 
-  test('what a caller had reserved is free again when it leaves', async () => {
+  test('is freed when the caller leaves', async () => {
     const budget = new ByteBudget(10);
     const { visit, leave } = visitWith(['123', '456'], budget);
     expect((await visit.readMessage()).toString()).toBe('123456');
@@ -51,7 +51,7 @@ describe('the memory of a request to /mcp', () => {
     expect(visit.gone.aborted).toBe(true);
   });
 
-  test('a message counts with what it takes when it is parsed, which may be many times its length', async () => {
+  test('includes the parsed size of a message, which may be many times its length', async () => {
     const message = `[${'{},'.repeat(1_000)}{}]`;
     const refused = visitWith([message], new ByteBudget(20 * message.length));
     await expect(refused.visit.readMessage()).rejects.toMatchObject({ code: 'unavailable' });
@@ -63,7 +63,7 @@ describe('the memory of a request to /mcp', () => {
     expect(left(budget)).toBe(50 * message.length);
   });
 
-  test('a message that does not end is refused after 30 s, and what it had reserved is free again', async () => {
+  test('is freed when a message that does not end is refused after 30 s', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const budget = new ByteBudget(10);
     const attach = (its: CallerEvents): void => its.onCallerBody(Buffer.from('123'), false);
@@ -79,7 +79,7 @@ describe('the memory of a request to /mcp', () => {
     vi.useRealTimers();
   });
 
-  test("while a call is under way, only its request's body and its answer count, and no longer the message", async () => {
+  test('includes only the request body and the answer while a call is under way, and no longer the message', async () => {
     const budget = new ByteBudget(ANSWER_BOUNDS.maxBytes + 1_000);
     const { visit, leave } = visitWith(['[1,2,3]'], budget);
     await visit.readMessage();
@@ -95,7 +95,7 @@ describe('the memory of a request to /mcp', () => {
     expect(left(budget)).toBe(ANSWER_BOUNDS.maxBytes + 1_000);
   });
 
-  test('a call is not begun if its answer would have no memory, or if its caller has left', async () => {
+  test('is checked for the answer before a call begins, and a call does not begin if its caller has left', async () => {
     const start = vi.fn(() => null);
     const request = { head: {} as RequestHead, body: Buffer.alloc(0) };
     const { visit } = visitWith(['x'], new ByteBudget(ANSWER_BOUNDS.maxBytes - 1));
@@ -108,7 +108,7 @@ describe('the memory of a request to /mcp', () => {
     expect(start).not.toHaveBeenCalled();
   });
 
-  test('a message that is too long is refused by its declared length, before any of it is read', async () => {
+  test('is not used for a message whose declared length is too long, which is refused before any of it is read', async () => {
     const attach = vi.fn();
     const visit = new Visit(
       { bodyLength: 1_048_577 } as RequestHead,

@@ -67,7 +67,7 @@ const NEED_NO_FAULT: ReadonlySet<Check> = new Set([
   'claimFreed',
 ] as const);
 
-describe('each check, switched off, breaks a promise', () => {
+describe('each check is necessary: a promise breaks when the check is switched off', () => {
   for (const [check, scenario] of Object.entries(SHOWN_BY) as [Check, keyof typeof SCENARIOS | null][]) {
     if (scenario === null) continue;
     it(`${CHECKS[check]}`, () => {
@@ -79,7 +79,7 @@ describe('each check, switched off, breaks a promise', () => {
   }
 });
 
-describe('a wrong repair is found', () => {
+describe('a wrong repair is detected', () => {
   for (const scenario of ['swapped', 'postgres', 'twice'] as const) {
     it(`that takes too much: ${SCENARIOS[scenario].name}`, () => {
       const { counterexample } = explore({ ...rulesOf(SCENARIOS[scenario]), repairsTooMuch: true }, 500_000);

@@ -35,7 +35,7 @@ function write(accessLog: AccessLog, count: number, from = 0): void {
 }
 
 describe('the access log', () => {
-  it('has a line for each request, in the order in which they ended, and the last ones when it stops', async () => {
+  it('has a line for each request, in the order in which requests ended, and includes the last ones when it stops', async () => {
     const fd = openSync(fileOf('log'), 'a');
     const accessLog = new AccessLog({ fields, log, fd });
     const unanswered = accessLog.begin();
@@ -61,7 +61,7 @@ describe('the access log', () => {
     expect(lines.at(-1)).toMatchObject({ key_id: '', route: '', status: 499 });
   });
 
-  it('writes without being stopped, and stops once only', async () => {
+  it('writes without being stopped, and stops only once', async () => {
     const fd = openSync(fileOf('log'), 'a');
     const accessLog = new AccessLog({ fields, log, fd });
     write(accessLog, 1);
@@ -72,7 +72,7 @@ describe('the access log', () => {
     closeSync(fd);
   });
 
-  it('ends nothing when the disk is full', async () => {
+  it('does not end the process when the disk is full', async () => {
     const fd = openSync('/dev/full', 'w');
     const accessLog = new AccessLog({ fields, log, fd });
     write(accessLog, 2_000);
@@ -82,8 +82,8 @@ describe('the access log', () => {
   });
 });
 
-describe('a reader that takes nothing', () => {
-  it('makes no request wait: lines beyond the bound are lost, and counted when it reads again', async () => {
+describe('an access log whose reader reads nothing', () => {
+  it('delays no request: lines beyond the bound are lost, and counted when somebody reads again', async () => {
     const pipe = fileOf('pipe');
     spawnSync('mkfifo', [pipe]);
     // Opened for both, so that neither side waits for the other.

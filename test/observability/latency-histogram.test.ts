@@ -24,14 +24,14 @@ describe('a latency', () => {
     );
   });
 
-  it('of an hour has a bucket of its own, and one of days is counted as longer than all', () => {
+  it('of an hour has its own bucket, and a latency of days is counted in the last bucket', () => {
     expect(bucketOf(3_600e6)).toBe(BOUNDS_SECONDS.length - 1);
     expect(bucketOf(5 * 86_400e6)).toBe(BOUNDS_SECONDS.length);
   });
 });
 
 describe('a histogram of the metrics page', () => {
-  it('has cumulative buckets, their sum and their count, also behind the label of a worker', async () => {
+  it('has cumulative buckets with their sum and count, even behind the label of a worker', async () => {
     const histogram = new LatencyHistogram();
     for (const us of [100, 125, 126, 1_000, 9e9]) histogram.count(us);
     const metrics = new Metrics();
@@ -55,7 +55,7 @@ describe('a histogram of the metrics page', () => {
     expect(await renderFamilies(sent)).toContain('a_seconds_bucket{worker="1",le="0.001"} 4');
   });
 
-  it('has a series for each value of its label, and none for a value that is gone', async () => {
+  it('has a series for each value of its label, and none for a value that no longer exists', async () => {
     const nodes = new Map(['a', 'b'].map((node) => [node, new LatencyHistogram()]));
     nodes.get('b')?.count(1_000);
     const metrics = new Metrics();

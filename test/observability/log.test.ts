@@ -25,7 +25,7 @@ function withFullDisk(code: string) {
   return { status, signal, stderr };
 }
 
-describe('a log whose output takes no more lines', () => {
+describe('a log whose output accepts no more lines', () => {
   it('does not end the process', () => {
     const code = `for (let i = 0; i < 3; i++) log.info({}, 'nobody hears this'); process.exitCode = 7;`;
     expect(withFullDisk(code)).toEqual({ status: 7, signal: null, stderr: '' });
@@ -68,7 +68,7 @@ describe('a log whose reader is slow, on a pipe that another process made non-bl
     return { runner, exited: once(runner, 'exit') as Promise<[number]> };
   }
 
-  it('loses no line and tears none', async () => {
+  it('loses no line and splits none', async () => {
     const { runner, exited } = behind(
       `for (let i = 1; i <= 2_000; i++) log.info({ i, text: 'x'.repeat(400) }, 'line'); process.exit(7);`,
     );
@@ -105,7 +105,7 @@ describe('an error in the log', () => {
     expect(text).not.toContain('hunter2');
   });
 
-  it('need not be an error', () => {
+  it('may be any value, not only an Error', () => {
     expect(describeError('text')).toEqual({ message: 'text' });
   });
 });

@@ -5,7 +5,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-it('a node that left is shown for five minutes more, and goes on where it left off if it comes back', () => {
+it('a node that left is shown for five more minutes, and continues its counts if it returns', () => {
   let now = 1_000;
   vi.spyOn(performance, 'now').mockImplementation(() => now);
   const trips = new TripsByNode();
@@ -21,7 +21,7 @@ it('a node that left is shown for five minutes more, and goes on where it left o
   expect(losses('a', 'b')).toEqual({ a: 2, b: 0 });
 });
 
-it('nodes that are replaced without end push out the oldest, and never one that is in use', () => {
+it('nodes that are replaced endlessly displace the oldest, and never one that is in use', () => {
   let now = 1_000;
   vi.spyOn(performance, 'now').mockImplementation(() => now++);
   const trips = new TripsByNode();

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { SparseWarning } from '../../src/observability/sparse-warning.ts';
 
-it('logs the first warning, then one per interval with the number of those left out', async () => {
+it('the first warning is logged, then one per interval with the number of suppressed warnings', async () => {
   const lines: object[] = [];
   const warning = new SparseWarning({ warn: (fields, message) => void lines.push({ ...fields, message }) }, 50);
   for (let i = 0; i < 5; i++) warning.warn({ i }, 'away');

@@ -323,7 +323,7 @@ describe('each error of each operation is as the OpenAPI document says', () => {
     }
   });
 
-  it('also where the document leaves an error out: then no such request gets it', async () => {
+  it('even where the document omits an error: then no such request gets that error', async () => {
     const operations = driver.contract.operations.filter(({ template }) => !template.startsWith('/api/v1/proxy/'));
     // GET has no body, so none is too long; the gateway refuses one anyway.
     const { payload_too_large: _, not_acceptable: __, ...tried } = ANYWHERE;
@@ -336,7 +336,7 @@ describe('each error of each operation is as the OpenAPI document says', () => {
     }
   });
 
-  it('of a call, with each method', async () => {
+  it('for a call, with each method', async () => {
     const idOf = async (options: Parameters<Marketplace['service']>[0]): Promise<string> =>
       (await market.service(options)).split('/').at(-1) as string;
     const free = await idOf({ endpoint: service.url });
@@ -427,7 +427,7 @@ describe('each error of each operation is as the OpenAPI document says', () => {
 });
 
 describe('each success of each operation is as the OpenAPI document says', () => {
-  it('of keys', async () => {
+  it('for keys', async () => {
     const key = await driver.expect<Key>('postKeys', 201, { body: { owner_id: 'somebody', role: 'buyer' } });
     await driver.expect('getKeysMe', 200, { key });
     await driver.expect('getKeys', 200, { key, query: 'limit=1' });
@@ -437,7 +437,7 @@ describe('each success of each operation is as the OpenAPI document says', () =>
     await driver.expect('deleteKeysByKeyId', 200, { key: { ...key, secret }, params });
   });
 
-  it('of sessions', async () => {
+  it('for sessions', async () => {
     const session = await signedIn(await market.buyer(0));
     await driver.expect('postSessionToken', 200, { ...session, body: { id: session.id } });
     await driver.expect('getSession', 200, { ...session, query: 'everywhere=true' });
@@ -445,7 +445,7 @@ describe('each success of each operation is as the OpenAPI document says', () =>
     await driver.expect('deleteSession', 200, { ...(await signedIn(await market.buyer(0))), query: 'everywhere=true' });
   });
 
-  it('of services, in each of their states', async () => {
+  it('for services, in each of their states', async () => {
     const key = market.provider;
     const body = {
       ...(driver.contract.operation('postServices').body as object),
@@ -514,7 +514,7 @@ describe('each success of each operation is as the OpenAPI document says', () =>
     expect(await driver.expect('getServicesById', 200, { key, params })).toMatchObject({ status: 'removed' });
   });
 
-  it('of money', async () => {
+  it('for money', async () => {
     const path = await market.service({ endpoint: service.url, price: 0.01, free_calls: 1 });
     const spender = await market.buyer(1);
     for (const at of ['200', '404', '500']) await market.request(`${path}/${at}`, { key: spender });
@@ -559,7 +559,7 @@ describe('each success of each operation is as the OpenAPI document says', () =>
     await driver.expect('getAdminAccountsByIdStatement', 200, csv);
   });
 
-  it('of tools for agents, in both revisions of the protocol', async () => {
+  it('for tools for agents, in both revisions of the protocol', async () => {
     const [key, headers] = [anAdmin(), MCP];
     const { body } = driver.contract.operation('postMcp');
     const { method, params } = body as { method: string; params: { name: string } };
@@ -586,7 +586,7 @@ describe('each success of each operation is as the OpenAPI document says', () =>
     await driver.expect('postMcp', 415, { key, body, headers: { ...headers, 'Content-Type': 'text/plain' } });
   });
 
-  it('of the operator', async () => {
+  it('for the operator', async () => {
     const credit = { key: anAdmin(), body: { account_id: buyer.account_id, amount: 0.5, reference: 'a credit' } };
     await driver.expect('postAdminCredits', 201, credit);
     await driver.expect('postAdminCredits', 200, credit);
@@ -638,7 +638,7 @@ describe('each success of each operation is as the OpenAPI document says', () =>
     });
   });
 
-  it("of the operator's lists", async () => {
+  it("for the operator's lists", async () => {
     const path = await market.service({ endpoint: service.url, price: 0.01 });
     const id = path.split('/').at(-1) as string;
     await market.request(`${path}/200`, { key: buyer });
@@ -657,7 +657,7 @@ describe('each success of each operation is as the OpenAPI document says', () =>
     expect(await driver.expect('getAdminStats', 200, { key: anAdmin() })).toMatchObject({ accounts: { closed: 1 } });
   });
 
-  it('of each list of the operator as a CSV file, with the fields of its entries as columns', async () => {
+  it('for each list of the operator as a CSV file, with the fields of its entries as columns', async () => {
     const lists = driver.contract.operations.filter(({ method, template }) => {
       return method === 'GET' && template.startsWith('/api/v1/admin/') && !template.includes('{');
     });
@@ -694,7 +694,7 @@ describe('each success of each operation is as the OpenAPI document says', () =>
     await longComparison.end();
   });
 
-  it('say who runs the gateway', async () => {
+  it('for the page that says who runs the gateway', async () => {
     const { info } = JSON.parse(document);
     expect(info.contact).toEqual({ name: OPERATOR.name, email: OPERATOR.contact });
     expect(info.termsOfService).toBe(OPERATOR.terms_url);
@@ -710,7 +710,7 @@ describe('each success of each operation is as the OpenAPI document says', () =>
     expect(welcome).toContain('href="https://example.com/terms?a&amp;b"');
   });
 
-  it('of the gateway itself', async () => {
+  it('for the gateway itself', async () => {
     await driver.expect('getHealthz', 200);
     await driver.expect('getReadyz', 200);
     await driver.expect('getWellKnownMcpServerJson', 200);
@@ -726,7 +726,7 @@ describe('each success of each operation is as the OpenAPI document says', () =>
 });
 
 describe('the OpenAPI document', () => {
-  it('has no operation whose responses and errors were not all compared with it here', () => {
+  it('has only operations whose responses and errors were all compared here', () => {
     // Draining and a Redis that is away, which test/integration/lifecycle.test.ts and stores-away.test.ts make.
     const elsewhere = ['getReadyz 503'];
     const expected = driver.contract.operations.flatMap((operation) => [
@@ -744,7 +744,7 @@ describe('the OpenAPI document', () => {
     expect(expected.filter((each) => !driver.contract.seen.has(each) && !elsewhere.includes(each))).toEqual([]);
   });
 
-  it('has a schema and an example for every body and header, and each example is one', () => {
+  it('has a schema and an example for every body and header, and each example is valid', () => {
     for (const { operationId, responses } of driver.contract.operations) {
       for (const [status, { headers, content }] of Object.entries(responses)) {
         const where = `${operationId} ${status}`;
@@ -768,7 +768,7 @@ describe('the OpenAPI document', () => {
     }
   });
 
-  it('has no default that its schema would refuse', () => {
+  it('has no default that its own schema would refuse', () => {
     const faults: unknown[] = [];
     let defaults = 0;
     JSON.parse(document, (_name, node) => {
@@ -798,7 +798,7 @@ describe('the OpenAPI document', () => {
     expect(await spectralFindings(document)).toEqual([]);
   });
 
-  it('would be found wrong by these tests and linters', async () => {
+  it('fails these tests and linters when a fault is added', async () => {
     const { contract } = driver;
     const operation = contract.operation('getBalanceMe');
     // A key of its own: the others may have used up their rate limit by now, and a 429 is as the document says, too.
@@ -824,7 +824,7 @@ describe('the OpenAPI document', () => {
   });
 });
 
-it('a client whose types openapi-typescript makes from the document compiles, calls, and knows each field', async () => {
+it('a client with types that openapi-typescript generates from the document compiles, calls, and knows each field', async () => {
   const body = {
     name: 'program',
     description: '',

@@ -24,7 +24,7 @@ const asked = (language = 'en') => ({
 });
 
 describe('pages of errors', () => {
-  it('are rendered once however often somebody is refused, and whatever is refused in between', () => {
+  it('are rendered once, however often somebody is refused, and whatever else is refused in between', () => {
     const { rendered, files } = filesThatCount();
     const pageOf = errorPages(files);
     for (let seconds = 1; seconds <= 60; seconds++) {
@@ -38,14 +38,14 @@ describe('pages of errors', () => {
     expect(rendered.length).toBe(3);
   });
 
-  it('have the words of the gateway where a request is wrong', () => {
+  it("show the gateway's own words for what is wrong with a request", () => {
     const { files } = filesThatCount();
     const page = errorPages(files)(new ApiError('invalid_request', 'lang: must be one of en.'), asked());
     expect(String(page?.body)).toContain('lang: must be one of en.');
   });
 });
 
-describe('a service that does not exist', () => {
+describe('the page of a service that does not exist', () => {
   const request = (id: string, host: string): ApiRequest =>
     ({
       params: { id },
@@ -53,7 +53,7 @@ describe('a service that does not exist', () => {
       header: (name: string) => (name === 'host' ? host : undefined),
     }) as unknown as ApiRequest;
 
-  it('is one page, however many ids and hosts somebody makes up', async () => {
+  it('is made once, however many ids and hosts somebody invents', async () => {
     const { rendered, files } = filesThatCount();
     const ask = async (): Promise<never> => {
       throw new ApiError('service_not_found');
@@ -73,7 +73,7 @@ describe('a service that does not exist', () => {
   });
 });
 
-it('a file that is missing may not be remembered as missing: the gateway that replaces this one may have it', async () => {
+it('a missing file must not be cached as missing: the gateway that replaces this one may have it', async () => {
   const { files } = filesThatCount();
   const ask = (): Promise<never> => Promise.reject(new ApiError('not_found'));
   const route = siteRoutes({

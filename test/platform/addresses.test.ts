@@ -19,7 +19,7 @@ describe('the network that counts as one caller', () => {
     ['', null],
     ['1:2', null],
     ['2001:db8::1%eth0', null],
-  ])('%j is %j', (address, network) => {
+  ])('for %j is %j', (address, network) => {
     expect(networkOf(address)).toBe(network);
   });
 });
@@ -47,7 +47,7 @@ it.each([
   'localhost/8',
 ])('%j is not an address range', (text) => expect(isCidr(text)).toBe(false));
 
-it('accepts as an address exactly what the network stack accepts', () => {
+it('an address is valid exactly if the network stack accepts it', () => {
   const part = fc.constantFrom(
     '::',
     ':',

@@ -12,7 +12,7 @@ afterEach(() => {
 /** Lets time pass until `performance.now()` is this much after a beat. */
 const passTo = (ms: number): void => void vi.advanceTimersByTime(((ms - performance.now()) % 5_000) + 5_000);
 
-it('pauses that began at any time end together, and none is longer than it was asked to be', () => {
+it('pauses that began at different times end together, and none is longer than requested', () => {
   for (const pauseMs of [5_000, 6_700, 60_000]) {
     for (const at of [150, 1_000, 2_500, 4_899]) {
       passTo(at);
@@ -24,19 +24,19 @@ it('pauses that began at any time end together, and none is longer than it was a
   }
 });
 
-it('a pause that begins on the beat stays whole, although its timer was early or its round took time', () => {
+it('a pause that begins on the beat keeps its full length, even if its timer was early or its round took time', () => {
   for (const at of [-1, 0, 99]) {
     passTo(at);
     expect(onBeat(5_000) + at).toBeCloseTo(5_000);
   }
 });
 
-it('a shorter pause stays as it is', () => {
+it('a shorter pause stays unchanged', () => {
   passTo(1_000);
   expect(onBeat(4_999)).toBe(4_999);
 });
 
-it('calls on each beat, until it is ended', () => {
+it('the callback runs on each beat until the timer is ended', () => {
   const times: number[] = [];
   passTo(1_000);
   const end = everyBeat(() => times.push(performance.now() % 5_000));

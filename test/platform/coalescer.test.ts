@@ -34,7 +34,7 @@ const rejected = (results: readonly PromiseSettledResult<string>[]) =>
 describe('a request for a load', () => {
   afterEach(() => void vi.useRealTimers());
 
-  it('is rejected at its deadline, however many batches are ahead of it', async () => {
+  it('is rejected at its deadline, however many batches are ahead', async () => {
     const never = new Promise<void>(() => {});
     vi.useFakeTimers({ toFake: [...CLOCKS] });
     const { batches, askAll } = coalescer({ maxBatch: 1, timeoutMs: 200, load: () => never });
@@ -52,7 +52,7 @@ describe('a request for a load', () => {
     expect(batches).toEqual([['a']]);
   });
 
-  it('is rejected together with the batch ahead of it when that batch finds the store away', async () => {
+  it('is rejected together with the batch ahead if that batch finds the store away', async () => {
     const { batches, askAll } = coalescer({ load: () => Promise.reject(AWAY) });
     expect(rejected(await askAll('abcdefghij'))).toEqual(Array(10).fill(AWAY));
     expect(batches).toEqual([['a', 'b', 'c', 'd']]);
@@ -95,7 +95,7 @@ describe('a batch that fails', () => {
     ]);
   });
 
-  it('is not loaded again for keys whose deadline has passed', async () => {
+  it('is not retried for keys whose deadline has passed', async () => {
     let fail = () => {};
     const load = () =>
       new Promise<void>((_, reject) => {

@@ -24,7 +24,7 @@ const FIELDS = {
 const values = { id: 'x', paid: 1_500_000, share: 20_000, told: 'y', at: new Date(0), until: null };
 
 describe('a table of fields', () => {
-  it('shows each audience its own fields and those for anyone, in the order of the table, and admins all', () => {
+  it('shows each audience its own fields and the public ones, in the order of the table, and shows admins all', () => {
     const owner = view(FIELDS, 'owner');
     expectTypeOf(owner.names).toEqualTypeOf<readonly ('id' | 'paid' | 'until')[]>();
     expect(owner.names).toEqual(['id', 'paid', 'until']);
@@ -40,7 +40,7 @@ describe('a table of fields', () => {
     expect(view(FIELDS, 'admin').names).toEqual(Object.keys(FIELDS));
   });
 
-  it('leaves out, everywhere, what a view has no use for', () => {
+  it('omits, everywhere, fields that a view does not use', () => {
     const { names, schemas, example, json } = view(FIELDS, 'admin', ['told', 'id']);
     expectTypeOf(names).toEqualTypeOf<readonly ('paid' | 'share' | 'at' | 'until')[]>();
     for (const each of [schemas, example, json(values)]) expect(Object.keys(each)).toEqual(names);
@@ -48,7 +48,7 @@ describe('a table of fields', () => {
     expect(json(values).at).toBe('1970-01-01T00:00:00.000Z');
   });
 
-  it('leaves a field that is optional out where it is null', () => {
+  it('omits an optional field that is null', () => {
     const fields = {
       id: FIELDS.id,
       held: { column: 't.held', audience: 'anyone', ...optional(money('Held')) },

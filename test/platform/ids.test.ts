@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { dayOfId, isUuid, timeOfId, uuidv7 } from '../../src/platform/ids.ts';
 
 describe('a UUIDv7', () => {
-  it('is canonical, of version 7, and says when it was made', () => {
+  it('is canonical, has version 7, and contains the time when it was made', () => {
     for (const ms of [0, 1, 1_700_000_000_000, 1_700_000_000_000, 1_700_000_000_001, 2 ** 48 - 1]) {
       const id = uuidv7(ms);
       expect(isUuid(id)).toBe(true);

@@ -46,7 +46,7 @@ async function loseTo(installation: string): Promise<void> {
 }
 
 describe('a client that has claimed its Redis', () => {
-  it('is the first one to claim it, and later ones are told the owner', async () => {
+  it('is the first to claim its Redis, and later clients are told the owner', async () => {
     await client.claim(OURS);
     await client.claim(OURS);
     const other = clientOf();
@@ -69,7 +69,7 @@ describe('a client that has claimed its Redis', () => {
     expect(await operator.command('keys', ['*'])).toEqual([INSTALLATION_KEY]);
   });
 
-  it('passes keys and arguments to scripts unchanged, with or without a shebang, even after a flush of the scripts', async () => {
+  it('passes keys and arguments to scripts unchanged, with or without a shebang, even after the scripts were flushed', async () => {
     await client.claim(OURS);
     for (const source of [ECHO, `#!lua flags=allow-oom\n${ECHO}`]) {
       const script = defineScript('echo', source);
@@ -105,7 +105,7 @@ describe('a client that has claimed its Redis', () => {
 });
 
 describe('a client that reconnects', () => {
-  it("and finds another installation's data tells its listeners", async () => {
+  it('tells its listeners if it finds the data of another installation', async () => {
     await client.claim(OURS);
     const told: Error[] = [];
     client.onForeign((error) => told.push(error));
@@ -116,7 +116,7 @@ describe('a client that reconnects', () => {
     expect(client.ready).toBe(false);
   });
 
-  it('is ready in a Redis that has our id and refuses writes', async () => {
+  it('is ready in a Redis that has our id, even if that Redis refuses writes', async () => {
     await client.claim(OURS);
     await operator.command('config', ['set', 'min-replicas-to-write', '1']);
     await operator.command('client', ['kill', 'type', 'normal', 'skipme', 'yes']);
@@ -126,7 +126,7 @@ describe('a client that reconnects', () => {
     await expect(client.command('set', ['a', 'b'])).rejects.toThrow('NOREPLICAS');
   });
 
-  it('and cannot find out whose the data are tries four times a second, not twenty', async () => {
+  it('tries four times a second, not twenty, while it cannot find out who owns the data', async () => {
     await client.claim(OURS);
     await operator.command('flushall', []);
     await operator.command('config', ['set', 'min-replicas-to-write', '1']);
@@ -169,7 +169,7 @@ describe('a connection for batches', () => {
     await first.close();
   });
 
-  it('compares again after a reconnection, and carries out nothing until Redis is ours', async () => {
+  it('compares the owner again after a reconnection, and carries out nothing until Redis is ours', async () => {
     const connection = connectionOf(OURS);
     await connection.connect();
     await loseTo(THEIRS);
@@ -184,7 +184,7 @@ describe('a connection for batches', () => {
     await connection.close();
   });
 
-  it('and a client can be connected to a Redis that is full', async () => {
+  it('can be opened, like a client, to a Redis that is full', async () => {
     await client.claim(OURS);
     await operator.command('config', ['set', 'maxmemory', '1']);
     const connection = connectionOf(OURS);

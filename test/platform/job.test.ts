@@ -66,7 +66,7 @@ const fail: Round = () => {
 /** A piece of work that lasts this long. */
 const lasting = (ms: number) => (): Promise<void> => new Promise((resolve) => void setTimeout(resolve, ms));
 
-it('makes the first round at once, and the next a pause after its end', async () => {
+it('the first round starts at once, and each next round a pause after the previous one ended', async () => {
   started({}, lasting(300));
   expect(job.rounds).toBe(1);
   await pass(300 + EVERY_MS - 1);
@@ -75,7 +75,7 @@ it('makes the first round at once, and the next a pause after its end', async ()
   expect(job.rounds).toBe(2);
 });
 
-it('waits before the first round where it was told to', async () => {
+it('the first round waits if the job was told to wait', async () => {
   started({ firstMs: 70 });
   await pass(69);
   expect(job.rounds).toBe(0);
@@ -83,7 +83,7 @@ it('waits before the first round where it was told to', async () => {
   expect(job.rounds).toBe(1);
 });
 
-it('logs one line when rounds begin to fail and one when they succeed again, and may try sooner in between', async () => {
+it('the job logs one line when rounds begin to fail and one when they succeed again, and may retry sooner in between', async () => {
   started(
     { retryMs: 10 },
     fail,
@@ -101,7 +101,7 @@ it('logs one line when rounds begin to fail and one when they succeed again, and
   expect(lines).toEqual(['warn fails', 'info works again', 'warn fails', 'info works again']);
 });
 
-it('a round sets the pause after it, once; a round that fails does not', async () => {
+it('a successful round sets the next pause, once; a failed round does not', async () => {
   started(
     {},
     (work) => work.nextIn(5),
@@ -121,7 +121,7 @@ it('a round sets the pause after it, once; a round that fails does not', async (
   expect(job.rounds).toBe(3);
 });
 
-it('makes no round while another process does the work, and says neither that it fails nor that it works', async () => {
+it('the job makes no round while another process does the work, and reports neither failure nor success', async () => {
   let isActive = true;
   started({ isActive: () => isActive }, fail, () => {});
   isActive = false;
@@ -132,7 +132,7 @@ it('makes no round while another process does the work, and says neither that it
   expect([job.rounds, lines]).toEqual([2, ['warn fails', 'info works again']]);
 });
 
-it('woken in a pause it makes a round at once; in a round, another one after it', async () => {
+it('a wake in a pause starts a round at once, and a wake in a round starts another one afterwards', async () => {
   started({}, lasting(100));
   await pass(150);
   job.wake();
@@ -148,7 +148,7 @@ it('woken in a pause it makes a round at once; in a round, another one after it'
   expect(job.rounds).toBe(3);
 });
 
-it('rests after paced work in proportion to it, within a bound, whether it succeeds or not', async () => {
+it('the rest after paced work is in proportion to the work, within a bound, whether the work succeeds or not', async () => {
   const ended: string[] = [];
   started({ busyShare: 0.2, longestRestMs: 1_000 }, async (work) => {
     ended.push(await work.paced(() => lasting(50)().then(() => 'short')));
@@ -168,7 +168,7 @@ it('rests after paced work in proportion to it, within a bound, whether it succe
   expect(ended).toEqual(['short', 'failed', 'long']);
 });
 
-it('a stop during paced work leaves its rest out', async () => {
+it('a stop during paced work skips the rest', async () => {
   let isOver = false;
   started({ busyShare: 0.5 }, async (work) => {
     await work.paced(lasting(400));
@@ -180,7 +180,7 @@ it('a stop during paced work leaves its rest out', async () => {
   await stopped;
 });
 
-it('a wake does not cut a rest short, and a stop does', async () => {
+it('a wake does not shorten a rest, and a stop does', async () => {
   let isOver = false;
   started({ busyShare: 0.5 }, async (work) => {
     await work.paced(lasting(400));
@@ -194,7 +194,7 @@ it('a wake does not cut a rest short, and a stop does', async () => {
   expect([isOver, job.rounds]).toEqual([true, 1]);
 });
 
-it('a stop waits for the round under way, which is told of it, and no other round follows', async () => {
+it('a stop notifies the round under way and waits for it, and no other round follows', async () => {
   let isTold = false;
   started({}, async (work) => {
     await lasting(300)();
@@ -218,7 +218,7 @@ it('a stop waits for the round under way, which is told of it, and no other roun
 it.each<[string, Round, Round, string[]]>([
   ['succeeds', fail, () => {}, ['warn fails']],
   ['fails', () => {}, fail, []],
-])('a stop is bounded; a round that %s after it says nothing and is the last', async (_, first, end, said) => {
+])('a stop is bounded; a round that %s after the stop logs nothing and is the last', async (_, first, end, said) => {
   started({}, first, (work) => lasting(5_000)().then(() => end(work)));
   await pass(EVERY_MS);
   expect(job.rounds).toBe(2);
@@ -234,7 +234,7 @@ it.each<[string, Round, Round, string[]]>([
   expect([job.rounds, lines]).toEqual([2, said]);
 });
 
-it('a stop in a pause, or before the first round, ends it at once', async () => {
+it('a stop in a pause, or before the first round, ends the job at once', async () => {
   started({});
   await job.stop();
   await pass(10 * EVERY_MS);
@@ -245,7 +245,7 @@ it('a stop in a pause, or before the first round, ends it at once', async () => 
   expect(job.rounds).toBe(0);
 });
 
-it('started twice, it still makes one round at a time', async () => {
+it('a job that is started twice still makes one round at a time', async () => {
   started({}, lasting(10));
   job.start();
   await pass(10);

@@ -27,7 +27,7 @@ class Things extends LateCounts<number> {
 const lines: unknown[] = [];
 const log = { warn: (...line: unknown[]) => void lines.push(line), info: () => {} };
 
-it('what cannot be stored waits, together with what is counted meanwhile, and is stored once', async () => {
+it('counts that cannot be stored wait, are added to newer counts, and are stored once', async () => {
   const things = new Things('things', log);
   things.count('a');
   things.isAway = true;
@@ -43,7 +43,7 @@ it('what cannot be stored waits, together with what is counted meanwhile, and is
   expect(things.stored).toEqual([{ a: 2, b: 1 }]);
 });
 
-it('10 000 things wait at most: further ones are not counted, and those that wait are', async () => {
+it('at most 10 000 things wait: further ones are not counted, and the waiting ones still are', async () => {
   const things = new Things('things', log);
   for (let i = 0; i < 10_001; i++) things.count(String(i));
   things.count('0');

@@ -58,7 +58,7 @@ describe('migrating a database', () => {
     expect(await things()).toEqual([1, 2]);
   });
 
-  it('keeps nothing of a migration that fails, and applies it when it is mended', async () => {
+  it('keeps nothing of a failed migration, and applies the migration when it is repaired', async () => {
     const broken = migration(3, 'INSERT INTO things VALUES (3); SELECT 1 / 0');
     await expect(migrate(pools[0] as Sql, [first, second, broken])).rejects.toThrow('0003_x.sql failed');
     expect(await things()).toEqual([1, 2]);
@@ -84,7 +84,7 @@ describe('migrating a database', () => {
     ['the text of a migration', [first, { ...second, sql: `${second.sql};` }, third, fourth]],
     ['the name of a migration', [{ ...first, name: '0001_y.sql' }, second, third, fourth]],
     ['a migration, in a build that knows fewer', [{ ...first, sql: 'SELECT 1' }]],
-  ])('refuses a database when %s is another, and writes nothing', async (_, migrations) => {
+  ])('refuses a database when %s differs, and writes nothing', async (_, migrations) => {
     const sql = pools[0] as Sql;
     for (const act of [migrate, refuseOtherSchema, checkSchema]) {
       expect(await refusal(act(sql, migrations))).toBe(
@@ -95,7 +95,7 @@ describe('migrating a database', () => {
     expect(await refuseOtherSchema(sql, [first, second, third, fourth])).toBe(3);
   });
 
-  it('refuses a database whose migrations have no digests, and leaves it as it is', async () => {
+  it('refuses a database whose migrations have no digests, and leaves the database unchanged', async () => {
     const sql = pools[0] as Sql;
     await sql`CREATE SCHEMA before`;
     await sql`SET search_path = before`;
@@ -109,7 +109,7 @@ describe('migrating a database', () => {
     expect(tables).toEqual([{ table_name: 'schema_migrations', columns: 3 }]);
   });
 
-  it('lets a program that does not migrate use no other schema than its own', async () => {
+  it('lets a program that does not migrate use only its own schema', async () => {
     const sql = pools[1] as Sql;
     expect(await refusal(checkSchema(sql, [first, second, third]))).toBe('none');
     expect(await refusal(checkSchema(sql, [first, second, third, fourth]))).toContain('migrate it first');

@@ -34,7 +34,7 @@ function watching(nodes: () => readonly RedisClient[]): { watch: NodeWatch; line
 }
 
 describe('a watch over Redis nodes', () => {
-  it('reports a Redis that begins to evict keys, once, and that it does so no more', async () => {
+  it('reports once that a Redis begins to evict keys, and once that it no longer does', async () => {
     const [first, second] = clients as [RedisClient, RedisClient];
     const { watch, lines } = watching(() => clients);
     const faults = (): unknown[] => [first, second].map(({ address }) => watch.infos.get(address)?.fault);
@@ -53,7 +53,7 @@ describe('a watch over Redis nodes', () => {
     ]);
   });
 
-  it('tells of a node that joins later what a start tells of those that are there', async () => {
+  it('reports for a node that joins later what a start reports for existing nodes', async () => {
     const [first, second] = clients as [RedisClient, RedisClient];
     const nodes = [first];
     const { watch, lines } = watching(() => nodes);
@@ -64,7 +64,7 @@ describe('a watch over Redis nodes', () => {
     expect(lines).toEqual([{ node: second.address, level: 'warn', message: expect.stringContaining('AOF off') }]);
   });
 
-  it('knows nothing of a node that left or does not answer', async () => {
+  it('has no information about a node that left or does not answer', async () => {
     const [first, second] = clients as [RedisClient, RedisClient];
     const gone = new RedisClient({ url: 'redis://127.0.0.1:1', name: 'test', commandTimeoutMs: 100 }, SILENT);
     const nodes = [first, gone];
@@ -94,7 +94,7 @@ describe('a watch over Redis nodes', () => {
   });
 });
 
-it('a replica that still copies, or has confirmed nothing for long, does not count', () => {
+it('a replica that is still copying, or has long confirmed nothing, does not count', () => {
   const info = [
     'redis_version:7.0.15',
     'used_memory:1000',

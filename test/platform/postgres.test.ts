@@ -43,7 +43,7 @@ afterEach(async () => {
 const killAll = () => killer`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'victim'`;
 
 describe('a pool whose connections are killed', () => {
-  it('works with all its connections afterwards, however often that happened', async () => {
+  it('works with all its connections afterwards, however often connections were killed', async () => {
     let stop = false;
     const failures: unknown[] = [];
     const busy = Array.from({ length: 12 }, async () => {
@@ -61,7 +61,7 @@ describe('a pool whose connections are killed', () => {
     expect(new Set(pids.map((rows) => rows[0]?.pid)).size).toBe(4);
   });
 
-  it('fails the transaction, stores nothing of it, and the process lives', async () => {
+  it('fails the transaction, stores nothing of it, and keeps the process alive', async () => {
     await sql`CREATE TABLE IF NOT EXISTS marks (n int)`;
     const cut = sql.begin(async (tx) => {
       await tx`INSERT INTO marks VALUES (1)`;
@@ -75,7 +75,7 @@ describe('a pool whose connections are killed', () => {
   });
 });
 
-it('answers at once while Postgres is away, and with the first query after it is back', async () => {
+it('the pool answers at once while Postgres is away, and with the first query after Postgres is back', async () => {
   const store = await startTestPostgres();
   const away = openPostgres({ url: store.url, maxConnections: 2, applicationName: 'victim' });
   try {
@@ -93,7 +93,7 @@ it('answers at once while Postgres is away, and with the first query after it is
 });
 
 describe('transactions', () => {
-  it('take fragments made of the pool, of the transaction, and in lists', async () => {
+  it('accept fragments made by the pool, by the transaction, and in lists', async () => {
     const fromPool = sql`${1}::int`;
     const rows = await sql.begin(async (tx) => {
       const both = tx`${fromPool} + ${tx`${2}::int`}`;
@@ -102,14 +102,14 @@ describe('transactions', () => {
     expect(rows).toEqual([{ sum: 3, a: 'a', b: 'b' }]);
   });
 
-  it('reject when a statement failed, even if nobody minded', async () => {
+  it('reject when a statement failed, even if nobody handled the error', async () => {
     const careless = sql.begin(async (tx) => {
       await tx`SELECT 1 / 0`.catch(() => {});
     });
     await expect(careless).rejects.toThrow('rolled back');
   });
 
-  it('refuse queries that come after their end', async () => {
+  it('refuse queries that come after the transaction ended', async () => {
     let late: PromiseLike<unknown> = Promise.resolve();
     await sql.begin(async (tx) => {
       late = tx`SELECT 1`;
@@ -134,7 +134,7 @@ it('arrays of text, numbers, times and nulls arrive as they were sent', async ()
   });
 });
 
-it('a bigint beyond 2^53 throws rather than rounds', async () => {
+it('a bigint beyond 2^53 throws instead of being rounded', async () => {
   await expect(sql`SELECT 9007199254740993::bigint AS n`).rejects.toThrow('safe range');
 });
 
@@ -148,7 +148,7 @@ it('users beyond the bound wait for a connection, and get one', async () => {
 describe('users that wait for a connection', () => {
   const options = { maxConnections: 1, applicationName: 'victim' };
 
-  it('fail as if Postgres were away after a bounded time; the next ones get it when it is free', async () => {
+  it('fail after a bounded time as if Postgres were away; the next ones get the connection when it is free', async () => {
     const pool = new PostgresPool({ ...options, url: database.url }, { maxWaiting: 10, maxWaitMs: 100 });
     const only = await pool.acquire();
     const startedAt = performance.now();
@@ -188,13 +188,13 @@ describe('users that wait for a connection', () => {
   });
 });
 
-describe('the commit of a transaction is on the disk, however lazy the server is configured', () => {
+describe("the commit of a transaction is on disk, whatever the server's default for synchronous_commit is", () => {
   it.each([
     ['off', 'on'],
     ['local', 'on'],
     ['remote_write', 'remote_write'],
     ['remote_apply', 'remote_apply'],
-  ])('%s becomes %s, in transactions alone', async (configured, inTransactions) => {
+  ])('%s becomes %s, in transactions only', async (configured, inTransactions) => {
     await killer.unsafe(
       `ALTER DATABASE ${new URL(database.url).pathname.slice(1)} SET synchronous_commit = ${configured}`,
     );
@@ -214,7 +214,7 @@ describe('the commit of a transaction is on the disk, however lazy the server is
   });
 });
 
-it('a lock on the installation, met by the first comparison, fails that query and none of those after it', async () => {
+it('a lock on the installation fails the query that first meets it, and no later query', async () => {
   const id = '11111111-1111-4111-8111-111111111111';
   await killer.unsafe(`CREATE TABLE installation (id uuid); INSERT INTO installation VALUES ('${id}')`);
   const settings = { lock_timeout: 50 };
@@ -237,7 +237,7 @@ it('a lock on the installation, met by the first comparison, fails that query an
   }
 });
 
-it('a database of another installation is dialled once a second, however many callers wait', async () => {
+it('the pool connects to a database of another installation once a second, however many callers wait', async () => {
   const [ours, theirs] = ['11111111-1111-4111-8111-111111111111', '22222222-2222-4222-8222-222222222222'];
   await killer.unsafe(`CREATE TABLE installation (id uuid); INSERT INTO installation VALUES ('${theirs}')`);
   const proxy = await TcpProxy.open(Number(new URL(database.url).port));
@@ -264,7 +264,7 @@ it('a database of another installation is dialled once a second, however many ca
   }
 });
 
-it('a session that had no answer in time ends, and tells everyone who waits', async () => {
+it('a session that got no answer in time ends, and notifies everyone who waits', async () => {
   const session = new PostgresSession({ url: database.url, applicationName: 'victim' }, 2_000);
   await session.query('SELECT 1');
   await expect(session.query('SELECT pg_sleep(60)')).rejects.toSatisfy(isPostgresUnavailable);
@@ -272,7 +272,7 @@ it('a session that had no answer in time ends, and tells everyone who waits', as
   await expect(session.query('SELECT 1')).rejects.toThrow('is gone');
 });
 
-it('a server that accepts and hangs up fails the query at once, not after endless attempts', async () => {
+it('a server that accepts and hangs up fails the query at once, instead of after endless attempts', async () => {
   let attempts = 0;
   const server = createServer((socket) => {
     attempts++;
@@ -288,7 +288,7 @@ it('a server that accepts and hangs up fails the query at once, not after endles
   await new Promise((resolve) => server.close(resolve));
 });
 
-it('a URL with several hosts: each is tried once; the first that serves is taken, and none fails the query at once', async () => {
+it('with several hosts in a URL, each is tried once; the first that serves is used, and if none does the query fails at once', async () => {
   let attempts = 0;
   const server = createServer((socket) => {
     attempts++;
@@ -321,7 +321,7 @@ describe('COPY', () => {
   const copy = (chunks: Iterable<Buffer>) => session.copyIn('COPY copied FROM STDIN', chunks);
   const copied = async () => (await session.query('SELECT text FROM copied ORDER BY id')).map(({ text }) => text);
 
-  it('stores all rows, also none', async () => {
+  it('stores all rows, including none', async () => {
     await copy(rows('1\ta', '2\tb\n3\tc'));
     await copy([]);
     await copy(rows('4\td'));
@@ -334,19 +334,22 @@ describe('COPY', () => {
     ['in the middle of the data', 'COPY copied FROM STDIN', rows('x\ta', ...Array(20_000).fill('1\ta')), '22P02|25P02'],
     // Found when the statement ends: nobody writes or reads any more.
     ['behind the last row', 'COPY copied FROM STDIN', rows('1\ta', '1\tb'), '25P02'],
-  ])('fails in a transaction when the server refuses it %s, and the session goes on', async (_, text, chunks, code) => {
-    const refused = session.transaction(() => session.copyIn(text, chunks));
-    await expect(refused).rejects.toMatchObject({ code: expect.stringMatching(code) });
-    await session.transaction(() => copy(rows('1\ta')));
-    expect(await copied()).toEqual(['a']);
-  });
+  ])(
+    'fails in a transaction when the server refuses it %s, and the session continues',
+    async (_, text, chunks, code) => {
+      const refused = session.transaction(() => session.copyIn(text, chunks));
+      await expect(refused).rejects.toMatchObject({ code: expect.stringMatching(code) });
+      await session.transaction(() => copy(rows('1\ta')));
+      expect(await copied()).toEqual(['a']);
+    },
+  );
 
-  it('fails outside of a transaction, too', async () => {
+  it('fails outside a transaction, too', async () => {
     await expect(copy(rows('1\ta', '1\tb'))).rejects.toThrow('behind its last row');
     expect(session.open).toBe(false);
   });
 
-  it('fails when its data does, and ends the session, which stores nothing', async () => {
+  it('fails when its data source fails, and ends the session, which stores nothing', async () => {
     const chunks = function* () {
       yield* rows('1\ta');
       throw new Error('no more data');
@@ -355,7 +358,7 @@ describe('COPY', () => {
     expect(session.open).toBe(false);
   });
 
-  it('fails when its connection is killed, and the process lives', async () => {
+  it('fails when its connection is killed, and the process survives', async () => {
     const chunks = function* () {
       yield* rows('1\ta');
       killAll().catch(remember);

@@ -37,7 +37,7 @@ describe('replies of Redis', () => {
     );
   });
 
-  it('are read the same at every single split', () => {
+  it('are read identically at every possible split', () => {
     const wire = '+OK\r\n$5\r\n1 2\r\n\r\n-ERR no\r\n$0\r\n\r\n:7\r\n';
     const whole = read([wire]);
     expect(whole.map(([, s]) => s)).toEqual(['OK', '1 2\r\n', 'ERR no', '', '7']);

@@ -73,7 +73,7 @@ const has = async (redis: TestRedis, key: string): Promise<boolean> =>
   !(await ask(redis, `GET ${key}`)).startsWith('$-1');
 
 describe('a trip', () => {
-  it('counts only when a replica has it; without the demand it counts before', async () => {
+  it('counts only when a replica has it if replicas are required; otherwise it counts at once', async () => {
     replica.line.delayMs = 150;
     expect(await send('waited', 'yes')).toBe('yes');
     expect(await has(replica.server, 'waited')).toBe(true);
@@ -84,7 +84,7 @@ describe('a trip', () => {
     await plain.close();
   });
 
-  it('that too few replicas have in time is unknown, although Redis has carried it out', async () => {
+  it('has an unknown outcome if too few replicas confirm it in time, although Redis has carried it out', async () => {
     replica.server.pause();
     await expect(send('unknown', 'yes', hasty)).rejects.toBeInstanceOf(TooFewReplicas);
     expect(await has(master, 'unknown')).toBe(true);
@@ -103,14 +103,14 @@ describe('a trip', () => {
     expect(hastyDemand.missed).toBe(missed);
   });
 
-  it('that Redis refuses because it has too few replicas is counted like one that they do not have', async () => {
+  it('is counted as missed if Redis refuses it because there are too few replicas', async () => {
     await ask(master, 'CONFIG SET min-replicas-to-write 2');
     await expect(send('refused', 'yes')).rejects.toThrow('NOREPLICAS');
     expect(await has(master, 'refused')).toBe(false);
     expect(demand.missed).toBe(1);
   });
 
-  it('that arrives while others are waited for shares the next wait, and is not sent if they fail', async () => {
+  it('shares the next wait if it arrives during a wait, and is not sent if that wait fails', async () => {
     const first = [send('a', '1'), send('b', '2')];
     await new Promise(setImmediate);
     const second = [send('c', '3'), send('d', '4')];
@@ -129,14 +129,14 @@ describe('a trip', () => {
     replica.server.resume();
   });
 
-  it('waits for replicas, too, when Redis had forgotten the script', async () => {
+  it('waits for replicas even if Redis had forgotten the script', async () => {
     await ask(master, 'SCRIPT FLUSH');
     replica.line.delayMs = 100;
     expect(await send('again', 'yes')).toBe('yes');
     expect(await has(replica.server, 'again')).toBe(true);
   });
 
-  it('that was sent again is unknown when its connection is closed meanwhile', async () => {
+  it('has an unknown outcome if it was sent again and its connection is then closed', async () => {
     await ask(master, 'SCRIPT FLUSH');
     const trip = settle([send('again', 'yes')]);
     // It has been sent, and no reply has been read.
@@ -148,7 +148,7 @@ describe('a trip', () => {
     expect(await has(master, 'again')).toBe(true);
   });
 
-  it('whose connection breaks during the wait is unknown, and what is held is refused', async () => {
+  it('has an unknown outcome if its connection breaks during the wait, and buffered trips are refused', async () => {
     const proxy = await TcpProxy.open(master.port);
     const through = await connectTo(proxy.through(master.url), demand);
     replica.server.pause();
@@ -169,7 +169,7 @@ describe('a trip', () => {
     await proxy.close();
   });
 
-  it('that waits when its master becomes a replica is unknown', async () => {
+  it('has an unknown outcome if its master becomes a replica during the wait', async () => {
     replica.server.pause();
     const waits = settle([send('waits', 'yes')]);
     await until(() => has(master, 'waits'));
@@ -199,14 +199,14 @@ describe('a start', () => {
     return warnings;
   };
 
-  it('warns of each master with fewer replicas than must have a trip', async () => {
+  it('warns of each master that has fewer replicas than a trip requires', async () => {
     expect(await check(1)).toEqual([]);
     expect(await check(2)).toEqual([
       expect.stringMatching(/^redis node:1 has 1 replicas, but REDIS_WAIT_REPLICAS is 2/),
     ]);
   });
 
-  it('is refused as a user who may not WAIT', async () => {
+  it('is refused for a user who may not WAIT', async () => {
     await ask(master, 'ACL SETUSER gateway on >secret ~* &* +@all -wait');
     await expect(check(1, 'gateway:secret@')).rejects.toThrow(/redis node:1 refuses WAIT.*NOPERM/);
   });

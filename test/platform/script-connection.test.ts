@@ -103,7 +103,7 @@ function runsNow(): string {
 }
 
 describe('an encoded trip', () => {
-  it('arrives as it was written, whatever ASCII it holds', async () => {
+  it('arrives as it was written, whatever ASCII it contains', async () => {
     const ascii = fc.string({
       unit: fc.integer({ min: 0, max: 0x7f }).map((code) => String.fromCharCode(code)),
       maxLength: 40,
@@ -132,11 +132,11 @@ describe('an encoded trip', () => {
     expect(await send(trip)).toBe(echo([], ['x'.repeat(100_000)]));
   });
 
-  it('with characters beyond ASCII still ends where it should', async () => {
+  it('with characters beyond ASCII still ends where it should end', async () => {
     expect(await send(tripOf(['k'], ['caf\u00e9 \u20ac\r\n$3', 'after']))).toMatch(/5:after\|$/);
   });
 
-  it('is carried out once when Redis had forgotten the script', async () => {
+  it('is carried out once even if Redis had forgotten the script', async () => {
     await ask('SCRIPT', 'FLUSH');
     await ask('DEL', 'runs');
     expect(await Promise.all([send(tripOf([], ['a'])), send(tripOf([], ['b']))])).toEqual([
@@ -148,7 +148,7 @@ describe('an encoded trip', () => {
 });
 
 describe('a connection', () => {
-  it('counts its trips: answered, refused and lost ones, each once, and no command of its own', async () => {
+  it('counts its trips as answered, refused or lost, each once, and counts no command of its own', async () => {
     const counts = { answered: 0, refused: 0, lost: 0 };
     const meter = {
       answered: (us: number) => {
@@ -185,14 +185,14 @@ describe('a connection', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('works in the database its URL names', async () => {
+  it('uses the database that its URL names', async () => {
     const other = connectTo(`${server.url.replace(/\/$/, '')}/3`);
     await other.connect();
     expect(await ask('INFO', 'keyspace')).toMatch(/db3:keys=1/);
     await other.close();
   });
 
-  it('that breaks loses the trips under way, logs that once, and is restored by itself', async () => {
+  it('that breaks loses the trips under way, logs that once, and restores itself', async () => {
     proxy.set('swallow replies');
     const lost = [send(tripOf([], ['a'])), send(tripOf([], ['b']))].map((pending) =>
       pending.catch((error: unknown) => error),
@@ -238,7 +238,7 @@ describe('a connection', () => {
     await until(() => connection.ready);
   });
 
-  it('reads the replies that lie in the socket before it counts a trip as late', async () => {
+  it('reads the replies that are already in the socket before it counts a trip as late', async () => {
     // Not through the proxy, which would itself need turns of the event loop.
     await connection.close();
     connection = connectTo(server.url);
@@ -299,7 +299,7 @@ describe('a connection', () => {
     await new Promise((resolve) => fake.close(resolve));
   });
 
-  it('opens with a password that Redis does not ask for, and as a user who may not name connections', async () => {
+  it('opens with a password that Redis does not require, and for a user who may not name connections', async () => {
     const open = await startTestRedis();
     const unneeded = connectTo(open.url.replace('redis://', 'redis://:unneeded@'));
     await unneeded.connect();
@@ -344,7 +344,7 @@ describe('a connection', () => {
   });
 });
 
-it('has no timer while nothing is under way', async () => {
+it('the connection has no timer while nothing is under way', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   try {
     const other = connectTo(proxy.through(server.url));

@@ -17,7 +17,7 @@ const write = (name: string, ...lines: string[]): void =>
 const load = (name: string) => loadScript(pathToFileURL(path.join(folder, 'module.ts')).href, name);
 
 describe('a script', () => {
-  it('has the text of each file that it includes in place of the line, wherever that file lies, and the digest of the whole', () => {
+  it('contains each included file in place of its include line, wherever the file is, and the digest covers the whole', () => {
     write('includes/one.lua', 'local one = 1');
     write('includes/two.lua', '--- @include "../apart.lua"', 'local two = apart');
     write('apart.lua', "local apart = '$&'");
@@ -26,7 +26,7 @@ describe('a script', () => {
     expect(load('sum')).toEqual(defineScript('sum', source));
   });
 
-  it('that includes a file that is not there is refused, by the name of the file', () => {
+  it('that includes a missing file is refused, and the error names the file', () => {
     write('script.lua', '--- @include "includes/none.lua"');
     expect(() => load('script')).toThrow('includes/none.lua');
   });

@@ -40,13 +40,13 @@ const portOf = async (sql: Sql): Promise<number> =>
   Number((await sql`SELECT current_setting('port') AS port`)[0]?.port);
 
 describe('a standby', () => {
-  it('is left for the next host of the URL, in whichever order they are named', async () => {
+  it('is skipped for the next host of the URL, in any order of the hosts', async () => {
     for (const url of [hosts(standby.port, primary.port), hosts(primary.port, standby.port)]) {
       expect(await portOf(open(url))).toBe(primary.port);
     }
   });
 
-  it('that was taken while the primary restarted is not kept', async () => {
+  it('is not kept if it was chosen while the primary restarted', async () => {
     const sql = open(hosts(primary.port, standby.port));
     expect(await portOf(sql)).toBe(primary.port);
     await primary.stop();
@@ -57,7 +57,7 @@ describe('a standby', () => {
     await until(async () => (await portOf(sql).catch(() => 0)) === primary.port);
   });
 
-  it('is refused when the URL leads only there, and dialled once a second', async () => {
+  it('is refused if the URL leads only to a standby, and dialled once a second', async () => {
     const proxy = await TcpProxy.open(standby.port);
     const sql = open(proxy.through(primary.url));
     const startedAt = performance.now();
@@ -77,7 +77,7 @@ describe('a standby', () => {
     await proxy.close();
   });
 
-  it('that a pooler has put behind a session is found by the next transaction, and the session ends', async () => {
+  it('that a pooler has put behind a session is detected by the next transaction, and the session ends', async () => {
     const pooler = await hidingPooler(standby.port);
     const session = new PostgresSession({ url: hosts(pooler.port), applicationName: 'victim' });
     expect(await session.query('SELECT pg_is_in_recovery() AS yes')).toMatchObject([{ yes: true }]);
@@ -95,7 +95,7 @@ describe('a standby', () => {
 });
 
 describe('a commit whose wait for the synchronous standby is cancelled', () => {
-  it('counts as failed and ends the session; the next commit, which waits, is as usual', async () => {
+  it('counts as failed and ends the session; the next commit, which waits, succeeds as usual', async () => {
     const session = new PostgresSession({ url: primary.url, applicationName: 'waits' });
     const store = (id: number) => session.transaction(() => session.query('INSERT INTO stored VALUES ($1)', [id]));
     await store(1);

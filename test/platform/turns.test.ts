@@ -7,7 +7,7 @@ beforeEach(async () => {
   ({ turns } = await import('../../src/platform/turns.ts'));
 });
 
-it('one piece of work advances per turn of the event loop, in rotation', async () => {
+it('one piece of work advances per event-loop turn, in rotation', async () => {
   const seen: string[] = [];
   let turn = 0;
   const work = async (name: string) => {
@@ -28,7 +28,7 @@ it('one piece of work advances per turn of the event loop, in rotation', async (
   expect(new Set(seen.map((entry) => entry.split(' ')[0])).size).toBe(6);
 });
 
-it('changes are taken over in every other turn, however many readers wait, and readers wait no longer for them', async () => {
+it('changes are applied in every other turn, however many readers wait, and do not make readers wait longer', async () => {
   const seen: string[] = [];
   const reader = async () => {
     await turns.next();

@@ -72,7 +72,7 @@ describe('a closed breaker', () => {
 });
 
 describe('an open breaker', () => {
-  it('lets one call through after each pause; each pause is twice as long as the last, up to 30 s', () => {
+  it('lets one call through after each pause; each pause is twice as long as the previous one, up to 30 s', () => {
     const scene = opened();
     expect(Array.from({ length: 7 }, () => scene.ticksToProbe())).toEqual([2, 4, 8, 16, 32, 60, 60]);
   });
@@ -88,7 +88,7 @@ describe('an open breaker', () => {
     expect(scene.ticksToProbe()).toBe(2);
   });
 
-  it('does not open again, after it has closed, because of calls that it had let through before it opened', () => {
+  it('does not open again, after it has closed, because of calls that were let through before it opened', () => {
     const scene = new Scene();
     const { era } = scene.breaker;
     scene.fail(MIN_CALLS);
@@ -99,13 +99,13 @@ describe('an open breaker', () => {
     expect([scene.fail(MIN_CALLS - 1), scene.fail(1)]).toEqual([false, true]);
   });
 
-  it('stays open when a call is answered that was sent before it opened', () => {
+  it('stays open when a call that was sent before it opened is answered', () => {
     const scene = opened();
     scene.answer(100);
     expect([scene.breaker.isClosed, scene.breaker.takeProbe()]).toEqual([false, false]);
   });
 
-  it('makes the next call the probe when a probe was not sent after all, and does not lengthen the pause for it', () => {
+  it('makes the next call the probe if a probe was not sent, and does not lengthen the pause for that', () => {
     const scene = opened();
     scene.ticksToProbe();
     scene.breaker.returnProbe();
@@ -124,7 +124,7 @@ describe('an open breaker', () => {
     expect(scene.breaker.retryAfterSeconds).toBe(1);
   });
 
-  it('is in the way as long as somebody calls its service', () => {
+  it('counts as in effect only while somebody calls its service', () => {
     const scene = opened();
     expect(scene.breaker.isInTheWay).toBe(true);
     scene.pass(61);

@@ -7,7 +7,7 @@ function open(breaker: Breaker): Breaker {
   return breaker;
 }
 
-it('each service has a breaker of its own, which it keeps until its endpoint changes', () => {
+it('each service has its own breaker, and keeps that breaker until its endpoint changes', () => {
   const breakers = new Breakers();
   const first = open(breakers.of('a', 'http://one/'));
   expect(breakers.of('b', 'http://one/').isClosed).toBe(true);
@@ -15,7 +15,7 @@ it('each service has a breaker of its own, which it keeps until its endpoint cha
   expect(breakers.of('a', 'http://two/').isClosed).toBe(true);
 });
 
-it('the number of open breakers is the number of services whose calls are refused now', () => {
+it('the number of open breakers equals the number of services whose calls are refused now', () => {
   const breakers = new Breakers();
   open(breakers.of('a', 'x'));
   open(breakers.of('b', 'x'));
@@ -42,7 +42,7 @@ describe('the clock of started breakers', () => {
     vi.useRealTimers();
   });
 
-  it('rests while there are no calls, and that time counts when there is one', () => {
+  it('stops while there are no calls, and includes that time when the next call comes', () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] });
     breakers.start();
     expect(vi.getTimerCount()).toBe(0);

@@ -125,8 +125,8 @@ function startCall(bufferedBytes: BufferedBytes) {
   return { events, handler, answer, seen };
 }
 
-describe('request body that services do not take', () => {
-  it('above the bound, the answered call that buffers most is ended, and charged', () => {
+describe('request bodies that services do not read', () => {
+  it('end the answered call that buffers most, which is charged, when they exceed the bound', () => {
     const buffered = new BufferedBytes(100);
     const first = startCall(buffered);
     first.answer();
@@ -146,7 +146,7 @@ describe('request body that services do not take', () => {
     expect(buffered.full).toBe(false);
   });
 
-  it('a call that can still be paused is neither counted nor ended before its response begins', () => {
+  it('are neither counted nor the reason to end a call that can still be paused, until its response begins', () => {
     const buffered = new BufferedBytes(100);
     const paused = startCall(buffered);
     paused.events.onCallerBody(new Uint8Array(200), false);
@@ -161,7 +161,7 @@ describe('request body that services do not take', () => {
     expect(buffered.full).toBe(false);
   });
 
-  it('it counts only until the service takes it', () => {
+  it('count only until the service reads them', () => {
     const buffered = new BufferedBytes(100);
     const { events, handler, answer } = startCall(buffered);
     answer();

@@ -58,7 +58,7 @@ describe('a stream does not end between two events', () => {
   });
 });
 
-it('comments at every position that counts as between two events change no event, however the stream is cut into chunks', () => {
+it('comments at every position that counts as between two events change no event, however the stream is split', () => {
   const token = fc.constantFrom('\n', '\r', '\r\n', '\n\n', '\r\n\r\n', ':', ': x', 'data: 1', 'id', 'é');
   const chunks = fc.array(fc.array(token, { minLength: 1, maxLength: 4 }).map((tokens) => tokens.join('')));
   fc.assert(

@@ -87,13 +87,13 @@ describe('the caller of an event stream', () => {
     expect(sent).toBe('data: 1\n\n');
   });
 
-  it('gets no comment if the call has ended by then, and none later', () => {
+  it('gets no comment, then or later, if the call ended first', () => {
     open().end();
     seconds(100);
     expect(sent).toBe('');
   });
 
-  it('gets a comment after 15 s of silence, and each 15 s after that', () => {
+  it('gets a comment after 15 s of silence, and another every 15 s after that', () => {
     const stream = open();
     pass(stream, 'data: 1\n\n');
     seconds(14);
@@ -104,7 +104,7 @@ describe('the caller of an event stream', () => {
     expect(sent).toBe('data: 1\n\n: \n: \n: \n');
   });
 
-  it('gets none while events come more often than that', () => {
+  it('gets no comment while events come at least every 15 s', () => {
     const stream = open();
     for (let i = 0; i < 10; i++) {
       pass(stream, 'data: 1\n\n');
@@ -113,7 +113,7 @@ describe('the caller of an event stream', () => {
     expect(sent).toBe('data: 1\n\n'.repeat(10));
   });
 
-  it('gets none within an event', () => {
+  it('gets no comment within an event', () => {
     const stream = open();
     pass(stream, 'data: 1\n');
     seconds(100);
@@ -123,7 +123,7 @@ describe('the caller of an event stream', () => {
     expect(sent).toBe('data: 1\n\n: \n');
   });
 
-  it('gets none while it does not read', () => {
+  it('gets no comment while the caller does not read', () => {
     const stream = open();
     pass(stream, 'data: 1\n\n');
     isStalled = true;
@@ -138,7 +138,7 @@ describe('the caller of an event stream', () => {
     ['in one piece', ['\xef\xbb\xbfdata: 1\n\n']],
     ['in pieces', ['\xef', '\xbb', '\xbfda', 'ta: 1\n\n']],
     ['alone', ['\xef\xbb\xbf', 'data: 1\n\n']],
-  ])('gets no byte order mark behind a comment: %s', (_how, chunks) => {
+  ])('never gets a byte order mark after a comment: %s', (_how, chunks) => {
     const stream = open();
     endOfTurn();
     for (const chunk of chunks) pass(stream, chunk);
@@ -148,21 +148,24 @@ describe('the caller of an event stream', () => {
   it.each([
     ['in one piece', ['\xef\xbb\xbfdata: 1\n\n']],
     ['in pieces', ['\xef', '\xbb', '\xbfda', 'ta: 1\n\n']],
-  ])('gets the byte order mark at the beginning of a stream, and no comment within it: %s', (_how, chunks) => {
-    const stream = open();
-    for (const chunk of chunks) {
-      pass(stream, chunk);
-      if (chunk !== chunks.at(-1)) seconds(100);
-    }
-    expect(sent).toBe('\xef\xbb\xbfdata: 1\n\n');
-    seconds(15);
-    expect(sent).toBe('\xef\xbb\xbfdata: 1\n\n: \n');
-  });
+  ])(
+    'gets the byte order mark at the beginning of a stream, and no comment before the mark is complete: %s',
+    (_how, chunks) => {
+      const stream = open();
+      for (const chunk of chunks) {
+        pass(stream, chunk);
+        if (chunk !== chunks.at(-1)) seconds(100);
+      }
+      expect(sent).toBe('\xef\xbb\xbfdata: 1\n\n');
+      seconds(15);
+      expect(sent).toBe('\xef\xbb\xbfdata: 1\n\n: \n');
+    },
+  );
 
   it.each([
     ['behind a comment', true, ': \n\xef\xbbdata: 1\n\n'],
     ['at the beginning', false, '\xef\xbbdata: 1\n\n'],
-  ])('gets all bytes of what only begins like a byte order mark: %s', (_where, isLater, expected) => {
+  ])('gets all bytes of a beginning that only resembles a byte order mark: %s', (_where, isLater, expected) => {
     const stream = open();
     if (isLater) endOfTurn();
     pass(stream, '\xef');
@@ -170,7 +173,7 @@ describe('the caller of an event stream', () => {
     expect(sent).toBe(expected);
   });
 
-  it('costs no timer once all streams have ended', () => {
+  it('needs no timer once all streams have ended', () => {
     const both = [open(), open()];
     for (const stream of both) stream.end();
     seconds(1);

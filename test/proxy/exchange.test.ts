@@ -17,7 +17,7 @@ import { until } from '../support/wait.ts';
 const ID = '01890a5d-ac96-774b-bcce-b302099a8057';
 const rate = { limit: 60, tokens: 59 * 60_000, remaining: 59, resetSeconds: 1, retryAfterSeconds: 0 };
 
-it('a call is refused before money is touched when all connections of the service are taken and its line is full', () => {
+it('a call is refused before any money moves when all connections of the service are in use and its line is full', () => {
   const answers: [status: number, error: string][] = [];
   const caller = {
     respond: (status: number, _lines: string, body: string) => answers.push([status, JSON.parse(body).error]),
@@ -63,7 +63,7 @@ it('a call is refused before money is touched when all connections of the servic
   expect(options.counters.refused).toEqual(new Map([['upstream_busy', 1]]));
 });
 
-it('the message of a call to an MCP server is not kept once the service has it, however long the answer takes', async () => {
+it('the message of a call to an MCP server is released once the service has it, however long the answer takes', async () => {
   setFlagsFromString('--expose-gc');
   const collectGarbage = runInNewContext('gc') as () => void;
   const buyer = new Buyer('key', 'account', '', '');

@@ -91,7 +91,7 @@ describe('the service gets', () => {
     'x_real_ip',
     'x_api_key',
     'x-goog_api_key',
-  ])('no %s, which CGI cannot tell from the same name with dashes', (name) => {
+  ])('no %s, which CGI cannot distinguish from the same name with dashes', (name) => {
     expect(toService(name, 'forged', 'accept', '*/*')).toEqual(['accept: */*', 'via: 1.1 tollgate']);
   });
 
@@ -121,7 +121,7 @@ describe('the service gets', () => {
     ]);
   });
 
-  it('no API key of the gateway in any header, wherever in the value it is', () => {
+  it('no API key of the gateway in any header, wherever the key is in the value', () => {
     const ours = `${newKeyId()}:${newSecret()}`;
     for (const value of [ours, `Bearer ${ours}`, `a=b; key=${ours}; c`, `acf_${ours}`, `é ${ours}`, `${ours}${ours}`]) {
       expect(toService('x-custom', value, 'via', value, 'accept', '*/*')).toEqual(['accept: */*', 'via: 1.1 tollgate']);
@@ -142,13 +142,13 @@ describe('the service gets', () => {
     expect(toService('openai_beta', 'x')).toEqual(['openai_beta: x', 'via: 1.1 tollgate']);
   });
 
-  it('no header that Connection names, whichever of the two comes first', () => {
+  it('no header that Connection names, in either order of the two', () => {
     expect(
       toService('x-hop', '1', 'connection', 'close, X-Hop', 'x-stays', '2', 'connection', 'x-other', 'x-other', '3'),
     ).toEqual(['x-stays: 2', 'via: 1.1 tollgate']);
   });
 
-  it('what a browser says about the page that sends the request', () => {
+  it('what a browser says about the page that sent the request', () => {
     const headers = ['origin', 'http://a.test', 'referer', 'http://a.test/', 'sec-fetch-site', 'cross-site'];
     expect(toService(...headers)).toEqual([
       'origin: http://a.test',
@@ -200,18 +200,18 @@ describe('the caller gets', () => {
     'Access-Control-Allow-Credentials',
     'access-control-expose-headers',
     'ACCESS_CONTROL_ALLOW_ORIGIN',
-  ])("no %s of the service's", (name) => {
+  ])('no %s from the service', (name) => {
     expect(toCaller(name, 'x', 'Content-Type', 'text/plain')).toEqual(['Content-Type: text/plain']);
   });
 
-  it('Location and Content-Location where they lead through the proxy, and not where they lead elsewhere', () => {
+  it('Location and Content-Location if they lead through the proxy, and not if they lead elsewhere', () => {
     expect(toCaller('Location', '/a', 'CONTENT-LOCATION', '/b')).toEqual(['Location: </a>', 'CONTENT-LOCATION: </b>']);
     expect(toCaller('location', 'elsewhere', 'Content-Location', 'elsewhere', 'X', 'y')).toEqual(['X: y']);
     expect(toCaller('Connection', 'Location', 'Location', '/a', 'Allocation', '/b')).toEqual(['Allocation: /b']);
   });
 
   it.each(['SET-COOKIE', 'set_cookie', 'Set-cookiE', 'DATE', 'x_rateLIMIT_Reset', 'RateLimit'.padEnd(100, 'x')])(
-    "no %s of the service's, in any spelling",
+    'no %s from the service, in any spelling',
     (name) => {
       expect(toCaller(name, 'x', 'Set-Cookies', 'a', 'Datum', 'b')).toEqual(['Set-Cookies: a', 'Datum: b']);
     },
@@ -226,7 +226,7 @@ describe('the caller gets', () => {
     ]);
   });
 
-  it("the service's own content policy beside the gateway's: both hold", () => {
+  it('the content policy of the service beside that of the gateway: both apply', () => {
     expect(toCaller('Content-Security-Policy', "default-src 'self'")).toEqual([
       "Content-Security-Policy: default-src 'self'",
     ]);

@@ -24,14 +24,14 @@ class Scene {
   }
 }
 
-describe('a process whose event loop is in time', () => {
+describe('a process whose event loop is on time', () => {
   it('sheds nothing, however long it runs', () => {
     const scene = new Scene();
     scene.late(99, 1_000);
     expect(scene.shedOf(1_000)).toBe(0);
   });
 
-  it('sheds nothing for single delays', () => {
+  it('sheds nothing because of isolated delays', () => {
     const scene = new Scene();
     for (let i = 0; i < 50; i++) {
       scene.late(400, 1);
@@ -66,7 +66,7 @@ describe('a process that nobody calls', () => {
 });
 
 describe('a process whose event loop stays late', () => {
-  it('tells every reader the longest delay of the last one to two minutes', () => {
+  it('reports to every reader the longest delay of the last one to two minutes', () => {
     const scene = new Scene();
     for (const ms of [20, 70, 5]) scene.late(ms, 1);
     expect([scene.shedder.longestDelayMs, scene.shedder.longestDelayMs]).toEqual([70, 70]);
@@ -87,13 +87,13 @@ describe('a process whose event loop stays late', () => {
     expect(scene.shedder.shed).toBe(26);
   });
 
-  it('takes three calls for each one that it sheds, however long it is late and by how much', () => {
+  it('accepts three calls for each one that it sheds, however long and however far it is late', () => {
     const scene = new Scene();
     scene.late(5_000, 1_000);
     expect(scene.shedOf(100_000)).toBe(25_000);
   });
 
-  it('sheds less at once when a sample is in time, stops after a few, and then waits 500 ms again before it sheds', () => {
+  it('sheds less at once when a sample is on time, stops after a few, and then waits 500 ms before it sheds again', () => {
     const scene = new Scene();
     scene.late(150, 100);
     const shares = [];

@@ -25,7 +25,7 @@ const OVERRIDES = [
   '%24httpMethod=PUT',
   '_method[]=PUT',
 ];
-it.each(OVERRIDES)('the query %s, which some framework takes for another method, is refused', (query) => {
+it.each(OVERRIDES)('the query %s, which some framework treats as another method, is refused', (query) => {
   expect(refuses(query)).toBe(true);
 });
 
@@ -37,6 +37,6 @@ const ORDINARY = [
   'a=_method',
   '_methodology=x',
 ];
-it.each(ORDINARY)('the query %s passes', (query) => {
+it.each(ORDINARY)('the query %s is accepted', (query) => {
   expect(refuses(query)).toBe(false);
 });

@@ -14,7 +14,7 @@ const buyer = (accountId: string): Buyer => ({
 });
 
 describe('a pseudonym', () => {
-  it('is always the same for a buyer and a provider, and differs between providers and between installations', () => {
+  it('is always the same for a buyer and a provider, and differs by provider and by installation', () => {
     const pseudonyms = new Pseudonyms('secret');
     const first = pseudonyms.of(buyer('buyer'), 'provider');
     expect(first).toMatch(/^[0-9a-f]{32}$/);
@@ -25,7 +25,7 @@ describe('a pseudonym', () => {
     expect(new Pseudonyms('other').of(buyer('buyer'), 'provider')).not.toBe(first);
   });
 
-  it('is the one for the provider called now, whichever provider the buyer called before', () => {
+  it('belongs to the provider that is called now, whichever provider the buyer called before', () => {
     const pseudonyms = new Pseudonyms('secret');
     const one = buyer('buyer');
     const of = (provider: string) => pseudonyms.of(one, provider);

@@ -47,20 +47,20 @@ describe('a redirect to within the endpoint leads through the proxy', () => {
     expect(place(value)).toBe(expected);
   });
 
-  it('with the default port, spelled out or not', () => {
+  it('with the default port, explicit or not', () => {
     expect(place('https://inside.example:443/x', '/', 'https://inside.example')).toBe(`${PROXY}/x`);
     expect(place('https://inside.example/x', '/', 'https://inside.example:443')).toBe(`${PROXY}/x`);
     expect(place('http://[::ffff:1]/x', '/', 'http://[0::ffff:1]:80/')).toBe(`${PROXY}/x`);
   });
 
-  it('of a call without a path, and of one with a query', () => {
+  it('for a call without a path, and for one with a query', () => {
     expect(place('?q', '')).toBe(`${PROXY}?q`);
     expect(place('x', '/?a=/b/c')).toBe(`${PROXY}/x`);
     expect(place('/x', '', 'http://inside.example')).toBe(`${PROXY}/x`);
   });
 });
 
-describe('the caller is not told', () => {
+describe('the caller does not learn', () => {
   it.each([
     ['another path of the origin', '/v1x'],
     ['a path above the endpoint', '../../x'],
@@ -81,7 +81,7 @@ describe('the caller is not told', () => {
     expect(place(value)).toBeNull();
   });
 
-  it('a sibling of the endpoint, by a call without a path', () => {
+  it('a sibling of the endpoint, from a call without a path', () => {
     expect(place('x', '')).toBeNull();
   });
 });
@@ -103,9 +103,12 @@ describe('a redirect to another address passes unchanged', () => {
 });
 
 describe('a redirect to this gateway', () => {
-  it.each([`${GATEWAY}${PROXY}`, `${GATEWAY}${PROXY}/x`])('passes to the same service: %s', (value) => {
-    expect(place(value)).toBe(value);
-  });
+  it.each([`${GATEWAY}${PROXY}`, `${GATEWAY}${PROXY}/x`])(
+    'is passed on if it leads to the same service: %s',
+    (value) => {
+      expect(place(value)).toBe(value);
+    },
+  );
 
   it.each([
     `${GATEWAY}/api/v1/keys`,
@@ -113,7 +116,7 @@ describe('a redirect to this gateway', () => {
     `${GATEWAY}${PROXY}/../${ID.replace('0', '1')}/`,
     'http://GATE.example:8443/api/v1/keys',
     '//gate.example:8443/api/v1/keys',
-  ])('does not pass to anything else, because the key of the caller would go with it: %s', (value) => {
+  ])('is not passed on if it leads elsewhere, because the key of the caller would go with it: %s', (value) => {
     expect(place(value)).toBeNull();
   });
 });
@@ -126,7 +129,7 @@ function urlOf(text: string, base: string): URL | null {
   }
 }
 
-it('whatever the service says, the caller is led to exactly the URL that was meant, or there is a rule against it', () => {
+it('any redirect leads the caller to exactly the intended URL, or a rule forbids that redirect', () => {
   const segment = fc.constantFrom(
     'v1',
     'v1x',

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { serverTimingLines } from '../../src/proxy/server-timing.ts';
 
-it('Server-Timing tells milliseconds with one decimal, however long something took', () => {
+it('Server-Timing gives milliseconds with one decimal, for any duration', () => {
   expect(serverTimingLines(830, 12_345)).toBe(
     '\r\nTiming-Allow-Origin: *\r\nServer-Timing: admission;dur=0.8, service;dur=12.3',
   );
@@ -17,6 +17,6 @@ it('Server-Timing tells milliseconds with one decimal, however long something to
   );
 });
 
-it('Server-Timing leaves the service out of a call that had no answer from it', () => {
+it('Server-Timing omits the service for a call that the service did not answer', () => {
   expect(serverTimingLines(830, null)).toMatch(/Server-Timing: admission;dur=0\.8$/);
 });

@@ -34,7 +34,7 @@ const record: KeyRecord = {
   emptyUntilMs: 0,
 };
 
-it('a call that is shed is answered at once from memory: neither store is asked, and no rate limit counts it', async () => {
+it('a shed call is answered at once from memory: neither store is asked, and no rate limit counts the call', async () => {
   let fetched = 0;
   const cache = new KeyCache({
     fetchKeys: async () => {

@@ -11,7 +11,7 @@ const NOW_MS = 1_763_800_000_999;
 const hmac = (secret: string, base: string): string => createHmac('sha256', secret).update(base).digest('base64');
 
 describe('the signature of a call', () => {
-  it('is that of RFC 9421 over method, authority, path, query, usage id and buyer', () => {
+  it('follows RFC 9421 over method, authority, path, query, usage id and buyer', () => {
     const params = `${COVERED};created=1763800000;keyid="k1";alg="hmac-sha256"`;
     const base = [
       '"@method": POST',
@@ -61,7 +61,7 @@ describe('the signature of a call', () => {
     );
   });
 
-  it('is made with the old secret, too, for as long as that is good, and then only with the new one', () => {
+  it('is also made with the old secret as long as that secret is valid, and then only with the new one', () => {
     const signer = new Signer('h', [
       { keyid: 'new', secret: 'n', untilMs: ALWAYS },
       { keyid: 'old', secret: 'o', untilMs: NOW_MS + 1 },

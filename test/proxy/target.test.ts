@@ -59,7 +59,7 @@ describe('the target of a call', () => {
     expect(codeOf(PROXY_PREFIX + tail)).toBe('service_not_found');
   });
 
-  it('never lets a URL parser climb out of the endpoint path', () => {
+  it('never lets a URL parser leave the endpoint path', () => {
     const part = fc.constantFrom('..', '.', '%2e', '%2E', '/', '\\', '%2f', '%5C', 'a', ';', '%3b', '%25');
     fc.assert(
       fc.property(fc.array(part, { maxLength: 12 }), (parts) => {
@@ -83,7 +83,7 @@ describe('the path on the wire', () => {
     ['/v1', '/', undefined, '/v1/'],
     ['/v1', '/chat', 'a=b&a=%20', '/v1/chat?a=b&a=%20'],
     ['', '/x', '', '/x?'],
-  ])('joins %j, %j and %j', (base, rest, query, expected) => {
+  ])('is made from %j and %j: %j', (base, rest, query, expected) => {
     expect(upstreamPath(base, rest, query)).toBe(expected);
   });
 });

@@ -16,13 +16,13 @@ it.each([
   [101, null, '0'],
   [0, 9_000, '0'],
 ])(
-  'free calls serve nothing that may cost more than the listing: a price of %s up to %s has %s',
+  'free calls do not apply if a call may cost more than the listing: a price of %s up to %s has %s',
   (price, max, free) => {
     expect(freeCallsOf(price, max)).toBe(free);
   },
 );
 
-it('calls of one price share their terms, and those of another highest price do not', () => {
+it('calls of one price share their terms, and calls with another maximum price do not', () => {
   const terms = new TermsByPrice(listing);
   const of = (maxPriceMicros: number | null) => terms.at({ priceMicros: 100, maxPriceMicros });
   expect(of(500)).toBe(of(500));

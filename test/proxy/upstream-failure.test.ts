@@ -10,13 +10,16 @@ test.each<[UpstreamErrorCode, boolean, string, number]>([
   ['connect_timeout', true, 'upstream_timeout', 504],
   ['dns_timeout', false, 'upstream_timeout', 504],
   ['busy', false, 'upstream_busy', 503],
-])('%s counts as silence of the service: %s; refunded as %s; the caller gets %i', (code, silence, reason, status) => {
-  expect(isSilence(failed(code))).toBe(silence);
-  expect(refundOf(failed(code))).toBe(reason);
-  expect(upstreamApiError(failed(code)).status).toBe(status);
-});
+])(
+  '%s counts as silence of the service: %s; is refunded as %s; gives the caller status %i',
+  (code, silence, reason, status) => {
+    expect(isSilence(failed(code))).toBe(silence);
+    expect(refundOf(failed(code))).toBe(reason);
+    expect(upstreamApiError(failed(code)).status).toBe(status);
+  },
+);
 
-test('an answer is refunded by its status, by who is an MCP server, and by whose credentials it refuses', () => {
+test('the refund of an answer depends on its status, on whether the service is an MCP server, and on whose credentials it refuses', () => {
   const refunds = (isMcp: boolean, hasListingCredentialsOnly: boolean, isKeyed = false): string[] =>
     Array.from({ length: 800 }, (_, at) => 200 + at).flatMap((status) => {
       const refund = refundOfAnswer(status, { isMcp, hasListingCredentialsOnly }, isKeyed);

@@ -34,7 +34,7 @@ function toService(of: Of, ...headers: string[]): string[] {
 describe('headers that a listing adds', () => {
   const added = { authorization: 'Bearer sk-provider', 'x-tenant': 'a b', x_old: 'c' };
 
-  it("replace the caller's of the same name, however often and with whichever dashes it was sent", () => {
+  it("replace the caller's headers of the same name, whatever their number and kind of dashes", () => {
     const caller = [
       'x-tenant',
       '1',
@@ -57,13 +57,13 @@ describe('headers that a listing adds', () => {
     ]);
   });
 
-  it('cannot be taken away by naming them in Connection, which still takes away what it names', () => {
+  it('cannot be removed by naming them in Connection, which still removes the other headers that it names', () => {
     expect(toService({ added: { 'x-tenant': 'a' } }, 'connection', 'x-tenant, x-hop', 'x-hop', '1')).toEqual([
       'x-tenant: a',
     ]);
   });
 
-  it('are all missing if one of them cannot be read: then nothing can be sent', () => {
+  it('prevent every call if one of them cannot be read', () => {
     const listing = listingOf({ added });
     const other = { ...listing, id: makeListing().id };
     const moved = new UpstreamHeaders(other, 'service.example', secrets.open(other));
@@ -86,7 +86,7 @@ describe('a credential header of the caller', () => {
     expect(forwarded('x-api-key', { added: { 'x-other': '1' } })).toEqual(['x-other: 1']);
   });
 
-  it('does not reach it with a key of the gateway in it, in another spelling, or if Connection names it', () => {
+  it('does not reach the service with a key of the gateway in it, in another spelling, or if Connection names it', () => {
     const agreed = ['x-acf-forward', 'x-api-key,authorization'];
     const ours = `${newKeyId()}:${newSecret()}`;
     for (const value of [ours, `Bearer ${ours}`, `a ${ours} b`]) {
@@ -103,7 +103,7 @@ describe('a credential header of the caller', () => {
     expect(toService({ asked }, ...agreed, 'connection', 'x-api-key', 'x-api-key', 'sk-a')).toEqual([]);
   });
 
-  it('gives way to the one that the listing adds, and keeps its bytes', () => {
+  it('is replaced by a header that the listing adds, and otherwise keeps its bytes', () => {
     const agreed = ['x-acf-forward', 'x-api-key,cookie'];
     const of = { asked: ['x-api-key', 'cookie'], added: { 'x-api-key': 'sk-provider' } };
     expect(toService(of, ...agreed, 'x-api-key', 'sk-a', 'cookie', 'é')).toEqual([
@@ -113,7 +113,7 @@ describe('a credential header of the caller', () => {
   });
 });
 
-it('a service is shown credentials of its listing only, unless the caller forwards its own', () => {
+it('a service gets only the credentials of its listing, unless the caller forwards its own', () => {
   const only = (of: Of, ...headers: string[]): boolean => {
     const listing = listingOf(of);
     return new UpstreamHeaders(listing, 'service.example', secrets.open(listing)).showsListingCredentialsOnly(headers);
@@ -141,18 +141,18 @@ describe("a caller's own signature", () => {
     'y',
   ];
 
-  it('is removed for a signed listing, so that there is only ours', () => {
+  it('is removed for a signed listing, so that only our signature remains', () => {
     const lines = toService({ signed: true }, ...own, 'accept', '*/*');
     expect(lines.map((line) => line.split(':')[0])).toEqual(['accept', 'signature-input', 'signature']);
     expect(lines[1]).toMatch(/^signature-input: sig1=\("@method" .*keyid="sgk_[\w-]{16}";alg="hmac-sha256"$/);
   });
 
-  it('passes to any other', () => {
+  it('reaches any other listing', () => {
     expect(toService({ added: { 'x-a': '1' } }, ...own)).toHaveLength(5);
   });
 });
 
-it('most listings need none of this', () => {
+it('most listings need none of these rules', () => {
   expect(hasUpstreamHeaders(makeListing())).toBe(false);
   for (const of of [{ added: { a: 'b' } }, { asked: ['cookie'] }, { signed: true }]) {
     expect(hasUpstreamHeaders(listingOf(of))).toBe(true);

@@ -26,11 +26,11 @@ describe('a parameter that a listing adds', () => {
     ['api_key%00x=mine&a', 'a&'],
     ['a=1;api_key=mine;b=2', 'a=1;b=2&'],
     ['a=api_key&api_key2=1&my_api_key=2&%2561pi_key=3', 'a=api_key&api_key2=1&my_api_key=2&%2561pi_key=3&'],
-  ])("stands in place of the caller's of that name, and leaves the rest as it is: %j", (sent, kept) => {
+  ])("replaces the caller's parameter of the same name, and leaves the rest unchanged: %j", (sent, kept) => {
     expect(query.sent(sent)).toBe(`${kept}api_key=${ENCODED}`);
   });
 
-  it('is the only one of its name for any parser of the query, whatever the caller sent', () => {
+  it('is the only one with its name for any parser of the query, whatever the caller sent', () => {
     const name = fc.constantFrom(
       'api_key',
       'API_KEY',
@@ -56,7 +56,7 @@ describe('a parameter that a listing adds', () => {
   });
 });
 
-describe('to the caller', () => {
+describe('a caller gets', () => {
   it.each([
     ['/p/a', '/p/a'],
     ['/p/a?', '/p/a?'],
@@ -70,11 +70,11 @@ describe('to the caller', () => {
     [`/p/a#${SECRET}`, null],
     [`/p/a?next=${encodeURIComponent(`/b?api_key=${ENCODED}`)}`, null],
     [`/p/a?next=${encodeURIComponent(encodeURIComponent(`/b?api_key=${ENCODED}`))}`, null],
-  ])('a location comes without it, or not at all: %s', (location, shown) => {
+  ])('a location without the secret parameter, or no location: %s', (location, shown) => {
     expect(query.hiddenIn(location)).toBe(shown);
   });
 
-  it('a header in which the secret shows does not come, but a location is judged by itself', () => {
+  it('no header that shows the secret, while a location is checked separately', () => {
     const headers = [
       'Link',
       `</a?api_key=${ENCODED}>; rel=next`,
@@ -88,7 +88,7 @@ describe('to the caller', () => {
     expect(query.passing(headers)).toEqual(['Location', `/?api_key=${ENCODED}`, 'X-A', 'b']);
   });
 
-  it('a secret with spaces is found in either encoding, and a value too short to be a secret is not looked for', () => {
+  it('no secret with spaces in either encoding, while a value too short to be a secret is not searched for', () => {
     const spaced = new UpstreamQuery([
       ['k', 'two words'],
       ['v', '2'],

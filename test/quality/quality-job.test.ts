@@ -24,7 +24,7 @@ const call = (serviceId: string, buyer: KeyRecord, outcome: string, latencyUs = 
 
 const DAY_MS = 86_400_000;
 
-it('carries what calls showed from Postgres to the gateways, and again what changed', async () => {
+it('the job brings measured qualities from Postgres to the gateways, and brings changed ones again', async () => {
   const services: string[] = [];
   for (let i = 0; i < 5; i++) services.push(await addService(sql, provider.accountId));
   const [good, bad, mixed, quiet] = services as [string, string, string, string];
@@ -75,7 +75,7 @@ const qualityOf = async (id: string): Promise<number | undefined> =>
   (await sql<{ quality: number }[]>`SELECT quality::float8 AS quality FROM service_quality WHERE service_id = ${id}`)[0]
     ?.quality;
 
-it('judges all other services while one cannot be judged in time, and that one later', async () => {
+it('the job rates all other services while one cannot be rated in time, and rates that one later', async () => {
   const services: string[] = [];
   for (let i = 0; i < 4; i++) services.push(await addService(sql, provider.accountId));
   const [slow, ...others] = services as [string, string, string, string];
@@ -99,7 +99,7 @@ it('judges all other services while one cannot be judged in time, and that one l
   await hasty.end();
 });
 
-it('judges a service with very many rows by the newest of them', async () => {
+it('the job rates a service with very many rows by the newest rows', async () => {
   const id = await addService(sql, provider.accountId);
   const hourMs = 3_600_000;
   for (const [i, outcome] of ['completed', 'completed', 'refunded:upstream_5xx', 'refunded:upstream_5xx'].entries())
@@ -119,7 +119,7 @@ it('judges a service with very many rows by the newest of them', async () => {
   expect(newest?.succeeded).toBeCloseTo(newest?.weight ?? 0, 12);
 });
 
-it('leaves out services that were removed', async () => {
+it('the job leaves out services that were removed', async () => {
   const id = await addService(sql, provider.accountId);
   await call(id, buyers[0] as KeyRecord, 'completed');
   expect(await selectJudgedServices(sql, null, 1_000)).toContain(id);
@@ -127,7 +127,7 @@ it('leaves out services that were removed', async () => {
   expect(await selectJudgedServices(sql, null, 1_000)).not.toContain(id);
 });
 
-it('compares latencies of succeeded calls: those of mistakes, of failures and of callers who left say nothing', async () => {
+it('the job compares latencies of successful calls only: mistakes, failures and callers who left are excluded', async () => {
   const id = await addService(sql, provider.accountId);
   const buyer = buyers[0] as KeyRecord;
   for (let n = 0; n < 2; n++) await call(id, buyer, 'completed', 20_000);

@@ -70,7 +70,7 @@ const calls = fc.record({
 const history = fc.array(calls, { maxLength: 8 });
 
 describe('the quality of a service', () => {
-  it('is 50 without calls, and near 50 with few', async () => {
+  it('is 50 without calls, and near 50 with few calls', async () => {
     const one = { buyer: 0, hoursAgo: 0, succeeded: 1, failed: 0 };
     const [none, good, bad] = await qualitiesOf([], [one], [{ ...one, succeeded: 0, failed: 1 }]);
     expect(none).toBe(50);
@@ -96,7 +96,7 @@ describe('the quality of a service', () => {
     );
   });
 
-  it('cannot be made by one buyer alone: neither to the top nor to the bottom', async () => {
+  it('cannot be pushed to the top or to the bottom by one buyer alone', async () => {
     const [up, down] = await qualitiesOf(
       each(1, { hoursAgo: 0, succeeded: 1_000_000, failed: 0, latencyMs: 1 }),
       each(1, { hoursAgo: 0, succeeded: 0, failed: 1_000_000, latencyMs: 60_000 }),
@@ -118,7 +118,7 @@ describe('the quality of a service', () => {
     for (const moved of [failing, slow, fast]) expect(Math.abs((moved as number) - (alone as number))).toBeLessThan(5);
   });
 
-  it('survives one bad hour after a good month, and forgets a bad week within a month', async () => {
+  it('drops little after one bad hour in a good month, and recovers from a bad week within a month', async () => {
     const month = Array.from({ length: 29 }, (_, day) =>
       each(12, { hoursAgo: 24 * day + 2, succeeded: 240, failed: 0 }),
     );
@@ -134,7 +134,7 @@ describe('the quality of a service', () => {
     expect((good as number) - (afterWeek as number)).toBeLessThan(4);
   });
 
-  it('puts success first: the slowest service that works is above the fastest that fails half of the time', async () => {
+  it('weighs success most: the slowest working service ranks above the fastest one that fails half of the time', async () => {
     const [slow, fast, usual] = await qualitiesOf(
       each(60, { hoursAgo: 0, succeeded: 10, failed: 0, latencyMs: 200_000 }),
       each(60, { hoursAgo: 0, succeeded: 5, failed: 5, latencyMs: 1 }),
@@ -152,7 +152,7 @@ describe('the quality of a service', () => {
     expect(evidence).toMatchObject({ serviceId: id, buyers: 0, weight: 0 });
   });
 
-  it('has a trend as of seven days ago, if enough was known then, and as it was judged then', async () => {
+  it('has a trend over seven days if enough was known then, and rates the past as it was rated then', async () => {
     const week = 24 * 7;
     const good = each(4, { hoursAgo: week + 10, succeeded: 100, failed: 0 });
     const bad = each(4, { hoursAgo: 2, succeeded: 0, failed: 100 });
@@ -179,7 +179,7 @@ describe('the quality of a service', () => {
     expect(aged.before.weight).toBeCloseTo(oldThen.weight, 1);
   });
 
-  it('of the example in docs/quality.md is what the page says', async () => {
+  it('matches what docs/quality.md says about its examples', async () => {
     const [quality] = await qualitiesOf([
       { buyer: 0, hoursAgo: 0, succeeded: 95, failed: 5, latencyMs: 40 },
       { buyer: 1, hoursAgo: 0, succeeded: 5, failed: 0, latencyMs: 20 },
@@ -219,17 +219,17 @@ describe('the lower bound of the quality, by which catalogs sort', () => {
     );
   });
 
-  it('puts what works for three buyers before what fails a fifth of the calls of a hundred', () => {
+  it('ranks a service that works for three buyers above one that fails a fifth of the calls of a hundred buyers', () => {
     expect(bound(...times(3, [100, 0] as const))).toBeGreaterThan(bound(...times(100, [80, 20] as const)));
   });
 
-  it('lets 201 calls of one buyer lead nothing', () => {
+  it('does not let 201 calls by one buyer put a service first', () => {
     const alone = bound([201, 0]);
     expect(bound(...times(12, [20, 0] as const))).toBeGreaterThan(alone + 20);
     expect(bound(...times(100, [70, 30] as const))).toBeGreaterThan(alone);
   });
 
-  it('of the examples in docs/quality.md is what the page says', () => {
+  it('matches what docs/quality.md says about its examples', () => {
     expect(
       lowerBoundFrom(
         {
@@ -252,7 +252,7 @@ describe('the lower bound of the quality, by which catalogs sort', () => {
     ]);
   });
 
-  it('is that of an unknown service where nothing is known', () => {
+  it('is that of an unknown service if nothing is known', () => {
     expect(lowerBoundFrom({ weight: 0, succeeded: 0, latencyUs: null }, null)).toBe(UNKNOWN_QUALITY.lowerBound);
   });
 });

@@ -83,7 +83,7 @@ async function keepAll(answers: Answers, account: string, texts: readonly (Buffe
 }
 
 describe('an answer that is kept', () => {
-  it('is the same in bytes, whatever they are', () => {
+  it('keeps its bytes, whatever they are', () => {
     const property = fc.property(
       fc.oneof(fc.uint8Array({ maxLength: 200 }), fc.string({ unit: 'binary', maxLength: 100 }).map(Buffer.from)),
       fc.record({ status: fc.nat(599), lines: fc.string(), isAscii: fc.boolean(), contentLength: fc.integer() }),
@@ -96,7 +96,7 @@ describe('an answer that is kept', () => {
     for (const text of ['', '{}', 'x', '{"status":200}\nx', '[]\n', 'null\n']) expect(decodeAnswer(text)).toBeNull();
   });
 
-  it('is found by the claim of its call, in Redis, too', async () => {
+  it('is found in Redis by the claim of its call', async () => {
     const answers = answersOf();
     const [account] = accounts(1) as [string];
     for (const body of [randomBytes(2_000), 'text \u{1f600}', '', '\ufeffmark']) {
@@ -115,7 +115,7 @@ describe('an answer that is kept', () => {
     expect(await answers.find(account, 'other')).toBeNull();
   });
 
-  it('is not of a call under way; one without its hold counts as charged, its answer as lost', async () => {
+  it('does not exist for a call under way; a call without its hold counts as charged, with its answer lost', async () => {
     const [answers, [account], id] = [answersOf(), accounts(1) as [string], uuidv7()];
     const since = await store.now();
     await store.command('hset', store.keys.claims(0, account), 'name', `o\t${id}\t${since}\ttarget\t-\t0`);
@@ -155,7 +155,7 @@ describe('the first call', () => {
 });
 
 describe('answers', () => {
-  it('of an account are the last 1 000, and 8 MiB, and its own make room', async () => {
+  it('of an account are the last 1 000 and at most 8 MiB, and only its own answers make room', async () => {
     const answers = answersOf();
     const [one, other] = accounts(2) as [string, string];
     const few = await keepAll(answers, other, ['of another account']);
@@ -180,7 +180,7 @@ describe('answers', () => {
     expect(answers.notKept.get('no_room')).toBe(0);
   });
 
-  it('older than a day make room in the shard, of whatever account they are', async () => {
+  it('older than a day make room in the shard, whichever account they belong to', async () => {
     const answers = answersOf({ maxBytes: SHARDS * 3_500 });
     const [one, other] = accounts(2) as [string, string];
     const [old] = (await keepAll(answers, one, ['x'.repeat(2_000)])) as [string];
@@ -201,7 +201,7 @@ describe('answers', () => {
     expect(await store.command('zrange', store.keys.answersOf(0, one), 0, -1)).toEqual([last]);
   });
 
-  it('are not kept while Redis is full or nearly full, nor beyond what the process may have', async () => {
+  it('are not kept while Redis is full or nearly full, or beyond the memory limit of the process', async () => {
     const [account] = accounts(1) as [string];
     expect(answersOf({ share: 0.71 }).keep(account, uuidv7(), answerOf('x'))).toBe(false);
     expect(answersOf({ share: 0.7 }).keep(account, uuidv7(), answerOf('x'))).toBe(true);
@@ -226,7 +226,7 @@ const AGE = `for _, key in ipairs(KEYS) do
   for i = 1, #members, 2 do redis.call('ZADD', key, string.format('%d', members[i + 1] - ARGV[1]), members[i]) end
 end`;
 
-it('in any flood of answers, those that are kept are the newest that the bounds of accounts and of the shard allow', async () => {
+it('after any flood of answers, the kept ones are the newest that the limits of accounts and of the shard allow', async () => {
   const owners = accounts(3);
   const [answers, times] = [store.keys.answers[0] as string, store.keys.answerTimes[0] as string];
   const indexes = owners.map((account) => store.keys.answersOf(0, account));
@@ -266,7 +266,7 @@ it('in any flood of answers, those that are kept are the newest that the bounds 
 });
 
 describe('a claim', () => {
-  it('has another name for another API key or value, and another target for another method, path or query', () => {
+  it('has a different name for another API key or value, and a different target for another method, path or query', () => {
     const called = { method: 'GET', path: '/a', query: undefined };
     const claim = claimOf('key', 'value', called);
     expect(claimOf('key', 'value', { ...called })).toEqual(claim);

@@ -77,7 +77,7 @@ async function goesOn(): Promise<void> {
   await compared.storeAll();
 }
 
-it('says so when there is nothing to accept, and asks nothing', async () => {
+it('the command says that there is nothing to accept, and asks nothing', async () => {
   await compared.call(scene, 700);
   await compared.storeAll();
   const before = await state();
@@ -88,7 +88,7 @@ it('says so when there is nothing to accept, and asks nothing', async () => {
   expect(await state()).toEqual(before);
 });
 
-it('lists what is lost, and changes nothing unless the answer names just that', async () => {
+it('the command lists what is lost, and changes nothing unless the answer confirms exactly that', async () => {
   const lost = await loseFlush();
   const before = await state();
   let text = '';
@@ -110,7 +110,7 @@ it('lists what is lost, and changes nothing unless the answer names just that', 
   await expect(accept(() => shown)).rejects.toThrow('nothing was changed');
 });
 
-it('lists the credits and debits that only the wallet has', async () => {
+it('the command lists the credits and debits that only the wallet has', async () => {
   await loseFlush();
   const wallet = compared.ledger.store.walletName(scene.accountId);
   await compared.ledger.store.command('hincrby', wallet, 'credit_seq', 2);
@@ -119,7 +119,7 @@ it('lists the credits and debits that only the wallet has', async () => {
   expect(await accept()).toContain('+0.001  (wallet 0.011, by Postgres 0.01; 2 credits or refunds; debits of 0.0003)');
 });
 
-it('after a yes the shard is flushed again, and its wallets become what Postgres has', async () => {
+it('after a yes the shard is flushed again, and its wallets are changed to match Postgres', async () => {
   const lost = await loseFlush();
   // With a call under way it is repaired; otherwise it would be loaded again.
   await compared.keepBusy(scene);
@@ -174,7 +174,7 @@ describe('a wallet with a credit that the accepted Postgres lacks', () => {
     ['a drift is left', 2_000, 2_000],
     ['the lost charges are as much as the credit, so it agrees', 700, 700],
     ['the next credit, which gets the same number, has another amount', 2_000, 500],
-  ])('is repaired once the credit was made again: %s', async (_, lost, made) => {
+  ])('is repaired once the credit is made again: %s', async (_, lost, made) => {
     await acceptWithout(lost);
     expect(await compared.drifts()).toMatchObject(
       lost === 700 ? [] : [{ driftMicros: lost - 700, notRepaired: AHEAD }],
@@ -190,7 +190,7 @@ describe('a wallet with a credit that the accepted Postgres lacks', () => {
     expect(await compared.drifts()).toMatchObject([{ driftMicros: 5, notRepaired: /has not changed/ }]);
   });
 
-  it('is in doubt alone: what is wrong with another wallet of its shard is not Redis’s', async () => {
+  it('is the only one in doubt: a drift of another wallet of its shard is not blamed on Redis', async () => {
     await acceptWithout(2_000);
     let other = await compared.newScene(100);
     while (stores().keys.shardOf(other.accountId) !== shard) other = await compared.newScene(100);
@@ -199,7 +199,7 @@ describe('a wallet with a credit that the accepted Postgres lacks', () => {
     expect(await compared.repairs()).toEqual([]);
   });
 
-  it('leaves the books to Postgres for every caller', async () => {
+  it('lets every caller correct its books by Postgres', async () => {
     await acceptWithout(2_000);
     const corrector = new Corrector(stores());
     const wanted = { accountId: scene.accountId, reason: 'x', reference: 'r' };
@@ -211,7 +211,7 @@ describe('a wallet with a credit that the accepted Postgres lacks', () => {
   });
 });
 
-it('killed between the two stores, it has changed nothing that counts, and is run again', async () => {
+it('the command changes nothing that counts if it is killed between the two stores, and can be run again', async () => {
   await loseFlush();
   const killed = () => Promise.reject(new Error('killed'));
   for (let times = 0; times < 2; times++) {
@@ -224,7 +224,7 @@ it('killed between the two stores, it has changed nothing that counts, and is ru
   expect(await compared.balances(scene)).toEqual([10_000, 10_000]);
 });
 
-it('a late trim of the lost Postgres does nothing after that; one that comes in between is not accepted unseen', async () => {
+it('a late trim by the lost Postgres has no effect after the command, and stops the command if it comes in between', async () => {
   const lost = await loseFlush();
   const { store } = compared.ledger;
   const stream = store.keys.usage[shard] as string;
@@ -247,13 +247,13 @@ it('a late trim of the lost Postgres does nothing after that; one that comes in 
   await goesOn();
 });
 
-it.each(['what is this', 'no \\255\\195 text'])('a mark that cannot be read is replaced, too: "%s"', async (lua) => {
+it.each(['what is this', 'no \\255\\195 text'])('a mark that cannot be read is also replaced: "%s"', async (lua) => {
   await compared.ledger.store.command('eval', `redis.call('SET', KEYS[1], '${lua}')`, 1, markKey());
   await accept();
   await goesOn();
 });
 
-it('is accepted in a Redis that is full, which only trims after it can empty', async () => {
+it('the command works in a full Redis, which only later trims can empty', async () => {
   await loseFlush();
   await compared.ledger.store.command('config', 'set', 'maxmemory', '1');
   try {
@@ -264,7 +264,7 @@ it('is accepted in a Redis that is full, which only trims after it can empty', a
   await goesOn();
 });
 
-it('is refused while the Redis of a shard does not answer', async () => {
+it('the command is refused while the Redis of a shard does not answer', async () => {
   await loseFlush();
   const before = await state();
   const away = { script: () => Promise.reject(new Error('away')) };

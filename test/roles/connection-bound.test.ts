@@ -9,7 +9,7 @@ function boundOf(wanted: number, maxFiles: number): [bound: number, warnings: nu
   return [bound, warnings.length];
 }
 
-it('connections to services, with as many callers, never need more files than the process may open', () => {
+it('connections to services, plus as many callers, never need more files than the process may open', () => {
   expect(boundOf(8_192, Number.POSITIVE_INFINITY)).toEqual([8_192, 0]);
   expect(boundOf(8_192, 16_640)).toEqual([8_192, 0]);
   expect(boundOf(8_192, 16_639)).toEqual([8_191, 1]);
@@ -17,7 +17,7 @@ it('connections to services, with as many callers, never need more files than th
   expect(boundOf(8_192, 100)).toEqual([1, 1]);
 });
 
-it('the limit of open files is that of this process', () => {
+it('the open-file limit that is read is that of this process', () => {
   const line = readFileSync('/proc/self/limits', 'utf8')
     .split('\n')
     .find((text) => text.startsWith('Max open files'));

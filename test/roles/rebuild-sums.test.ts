@@ -21,7 +21,7 @@ const run = async (databaseUrl: string) => {
   return { output: output.split('\n'), errors, code: code as number };
 };
 
-it('says of each day what was wrong with its sums, and mends it', async () => {
+it('the command reports for each day what was wrong with its sums, and repairs them', async () => {
   const buyer = await addAccount(sql);
   const { accountId: providerId } = await addAccount(sql, 'provider');
   const serviceId = await addService(sql, providerId);
@@ -53,7 +53,7 @@ it('says of each day what was wrong with its sums, and mends it', async () => {
   expect(await sql.unsafe(WRONG_REFUND_SUMS)).toEqual([]);
 });
 
-it('says in one line why it cannot begin', async () => {
+it('the command says in one line why it cannot begin', async () => {
   const { code, errors } = await run('postgres://nobody@127.0.0.1:9/none');
   expect([code, errors]).toEqual([1, expect.stringMatching(/^tollgate: Postgres: .*\n$/)]);
 });

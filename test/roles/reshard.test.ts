@@ -51,7 +51,7 @@ async function load(accountId: string, shards: number): Promise<number> {
   }
 }
 
-it('takes everything of an idle installation out of Redis, leaves what is not ours, and lets the next start choose', async () => {
+it('the command removes everything of an idle installation from Redis, keeps other data, and lets the next start choose', async () => {
   const accountId = await ledger.account(10_000);
   const { store } = ledger;
   const shard = store.keys.shardOf(accountId);
@@ -85,7 +85,7 @@ it.each<[what: string, reason: RegExp, make: () => Promise<unknown>]>([
       await ledger.setWallet(accountId, 9_000);
     },
   ],
-])('refuses while %s, and changes nothing', async (_, reason, make) => {
+])('the command refuses while %s, and changes nothing', async (_, reason, make) => {
   await make();
   const before = await names();
   await expect(run()).rejects.toThrow(reason);
@@ -93,7 +93,7 @@ it.each<[what: string, reason: RegExp, make: () => Promise<unknown>]>([
   expect(await layout()).toEqual(KEPT());
 });
 
-it('refuses while a writer has a shard', async () => {
+it('the command refuses while a writer has a shard', async () => {
   await ledger.sql.reserve(async (writer) => {
     await writer`SELECT pg_advisory_lock(${WRITER_LOCK}::int, 1)`;
     await expect(run()).rejects.toThrow(/a writer runs/);
@@ -101,7 +101,7 @@ it('refuses while a writer has a shard', async () => {
   });
 });
 
-it('refuses while a writer lives that has no shard, and lets the writer go on', async () => {
+it('the command refuses while a writer without a shard is running, and does not stop that writer', async () => {
   await ledger.sql.reserve(async (other) => {
     await other`SELECT pg_advisory_lock(${WRITER_LOCK}::int, shard) FROM generate_series(0, ${ours.shards - 1}::int) AS shard`;
     const writer = ledger.startWriter();
@@ -113,7 +113,7 @@ it('refuses while a writer lives that has no shard, and lets the writer go on', 
   expect(await layout()).toEqual(KEPT());
 });
 
-it.each(STEPS.slice(0, 2))('at the step %s nobody starts, loads a wallet or stores calls', async (at) => {
+it.each(STEPS.slice(0, 2))('at the step %s no process can start, load a wallet or store calls', async (at) => {
   const accountId = await ledger.account(10_000);
   let steps = 0;
   await run(async (step) => {
@@ -134,7 +134,7 @@ it.each(STEPS.slice(0, 2))('at the step %s nobody starts, loads a wallet or stor
   await ledger.stopWriters();
 });
 
-it('a gateway that passed its start just before is seen by its lease, and the data stay where they are', async () => {
+it('a gateway that passed its start check just before is found by its lease, and the data stay where they are', async () => {
   const accountId = await ledger.account(10_000);
   await ledger.setWallet(accountId, 10_000);
   await expect(run((step) => void (step === 'moving' && lease('late')))).rejects.toThrow(/a gateway runs/);
@@ -143,7 +143,7 @@ it('a gateway that passed its start just before is seen by its lease, and the da
   await keepLayout(ledger.sql, ours);
 });
 
-it('waits for wallets whose loading began before it, so that none is left behind', async () => {
+it('the command waits for wallets that were already loading, so that none is left behind', async () => {
   const accountId = await ledger.account(10_000);
   const { store, databaseUrl } = ledger;
   const loading = new PostgresSession({ url: databaseUrl, applicationName: 'test' });
@@ -168,7 +168,7 @@ const killAt = (at: Step, before: () => Promise<unknown> = async () => {}) =>
   ).rejects.toThrow('killed');
 
 it.each(STEPS.flatMap((step) => [3, SHARDS].map((shards) => [step, shards] as const)))(
-  'killed when %s, it is run again or taken back, and with %i shards each balance is exact',
+  'if killed when %s, the command can be run again or undone, and with %i shards each balance is exact',
   async (step, shards) => {
     const { store, sql } = ledger;
     const accounts = await Promise.all([10_000, 20_000, 30_000].map((micros) => ledger.account(micros)));

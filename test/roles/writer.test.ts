@@ -119,7 +119,7 @@ it('metrics report what the writer stores, rejects, sweeps and loads', async () 
   await writer.stop();
 });
 
-it('metrics report of how many shards Postgres is older, until it is not', async () => {
+it('metrics report for how many shards Postgres is older than Redis, until it no longer is', async () => {
   const fenced = () => metric('tollgate_writer_fenced_shards');
   const writer = await start();
   const event = newEvent();
@@ -136,7 +136,7 @@ it('metrics report of how many shards Postgres is older, until it is not', async
   expect(await ledger.backlog()).toBe(0);
 });
 
-it('metrics report an older Postgres although nobody calls', async () => {
+it('metrics report an older Postgres even if nobody makes calls', async () => {
   const fenced = () => metric('tollgate_writer_fenced_shards');
   ledger.startWriter();
   await ledger.append(newEvent());
@@ -151,7 +151,7 @@ it('metrics report an older Postgres although nobody calls', async () => {
   await writer.stop();
 });
 
-it('metrics report by how much wallets are wrong, and in how many accounts', async () => {
+it('metrics report the total drift of wallets, and the number of accounts with a drift', async () => {
   await ledger.knowRedis();
   for (const [balance, wrong] of [
     [1_000, 1_250],

@@ -44,7 +44,7 @@ describe('the programs of a build', () => {
     expect(packagesIn(name, all)).toEqual(packages);
   });
 
-  it('find what lies beside their modules', () => {
+  it('find the files that lie beside their modules', () => {
     const code = readdirSync(folder)
       .filter((name) => name.endsWith('.js'))
       .map((name) => readFileSync(path.join(folder, name), 'utf8'));

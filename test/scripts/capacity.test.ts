@@ -12,13 +12,13 @@ const needs = (callsPerSecond: number, part: string): string | undefined =>
 const rates = fc.integer({ min: 1_000, max: 200_000_000 }).map((thousandths) => thousandths / 1_000);
 
 describe('the capacity of a load', () => {
-  it('rests on measured costs: each is in the documentation', () => {
+  it('uses measured costs, each of which is in the documentation', () => {
     const pages = ['docs/performance.md', 'docs/scaling.md'].map((page) => readFileSync(page, 'utf8')).join('\n');
     for (const [name, { source }] of Object.entries(COSTS))
       expect([name, pages.includes(source)]).toEqual([name, true]);
   });
 
-  it('of 20 000 calls/s', () => {
+  it('for 20 000 calls/s', () => {
     expect(planOf(20_000)).toMatchObject({ step: 'several workers', gateways: 2, redisNodes: 1, isBeyond: false });
     expect(needs(20_000, 'gateways')).toBe('1.17 cores in use by 2 processes');
     expect(needs(20_000, 'Redis')).toBe('0.50 cores in use of 1 master; 19 MB/s written to the append-only file');
@@ -30,14 +30,14 @@ describe('the capacity of a load', () => {
     expect(needs(20_000, 'without Postgres')).toContain('4 minutes until calls are refused, and 1.3 GB');
   });
 
-  it('goes from one process to workers, to a cluster, to more than was measured', () => {
+  it('takes one process, then workers, then a cluster, then more than was measured', () => {
     expect(planOf(1_000).step).toBe('one process of each kind');
     expect(planOf(27_999)).toMatchObject({ step: 'several workers', redisNodes: 1 });
     expect(planOf(28_001)).toMatchObject({ step: 'a Redis cluster', redisNodes: 3 });
     expect(planOf(60_000).isBeyond).toBe(true);
   });
 
-  it('is never less for more calls, and leaves no core fuller than planned', () => {
+  it('never decreases for more calls, and loads no core beyond the planned level', () => {
     fc.assert(
       fc.property(rates, rates, (a, b) => {
         const [less, more] = [planOf(Math.min(a, b)), planOf(Math.max(a, b))];
@@ -49,18 +49,18 @@ describe('the capacity of a load', () => {
     );
   });
 
-  it('says for how many calls a second the gateways are enough', () => {
+  it('says up to how many calls a second the gateways are enough', () => {
     const [line] = planOf(20_000).lines;
     const most = Number(/from ([\d ]+) calls/.exec(line?.next ?? '')?.[1]?.replaceAll(' ', ''));
     expect([planOf(most - 1).gateways, planOf(most + 2).gateways]).toEqual([2, 3]);
   });
 
-  it('takes the cost of a call as it was measured at a rate, and between them never more or less than at both', () => {
+  it('uses the measured cost of a call at each measured rate, and stays between two neighbouring costs for rates between them', () => {
     expect([100, 1_000, 4_000, 30_000, 90_000].map(gatewayMicros)).toEqual([147, 147, 81, 31, 31]);
     expect(gatewayMicros(2_000)).toBeCloseTo(114, 5);
   });
 
-  it('counts with the defaults of the configuration', () => {
+  it('uses the defaults of the configuration', () => {
     const { maxBacklogEvents, upstreamMaxTotalConnections } = loadConfig({
       DATABASE_URL: 'postgres://127.0.0.1/x',
       REDIS_URL: 'redis://127.0.0.1',

@@ -25,7 +25,7 @@ function faultsOf(files: Record<string, string>): string[] {
 }
 
 describe('import directions', () => {
-  it('a tree whose imports point down only has no fault', () => {
+  it('a tree whose imports all point downwards has no fault', () => {
     const faults = faultsOf({
       'main.ts': "import { env } from './config/env.ts';\nimport './roles/gateway.ts';\nprocess.env.PORT;",
       'roles/gateway.ts': "import { serve } from '../http/server.ts';\nimport type { Env } from '../config/env.ts';",
@@ -104,13 +104,13 @@ describe('import directions', () => {
     expect(faults).toEqual(['keys/a.ts:1 imports keys/b.ts: a circle (keys/a.ts → keys/b.ts → keys/c.ts → keys/a.ts)']);
   });
 
-  it('two files may know the types of each other', () => {
+  it('two files may import types of each other', () => {
     expect(
       faultsOf({ 'keys/a.ts': "import { b } from './b.ts';", 'keys/b.ts': "import type { A } from './a.ts';" }),
     ).toEqual([]);
   });
 
-  it('two files that need values of each other are a fault', () => {
+  it('two files that import values of each other are a fault', () => {
     const faults = faultsOf({
       'keys/a.ts': "import { b } from './b.ts';",
       'keys/b.ts': "import { type A, a } from './a.ts';",
@@ -118,7 +118,7 @@ describe('import directions', () => {
     expect(faults).toEqual([expect.stringContaining('(keys/a.ts → keys/b.ts → keys/a.ts)')]);
   });
 
-  it('circles that share files are one fault, even where each of them could be two files', () => {
+  it('circles that share files are one fault, even where each circle has only two files', () => {
     const faults = faultsOf({
       'keys/a.ts': "import type { B } from './b.ts';\nimport { c } from './c.ts';",
       'keys/b.ts': "import { a } from './a.ts';",
@@ -127,13 +127,13 @@ describe('import directions', () => {
     expect(faults).toEqual([expect.stringContaining('a circle among 3 files (keys/a.ts → keys/b.ts → keys/a.ts)')]);
   });
 
-  it('components of pages are searched for circles, too', () => {
+  it('components of pages are also searched for circles', () => {
     write({ 'site/a.tsx': "import './b.tsx';", 'site/b.tsx': "import './a.tsx';" });
     expect(circles(src)).toHaveLength(1);
   });
 });
 
-it('the table allows no import that src does not have', () => {
+it('the table allows no import that does not exist in src', () => {
   expect(unusedAllowances(path.resolve('src'))).toEqual([]);
   mkdirSync(path.join(src, 'keys'), { recursive: true });
   expect(unusedAllowances(src)).toContainEqual(expect.stringContaining('keys may import platform, but does not'));
@@ -152,7 +152,7 @@ describe('an export', () => {
     ['export type A = string;', 'A'],
     ['const a = 1;\nconst c = 2;\nexport { c, a as b };', 'b'],
     ["export { type A, c } from './b.ts';", 'A'],
-  ])('%s: that no other file imports is a fault', (code, name) => {
+  ])('%s: is a fault if no other file imports the export', (code, name) => {
     const files = { 'keys/a.ts': `${code} // ${name}`, 'keys/b.ts': "import { c } from './a.ts'; // a b A" };
     expect(unusedIn(files)).toEqual([expect.stringMatching(`^src/keys/a\\.ts:[13] exports ${name}: `)]);
   });
@@ -169,7 +169,7 @@ describe('an export', () => {
     ).not.toContainEqual(expect.stringContaining('keys/a.ts'));
   });
 
-  it('may be for tests only', () => {
+  it('may exist for tests only', () => {
     const files = { 'src/a.ts': 'export const a = 1;', 'test/a.test.ts': "import { a } from '../src/a.ts';" };
     write(files);
     expect(unusedExports(path.join(src, 'src'), [path.join(src, 'test')])).toEqual([]);
@@ -195,7 +195,7 @@ describe('owners of foreign libraries', () => {
     expect(faultsOf({ 'keys/cache.ts': "const x = require('ioredis');" })).toHaveLength(1);
   });
 
-  it('a library without an owner is a fault, a module of Node is not', () => {
+  it('a library without an owner is a fault, but a Node module is not', () => {
     const faults = faultsOf({ 'keys/cache.ts': "import 'left-pad';\nimport fs from 'node:fs';" });
     expect(faults).toEqual([expect.stringContaining('left-pad: this library has no owner')]);
   });
@@ -203,7 +203,7 @@ describe('owners of foreign libraries', () => {
 
 describe('the environment', () => {
   it.each(['process.env.PORT', 'const { env } = process', "process['env']"])(
-    '%s is a fault in a file that is not an entry',
+    '%s is a fault in a file that is not an entry point',
     (code) => {
       expect(faultsOf({ 'keys/cache.ts': code })).toEqual([
         expect.stringContaining('src/keys/cache.ts:1 reads process.env'),

@@ -12,7 +12,7 @@ function folderWith(...names: string[]): string {
 }
 
 describe('the browser of the tests', () => {
-  it('is the headless shell, else Chromium, else Chrome, wherever on the PATH each is', () => {
+  it('is the headless shell, else Chromium, else Chrome, wherever on the PATH they are', () => {
     const [chrome, chromium, shell] = [
       folderWith('google-chrome'),
       folderWith('chromium'),
@@ -28,7 +28,7 @@ describe('the browser of the tests', () => {
     expect(findChromium([folderWith()], [application])).toBe(application);
   });
 
-  it('is not skipped where there is none: the run fails, and says how to install one', () => {
+  it('is required: without one the run fails, and says how to install it', () => {
     expect(() => findChromium([folderWith('firefox')], [])).toThrow(
       /^The browser tests need Chromium or Chrome.*Debian +sudo apt-get install chromium/s,
     );

@@ -9,7 +9,7 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-it('curl and Python that are installed are left alone, and one that is missing is named where nothing may be installed', () => {
+it('installed curl and Python are left alone, and a missing one is named if nothing may be installed', () => {
   const said: string[] = [];
   ensureClientPrograms((line) => said.push(line));
   expect(said).toEqual([]);

@@ -27,7 +27,7 @@ describe('a version of Node', () => {
     ['20.18.9', undefined, 'Tollgate needs Node 20.19 or newer; this is 20.18.9'],
     ['24.0.0', '2.37', 'Node 24.0.0 needs glibc 2.38 for uWebSockets.js, and this system has 2.37. Use Node 22 or 20'],
     ['26.1.0', '2.9', 'Node 26.1.0 needs glibc 2.38'],
-  ])('%s with glibc %s is refused, and told why', (node, glibc, problem) =>
+  ])('%s with glibc %s is refused, with the reason', (node, glibc, problem) =>
     expect(nodeProblem(node, glibc)).toContain(problem),
   );
 });

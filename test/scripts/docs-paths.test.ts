@@ -134,11 +134,11 @@ describe('the pages of the project', () => {
     ['a page that is not there', 'see `web/src/gone.tsx`', 'docs/x.md: `web/src/gone.tsx` does not exist'],
     ['a folder of containers that is not there', 'see `deploy/gone`', 'docs/x.md: `deploy/gone` does not exist'],
     ['a test without its folder', '`errors.test.ts`', 'docs/x.md: `errors.test.ts` needs its folder'],
-  ])('are at fault with %s', (_, text, fault) => {
+  ])('have a fault if they contain %s', (_, text, fault) => {
     expect(faultsOf('docs/x.md', text)).toEqual([fault]);
   });
 
-  it('are at fault if the page of a room names a file that neither it nor a folder of the line has', () => {
+  it("have a fault if a room's page names a file that neither the room nor a folder on that line has", () => {
     expect(
       faultsOf('src/keys/README.md', '`keys.ts`, `children/change.ts`, `src/proxy/offers.ts` with `target.ts`'),
     ).toEqual([]);
@@ -147,7 +147,7 @@ describe('the pages of the project', () => {
     ]);
   });
 
-  it('are one for each room, of 40 lines at most', () => {
+  it('include one page for each room, of 40 lines at most', () => {
     const rooms = readdirSync('src', { withFileTypes: true }).filter((entry) => entry.isDirectory());
     const folders = [...rooms.map(({ name }) => `src/${name}`), ...TOP_FOLDERS];
     expect(roomPages()).toEqual(folders.map((folder) => `${folder}/README.md`).sort());
@@ -163,7 +163,7 @@ describe('the pages of the project', () => {
     ['files and folders', '`src/http`, `http/router.ts`, `glossary.md`, `npx vitest run test/errors.test.ts`'],
     ['a name that stands for many', '`bench/results/<date>`, `src/**/*.lua`, `src/…`'],
     ['a block of code', '```sh\ncat `src/gone.ts`\n```\n'],
-  ])('are in order with %s', (_, text) => {
+  ])('have no fault if they contain %s', (_, text) => {
     expect(faultsOf('docs/x.md', text)).toEqual([]);
   });
 });

@@ -41,20 +41,20 @@ function patternOf(word: string): RegExp {
 }
 
 describe('the glossary', () => {
-  it('says what a word means once', () => {
+  it('defines each word once', () => {
     expect(words.length).toBeGreaterThan(80);
     expect(words.filter((word, index) => words.indexOf(word) !== index)).toEqual([]);
   });
 
-  it('has only words that code or other pages use', () => {
+  it('contains only words that code or other pages use', () => {
     const all = [...textOf].filter(([file]) => file !== 'docs/glossary.md').map(([, text]) => text);
     const used = all.join('\n');
     expect(words.filter((word) => !patternOf(word).test(used))).toEqual([]);
   });
 });
 
-describe('words that were given up', () => {
-  it.each(RETIRED)('%s stays away', (pattern) => {
+describe('abandoned words', () => {
+  it.each(RETIRED)('%s is no longer used', (pattern) => {
     const present = [...textOf].filter(([file]) => !HISTORY.test(file));
     const found = present.flatMap(([file, text]) =>
       text.split('\n').flatMap((line, index) => (pattern.test(line) ? [`${file}:${index + 1} ${line.trim()}`] : [])),

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 
 const linesOf = (file: string): string[] => readFileSync(file, 'utf8').split('\n');
 
-it('the build of the image has everything that it copies, and nothing else', () => {
+it('the build context of the image has everything that the build copies, and nothing else', () => {
   const copied = linesOf('Dockerfile').flatMap((line) => {
     const [command, ...words] = line.split(/\s+/);
     return command === 'COPY' && !words[0]?.startsWith('--from') ? words.slice(0, -1) : [];

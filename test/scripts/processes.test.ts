@@ -29,14 +29,14 @@ const script = (name: string, code: string) => {
 };
 
 describe('process records', () => {
-  it('find a process while it runs, and no longer when it has ended', async () => {
+  it('find a process while it runs, and no longer after it has ended', async () => {
     const child = script('sleeper', 'setInterval(() => {}, 1000)');
     expect(findRecorded(dir, 'sleeper')).toEqual(child.record);
     expect(await stopProcess(child.record)).toBe('stopped');
     expect(findRecorded(dir, 'sleeper')).toBeNull();
   });
 
-  it('do not match a later process with the same pid, which is never signalled', async () => {
+  it('do not match a later process with the same pid, and that process is never signalled', async () => {
     const stranger = script('stranger', 'setInterval(() => {}, 1000)');
     const stale = { ...stranger.record, identity: 'an earlier boot:1' };
     expect(isRunning(stale)).toBe(false);
@@ -46,7 +46,7 @@ describe('process records', () => {
     await killProcess(stranger.record);
   });
 
-  it('let a process that ignores the request to stop be killed after the grace time', async () => {
+  it('allow a process that ignores the stop request to be killed after the grace time', async () => {
     const child = script(
       'stubborn',
       "process.on('SIGTERM', () => {}); console.log('ready'); setInterval(() => {}, 1000)",
@@ -64,7 +64,7 @@ describe('process records', () => {
     await expect(waiting).rejects.toThrow(/broken ended before it was ready \(exit code 3\)[\s\S]*no such luck/);
   });
 
-  it('a child that never gets ready causes an error after a bounded time', async () => {
+  it('a child that never becomes ready causes an error after a bounded time', async () => {
     const child = script('slow', 'setInterval(() => {}, 1000)');
     const waiting = waitUntilReady(child, () => false, { timeoutMs: 100, logFile: path.join(dir, 'slow.log') });
     await expect(waiting).rejects.toThrow('slow was not ready within 0.1 s');
@@ -97,7 +97,7 @@ describe('a scratch folder', () => {
     expect(isRunning(record)).toBe(false);
   });
 
-  it('that is being released stops even a process that is started meanwhile, and assertInUse throws', async () => {
+  it('stops even a process that is started while the folder is being released, and then assertInUse throws', async () => {
     const scratch = createScratch();
     const start = (name: string, code: string): OwnedProcess =>
       spawnOwned({ runDir: scratch.runDir, name, command: process.execPath, args: ['-e', code] });

@@ -11,7 +11,7 @@ describe('promtool', () => {
     expect(findPromtool([folder])).toBe(`${folder}/promtool`);
   });
 
-  it('is not skipped where there is none: the run fails, and says how to install it', () => {
+  it('is required: without it the run fails, and says how to install it', () => {
     const folder = mkdtempSync(path.join(scratchDir(), 'promtool-'));
     expect(() => findPromtool([folder])).toThrow(/need promtool.*Debian, Ubuntu +sudo apt-get install/s);
   });

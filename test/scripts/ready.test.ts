@@ -101,7 +101,7 @@ async function callDemo(): Promise<number[]> {
   return answers.map(({ status }) => status);
 }
 
-it('/readyz becomes 200 too when there is no demo, and when the demo cannot be made', {
+it('/readyz also becomes 200 when there is no demo, and when the demo cannot be made', {
   timeout: 180_000,
 }, async () => {
   await launch({ DEMO: 'off' });
@@ -116,7 +116,7 @@ it('/readyz becomes 200 too when there is no demo, and when the demo cannot be m
   expect(await stop()).toBe(0);
 });
 
-it('/readyz is 200 only once the printed commands work in each of two workers, also when the demo service gets another port', {
+it('/readyz is 200 only once the printed commands work in both workers, even if the demo service gets another port', {
   timeout: 180_000,
 }, async () => {
   await launch({ WORKERS: '2' });

@@ -34,7 +34,7 @@ async function isRefusedByStart(version: string): Promise<boolean> {
 
 describe('the Redis server program', () => {
   it.each(['5.0.7', '6.2.14', '6.9.99', '7.0.0', '7.4.1', '8.0.3', '10.1.0'])(
-    'of version %s is accepted exactly if the gateway accepts that version when it starts',
+    'of version %s is accepted exactly if the gateway accepts that version at its start',
     async (version) => {
       const [folder = ''] = foldersWith(redis(version));
       if (await isRefusedByStart(version)) {
@@ -46,7 +46,7 @@ describe('the Redis server program', () => {
     },
   );
 
-  it('that is too old does not hide a newer one, or Valkey', () => {
+  it('that is too old does not hide a newer Redis, or Valkey', () => {
     const folders = foldersWith(redis('6.0.16'), redis('7.2.5'));
     expect(findRedisServer(folders)).toBe(`${folders[1]}/redis-server`);
     const others = foldersWith(valkey('8.1.0'), redis('6.0.16'));
@@ -59,8 +59,8 @@ describe('the Redis server program', () => {
   });
 });
 
-describe('numbers that are in two files are the same', () => {
-  it.each([undefined, '', '0', '7'])('DRAIN_SECONDS %j, as launcher and gateway read it', (text) => {
+describe('numbers that are in two files are equal', () => {
+  it.each([undefined, '', '0', '7'])('DRAIN_SECONDS %j in the launcher and in the gateway', (text) => {
     const env = {
       DATABASE_URL: 'postgres://h/d',
       REDIS_URL: 'redis://h:1',
@@ -69,7 +69,7 @@ describe('numbers that are in two files are the same', () => {
     expect(readSettings(env).drainSeconds).toBe(loadConfig(env).drainSeconds);
   });
 
-  it('the oldest Redis, in docs/operating.md and at the start of the gateway', async () => {
+  it('the oldest Redis in docs/operating.md and in the start check of the gateway', async () => {
     const page = readFileSync('docs/operating.md', 'utf8');
     const [, major = ''] = /One Redis \((\d+) or newer\)/.exec(page) ?? [];
     expect([await isRefusedByStart(`${Number(major) - 1}.9.9`), await isRefusedByStart(`${major}.0.0`)]).toEqual([

@@ -126,7 +126,7 @@ async function useDemo(): Promise<void> {
 }
 
 describe('npm start', () => {
-  it('serves with a demo, stops with exit code 0, and keeps everything for the next start', {
+  it('serves with a demo, stops with exit code 0, and keeps all data for the next start', {
     timeout: 180_000,
   }, async () => {
     dataDir = path.join(clone, 'data-demo');
@@ -159,7 +159,7 @@ describe('npm start', () => {
     expect(requestLog().match(/POST \/api\/v1\/keys/g)).toHaveLength(3);
   });
 
-  it('recognises and stops what a killed launcher left behind', async () => {
+  it('recognises and stops processes that a killed launcher left behind', async () => {
     useStores();
     const killed = await started({ DEMO: 'off' });
     const left = ['gateway', 'redis', 'postgres'].map((name) => readJson(inData(`run/${name}.json`)));
@@ -171,7 +171,7 @@ describe('npm start', () => {
     expect(await stop(next)).toBe(0);
   });
 
-  it('refuses a second launcher on the same data, while the first goes on serving', async () => {
+  it('refuses a second launcher on the same data while the first continues to serve', async () => {
     useStores();
     await started({ DEMO: 'off' });
     const second = launch({ DEMO: 'off', PORT: String(await freePort()) });
@@ -215,7 +215,7 @@ describe('npm start', () => {
     expect(existsSync(inData('stack.json'))).toBe(false);
   });
 
-  it('finishes an interrupted demo with the keys that were made already', async () => {
+  it('finishes an interrupted demo with the keys that already exist', async () => {
     await useDemo();
     const demo = readJson(inData('demo.json'));
     const { admin, provider } = demo;
@@ -228,7 +228,7 @@ describe('npm start', () => {
     expect(existsSync(inData('demo.partial.json'))).toBe(false);
   });
 
-  it('changes the demo listings when the demo service gets another port, although somebody has removed one of them', {
+  it('changes the demo listings when the demo service gets another port, even if somebody has removed one of them', {
     timeout: 180_000,
   }, async () => {
     await useDemo();
@@ -249,7 +249,7 @@ describe('npm start', () => {
     await stop(launcher);
   });
 
-  it('makes another admin when the key of the first is lost', async () => {
+  it('makes another admin when the key of the first one is lost', async () => {
     await useDemo();
     rmSync(inData('demo.json'));
     const launcher = await started();

@@ -28,7 +28,7 @@ describe('npm test', () => {
   });
 });
 
-describe('a browser is made ready for', () => {
+describe('a browser is prepared for', () => {
   it.each([[browserTests], [['test/integration']], [['test/proxy', 'browsers']], [['-t', 'price']]])(
     'npm test -- %j',
     (args) => {
@@ -42,8 +42,8 @@ describe('a browser is made ready for', () => {
   });
 });
 
-describe('promtool is made ready for', () => {
-  it('the files that look for it', () => {
+describe('promtool is prepared for', () => {
+  it('the files that use it', () => {
     for (const file of promtoolTests) expect(planTests([file]).promtool).toBe(true);
     expect(planTests(['test/scripts/test-plan.test.ts']).promtool).toBe(false);
   });
@@ -52,7 +52,7 @@ describe('promtool is made ready for', () => {
 describe('npm run test:unit', () => {
   const config = ['--config', 'vitest.unit.config.ts'];
 
-  it('needs no Redis and no browser, checks nothing else, and takes a file too', () => {
+  it('needs no Redis and no browser, runs no other checks, and accepts a file too', () => {
     expect(planTests(['--unit'])).toEqual({
       checks: false,
       stores: false,
@@ -66,7 +66,7 @@ describe('npm run test:unit', () => {
 });
 
 describe('npm run test:cluster', () => {
-  it('runs the files that start a marketplace, but those that start clusters of their own, or the files asked for', () => {
+  it('runs the files that start a marketplace, except those that start their own clusters, or the requested files', () => {
     const { cluster, stores, vitest } = planTests(['--cluster']);
     expect({ cluster, stores }).toEqual({ cluster: true, stores: true });
     expect(vitest).toContain('test/integration/billing.test.ts');

@@ -6,7 +6,7 @@ import { until } from '../support/wait.ts';
 
 const run = promisify(execFile);
 
-it('what a process computes counts, and so does what it waits for', async () => {
+it('measured time includes the time in which a process computes or waits', async () => {
   const computing = async (): Promise<void> => {
     const before = process.cpuUsage();
     while (process.cpuUsage(before).user < 200_000);
@@ -16,7 +16,7 @@ it('what a process computes counts, and so does what it waits for', async () => 
   await until(async () => (await timed(() => run('sleep', ['0.2']))) > 190);
 });
 
-it('the time in which it gets no processor does not count', async () => {
+it('measured time excludes the time in which a process gets no processor', async () => {
   const began = performance.now();
   const tookMs = await timed(() =>
     run('sh', ['-c', `kill -STOP ${process.pid}; sleep 0.5; kill -CONT ${process.pid}`]),

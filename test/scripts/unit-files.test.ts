@@ -34,14 +34,14 @@ describe('a unit test', () => {
     expect(unitTests()).toEqual([]);
   });
 
-  it('is not one whose helper, or the helper of a helper, starts something', () => {
+  it('is not one whose helper, directly or through another helper, starts something', () => {
     write('test/some.test.ts', ["import { open } from './one.ts';"]);
     write('test/one.ts', ["export * from './two.ts';", "import './some.test.ts';"]);
     write('test/two.ts', ["import { createServer } from 'node:net';"]);
     expect(unitTests()).toEqual([]);
   });
 
-  it('may import types of what starts something, and modules of src, which start nothing by themselves', () => {
+  it('may import types of modules that start something, and modules of src, which start nothing by themselves', () => {
     write('test/some.test.ts', [
       "import type { Server } from 'node:net';",
       "import { type ChildProcess, spawnSync } from 'node:child_process';",

@@ -63,7 +63,7 @@ it('secrets are encrypted with the first key, so that the old one can be retired
   expect((await read(after.id)).updatedAtMicros).toBe(after.updatedAtMicros);
 });
 
-it('what no key decrypts stays as it is, is counted and reported without a value, and comes back with its key', async () => {
+it('a secret that no key decrypts stays unchanged, is counted and reported without its value, and works again with its key', async () => {
   const { id, upstreamHeaders, upstreamQuery, signingKeys } = await listed();
   for (const secrets of [withKeys(NEW), withKeys()]) {
     const run = resealer(secrets);
@@ -91,7 +91,7 @@ it('a secret that its provider changes during a run is not put back', async () =
   expect(withKeys(NEW).open(await read(id)).headers).toEqual([['x-api-key', 'newer']]);
 });
 
-it('the previous signing secret is erased when its day has passed, and all secrets when the listing is removed', async () => {
+it('the previous signing secret is erased a day later, and all secrets are erased when the listing is removed', async () => {
   const { id } = await listed(Date.now() - OVERLAP_MS - 1);
   expect(storedSigningKeys((await read(id)).signingKeys)).toHaveLength(2);
   await resealer(withKeys(OLD)).run();

@@ -8,7 +8,7 @@ const place = fc.string();
 const text = fc.string({ unit: 'binary' });
 
 describe('a sealed text', () => {
-  it('opens in the context it was sealed for, with any key of the list it was sealed with, wherever that key is now', () => {
+  it('opens in the context for which it was sealed, with any key of the old list, wherever that key now is in the list', () => {
     fc.assert(
       fc.property(text, place, (secret, at) => {
         const sealed = new Sealer([OLD]).seal(secret, at);
@@ -46,7 +46,7 @@ describe('a sealed text', () => {
     for (const nonsense of ['', ':', 's1::', 's1:0:', 's1:0:AAAA']) expect(sealer.open(nonsense, 'here')).toBeNull();
   });
 
-  it('does not open with its tag cut short, which would make forging it easy', () => {
+  it('does not open with a truncated tag, which would be easy to forge', () => {
     const sealer = new Sealer([NEW]);
     const [version, name, encoded = ''] = sealer.seal('a secret of some length', 'here').split(':');
     const bytes = Buffer.from(encoded, 'base64url');
@@ -55,7 +55,7 @@ describe('a sealed text', () => {
     }
   });
 
-  it('does not contain the secret or the key, and is another one each time', () => {
+  it('does not contain the secret or the key, and differs each time', () => {
     const sealer = new Sealer([NEW]);
     const sealed = Array.from({ length: 100 }, () => sealer.seal('sk-provider-secret', 'here'));
     expect(new Set(sealed).size).toBe(100);
@@ -73,7 +73,7 @@ describe('a sealed text', () => {
   });
 });
 
-it('without a key nothing can be sealed', () => {
+it('nothing can be sealed without a key', () => {
   expect(new Sealer([]).canSeal).toBe(false);
   expect(() => new Sealer([]).seal('x', 'here')).toThrow('no key');
 });

@@ -162,7 +162,7 @@ describe('a secret', () => {
     expectNone(stack.supervisor.output);
   });
 
-  it('is in no answer, except the one that issued it', () => expectNone(answers));
+  it('is in no answer except the one that issued it', () => expectNone(answers));
 
   it('is not in the metrics', async () => {
     const metrics = await (await fetch(`http://127.0.0.1:${stack.env.METRICS_PORT}/metrics`)).text();
@@ -189,7 +189,7 @@ describe('a secret', () => {
     expectNone(heads.join('').replaceAll(/\?api_key=\S+/g, ''));
   });
 
-  it('cannot be derived from what Postgres has: the digest opens nothing', async () => {
+  it('cannot be derived from the data in Postgres: the digest does not open anything', async () => {
     const rows = await stack.stores.sql<{ key_id: string; secret_hash: string }[]>`
       SELECT key_id, secret_hash FROM api_keys`;
     expect(rows.length).toBeGreaterThanOrEqual(4);

@@ -21,7 +21,7 @@ it.each([
   ['header', 'headers'],
   ['query', 'query'],
 ] as const)(
-  'a secret for the %s opens for its listing, its name and the origin of the endpoint, however that is spelled',
+  'a secret for the %s opens for its listing, its name and the origin of the endpoint, in any spelling of that origin',
   (kind, member) => {
     const secrets = withKey();
     const sealed = secrets.seal(kind, { id, endpoint }, [['x-key', 'secret']]);
@@ -64,7 +64,7 @@ it.each([
 });
 
 describe('a new signing secret', () => {
-  it('signs beside the one before it for a day, and ends the one before that at once', () => {
+  it('is used beside its predecessor for a day, and ends an even older one at once', () => {
     const secrets = withKey();
     const first = secrets.newSigningKey(id, null, 1_000);
     const second = secrets.newSigningKey(id, first.stored, 2_000);
@@ -75,7 +75,7 @@ describe('a new signing secret', () => {
     ]);
   });
 
-  it('takes the place of one whose SECRETS_KEY was lost: calls are signed again at once, not a day later', () => {
+  it('replaces one whose SECRETS_KEY was lost: calls are signed again at once, not a day later', () => {
     const lost = withKey().newSigningKey(id, null, 1_000).stored;
     const secrets = withKey();
     expect(secrets.open(signed(lost)).unreadable).toHaveLength(1);

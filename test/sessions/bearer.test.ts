@@ -18,7 +18,7 @@ async function signedIn(): Promise<Browser> {
 }
 
 // Over HTTP the rule is met first where the bucket of a request is looked for (`Holders`).
-it('a request with the cookies of two browsers gets the bearer of neither: one of them was planted', async () => {
+it('a request with the cookies of two browsers gets the bearer of neither, because one of them was planted', async () => {
   const sessions = new Sessions({ sql, cache: { invalidate: () => {} }, sessionDays: 14 });
   const [one, two] = [await signedIn(), await signedIn()];
   expect(await sessions.bearer([one, two], null)).toBeNull();

@@ -23,7 +23,7 @@ async function addSession(expiresIn = '1 day'): Promise<{ readonly id: string; r
 const left = async (): Promise<string[]> =>
   (await sql<{ id: string }[]>`SELECT id FROM sessions`).map(({ id }) => id).sort();
 
-it('what is left of sessions that ended by time, with their key or with its secret is removed, and nothing else', async () => {
+it('only sessions that ended by time, with their key or with its secret are removed', async () => {
   const [live, revoked, rotated, overlapping] = [
     await addSession(),
     await addSession(),

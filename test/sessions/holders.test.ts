@@ -4,7 +4,7 @@ import { Holders } from '../../src/sessions/holders.ts';
 
 const browser = (hash: string): Browser => ({ hash }) as Browser;
 
-it('the holder of a browser is read once, however often it asks within a second', async () => {
+it('the holder of a browser session is read once, however often the browser asks within a second', async () => {
   let reads = 0;
   const holders = new Holders(async ([shown]) => {
     reads++;
@@ -20,7 +20,7 @@ it('the holder of a browser is read once, however often it asks within a second'
   expect(reads).toBe(3);
 });
 
-it('nobody is found, and nothing is read, where Postgres may not be asked, or without a cookie', async () => {
+it('nobody is found, and nothing is read, without a cookie or if Postgres may not be queried', async () => {
   const holders = new Holders(async () => {
     throw new Error('was asked');
   });
@@ -28,7 +28,7 @@ it('nobody is found, and nothing is read, where Postgres may not be asked, or wi
   expect(await holders.of([], () => true)).toBeNull();
 });
 
-it('a failure is not kept, and no more than a thousand answers are', async () => {
+it('a failure is not cached, and at most a thousand answers are cached', async () => {
   let reads = 0;
   const holders = new Holders(async () => {
     if (reads++ === 0) throw new Error('away');

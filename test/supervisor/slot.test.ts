@@ -22,7 +22,7 @@ describe('a slot', () => {
     expect(test.log.lines.join('\n')).toContain('"end":"SIGKILL"');
   });
 
-  it('tries again, after a pause, when its process cannot be started, and says so', async () => {
+  it('tries again after a pause when its process cannot be started, and logs that', async () => {
     await test.slot.start();
     test.behaviour = 'fails';
     process.kill(test.pids[0] as number, 'SIGKILL');
@@ -33,7 +33,7 @@ describe('a slot', () => {
     expect(test.slot.restarts).toBe(2);
   });
 
-  it('does not repeat its first start when that fails', async () => {
+  it('does not retry its first start if that start fails', async () => {
     test.behaviour = 'fails';
     await expect(test.slot.start()).rejects.toThrow('it ended before it was ready: exit code 3');
     expect([test.slot.isFilled, test.pids.length]).toEqual([false, 1]);
@@ -44,7 +44,7 @@ describe('a slot', () => {
     await expect(slow.untilReady(300)).rejects.toThrow('it ended before it was ready: SIGKILL');
   });
 
-  it('has a new process that is ready before it tells the old one to stop', async () => {
+  it('waits until a new process is ready before it tells the old one to stop', async () => {
     await test.slot.start();
     await test.slot.replace();
     const [old, next] = test.pids;
@@ -63,7 +63,7 @@ describe('a slot', () => {
     expect([test.slot.isFilled, isAlive(test.pids[0] as number)]).toEqual([true, true]);
   });
 
-  it('is filled again when its process dies while a replacement fails', async () => {
+  it('is filled again when its process dies while its replacement fails', async () => {
     await test.slot.start();
     test.behaviour = 'slow';
     const replacing = test.slot.replace();

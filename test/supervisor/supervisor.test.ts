@@ -41,7 +41,7 @@ describe('a supervisor', () => {
     expect(writer.what).toEqual(['started', 'stop']);
   });
 
-  it('replaces all processes once more when it is asked to twice during a replacement', async () => {
+  it('replaces all processes once more when a second replacement is requested during the first', async () => {
     await supervisor.start();
     await Promise.all([supervisor.roll(), supervisor.roll(), supervisor.roll()]);
     for (const { pids } of [one, two, writer]) expect(pids).toHaveLength(3);
@@ -56,7 +56,7 @@ describe('a supervisor', () => {
     expect([one, two, writer].every(({ slot }) => slot.isFilled)).toBe(true);
   });
 
-  it('puts the metrics of all processes that answer on one page, with each name once', async () => {
+  it('combines the metrics of all processes that answer on one page, with each name once', async () => {
     two.behaviour = 'silent';
     await supervisor.start();
     const page = await supervisor.renderMetrics();

@@ -8,7 +8,7 @@ const process = { host: 'a', pid: 1, version: '1', startedAtMs: 0, role: 'gatewa
 const load = { memoryBytes: 1, cpu: 0, loopDelayMs: 0 };
 const none = { admitted: 0, completed: 0, open: 1, refunded: {}, refused: {} };
 
-it('looks back five seconds, and counts only what ended in them', () => {
+it('the rates cover the last five seconds, and count only calls that ended in them', () => {
   const histogram = noLatencies();
   const window = new RecentCallsWindow(histogram);
   countLatency(histogram, 5_000);
@@ -23,7 +23,7 @@ it('looks back five seconds, and counts only what ended in them', () => {
   expect(window.read(21_000)).toMatchObject({ buckets: [[bucketOf(2_000), 4]] });
 });
 
-it('adds up the rates of all workers, and makes percentiles of all their calls, not of their percentiles', () => {
+it('the rates of all workers are added up, and percentiles are computed over all calls, not over percentiles', () => {
   // A worker with 98 quick calls, and one with two slow ones: the p99 of all is slow, the median is quick.
   const of = (instance: string, latencyUs: number, calls: number): Report => ({
     ...process,
@@ -44,7 +44,7 @@ it('adds up the rates of all workers, and makes percentiles of all their calls, 
   expect(workers[1]?.recent).toMatchObject({ calls: 2, calls_per_second: 1, p50_ms: slow });
 });
 
-it('says null, not zero, where no call ended', () => {
+it('a value is null, not zero, when no call ended', () => {
   const quiet: Report = {
     ...process,
     instance: 'a',

@@ -76,7 +76,7 @@ async function* events(baseUrl: string, signal?: AbortSignal): AsyncGenerator<{ 
 }
 
 describe('the live traffic', () => {
-  it('costs nothing while nobody looks: no process writes to Redis', async () => {
+  it('causes no work while nobody looks: no process writes to Redis', async () => {
     const key = await market.buyer(1);
     await market.request(await market.service({ endpoint: service.url }), { key });
     expect(await reportsInRedis()).toBe(0);
@@ -86,7 +86,7 @@ describe('the live traffic', () => {
     await until(async () => (await reportsInRedis()) === 0);
   });
 
-  it('has the calls of both gateways, by outcome, with rate and p99', async () => {
+  it('contains the calls of both gateways, by outcome, with rate and p99', async () => {
     const path = await market.service({ endpoint: service.url, price: 0.001 });
     const key = await market.buyer(1);
     await until(async () => (await fetch(`${other.baseUrl}${path.replace('proxy', 'services')}`)).ok);
@@ -106,7 +106,7 @@ describe('the live traffic', () => {
     expect(seen.workers.every(({ calls }) => (calls.refused.unauthorized ?? 0) > 0)).toBe(true);
   });
 
-  it('comes as one event a second, for one token of the rate limit', async () => {
+  it('is sent as one event a second, for one token of the rate limit', async () => {
     const remaining = async (): Promise<number> =>
       Number((await market.request('/api/v1/keys/me', { key: market.admin })).headers.get('x-ratelimit-remaining'));
     const before = await remaining();
@@ -125,7 +125,7 @@ describe('the live traffic', () => {
   });
 
   it.skipIf(oneRedis('stops it and starts it again'))(
-    'says that Redis is away, and goes on when it is back',
+    'says that Redis is away, and continues when Redis is back',
     async () => {
       const leaving = new AbortController();
       const stream = events(market.baseUrl, leaving.signal);
@@ -139,7 +139,7 @@ describe('the live traffic', () => {
     40_000,
   );
 
-  it('is for admins only', async () => {
+  it('is available to admins only', async () => {
     const key = await market.buyer(0);
     expect((await market.request('/api/v1/admin/traffic', { key })).status).toBe(403);
     expect((await market.request('/api/v1/admin/instances', { key })).status).toBe(403);
@@ -156,7 +156,7 @@ describe('the instances', () => {
     expect(found.find(({ role }) => role === 'writer')?.shards).toBe(shards);
   });
 
-  it('are not nobody when Redis has lost what they said, and they have not said it again', async () => {
+  it('are not reported as absent when Redis has lost their data, and they have not written it again', async () => {
     const redis = {
       answers: [[], ['a'], [null]] as unknown[],
       command: async () => redis.answers.shift(),
@@ -166,7 +166,7 @@ describe('the instances', () => {
     expect(redis.answers).toEqual([]);
   });
 
-  it('show a process that was killed for a few seconds at most, and its lease as silent', async () => {
+  it('show a killed process for a few seconds at most, and its lease as silent', async () => {
     let isKilled = false;
     const { redis, keys } = market.stores;
     const dying = new Reporter({
@@ -185,7 +185,7 @@ describe('the instances', () => {
     await dying.stop();
   });
 
-  it('lose a gateway that drains at once, and its streams end before the time to drain is up', async () => {
+  it('no longer include a gateway that drains, whose streams end well before the drain deadline', async () => {
     const third = await market.anotherGateway();
     await until(async () => (await instances()).instances.length === 4);
     const stream = events(third.baseUrl);
@@ -204,7 +204,7 @@ describe('the instances', () => {
 });
 
 describe('a stream of events', () => {
-  it('ends after its time, and there is a bound on how many are open', async () => {
+  it('ends after its maximum time, and the number of open streams is bounded', async () => {
     const streams = new LiveStreams({ maxStreams: 1, maxMs: 1_500 });
     const first = streams.pieces(async () => 'x');
     expect(streams.isFull).toBe(false);

@@ -7,7 +7,7 @@ const policy = new AddressPolicy([]);
 const PUBLIC = [{ address: '1.1.1.1', family: 4 }];
 const OTHER = [{ address: '9.9.9.9', family: 4 }];
 
-test('one look-up of a name serves any number of calls, and its answer is kept for a while', async () => {
+test('one look-up of a name serves any number of calls, and its answer is kept for some time', async () => {
   const lookup = vi.fn(async () => PUBLIC);
   const book = new AddressBook(policy, lookup);
   const answers = await Promise.all([1, 2, 3].map(() => book.resolve('a.example')));
@@ -51,7 +51,7 @@ test('a stale answer is used while a single new look-up is under way, for a minu
   });
 });
 
-test('after a failed look-up the last answer is still used; after a forbidden address it is not', async () => {
+test('after a failed look-up the last answer is still used; after a forbidden address it no longer is', async () => {
   const lookup = vi.fn<() => Promise<ResolvedAddress[]>>();
   lookup.mockResolvedValueOnce(PUBLIC).mockRejectedValueOnce(new Error('SERVFAIL'));
   lookup.mockResolvedValueOnce([{ address: '10.0.0.1', family: 4 }]);
@@ -71,7 +71,7 @@ test('after a failed look-up the last answer is still used; after a forbidden ad
   });
 });
 
-test('a look-up that fails late does not make the last answer last longer', async () => {
+test('a look-up that fails late does not extend the use of the last answer', async () => {
   const lookup = vi.fn<() => Promise<ResolvedAddress[]>>().mockRejectedValue(new Error('SERVFAIL'));
   lookup.mockResolvedValueOnce(PUBLIC);
   const book = new AddressBook(policy, lookup);
@@ -102,7 +102,7 @@ test('a failure is kept for five seconds', async () => {
   });
 });
 
-test('the number of look-ups under way is bounded; one more is busy', async () => {
+test('the number of look-ups under way is bounded; a further one fails as busy', async () => {
   const answers: (() => void)[] = [];
   const book = new AddressBook(policy, () => new Promise((resolve) => answers.push(() => resolve(PUBLIC))));
   const hanging = Array.from({ length: 1_000 }, (_, i) => book.resolve(`${i}.example`));
@@ -114,7 +114,7 @@ test('the number of look-ups under way is bounded; one more is busy', async () =
   expect(await again).toMatchObject({ ok: true });
 });
 
-test('whatever a look-up throws, its name has failed and it no longer counts as under way', async () => {
+test('whatever error a look-up throws, its name fails and the look-up no longer counts as under way', async () => {
   const thrown = [undefined, null, 'text', 7, new Error('SERVFAIL')];
   let next = 0;
   const book = new AddressBook(policy, () => Promise.reject(thrown[next++ % thrown.length]));
@@ -134,7 +134,7 @@ test('the number of names kept is bounded; the oldest is dropped first', async (
   expect(lookup).toHaveBeenCalledTimes(1002);
 });
 
-test('an address is not looked up, but is checked all the same', async () => {
+test('an address is not looked up, but is still checked', async () => {
   const lookup = vi.fn(async () => PUBLIC);
   const book = new AddressBook(policy, lookup);
   expect(await book.resolve('8.8.8.8')).toMatchObject({ ok: true });

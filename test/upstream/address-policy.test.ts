@@ -160,7 +160,7 @@ describe('secrets', () => {
   const policy = new AddressPolicy(['10.0.0.0/8', '203.0.113.0/24', '127.0.0.0/8']);
   const none = new AddressPolicy([]);
 
-  test('may be sent over TLS, or in clear to an address that the operator allows', () => {
+  test('may be sent over TLS, or unencrypted to an address that the operator allows', () => {
     for (const endpoint of ['https://a.example', 'https://8.8.8.8', 'https://10.1.1.1']) {
       expect([endpoint, maySendSecrets(endpoint, policy), maySendSecrets(endpoint, none)]).toEqual([
         endpoint,
@@ -177,7 +177,7 @@ describe('secrets', () => {
     }
   });
 
-  test('may not be sent in clear to a public address, or to a name that may lead to one tomorrow', () => {
+  test('may not be sent unencrypted to a public address, or to a name that may lead to a public address later', () => {
     for (const endpoint of ['http://8.8.8.8', 'http://a.example', 'http://service.internal', 'http://a.localhost']) {
       expect([endpoint, maySendSecrets(endpoint, policy)]).toEqual([endpoint, false]);
     }

@@ -57,7 +57,7 @@ describe('a caller that pauses often gets every octet of a body framed by', () =
   });
 });
 
-describe('while paused', () => {
+describe('while a call is paused', () => {
   async function download(wire: string | Buffer) {
     const exchange = new Exchange(client, server.url);
     const peer = await server.peer(0);
@@ -84,7 +84,7 @@ describe('while paused', () => {
     await peer.gone();
   });
 
-  test('neither data nor the end is delivered, though both have been read', async () => {
+  test('neither data nor the end is delivered, even if both have been read', async () => {
     const exchange = new Exchange(client, server.url);
     exchange.onHead = () => exchange.call.pause();
     const peer = await server.peer(0);
@@ -147,7 +147,7 @@ describe('while paused', () => {
     await eventually(() => client.stats().open === 0);
   });
 
-  test('a reset is reported, after resume at the latest', async () => {
+  test('a reset is reported, at the latest after resume', async () => {
     const { exchange, peer } = await download('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nok');
     await eventually(() => exchange.body === 'ok');
     exchange.call.pause();
@@ -157,7 +157,7 @@ describe('while paused', () => {
     expect(await exchange.outcome()).toBe('reset');
   });
 
-  test('a call can be given up', async () => {
+  test('the call can be given up', async () => {
     const { exchange, peer } = await download('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nok');
     await eventually(() => exchange.body === 'ok');
     exchange.call.pause();
@@ -166,7 +166,7 @@ describe('while paused', () => {
     expect(client.stats()).toMatchObject({ open: 0 });
   });
 
-  test('a call can be paused before it has a connection', async () => {
+  test('the call can be paused before it has a connection', async () => {
     const exchange = new Exchange(client, server.url);
     exchange.call.pause();
     const peer = await server.peer(0);
@@ -225,7 +225,7 @@ describe('a slow upstream gets every octet of a body', () => {
   });
 });
 
-test('uploads that stall at the same time do not mix', async () => {
+test('uploads that stall at the same time do not get mixed up', async () => {
   const bodies = [1, 2, 3].map((seed) => patternBytes(8 * 1024 * 1024, seed));
   const exchanges = bodies.map(
     ({ length }) => new Exchange(client, server.url, { method: 'POST', bodyLength: length }),

@@ -15,7 +15,7 @@ describe('the request that is sent', () => {
     ['POST', 5, 'content-length: 5\r\n'],
     ['DELETE', 5, 'content-length: 5\r\n'],
     ['POST', -1, 'transfer-encoding: chunked\r\n'],
-  ])('%s with a body of %d', async (method, bodyLength, framing) => {
+  ])('is a %s with a body of %d', async (method, bodyLength, framing) => {
     const path = '/a%2f..//b?q=%20&\xe9';
     const exchange = new Exchange(client, server.url, {
       method,
@@ -31,7 +31,7 @@ describe('the request that is sent', () => {
     exchange.call.destroy();
   });
 
-  test('says that trailers are welcome only if they are wanted, and hands them over', async () => {
+  test('announces that trailers are welcome only if they are wanted, and delivers them', async () => {
     const exchange = new Exchange(client, server.url, { wantsTrailers: true });
     const peer = await server.peer(0);
     expect(await peer.takeRequest()).toContain('\r\nte: trailers\r\nconnection: TE\r\n');
@@ -44,14 +44,14 @@ describe('the request that is sent', () => {
   });
 
   test.each(['', 'a', 'http://x/', '/a b', '/a\r\nx: y', '/\u010a', '/\x7f', '/\0'])(
-    'the path %j is refused',
+    'is refused with the path %j',
     (path) => {
       expect(() => new Exchange(client, server.url, { path })).toThrow('path');
       expect(client.stats()).toMatchObject({ origins: 0, open: 0 });
     },
   );
 
-  test('a body of known length is sent as it is', async () => {
+  test('contains a body of known length unchanged', async () => {
     const { call } = new Exchange(client, server.url, { method: 'POST', bodyLength: 10 });
     call.write(Buffer.from('hello'));
     call.write(Buffer.from(''));
@@ -67,7 +67,7 @@ describe('the request that is sent', () => {
     expect(call.requestSent).toBe(true);
   });
 
-  test('a body of unknown length is chunked', async () => {
+  test('has a chunked body if the length is unknown', async () => {
     const { call } = new Exchange(client, server.url, { method: 'POST', bodyLength: -1 });
     call.write(Buffer.from('hello'));
     call.write(Buffer.from(''));
@@ -79,7 +79,7 @@ describe('the request that is sent', () => {
     call.destroy();
   });
 
-  test('an empty body of unknown length is only the last chunk', async () => {
+  test('has only the last chunk if the body is empty and of unknown length', async () => {
     const { call } = new Exchange(client, server.url, { method: 'POST', bodyLength: -1 });
     call.end();
     const peer = await server.peer(0);
@@ -88,7 +88,7 @@ describe('the request that is sent', () => {
     call.destroy();
   });
 
-  test("the caller's chunk may be overwritten as soon as write returns", async () => {
+  test("keeps the caller's chunk even if the caller overwrites it as soon as write returns", async () => {
     const { call } = new Exchange(client, server.url, { method: 'POST', bodyLength: 6 });
     const chunk = Buffer.from('abc');
     call.write(chunk);
@@ -102,7 +102,7 @@ describe('the request that is sent', () => {
     call.destroy();
   });
 
-  test('more or less body than declared throws, as a programming error', async () => {
+  test('has exactly the declared length: a longer or shorter body throws, as a programming error', async () => {
     const { call } = new Exchange(client, server.url, { method: 'POST', bodyLength: 3 });
     expect(() => call.end()).toThrow('less body');
     expect(() => call.write(Buffer.from('abcd'))).toThrow('more body');
@@ -134,14 +134,14 @@ describe('the response', () => {
     expect(exchange.events).toEqual(['head', 'data', 'end']);
   });
 
-  test('to HEAD has no body, whatever it declares', async () => {
+  test('to HEAD has no body, whatever its head declares', async () => {
     const { exchange } = await answer('HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n', { method: 'HEAD' });
     expect(await exchange.outcome()).toBe(200);
     expect(exchange.head).toMatchObject({ contentLength: 99, hasBody: false });
     expect(client.stats()).toMatchObject({ idle: 1 });
   });
 
-  test('without a length ends with the connection', async () => {
+  test('ends with the connection if it has no length', async () => {
     const { exchange, peer } = await answer('HTTP/1.1 200 OK\r\n\r\nall of it');
     await eventually(() => exchange.body === 'all of it');
     expect(exchange.events).not.toContain('end');
@@ -150,7 +150,7 @@ describe('the response', () => {
     expect(client.stats()).toMatchObject({ open: 0 });
   });
 
-  test('without a length is cut, not ended, by a reset', async () => {
+  test('is cut, not ended, by a reset if it has no length', async () => {
     const { exchange, peer } = await answer('HTTP/1.1 200 OK\r\n\r\nall of it');
     await eventually(() => exchange.body === 'all of it');
     peer.socket.resetAndDestroy();
@@ -185,7 +185,7 @@ describe('the response', () => {
     expect(exchange.events).toEqual(['head', 'data', 'end']);
   });
 
-  test('is not reported after destroy, not even from within a callback', async () => {
+  test('is not reported after destroy, not even after a destroy from within a callback', async () => {
     for (const event of ['onHead', 'onData'] as const) {
       const exchange = new Exchange(client, server.url);
       const original = exchange[event].bind(exchange) as (argument: never) => void;
@@ -201,7 +201,7 @@ describe('the response', () => {
     }
   });
 
-  test('makes every later method call do nothing once it is complete', async () => {
+  test('makes every later method call do nothing once the response is complete', async () => {
     const { exchange } = await answer(OK);
     await exchange.outcome();
     const { call } = exchange;
@@ -226,7 +226,7 @@ test('dispatch makes no callback before it returns', async () => {
   expect(await late.outcome()).toBe('busy');
 });
 
-test('an exception in a handler reaches the process, and no other call suffers from it', async () => {
+test('an exception in a handler reaches the process, and does not affect any other call', async () => {
   const listeners = process.listeners('uncaughtException');
   process.removeAllListeners('uncaughtException');
   const caught: unknown[] = [];

@@ -27,7 +27,7 @@ test.each([
   'http://127.0.0.1./',
   'http://\uff11\uff12\uff17.0.0.1/',
   'http://127\u30020\u30020\u30021/',
-])('an IPv4 address in any spelling becomes the dotted address: %s', (url) => {
+])('an IPv4 address in any spelling becomes a dotted address: %s', (url) => {
   expect(parseEndpoint(url).origin.hostname).toBe('127.0.0.1');
 });
 
@@ -69,7 +69,7 @@ test.each([
   expect(() => parseEndpoint(url)).toThrow(reason);
 });
 
-test('endpoints of one origin have the same key; other schemes, hosts and ports have another', () => {
+test('endpoints of one origin have the same key; endpoints with another scheme, host or port have another key', () => {
   const key = (url: string) => parseEndpoint(url).origin.key;
   expect(key('http://EXAMPLE.com:80/a')).toBe(key('http://example.com/b'));
   expect(new Set(['http://a.com', 'https://a.com', 'http://a.com:443', 'http://b.com'].map(key)).size).toBe(4);

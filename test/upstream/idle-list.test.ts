@@ -7,7 +7,7 @@ class Element implements Idle<Element> {
   idleAfter: Element | null = null;
 }
 
-test('the list has the order that a plain array has after the same random additions and removals', () => {
+test('the list has the same order as a plain array after the same random additions and removals', () => {
   fc.assert(
     fc.property(fc.array(fc.nat(7)), (steps) => {
       const elements = Array.from({ length: 8 }, () => new Element());

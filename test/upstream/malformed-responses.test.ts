@@ -28,7 +28,7 @@ test('a fault is reported without waiting for the end of the head', () => {
   }
 });
 
-test('the position of a fault is never before the piece of input in which it was found', () => {
+test('the position of a fault is never before the piece of input that contains the fault', () => {
   // A case that the fuzzer found.
   expect(parse(['HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, chunked\r\n\r', ':\n'])).toMatchObject({
     state: 'failed',
@@ -36,7 +36,7 @@ test('the position of a fault is never before the piece of input in which it was
   });
 });
 
-test('a head of exactly the bound passes', () => {
+test('a head of exactly the maximum size is accepted', () => {
   const wire = `${HEAD}Content-Length: 0\r\nA: `;
   const filled = `${wire}${'a'.repeat(4096 - wire.length - 4)}\r\n\r\n`;
   expect(filled.length).toBe(4096);
@@ -45,11 +45,11 @@ test('a head of exactly the bound passes', () => {
   expect(parse([filled.replace('A: ', 'A: a')]).malformed).toBe('head too large');
 });
 
-test('ten interim responses pass', () => {
+test('ten interim responses are accepted', () => {
   expect(parse([`${'HTTP/1.1 100 Continue\r\n\r\n'.repeat(10)}${HEAD}Content-Length: 0\r\n\r\n`]).state).toBe('done');
 });
 
-test('the parser never throws at random octets, and reads the same however they are split', () => {
+test('the parser never throws on random octets, and gives the same result however they are split', () => {
   const nearHttp = fc
     .array(
       fc.constantFrom(

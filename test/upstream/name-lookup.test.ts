@@ -38,7 +38,7 @@ async function newLookup(records: Record<string, NameRecord>, system: System = {
   return new NameLookup({ hostsFile, resolvConf: resolvFile, servers: [...before, server.address], ...limit }).lookup;
 }
 
-test('a look-up whose time is up sets no timer with a negative delay', async () => {
+test('a look-up that times out sets no timer with a negative delay', async () => {
   const lookup = await newLookup({ 'silent.example': { silent: 'always' } }, { maxLookupMs: 100 });
   const timers = vi.spyOn(globalThis, 'setTimeout');
   // The event loop is blocked until the time is up.
@@ -51,7 +51,7 @@ test('a look-up whose time is up sets no timer with a negative delay', async () 
   }
 });
 
-test('names that are not answered delay no other name, and fail when their time is up', async () => {
+test('names that are not answered delay no other name, and fail when they time out', async () => {
   const silent = Array.from({ length: 32 }, (_, i) => `silent${i}.example`);
   const records = Object.fromEntries(silent.map((name) => [name, { silent: 'always' } as const]));
   const lookup = await newLookup({ ...records, 'healthy.example': { ipv4: ['1.1.1.1'] } }, { maxLookupMs: 1_500 });
@@ -74,19 +74,19 @@ test('a name has the addresses of both families, IPv4 first', async () => {
   ]);
 });
 
-test('one family is enough when the other is not answered', async () => {
+test('the addresses of one family are enough when the other is not answered', async () => {
   const lookup = await newLookup({ 'half.example': { ipv4: ['1.1.1.1'], silent: 'ipv6' } }, { maxLookupMs: 300 });
   expect(await lookup('half.example')).toEqual([{ address: '1.1.1.1', family: 4 }]);
 });
 
-test('an alias that leads to no address is a failure', async () => {
+test('an alias that leads to no address fails', async () => {
   const lookup = await newLookup({ 'alias.example': { alias: 'gone.example' } });
   await expect(lookup('alias.example')).rejects.toMatchObject({ code: 'ENODATA' });
   const book = new AddressBook(new AddressPolicy([]), lookup);
   expect(await book.resolve('alias.example')).toMatchObject({ ok: false, failure: { code: 'dns_failed' } });
 });
 
-test('the hosts file comes first, and is read again when it has changed', async () => {
+test('the hosts file takes precedence, and is read again when it has changed', async () => {
   const hosts =
     '127.0.0.1 localhost\n# 1.2.3.4 comment\n203.0.114.7\tNeighbour other # why\n2606::1 neighbour\nnonsense x\n';
   const lookup = await newLookup({ neighbour: { ipv4: ['1.1.1.1'] }, later: { ipv4: ['1.1.1.1'] } }, { hosts });
@@ -101,7 +101,7 @@ test('the hosts file comes first, and is read again when it has changed', async 
   expect(await lookup('later')).toEqual([{ address: '203.0.114.8', family: 4 }]);
 });
 
-test("a container's short name is found within the search domains", async () => {
+test('the short name of a container is found within the search domains', async () => {
   const resolvConf = 'search ignored.example\nsearch apps.svc.cluster.local svc.cluster.local. .\noptions ndots:5\n';
   const lookup = await newLookup(
     {
@@ -138,7 +138,7 @@ test.each([
   ['the last ndots', 'a.b', 'options ndots:5 rotate\noptions ndots:x edns0 ndots:1', ['a.b']],
   ['no dots asked for', 'api', 'options ndots:0', ['api']],
   ['a dot at the end', 'api.', 'options ndots:5', ['api']],
-])('search domains, %s: %s', async (_, name, options, order) => {
+])('candidates in search domains, %s: %s', async (_, name, options, order) => {
   const lookup = await newLookup({}, { resolvConf: `search apps.internal internal\n${options}\n` });
   await expect(lookup(name)).rejects.toMatchObject({ code: 'ENOTFOUND' });
   expect(askedFor().slice(0, order.length)).toEqual(order);
@@ -158,7 +158,7 @@ test.each([
   ['a nameserver that fails', 'ESERVFAIL', { fails: 'always' }],
   ['silence', 'ETIMEOUT', { silent: 'always' }],
   ['no IPv4 and a failure for IPv6', 'ESERVFAIL', { fails: 'ipv6' }],
-] as const)('%s says nothing about the name: the search domains are not asked', async (_, code, record) => {
+] as const)('%s says nothing about the name, so the search domains are not queried', async (_, code, record) => {
   const wildcard = { ipv4: ['10.0.0.9'] };
   const lookup = await newLookup(
     { 'api.example': record, 'short.a.internal': record, '*.example.internal': wildcard, '*.internal': wildcard },
@@ -194,7 +194,7 @@ test('a service keeps its address while its nameserver fails, even if a search d
   }
 });
 
-test('a name that does not exist for IPv4 does not exist, even if the question for IPv6 is not answered', async () => {
+test('a name that does not exist for IPv4 does not exist, even if the IPv6 query is not answered', async () => {
   const lookup = await newLookup(
     { 'api.example.internal': { ipv4: ['10.0.0.3'] }, 'api.example': { missing: 'ipv4', silent: 'ipv6' } },
     { resolvConf: 'search internal\n', maxLookupMs: 600 },
@@ -202,7 +202,7 @@ test('a name that does not exist for IPv4 does not exist, even if the question f
   expect(await lookup('api.example')).toEqual([{ address: '10.0.0.3', family: 4 }]);
 });
 
-test('a name that would be too long within a search domain is still asked for as it stands', async () => {
+test('a name that would be too long within a search domain is still queried unchanged', async () => {
   const name = Array(4).fill('a'.repeat(60)).join('.');
   const lookup = await newLookup(
     { [name]: { ipv4: ['1.1.1.1'] } },
@@ -211,7 +211,7 @@ test('a name that would be too long within a search domain is still asked for as
   expect(await lookup(name)).toEqual([{ address: '1.1.1.1', family: 4 }]);
 });
 
-test('when all nameservers but the last are gone, the last one has time to answer', async () => {
+test('the last nameserver has time to answer when all others are gone', async () => {
   const domains = ['a.internal', 'b.internal', 'c.internal'];
   const candidates = ['api.example', ...domains.map((domain) => `api.example.${domain}`)];
   const silent = Object.fromEntries(candidates.map((name) => [name, { silent: 'always' } as const]));
@@ -230,7 +230,7 @@ test('when all nameservers but the last are gone, the last one has time to answe
   }
 });
 
-test('localhost is the loopback, whatever the nameserver says', async () => {
+test('localhost is the loopback address, whatever the nameserver says', async () => {
   const lookup = await newLookup({ 'a.localhost': { ipv4: ['1.1.1.1'] } });
   for (const name of ['localhost', 'a.localhost', 'localhost.']) {
     expect(await lookup(name)).toEqual([

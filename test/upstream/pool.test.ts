@@ -29,7 +29,7 @@ async function answer(index: number): Promise<void> {
   peer.send(OK);
 }
 
-test('connections to an origin are bounded; further calls wait in order, and when the line is full, a call is busy', async () => {
+test('connections to an origin are bounded; further calls wait in order, and fail as busy when the line is full', async () => {
   client = newClient({ maxConnectionsPerOrigin: 2, maxWaitingPerOrigin: 2 });
   const destination = new Destination(parseEndpoint(server.url).origin);
   expect(destination.isFullFor('a')).toBe(false);
@@ -52,7 +52,7 @@ test('connections to an origin are bounded; further calls wait in order, and whe
   expect(client.stats()).toMatchObject({ open: 2, idle: 2, waiting: 0 });
 });
 
-test('a call does not wait longer than it may', async () => {
+test('a call does not wait longer than its limit', async () => {
   client = newClient({ maxConnectionsPerOrigin: 1, maxWaitMs: 30 });
   const [first, second] = await start(2, 1);
   expect(await second?.outcome()).toBe('busy');
@@ -82,7 +82,7 @@ test('a call that is given up while it connects leaves its connection to others'
   expect(first.events).toEqual([]);
 });
 
-test('a body written while its call waits is sent when the turn comes, and then the caller is told to go on', async () => {
+test('a body that is written while its call waits is sent later, and then the caller is told to continue', async () => {
   client = newClient({ maxConnectionsPerOrigin: 1 });
   const [first] = await start(1, 1);
   const second = new Exchange(client, server.url, { method: 'POST', bodyLength: 10 });
@@ -108,7 +108,7 @@ test('a closed connection makes room for the next in line', async () => {
   expect(await second?.outcome()).toBe(200);
 });
 
-test('origins without a connection are forgotten, idle connections over all origins are bounded', async () => {
+test('origins without a connection are forgotten, and idle connections over all origins are bounded', async () => {
   client = newClient({ maxIdleConnections: 2, lookup: async () => [{ address: '127.0.0.1', family: 4 }] });
   for (let host = 1; host <= 4; host++) {
     const exchange = new Exchange(client, `http://h${host}.example:${server.port}`);
@@ -121,7 +121,7 @@ test('origins without a connection are forgotten, idle connections over all orig
   expect(server.peers[2]?.isGone).toBe(false);
 });
 
-test('connections over all origins are bounded: idle ones make room, and then calls wait for their own origin or are busy', async () => {
+test('connections over all origins are bounded: idle ones are closed, then calls wait for their own origin or fail as busy', async () => {
   client = newClient({ maxConnections: 2, lookup: async () => [{ address: '127.0.0.1', family: 4 }] });
   const url = (host: number): string => `http://h${host}.example:${server.port}`;
   const first = new Exchange(client, url(1));
@@ -141,7 +141,7 @@ test('connections over all origins are bounded: idle ones make room, and then ca
   expect(await third.outcome()).toBe(200);
 });
 
-test('without a line, a destination is full while all its connections are taken, and no longer', async () => {
+test('without a line, a destination is full exactly while all its connections are in use', async () => {
   client = newClient({ maxConnectionsPerOrigin: 1, maxWaitingPerOrigin: 0 });
   const destination = new Destination(parseEndpoint(server.url).origin);
   const [exchange] = await start(1, 1, { destination });
@@ -152,7 +152,7 @@ test('without a line, a destination is full while all its connections are taken,
   expect(destination.isFullFor('a')).toBe(false);
 });
 
-test('all connections that one origin may have stay open when a burst has ended', async () => {
+test('all connections of one origin stay open after a burst has ended', async () => {
   const burst = 1_100;
   const answering = await rawServer(async (peer) => {
     for (;;) {
@@ -176,7 +176,7 @@ test('all connections that one origin may have stay open when a burst has ended'
   await answering.close();
 });
 
-test('close waits for calls under way, takes no new calls, and closes idle connections', async () => {
+test('close waits for calls under way, accepts no new calls, and closes idle connections', async () => {
   client = newClient();
   const [idle, busy] = await start(2, 2);
   await answer(0);
@@ -217,7 +217,7 @@ test.each([
   ['connect_failed', async () => [{ address: '127.0.0.2', family: 4 }]],
   ['address_forbidden', async () => [{ address: '10.0.0.1', family: 4 }]],
   ['dns_failed', async () => Promise.reject(new Error('ENOTFOUND'))],
-])('%s fails only the call for which the connection was made', async (code, lookup) => {
+])('%s makes only the call fail for which the connection was made', async (code, lookup) => {
   client = newClient({ lookup, maxConnectionsPerOrigin: 2 });
   const exchanges = Array.from({ length: 4 }, () => new Exchange(client, `http://down.example:${server.port}`));
   for (const exchange of exchanges) {
@@ -227,7 +227,7 @@ test.each([
   await eventually(() => client.stats().origins === 0);
 });
 
-test('destinations with the same key share connections, even as different objects; others to their origin do not', async () => {
+test('destinations with the same key share connections, even as different objects; destinations with other keys do not', async () => {
   client = newClient({ maxConnectionsPerOrigin: 1, maxWaitingPerOrigin: 0 });
   const { origin } = parseEndpoint(server.url);
   const [listed, listedAgain, other] = [

@@ -14,7 +14,7 @@ function rebinding(...answers: ResolvedAddress[][]) {
   return vi.fn(async (_name: string) => answers[Math.min(next++, answers.length - 1)] as ResolvedAddress[]);
 }
 
-test('a name is looked up once per connection, so the address that was checked is the one that is dialled', async () => {
+test('a name is looked up once per connection, so that the checked address is the one that is dialled', async () => {
   server = await rawServer(async (peer) => {
     await peer.takeRequest();
     peer.send(OK);
@@ -47,7 +47,7 @@ test.each<[string, ResolvedAddress[]]>([
   await client.close();
 });
 
-test('a name whose next answer is forbidden is refused from then on, though earlier calls were good', async () => {
+test('a name whose next answer is forbidden is refused from then on, even if earlier calls succeeded', async () => {
   server = await rawServer(async (peer) => {
     await peer.takeRequest();
     peer.send(OK.replace('\r\n', '\r\nConnection: close\r\n'));

@@ -152,7 +152,7 @@ function expectSample(sample: Sample, pieces: string[]): void {
   });
 }
 
-describe('every framing is read the same however it is split', () => {
+describe('every framing is parsed identically however it is split', () => {
   test.each(SAMPLES)('$name', (sample) => {
     const { wire } = sample;
     expectSample(sample, [wire]);
@@ -161,7 +161,7 @@ describe('every framing is read the same however it is split', () => {
   });
 });
 
-describe('an incomplete response is never taken for a complete one', () => {
+describe('an incomplete response never counts as complete', () => {
   test.each(SAMPLES.filter(({ options }) => options?.endOfInput !== true))('$name', ({ wire, options }) => {
     for (let at = 0; at < wire.length; at++) {
       const parsed = parse([wire.slice(0, at)], { ...options, endOfInput: true });
@@ -185,7 +185,7 @@ describe('trailers', () => {
   const wire =
     'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\nX-Sum: \t1:\xe9 \r\nEmpty:\r\nx-sum:2\r\n\r\n';
 
-  test('are read when they are wanted, however the input is split', () => {
+  test('are read if they are wanted, however the input is split', () => {
     const wanted = { wantsTrailers: true };
     const trailers = ['X-Sum', '1:\xe9', 'Empty', '', 'x-sum', '2'];
     for (let at = 0; at < wire.length; at++) {
@@ -195,14 +195,14 @@ describe('trailers', () => {
     expect(parse([...wire], wanted).trailers).toEqual(trailers);
   });
 
-  test('are dropped otherwise, and there are none without chunks', () => {
+  test('are dropped if they are not wanted, and do not exist without chunks', () => {
     expect(parse([wire]).trailers).toEqual([]);
     for (const { wire, options } of SAMPLES.filter(({ name }) => !name.includes('trailers'))) {
       expect(parse([wire], { ...options, wantsTrailers: true }).trailers).toEqual([]);
     }
   });
 
-  test('have the same bound as a head', () => {
+  test('have the same size limit as a head', () => {
     const long = wire.replace('Empty:', `Empty:${'x'.repeat(5_000)}`);
     expect(parse([long], { wantsTrailers: true }).malformed).toBe('trailers too large');
   });
@@ -213,19 +213,19 @@ test.each([
   ['max=100, Timeout=7', 7],
   ['timeout=x', -1],
   ['xtimeout=5', -1],
-])('the Keep-Alive hint %j says %d seconds', (value, seconds) => {
+])('the Keep-Alive hint %j means %d seconds', (value, seconds) => {
   const { head } = parse([`HTTP/1.1 200 OK\r\nKeep-Alive: ${value}\r\nContent-Length: 0\r\n\r\n`]);
   expect(head?.keepAliveSeconds).toBe(seconds);
 });
 
-test('octets behind the end of a response are left over, not read', () => {
+test('octets after the end of a response are left over, not parsed', () => {
   for (const { wire, options } of SAMPLES.filter((sample) => sample.options?.endOfInput !== true)) {
     const parsed = parse([`${wire}HTTP/1.1 200 OK\r\n`], options);
     expect(parsed).toMatchObject({ state: 'done', surplus: 17 });
   }
 });
 
-test('a head longer than the first look is read all the same', () => {
+test('a head longer than the first search window is still parsed', () => {
   const long = 'v'.repeat(3000);
   const wire = `HTTP/1.1 200 OK\r\nX-Long: ${long}\r\nContent-Length: 2\r\n\r\nhi`;
   expect(parse([wire])).toMatchObject({ state: 'done', body: 'hi' });
@@ -249,7 +249,7 @@ function lines(pairs: [string, string][]): string {
   return pairs.map(([name, text]) => `${name}: ${text}\r\n`).join('');
 }
 
-test('any valid response, encoded in any way and split anywhere, reads back the same', () => {
+test('any valid response, in any encoding and split anywhere, parses to the same result', () => {
   const response = fc.record({
     status: fc.integer({ min: 200, max: 599 }).filter((status) => status !== 204 && status !== 304),
     reason: value,

@@ -81,7 +81,7 @@ describe('a connection is closed after', () => {
     expect(brief.stats()).toMatchObject({ open: 0, origins: 0 });
   });
 
-  test('a call that its caller gave up', async () => {
+  test('a call that its caller has given up', async () => {
     const exchange = new Exchange(client, server.url);
     const peer = await server.peer(0);
     await peer.takeRequest();
@@ -93,7 +93,7 @@ describe('a connection is closed after', () => {
   });
 });
 
-test('the connection that was used last is used first', async () => {
+test('the most recently used connection is used first', async () => {
   const exchanges = [0, 1, 2].map(() => new Exchange(client, server.url));
   for (const index of [0, 1, 2]) await (await server.peer(index)).takeRequest();
   for (const index of [2, 0, 1]) {
@@ -105,7 +105,7 @@ test('the connection that was used last is used first', async () => {
   await exchangeOn(1, OK);
 });
 
-describe('a response before the end of the request', () => {
+describe('a response that comes before the end of the request', () => {
   async function early(wire: string) {
     const exchange = new Exchange(client, server.url, { method: 'POST', bodyLength: 10 });
     exchange.call.write(Buffer.from('hello'));
@@ -116,7 +116,7 @@ describe('a response before the end of the request', () => {
     return { exchange, peer };
   }
 
-  test('is delivered, and its connection closed', async () => {
+  test('is delivered, and its connection is closed', async () => {
     const { exchange, peer } = await early('HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno');
     expect(await exchange.outcome()).toBe(413);
     expect(exchange.body).toBe('no');
@@ -139,7 +139,7 @@ describe('a response before the end of the request', () => {
     expect(client.stats()).toMatchObject({ idle: 1 });
   });
 
-  test('stops the upload when it is an error that closes the connection (RFC 9112, 9.6)', async () => {
+  test('stops the upload if it is an error that closes the connection (RFC 9112, 9.6)', async () => {
     const { exchange, peer } = await early('HTTP/1.1 401 No\r\nConnection: close\r\nContent-Length: 4\r\n\r\nno');
     await eventually(() => exchange.body === 'no');
     expect(exchange.call.write(Buffer.from('world'))).toBe(true);
@@ -170,7 +170,7 @@ describe('a reused connection that turns out to be dead', () => {
     expect(exchange.events.filter((event) => event !== 'data')).toEqual(['head', 'end']);
   });
 
-  test('leaves its request unsent while the new connection is being made', async () => {
+  test('leaves its request unsent while the new connection is being opened', async () => {
     const lookup = vi.fn(async () => [{ address: '127.0.0.1', family: 4 }]);
     const named = newClient({ lookup });
     const url = `http://a.example:${server.port}`;
@@ -196,7 +196,7 @@ describe('a reused connection that turns out to be dead', () => {
     }
   });
 
-  test('is replaced after a reset, too', async () => {
+  test('is also replaced after a reset', async () => {
     const stale = await warm();
     const exchange = new Exchange(client, server.url);
     await stale.takeRequest();

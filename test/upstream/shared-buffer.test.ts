@@ -37,7 +37,7 @@ beforeAll(() => {
 });
 afterAll(() => authority.remove());
 
-test.each(['http', 'https'])('interleaved %s traffic on many connections does not mix', async (scheme) => {
+test.each(['http', 'https'])('interleaved %s traffic on many connections does not get mixed up', async (scheme) => {
   const server =
     scheme === 'http' ? createServer(answer) : createTlsServer({ ...authority.issue('IP:127.0.0.1') }, answer);
   server.listen(0, '127.0.0.1');

@@ -30,7 +30,7 @@ const call = (account: string): Exchange =>
 const calls = (account: string, count: number): Exchange[] => Array.from({ length: count }, () => call(account));
 const count = (account: string): number => arrived.filter((path) => path === `/${account}`).length;
 
-test('one account leaves a quarter of the connections to others, who get them at once', async () => {
+test('one account leaves a quarter of the connections to others, who get connections at once', async () => {
   const own = calls('a', 50);
   await eventually(() => count('a') === 24);
   expect(client.stats()).toMatchObject({ open: 24, waiting: 16 });
@@ -43,7 +43,7 @@ test('one account leaves a quarter of the connections to others, who get them at
   for (const exchange of own) exchange.call.destroy();
 });
 
-test('who holds more than its share when a line forms keeps it, and gets no more while those below theirs wait', async () => {
+test('an account above its share keeps its connections, and gets no more while accounts below their share wait', async () => {
   calls('a', 30);
   calls('b', 8);
   calls('c', 3);
@@ -67,7 +67,7 @@ test('who holds more than its share when a line forms keeps it, and gets no more
   await eventually(() => count('a') === 25);
 });
 
-test('in line the accounts take turns, however many calls each has there', async () => {
+test('waiting accounts take turns, however many calls each has in the line', async () => {
   const others = Array.from({ length: 32 }, (_, i) => call(`other${i}`));
   await eventually(() => arrived.length === 32);
   calls('x', 3);
@@ -82,7 +82,7 @@ test('in line the accounts take turns, however many calls each has there', async
   for (const exchange of others) exchange.call.destroy();
 });
 
-test('a call that is given up or cut leaves its share, whether it waits, connects or is under way', async () => {
+test('a call that is given up or cut gives back its share, whether it waits, connects or is under way', async () => {
   const own = calls('a', 24);
   // Given up while they connect.
   for (const exchange of own.slice(0, 4)) exchange.call.destroy();
@@ -106,7 +106,7 @@ test('a call that is given up or cut leaves its share, whether it waits, connect
   await eventually(() => count('c') === 16);
 });
 
-test('one account leaves a quarter of the connections of the process to others, over however many listings it spreads its calls', async () => {
+test("one account leaves a quarter of the process's connections to others, however many listings it calls", async () => {
   await client.close();
   client = newClient({ maxConnectionsPerOrigin: 16, maxConnections: CONNECTIONS, maxWaitMs: 100 });
   const listing = (number: number): Destination => new Destination(destination.origin, `listing${number}`);
@@ -127,7 +127,7 @@ test('one account leaves a quarter of the connections of the process to others, 
   expect(client.stats()).toMatchObject({ waiting: 0, active: 29, idle: 1 });
 });
 
-test('a call in line is served or busy in time, even if the last connection of its listing has gone and it may not have another yet', async () => {
+test('a waiting call is served or fails as busy in time, even if its listing has no connection and its account may not open one', async () => {
   await client.close();
   client = newClient({ maxConnectionsPerOrigin: 1, maxConnections: CONNECTIONS, maxWaitMs: 150 });
   const listing = new Destination(destination.origin, 'small');
@@ -150,7 +150,7 @@ test('a call in line is served or busy in time, even if the last connection of i
   expect(client.stats().origins).toBe(0);
 });
 
-test('a call that waits for room in the process is served when others leave, though its listing has no connection', async () => {
+test('a call that waits for room in the process is served when others leave, even if its listing has no connection', async () => {
   await client.close();
   client = newClient({ maxConnectionsPerOrigin: 1, maxConnections: CONNECTIONS });
   const listing = new Destination(destination.origin, 'small');

@@ -10,7 +10,7 @@ async function longerThan(ms: number): Promise<void> {
   expect(await new Exchange(client, server.url, { headTimeoutMs: ms * 3 }).outcome()).toBe('head_timeout');
 }
 
-test('a call whose response head does not come fails when its time is up, not before, and its connection is closed', async () => {
+test('a call whose response head does not come fails at its timeout, not before, and its connection is closed', async () => {
   const since = performance.now();
   const exchange = new Exchange(client, server.url, { headTimeoutMs: 60 });
   expect(await exchange.outcome()).toBe('head_timeout');
@@ -54,7 +54,7 @@ test('a call does not fail while its response body arrives, however slowly', asy
   expect(performance.now() - since).toBeGreaterThan(120);
 });
 
-test('no time runs while the caller has paused the response', async () => {
+test('no timeout runs while the caller has paused the response', async () => {
   const exchange = new Exchange(client, server.url, { idleBodyTimeoutMs: 30 });
   const peer = await server.peer(0);
   await peer.takeRequest();
@@ -68,7 +68,7 @@ test('no time runs while the caller has paused the response', async () => {
   expect(await exchange.outcome()).toBe(200);
 });
 
-test('no time runs while the upstream waits for the caller', async () => {
+test('no timeout runs while the upstream waits for the caller', async () => {
   const exchange = new Exchange(client, server.url, { method: 'POST', bodyLength: 4, headTimeoutMs: 30 });
   exchange.call.write(Buffer.from('ab'));
   const peer = await server.peer(0);

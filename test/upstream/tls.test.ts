@@ -53,7 +53,7 @@ async function serve(
   return { port: (server.address() as AddressInfo).port, sockets, resumed };
 }
 
-test('a call over TLS sends the name (SNI), offers http/1.1 only, and its connection is used again', async () => {
+test('a call over TLS sends the name (SNI) and offers only http/1.1, and its connection is used again', async () => {
   const { port, sockets } = await serve({ ...identities.good, ALPNProtocols: ['h2', 'http/1.1'] });
   const upstream = client();
   for (let i = 0; i < 2; i++) {
@@ -66,7 +66,7 @@ test('a call over TLS sends the name (SNI), offers http/1.1 only, and its connec
   expect(['TLSv1.2', 'TLSv1.3']).toContain(sockets[0]?.getProtocol());
 });
 
-test('for an address, the certificate must be for that address, and no SNI is sent', async () => {
+test('a certificate for an address must name that address, and no SNI is sent', async () => {
   const { port, sockets } = await serve({ ...identities.good });
   expect(await new Exchange(client(), `https://127.0.0.1:${port}`).outcome()).toBe(200);
   expect(sockets[0]?.servername).toBe(false);
@@ -102,7 +102,7 @@ describe('the connection is refused, and no request sent, when', () => {
   });
 });
 
-test('a peer that does not speak TLS, or hangs up, fails the handshake', async () => {
+test('a peer that does not speak TLS, or that hangs up, makes the handshake fail', async () => {
   const { createServer: createTcpServer } = await import('node:net');
   const server = createTcpServer((socket) =>
     socket.resume().end('HTTP/1.1 400 Bad Request\r\n\r\n'),
@@ -135,7 +135,7 @@ test('a session is not resumed for another name', async () => {
   expect(resumed).not.toContain(true);
 });
 
-test('when the first address does not answer, the second still gets its share of the time', async () => {
+test('when the first address does not answer, the second one still gets its share of the time', async () => {
   const { port } = await serve({ ...identities.good });
   const { createServer: createTcpServer } = await import('node:net');
   const sockets: { destroy(): void }[] = [];
@@ -152,7 +152,7 @@ test('when the first address does not answer, the second still gets its share of
   for (const socket of sockets) socket.destroy();
 });
 
-test('bodies of several MB pass both ways over TLS with pauses, unharmed', async () => {
+test('bodies of several MB pass both ways over TLS, with pauses, without damage', async () => {
   const body = patternBytes(3_000_000, 7);
   const wire = Buffer.concat([Buffer.from(`HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n`), body]);
   const received: Buffer[] = [];
@@ -181,7 +181,7 @@ test('bodies of several MB pass both ways over TLS with pauses, unharmed', async
   expect(Buffer.concat(exchange.chunks).equals(body)).toBe(true);
 });
 
-describe('while paused over TLS', () => {
+describe('while a call over TLS is paused', () => {
   async function paused(respond: (socket: TLSSocket) => unknown) {
     const { port, sockets } = await serve({ ...identities.good }, respond);
     const exchange = new Exchange(client(), `https://good.example:${port}`);

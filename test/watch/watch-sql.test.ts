@@ -13,7 +13,7 @@ const isSomebodyWaiting = async (): Promise<boolean> => {
 };
 const endpoints = () => sql`SELECT endpoint, reachable FROM service_watch WHERE endpoint IS NOT NULL`;
 
-it('what was found about an endpoint does not outlive the closing of its account, whichever comes first', async () => {
+it('what was found about an endpoint is deleted when its account is closed, in either order of the two events', async () => {
   const provider = await addAccount(sql, 'provider');
   const id = await addService(sql, provider.accountId);
   let writing: Promise<void> | undefined;
@@ -37,7 +37,7 @@ it('what was found about an endpoint does not outlive the closing of its account
   expect(await endpoints()).toEqual([]);
 });
 
-it('the first answer by a URL is for the provider and in no uptime; the next ones count, until the URL changes', async () => {
+it('the first answer from a URL is shown to the provider and not counted in uptime; later ones count until the URL changes', async () => {
   const provider = await addAccount(sql, 'provider');
   const id = await addService(sql, provider.accountId);
   await sql`UPDATE services SET health_path = '/health' WHERE id = ${id}`;

@@ -45,7 +45,7 @@ function isClean(visit: Visit): void {
 }
 
 describe("an operator's day in the console", () => {
-  it('finds an account by its key, credits it once although the request is sent twice, and sees its calls live', async () => {
+  it('finds an account by its key, credits it once even if the request is sent twice, and shows its calls live', async () => {
     const visit = await signedIn('/console/accounts');
     const { page } = visit;
     await page.getByLabel('Label, account or key').fill(buyer.key_id);
@@ -94,7 +94,7 @@ describe("an operator's day in the console", () => {
     await visit.close();
   });
 
-  it('suspends the account, whose key gets 403, resumes it, changes a limit, and reads all of that in the audit', async () => {
+  it('suspends the account, whose key gets 403, resumes it, changes a limit, and finds all that in the audit', async () => {
     const visit = await signedIn(`/console/accounts/${buyer.account_id}`);
     const { page } = visit;
     await page.getByRole('button', { name: 'Suspend' }).click();
@@ -163,7 +163,7 @@ describe("an operator's day in the console", () => {
     await visit.close();
   });
 
-  it('finds a call by its usage id, gives its price back once only, and reads the statement of its buyer', async () => {
+  it('finds a call by its usage id, refunds it only once, and shows the statement of its buyer', async () => {
     await web.market.settled();
     const [charged] = (await web.market.records(buyer)).filter(({ amount }) => amount > 0);
     const id = charged?.usage_id ?? '';
@@ -221,7 +221,7 @@ describe("an operator's day in the console", () => {
     await visit.close();
   });
 
-  it('shows nothing under a filter that failed, and takes labels where the API takes ids', async () => {
+  it('shows nothing below a filter that failed, and accepts labels where the API accepts ids', async () => {
     const visit = await signedIn('/console/calls');
     const { page } = visit;
     await page.getByRole('cell', { name: '$0.25' }).first().waitFor();
@@ -318,7 +318,7 @@ describe("an operator's day in the console", () => {
   });
 });
 
-it('says that it is not live while the gateway sends nothing, and goes on by itself', async () => {
+it('says that it is not live while the gateway sends nothing, and continues by itself', async () => {
   const visit = await signedIn('/console');
   const { page } = visit;
   await page.getByText('All well').waitFor();

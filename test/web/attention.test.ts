@@ -36,12 +36,12 @@ const well = { instances: [writer], silent: [], shards: 16 };
 const signs = (stats: typeof good, instances: Parameters<typeof attention>[1] = well): string[] =>
   attention(stats, instances, NOW, (value) => `$${value}`).map(({ sign }) => sign);
 
-it('nothing needs attention where all is well, also before the instances are known', () => {
+it('nothing needs attention if all is well, even before the instances are known', () => {
   expect(signs(good)).toEqual([]);
   expect(signs(good, null)).toEqual([]);
 });
 
-it('what is wrong with money comes first, what is only worth knowing last', () => {
+it('money problems come first, and mere information comes last', () => {
   const bad = {
     ...good,
     drift: -0.5,
@@ -60,7 +60,7 @@ it('what is wrong with money comes first, what is only worth knowing last', () =
   expect(signs({ ...good, reconciled_at: null as unknown as string })).toEqual(['Not compared']);
 });
 
-it('a shard without a writer, a gateway that lives and is silent, two versions', () => {
+it('a shard without a writer, a running but silent gateway, and two different versions need attention', () => {
   const old = { ...writer, version: '0.9.0', shards: 0 };
   const silent = [
     { instance: 'hangs', lease_age_seconds: 2 },
@@ -73,7 +73,7 @@ it('a shard without a writer, a gateway that lives and is silent, two versions',
   ]);
 });
 
-it('drifts that cancel out, and shards that were not compared, are not all well', () => {
+it('drifts that cancel out, and shards that were not compared, need attention', () => {
   expect(signs({ ...good, drifting_accounts: 2 })).toEqual(['Drift']);
   expect(signs({ ...good, shards_not_compared: 1 })).toEqual(['Not compared']);
 });

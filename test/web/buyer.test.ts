@@ -92,7 +92,7 @@ function expectNoSecret(visit: Visit, ...secrets: readonly string[]): void {
 }
 
 describe('the console of a buyer', () => {
-  it('takes a new account from its first key to the bill of its calls', async () => {
+  it('leads a new account from its first key to the bill for its calls', async () => {
     const visit = await web.visit('/console');
     const { page } = visit;
     await visit.shot('buyer-sign-in');
@@ -181,7 +181,7 @@ describe('the console of a buyer', () => {
     await visit.close();
   });
 
-  it('shows the spending of the account with every key without a parent, and by key, each leading to its calls', async () => {
+  it('shows the spending of the account with every top-level key, and by key, with links to the calls', async () => {
     const one = await web.market.buyer(1);
     const more = (body: object): Promise<Key> =>
       web.market.json<Key>('/api/v1/keys', { key: one, method: 'POST', body });
@@ -258,7 +258,7 @@ describe('the console of a buyer', () => {
     }
   });
 
-  it('shows the same balance, held amount and spending on every page, during a call and after it, and a refused call', async () => {
+  it('shows the same balance, held amount and spending on every page, during and after a call, and a refused call', async () => {
     const key = await web.market.buyer(0.045);
     const visit = await web.visit('/console', { key: textOf(key) });
     const { page } = visit;
@@ -371,7 +371,7 @@ describe('the console of a buyer', () => {
     await visit.close();
   });
 
-  it('shows keys as a tree with what their budgets have left, and makes, changes and revokes those of agents', async () => {
+  it('shows keys as a tree with what is left of their budgets, and makes, changes and revokes keys of agents', async () => {
     const root = await web.market.buyer(1);
     const visit = await web.visit('/console/keys', { key: textOf(root) });
     const { page } = visit;
@@ -484,7 +484,7 @@ describe('the console of a buyer', () => {
     await visit.close();
   });
 
-  it('shows a shared address after signing in, with its filters, and lets a person switch between keys', async () => {
+  it('shows a shared address after sign-in, with its filters, and lets a person switch between keys', async () => {
     const [one, two] = [await web.market.buyer(1), await web.market.anotherProvider()];
     await call(one, '/yesterday');
     await call(one, '/paid');
@@ -577,7 +577,7 @@ describe('the console of a buyer', () => {
     await visit.close();
   });
 
-  it('shows what others wrote as text, in the dark and on a phone', async () => {
+  it('shows texts of others as plain text, in dark mode and on a phone', async () => {
     const evil = await web.market.service({ endpoint: service.url, name: EVIL, price: 0.25, description: EVIL });
     const key = await web.market.buyer(0);
     await web.market.credit(key, 5, EVIL);
@@ -615,7 +615,7 @@ describe('the console of a buyer', () => {
 });
 
 describe('the sign-in page', () => {
-  it('makes the first admin of an empty gateway, who can change limits; buyers learn where to pay', async () => {
+  it('makes the first admin of an empty gateway, who can change limits, and tells buyers where to pay', async () => {
     const fresh = await WebMarket.start({ TOP_UP_URL: TOP_UP, OPERATOR_NAME: 'Acme', TERMS_URL: `${TOP_UP}/terms` });
     try {
       const { sql } = fresh.market.stores;

@@ -12,14 +12,14 @@ function read(type: string, ...pieces: (string | Uint8Array)[]) {
 }
 
 describe('JSON over several lines', () => {
-  it('keeps numbers and strings exactly as they came', () => {
+  it('keeps numbers and strings exactly as they were received', () => {
     expect(readable('{"a":12345678901234567890,"b":[ ],"c":[1.50,"x, {\\"y\\": ]"],"d":{}}')).toBe(
       '{\n  "a": 12345678901234567890,\n  "b": [],\n  "c": [\n    1.50,\n    "x, {\\"y\\": ]"\n  ],\n  "d": {}\n}',
     );
     for (const text of ['plain', '"text"', '12', '{"a":', '']) expect(readable(text)).toBe(text);
   });
 
-  it('means what it meant', () => {
+  it('keeps its meaning', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         expect(JSON.parse(readable(JSON.stringify(value)))).toEqual(JSON.parse(JSON.stringify(value)));
@@ -29,7 +29,7 @@ describe('JSON over several lines', () => {
 });
 
 describe('a body that is read', () => {
-  it('is text if its type says so, or its first piece is; else it is only counted', () => {
+  it('is text if its type or its first piece says so; otherwise its bytes are only counted', () => {
     expect(read('application/problem+json', '{"a":1}')).toMatchObject({
       kind: 'text',
       text: '{\n  "a": 1\n}',
@@ -41,13 +41,13 @@ describe('a body that is read', () => {
     expect(read('text/html', '<img src=x>')).toMatchObject({ kind: 'text', text: '<img src=x>' });
   });
 
-  it('is shown up to a bound, and counted beyond', () => {
+  it('is shown up to a bound, and only counted beyond that bound', () => {
     const shown = read('text/plain', 'x'.repeat(MAX_SHOWN - 1), 'yz', 'more');
     expect(shown).toMatchObject({ isCut: true, bytes: MAX_SHOWN + 5 });
     expect(shown.text).toHaveLength(MAX_SHOWN);
   });
 
-  it('has the same text and events wherever it is cut into pieces', () => {
+  it('gives the same text and events wherever it is split', () => {
     const text = ': hello\n\nevent: tick\r\nid: 1\r\ndata: {"n":1}\r\n\r\ndata: a\ndata: 😀\n\ndata\n\ndata: last';
     const whole = read('text/event-stream; charset=utf-8', text);
     expect(whole.kind).toBe('events');
@@ -68,7 +68,7 @@ describe('a body that is read', () => {
   });
 });
 
-it('events are read however the network cuts them', async () => {
+it('events are read correctly however the network splits them', async () => {
   const text = new TextEncoder().encode(
     'event: traffic\ndata: {"a":"ä"}\n\n: a comment\n\nevent: unavailable\ndata: {}\n\n',
   );
@@ -88,7 +88,7 @@ it('events are read however the network cuts them', async () => {
   }
 });
 
-describe('what a call priced by use did cost', () => {
+describe('the final cost of a call priced by use', () => {
   const usage = { usage_id: 'u-1', amount: 0.0123, free_tier: false, balance: 0.9877 };
   const state = {
     phase: 'done' as const,
@@ -108,7 +108,7 @@ describe('what a call priced by use did cost', () => {
   };
   const { response } = state;
 
-  it('is what the head says, if that is final, otherwise what the last event of a whole stream says', () => {
+  it('is in the response head if that cost is final, and otherwise in the last event of a complete stream', () => {
     expect(finalCostOf({ ...state, response: { ...response, isHeld: false } })).toEqual({
       amount: 0.05,
       balance: 0.95,
@@ -116,7 +116,7 @@ describe('what a call priced by use did cost', () => {
     expect(finalCostOf(state)).toEqual({ amount: 0.0123, balance: 0.9877 });
   });
 
-  it('is not what the service says of itself', () => {
+  it('is never what the service claims', () => {
     expect(finalCostOf({ ...state, phase: 'receiving' })).toBe(null);
     expect(finalCostOf({ ...state, phase: 'broken' })).toBe(null);
     expect(finalCostOf({ ...state, response: { ...response, headers: [['content-length', '9']] } })).toBe(null);
@@ -127,7 +127,7 @@ describe('what a call priced by use did cost', () => {
     }
   });
 
-  it('is otherwise in the record, and the rest of what was held is back', () => {
+  it('is otherwise in the record, and the rest of the hold is returned', () => {
     expect(afterRecord(state, 0.0123)).toEqual({ amount: 0.0123, balance: 0.9877 });
     expect(afterRecord({ response: { ...response, balance: null } }, 0.0123)).toEqual({
       amount: 0.0123,

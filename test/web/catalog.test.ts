@@ -52,7 +52,7 @@ const status = ({ page }: Visit) => page.getByRole('status').first();
 const searchbox = ({ page }: Visit) => page.getByRole('searchbox');
 
 describe('the catalog in a browser', () => {
-  it('finds a service as one types, and keeps the search in the address', async () => {
+  it('finds a service while the user types, and keeps the search in the address', async () => {
     const visit = await web.visit('/');
     const { page } = visit;
     await searchbox(visit).fill('weath');
@@ -74,7 +74,7 @@ describe('the catalog in a browser', () => {
     await visit.close();
   });
 
-  it('never shows the answer to an older search, however late it comes', async () => {
+  it('never shows the answer to an older search, however late that answer comes', async () => {
     const visit = await web.visit('/');
     const { page } = visit;
     let release = (): void => {};
@@ -96,7 +96,7 @@ describe('the catalog in a browser', () => {
     await visit.close();
   });
 
-  it('writes the texts of sellers from the side on which their language begins', async () => {
+  it('writes the texts of sellers in the direction of their language', async () => {
     const visit = await web.visit('/?category=data-ar');
     const { page } = visit;
     const directionOf = (selector: string) =>
@@ -114,7 +114,7 @@ describe('the catalog in a browser', () => {
     await visit.close();
   });
 
-  it('is used from the keyboard: a slash searches, the space of the next word stays, Escape clears', async () => {
+  it('can be used by keyboard: a slash searches, the space of the next word stays, Escape clears', async () => {
     const visit = await web.visit('/');
     const { page } = visit;
     const sell = page.getByRole('link', { name: 'Sell your API' });
@@ -137,7 +137,7 @@ describe('the catalog in a browser', () => {
     await visit.close();
   });
 
-  it('filters and sorts by address, goes back through choices, and says when nothing is left', async () => {
+  it('filters and sorts by address, goes back through choices, and says when nothing matches', async () => {
     const visit = await web.visit('/');
     const { page } = visit;
     await page.getByLabel('Category').selectOption('data');
@@ -161,7 +161,7 @@ describe('the catalog in a browser', () => {
     await visit.close();
   });
 
-  it('shows more below what is there, and forgets it with the next search', async () => {
+  it('appends further results below, and drops them at the next search', async () => {
     const visit = await web.visit('/?sort=name');
     const { page } = visit;
     expect(await cards(visit)).toHaveLength(24);
@@ -175,7 +175,7 @@ describe('the catalog in a browser', () => {
     await visit.close();
   });
 
-  it('keeps what it has when a search fails, says why, and goes on by itself when it may', async () => {
+  it('keeps its results when a search fails, says why, and continues by itself when it may', async () => {
     const visit = await web.visit('/');
     const { page } = visit;
     const refusal = { error: 'rate_limited', message: 'Rate limit exceeded.', status: 429 };
@@ -199,7 +199,7 @@ describe('the catalog in a browser', () => {
     await visit.close();
   });
 
-  it('says in the page what is wrong with a parameter, and the next search works', async () => {
+  it('explains an invalid parameter in the page, and the next search works', async () => {
     const visit = await web.visit('/?min_quality=abc');
     await visit.page.getByText('This search cannot be understood. min_quality').waitFor();
     await visit.page.getByLabel('Lowest quality').selectOption('60');
@@ -261,7 +261,7 @@ describe('the catalog in a browser', () => {
     ['dark', { dark: true }],
     ['phone', { phone: true, language: 'fr' }],
     ['phone-dark', { phone: true, dark: true, language: 'zh-TW' }],
-  ])('is good to look at and to listen to: %s', async (name, look) => {
+  ])('is readable and accessible: %s', async (name, look) => {
     const visit = await web.visit('/', look);
     const { page } = visit;
     await until(async () => (await cards(visit)).length === 24);
@@ -284,7 +284,7 @@ describe('the catalog in a browser', () => {
     await visit.close();
   });
 
-  it('shows what others wrote as text, and asks nobody but this gateway', async () => {
+  it('shows texts of others as plain text, and sends requests only to this gateway', async () => {
     const visit = await web.visit('/?category=testing');
     const { page } = visit;
     let alerts = 0;
@@ -309,7 +309,7 @@ describe('the catalog in a browser', () => {
 });
 
 describe('the catalog without scripts', () => {
-  it('searches by its form, pages by its links, and shows nothing that needs a script', async () => {
+  it('searches with its form, pages with its links, and shows nothing that needs a script', async () => {
     const visit = await web.visit('about:blank', { scripts: false });
     const { page } = visit;
     await page.goto(`${web.market.baseUrl}/`);

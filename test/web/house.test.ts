@@ -33,7 +33,7 @@ const visited = (address: string, key?: string): Promise<Visit> => web.visit(add
 const stored = (visit: Visit): Promise<string | null> => visit.page.evaluate("sessionStorage['tollgate.key'] ?? null");
 
 describe('keys', () => {
-  it('that are pasted into a search leave their secret out of the address and of every request', async () => {
+  it('that are pasted into a search do not put their secret into the address or any request', async () => {
     const visit = await visited('/console/accounts', keyOf(admin));
     const { page } = visit;
     await page.getByLabel('Label, account or key').fill(keyOf(buyer));
@@ -48,7 +48,7 @@ describe('keys', () => {
     await visit.close();
   });
 
-  it('of a tab stay remembered when one of them is revoked, and are gone after signing out, with the title and the toasts', async () => {
+  it('of a tab stay remembered when one is revoked, and are gone after sign-out, with the title and the toasts', async () => {
     const dead = await opened('gone');
     await web.market.request(`/api/v1/keys/${dead.key_id}`, { key: dead, method: 'DELETE' });
     const visit = await visited('/console/keys', [dead, buyer, other].map(keyOf).join(' '));
@@ -65,7 +65,7 @@ describe('keys', () => {
     await visit.close();
   });
 
-  it('do not sign in again when their owner signed out while they were tried', async () => {
+  it('do not sign in again if their owner signs out while they are checked', async () => {
     const visit = await visited('/llms.txt');
     const { page } = visit;
     let answer = (): void => {};
@@ -91,7 +91,7 @@ describe('keys', () => {
   });
 });
 
-it('the console is in English for visitors from a page in another language, numbers and dates included', async () => {
+it('the console is in English for visitors from a page in another language, including numbers and dates', async () => {
   const call = await web.market.request(path, { key: buyer, headers: { Authorization: authorization(buyer) } });
   expect(call.status).toBe(200);
   const visit = await visited('/?lang=de', keyOf(buyer));
@@ -119,7 +119,7 @@ it('a passing message is shown above a dialog', async () => {
   await visit.close();
 });
 
-it('a chart tells what is at the pointer, and names its series once where there are several', async () => {
+it('a chart shows the values at the pointer, and names its series once if there are several', async () => {
   const visit = await visited(`/services/${path.split('/')[4]}`);
   const { page } = visit;
   const chart = page.locator('.service-chart').first();
@@ -139,11 +139,11 @@ it('a chart tells what is at the pointer, and names its series once where there 
   await visit.close();
 });
 
-describe('while something is on its way', () => {
+describe('while something is loading', () => {
   const loads = (visit: Visit, chunk: string): string[] =>
     visit.requested.filter((url) => url.includes(`/assets/${chunk}`) && url.endsWith('.js'));
 
-  it('a click on a service shows its name and the shape of its page, and a bar on top, and then nothing moves', async () => {
+  it('a click on a service shows its name, the outline of its page and a bar on top, and nothing moves afterwards', async () => {
     const visit = await visited('/');
     const { page } = visit;
     await visit.slow();
@@ -170,7 +170,7 @@ describe('while something is on its way', () => {
     await visit.close();
   });
 
-  it('the console is drawn before its scripts, its sections before their files, and their lists before the answers', async () => {
+  it('the console appears before its scripts, its sections before their files, and their lists before the answers', async () => {
     const visit = await visited('/llms.txt', keyOf(buyer));
     const { page } = visit;
     const scripts = await visit.hold('**/assets/main-*.js');
@@ -198,7 +198,7 @@ describe('while something is on its way', () => {
     await visit.close();
   });
 
-  it('files are fetched for the keyboard and for a finger too, and never for those who save data', async () => {
+  it('files are preloaded for keyboard and touch users too, and never for those who save data', async () => {
     const visit = await visited('/', keyOf(buyer));
     const { page } = visit;
     await page.getByText('acme').waitFor();

@@ -39,13 +39,13 @@ describe('the tree of keys', () => {
     expect(countOf(tree)).toBe(6);
   });
 
-  it('begins with keys whose parent is not in the list, and says what is above them', () => {
+  it('starts with keys whose parent is not in the list, and says which key is above them', () => {
     const tree = keyTree([keyOf('c', 'b'), keyOf('b', 'me')]);
     expect(shape(tree)).toEqual([['b', ['c']]]);
     expect(tree[0]?.below[0]?.chain).toEqual(['me', 'b', 'c']);
   });
 
-  it('has every key once, whatever is missing', () => {
+  it('has every key once, whichever keys are missing', () => {
     // Each key has at most one older key as its parent; the list is newest first, and ends anywhere.
     const forests = fc.array(fc.option(fc.nat(), { nil: null }), { maxLength: 60 });
     fc.assert(
@@ -70,7 +70,7 @@ describe('the tree of keys', () => {
     );
   });
 
-  it('lets a key expire with the first of those above it', () => {
+  it('lets a key expire with the earliest of the keys above it', () => {
     const late = { expires_at: '2026-12-02T00:00:00Z' };
     const early = { expires_at: '2026-12-01T00:00:00+00:00' };
     const [root] = keyTree([keyOf('c', 'b', late), keyOf('b', 'a', early), keyOf('a')]);
@@ -78,7 +78,7 @@ describe('the tree of keys', () => {
     expect(root?.below[0]?.below[0]?.expiresAt).toBe(early.expires_at);
   });
 
-  it('ends the active keys below one with it, and no others', () => {
+  it('ends the active keys below a key together with it, and no others', () => {
     const revoked = { status: 'revoked' } as const;
     const keys = [keyOf('e', 'd'), keyOf('d'), keyOf('c', 'b'), keyOf('x', 'a', revoked), keyOf('b', 'a'), keyOf('a')];
     expect(activeBelow(keys, 'a').map(({ key_id: id }) => id)).toEqual(['b', 'c']);
@@ -98,7 +98,7 @@ describe('the form of a key', () => {
   } as const;
   const key = keyOf('a', 'b', { ...limits, services: [...limits.services] });
 
-  it('sends what was filled in, and nothing else', () => {
+  it('sends only what was filled in', () => {
     expect(newKeyOf(EMPTY_DRAFT)).toEqual({});
     const draft = {
       ...EMPTY_DRAFT,
@@ -131,7 +131,7 @@ describe('the form of a key', () => {
     expect(draftOf(keyOf('a', null, { budget: { ...limits.budget, amount: 100 } })).amount).toBe('100');
   });
 
-  it('changes only what was changed: an empty limit is taken away', () => {
+  it('changes only what was edited: an emptied limit is removed', () => {
     const before = draftOf(key);
     expect(changeOf(before, before)).toBeNull();
     expect(changeOf(before, { ...before, rateLimit: '' })).toBeNull();
@@ -148,7 +148,7 @@ describe('the form of a key', () => {
     expect(changeOf(without, { ...without, period: 'month' })).toBeNull();
   });
 
-  it('says beside a field what is wrong with it', () => {
+  it('explains beside a field what is wrong with the field', () => {
     const faults = faultsOf({
       ...EMPTY_DRAFT,
       amount: '0,50',

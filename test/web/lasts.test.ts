@@ -17,6 +17,6 @@ it.each([
     10,
   ],
   ['it does not last for a day', 0.5, [{ day: '2026-11-10', spent: 2 }], 0],
-])('a balance lasts as long as the spending of the last week says: %s', (_, balance, byDay, left) => {
+])('the time for which a balance lasts follows from the spending of the last week: %s', (_, balance, byDay, left) => {
   expect(daysLeft(balance, days, byDay)).toBe(left);
 });

@@ -17,7 +17,7 @@ const textsOf = (message: Message): string[] => (typeof message === 'string' ? [
 const placesOf = (text: string): string[] => [...new Set(text.match(/\{\w+\}/g) ?? [])].sort();
 
 describe('the words of the pages', () => {
-  it('are there in every language of the catalog, and in no other', () => {
+  it('exist in every language of the catalog, and in no other', () => {
     expect([...PAGE_LANGUAGES].sort()).toEqual([...LANGUAGES].sort());
     const files = readdirSync(FOLDER).map((file) => file.replace('.json', ''));
     expect(files.sort()).toEqual([...LANGUAGES].sort());
@@ -27,7 +27,7 @@ describe('the words of the pages', () => {
     const messages = messagesOf(language);
     const entries = Object.entries(messages);
 
-    it('are those of English, in the same order', () => {
+    it('have the same keys as the English ones, in the same order', () => {
       expect(Object.keys(messages)).toEqual(Object.keys(en));
     });
 
@@ -41,7 +41,7 @@ describe('the words of the pages', () => {
       expect(faults).toEqual([]);
     });
 
-    it('have every plural form that the language has, where English has one', () => {
+    it('have every plural form that the language has, if English has one', () => {
       const categories = new Intl.PluralRules(language).resolvedOptions().pluralCategories.sort();
       const faults = entries.filter(([key, message]) => {
         if (typeof en[key] === 'string' || typeof message === 'string') return typeof en[key] !== typeof message;
@@ -50,7 +50,7 @@ describe('the words of the pages', () => {
       expect(faults.map(([key]) => key)).toEqual([]);
     });
 
-    it('are not empty, and hold no markup', () => {
+    it('are not empty, and contain no markup', () => {
       expect(
         entries.filter(([, message]) => textsOf(message).some((text) => text.trim() === '' || /[<>]/.test(text))),
       ).toEqual([]);

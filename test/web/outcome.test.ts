@@ -13,7 +13,7 @@ const reasons = (): string[] => {
   return [...row.matchAll(/`(\w+)`/g)].map(([, reason = '']) => reason);
 };
 
-it('writes from when to when calls were made', () => {
+it('a clock range names the times between which calls were made', () => {
   const at = (hour: number, minute: number, second = 0): string =>
     new Date(2026, 10, 22, hour, minute, second).toISOString();
   const said = (from: string, to: string): string => clockRange(from, to, 'en').replaceAll(/\s/g, ' ');
@@ -22,7 +22,7 @@ it('writes from when to when calls were made', () => {
   expect(said(at(23, 58), at(24, 3))).toBe('11:58 PM – 12:03 AM');
 });
 
-describe('what became of a call, in words', () => {
+describe('the outcome of a call, in words', () => {
   it('explains every reason for a refund that the API documents', () => {
     expect(reasons().length).toBeGreaterThan(8);
     for (const reason of reasons()) {
@@ -34,7 +34,7 @@ describe('what became of a call, in words', () => {
     expect(call('refunded:something_new').text).toContain('"something_new"');
   });
 
-  it('blames the service for its own failures only, and tells others of the buyer', () => {
+  it('blames the service only for its own failures, and speaks of the buyer to others', () => {
     const blamed = reasons().filter((reason) => call(`refunded:${reason}`).isFailure);
     const failures = ['upstream_5xx', 'upstream_cut', 'upstream_denied', 'upstream_error', 'upstream_timeout'];
     expect(blamed.sort()).toEqual(failures);
@@ -43,7 +43,7 @@ describe('what became of a call, in words', () => {
     expect(told.text).toContain('The buyer paid nothing');
   });
 
-  it('tells charged from free, and both from a gateway that died', () => {
+  it('distinguishes charged from free calls, and both from a call whose gateway died', () => {
     expect(call('completed')).toMatchObject({ word: 'Charged', text: 'The service answered. Its price was charged.' });
     expect(call('completed', 200, true).text).toContain('It used a free call.');
     const unpriced = outcomeOf({ outcome: 'completed', status: 200, free_tier: false, amount: 0 }, 'buyer');
@@ -63,20 +63,20 @@ describe('what became of a call, in words', () => {
 });
 
 describe('days of a list', () => {
-  it('include the last day, and leave what is no day to the API', () => {
+  it('include the last day, and leave an invalid day to the API', () => {
     expect(rangeOf({ from: '2026-02-28', to: '2026-02-28' })).toEqual({ from: '2026-02-28', to: '2026-03-01' });
     expect(rangeOf({ to: 'tomorrow' })).toEqual({ to: 'tomorrow' });
     expect(rangeOf({ to: '2026-13-45' })).toEqual({ to: '2026-13-45' });
     expect(rangeOf({})).toEqual({});
   });
 
-  it('have none left out between two of them, and no more than 400', () => {
+  it('are listed without gaps between two days, and number at most 400', () => {
     expect(daysBetween('2026-02-27', '2026-03-01')).toEqual(['2026-02-27', '2026-02-28', '2026-03-01']);
     expect(daysBetween('2020-01-01', '2026-03-01')).toHaveLength(400);
     expect(daysBetween('2026-03-02', '2026-03-01')).toEqual(['2026-03-01']);
   });
 
-  it('have a row in a chart only where there were calls, and give way to hours where these are known', () => {
+  it('have values in a chart only if there were calls, and are replaced by hours if hours are known', () => {
     const day = { day: '2026-03-01', calls: 3 };
     const days = ['2026-02-28', '2026-03-01'];
     const second = Date.parse('2026-02-28') / 1_000;
@@ -92,12 +92,12 @@ describe('days of a list', () => {
     expect(times.length).toBeGreaterThanOrEqual(31);
   });
 
-  it('end today, in UTC', () => {
+  it('end with today, in UTC', () => {
     expect(lastDays(3, Date.UTC(2026, 2, 1, 23, 59))).toEqual(['2026-02-27', '2026-02-28', '2026-03-01']);
   });
 });
 
-it('amounts of a column have as many decimals as the longest of them', () => {
+it('amounts in a column have as many decimals as the longest amount', () => {
   const amounts = [46.945, 8.57, -0.000001, 10];
   expect(digitsOf(amounts)).toBe(6);
   expect(digitsOf([46.945, 8.57])).toBe(3);
@@ -124,11 +124,11 @@ it.each([
   ['0.0000001', null],
   ['', null],
   ['9999999999', null],
-])('a payment that somebody types: %j', (text, amount) => {
+])('a payment that somebody enters: %j', (text, amount) => {
   expect(readAmount(text, { least: 0.000001, most: 1_000_000_000 }).usd).toBe(amount);
 });
 
-it('a price may be 0, and is bounded as the gateway bounds it', () => {
+it('a price may be 0, and has the same bounds as in the gateway', () => {
   expect(readAmount('0').usd).toBe(0);
   expect(readAmount('10000').usd).toBe(10_000);
   expect(readAmount('10000.01').fault).toBe('must be at most $10,000');

@@ -101,7 +101,7 @@ const serviceId = (visit: Visit): string => new URL(visit.page.url()).pathname.s
 describe('a provider in a browser', () => {
   let id = '';
 
-  it('is told the first steps, lists a service by the form, corrects what is wrong, and keeps the signing secret', async () => {
+  it('sees the first steps, lists a service with the form, corrects what is wrong, and keeps the signing secret', async () => {
     const visit = await visitAs('/console');
     const { page } = visit;
     await page.getByRole('heading', { name: 'List your first service' }).waitFor();
@@ -165,7 +165,7 @@ describe('a provider in a browser', () => {
     await visit.close();
   });
 
-  it('says who it is, not in the name of the operator, and buyers see it as text on its services', async () => {
+  it("enters a profile, which cannot use the operator's name, and which buyers see as plain text on its services", async () => {
     const { id } = await web.market.json<{ id: string }>('/api/v1/services', {
       key: provider,
       method: 'POST',
@@ -243,7 +243,7 @@ describe('a provider in a browser', () => {
     await visit.close();
   });
 
-  it('what the gateway refuses is shown at its field', async () => {
+  it('sees at a field what the gateway refuses in that field', async () => {
     const visit = await visitAs(`/console/services/${id}`);
     const { page } = visit;
     await page.getByLabel('Endpoint', { exact: true }).fill('http://10.9.8.7/v1');
@@ -257,7 +257,7 @@ describe('a provider in a browser', () => {
     await visit.close();
   });
 
-  it('keeps its head and its pages in reach while the gateway does not answer', async () => {
+  it('still sees the page heading and navigation while the gateway does not answer', async () => {
     const visit = await visitAs(`/console/services/${id}`);
     const { page } = visit;
     await page.getByRole('heading', { name: 'State of the service' }).waitFor();
@@ -276,7 +276,7 @@ describe('a provider in a browser', () => {
     await visit.close();
   });
 
-  it('makes a test call, whose answer is text and which costs nothing', async () => {
+  it('makes a free test call, whose answer is shown as text', async () => {
     const visit = await visitAs(`/console/services/${id}`);
     const { page } = visit;
     await page.getByLabel('Path', { exact: true }).fill('/now/{city}');
@@ -334,7 +334,7 @@ describe('a provider in a browser', () => {
   const operationsOf = async (): Promise<number> =>
     (await web.market.json<{ operations: object[] }>(`/api/v1/services/${id}`)).operations.length;
 
-  it('edits an operation, with schemas checked as they are typed', async () => {
+  it('edits an operation, whose schemas are checked during typing', async () => {
     const visit = await visitAs(`/console/services/${id}/operations`);
     const { page } = visit;
     await page.getByRole('button', { name: 'Add an operation' }).click();
@@ -361,7 +361,7 @@ describe('a provider in a browser', () => {
     await visit.close();
   });
 
-  it('is told of the notice before a higher price is saved, and when it counts afterwards', async () => {
+  it('learns of the notice period before a higher price is saved, and afterwards when that price applies', async () => {
     await calledOnce(id, '/now/rome');
     const visit = await visitAs(`/console/services/${id}`);
     const { page } = visit;
@@ -381,7 +381,7 @@ describe('a provider in a browser', () => {
     await visit.close();
   });
 
-  it('is asked before it leaves what is not saved: by a link, by going back, and by a reload', async () => {
+  it('is asked before leaving unsaved changes: with a link, with the back button, and with a reload', async () => {
     const visit = await visitAs('/console/services');
     const { page } = visit;
     const asked = page.getByRole('dialog', { name: 'Leave without saving?' });
@@ -419,7 +419,7 @@ describe('a provider in a browser', () => {
     await visit.close();
   });
 
-  it('sees announced operations as they will be, and a further change does not undo them', async () => {
+  it('sees announced operations as they will be, and keeps them through a further change', async () => {
     const made = await web.market.json<{ id: string }>('/api/v1/services', {
       key: provider,
       method: 'POST',
@@ -471,7 +471,7 @@ describe('a provider in a browser', () => {
     await visit.close();
   });
 
-  it('sees the calls of a buyer, their failures, the quality, and what was earned and paid out', async () => {
+  it('sees the calls of a buyer, failed calls, the quality, and what was earned and paid out', async () => {
     const buyer = await web.market.buyer(1);
     const paths = ['/now/oslo', '/forecast/rome', '/now/fail', `/now/${encodeURIComponent(XSS)}`, '/fail'];
     for (const path of paths) await web.market.request(`/api/v1/proxy/${id}${path}`, { key: buyer });
@@ -505,11 +505,11 @@ describe('a provider in a browser', () => {
     ['listing', () => `services/${id}`, ({ page }) => page.getByText('State of the service').waitFor()],
     ['operations', () => `services/${id}/operations`, ({ page }) => page.getByText('Seven days').waitFor()],
     ['services', () => 'services', ({ page }) => page.getByText('$0.002 per call').first().waitFor()],
-  ])('the page of %s is good in light, in dark and on a phone', async (name, of, ready) => {
+  ])('can read the page of %s in light mode, in dark mode and on a phone', async (name, of, ready) => {
     await looksGood(`/console/${of()}`, name, ready);
   });
 
-  it('gives a call back in part; an operator gives the rest, which the platform pays, and the buyer sees both', async () => {
+  it('refunds a call in part; an operator refunds the rest, which the platform pays, and the buyer sees both', async () => {
     const { market } = web;
     const buyer = await market.buyer(1);
     await market.request(`/api/v1/proxy/${id}/now/bern`, { key: buyer });
@@ -604,7 +604,7 @@ describe('a provider in a browser', () => {
     await visit.close();
   });
 
-  it('blocks a buyer after being asked, and lifts the block', async () => {
+  it('blocks a buyer after a confirmation, and lifts the block', async () => {
     const visit = await visitAs(`/console/services/${id}/calls`);
     const { page } = visit;
     const blocked = async (): Promise<number> =>
@@ -625,7 +625,7 @@ describe('a provider in a browser', () => {
     await visit.close();
   });
 
-  it('pauses it, resumes it, and removes it for good, each after being asked', async () => {
+  it('pauses and permanently removes a service after a confirmation, and resumes a paused service', async () => {
     const visit = await visitAs(`/console/services/${id}`);
     const { page } = visit;
     const status = async (): Promise<number> => (await web.market.request(`/api/v1/discover/${id}`)).status;

@@ -30,7 +30,7 @@ const at = (second: number, ...workers: Worker[]): Traffic => ({
 });
 
 describe('rates between two snapshots', () => {
-  it('add up over workers, by what became of the calls', () => {
+  it('add up over workers, by the outcome of the calls', () => {
     const before = at(100, worker('a', 10), worker('b', 5, { refused: { rate_limited: 1 } }));
     const after = at(
       102,
@@ -40,20 +40,20 @@ describe('rates between two snapshots', () => {
     expect(ratesBetween(before, after)).toEqual({ completed: 10, refunded: 2, refused: 3 });
   });
 
-  it('are not disturbed by workers that come, go or were only missed once', () => {
+  it('are not distorted by workers that start, stop or are missed once', () => {
     const before = at(100, worker('a', 10), worker('gone', 1_000));
     const started = worker('new', 4, {}, 101_000);
     const missedBefore = worker('old', 5_000, {}, 0);
     expect(ratesBetween(before, at(102, worker('a', 10), started, missedBefore))?.completed).toBe(2);
   });
 
-  it('are unknown without time between them', () => {
+  it('are unknown if no time passed between the snapshots', () => {
     expect(ratesBetween(at(100), at(100))).toBeNull();
     expect(ratesBetween(at(100), at(99))).toBeNull();
   });
 });
 
-it('the chart has the last two minutes, with gaps where nothing came', () => {
+it('the chart covers the last two minutes, with gaps where nothing arrived', () => {
   let points = withSnapshot([], null, at(1, worker('a', 0)));
   for (let second = 2; second <= 300; second++) {
     if (second >= 290 && second < 295) continue;
@@ -66,7 +66,7 @@ it('the chart has the last two minutes, with gaps where nothing came', () => {
   expect(points.length).toBeLessThanOrEqual(120);
 });
 
-it('outcomes are told over all workers, the most frequent first', () => {
+it('outcomes are totals over all workers, the most frequent first', () => {
   const one = worker('a', 5, { refunded: { upstream_5xx: 7 }, refused: { rate_limited: 1 } });
   expect(outcomes(at(1, one, worker('b', 1)))).toEqual([
     ['refunded', 'upstream_5xx', 7],

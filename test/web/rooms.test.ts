@@ -30,7 +30,7 @@ const MUST_NOT: Readonly<Record<string, readonly string[]>> = {
 };
 
 describe('the rooms of the pages', () => {
-  it('import only what is below or beside them', () => {
+  it('import only from rooms below or beside them', () => {
     const faults = files.flatMap(({ file, code }) =>
       [...code.matchAll(/(?:from|import\()\s*'(\.[^']+)'/g)].flatMap(([, specifier = '']) => {
         const target = path.posix.join(path.posix.dirname(file), specifier);
@@ -49,13 +49,13 @@ describe('the rooms of the pages', () => {
     expect(others(/from 'preact-render-to-string'/, 'render.tsx')).toEqual([]);
   });
 
-  it('leave the storage of keys to the session, and keep nothing for longer than a tab but the choice of colours, half of the secret of a browser and which keys nobody has kept', () => {
+  it('leave key storage to the session, and store beyond a tab only colours, half a browser secret and the unsaved keys', () => {
     expect(others(/sessionStorage/, 'session.ts')).toEqual([]);
     expect(others(/localStorage/, 'theme.ts', 'shell.tsx', 'session/browser.ts', 'session/unkept.ts')).toEqual([]);
     expect(others(/document\.cookie|indexedDB/)).toEqual([]);
   });
 
-  it('style no class of another: style sheets stay when a tab goes from one room to the next', () => {
+  it('do not style classes of other rooms: style sheets stay when a tab goes from one room to the next', () => {
     const sheets = readdirSync(ROOT, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.css'));
     const owners = new Map<string, Set<string>>();
     for (const sheet of sheets) {
@@ -67,7 +67,7 @@ describe('the rooms of the pages', () => {
     expect([...owners].filter(([, its]) => its.size > 1).map(([name, its]) => [name, ...its])).toEqual([]);
   });
 
-  it('never run text as code, and never write text as HTML', () => {
+  it('never run text as code, and never insert text as HTML', () => {
     expect(
       others(/dangerouslySetInnerHTML|innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function/),
     ).toEqual([]);

@@ -11,7 +11,7 @@ import { scratchDir } from '../support/stores.ts';
 
 const SCHEMA = path.resolve('web/src/api/schema.d.ts');
 
-test('the client of the pages is generated from the OpenAPI document of today', async () => {
+test('the client of the pages is generated from the current OpenAPI document', async () => {
   const market = await Marketplace.start({}, { writer: false });
   let document: { paths: Record<string, unknown> };
   try {

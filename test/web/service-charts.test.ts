@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { chartData, hourData } from '../../web/src/site/service-chart-data.ts';
 
-it('30 days up to today in UTC: counts of a day without calls are 0, and what was not measured is a gap', () => {
+it('the chart covers 30 days up to today in UTC, with 0 calls on days without calls and gaps for unmeasured values', () => {
   const day = (of: string, calls: number) => ({
     day: of,
     calls,
@@ -27,7 +27,7 @@ it('30 days up to today in UTC: counts of a day without calls are 0, and what wa
   expect(data.priceMedian).toEqual([0.002, ...Array(28).fill(null), 0.002]);
 });
 
-it('hours from the first call of a new service, and at least a day of them: what was not measured is a gap', () => {
+it('the chart covers hours from the first call of a new service, at least a day of them, with gaps for unmeasured values', () => {
   const hour = (of: string, latency: number | null) => ({
     hour: of,
     calls: 2,

@@ -87,7 +87,7 @@ const sample = <T>(arbitrary: fc.Arbitrary<T>, count: number): T[] =>
 const clean = (json: Json): Json =>
   JSON.parse(wellFormed(JSON.stringify(json).replace(/\\ud[89a-f]\w\w/g, '\ufffd'))) as Json;
 
-describe('a literal stays one value, whatever is in it', () => {
+describe('a literal stays one value, whatever it contains', () => {
   it('in a shell', () => {
     const words = [...HOSTILE, ...sample(text, 1_000)];
     const script = `printf '%s\\0' ${words.map(shellWord).join(' ')}`;

@@ -17,7 +17,7 @@ import { snippetsOf } from '../../web/src/site/service-snippets.ts';
 const operation = { price: 0, price_label: '$0', method: 'GET', path: '/users/{id}/*' };
 
 describe('the request of an operation', () => {
-  it('has the values of its path encoded, and what was typed behind the star as it is', () => {
+  it('has encoded path values, and keeps what was typed for the star unencoded', () => {
     expect(pathNames('/users/{id}/*')).toEqual(['id', '*']);
     expect(pathOf('/users/{id}/*', { id: 'a/b c', '*': 'x/%20/y?' })).toBe('/users/a%2Fb%20c/x/%20/y%3F');
     expect(queryOf([{ name: "it's", value: 'a&b=c' }])).toBe('it%27s=a%26b%3Dc');
@@ -45,12 +45,12 @@ describe('the request of an operation', () => {
     );
   });
 
-  it('never climbs', () => {
+  it('never contains a dot segment', () => {
     for (const path of ['/..', '/a/../b', '/%2e%2E/x', '/a/.', '/a\\..']) expect(hasDotSegment(path)).toBe(true);
     for (const path of ['/...', '/a..b', '/.well-known/x']) expect(hasDotSegment(path)).toBe(false);
   });
 
-  it('begins with the example, or else with what the schema demands', () => {
+  it('starts with the example, or otherwise with what the schema requires', () => {
     const query = { type: 'object', required: ['q'], properties: { q: { type: 'string', default: 'cats' } } };
     const input = { properties: { query, path: { properties: { id: { type: 'integer' } } } } };
     const known = { ...operation, input, example: { query: { page: 2 } } };
@@ -69,7 +69,7 @@ describe('the request of an operation', () => {
     expect(mediaTypeOf(told, 'a,b')).toBe('text/csv');
   });
 
-  it('tells an agent the headers that are required, and an idempotency key as the argument that it is', () => {
+  it('shows an agent the required headers, and passes an idempotency key as the argument of that name', () => {
     const names = { 'X-Tenant': {}, 'Idempotency-Key': {} };
     const input = { properties: { headers: { properties: names, required: Object.keys(names) } } };
     const service = { id: 'id', name: 'n', protocol: 'http', price: 0 };
@@ -82,7 +82,7 @@ describe('the request of an operation', () => {
     expect(text).not.toContain('Idempotency-Key');
   });
 
-  it('takes any schema that a provider may write', () => {
+  it('accepts any schema that a provider may write', () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.jsonValue(), (input, example) => {
         const strange = { ...operation, input, example } as unknown as Parameters<typeof bodyOf>[0];
@@ -95,14 +95,14 @@ describe('the request of an operation', () => {
   });
 });
 
-describe('what a provider can make expensive', () => {
+describe('input with which a provider could make a page slow', () => {
   // As large as a listing may have them: up to 262 144 characters, 64 levels deep.
   const nested = (levels: number, numbers: number): unknown =>
     JSON.parse(`${'['.repeat(levels)}${Array(numbers).fill('1').join(',')}${']'.repeat(levels)}`);
   const required = (names: readonly string[], levels: number): object =>
     levels === 0 ? {} : { type: 'object', required: names, properties: { a: required(names, levels - 1) } };
 
-  it('a name that is required twice on every level is made once', () => {
+  it('a name that is required twice on every level is created once', () => {
     const schema = { properties: { body: required(Array(500).fill('a'), 6) } };
     expect(bodyOf({ ...operation, input: schema })).toEqual({ a: { a: { a: { a: { a: { a: '' } } } } } });
   });
@@ -129,7 +129,7 @@ describe('what a provider can make expensive', () => {
     for (const { text } of snippets) expect(text.length).toBeLessThan(40_000);
   });
 
-  it('what was cut of a body ends in an ellipsis, and a body of usual length is whole', () => {
+  it('a body that was cut ends with an ellipsis, and a body of normal length is complete', () => {
     const curl = (body: unknown): string =>
       snippetsOf({
         origin: 'http://gateway.test',

@@ -13,7 +13,7 @@ const row = (name: string, more: object = {}) => ({
 });
 
 describe('a schema as lines', () => {
-  it('tells type, need, limits and meaning of each property, nested', () => {
+  it('shows type, necessity, limits and meaning of each property, nested', () => {
     const schema = {
       type: 'object',
       required: ['tags'],

@@ -94,7 +94,7 @@ describe('the programs that call a service', () => {
     expect(stdout).toContain('"error":"unauthorized"');
   });
 
-  it.each(KINDS)('send what the example says, whatever is in it: %s', async (kind) => {
+  it.each(KINDS)('send what the example says, whatever it contains: %s', async (kind) => {
     const [first, second, third, fourth] = await Promise.all([
       received(kind, json),
       received(kind, plain, 'in the program'),
@@ -109,7 +109,7 @@ describe('the programs that call a service', () => {
     expect(fourth.headers[names.indexOf('x-note') + 1]).toBe(NOTE);
   });
 
-  it('cost what they say, and have the key only if its owner wants that', async () => {
+  it('cost what they say, and contain the key only if its owner wants that', async () => {
     expect((await market.records(buyer)).every(({ amount, status }) => amount === 0.002 && status === 200)).toBe(true);
     for (const { text } of snippetsOf({ origin: market.baseUrl, service: shown, operation: json, key: null })) {
       expect(text).not.toContain(buyer.secret);
@@ -123,7 +123,7 @@ describe('the programs that call a service', () => {
     }
   });
 
-  it('say what a call may cost at most where the price follows use', () => {
+  it('state the maximum cost of a call if the price depends on use', () => {
     const textsOf = (path: string, max?: number): string[] => {
       const operation = { ...plain, path, ...(max === undefined ? {} : { max_price: max }) };
       return snippetsOf({ origin: market.baseUrl, service: shown, operation, key: null }).map(({ text }) => text);
@@ -138,7 +138,7 @@ describe('the programs that call a service', () => {
     expect(textsOf('/x', 20)[0]).toContain("'X-ACF-Max-Amount: 20'");
   });
 
-  it('say of an amount that is held where the final one is', async () => {
+  it('say where to find the final amount if an amount is held', async () => {
     const inTrailer = await startService((request, response) => {
       response.writeHead(200, { trailer: 'X-ACF-Charge' }).write(request.method);
       response.addTrailers({ 'X-ACF-Charge': '0.003' });
@@ -161,7 +161,7 @@ describe('the programs that call a service', () => {
     await inTrailer.close();
   });
 
-  it('speak through the SDKs of OpenAI and Anthropic where the service does', async () => {
+  it('use the SDKs of OpenAI and Anthropic if the service supports them', async () => {
     const demo = serveDemo(0);
     await once(demo, 'listening');
     const { port } = demo.address() as AddressInfo;
@@ -195,7 +195,7 @@ describe('the programs that call a service', () => {
     demo.close();
   });
 
-  it('are an MCP configuration where the service is a server, and everywhere the call as a tool of the gateway', async () => {
+  it('are an MCP configuration if the service is an MCP server, and always include a call as a tool of the gateway', async () => {
     const options = { origin: 'https://gate.example', key: null };
     const mcp = snippetsOf({ ...options, service: { ...shown, protocol: 'mcp' }, operation: null });
     expect(JSON.parse(mcp[0]?.text ?? '')).toEqual({

@@ -130,7 +130,7 @@ describe('the page of a service in a browser', () => {
     await visit.close();
   };
 
-  it('leads a new visitor from the catalog to a call in one click, and shows the body, the price and what is left', async () => {
+  it('leads a new visitor from the catalog to a call in one click, and shows the body, the price and the rest', async () => {
     // A name without https: there the key is in the tab.
     const visit = await web.visit(`http://gateway.test:${new URL(web.market.baseUrl).port}/`);
     const { page } = visit;
@@ -195,7 +195,7 @@ describe('the page of a service in a browser', () => {
     ]);
   });
 
-  it('makes a paid call with a key, never for more than the button says', async () => {
+  it('makes a paid call with a key, and never for more than the button says', async () => {
     const visit = await open(ids.paid, { key: secret(buyer) });
     await call(visit, '/forecast');
     await answer(visit).getByText('200 OK').waitFor();
@@ -238,7 +238,7 @@ describe('the page of a service in a browser', () => {
     await end(visit, ['Failed to load resource: the server responded with a status of 412 (Precondition Failed)']);
   });
 
-  it('shows a stream event by event, and a stream that is cancelled says so', async () => {
+  it('shows a stream event by event, and says so when a stream is cancelled', async () => {
     const visit = await open(ids.paid, { key: secret(buyer), dark: true });
     await call(visit, '/stream');
     const events = visit.page.getByRole('list', { name: '2 events' });
@@ -256,7 +256,7 @@ describe('the page of a service in a browser', () => {
     await end(visit);
   });
 
-  it('gives money back when the service fails, and explains it', async () => {
+  it('shows and explains a refund when the service fails', async () => {
     const visit = await open(ids.paid, { key: secret(buyer) });
     const before = (await web.market.balance(buyer)).balance;
     await call(visit, '/fails');
@@ -268,7 +268,7 @@ describe('the page of a service in a browser', () => {
     await end(visit, ['Failed to load resource: the server responded with a status of 500 (Internal Server Error)']);
   });
 
-  it('shows whatever a service or a provider sends as text', async () => {
+  it('shows everything that a service or a provider sends as plain text', async () => {
     const called = await open(ids.paid, { key: secret(buyer) });
     await call(called, '/hostile');
     await answer(called).getByText(XSS).waitFor();
@@ -283,7 +283,7 @@ describe('the page of a service in a browser', () => {
     await end(listed);
   });
 
-  it('links only to web pages, and never to what runs as a script', async () => {
+  it('links only to web pages, and never to a URL that runs as a script', async () => {
     // The API takes no such address. So it comes as if from a gateway of somebody else's.
     const visit = await web.visit('/');
     await visit.page.route('**/api/v1/discover/*', async (route) => {
@@ -303,7 +303,7 @@ describe('the page of a service in a browser', () => {
     await end(real);
   });
 
-  it('is 401 where a browser goes to a service itself, so what a service sends never runs in our origin', async () => {
+  it('does not expose the service itself: a browser gets 401 there, so no content of a service runs in our origin', async () => {
     const visit = await web.visit('/');
     const response = await visit.page.goto(`/api/v1/proxy/${ids.paid}/hostile`);
     expect(response?.status()).toBe(401);
@@ -311,7 +311,7 @@ describe('the page of a service in a browser', () => {
     await visit.close();
   });
 
-  it('explains to a provider what its key may do', async () => {
+  it("explains to a provider what the provider's key may do", async () => {
     const other = await web.market.anotherProvider();
     const visit = await open(ids.paid, { key: secret(other) });
     await visit.page.getByText('You are signed in with a provider key').waitFor();
@@ -324,7 +324,7 @@ describe('the page of a service in a browser', () => {
     await end(own);
   });
 
-  it('says of each refusal and failure what it costs and what can be done', async () => {
+  it('says for each refusal and failure what it costs and what can be done', async () => {
     const visit = await open(ids.paid, { key: secret(buyer) });
     const { page } = visit;
     const cases: readonly (readonly [
@@ -370,7 +370,7 @@ describe('the page of a service in a browser', () => {
     await end(visit);
   });
 
-  it('draws the calls of its first days by hour, in the language of its reader, and tells what the quality is made of', async () => {
+  it("draws the calls of its first days by hour, in the reader's language, and shows what the quality consists of", async () => {
     for (const path of ['greedy', 'greedy', 'fails']) {
       await web.market.request(`/api/v1/proxy/${ids.charted}/${path}`, { key: buyer });
     }
@@ -401,7 +401,7 @@ describe('the page of a service in a browser', () => {
     await end(japanese);
   });
 
-  it('can be read on a phone, in the dark, and by who has no scripts', async () => {
+  it('can be read on a phone, in dark mode, and without scripts', async () => {
     for (const dark of [false, true]) {
       const phone = await open(ids.free, { phone: true, dark });
       await phone.page.getByRole('button', { name: 'Open an account and call' }).waitFor();
@@ -428,7 +428,7 @@ describe('the page of a service in a browser', () => {
     expect(page).not.toMatch(/ style="/);
   });
 
-  it('shows nothing that needs a script to who has none, and all programs with their names', async () => {
+  it('shows nothing that needs a script to visitors without scripts, and shows all programs with their names', async () => {
     const visit = await web.visit(`/services/${ids.free}`, { scripts: false });
     const { page } = visit;
     // Found by tag: for Playwright, the content of <noscript> has neither role nor text.
@@ -440,13 +440,13 @@ describe('the page of a service in a browser', () => {
     await visit.close();
   });
 
-  it('says in words that nothing is known of a service', async () => {
+  it('says in words that nothing is known about a service', async () => {
     const unrated = await open(ids.hostile);
     await unrated.page.locator('.service-quality-figure').getByText('Not rated').waitFor();
     await end(unrated);
   });
 
-  it('tells how an MCP server is used, and speaks to it', async () => {
+  it('explains how an MCP server is used, and can call it', async () => {
     const visit = await open(ids.mcp, { key: secret(buyer) });
     await visit.page.getByText(`/api/v1/proxy/${ids.mcp}"`).waitFor();
     await visit.page.getByRole('button', { name: 'Call $0.01' }).waitFor();

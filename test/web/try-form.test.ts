@@ -40,7 +40,7 @@ describe('the form of a call', () => {
     });
   });
 
-  it('may cost the maximum where the price follows use, and asks for what it did cost', () => {
+  it('may cost the maximum if the price depends on use, and requests the final cost', () => {
     const byUse = { ...operation, max_price: 0.05 };
     const form = { ...formOf(service, byUse), values: { model: 'x' } };
     expect(requestOf(service, form, KEY, costOf(service, byUse, form))).toMatchObject({
@@ -49,7 +49,7 @@ describe('the form of a call', () => {
     expect(requestOf(service, form, KEY, operation)).not.toHaveProperty('request.headers.X-ACF-Usage-Event');
   });
 
-  it('says why it cannot be sent', () => {
+  it('says why a call cannot be sent', () => {
     const form = { ...formOf(service, operation), values: { model: 'x' } };
     const fault = (changes: object) => requestOf(service, { ...form, ...changes }, KEY, { price: 0 });
     expect(fault({ values: { model: '' } })).toEqual({ fault: 'pathValue', name: 'model' });
@@ -65,7 +65,7 @@ describe('the form of a call', () => {
     expect(fault({ credentials: { authorization: 'a', 'x-api-key': 'b' } })).toMatchObject({ fault: 'twoKeys' });
   });
 
-  it('passes credentials for the service on, and the key in the other header', () => {
+  it('forwards credentials for the service, and sends the key in the other header', () => {
     const form = { ...formOf(service, null), credentials: { authorization: 'Bearer mine', 'x-auth-token': '' } };
     expect(requestOf(service, form, KEY, { price: 0 })).toMatchObject({
       request: { headers: { 'X-Api-Key': KEY, authorization: 'Bearer mine', 'X-ACF-Forward': 'authorization' } },
@@ -75,14 +75,14 @@ describe('the form of a call', () => {
     );
   });
 
-  it('keeps a path that was typed byte for byte, and encodes only what no path can have', () => {
+  it('keeps a typed path byte for byte, and encodes only what no path can contain', () => {
     const form = { ...formOf(service, null), path: "/a%20b//c;d?x='1'&y=ü z" };
     expect(requestOf(service, form, KEY, { price: 0 })).toMatchObject({
       request: { target: '/api/v1/proxy/id/a%20b//c;d?x=%271%27&y=%C3%BC%20z' },
     });
   });
 
-  it('knows that only calls of tools cost, each its own price', () => {
+  it('knows that only tool calls cost money, each its own price', () => {
     const operations = [{ tool: 'dear', price: 0.5, price_label: '' }];
     const mcp = { ...service, protocol: 'mcp' as const, proxy_path: '/api/v1/proxy/id', operations };
     const form = formOf(mcp, mcp.operations[0] ?? null);

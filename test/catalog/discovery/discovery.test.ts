@@ -6,7 +6,7 @@ import { Market, textOf } from './support.ts';
 
 const many = (count: number, fields = {}) => Array.from({ length: count }, () => makeListing(fields));
 
-it('has all of a thousand services, and beyond that a page of a hundred unless all are asked for', async () => {
+it('discovery returns all of a thousand services, and pages of a hundred beyond that unless all are requested', async () => {
   const market = new Market();
   market.put(...many(1_000));
   expect((await market.ask()).services).toHaveLength(1_000);
@@ -21,7 +21,7 @@ it('has all of a thousand services, and beyond that a page of a hundred unless a
   expect((await market.ask({ limit: 'all', cursor })).services).toHaveLength(901);
 });
 
-it('a list of all is in pieces, and shows one moment however slowly it is read', async () => {
+it('a full list is sent in pieces, and shows the state of one moment however slowly it is read', async () => {
   const market = new Market();
   const listings = many(1_500, { priceMicros: 1 });
   market.put(...listings);
@@ -51,7 +51,7 @@ it('a list of all is in pieces, and shows one moment however slowly it is read',
   }
 });
 
-it('pieces and pages are made once, and again only when a service on them changes', async () => {
+it('pieces and pages are made once, and made again only when a service on them changes', async () => {
   const market = new Market();
   const listings = many(2_000).map((listing, i) => ({
     ...listing,
@@ -80,7 +80,7 @@ it('pieces and pages are made once, and again only when a service on them change
   expect((await market.answer({ sort: 'name' }))?.etag).not.toBe(page?.etag);
 });
 
-it('has an entity tag that differs by language, even when it has no labels', async () => {
+it('discovery has an entity tag that differs by language, even without labels', async () => {
   const market = new Market();
   for (const services of [0, 1_001]) {
     market.put(...many(services));
@@ -90,7 +90,7 @@ it('has an entity tag that differs by language, even when it has no labels', asy
   }
 });
 
-it('has the same entity tags and bytes on every gateway, whatever it has seen before', async () => {
+it('discovery has the same entity tags and bytes on every gateway, whatever changes each gateway has seen before', async () => {
   const [one, other] = [new Market(), new Market()];
   const listings = many(1_200);
   one.put(...listings);
@@ -104,7 +104,7 @@ it('has the same entity tags and bytes on every gateway, whatever it has seen be
   }
 });
 
-it('thins long answers too, under an entity tag for each choice of fields, and keeps nothing of them', async () => {
+it('discovery reduces long answers too, with an entity tag for each choice of fields, and caches none of them', async () => {
   const market = new Market();
   market.put(...many(1_200));
   const asked = { sort: 'name', limit: 'all' } as const;
@@ -124,7 +124,7 @@ it('thins long answers too, under an entity tag for each choice of fields, and k
   expect(await market.ask(asked)).toEqual(whole);
 });
 
-it('has another entity tag when a part of a description that is not shown changes the order', async () => {
+it('the entity tag changes when a hidden part of a description changes the order', async () => {
   const market = new Market();
   const unseen = (word: string) => ({ description: `${'. '.repeat(150)}${word}` });
   const listings = many(1_001, unseen('translated'));
@@ -136,7 +136,7 @@ it('has another entity tag when a part of a description that is not shown change
   expect(await market.etag(asked)).not.toBe(tag);
 });
 
-it('counts at most 500 categories, the largest', async () => {
+it('discovery counts at most 500 categories, the largest ones', async () => {
   const market = new Market();
   // Added from the smallest to the largest, so that every one displaces another.
   for (let i = 0; i < 2_000; i++) market.put(...many(i < 1_990 ? 1 : 2, { category: `c${9_999 - i}` }));
@@ -168,7 +168,7 @@ describe('a fault in the index', () => {
     expect(market.faults).toHaveLength(1);
   });
 
-  it('that comes back is met again only after a while, and a start does not fail because of it', async () => {
+  it('is retried only after a pause if it persists, and does not make a start fail', async () => {
     const market = new Market(100);
     market.onRead = () => {
       throw new Error('on purpose');
@@ -181,7 +181,7 @@ describe('a fault in the index', () => {
   });
 });
 
-it('keeps a bounded number of pages, and prefers those in use', async () => {
+it('discovery keeps a bounded number of pages, and prefers those in use', async () => {
   const market = new Market();
   market.put(...many(300));
   const popular = await market.answer({ limit: 1_000 });
@@ -193,14 +193,14 @@ it('keeps a bounded number of pages, and prefers those in use', async () => {
   expect(await market.answer({ limit: 1 })).not.toBe(rare);
 });
 
-it('asked for the same thing at once makes it once', async () => {
+it('discovery makes an answer once when it is requested many times at once', async () => {
   const market = new Market();
   market.put(...many(10));
   const answers = await Promise.all(Array.from({ length: 20 }, () => market.answer({ q: 'forecasts' })));
   expect(new Set(answers).size).toBe(1);
 });
 
-it('refuses more new searches at once than it has room for, and serves what it has already', async () => {
+it('discovery refuses more simultaneous new searches than it has room for, and still serves cached ones', async () => {
   const market = new Market();
   market.put(...many(10));
   await market.ask({ q: 'weather' });

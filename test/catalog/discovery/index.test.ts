@@ -152,7 +152,7 @@ async function change(
   else await market.beside.setQualities(new Map([[listing.id, quality]]));
 }
 
-it('the answer is what a look at every listing finds, for any catalog, after any changes, kept or not', async () => {
+it('the answer equals that of a scan of all listings, for any catalog and changes, cached or not', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fields, { maxLength: 40 }),
@@ -184,7 +184,7 @@ it('the answer is what a look at every listing finds, for any catalog, after any
   );
 });
 
-it('pages show every listing that did not move exactly once, in order, whatever changes between them', async () => {
+it('pages show every unmoved listing exactly once, in order, whatever changes between them', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fields, { minLength: 1, maxLength: 30 }),

@@ -53,7 +53,7 @@ async function mostInATurn(work: () => Promise<unknown>): Promise<number> {
   return Math.max(...turns);
 }
 
-describe(`with ${LISTINGS} listings, one turn of the event loop does no more than with a few`, () => {
+describe(`with ${LISTINGS} listings, one turn of the event loop does no more work than with a few listings`, () => {
   const market = new Market();
   const listings: Listing[] = [];
   const at = (i: number) => listings[i % LISTINGS] as Listing;
@@ -74,7 +74,7 @@ describe(`with ${LISTINGS} listings, one turn of the event loop does no more tha
   });
   afterAll(() => void vi.restoreAllMocks());
 
-  it('by searches, however common their words, and by filters', async () => {
+  it('for searches and filters, however common the words are', async () => {
     for (const asked of [
       { q: 'translat' },
       { q: 'e', limit: 1_000 },
@@ -89,14 +89,14 @@ describe(`with ${LISTINGS} listings, one turn of the event loop does no more tha
   it.each([
     { matches: 1_000, maxPriceMicros: 1_650 },
     { matches: 2_000, maxPriceMicros: 3_650 },
-  ])('by forty pages of $matches matches, asked for at once', async ({ matches, maxPriceMicros }) => {
+  ])('for forty pages of $matches matches that are requested at once', async ({ matches, maxPriceMicros }) => {
     const filter = { category: 'c3', maxPriceMicros };
     expect((await market.ask({ filter, limit: 1 })).total).toBe(matches);
     const pages = () => Promise.all(Array.from({ length: 40 }, (_, i) => market.answer({ filter, limit: i + 1 })));
     expect(await mostInATurn(pages)).toBeLessThan(MAX_READINGS);
   });
 
-  it('by ten callers who ask for all of it at once, which share one text', async () => {
+  it('for ten callers who request the full list at once, and who share one text', async () => {
     market.put(counted({ ...(at(0) as unknown as CountedListing).its, name: 'changed', updatedAtMicros: 2e15 }));
     let bodies: AsyncIterable<Uint8Array>[] = [];
     const most = await mostInATurn(async () => {
@@ -114,7 +114,7 @@ describe(`with ${LISTINGS} listings, one turn of the event loop does no more tha
     expect(written).toBeLessThan(LISTINGS * 1.1);
   });
 
-  it('by a thousand changed qualities, which move what changed and nothing else', async () => {
+  it('for a thousand changed qualities, which move only what changed', async () => {
     const before = await market.ask({ sort: 'name', limit: 1_000 });
     const most = await mostInATurn(async () => {
       const changed = Array.from({ length: 1_000 }, (_, i) => {

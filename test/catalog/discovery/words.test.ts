@@ -3,13 +3,13 @@ import { wordsOf } from '../../../src/catalog/discovery/words.ts';
 import { makeListing, rated } from '../../support/listings.ts';
 import { Market } from './support.ts';
 
-it('the words of a query are folded, each once, in one order: equal queries have equal words', () => {
+it('the words of a query are folded, deduplicated and ordered, so that equal queries have equal words', () => {
   expect(wordsOf('  Beta ａlpha\tbeta ')).toEqual(['alpha', 'beta']);
   expect(wordsOf('')).toEqual([]);
   expect(wordsOf(' \u3000 ')).toEqual([]);
 });
 
-it('names come before descriptions, whole words before parts, then the better service', async () => {
+it('names rank before descriptions, whole words before parts, then better services before worse ones', async () => {
   const market = new Market();
   const [good, ...others] = [
     makeListing({ name: 'Translate, fast', description: 'good' }),
@@ -71,7 +71,7 @@ it.each([
   expect(await market.names({ q })).toEqual([word, part]);
 });
 
-it('a word is not found across the border of name and description', async () => {
+it('a word is not found across the border between name and description', async () => {
   const market = new Market();
   market.put(makeListing({ name: 'ab', description: 'cd' }));
   expect(await market.names({ q: 'bc' })).toEqual([]);

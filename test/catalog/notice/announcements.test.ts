@@ -36,7 +36,7 @@ const announcing = (fromMs: number, fields: Partial<Listing> = {}): Listing =>
   });
 
 describe('announced terms', () => {
-  it('count from their time on by the clock of Postgres, for the first call that asks', () => {
+  it('apply from their time on, by the clock of Postgres, to the first call that asks', () => {
     announcements.setTime(DAY);
     const listing = announcements.watched(announcing(DAY + 1_000));
     nowMs += 999;
@@ -49,7 +49,7 @@ describe('announced terms', () => {
     expect(begun[0]).toBe(after);
   });
 
-  it('count for what is shown without anybody asking, the sooner first', async () => {
+  it('apply to what is shown even if nobody asks, in order of their times', async () => {
     announcements.setTime(DAY);
     const later = announcements.watched(announcing(DAY + 60_000));
     const sooner = announcements.watched(announcing(DAY + 30));
@@ -61,7 +61,7 @@ describe('announced terms', () => {
     expect(begun.map(({ id }) => id)).toEqual([sooner.id, later.id]);
   });
 
-  it('that were replaced since do not count, in whatever order the readings arrive', () => {
+  it('do not apply if they have been replaced, in whatever order the readings arrive', () => {
     announcements.setTime(DAY);
     const replaced = announcing(DAY + 10);
     announcements.watched(replaced);
@@ -76,7 +76,7 @@ describe('announced terms', () => {
     expect(begun.map(({ id }) => id)).toEqual([replaced.id]);
   });
 
-  it('whose time has passed count at once when they are read', () => {
+  it('apply at once if their time has passed when they are read', () => {
     announcements.setTime(DAY);
     expect(announcements.watched(announcing(DAY - 1))).toMatchObject({ priceMicros: 9_000, next: null });
     expect(begun).toEqual([]);

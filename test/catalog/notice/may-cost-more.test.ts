@@ -65,8 +65,8 @@ const calls = fc.constantFrom(
   '/a/q;x',
 );
 
-describe('a change that counts at once', () => {
-  it('makes no call of anybody more expensive', () => {
+describe('a change that applies at once', () => {
+  it('makes no call more expensive for anybody', () => {
     let atOnce = 0;
     fc.assert(
       fc.property(terms, terms, fc.array(calls, { minLength: 1 }), (before, after, paths) => {
@@ -147,7 +147,7 @@ describe('a change is announced', () => {
   });
 });
 
-describe('a change counts at once', () => {
+describe('a change applies at once', () => {
   it.each<[string, Terms, Terms]>([
     ['a lower price', of({}), of({ priceMicros: 9 })],
     [
@@ -184,7 +184,7 @@ describe('a change counts at once', () => {
     expect(mayCostMore(before, after)).toBe(false);
   });
 
-  it('of a tool: as a call of it costs', () => {
+  it('when it adds a tool that could not be called before', () => {
     const dear = of({ onlyOperations: true }, [['ask', 1, null]]);
     const more = of({ onlyOperations: true }, [
       ['ask', 1, null],

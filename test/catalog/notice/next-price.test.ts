@@ -14,7 +14,7 @@ const terms = (operations: unknown[][] | null, more: Partial<Terms> = {}): Terms
 const announced = (now: Terms, next: Terms) => nextPriceWithOperations(now, { ...next, fromMs: FROM_MS });
 const ALWAYS = { price: 0.002, from: '2026-01-31T12:00:00.000Z' };
 
-it('an announcement tells only what changes, old and new', () => {
+it('an announcement names only what changes, with old and new values', () => {
   const now = terms([
     ['GET', '/a', 1_000, null],
     ['GET', '/b', 1_000, null],
@@ -44,7 +44,7 @@ it('an announcement tells only what changes, old and new', () => {
   });
 });
 
-it('an operation without a price of its own follows the listing, whose price is told once', () => {
+it('an operation without its own price follows the listing, whose price is announced once', () => {
   const now = terms([
     ['GET', '/a', null, null],
     ['GET', '/b', null, null],
@@ -69,13 +69,13 @@ it('an operation without a price of its own follows the listing, whose price is 
   });
 });
 
-it('a list tells no operations, and tools are told by name', () => {
+it('a list names no operations, and tools are announced by name', () => {
   const [now, next] = [terms([['search', 1_000, null]]), terms([['search', 2_000, null]])];
   expect(nextPrice(now, { ...next, fromMs: FROM_MS })).toEqual(ALWAYS);
   expect(announced(now, next).operations).toEqual([{ tool: 'search', price: 0.002, old_price: 0.001 }]);
 });
 
-it('a max price is told where it changes, and one that ends by its old value alone', () => {
+it('a maximum price is announced where it changes, and where only the old maximum ends', () => {
   const now = terms([['GET', '/a', 1_000, 3_000]], { maxPriceMicros: 50_000 });
   const risen = terms([['GET', '/a', 1_000, 4_000]], { maxPriceMicros: 60_000 });
   expect(announced(now, risen)).toEqual({

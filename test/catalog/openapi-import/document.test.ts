@@ -48,15 +48,15 @@ describe('a document', () => {
     [withMember(`"x-a": ${nested(100)}`), 'must not be nested deeper than 100 levels'],
     [withMember(`"x-a": ${'['.repeat(500_000)}${']'.repeat(500_000)}`), 'must not be nested deeper than 100 levels'],
     [withMember(`"x-a": [${'0,'.repeat(400_000)}0]`), 'must have at most 400000 values'],
-  ])('that cannot be taken over is refused with the reason (%#)', async (text, message) => {
+  ])('that cannot be imported is refused with the reason (%#)', async (text, message) => {
     await expect(importHere(text)).rejects.toThrow(message.replaceAll('paths//a', 'paths/~1a'));
   });
 
-  it('of the greatest depth is read', async () => {
+  it('of the maximum depth is read', async () => {
     expect(await importHere(withMember(`"x-a": ${nested(99)}`))).toMatchObject({ operations: [] });
   });
 
-  it('cannot reach the prototype of objects by its names', async () => {
+  it('cannot reach object prototypes through its names', async () => {
     const names = ['__proto__', 'constructor', 'toString', 'hasOwnProperty'];
     const parameters = names.map((name) => ({
       name,
@@ -79,8 +79,8 @@ describe('a document', () => {
   });
 });
 
-describe('a document that multiplies', () => {
-  it('by references makes no more than a listing may store', async () => {
+describe('a document that grows through references', () => {
+  it('produces no more than a listing may store', async () => {
     const link = (i: number) => ({ $ref: `#/components/schemas/S${i}` });
     const level = (i: number) => ({
       properties: Object.fromEntries(Array.from({ length: 10 }, (_, k) => [`p${k}`, link(i + 1)])),
@@ -97,7 +97,7 @@ describe('a document that multiplies', () => {
     expect(() => storeOperations(operations)).not.toThrow();
   });
 
-  it('by a chain of 20 000 references is read', async () => {
+  it('is read if it has a chain of 20 000 references', async () => {
     const chain = Array.from({ length: 20_000 }, (_, i) => [`S${i}`, { $ref: `#/components/schemas/S${i + 1}` }]);
     const document = documentOf(
       { '/a': { get: answering({ $ref: '#/components/schemas/S0' }) } },
@@ -183,7 +183,7 @@ const documents = fc
   })
   .map(({ openapi, paths, a, b }) => documentOf(paths, { openapi, components: { schemas: { A: a, B: b } } }));
 
-it('schemas and examples that are nested as deep as a document may be can be stored', async () => {
+it('schemas and examples can be stored even if they are nested as deeply as a document may be', async () => {
   const deep = (depth: number, make: (inner: object) => object): object =>
     Array.from({ length: depth }).reduce<object>((inner) => make(inner), {});
   const schema = deep(40, (inner) => ({ properties: { a: inner } }));
@@ -196,10 +196,10 @@ it('schemas and examples that are nested as deep as a document may be can be sto
   expect(changed.map(({ note }) => note)).toContain('input: a schema is shown to 48 levels only');
 });
 
-describe('whatever the document is', () => {
+describe('any document', () => {
   const isListable = new Ajv({ allowUnionTypes: true }).compile(OPERATIONS);
 
-  it('it is refused with a reason, or its operations pass the checks of those that are written by hand', async () => {
+  it('is refused with a reason, or yields operations that pass the checks for hand-written ones', async () => {
     let taken = 0;
     await fc.assert(
       fc.asyncProperty(documents, async (document) => {

@@ -84,7 +84,7 @@ function turnsWhileBusy(cpuMs: number): Promise<number> {
 describe('a document that takes too long', () => {
   afterEach(() => void vi.useRealTimers());
 
-  it('is refused at the deadline, while the event loop goes on, and the next one is read', async () => {
+  it('is refused at the deadline while the event loop continues, and the next document is read', async () => {
     // The deadline comes when the thread is in the middle of its work, however slow the machine is.
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const usual = new OpenApiImporter({ workerFile: importWorker });
@@ -102,7 +102,7 @@ describe('a document that takes too long', () => {
   });
 });
 
-it('the compiled program finds its thread', async () => {
+it('the compiled program finds its worker thread file', async () => {
   const compiled = await import(path.join(buildSources(), 'catalog/openapi-import/importer.js'));
   const read = await importing(
     documentOf({ '/a': { get: answering({}) } }),

@@ -33,7 +33,7 @@ describe('a path becomes a template', () => {
     ['/pets?kind=dog', 'must be percent-encoded'],
     ['/a//b', 'two slashes'],
     ['/a/../b', 'dot segments'],
-  ])('%s is told and left out', async (path, reason) => {
+  ])('%s is reported and left out', async (path, reason) => {
     const imported = await importHere(documentOf({ [path]: { get: GOOD }, '/good': { get: GOOD } }));
     expect(imported.operations).toMatchObject([{ path: '/good' }]);
     expect(imported.skipped).toEqual([{ method: 'GET', path, reason: expect.stringContaining(reason) }]);
@@ -64,7 +64,7 @@ describe('a path becomes a template', () => {
     expect(await pathsOf(documentOf({ '/pets': inner }, { servers }), 'http://h.example')).toEqual(['GET /inner/pets']);
   });
 
-  it('that is another spelling of one before it is left out', async () => {
+  it('that is another spelling of an earlier path is left out', async () => {
     const paths = { '/pets/{id}': { get: GOOD }, '/PETS/{name}': { get: GOOD, delete: GOOD } };
     const { operations, skipped } = await importHere(documentOf(paths));
     expect(operations.map(({ method }) => method)).toEqual(['GET', 'DELETE']);
@@ -73,7 +73,7 @@ describe('a path becomes a template', () => {
 });
 
 describe('an operation', () => {
-  it('is made of each method that a listing may have; the others are told', async () => {
+  it('is created for each method that a listing may have; other methods are reported', async () => {
     const methods = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'];
     const item = Object.fromEntries(methods.map((method) => [method, GOOD]));
     const { operations, skipped } = await importHere(documentOf({ '/a': item }));
@@ -94,7 +94,7 @@ describe('an operation', () => {
     expect(await only({ ...GOOD, ...fields })).toMatchObject({ summary });
   });
 
-  it('beyond the 200th is told, in the order of the document', async () => {
+  it('beyond the 200th is reported, in the order of the document', async () => {
     const paths = Object.fromEntries(Array.from({ length: 701 }, (_, i) => [`/p${i}`, { get: GOOD }]));
     const { operations, skipped, skippedTotal } = await importHere(documentOf(paths));
     expect([operations.length, operations.at(-1)?.path, skipped.length, skippedTotal]).toEqual([
@@ -105,7 +105,7 @@ describe('an operation', () => {
     ]);
   });
 
-  it('says what became of callbacks, and the document what became of webhooks', async () => {
+  it('reports that callbacks were dropped, and the document reports that webhooks were dropped', async () => {
     const callbacks = { done: { '{$request.body#/url}': { post: GOOD } } };
     const document = documentOf({ '/a': { get: { ...GOOD, callbacks } } }, { webhooks: { newPet: { post: GOOD } } });
     const { operations, skipped, changed } = await importHere(document);
@@ -120,7 +120,7 @@ describe('the price of an operation', () => {
   const importing = (operation: object, path = '/pets/{id}') =>
     importHere(documentOf({ [path]: { get: operation } }), { prices });
 
-  it('is its x-price, and 0 is a price', async () => {
+  it('is its x-price, and 0 is a valid price', async () => {
     expect((await importing({ ...GOOD, 'x-price': 0 })).operations).toMatchObject([{ price: 0 }]);
     const byUse = await importing({ ...GOOD, 'x-price': 0.5, 'x-max-price': 2 });
     expect(byUse.operations).toMatchObject([{ price: 0.5, max_price: 2 }]);
@@ -128,13 +128,13 @@ describe('the price of an operation', () => {
     await expect(refused).rejects.toThrow('x-max-price: must be at least x-price.');
   });
 
-  it('stays what it was when the document has none, whatever the name in braces is', async () => {
+  it('keeps its old value if the document has none, whatever the name in braces is', async () => {
     const { operations, changed } = await importing(GOOD);
     expect(operations).toMatchObject([{ price: 0.5 }]);
     expect(changed).toMatchObject([{ note: 'keeps its price of 0.5 USD, as the document has none' }]);
   });
 
-  it('is not lost in silence', async () => {
+  it('is not lost silently', async () => {
     const { operations, changed } = await importing(GOOD, '/cats/{id}');
     expect(operations[0]).not.toHaveProperty('price');
     expect(changed).toEqual([
@@ -142,13 +142,13 @@ describe('the price of an operation', () => {
     ]);
   });
 
-  it.each(['0.5', -1, 0.0000001, 1e9, null])('that is %j refuses the whole document', async (price) => {
+  it.each(['0.5', -1, 0.0000001, 1e9, null])('that is %j makes the whole document refused', async (price) => {
     await expect(importing({ ...GOOD, 'x-price': price })).rejects.toThrow(/^GET \/pets\/\{id\}: x-price: /);
   });
 });
 
 describe('the input of an operation', () => {
-  it('has path, query, headers and body, with what is required', async () => {
+  it('has path, query, headers and body, and says which are required', async () => {
     const parameters = [
       { name: 'user-id', in: 'path', required: true, schema: { type: 'integer' } },
       { name: 'limit', in: 'query', description: 'How many', schema: { type: 'integer', default: 10 } },
@@ -198,7 +198,7 @@ describe('the input of an operation', () => {
     expect(await only(GOOD)).not.toHaveProperty('input');
   });
 
-  it('says of a body that is not JSON what it is', async () => {
+  it('says what kind of body it is if the body is not JSON', async () => {
     const content = { 'application/x-www-form-urlencoded': { schema: { type: 'object', properties: { a: {} } } } };
     const body = { type: 'object', properties: { a: {} }, contentMediaType: 'application/x-www-form-urlencoded' };
     expect(await only({ ...GOOD, requestBody: { content } })).toMatchObject({ input: { properties: { body } } });
@@ -247,7 +247,7 @@ describe('a schema', () => {
     [{ $ref: '#/components/schemas/%50et', type: 'string' }, { allOf: [{ type: 'object' }, { type: 'string' }] }],
     [{ properties: { constructor: { type: 'string' } } }, { properties: { constructor: { type: 'string' } } }],
     [{ enum: [{ $ref: 'just data' }] }, { enum: [{ $ref: 'just data' }] }],
-  ])('of OpenAPI 3.1 stays what it is, with what its references lead to: %j', async (schema, output) => {
+  ])('of OpenAPI 3.1 stays unchanged, with its references resolved: %j', async (schema, output) => {
     const fields = { components: { schemas: { Pet: { type: 'object' } } } };
     expect((await only(answering(schema), fields))?.output).toEqual(output);
   });
@@ -276,7 +276,7 @@ describe('a schema', () => {
     expect(changed).toMatchObject([{ note: expect.stringContaining(fault) }]);
   });
 
-  it('that is large gives way: first its references, then all of it, and outputs before inputs', async () => {
+  it('that is too large loses first its references, then everything, and outputs before inputs', async () => {
     const wide = (length: number) => ({ type: 'object', description: 'x'.repeat(length) });
     const schemas = {
       Deep: { type: 'object', properties: { big: { $ref: '#/components/schemas/Big' } } },
@@ -299,7 +299,7 @@ describe('a schema', () => {
   });
 });
 
-it('an example has what the document shows of query, body and response', async () => {
+it('an example has the query, body and response that the document shows', async () => {
   const media = { examples: { first: { $ref: '#/components/examples/Pet' } } };
   const operation = {
     parameters: [
@@ -317,7 +317,7 @@ it('an example has what the document shows of query, body and response', async (
   expect((await only(operation, fields))?.example).toEqual(example);
 });
 
-it('examples of the path and of headers are in their schemas, where a ready request finds them', async () => {
+it('examples for path and headers are in their schemas, where a ready request finds them', async () => {
   const operation = answering(
     {},
     {

@@ -48,7 +48,7 @@ async function imported(text: string, tag: string | null = null) {
 }
 
 describe('an OpenAPI document of a real API', () => {
-  it.each(FITTING)('is taken over, operation by operation: %s', async (file) => {
+  it.each(FITTING)('is imported, operation by operation: %s', async (file) => {
     const text = textOf(file);
     const all = operationsIn(text);
     expect(all.length).toBeGreaterThanOrEqual(50);
@@ -58,7 +58,7 @@ describe('an OpenAPI document of a real API', () => {
     expect(operations.length).toBeGreaterThan(0.9 * all.length);
   });
 
-  it.each(TOO_MANY)('with more operations than a listing may have is chosen from by tag: %s', async (file) => {
+  it.each(TOO_MANY)('can be filtered by tag if it has more operations than a listing may have: %s', async (file) => {
     const text = textOf(file);
     const all = operationsIn(text);
     expect(all.length).toBeGreaterThan(MAX_OPERATIONS);
@@ -74,11 +74,11 @@ describe('an OpenAPI document of a real API', () => {
     expect(chosen.operations.length).toBeLessThanOrEqual(wanted);
   });
 
-  it.each(FAULTY)('with a fault is refused, and the place is named: %s', async (file, fault) => {
+  it.each(FAULTY)('with a fault is refused, and the error names where the fault is: %s', async (file, fault) => {
     await expect(importHere(textOf(file))).rejects.toThrow(fault);
   });
 
-  it('is the same in YAML as in JSON', async () => {
+  it('gives the same result in YAML as in JSON', async () => {
     const [json, yaml] = await Promise.all([imported(textOf(FITTING[3])), imported(textOf(FITTING[4]))]);
     expect(yaml.operations).toEqual(json.operations);
   });

@@ -33,7 +33,7 @@ describe('a discriminator', () => {
     expect(notes).toEqual(['output: the values of the discriminator kind are told as const']);
   });
 
-  it('that chooses by inheritance, or a branch that has no name, is left out with a note', async () => {
+  it('that uses inheritance, or has a branch without a name, is left out with a note', async () => {
     const { notes: base } = await petOf(pet({ discriminator: { propertyName: 'kind' } }));
     expect(base).toEqual(['output: a discriminator is left out: kind']);
     const { output, notes } = await petOf({ anyOf: [pet()], discriminator: { propertyName: 'kind' } });
@@ -78,12 +78,12 @@ describe('credentials that an operation needs', () => {
     ],
     [[{ machine: [] }], 'Needs credentials: machine (OAuth 2.0).', /./],
     [[{ gone: [] }], 'Needs credentials: gone.', /./],
-  ])('are told to its callers, and to its author with what to do (%#)', async (security, told, note) => {
+  ])('are described to its callers, and to its author with what to do (%#)', async (security, told, note) => {
     const found = await needing(security);
     expect(found).toEqual({ told, notes: [expect.stringMatching(note)] });
   });
 
-  it('are not told where it needs none, or the listing adds them', async () => {
+  it('are not described if the operation needs none, or if the listing adds them', async () => {
     const nothing = { told: undefined, notes: [] };
     expect(await needing([{ user: [] }, {}])).toEqual(nothing);
     expect(await needing([{ key: [] }], ['x-key'])).toEqual(nothing);
@@ -113,7 +113,7 @@ describe('what JSON cannot express', () => {
     ]);
   });
 
-  it('merge-patch and other kinds of JSON are told in the schema, because a client has to send them as what they are', async () => {
+  it('merge-patch and other JSON types are named in the schema, because a client must send them with that type', async () => {
     const { operations, changed } = await importHere(
       documentOf({ '/a': { patch: answering(schema, body('application/merge-patch+json')) } }),
     );
@@ -122,7 +122,7 @@ describe('what JSON cannot express', () => {
     expect(changed.map(({ note }) => note)).toEqual(['the body is application/merge-patch+json, as its schema says']);
   });
 
-  it('headers of a response are left out with a note', async () => {
+  it('response headers are left out with a note', async () => {
     const header = { schema: { type: 'string' } };
     const responses = {
       200: { description: '', headers: { Link: header, 'X-Next': header } },
@@ -148,7 +148,7 @@ describe('tags', () => {
     return { taken: operations.length, skippedTotal, tags };
   };
 
-  it('choose operations of a document that has more than a listing may have', async () => {
+  it('select operations of a document that has more than a listing may have', async () => {
     const tags = [
       { tag: 'pets', operations: 150 },
       { tag: 'shops', operations: 120 },
@@ -162,7 +162,7 @@ describe('tags', () => {
     expect(skipped[0]?.reason).toMatch(/may have 200 operations, .*; choose by \?tag=$/);
   });
 
-  it('that no operation has are refused with those that there are', async () => {
+  it('that no operation has are refused, and the error lists the existing tags', async () => {
     await expect(taken('pets,cars')).rejects.toThrow(
       'tag: no operation of the document has the tag cars. They have pets (150), shops (120), a, b (2).',
     );

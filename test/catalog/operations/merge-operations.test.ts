@@ -28,7 +28,7 @@ describe('changes of operations', () => {
   const full = { price: 0.001, input: { type: 'object' }, example: { query: { a: 1 } } };
   const base = [get('/a', full), get('/users/{id}', full), { ...get('/a'), method: 'POST' }];
 
-  it('change the fields that they name, and leave all else', () => {
+  it('change only the fields that they name', () => {
     expect(merged(base, { method: 'GET', path: '/a', price: 0.002 })).toEqual([
       get('/a', { ...full, price: 0.002 }),
       ...base.slice(1),
@@ -45,7 +45,7 @@ describe('changes of operations', () => {
     expect(faultOf(base, { method: 'GET', path: '/a', summary: null })).toBe('operations.0.summary');
   });
 
-  it('find an operation whatever its names in braces, and keep these, because schemas refer to them', () => {
+  it('match an operation even if its names in braces differ, and keep its names, because schemas refer to them', () => {
     expect(merged(base, { method: 'GET', path: '/users/{name}', price: 0 })[1]).toEqual(
       get('/users/{id}', { ...full, price: 0 }),
     );
@@ -91,11 +91,11 @@ describe('changes of operations', () => {
       Array.from({ length: 198 }, (_, index) => get(`/n${index}`)),
       /^operations: must be at most 200, and would be 201/,
     ],
-  ])('are refused by what is wrong: %#', (changes, fault) => {
+  ])('are refused with the reason: %#', (changes, fault) => {
     expect(faultOf(base, ...changes)).toMatch(fault);
   });
 
-  it('one after the other make what they make together, and what they do not name is untouched', () => {
+  it('have the same effect one by one as together, and do not touch what they do not name', () => {
     const path = fc.constantFrom('/a', '/b', '/c/{x}', '/d');
     const price = fc.option(fc.constantFrom(0, 0.5, 2));
     const change = fc.record({ path, price, remove: fc.boolean() });

@@ -25,7 +25,7 @@ const faultOf = (operations: readonly Operation[]): string => {
 
 describe('a path template', () => {
   const good = ['/', '/users', '/users/', '/users/{id}', '/{a}/b/{c_1}', '/files/*', '/*', '/v1.1/a:b@c', '/caf%C3%A9'];
-  it.each(good)('%s is taken', (path) => expect(parseTemplate(path)).toHaveProperty('segments'));
+  it.each(good)('%s is accepted', (path) => expect(parseTemplate(path)).toHaveProperty('segments'));
 
   const bad: [string, string][] = [
     ['users', 'must begin with a slash'],
@@ -61,7 +61,7 @@ describe('operations', () => {
     expect(JSON.parse(stored.json)).toEqual(operations);
   });
 
-  it('name the field that is at fault', () => {
+  it('are refused with the name of the field that is at fault', () => {
     expect(faultOf([get('/a'), get('b')])).toBe('operations.1.path: must begin with a slash.');
     expect(faultOf([get('/a', 0.0000001)])).toMatch(/^operations\.0\.price: must be a number of USD/);
     expect(faultOf([{ ...get('/a', 0.5), max_price: 0.4 }])).toBe(
@@ -79,7 +79,7 @@ describe('operations', () => {
     }
   });
 
-  it('are refused when two are the same, or two spellings of one path', () => {
+  it('are refused when two are equal or are two spellings of one path', () => {
     const repeated = /^operations\.1: is the same as operations\.0, or another spelling of it/;
     for (const [first, second] of [
       ['/a', '/a'],
@@ -94,7 +94,7 @@ describe('operations', () => {
     expect(() => storeOperations([get('/a'), { ...get('/a'), method: 'POST' }, get('/a/'), get('/{a}')])).not.toThrow();
   });
 
-  it('are refused when they are nested too deep or too long together', () => {
+  it('are refused when they are nested too deeply or are too long in total', () => {
     let schema: unknown = true;
     for (let depth = 0; depth < MAX_DEPTH; depth++) schema = { items: schema };
     expect(faultOf([{ ...get('/a'), input: schema }])).toMatch(/^operations\.0: must not be nested deeper than/);

@@ -28,7 +28,7 @@ function heapMb(): number {
   return process.memoryUsage().heapUsed / 1e6;
 }
 
-it('operations that anybody may ask for take bounded memory, however they are made', async () => {
+it('operations that anybody may request take bounded memory, however they are made', async () => {
   const reader = new OperationsReader(sql);
   const before = heapMb();
   for (let n = 0; n < 200; n++) await reader.read(listing(n));

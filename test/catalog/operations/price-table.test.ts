@@ -76,7 +76,7 @@ describe('the price of a call', () => {
     return 'priceMicros' in priced ? priced.priceMicros : priced.refused;
   };
 
-  it('is that of the operation, and HEAD counts as GET', () => {
+  it('is the price of the operation, and HEAD counts as GET', () => {
     expect(priceOf('GET', '/report')).toBe(DEAR);
     expect(priceOf('HEAD', '/report')).toBe(DEAR);
     expect(priceOf('POST', '/report')).toBe(0);
@@ -86,7 +86,7 @@ describe('the price of a call', () => {
     expect(priceOf('GET', '/v1/report/5')).toBe(DEAR);
   });
 
-  it('does not exist for calls that match no operation, if the listing has operations only', () => {
+  it('does not exist for calls that match no operation, if the listing allows operations only', () => {
     expect(priceOf('DELETE', '/report')).toBe('no_operation');
     expect(priceOf('GET', '/a/b')).toBe('no_operation');
     const open = new PriceTable([['GET', '/a', CHEAP, null]], { ...LISTING, onlyOperations: false });
@@ -113,7 +113,7 @@ describe('the price of a call', () => {
     '/report.tar.gz',
     '/report.aaaaaaaaaaaaaa',
   ];
-  it.each(tricks)('is never the low one for %s', (path) => expect(priceOf('GET', path)).toBe('ambiguous'));
+  it.each(tricks)('is never the low price for %s', (path) => expect(priceOf('GET', path)).toBe('ambiguous'));
 
   const splits = [
     '/report/',
@@ -130,7 +130,7 @@ describe('the price of a call', () => {
     '/report%EF%BC%9Bx',
     '/%EF%BC%8E%EF%BC%8E',
   ];
-  it.each(splits)('is never the low one for %s, which no {name} matches', (path) => {
+  it.each(splits)('is never the low price for %s, which no {name} matches', (path) => {
     expect(priceOf('GET', path)).toBe('no_operation');
   });
 
@@ -153,11 +153,11 @@ describe('the price of a call', () => {
     '/v1/report/5%3F/6',
     '/v1/report/5%23/6',
   ];
-  it.each(behindStar)('is never the low one for %s, which * matches', (path) => {
+  it.each(behindStar)('is never the low price for %s, which * matches', (path) => {
     expect(priceOf('GET', path)).toBe('ambiguous');
   });
 
-  it('is that of the matched operation for calls that no server reads as a more expensive one', () => {
+  it('is that of the matched operation if no server could read the call as a more expensive one', () => {
     const paths: [string, number][] = [
       ['/repos/{owner}/{repo}/issues/{issue}', DEAR],
       ['/repos/{owner}/{repo}/issues/comments', CHEAP],
@@ -219,7 +219,7 @@ describe('the price of a call', () => {
     expect(dotted.priceOf('GET', '/x/.WELL/y')).toMatchObject({ refused: 'ambiguous' });
   });
 
-  it('is found in milliseconds, whatever a path is and whatever a provider listed', () => {
+  it('is found in milliseconds, whatever the path is and whatever the provider listed', () => {
     const names = (n: number): string => Array.from({ length: n }, (_, i) => `/{n${i}}`).join('');
     const slow = new PriceTable(
       [
@@ -261,13 +261,13 @@ describe('the price of a call', () => {
     }
   });
 
-  it('of /* is that of every path, the empty one too', () => {
+  it('of /* applies to every path, including the empty path', () => {
     const table = new PriceTable([['GET', '/*', CHEAP, null]], { ...LISTING, onlyOperations: false });
     for (const path of ['', '/', '/a', '/;x', '/a//', '/%ff'])
       expect(table.priceOf('GET', path)).toMatchObject({ priceMicros: CHEAP });
   });
 
-  it('of a tool is its own, to the letter', () => {
+  it('of a tool is found only by the exact name of the tool', () => {
     const tools = new ToolPrices(
       [
         ['search', CHEAP, null],
@@ -364,15 +364,15 @@ describe('a price by use', () => {
     expect(table.priceOf('GET', path)).toMatchObject({ priceMicros, maxPriceMicros });
   });
 
-  it('is not reached through an operation of a fixed price that costs as much without a report', () => {
+  it('is not available through a fixed-price operation that costs as much without a report', () => {
     expect(table.priceOf('GET', '/LONG')).toMatchObject({ refused: 'ambiguous', spelling: '/long' });
     expect(table.priceOf('GET', '/%73ame')).toMatchObject({ refused: 'ambiguous', spelling: '/same' });
     expect(table.priceOf('GET', '/FIXED')).toMatchObject({ priceMicros: 100 });
   });
 });
 
-describe('whatever a path is spelled like', () => {
-  it('no server that takes it for an expensive operation serves it at a lower price', () => {
+describe('any spelling of a path', () => {
+  it('has at least the price of the expensive operation that some server takes the path for', () => {
     const operations = fc.uniqueArray(fc.tuple(template, price, fc.option(fc.constantFrom(0, 10, 1_000))), {
       minLength: 2,
       maxLength: 6,

@@ -33,7 +33,7 @@ describe('a display name', () => {
     expect(displayNameFault(name, OPERATOR)).toContain(why);
   });
 
-  it('is never the name of the operator with other case, spaces or punctuation', () => {
+  it('is never the name of the operator, even with other case, spaces or punctuation', () => {
     const between = fc.constantFrom('', ' ', '  ', '-', '.', '\u00a0', '\u200d');
     const spelling = fc.tuple(
       ...Array.from('acmeinc', (letter) => fc.tuple(fc.constantFrom(letter, letter.toUpperCase()), between)),
@@ -46,7 +46,7 @@ describe('a display name', () => {
   });
 
   it.each(['Tollgate', 'TOLL-gate', 'Ｔｏｌｌｇａｔｅ'])(
-    'is not %s, as gateways are called, whether or not the operator has a name',
+    'is not %s, which is what gateways are called, whether or not the operator has a name',
     (name) => {
       expect(displayNameFault(name, null)).toContain('name of this gateway');
       expect(displayNameFault(name, OPERATOR)).toContain('name of this gateway');
@@ -54,13 +54,13 @@ describe('a display name', () => {
     },
   );
 
-  it('may be anything else that is seen if the operator has no name', () => {
+  it('may be any other visible text if the operator has no name', () => {
     expect(displayNameFault(OPERATOR, null)).toBeNull();
     expect(displayNameFault('☂', '☂')).toContain('letter');
   });
 });
 
-it('a contact is one line of what is seen; a URL leads to a web page and has nothing hidden', () => {
+it('a contact is one line of visible text; a URL leads to a web page and hides nothing', () => {
   expect(contactFault('help@weather.example, +49 30 1234')).toBeNull();
   for (const contact of ['', 'a\tb', 'a\u202eb', 'x'.repeat(201)]) expect(contactFault(contact)).not.toBeNull();
   expect(profileUrlFault('https://weather.example/about?lang=en#us')).toBeNull();

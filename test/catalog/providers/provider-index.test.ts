@@ -6,7 +6,7 @@ import { makeListing } from '../../support/listings.ts';
 
 const idOf = (n: number): string => `00000000-0000-7000-8000-00000000000${n}`;
 
-it('a snapshot knows the active listings of each provider, whatever was put before', () => {
+it('a snapshot has the active listings of each provider, whatever was put before', () => {
   const change = fc.record({
     id: fc.nat(5).map(idOf),
     providerId: fc.nat(2).map(idOf),

@@ -16,14 +16,14 @@ const posted = (...moves: readonly Move[]): Posted =>
   new Map(moves.map(({ reference, micros }) => [reference, { accountId, micros }]));
 const NONE: ReadonlySet<string> = new Set();
 
-describe('credits and debits that were confirmed', () => {
-  it('are there, unless the Postgres that had them was given up', () => {
+describe('confirmed credits and debits', () => {
+  it('must exist, unless the Postgres that had them was given up', () => {
     expect(checkMoves([credit, debit], posted(credit, debit), NONE)).toEqual([]);
     expect(checkMoves([credit, debit], posted(debit), NONE)).toEqual([expect.stringContaining('not there')]);
     expect(checkMoves([credit, debit], posted(debit), new Set(['credit']))).toEqual([]);
   });
 
-  it('are there as they were asked for, and nothing else is', () => {
+  it('must exist as they were requested, and nothing else may exist', () => {
     expect(checkMoves([credit], posted({ ...credit, micros: 501 }), NONE)).toHaveLength(1);
     expect(checkMoves([{ ...debit, isDone: false }], posted(debit), NONE)).toEqual([
       expect.stringContaining('refused'),
@@ -46,7 +46,7 @@ describe('a refund of a call', () => {
       ...more,
     }) as GivenBack;
 
-  it('moves what its sender was told, once for each reference', () => {
+  it('moves the amount that its sender was told, once for each reference', () => {
     const [made] = movesOf([sent(200, 70, { endMs: 55 }), sent(201, 70)]);
     expect(made).toMatchObject({ micros: 70, atMs: 50, endMs: 60, isDone: true, refund: 'in the wallet' });
     expect(movesOf([sent(200, 70)])).toMatchObject([{ isDone: true, refund: 'to come' }]);
@@ -57,7 +57,7 @@ describe('a refund of a call', () => {
     expect(movesOf([sent(201, 40, { endMs: 90 }), sent(201, 70)])).toMatchObject([{ micros: 40 }]);
   });
 
-  it('may be gone only with the Postgres that had it', () => {
+  it('may be missing only if the Postgres that had it is gone', () => {
     const moves = movesOf([sent(201, 70)]);
     expect(checkMoves(moves, posted(...moves), NONE)).toEqual([]);
     expect(checkMoves(moves, posted(), NONE)).toHaveLength(1);
@@ -66,7 +66,7 @@ describe('a refund of a call', () => {
   });
 });
 
-describe('a call that Postgres had once', () => {
+describe('a call that Postgres once had', () => {
   const had = (...calls: readonly [string, number][]) => ({
     calls: new Map(calls.map(([id, micros]) => [id, { accountId, micros }])),
     moves: new Map(),
@@ -75,14 +75,14 @@ describe('a call that Postgres had once', () => {
   const amounts = ({ calls }: ReturnType<typeof had>) =>
     new Map(Array.from(calls, ([id, { micros }]) => [id, micros] as const));
 
-  it('is there in the end with the same amount', () => {
+  it('must exist in the end with the same amount', () => {
     const givenUp = new GivenUp();
     givenUp.saw(had(['a', 7], ['b', 7]));
     expect(givenUp.missing(new Map([['a', 7]]))).toEqual(['b was stored with 7, and is now gone']);
     expect(givenUp.missing(new Map(Object.entries({ a: 0, b: 7 })))).toEqual(['a was stored with 7, and is now 0']);
   });
 
-  it('may be gone only with the Postgres that had it', () => {
+  it('may be missing only if the Postgres that had it is gone', () => {
     const givenUp = new GivenUp();
     const [newer, older] = [had(['a', 7], ['b', 7]), had(['a', 7])];
     givenUp.replaced(newer, older);
@@ -92,7 +92,7 @@ describe('a call that Postgres had once', () => {
     expect(givenUp.missing(new Map())).toEqual(['a was stored with 7, and is now gone']);
   });
 
-  it('may not be gone when the standby took over that had all that was confirmed', () => {
+  it('must not be missing when the standby that took over had everything that was confirmed', () => {
     const givenUp = new GivenUp();
     const [primary, standby] = [had(['a', 7], ['b', 7]), had(['a', 7])];
     givenUp.saw(primary);
@@ -101,14 +101,14 @@ describe('a call that Postgres had once', () => {
   });
 });
 
-describe('a drift of credits and debits that went with a Postgres', () => {
+describe('a drift of credits and debits that were lost with a Postgres', () => {
   const drift = { accountId, driftMicros: -7, freeDrifts: [], notRepaired: 'the wallet has … Postgres does not know' };
   const known = { calls: new Map([['a', { accountId, micros: 7 }]]), moves: new Map() };
   const nothing = { calls: new Map(), moves: new Map(), otherDebits: NONE };
   const refused: Move = { ...debit, isDone: false };
 
   it.each(['replaced', 'giveUp'] as const)(
-    'may be one that its wallet refused, or that had only begun (%s)',
+    'may come from a debit that its wallet refused, or that had only begun (%s)',
     (what) => {
       const givenUp = new GivenUp();
       givenUp.saw({ ...known, otherDebits: new Set() });
@@ -120,7 +120,7 @@ describe('a drift of credits and debits that went with a Postgres', () => {
     },
   );
 
-  it('lacks no more free calls than Redis may have lost, and lacks them only while it is not repaired', () => {
+  it('lacks no more free calls than Redis may have lost, and only while the drift is not repaired', () => {
     const givenUp = new GivenUp();
     givenUp.giveUp({ ...nothing, moves: posted(debit) }, nothing);
     const lacking = { ...drift, driftMicros: -200, freeDrifts: [{ serviceId: 'service', used: 5, expected: 7 }] };
@@ -129,7 +129,7 @@ describe('a drift of credits and debits that went with a Postgres', () => {
     expect(isDriftOfMoves({ ...lacking, notRepaired: '' }, [debit], givenUp, [0, 0])).toBe(false);
   });
 
-  describe('may be a refund that only a primary had, and that was refused when the standby had taken over', () => {
+  describe('may come from a refund that only a primary had, and that was refused after the standby had taken over', () => {
     // Of all that was left: 290 of the call had been given back before.
     const refund: Move = { ...credit, reference: 'refund', micros: 1_000, isDone: false, refund: 'refused' };
     const primary = { ...nothing, moves: posted(credit, { ...refund, micros: 710 }) };
@@ -141,14 +141,14 @@ describe('a drift of credits and debits that went with a Postgres', () => {
       return givenUp;
     };
 
-    it('by the amount that it had there', () => {
+    it('with the amount that the primary had', () => {
       expect(isDriftOfMoves(ahead, [credit, refund], taken(), [])).toBe(true);
       expect(isDriftOfMoves({ ...ahead, driftMicros: 1_000 }, [credit, refund], taken(), [])).toBe(false);
       expect(isDriftOfMoves({ ...ahead, driftMicros: 709 }, [credit, refund], taken(), [])).toBe(false);
       expect(isDriftOfMoves(ahead, [credit, refund], new GivenUp(), [])).toBe(false);
     });
 
-    it('and then the wallet keeps the charges of calls that went with another Postgres', () => {
+    it('and may include the charges of calls that were lost with another Postgres', () => {
       const givenUp = taken();
       givenUp.saw({ ...known, otherDebits: NONE });
       expect(isDriftOfMoves({ ...ahead, driftMicros: 703 }, [credit, refund], givenUp, [])).toBe(false);
@@ -156,7 +156,7 @@ describe('a drift of credits and debits that went with a Postgres', () => {
       expect(isDriftOfMoves({ ...ahead, driftMicros: 703 }, [credit, refund], givenUp, [])).toBe(true);
     });
 
-    it('and does not excuse one that was confirmed', () => {
+    it('and does not excuse the loss of a refund that was confirmed', () => {
       const confirmed = { ...refund, micros: 710, isDone: true, refund: 'in the wallet' } as const;
       expect(checkMoves([credit, confirmed], standby.moves, taken().moves)).toHaveLength(1);
     });
@@ -186,7 +186,7 @@ describe('a balance that a caller was told', () => {
       isMoveForgotten: () => false,
     });
 
-  it('is what credits, debits and calls before it leave', () => {
+  it('equals what earlier credits, debits and calls leave', () => {
     expect(faults(100)).toEqual([]);
     expect(faults(99)).toHaveLength(1);
     // The call itself may not be charged in the end.
@@ -194,7 +194,7 @@ describe('a balance that a caller was told', () => {
     expect(faults(201)).toHaveLength(1);
   });
 
-  it('has a refund once its sender was told that it is made', () => {
+  it('includes a refund once its sender was told that the refund is made', () => {
     const refund = { ...credit, micros: 50, endMs: 150, reference: 'refund', refund: 'in the wallet' } as const;
     const outside = (made: Move): number[] => [99, 149, 251].map((micros) => faults(micros, false, [made]).length);
     expect(outside(refund)).toEqual([1, 1, 1]);
@@ -203,7 +203,7 @@ describe('a balance that a caller was told', () => {
     expect(faults(201, false, [{ ...refund, isDone: false, refund: 'refused' }])).toHaveLength(1);
   });
 
-  it('may be higher while a store had forgotten a call', () => {
+  it('may be higher while a store has forgotten a call', () => {
     expect(faults(300, true)).toEqual([]);
     expect(faults(301, true)).toHaveLength(1);
   });
@@ -219,7 +219,7 @@ it('a plan has at least two faults, and the same seed gives the same plan', () =
   }
 });
 
-it('wrong clocks leave the rest of a history as it is, and the nodes of a cluster alone', () => {
+it('wrong clocks leave the rest of a history unchanged, and do not affect the nodes of a cluster', () => {
   for (let seed = 0; seed < 300; seed++) {
     for (const plan of [makeHistoryPlan(seed), makeClusterHistoryPlan(seed, 3)]) {
       const { history, ...rest } = withClocks(plan);

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { evenTags, SLOTS, slotOf } from '../../../src/platform/cluster/hash-tags.ts';
 
 describe('the slot of a key', () => {
-  it('is that of the specification', () => {
+  it('follows the specification', () => {
     // From the Redis Cluster Specification: CRC16 of '123456789' is 0x31C3. The others are CLUSTER KEYSLOT's of Redis 7.0.
     expect(slotOf('123456789')).toBe(0x31c3);
     expect(slotOf('foo')).toBe(12_182);

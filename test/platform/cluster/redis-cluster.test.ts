@@ -31,7 +31,7 @@ function open(url: string): RedisCluster {
 const addressOf = ({ port }: ClusterNode): string => `127.0.0.1:${port}`;
 const [first, second] = [() => running.nodes[0] as ClusterNode, () => running.nodes[1] as ClusterNode];
 
-it('shards that move are counted and logged, from where and to where', async () => {
+it('shards that move are counted, and logged with the old and the new node', async () => {
   const cluster = open(running.url);
   await cluster.connect();
   const sizes = (): unknown => Array.from(cluster.byNode(), ([address, { length }]) => [address, length]);
@@ -64,7 +64,7 @@ it('shards that move are counted and logged, from where and to where', async () 
   await give(first());
 });
 
-describe('a start is refused, and says why,', () => {
+describe('a start is refused, with a reason,', () => {
   const refusal = async (url: string): Promise<string> => {
     const error: unknown = await open(url)
       .connect()
@@ -73,7 +73,7 @@ describe('a start is refused, and says why,', () => {
     return (error as Error).message;
   };
 
-  it('when a master is away: which one', async () => {
+  it('when a master is away, and the reason names that master', async () => {
     second().pause();
     try {
       expect(await refusal(running.url)).toMatch(

@@ -3,7 +3,7 @@ import { isClusterUrl, parseClusterUrl } from '../../../src/platform/cluster/clu
 import { readRefusal, readSlotOwners } from '../../../src/platform/cluster/slots.ts';
 
 describe('the URL of a cluster', () => {
-  it('names nodes, which share its credentials and TLS', () => {
+  it('names nodes that share its credentials and TLS', () => {
     const { seeds, urlOf } = parseClusterUrl('rediss+cluster://user:p%40ss@a.example:7000,[::1]:7001');
     expect(seeds).toEqual(['a.example:7000', '[::1]:7001']);
     expect(urlOf('b:1')).toBe('rediss://user:p%40ss@b:1');
@@ -24,8 +24,8 @@ describe('the URL of a cluster', () => {
   });
 });
 
-describe('what nodes say of slots', () => {
-  it('is read with names, addresses and the host that was asked', () => {
+describe('replies of nodes about slots', () => {
+  it('are read with names and addresses, and use the queried host where a name is missing', () => {
     const owners = readSlotOwners(
       [
         [0, 1, ['10.0.0.1', 7000, 'id'], ['10.0.0.2', 7000, 'id']],
@@ -39,7 +39,7 @@ describe('what nodes say of slots', () => {
     expect(owners[16_383]).toBe('[fd00::1]:7003');
   });
 
-  it('when they refuse a command tells where to send it, or to wait', () => {
+  it('that refuse a command say where to send the command, or to wait', () => {
     expect(readRefusal('MOVED 3999 10.0.0.1:7000', 'asked')).toEqual({ address: '10.0.0.1:7000' });
     expect(readRefusal('MOVED 3999 :7000', 'asked')).toEqual({ address: 'asked:7000' });
     for (const later of [

@@ -268,7 +268,7 @@ afterEach(() => {
 });
 
 describe.each(Object.entries(ENDINGS))('a call priced by use that %s', (_name, [how, costs]) => {
-  it('costs what the contract says, whatever is reported, held and allowed', () => {
+  it('costs what the contract says, for any report, hold and highest price', () => {
     const sold = fc.record({ price: amounts, more: amounts, ceiling: fc.option(amounts) });
     const property = fc.property(
       sold,
@@ -303,7 +303,7 @@ describe.each(Object.entries(ENDINGS))('a call priced by use that %s', (_name, [
   });
 });
 
-it('the gateway stops: calls that are read on without a caller are refunded, and nothing is read any more', () => {
+it('when the gateway stops, calls that continue without a caller are refunded, and their responses are no longer read', () => {
   const scene = new Scene({ price: 10, more: 90, ceiling: null });
   scene.answers(200, []);
   scene.leaves();
@@ -312,7 +312,7 @@ it('the gateway stops: calls that are read on without a caller are refunded, and
   expect([scene.cost, scene.unheard.size, scene.upstream.isDestroyed]).toEqual(['refunded', 0, true]);
 });
 
-it('a caller that leaves because it is slow lets its service go on', () => {
+it('the service of a slow caller can continue once the caller leaves', () => {
   const scene = new Scene({ price: 10, more: 90, ceiling: null });
   scene.answers(200, []);
   scene.isSlowFor(60_000);
@@ -330,7 +330,7 @@ describe.each([
   it.each([
     ['left after its head', true],
     ['left before its head', false],
-  ])('costs the price without a report when it is %s, and is not read on', (_name, isAnswered) => {
+  ])('costs the price without a report, and is not read further, when it is %s', (_name, isAnswered) => {
     const scene = new Scene({ price: 10, more: 90, ceiling: null });
     if (!isAnswered) scene.leaves();
     scene.answers(200, [], framing);
@@ -339,7 +339,7 @@ describe.each([
   });
 });
 
-it('a request body that is given up gives its connection and its bytes back, and all that is held is captured', () => {
+it('a request body that is given up frees its connection and bytes, and the whole held amount is captured', () => {
   const scene = new Scene({ price: 10, more: 90, ceiling: null });
   scene.upstream.requestSent = false;
   scene.answers(200, []);

@@ -50,7 +50,7 @@ class Run {
   }
 }
 
-it('beyond the bound, the account with most calls that are read on pays all that is held for its oldest', () => {
+it('beyond the bound, the account with most calls that continue without a caller pays the full hold of its oldest one', () => {
   const property = fc.property(fc.integer({ min: 1, max: 5 }), fc.array(step, { maxLength: 40 }), (max, steps) => {
     const run = new Run(max);
     let givenUp = 0;

@@ -26,17 +26,17 @@ describe('a report', () => {
     ['1, 1', null],
     ['$1', null],
     ['NaN', null],
-  ])('%j is %s micro-dollars', (value, micros) => {
+  ])('of %j is %s micro-dollars', (value, micros) => {
     expect(reportIn(['Date', 'x', 'X-Acf-CHARGE', value])).toBe(micros);
   });
 
-  it('counts only if it is the only one, also if both say the same', () => {
+  it('counts only if it is the only one, even if two reports are equal', () => {
     expect(reportIn(['X-ACF-Charge', '1', 'x-acf-charge', '1'])).toBeNull();
     expect(reportIn(['X-ACF-Charges', '1'])).toBeNull();
   });
 });
 
-describe('what a call that is priced by use costs', () => {
+describe('the cost of a call that is priced by use', () => {
   const terms = new CallTerms({ id: 'id', providerId: 'p', priceMicros: 100, maxPriceMicros: 500, freeCalls: 0 });
   const used = (...reports: (string | null)[]): Use => usedOf({ amountMicros: 400, freeTier: false }, ...reports);
   const usedOf = (admitted: Pick<Admitted, 'amountMicros' | 'freeTier'>, ...reports: (string | null)[]): Use => {
@@ -55,12 +55,12 @@ describe('what a call that is priced by use costs', () => {
     expect([chargedMicros, isOpen]).toEqual([charged, open]);
   });
 
-  it('is what was reported also where more is held than that: the record tells of the difference', () => {
+  it('is the reported amount even if the hold is larger: the record shows the difference', () => {
     expect(used('9').capturedMicros).toBe(9_000_000);
     expect(usedOf({ amountMicros: 0, freeTier: false }, '9').capturedMicros).toBe(9_000_000);
   });
 
-  it('is nothing for a free call, from which nothing is captured either', () => {
+  it('is nothing for a free call, which captures nothing either', () => {
     const { capturedMicros, chargedMicros, isOpen } = usedOf({ amountMicros: 0, freeTier: true }, '9');
     expect([capturedMicros, chargedMicros, isOpen]).toEqual([null, 0, false]);
   });
@@ -84,7 +84,7 @@ describe('a service that was paused because its caller was slow', () => {
     now += ms;
   };
 
-  it('was so for long from 30 s without a break on, and for a minute afterwards', () => {
+  it('counts as paused for long after a continuous pause of 30 s, and for a minute afterwards', () => {
     const service = paused();
     expect(service.wasLong).toBe(false);
     service.pause();
@@ -101,7 +101,7 @@ describe('a service that was paused because its caller was slow', () => {
     expect(service.wasLong).toBe(false);
   });
 
-  it('was not if each pause was short', () => {
+  it('does not count as paused for long if each pause was short', () => {
     const service = paused();
     for (let i = 0; i < 5; i++) {
       service.pause();

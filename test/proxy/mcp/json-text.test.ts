@@ -14,8 +14,8 @@ function faultOf(read: () => unknown): string {
   throw new Error('was read');
 }
 
-describe('JSON that is to be written again', () => {
-  it('means the same afterwards, whatever the JSON is', () => {
+describe('JSON that is parsed to be serialised again', () => {
+  it('keeps its meaning, whatever the JSON is', () => {
     fc.assert(
       fc.property(fc.json({ maxDepth: 8 }), (text) => {
         expect(JSON.parse(JSON.stringify(parse(text)))).toEqual(JSON.parse(text));
@@ -56,12 +56,12 @@ describe('JSON that is to be written again', () => {
     '0.123456789012345678',
     '123456789.1234567891',
     `1${'0'.repeat(400)}`,
-  ])('refuses %s, which would arrive as another number', (text) => {
+  ])('is refused if it contains %s, which would arrive as another number', (text) => {
     expect(faultOf(() => parse(`{"a":[${text},1]}`))).toBe('invalid_request');
     expect(faultOf(() => parse(text))).toBe('invalid_request');
   });
 
-  it('takes every number that a program prints of a double', () => {
+  it('accepts every number that a program prints for a double', () => {
     fc.assert(
       fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (value) => {
         for (const text of [JSON.stringify(value), value.toExponential(16)]) expect(parse(text)).toBe(value + 0 || 0);
@@ -69,7 +69,7 @@ describe('JSON that is to be written again', () => {
     );
   });
 
-  it('takes an integer if and only if it arrives with the same digits', () => {
+  it('accepts an integer exactly if the same digits arrive', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: -(2n ** 70n), max: 2n ** 70n }), (value) => {
         const text = String(value);
@@ -79,7 +79,7 @@ describe('JSON that is to be written again', () => {
     );
   });
 
-  it('takes a hundred levels and refuses more, in strings not counted', () => {
+  it('may have a hundred levels and no more, not counting brackets in strings', () => {
     const nested = (levels: number): string => '['.repeat(levels) + ']'.repeat(levels);
     expect(JSON.stringify(parse(nested(100)))).toBe(nested(100));
     expect(faultOf(() => parse(nested(101)))).toBe('invalid_request');
@@ -89,7 +89,7 @@ describe('JSON that is to be written again', () => {
     expect(parse(`[${'[],'.repeat(200)}[]]`)).toHaveLength(201);
   });
 
-  it('takes ten thousand members and a hundred thousand values, and refuses more: they would take long to judge', () => {
+  it('may have ten thousand members and a hundred thousand values, and no more: they would take long to check', () => {
     const members = (count: number): string => `{${Array.from({ length: count }, (_, i) => `"${i}":1`).join(',')}}`;
     expect(Object.keys(parse(members(10_000)) as object)).toHaveLength(10_000);
     expect(faultOf(() => parse(members(10_001)))).toBe('invalid_request');
@@ -113,7 +113,7 @@ describe('JSON that is to be written again', () => {
     ['single quotes', "{'a':1}"],
     ['nothing', ' '],
     ['a byte order mark', '\ufeff{}'],
-  ])('refuses %s', (_what, text) => {
+  ])('is refused: %s', (_what, text) => {
     expect(faultOf(() => parse(text))).toBe('invalid_json');
   });
 
@@ -122,7 +122,7 @@ describe('JSON that is to be written again', () => {
     ['an overlong slash', [0x22, 0xc0, 0xaf, 0x22]],
     ['half a surrogate pair', [0x22, 0xed, 0xa0, 0x80, 0x22]],
     ['UTF-16', [0xff, 0xfe, 0x7b, 0x00, 0x7d, 0x00]],
-  ])('refuses bytes that are not UTF-8: %s', (_what, bytes) => {
+  ])('is refused if its bytes are not UTF-8: %s', (_what, bytes) => {
     expect(faultOf(() => parseJson(Uint8Array.from(bytes)))).toBe('invalid_json');
   });
 });

@@ -59,7 +59,7 @@ async function answerOf(caller: RawCaller): Promise<[status: number, body: strin
 const chunk = (text: string): string => `${text.length.toString(16)}\r\n${text}\r\n`;
 
 describe('a message for an MCP server', () => {
-  it('is read whole, in one piece or many, with a length or in chunks', async () => {
+  it('is read completely, in one piece or many, with a length or in chunks', async () => {
     expect(await answerOf(await send('POST /one', 6, '{"a":1'))).toEqual([200, '":1']);
     const pieces = await send('POST /many', MAX_MESSAGE, 'x'.repeat(60_000));
     pieces.send(`${'y'.repeat(39_997)}end`);
@@ -73,7 +73,7 @@ describe('a message for an MCP server', () => {
     expect(read).toEqual(['/one 6', `/many ${MAX_MESSAGE}`, '/chunks 50003', '/bytes 20003']);
   });
 
-  it('is not waited for when its head is enough to refuse it: its length, its type, its method', async () => {
+  it('is not waited for when its head is enough to refuse it: by length, type or method', async () => {
     expect(await answerOf(await send('POST /', 100, '', 'text/plain'))).toEqual([400, 'invalid_request']);
     for (const accept of ['application/json', '*/*', 'text/event-stream, application/jsonl', 'application/*, text/*'])
       expect(await answerOf(await send('POST /', 100, '', undefined, accept))).toEqual([406, 'not_acceptable']);
@@ -94,13 +94,13 @@ describe('a message for an MCP server', () => {
     expect(await answerOf(await send('DELETE /', 0, '', asCall))).toEqual([400, 'invalid_request']);
   });
 
-  it('is refused when its chunks come to more than the bound', async () => {
+  it('is refused when its chunks exceed the bound in total', async () => {
     const caller = await send('POST /', 'chunked', chunk('x'.repeat(MAX_MESSAGE)));
     caller.send(chunk('x'));
     expect(await answerOf(caller)).toEqual([413, 'payload_too_large']);
   });
 
-  it('is refused when it takes too long to arrive, and its bytes are given back', async () => {
+  it('is refused when it takes too long to arrive, and its bytes are freed', async () => {
     for (let i = 0; i < 2; i++) {
       const slow = await Promise.all([
         send('POST /', 95_000, 'x'.repeat(90_000)),
@@ -110,7 +110,7 @@ describe('a message for an MCP server', () => {
     }
   });
 
-  it('makes room by refusing the oldest, so that nobody can keep others out by messages that never end', async () => {
+  it('displaces the oldest unfinished message, so that nobody can keep others out with messages that never end', async () => {
     const fill = () => send('POST /patient', 95_000, 'x'.repeat(90_000));
     const end = `${'x'.repeat(4_997)}end`;
     const oldest = await fill();
@@ -128,7 +128,7 @@ describe('a message for an MCP server', () => {
     expect(patient.bytesBeingRead).toBe(0);
   });
 
-  it('gives its room back when its caller leaves', async () => {
+  it('frees its bytes when its caller leaves', async () => {
     const caller = await send('POST /patient', 95_000, 'x'.repeat(90_000));
     await until(() => patient.bytesBeingRead >= 90_000);
     caller.destroy();

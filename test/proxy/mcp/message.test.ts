@@ -46,7 +46,7 @@ describe('a message that calls a tool', () => {
     expect(JSON.parse(body.toString())).toEqual(JSON.parse(text));
   });
 
-  it('is the last of members that have the same name, and the service gets no other', () => {
+  it('uses the last of several members with the same name, and the service gets no other', () => {
     const twice = call('"method":"ping","params":{"name":"dear","name":"cheap"},"m\\u0065thod":"tools/call"');
     const { tool, body } = read(twice);
     expect(tool).toBe('cheap');
@@ -113,7 +113,7 @@ describe('a message that calls no tool', () => {
   });
 });
 
-it('is judged in milliseconds, whatever its names consist of', () => {
+it('a message is judged in milliseconds, whatever its names consist of', () => {
   // Marks in an order that normalisation has to turn round: 160 KB of them take it 3 s, a megabyte two minutes.
   const marks = (count: number): string => `a${'\u0345'.repeat(count)}${'\u0334'.repeat(count)}`;
   const messages = [
@@ -169,7 +169,7 @@ describe('headers of a message', () => {
     expect(read(CALL, headers).tool).toBe('cheap');
   });
 
-  it('give no method to a response: a server that goes by them would call a tool for nothing', () => {
+  it('may not name a method if the message is a response: a server that trusts them would call a tool for free', () => {
     for (const response of [call('"result":{}'), call('"error":{"code":-1,"message":"no"}')]) {
       expect(read(response).tool).toBeNull();
       const headers = [...other('mcp-method', 'tools/call'), 'mcp-name', 'dear'];
@@ -177,7 +177,7 @@ describe('headers of a message', () => {
     }
   });
 
-  it('must repeat the address of a resource, the prompt or the task that the message names', () => {
+  it('must repeat the name of the resource, prompt or task in the message', () => {
     const message = call('"method":"resources/read","params":{"uri":"file:///a"}');
     expect(read(message, other('mcp-name', 'file:///a')).tool).toBeNull();
     expect(refusalOf(() => read(message, other('mcp-name', 'cheap')))).toContain('mcp-name');
@@ -201,19 +201,19 @@ describe('prices of tools', () => {
   const open = new PricedTools(makeListing({ protocol: 'mcp', priceMicros: 500, freeCalls: 3, operationTerms: null }));
   const freeCallsOf = (args: string): string => args.split('\r\n')[3] as string;
 
-  it('are those of the listing, unless the tool has its own', () => {
+  it('are those of the listing, unless a tool has its own price', () => {
     expect(['cheap', 'dear', 'plain', 'gift'].map((tool) => tools.termsOf(tool).priceMicros)).toEqual([
       10, 9_000, 500, 0,
     ]);
     expect(open.termsOf('anything').priceMicros).toBe(500);
   });
 
-  it('are nothing for all that calls no tool, without a free call', () => {
+  it('are zero for every message that calls no tool, and such a message uses no free call', () => {
     expect([tools.termsOf(null).priceMicros, freeCallsOf(tools.termsOf(null).args)]).toEqual([0, '0']);
     expect([freeCallsOf(tools.termsOf('cheap').args), freeCallsOf(tools.termsOf('dear').args)]).toEqual(['3', '0']);
   });
 
-  it('do not exist for a tool that is not listed, when only the listed ones may be called', () => {
+  it('do not exist for an unlisted tool if only listed tools may be called', () => {
     for (const tool of ['Dear', 'dear ', 'other', '', '__proto__', 'constructor']) {
       expect(refusalOf(() => tools.termsOf(tool))).toMatch(/^operation_not_found: /);
     }

@@ -140,7 +140,7 @@ describe('the demo service', () => {
     ['in the middle of a body', 'POST /echo HTTP/1.1\r\nHost: demo\r\nContent-Length: 9\r\n\r\nhalf', /^/],
     ['while it waits', 'GET /slow?ms=20 HTTP/1.1\r\nHost: demo\r\n\r\n', /^/],
     ['after its answer', 'GET /flaky HTTP/1.1\r\nHost: demo\r\n\r\n', /\}\n$/],
-  ])('goes on serving when its caller leaves %s', async (_, request, pattern) => {
+  ])('continues to serve when its caller leaves %s', async (_, request, pattern) => {
     const callers = Array.from({ length: 20 }, () => new Caller());
     await Promise.all(
       callers.map(async (caller) => {
