@@ -73,7 +73,7 @@ async function shares(): Promise<number[]> {
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
 const areShared = (...expected: number[]) => until(async () => (await shares()).join() === expected.join());
 
-it('several writers share shards evenly, others soon take those of a lost writer, and each call is stored once', async () => {
+it('writers share shards evenly and take those of a killed, suspended or cut-off one in seconds; each call is stored once', async () => {
   const [killed, suspended] = [0, 1].map(() => processes.start({ shards: SHARDS, batchSize: 20 }));
   if (killed === undefined || suspended === undefined) throw new Error('no processes');
   const healthy = ledger.startWriter({ keys, batchSize: 20 });
