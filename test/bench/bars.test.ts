@@ -63,7 +63,7 @@ describe('the verdict on a bar', () => {
   });
 });
 
-it('the bars of a scenario that failed count as not measured', () => {
+it('the bars of a failed scenario count as not measured', () => {
   const [result] = promisedBars([{ findings: null, bars: [ratioBar] }]);
   expect(result && verdictOf(result)).toBe('not measured');
 });

@@ -66,7 +66,7 @@ describe('the chart of a run', () => {
     expect(Number(a) / Number(b)).toBeCloseTo(13.25 / 32.5, 3);
   });
 
-  it('says INVALID instead of a value that is not valid', () => {
+  it('shows INVALID instead of an invalid value', () => {
     const failed = samples.map((one) => (one.peer === 'a' ? { ...one, errors: { ...noErrors, status: 1 } } : one));
     const { texts } = parseXml(drawChart(meteredGet(failed), titleOf) ?? '');
     expect(texts.filter((text) => text === 'INVALID')).toHaveLength(2);

@@ -19,7 +19,7 @@ const faultsOf = (env: Record<string, string>): readonly string[] => {
 };
 
 describe('the configuration', () => {
-  it('is read as ajv reads the schemas of the settings', () => {
+  it('is read exactly as ajv would read it with the schemas of the settings', () => {
     const required = ['DATABASE_URL', 'REDIS_URL'];
     const schema = { type: 'object', properties: SETTINGS, required };
     const validate = new Ajv({ allErrors: true, coerceTypes: true, useDefaults: true }).compile(schema);

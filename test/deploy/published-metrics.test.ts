@@ -99,7 +99,7 @@ function whole(first: string, other: string): string {
   return other.startsWith('_') ? ([...types.keys()].find(isMeant) ?? other) : other;
 }
 
-it('a call is counted once in each histogram, and a rejected one only in that of the admission', () => {
+it('a call is counted once in each histogram, and a rejected call only in the admission histogram', () => {
   const counts = ['admission_', 'service_', ''].map((part) => count(`tollgate_call_${part}seconds_count`));
   expect(counts).toEqual([4, 3, 3]);
   const sums = ['admission_', 'service_', ''].map((part) => count(`tollgate_call_${part}seconds_sum`));

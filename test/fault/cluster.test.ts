@@ -17,7 +17,7 @@ const waits = process.env.FAULT_WAIT === '1';
 // Only Linux lets a node connect from an address in 127.0.1.0/24 that nobody has set up.
 const onLinux = describe.skipIf(process.platform !== 'linux');
 
-onLinux('in a cluster, no more is lost than a failover may lose, and nothing is doubled', () => {
+onLinux('a cluster loses no more than a failover may lose, and doubles nothing', () => {
   testSchedules({
     seeds,
     timeoutMs: 180_000,

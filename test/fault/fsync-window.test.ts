@@ -69,7 +69,7 @@ async function callUntil(
 const onOneRedis = it.skipIf(oneRedis('watches the process that writes its file'));
 
 onOneRedis(
-  'with everysec an acknowledged write is on the disk after one second and the fsyncs around it',
+  'with everysec, an acknowledged write is on disk after one second plus the fsyncs around it',
   async (context) => {
     const url = `${market.baseUrl}${await market.service({ endpoint: service.url })}/`;
     const headers = await newKeys(CALLERS * KEYS_OF_CALLER);

@@ -259,7 +259,7 @@ describe('a response', () => {
 });
 
 describe('a request body', () => {
-  it('arrives whole even if the handler attaches late and pauses in between', async () => {
+  it('arrives in full even if the handler attaches late and pauses in between', async () => {
     const body = pattern(3 * 1024 * 1024);
     const received: Buffer[] = [];
     handler = (_head, stream) => {

@@ -26,7 +26,7 @@ describe('the router', () => {
     });
   });
 
-  it('answers HEAD with the route of GET', () => {
+  it('uses the route of GET for HEAD', () => {
     expect(router.match('HEAD', '/api/keys/x')).toMatchObject({ kind: 'route', route: { method: 'GET' } });
   });
 

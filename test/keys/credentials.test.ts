@@ -143,7 +143,7 @@ describe('an Authorization header', () => {
   });
 });
 
-describe('of Authorization and X-Api-Key', () => {
+describe('if both Authorization and X-Api-Key are sent', () => {
   const ours = `${newKeyId()}:${newSecret()}`;
   const wrong = `${ours.slice(0, -1)}${ours.endsWith('0') ? '1' : '0'}`;
 

@@ -137,7 +137,7 @@ describe('the key cache', () => {
     expect(await cache.load('k')).not.toBeNull();
   });
 
-  it('is bounded, and prefers records in use', async () => {
+  it('is bounded, and keeps the records in use', async () => {
     const source = new Source();
     const cache = makeCache(source, { maxKeys: 100 });
     source.set('hot');

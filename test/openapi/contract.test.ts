@@ -308,7 +308,7 @@ async function beginLongComparison() {
   };
 }
 
-describe('each error of each operation is as the OpenAPI document says', () => {
+describe('each error of each operation matches the OpenAPI document', () => {
   it('before and while its own code runs', async () => {
     const operations = driver.contract.operations.filter(({ template }) => !template.startsWith('/api/v1/proxy/'));
     expect(operations.length).toBeGreaterThan(20);
@@ -426,7 +426,7 @@ describe('each error of each operation is as the OpenAPI document says', () => {
   });
 });
 
-describe('each success of each operation is as the OpenAPI document says', () => {
+describe('each success of each operation matches the OpenAPI document', () => {
   it('for keys', async () => {
     const key = await driver.expect<Key>('postKeys', 201, { body: { owner_id: 'somebody', role: 'buyer' } });
     await driver.expect('getKeysMe', 200, { key });

@@ -160,7 +160,7 @@ describe('a connection for batches', () => {
       });
     });
 
-  it('refuses a Redis of another installation, and claims one that has no owner', async () => {
+  it('refuses a Redis of another installation, and claims a Redis without an owner', async () => {
     const first = connectionOf(THEIRS);
     await first.connect();
     expect(await owner()).toBe(THEIRS);

@@ -77,7 +77,7 @@ describe('a watch over Redis nodes', () => {
     gone.destroy();
   });
 
-  it('counts a replica while it follows', async () => {
+  it('counts a replica only while the replica follows its master', async () => {
     const [first, second] = clients as [RedisClient, RedisClient];
     const { watch } = watching(() => [first]);
     const replicas = async (): Promise<number | undefined> => {

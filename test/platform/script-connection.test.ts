@@ -330,7 +330,7 @@ describe('a connection', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('to a server that is not Redis is dropped', async () => {
+  it('is dropped if the server is not Redis', async () => {
     await connection.close();
     const web = createServer((socket) => {
       socket.on('error', () => {});

@@ -25,7 +25,7 @@ it('the number of open breakers equals the number of services whose calls are re
   expect(breakers.open).toBe(0);
 });
 
-it('no more breakers are kept than the bound allows', () => {
+it('the number of breakers is bounded', () => {
   const breakers = new Breakers({ maxServices: 3 });
   const first = open(breakers.of('0', 'x'));
   for (let i = 1; i < 3; i++) breakers.of(String(i), 'x');

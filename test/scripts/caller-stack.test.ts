@@ -17,7 +17,7 @@ const stackOf = (failing: Promise<unknown>): Promise<string> =>
   );
 
 describe('the stack of a failed command', () => {
-  it('names the test when Redis refuses it', async () => {
+  it('names the test when Redis refuses the command', async () => {
     expect(await stackOf(store.command('no-such-command'))).toMatch(/unknown command.*caller-stack\.test\.ts/s);
   });
 

@@ -23,7 +23,7 @@ describe('the browser of the tests', () => {
     expect(findChromium([chrome], [])).toBe(`${chrome}/google-chrome`);
   });
 
-  it('is found where macOS keeps applications', () => {
+  it('is found in the applications folder of macOS', () => {
     const application = `${folderWith('Google Chrome')}/Google Chrome`;
     expect(findChromium([folderWith()], [application])).toBe(application);
   });

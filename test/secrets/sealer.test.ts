@@ -30,7 +30,7 @@ describe('a sealed text', () => {
     );
   });
 
-  it('does not open after any change to it', () => {
+  it('does not open after any change to its text', () => {
     const sealer = new Sealer([NEW, OLD]);
     const character = fc.constantFrom(...':=AZaz09-_+/ .\n');
     fc.assert(

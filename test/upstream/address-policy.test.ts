@@ -138,7 +138,7 @@ describe('a name with several addresses', () => {
     expect(select(strict, '2606:4700::1', '1.1.1.1')).toEqual(['2606:4700::1', '1.1.1.1']);
   });
 
-  test('is refused whole when one of them is forbidden', () => {
+  test('is refused entirely when one of them is forbidden', () => {
     expect(select(strict, '1.1.1.1', '127.0.0.1')).toEqual([]);
     expect(select(strict, '10.0.0.1', '1.1.1.1')).toEqual([]);
     const policy = new AddressPolicy(['10.0.0.0/8']);

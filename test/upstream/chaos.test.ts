@@ -83,7 +83,7 @@ beforeAll(async () => {
 afterAll(() => server.close());
 
 test.each([1, 2, 3, 4])(
-  'every call ends exactly once, and cleanly only with a complete response (seed %i)',
+  'every call ends exactly once, and successfully only with a complete response (seed %i)',
   async (seed) => {
     const client = newClient({ maxConnectionsPerOrigin: 20, maxWaitingPerOrigin: 1000, maxWaitMs: 60_000 });
     const random = seeded(seed);

@@ -179,7 +179,7 @@ describe('the response', () => {
     await peer.gone();
   });
 
-  test('may come after interim responses', async () => {
+  test('may follow interim responses', async () => {
     const { exchange } = await answer(`HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n${OK}`);
     expect(await exchange.outcome()).toBe(200);
     expect(exchange.events).toEqual(['head', 'data', 'end']);

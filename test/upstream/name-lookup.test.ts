@@ -145,7 +145,7 @@ test.each([
   expect(askedFor()).toHaveLength(name.endsWith('.') ? 1 : 3);
 });
 
-test('after a name is found within a search domain, no further candidates are asked for', async () => {
+test('after a name is found within a search domain, no further candidates are queried', async () => {
   const lookup = await newLookup(
     { 'api.internal': { ipv4: ['10.0.0.3'] }, api: { ipv4: ['1.1.1.1'] } },
     { resolvConf: 'search internal\n' },

@@ -99,7 +99,7 @@ test('a body that is written while its call waits is sent later, and then the ca
   expect(await second.outcome()).toBe(200);
 });
 
-test('a closed connection makes room for the next in line', async () => {
+test('a closed connection makes room for the next waiting call', async () => {
   client = newClient({ maxConnectionsPerOrigin: 1 });
   const [first, second] = await start(2, 1);
   server.peers[0]?.socket.end();

@@ -22,7 +22,7 @@ test('a call whose response head does not come fails at its timeout, not before,
 test.each([
   ['sending its head drop by drop', Array.from(`HTTP/1.1 200 OK\r\nX: ${'x'.repeat(1000)}`)],
   ['sending interim responses', Array.from({ length: 10 }, () => 'HTTP/1.1 102 Processing\r\n\r\n')],
-])('the upstream gains no time by %s', async (_name, drips) => {
+])('the upstream cannot extend the timeout with %s', async (_name, drips) => {
   const exchange = new Exchange(client, server.url, { headTimeoutMs: 60 });
   const peer = await server.peer(0);
   await peer.takeRequest();
@@ -127,7 +127,7 @@ test('a name that is not resolved in time and a service that does not accept in 
   expect(stuck.stats()).toMatchObject({ open: 0, origins: 0 });
 });
 
-test('a TLS handshake that is not answered is a connect timeout', async () => {
+test('a TLS handshake that is not answered fails with a connect timeout', async () => {
   const hasty = newClient({ connectTimeoutMs: 50 });
   const exchange = new Exchange(hasty, `https://127.0.0.1:${server.port}`);
   expect(await exchange.outcome()).toBe('connect_timeout');

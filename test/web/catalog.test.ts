@@ -236,7 +236,7 @@ describe('the catalog in a browser', () => {
     await visit.close();
   });
 
-  it('takes the language from the browser, and changes it by a link that keeps the search', async () => {
+  it('uses the language of the browser, and changes the language with a link that keeps the search', async () => {
     const visit = await web.visit('/?q=weather', { language: 'de-AT' });
     const { page } = visit;
     await page.getByText('1 Dienst', { exact: true }).waitFor();

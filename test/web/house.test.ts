@@ -104,7 +104,7 @@ it('the console is in English for visitors from a page in another language, incl
   await visit.close();
 });
 
-it('a passing message is shown above a dialog', async () => {
+it('a toast is shown above a dialog', async () => {
   const visit = await visited('/console/keys', keyOf(admin));
   const { page } = visit;
   await page.getByRole('button', { name: 'Create a key' }).first().click();

@@ -120,7 +120,7 @@ describe('the form of a key', () => {
     });
   });
 
-  it('shows a key as it is, to the micro-dollar and the minute', () => {
+  it('shows the current limits of a key, to the micro-dollar and the minute', () => {
     expect(faultsOf(draftOf(key))).toEqual({});
     const { budget, ...others } = limits;
     expect(newKeyOf(draftOf(key))).toEqual({

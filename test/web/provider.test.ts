@@ -588,7 +588,7 @@ describe('a provider in a browser', () => {
     );
   });
 
-  it('filters calls by outcome in the address, and saves them as CSV', async () => {
+  it('filters calls by an outcome that is kept in the address, and saves the calls as CSV', async () => {
     const visit = await visitAs(`/console/services/${id}/calls`);
     const { page } = visit;
     const rows = page.getByRole('table', { name: 'Calls of' }).locator('tbody tr');

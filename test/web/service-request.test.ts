@@ -23,7 +23,7 @@ describe('the request of an operation', () => {
     expect(queryOf([{ name: "it's", value: 'a&b=c' }])).toBe('it%27s=a%26b%3Dc');
   });
 
-  it('is sent by a browser byte for byte as it was made', () => {
+  it('is sent by a browser byte for byte', () => {
     const text = fc.oneof(fc.string({ unit: 'binary' }), fc.string());
     fc.assert(
       fc.property(text, text, text, text, (id, rest, name, value) => {

@@ -194,7 +194,7 @@ describe('the input of an operation', () => {
     ]);
   });
 
-  it('is absent when there is nothing to send', async () => {
+  it('is absent if there is nothing to send', async () => {
     expect(await only(GOOD)).not.toHaveProperty('input');
   });
 
@@ -270,7 +270,7 @@ describe('a schema', () => {
     ['#/components/__proto__/toString', 'leads nowhere'],
     ['#anchor', 'is not a JSON pointer'],
     ['other.json#/Pet', 'leads out of the document and is not followed'],
-  ])('whose reference is %s says so', async (reference, fault) => {
+  ])('whose reference is %s gets a note that says so', async (reference, fault) => {
     const { operations, changed } = await importHere(documentOf({ '/a': { get: answering({ $ref: reference }) } }));
     expect(operations).toMatchObject([{ output: { description: expect.stringContaining(fault) } }]);
     expect(changed).toMatchObject([{ note: expect.stringContaining(fault) }]);

@@ -152,7 +152,7 @@ describe('the demo service', () => {
     await expectServing();
   });
 
-  it('survives every request, whenever the caller leaves', async () => {
+  it('survives every request, even if the caller leaves at any time', async () => {
     const target = fc.oneof(
       fc.constantFrom(
         '/echo/a?b=c',
