@@ -55,11 +55,20 @@ function stay(): void {
 /** Nobody is signed in any more. */
 export const shareNothing = (): void => mine.clear();
 
-/** A bearer of the session that another tab has. @param refused a bearer that the gateway has refused */
-async function ofAnotherTab(id: string, refused: string | null): Promise<Token | null> {
+/** How many tabs have a bearer. If this tab has one, it is among them. */
+async function tabsWithBearers(): Promise<number> {
   const { held = [] } = (await locks()?.query()) ?? {};
-  // If this tab has a bearer, it is among them and answers, too.
-  let silent = held.filter(({ name }) => name === TAB).length;
+  return held.filter(({ name }) => name === TAB).length;
+}
+
+/**
+ * A bearer of the session that another tab has.
+ *
+ * @param refused a bearer that the gateway has refused
+ * @param tabs    how many have a bearer; each of them answers
+ */
+async function ofAnotherTab(id: string, refused: string | null, tabs: number): Promise<Token | null> {
+  let silent = tabs;
   if (silent === 0) return null;
   const asking = new BroadcastChannel(NAME);
   return new Promise<Token | null>((resolve) => {
@@ -81,11 +90,13 @@ export async function sharedToken(
   ask: () => Promise<Token>,
   refused: string | null = null,
 ): Promise<Token> {
-  const found = await ofAnotherTab(id, refused);
+  const before = await tabsWithBearers();
+  const found = await ofAnotherTab(id, refused, before);
   if (found !== null) return share(found);
   return oneAtATime(NAME, async (hasWaited) => {
-    // The first tab has one now.
-    const theirs = hasWaited ? await ofAnotherTab(id, refused) : null;
+    // Another tab may have got one: while this tab waited, or between its look at the tabs and its turn.
+    const now = await tabsWithBearers();
+    const theirs = hasWaited || now > before ? await ofAnotherTab(id, refused, now) : null;
     return share(theirs ?? (await ask()));
   });
 }

@@ -49,7 +49,9 @@ function Figures({ service, stats }: Parameters<typeof ServiceHead>[0]) {
   const { t, language } = i18n;
   const recent = stats ?? service.stats ?? null;
   const calls = recent?.calls ?? 0;
-  const { success_rate: rate = null, latency_ms: latency = null } = recent ?? {};
+  const { latency_ms: latency = null } = recent ?? {};
+  // The same rate as on the card of the service. A call that was given back counts there as failed.
+  const rate = service.track_record?.success_rate ?? recent?.success_rate ?? null;
   return (
     <Stats>
       <Stat
