@@ -36,8 +36,8 @@ const hourSums = (tx: Tx, { scope, serviceId }: UsageFilter, range: TimeRange) =
   WHERE ${isOfSums(tx, scope)} ${within(tx, 'hour', range)} ${serviceId === null ? tx`` : tx`AND service_id = ${serviceId}`}`;
 
 /**
- * The sums of whole days by key and service. For an account with all services they are found by its keys, of which there are few in
- * this case.
+ * The sums of whole days by key and service. If the filter is a whole account and names no service, they are found by the account's
+ * keys: before `summed_from`, an account has few.
  */
 const daySums = (tx: Tx, { scope, serviceId }: UsageFilter, range: TimeRange) => tx`
   SELECT service_id, key_id, day, ${tx.text(SUMS)} FROM key_days

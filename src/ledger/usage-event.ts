@@ -288,7 +288,7 @@ export function budgetsOfHold(hold: string): readonly BudgetPart[] {
 
 const BUDGETS = '\tbudgets=';
 
-/** The budgets in the form of holds, `calls` and `credits`: <key>.<period>, separated by commas. Null: none. */
+/** The budgets as text, as holds, `calls` and `credits` have them: <key>.<period>, separated by commas. Null if there are none. */
 export const budgetsText = (budgets: readonly BudgetPart[]): string | null =>
   budgets.length === 0 ? null : budgets.map(({ keyId, period }) => `${keyId}.${period}`).join(',');
 

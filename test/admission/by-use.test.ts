@@ -143,7 +143,7 @@ describe('a settlement with capture', () => {
 });
 
 describe('a call priced by use that ends in another way', () => {
-  it('without a report is charged its whole hold', async () => {
+  it('is charged its whole hold if the service reported nothing', async () => {
     const scene = await openScene(store, 60_000);
     const call = requestByUse(scene, PRICES);
     await admit(store, call);

@@ -86,7 +86,7 @@ describe('import directions', () => {
     expect(faults[0]).toMatch(`src/${file}:2 imports `);
   });
 
-  it('a circle of imports is a fault', () => {
+  it('an import cycle is a fault', () => {
     const faults = faultsOf({
       'keys/a.ts': "import './b.ts';",
       'keys/b.ts': "import './c.ts';",

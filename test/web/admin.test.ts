@@ -318,7 +318,7 @@ describe("an operator's day in the console", () => {
   });
 });
 
-it('says that it is not live while the gateway sends nothing, and continues by itself', async () => {
+it('the live page says that it is not live while the gateway sends nothing, and continues by itself', async () => {
   const visit = await signedIn('/console');
   const { page } = visit;
   await page.getByText('All well').waitFor();

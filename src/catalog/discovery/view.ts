@@ -7,7 +7,7 @@ import { NO_MATCH } from './words.ts';
 
 /**
  * Up to this many matches are sorted for each answer, in one step of 1 to 2 ms. If there are more, the order of all listings is
- * traversed in many steps: at least one in a hundred of 100 000 listings matches then, so a page is found after a few thousand.
+ * traversed in many steps. With 100 000 listings, at least one in a hundred then matches, so a page is filled after a few thousand of them.
  */
 const MAX_SORTED = 1_000;
 

@@ -16,7 +16,7 @@ export type Drift = {
   readonly streamedMicros: number;
   readonly heldMicros: number;
   readonly expectedMicros: number;
-  /** 0 if the balance, or a number of credits or debits, is damaged: the drift is then unknown. */
+  /** 0 if the balance, the number of the last credit or debit, or the sum of debits is damaged: the drift is then unknown. */
   readonly driftMicros: number;
   readonly damagedFields: readonly string[];
   readonly freeDrifts: readonly FreeDrift[];

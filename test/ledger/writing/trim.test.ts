@@ -129,7 +129,7 @@ describe('trimming a batch that was stored', () => {
     expect(await idsThere()).toEqual([]);
   });
 
-  it('trims a Redis that is full, and leaves its mark there', async () => {
+  it('works when Redis is full, and leaves the mark of the flush there', async () => {
     await addSome(1_500);
     const batch = await read();
     await store.command('config', 'set', 'maxmemory', '1');
