@@ -44,12 +44,7 @@ export async function within<T>(work: PromiseLike<T>, timeoutMs: number, late: (
 
 /** Resolves when `work` has resolved or rejected, or after `timeoutMs`. For shutdown, where nothing may wait for ever. */
 export async function overWithin(work: Promise<unknown>, timeoutMs: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const deadline = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, timeoutMs);
-  });
-  await Promise.race([Promise.allSettled([work]), deadline]);
-  clearTimeout(timer);
+  await endsWithin(Promise.allSettled([work]), timeoutMs);
 }
 
 /** Resolves with true when `work` has resolved, or with false after `timeoutMs`: it goes on then. Rejects if `work` does before. */

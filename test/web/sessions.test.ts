@@ -139,6 +139,34 @@ describe('somebody who has signed in', () => {
     await visit.close();
   });
 
+  it('asks for no bearer if another tab got one between the look at the tabs and the turn to ask', async () => {
+    const visit = await visitor(await opened('two tabs'));
+    const context = visit.page.context();
+    const [first, second] = [await context.newPage(), await context.newPage()];
+    const tokens = [first, second].map((tab) => asked(tab, 'POST /api/v1/session/token'));
+    // The second tab gets to know which tabs have a bearer when it is told to: by then the first has one.
+    await second.addInitScript(`
+      const query = navigator.locks.query.bind(navigator.locks);
+      let isFirst = true;
+      navigator.locks.query = async () => {
+        const found = await query();
+        if (isFirst) {
+          isFirst = false;
+          await new Promise((resolve) => { globalThis.goOn = resolve; });
+        }
+        return found;
+      };`);
+    await visit.page.close();
+    await second.goto(`${web.market.baseUrl}/console`);
+    await second.waitForFunction('globalThis.goOn !== undefined');
+    await first.goto(`${web.market.baseUrl}/console`);
+    await nameIn(first).waitFor();
+    await second.evaluate('globalThis.goOn()');
+    await nameIn(second).waitFor();
+    expect(tokens.map((count) => count())).toEqual([1, 0]);
+    await visit.close();
+  });
+
   it('opens another account beside the present one: from the console, or to sell, which a buyer cannot', async () => {
     const visit = await visitor(await opened('buying'));
     const { page } = visit;
