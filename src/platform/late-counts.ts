@@ -2,7 +2,7 @@ import { Job, type JobOptions } from './job.ts';
 
 /** How long counts wait in memory. If the process dies, they are lost. */
 const STORE_MS = 5_000;
-/** Maximum number of things whose counts wait. Others are not counted. */
+/** Maximum number of things whose counts wait. Others are not counted, and a log line says how often that happened. */
 const MAX_WAITING = 10_000;
 
 /**
@@ -17,6 +17,8 @@ export abstract class LateCounts<Count> extends Job {
   /** What is counted, for example 'calls that budgets refused'. */
   readonly #what: string;
   #waiting = new Map<string, Count>();
+  /** Counts since the last round for which there was no room. */
+  #dropped = 0;
 
   constructor(what: string, log: JobOptions['log']) {
     super({
@@ -36,6 +38,7 @@ export abstract class LateCounts<Count> extends Job {
     const waiting = this.#waiting.get(id);
     if (waiting !== undefined) this.#waiting.set(id, this.merged(waiting, count));
     else if (this.#waiting.size < MAX_WAITING) this.#waiting.set(id, count);
+    else this.#dropped += 1;
   }
 
   /** @returns both counts of the same thing as one */
@@ -56,6 +59,10 @@ export abstract class LateCounts<Count> extends Job {
 
   protected override async round(): Promise<void> {
     if (this.#waiting.size === 0) return;
+    if (this.#dropped > 0) {
+      this.#log.warn({ dropped: this.#dropped }, `some ${this.#what} were not counted: too many wait for Postgres`);
+      this.#dropped = 0;
+    }
     const taken = this.#waiting;
     this.#waiting = new Map();
     try {

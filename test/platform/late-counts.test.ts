@@ -43,7 +43,8 @@ it('counts that cannot be stored wait, are added to newer counts, and are stored
   expect(things.stored).toEqual([{ a: 2, b: 1 }]);
 });
 
-it('at most 10 000 things wait: further ones are not counted, and the waiting ones still are', async () => {
+it('at most 10 000 things wait: further ones are not counted, which is logged once, and the waiting ones still are', async () => {
+  lines.length = 0;
   const things = new Things('things', log);
   for (let i = 0; i < 10_001; i++) things.count(String(i));
   things.count('0');
@@ -51,4 +52,7 @@ it('at most 10 000 things wait: further ones are not counted, and the waiting on
   await things.stop();
   const [stored] = things.stored;
   expect([Object.keys(stored ?? {}).length, stored?.['0'], stored?.['10000']]).toEqual([10_000, 2, undefined]);
+  things.count('0');
+  await things.stop();
+  expect(lines).toEqual([[{ dropped: 2 }, 'some things were not counted: too many wait for Postgres']]);
 });
