@@ -13,7 +13,7 @@ export const ERRORS = {
   budget_exceeded: { status: 402, message: 'The budget of this key, or of a key above it, does not cover this call.' },
   free_calls_used: {
     status: 402,
-    message: 'No free call of this service is left, and the call was to be a free one only.',
+    message: 'No free call of this service is left, and the request allows no paid call.',
   },
   insufficient_balance: { status: 402, message: 'The balance does not cover the price of this call.' },
   forbidden: { status: 403, message: 'This API key is not permitted to do that.' },

@@ -70,7 +70,7 @@ async function main(): Promise<void> {
 
 async function reshardInstallation(config: Config, options: readonly string[]): Promise<void> {
   const isTakenBack = options.join() === '--take-back';
-  if (options.length > 0 && !isTakenBack) throw new ConfigError(['reshard has no option but --take-back']);
+  if (options.length > 0 && !isTakenBack) throw new ConfigError(['the only option of reshard is --take-back']);
   const [{ reshard, takeBackReshard }, { openStores }] = await Promise.all([
     import('./roles/reshard.ts'),
     import('./roles/stores.ts'),
@@ -90,7 +90,7 @@ async function acceptOlderPostgres(config: Config, options: readonly string[]): 
   const [name, digest] = options;
   const isScript = name === '--yes' && /^[0-9a-f]+$/.test(digest ?? '') && options.length === 2;
   if (options.length > 0 && !isScript) {
-    throw new ConfigError(['accept-postgres has no option but --yes DIGEST, with the digest that it has printed']);
+    throw new ConfigError(['the only option of accept-postgres is --yes DIGEST, with the digest that it has printed']);
   }
   const [{ acceptPostgres }, { openStores }] = await Promise.all([
     import('./roles/accept-postgres.ts'),

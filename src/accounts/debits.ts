@@ -41,11 +41,11 @@ export async function makeDebit(
     if (debit.reference !== wanted.reference) continue;
     if (ended.debit.state === 'taken') return { debit: ended.debit, created: ended.isEndedHere };
     const balance = formatUsd(ended.balanceMicros);
-    throw new ApiError('conflict', `amount: the wallet has ${balance} USD beside its holds.`, {
+    throw new ApiError('conflict', `amount: the wallet has only ${balance} USD apart from its holds.`, {
       fields: { balance: microsToUsd(ended.balanceMicros) },
     });
   }
-  throw new Error(`other debits of ${wanted.accountId} begin as fast as they end`);
+  throw new Error(`the account ${wanted.accountId} had another debit under way at each of ${MAX_OTHERS + 1} attempts`);
 }
 
 /**

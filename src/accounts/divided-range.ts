@@ -16,7 +16,7 @@ export function refusePartsOfDropped(range: TimeRange, horizonMs: number | null)
   const firstMs = horizonMs + HOUR_MS;
   for (const [name, ms] of [['from', range.fromMs] as const, ['to', range.toMs] as const]) {
     if (ms === null || ms >= firstMs || ms % HOUR_MS === 0) continue;
-    const message = `${name}: must be a whole hour (UTC) before ${new Date(firstMs).toISOString()}: single calls are kept from there on only.`;
+    const message = `${name}: must be a whole hour (UTC) if it is before ${new Date(firstMs).toISOString()}, because older calls are kept only as sums by hour.`;
     throw new ApiError('invalid_request', message);
   }
 }

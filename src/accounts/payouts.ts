@@ -96,7 +96,7 @@ async function insertPayout(tx: MoneyTx, payout: NewPayout, by: Actor): Promise<
 function checkEarnings(earningsMicros: number, { amountMicros }: NewPayout): void {
   if (earningsMicros >= 0) return;
   const payable = Math.max(earningsMicros + amountMicros, 0);
-  throw new ApiError('conflict', `amount: ${formatUsd(payable)} USD are payable.`, {
+  throw new ApiError('conflict', `amount: only ${formatUsd(payable)} USD are payable.`, {
     fields: { payable: microsToUsd(payable) },
   });
 }

@@ -255,7 +255,7 @@ export class Admission implements CommandHost {
   foundUnknownCode(code: number): void {
     this.#unknownCodes.warn(
       { code },
-      'batch.lua replied a code that this gateway does not know: refusing what was asked',
+      'batch.lua returned a code that this gateway does not know: the command is refused',
     );
   }
 

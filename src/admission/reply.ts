@@ -30,7 +30,7 @@ export function readReply(bytes: Uint8Array, start: number, end: number, count: 
 
 function unreadable(bytes: Uint8Array, start: number, end: number): Error {
   const text = Buffer.from(bytes.subarray(start, Math.min(end, start + 200))).toString('latin1');
-  return new Error(`batch.lua replied something other than the expected numbers: ${text}`);
+  return new Error(`batch.lua returned something other than the expected numbers: ${text}`);
 }
 
 const SPACE = 0x20;

@@ -19,7 +19,7 @@ export function withBlock(text: string | null, buyer: string, isBlocked: boolean
   if (isBlocked && others.length >= MAX_BLOCKED_BUYERS) {
     throw new ApiError(
       'conflict',
-      `A service may have ${MAX_BLOCKED_BUYERS} blocked buyers. Make one of them active first.`,
+      `A service may have at most ${MAX_BLOCKED_BUYERS} blocked buyers. Make one of them active first.`,
     );
   }
   const all = isBlocked ? [...others, buyer] : others;

@@ -21,6 +21,6 @@ export async function refuseBeyondLimit(tx: Tx, accountId: string, maxListings: 
   if ((row as { listings: number }).listings < maxListings) return;
   throw new ApiError(
     'conflict',
-    `An account may have ${maxListings} listings. Remove one first; it counts until a day after it was listed.`,
+    `An account may have at most ${maxListings} listings. Remove one first. A removed listing still counts until a day after it was listed.`,
   );
 }

@@ -12,7 +12,7 @@ const COMMANDS = {
   },
   'rebuild-sums': {
     usage: 'rebuild-sums',
-    does: 'makes the sums of calls anew from the calls, while writers go on. It needs DATABASE_URL only',
+    does: 'rebuilds the sums of calls from the calls, while writers go on. It needs DATABASE_URL only',
   },
   reshard: {
     usage: 'reshard [--take-back]',

@@ -14,7 +14,7 @@ export function parseSecretsKeys(entries: readonly string[]): {
   entries.forEach((entry, at) => {
     if (!KEY.test(entry)) {
       faults.push(`SECRETS_KEY: key ${at + 1} is not base64 of 32 bytes; \`openssl rand -base64 32\` makes one`);
-    } else if (entries.indexOf(entry) < at) faults.push(`SECRETS_KEY: key ${at + 1} is there twice`);
+    } else if (entries.indexOf(entry) < at) faults.push(`SECRETS_KEY: key ${at + 1} is the same as an earlier one`);
   });
   return { keys: faults.length > 0 ? [] : entries.map((entry) => Buffer.from(entry, 'base64')), faults };
 }

@@ -251,7 +251,7 @@ export class Api {
       }
       stream.end();
     } catch (error) {
-      this.#log.error({ err: error, request_id: requestId }, 'response was cut');
+      this.#log.error({ err: error, request_id: requestId }, 'a response was cut off');
       stream.abort();
     } finally {
       clearTimeout(timer);
@@ -263,7 +263,10 @@ export class Api {
     try {
       return this.#errorPage(error, head);
     } catch (cause) {
-      this.#log.error({ err: cause, request_id: requestId }, 'page of an error failed');
+      this.#log.error(
+        { err: cause, request_id: requestId },
+        'cannot make the page of an error: its JSON is sent instead',
+      );
       return null;
     }
   }
@@ -303,10 +306,16 @@ function checkAccess(route: Route, key: KeyRecord | null, authorization: string 
     if (key === null) throw unauthorizedError();
     if (key.role !== 'admin' && !route.access.includes(key.role)) {
       const roles = route.access.join(' or ');
-      throw new ApiError('forbidden', `This takes an API key with the role ${roles}. Yours has the role ${key.role}.`);
+      throw new ApiError(
+        'forbidden',
+        `This request needs an API key with the role ${roles}. Yours has the role ${key.role}.`,
+      );
     }
     if (key.ancestors.length > 0 && !route.forChildren) {
-      throw new ApiError('forbidden', 'This takes an API key without a parent: it shows or changes the whole account.');
+      throw new ApiError(
+        'forbidden',
+        'This request needs an API key without a parent, because it shows or changes the whole account.',
+      );
     }
   }
   if (key !== null && isSuspended(key) && !route.forSuspended) throw suspendedError(key.suspensionReason);

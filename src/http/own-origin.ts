@@ -53,7 +53,7 @@ export function refuseAllButOwnPage(request: Pick<ApiRequest, 'method' | 'header
   if (isOwnPage(request)) return;
   throw new ApiError(
     'forbidden',
-    'Sessions are for pages of this gateway: Origin must be its own, and https, localhost or a literal address. Elsewhere send the key.',
+    'Only pages of this gateway may use sessions: Origin must be its own, with https, localhost or a literal address. From elsewhere, send the key itself.',
   );
 }
 

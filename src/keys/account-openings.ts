@@ -31,7 +31,7 @@ export async function countOpening(tx: Tx, { address, maxPerDay }: Opener): Prom
   const seconds = (left as { seconds: number }).seconds;
   throw new ApiError(
     'rate_limited',
-    `An address may open ${maxPerDay} accounts a day. Try again in ${seconds} seconds, or add keys to an account of yours.`,
+    `An address may open at most ${maxPerDay} accounts a day. Try again in ${seconds} seconds, or add keys to an account of yours.`,
     { headers: { 'Retry-After': String(seconds) } },
   );
 }

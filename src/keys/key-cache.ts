@@ -203,7 +203,7 @@ export class KeyCache {
 
   /** Bounds the wait: a network that drops packets gives no error for minutes. */
   #inTime<T>(work: Promise<T>): Promise<T> {
-    const late = () => connectionError('ETIMEDOUT', `no keys within ${this.#loadTimeoutMs} ms`);
+    const late = () => connectionError('ETIMEDOUT', `the keys were not loaded within ${this.#loadTimeoutMs} ms`);
     return within(work, this.#loadTimeoutMs, late);
   }
 

@@ -245,7 +245,7 @@ export class Keys {
       await lockAccountForKey(tx, accountId);
       const [, topChild] = above;
       if (topChild !== undefined && (await countBelow(tx, topChild)) >= MAX_KEYS_BELOW_CHILD) {
-        const message = `A child key may have ${MAX_KEYS_BELOW_CHILD} keys below it; one that is revoked counts until a day after it was made.`;
+        const message = `A child key may have at most ${MAX_KEYS_BELOW_CHILD} keys below it. A revoked key still counts until a day after it was made.`;
         throw new ApiError('conflict', message);
       }
       const keyId = newKeyId();
@@ -354,7 +354,7 @@ async function lockAccountForKey(tx: Tx, accountId: string): Promise<{ readonly 
   const account = await lockAccount(tx, accountId);
   if (account?.status === 'closed') throw new ApiError('conflict', 'This account is closed.');
   if (account !== null && account.keys >= MAX_KEYS_PER_ACCOUNT) {
-    const message = `An account may have ${MAX_KEYS_PER_ACCOUNT} keys. Revoke one first; it counts until a day after it was made.`;
+    const message = `An account may have at most ${MAX_KEYS_PER_ACCOUNT} keys. Revoke one first. A revoked key still counts until a day after it was made.`;
     throw new ApiError('conflict', message);
   }
   return account;

@@ -36,7 +36,13 @@ export class StateRestorer {
     if (this.#busy.has(keyId) || this.#busy.size >= MAX_KEYS) return;
     this.#busy.add(keyId);
     this.#publish(keyId).then(
-      () => this.#ended(keyId, () => this.#restored.warn({ key_id: keyId }, 'published the state of a key again')),
+      () =>
+        this.#ended(keyId, () =>
+          this.#restored.warn(
+            { key_id: keyId },
+            'the state of a key in redis differed from its record: published it again',
+          ),
+        ),
       (err: unknown) =>
         this.#ended(keyId, () => this.#failures.warn({ err, key_id: keyId }, 'cannot publish the state of a key')),
     );

@@ -23,7 +23,7 @@ export class WrongLayout extends StartRefused {
   readonly code = WRONG_LAYOUT;
 
   constructor(
-    reason = 'the data in Redis are being laid out anew, or were since this process started: start it again after that',
+    reason = 'a reshard is running, or has run since this process started: start this process again after the reshard',
   ) {
     super(reason);
   }

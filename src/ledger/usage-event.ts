@@ -251,7 +251,7 @@ function readNamed(fields: readonly string[], names: readonly string[], into: Na
     const [, name, value] = /^([a-z_]{1,20})=(.*)$/s.exec(field) ?? [];
     if (name === undefined) throw new Error(`usage event: neither a name nor a value: ${field}`);
     if (!names.includes(name)) throw NEWER_EVENT;
-    if (name in into) throw new Error(`usage event: ${name} is there twice`);
+    if (name in into) throw new Error(`usage event: ${name} occurs twice`);
     if (name === 'budgets') into.budgets = storable(value, name).split(',').map(budgetPart);
     else if (name === 'cause') into.cause = word(value, name);
     else if (name === 'tag') into.tag = tag(value);
@@ -261,7 +261,8 @@ function readNamed(fields: readonly string[], names: readonly string[], into: Na
 }
 
 function word(text: string | undefined, name: string): string {
-  if (text === undefined || !/^[a-z_]{1,40}$/.test(text)) throw new Error(`usage event: ${name} is no word: ${text}`);
+  if (text === undefined || !/^[a-z_]{1,40}$/.test(text))
+    throw new Error(`usage event: ${name} is not a word: ${text}`);
   return text;
 }
 

@@ -118,9 +118,10 @@ function ownHeaders(headers: NonNullable<CallArguments['headers']>): string[] {
   const own: string[] = [];
   for (const [given, value] of Object.entries(headers)) {
     const name = given.toLowerCase();
-    if (!TOKEN.test(name)) throw invalid(`headers: ${JSON.stringify(given.slice(0, 100))} is no name of a header.`);
+    if (!TOKEN.test(name))
+      throw invalid(`headers: ${JSON.stringify(given.slice(0, 100))} is not the name of a header.`);
     if (!VALUE.test(value))
-      throw invalid(`headers.${name}: must be visible ASCII characters, with blanks only between.`);
+      throw invalid(`headers.${name}: must be visible ASCII characters, with spaces only between them.`);
     const argument = ARGUMENTS.get(name);
     if (argument !== undefined) throw invalid(`headers.${name}: give it as \`${argument}\`.`);
     if (name === 'accept-encoding')
@@ -188,7 +189,7 @@ function checkedType(type: string): string {
   }
   const charset = /;\s*charset\s*=\s*"?([^\s";]*)/i.exec(type)?.[1];
   if (charset === undefined || /^utf-?8$/i.test(charset)) return type;
-  throw invalid('content_type: the body is sent in UTF-8, so its charset cannot be another.');
+  throw invalid('content_type: the body is sent in UTF-8, so its charset must be UTF-8.');
 }
 
 function isJsonDocument(text: string): boolean {

@@ -110,7 +110,10 @@ export class McpEndpoint {
       if (!isCall) await token.take();
       const response = await this.#protocol.handle(visit, message, isCall);
       if (response.status >= 500) {
-        this.#options.log.error({ request_id: visit.requestId, status: response.status }, 'MCP: the package failed');
+        this.#options.log.error(
+          { request_id: visit.requestId, status: response.status },
+          'MCP: the protocol package failed to handle a message',
+        );
       }
       await visit.send(response, async () => {
         return visit.hasCalled ? (visit.callRate ?? this.#unknownRate(visit)) : token.take();

@@ -90,7 +90,7 @@ const ADVICE: { readonly [code in ErrorCode]?: string } = {
     'Wait retry_after_seconds, then repeat the call with the same idempotency_key and arguments to get its answer.',
   answer_not_kept:
     'get_usage has the record of the first call (usage_id). A call with another idempotency_key is charged again.',
-  idempotency_mismatch: 'Take another idempotency_key for another call.',
+  idempotency_mismatch: 'Use another idempotency_key for another call.',
   payload_too_large: 'Send less.',
   rate_limited: 'Wait retry_after_seconds before any other request with this API key.',
   upstream_error: PERHAPS_DONE,

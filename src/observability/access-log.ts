@@ -86,7 +86,9 @@ export class AccessLog {
       stdout: true,
       stderr: true,
     });
-    this.#thread.on('error', (error) => this.#log.error({ err: error }, 'the access log has ended'));
+    this.#thread.on('error', (error) =>
+      this.#log.error({ err: error }, 'the thread of the access log has failed: no more requests are logged'),
+    );
     this.#thread.on('exit', () => {
       this.#isRunning = false;
     });
@@ -147,7 +149,7 @@ export class AccessLog {
   #lostLine(): string {
     if (this.#lost === 0) return '';
     const time = new Date().toISOString();
-    return `{"level":40,"time":"${time}",${this.#fields},"lost":${this.#lost},"msg":"access log: lines were lost, because nobody read them"}\n`;
+    return `{"level":40,"time":"${time}",${this.#fields},"lost":${this.#lost},"msg":"access log: lines were lost, because standard output was not read fast enough"}\n`;
   }
 
   #beginningAt(nowMs: number): string {

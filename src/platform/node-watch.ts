@@ -27,7 +27,7 @@ export class NodeWatch extends Job {
   constructor(options: { nodes: () => readonly Node[]; kind: 'single' | 'cluster'; log: Log }) {
     super({
       everyMs: LOOK_EVERY_MS,
-      messages: { failing: 'cannot look at the redis nodes now', again: 'looks at the redis nodes again' },
+      messages: { failing: 'cannot check the redis nodes now', again: 'checks the redis nodes again' },
       log: options.log,
     });
     this.#nodes = options.nodes;
@@ -60,7 +60,7 @@ export class NodeWatch extends Job {
     const before = this.#reported.get(node);
     if (fault !== null && fault !== before) this.#log.error({ node }, fault);
     else if (fault === null && typeof before === 'string')
-      this.#log.warn({ node }, 'this redis is set up as it must be');
+      this.#log.warn({ node }, 'this redis is now configured as required');
     // The start has already logged the warnings of the nodes that existed then.
     if (before === undefined && this.#infos !== null) for (const warning of warnings) this.#log.warn({ node }, warning);
     this.#reported.set(node, fault);

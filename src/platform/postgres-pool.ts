@@ -66,7 +66,7 @@ export class PostgresPool {
     let isOver = false;
     const run: Run = async (text, parameters, options) => {
       // A query that a user did not await must not run among the queries of the next user.
-      if (isOver) throw new Error('the transaction or reservation of this query is over');
+      if (isOver) throw new Error('the transaction or reservation of this query has ended');
       return session.query(text, parameters, options);
     };
     try {
@@ -96,7 +96,8 @@ export class PostgresPool {
 
   #wait(): Promise<PostgresSession> {
     const { maxWaiting, maxWaitMs } = this.#bounds;
-    if (this.#waiting.size >= maxWaiting) throw noneFree(`${maxWaiting} users already wait for a postgres connection`);
+    if (this.#waiting.size >= maxWaiting)
+      throw noneFree(`${maxWaiting} transactions or queries already wait for a postgres connection`);
     return new Promise((resolve) => {
       const end = (session: Promise<PostgresSession>): void => {
         clearTimeout(timer);

@@ -115,7 +115,7 @@ export class PostgresSession {
     const next = this.#hostsTried++;
     this.#hosts = host.length;
     if (next === host.length) this.close();
-    if (!this.#open) throw connectionError('CONNECTION_CLOSED', 'postgres hung up before it was ready');
+    if (!this.#open) throw connectionError('CONNECTION_CLOSED', 'postgres closed the connection before it was ready');
     const to = path ? { path } : { host: host[next], port: port[next] as number };
     const socket = connect({ ...to, noDelay: true });
     setTimeout(() => socket.bytesRead === 0 && socket.destroy(noConnection()), SILENT_MS).unref();

@@ -90,7 +90,7 @@ function sizeOf(bytes: Buffer, start: number, end: number): number {
     const digit = (bytes[i] as number) - ZERO;
     if (!(digit >= 0 && digit <= 9)) throw new ReplyFault('redis sent a length that is not a number');
     size = size * 10 + digit;
-    if (size > MAX_BULK_BYTES) throw new ReplyFault('redis sent a reply larger than any script of ours replies');
+    if (size > MAX_BULK_BYTES) throw new ReplyFault('redis sent a reply larger than any of our scripts returns');
   }
   return size;
 }

@@ -40,7 +40,7 @@ export class PricedOperations {
       const details = `GET /api/v1/discover/${this.#listing.id} lists its operations.`;
       throw new ApiError('operation_not_found', `This service has no operation with this method and path. ${details}`);
     }
-    const message = `A service may take this path for ${priced.spelling}, which costs more. Nothing was charged. Write the path exactly as that operation has it, or without encoded or ambiguous characters.`;
+    const message = `A service may read this path as ${priced.spelling}, which costs more. Nothing was charged. Write the path exactly as that operation has it, or without encoded or ambiguous characters.`;
     throw new ApiError('operation_not_found', message);
   }
 }
@@ -58,13 +58,13 @@ export function refuseOverrides({ headers, query }: CallHead): void {
     if (!OVERRIDES.has(name)) continue;
     throw new ApiError(
       'invalid_request',
-      `${name}: this service has prices by method and path. Send the request itself.`,
+      `${name}: is refused, because the prices of this service depend on method and path. Send the request with that method and path, without this header.`,
     );
   }
   if (query !== undefined && overridesMethod(query)) {
     throw new ApiError(
       'invalid_request',
-      '_method: this service has prices by method. Send the request with that method.',
+      '_method: is refused, because the prices of this service depend on the method. Send the request with that method, without this parameter.',
     );
   }
 }

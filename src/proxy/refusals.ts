@@ -90,7 +90,7 @@ function isTrue(value: string): boolean {
 
 /** The error for a call that must be free, but that no free call covers. */
 export function freeCallsUsed({ priceMicros, hasFreeCalls }: CallTerms): ApiError {
-  const message = hasFreeCalls ? undefined : 'This service has no free calls, and the call was to be a free one only.';
+  const message = hasFreeCalls ? undefined : 'This service has no free calls, and the request allows no paid call.';
   return new ApiError('free_calls_used', message, { fields: { price: microsToUsd(priceMicros) } });
 }
 
@@ -169,7 +169,7 @@ function damagedAccount(): ApiError {
 /** The call would reach the service without the secrets that the listing adds. It is refused before admission, so it is free. */
 export function unreadableSecrets(): ApiError {
   const message =
-    "What this gateway adds to calls of this service cannot be read; the gateway's operator has to repair that. Nothing was charged.";
+    "The secrets of this service's listing cannot be decrypted; the gateway's operator has to repair that. Nothing was charged.";
   return unavailableError(undefined, message, OPERATOR_SECONDS);
 }
 
@@ -186,7 +186,7 @@ function insufficientBalance(
   // For a call priced by use, more is held than it may cost in the end.
   const what =
     priceMicros < heldMicros && priceMicros <= balanceMicros
-      ? `The balance does not cover what this call may cost. It is priced by use, and may be made with a lower X-ACF-Max-Amount, from ${formatUsd(priceMicros)} on.`
+      ? `The balance does not cover what this call may cost. It is priced by use: it can be made with a lower X-ACF-Max-Amount, of ${formatUsd(priceMicros)} or more.`
       : ERRORS.insufficient_balance.message;
   return new ApiError('insufficient_balance', `${what} ${how}. GET /api/v1/balance/me shows the balance.`, {
     fields: {

@@ -134,7 +134,10 @@ export class QualityJob extends Job {
       // One of these services is at fault. It must not prevent the others from being judged.
       for (const id of ids) this.#heavy.add(id);
       if (ids.length === 1)
-        this.#options.log.warn({ err: error, service_id: ids[0] }, 'quality: judging this service takes too long');
+        this.#options.log.warn(
+          { err: error, service_id: ids[0] },
+          'quality: judging this service takes too long; its quality stays as it was',
+        );
     }
   }
 

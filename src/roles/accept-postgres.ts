@@ -39,10 +39,10 @@ const BY = { actor: 'system', actorAccountId: null, requestId: null } as const;
  */
 export async function acceptPostgres(stores: AcceptStores, { print, answer, afterCommit }: Options): Promise<string> {
   const older = await findOlder(stores);
-  if (older.length === 0) return 'Postgres has all that Redis was told to be stored: there is nothing to accept';
+  if (older.length === 0) return 'Postgres lacks nothing that Redis knows to be stored: there is nothing to accept';
   const digest = digestOf(stores.installation, older);
   print(await listOf(stores, older));
-  print(`\nTo go on with this Postgres and give all of that up, write: yes ${digest}\n`);
+  print(`\nTo go on with this Postgres and give all of that up, type: yes ${digest}\n`);
   if ((await answer()).trim() !== `yes ${digest}`) throw new StartRefused('not accepted: nothing was changed');
   for (const { shard, mark } of older) {
     const outcome = await acceptShard(stores, {
@@ -64,9 +64,9 @@ export async function acceptPostgres(stores: AcceptStores, { print, answer, afte
     }
   }
   return (
-    `accepted for ${older.length} shards. The writer goes on, and the next comparison brings the wallets to what Postgres has: see ` +
-    'GET /api/v1/admin/reconciliation. Make the credits, debits, payouts and refunds of calls that it lacks again, with the references that they had, ' +
-    'and at once the revocations, suspensions, closings and limits, leaked keys first: docs/runbooks/TollgatePostgresOlder.md'
+    `accepted for ${older.length} shards. The writer goes on, and the next comparison sets the wallets to what Postgres has: see ` +
+    'GET /api/v1/admin/reconciliation. At once, repeat the revocations, suspensions, closings and limits that Postgres lacks, leaked keys first. ' +
+    'Then repeat the credits, debits, payouts and refunds of calls that it lacks, with the references that they had: docs/runbooks/TollgatePostgresOlder.md'
   );
 }
 
@@ -111,7 +111,7 @@ async function listOf(stores: AcceptStores, older: readonly Older[]): Promise<st
     `Of ${compared} wallets that are loaded there, ${losses.length} are not what Postgres says (USD):`,
     ...losses.map((loss) => `  ${lossText(loss)}  ${labels.get(loss.accountId) ?? 'unknown to Postgres'}`),
     '',
-    `In all these wallets have ${sum(differences.map((micros) => Math.max(-micros, 0)))} less and ` +
+    `In total, these wallets have ${sum(differences.map((micros) => Math.max(-micros, 0)))} less and ` +
       `${sum(differences.map((micros) => Math.max(micros, 0)))} more than this Postgres says: it lacks their calls and debits, or credits and refunds.`,
     'Earnings, payouts, revocations, suspensions, keys and listings that it lacks are not listed, nor are accounts without a loaded wallet.',
   ].join('\n');

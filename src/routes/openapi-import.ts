@@ -168,6 +168,6 @@ function nothingToTake({ skipped, skippedTotal }: Imported): ApiError {
   const why =
     first === undefined
       ? 'The document has no operations.'
-      : `None of the document's ${skippedTotal} operations can be taken over. The first is ${first.method} ${first.path}: ${first.reason}.`;
+      : `None of the document's ${skippedTotal} operations can be imported. The first is ${first.method} ${first.path}: ${first.reason}.`;
   return new ApiError('invalid_request', `paths: ${why} The listing is unchanged.`);
 }

@@ -141,7 +141,7 @@ function checkFields(operation: object, protocol: Protocol, field: string): void
   requireFields(protocol === 'mcp' ? ['tool'] : HTTP_FIELDS, operation, field);
   for (const name of protocol === 'mcp' ? ONLY_HTTP : ['tool']) {
     if (!(name in operation)) continue;
-    throw new OperationFault(`${field}.${name}`, `is not known for a listing with protocol ${protocol}`);
+    throw new OperationFault(`${field}.${name}`, `is not supported for a listing with protocol ${protocol}`);
   }
 }
 
@@ -150,10 +150,10 @@ function requireFields(names: readonly string[], operation: object, field: strin
   if (missing !== undefined) throw new OperationFault(`${field}.${missing}`, 'is required');
 }
 
-const DEAR_OPERATIONS =
-  'operations: an operation may cost more than the listing only with only_operations: true. Send it in the same request, with an OpenAPI document as ?only_operations=true. Otherwise a call that matches no operation, such as another spelling of its path, would cost less.';
+const EXPENSIVE_OPERATIONS =
+  'operations: an operation may cost more than the listing only with only_operations: true. Send both in the same request; with an OpenAPI document, as ?only_operations=true. Otherwise a call that matches no operation, such as another spelling of its path, would cost less.';
 const ONLY_OPERATIONS =
-  'only_operations: needs operations. Without any, every call would be refused. Send both in the same request; an OpenAPI document with ?only_operations=true.';
+  'only_operations: needs operations. Without any, every call would be refused. Send both in the same request; with an OpenAPI document, as ?only_operations=true.';
 const MAX_PRICE = 'max_price: must be at least the price. Send both in the same request.';
 const OPERATION_MAX_PRICE =
   "operations: the max_price of an operation must be at least its price, which is the listing's if it has none of its own.";
@@ -163,8 +163,8 @@ const RULES: Readonly<Record<string, string>> = {
   services_next_max_price: MAX_PRICE,
   services_operation_max_price: OPERATION_MAX_PRICE,
   services_next_operation_max_price: OPERATION_MAX_PRICE,
-  services_dear_operations: DEAR_OPERATIONS,
-  services_next_dear_operations: DEAR_OPERATIONS,
+  services_dear_operations: EXPENSIVE_OPERATIONS,
+  services_next_dear_operations: EXPENSIVE_OPERATIONS,
   services_only_operations: ONLY_OPERATIONS,
   services_next_only_operations: ONLY_OPERATIONS,
 };

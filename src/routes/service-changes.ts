@@ -92,7 +92,12 @@ export async function renewSigningSecret(deps: ChangeDeps, request: ApiRequest):
   return changeListing(deps, { ...request, query: { dry_run: false } }, async (before) => {
     if (before.signingKeys === null)
       throw new ApiError('conflict', 'Calls of this service are not signed. Change it to signed: true first.');
-    if (!deps.secrets.canSeal) throw unavailableError(undefined, 'This gateway has lost its SECRETS_KEY.', 60);
+    if (!deps.secrets.canSeal)
+      throw unavailableError(
+        undefined,
+        'This gateway has no SECRETS_KEY any more. Its operator has to set it again.',
+        60,
+      );
     const { fields, once } = newSigningSecret(before, deps.secrets);
     return { patch: fields, isBased: true, once };
   });

@@ -140,7 +140,10 @@ function changeAdded(
   if (pairs.length === 0) return { fields: { [stored]: null }, once: {} };
   refuseWithoutKey(field, secrets);
   if (!maySendSecrets(endpoint, addresses)) {
-    throw invalid(field, 'needs an https endpoint. Otherwise anybody on the way could read the values');
+    throw invalid(
+      field,
+      'needs an https endpoint. Otherwise anyone between the gateway and the service could read the values',
+    );
   }
   return { fields: { [stored]: secrets.seal(kind, { id: before.id, endpoint }, pairs) }, once: {} };
 }
@@ -157,7 +160,7 @@ function readPairs(
     const valueFault = secretValueFault(value);
     if (valueFault !== null) throw invalid(`${field}.${name}`, valueFault);
     if (hasCredentials(value)) throw invalid(`${field}.${name}`, 'must not contain an API key of Tollgate');
-    if (seen.has(folded(name))) throw invalid(`${field}.${name}`, 'is there twice, in another spelling');
+    if (seen.has(folded(name))) throw invalid(`${field}.${name}`, 'is given twice, in two spellings');
     seen.add(folded(name));
     length += name.length + value.length;
     return [shown(name), value];

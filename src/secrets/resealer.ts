@@ -85,8 +85,8 @@ export class Resealer extends Job {
     this.#log.info(
       { first_key: first, other_keys: other, unreadable },
       other === 0
-        ? 'no secret of a listing needs another key of SECRETS_KEY than the first'
-        : 'some secrets of listings still need another key of SECRETS_KEY than the first',
+        ? 'no secret of a listing needs a key of SECRETS_KEY other than the first'
+        : 'some secrets of listings still need a key of SECRETS_KEY other than the first: keep it',
     );
     if (unreadable > 0) {
       const message = 'secrets of listings cannot be decrypted with SECRETS_KEY: calls of these listings are refused';

@@ -50,7 +50,8 @@ export async function untilLeased(
   const startedAt = performance.now();
   const pause = new Sleeper();
   while (!(await readLeaseAges(redis, keys)).has(instance)) {
-    if (performance.now() - startedAt > FIRST_LEASE_MS) throw new StartRefused('redis takes no lease of this gateway');
+    if (performance.now() - startedAt > FIRST_LEASE_MS)
+      throw new StartRefused('redis does not store the lease of this gateway');
     await pause.sleep(LOOK_MS);
   }
 }

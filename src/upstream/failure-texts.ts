@@ -12,8 +12,9 @@ export const FAILURE_TEXTS: Readonly<Record<UpstreamErrorCode, string>> = {
   connect_timeout: 'Connecting took too long.',
   tls_expired: 'The TLS certificate has expired, or is not valid yet.',
   tls_wrong_name: 'The TLS certificate is for another name.',
-  tls_untrusted: 'The TLS certificate is signed by nobody whom the gateway trusts, or an intermediate one is missing.',
-  tls_failed: 'The TLS handshake broke.',
+  tls_untrusted:
+    'The TLS certificate is signed by no authority that the gateway trusts, or an intermediate certificate is missing.',
+  tls_failed: 'The TLS handshake failed.',
   reset: 'The connection ended before the answer did.',
   head_timeout: 'No answer began in time.',
   body_timeout: 'The answer fell silent for too long.',

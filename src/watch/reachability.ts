@@ -88,7 +88,7 @@ export class Reachability {
       const answer = await askHealth(this.#client, watched, this.#stopping.signal);
       if (answer !== null) await writeFirstHealth(this.#sql, { ...watched, ...answer }, this.#intervalMs);
     } catch (error) {
-      this.#log.warn({ err: error, service_id: id }, 'watch: cannot write down whether an endpoint is reachable');
+      this.#log.warn({ err: error, service_id: id }, 'watch: cannot store whether an endpoint is reachable');
     }
   }
 

@@ -154,7 +154,9 @@ describe('the configuration', () => {
       expect(faults).toEqual([expect.stringMatching(/^SECRETS_KEY: key 2 is not base64 of 32 bytes/)]);
       if (wrong !== 'x') expect(faults.join()).not.toContain(wrong);
     }
-    expect(faultsOf({ ...stores, SECRETS_KEY: `${one},${two},${one}` })).toEqual(['SECRETS_KEY: key 3 is there twice']);
+    expect(faultsOf({ ...stores, SECRETS_KEY: `${one},${two},${one}` })).toEqual([
+      'SECRETS_KEY: key 3 is the same as an earlier one',
+    ]);
   });
 
   it('refuses an invalid number of workers, and refuses several workers with port 0', () => {

@@ -315,7 +315,7 @@ describe('a key', () => {
     expect([refused.status, (await refused.json()) as { message: string }]).toEqual([
       403,
       expect.objectContaining({
-        message: 'This takes an API key with the role buyer. Yours has the role provider.',
+        message: 'This request needs an API key with the role buyer. Yours has the role provider.',
       }),
     ]);
   });

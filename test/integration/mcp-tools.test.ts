@@ -167,7 +167,7 @@ describe.each(REVISIONS)('a client of %s', (revision) => {
     expect(mismatch.structured).toMatchObject({
       error: 'idempotency_mismatch',
       amount: 0,
-      note: 'Nothing was charged. Take another idempotency_key for another call.',
+      note: 'Nothing was charged. Use another idempotency_key for another call.',
     });
     const usage = await tools.call('get_usage', { service_id: serviceId });
     expect(usage.structured).toMatchObject({ total_calls: 1, total_spent: PRICE });

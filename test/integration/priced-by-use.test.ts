@@ -107,7 +107,7 @@ describe('a call that is priced by use', () => {
     scene = await open(answer(`${WHOLE}\r\nok`), { max_price: 2 });
     const refused = await (await scene.call()).response();
     const message = expect.stringMatching(
-      /^The balance does not cover what this call may cost\. .* a lower X-ACF-Max-Amount, from 0\.1 on\./,
+      /^The balance does not cover what this call may cost\. .* a lower X-ACF-Max-Amount, of 0\.1 or more\./,
     );
     expect([refused.status, refused.json()]).toMatchObject([402, { required: 2, balance: 1, message }]);
     expect((await (await scene.call('GET', { headers: ['X-ACF-Max-Amount: 1'] })).response()).status).toBe(200);

@@ -49,7 +49,7 @@ describe('a watch over Redis nodes', () => {
     expect(faults()).toEqual([null, null]);
     expect(lines).toEqual([
       { node: second.address, level: 'error', message: expect.stringContaining('it would evict money') },
-      { node: second.address, level: 'warn', message: 'this redis is set up as it must be' },
+      { node: second.address, level: 'warn', message: 'this redis is now configured as required' },
     ]);
   });
 

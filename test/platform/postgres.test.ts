@@ -114,7 +114,7 @@ describe('transactions', () => {
     await sql.begin(async (tx) => {
       late = tx`SELECT 1`;
     });
-    await expect(Promise.resolve(late)).rejects.toThrow('is over');
+    await expect(Promise.resolve(late)).rejects.toThrow('has ended');
   });
 });
 

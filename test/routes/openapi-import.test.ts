@@ -109,7 +109,7 @@ it('a first import with an expensive operation says which request to send, and t
     '/b': { get: answering({}) },
   });
   const refusal = await refused(id, { by: provider, body: dear });
-  expect(refusal.message).toContain('with an OpenAPI document as ?only_operations=true');
+  expect(refusal.message).toContain('with an OpenAPI document, as ?only_operations=true');
   const patched = await refusalOf(request(`PATCH /services/${id}`, { by: provider, body: { only_operations: true } }));
   expect(patched.message).toContain('?only_operations=true');
   const line = `PUT /services/${id}/openapi?only_operations=true&tag=dear`;

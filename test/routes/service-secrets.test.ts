@@ -90,7 +90,7 @@ describe('upstream_headers', () => {
     expect(made.upstream_headers).toEqual(['__proto__', 'a_b']);
     const others = bodyOf(await post(listed({ upstream_headers: names })));
     expect(others.upstream_headers).toEqual(['authorization', 'x-forwarded-proto', 'cookie']);
-    expect(await messageOf({ upstream_headers: { 'X-Key': 'a', x_key: 'b' } })).toContain('is there twice');
+    expect(await messageOf({ upstream_headers: { 'X-Key': 'a', x_key: 'b' } })).toContain('is given twice');
     const ours = `Bearer ${newKeyId()}:${newSecret()}`;
     expect(await messageOf({ upstream_headers: { 'X-Key': ours } })).toContain(
       'must not contain an API key of Tollgate',
@@ -137,7 +137,7 @@ describe('upstream_query', () => {
   it('accepts each name once, however a server normalises it, and no value that could not be a key', async () => {
     const made = bodyOf(await post(listed({ upstream_query: { 'api.Key': 'a b/c?', key2: 'x' } })));
     expect(made.upstream_query).toEqual(['api.Key', 'key2']);
-    expect(await messageOf({ upstream_query: { api_key: 'a', 'API.KEY[]': 'b' } })).toContain('is there twice');
+    expect(await messageOf({ upstream_query: { api_key: 'a', 'API.KEY[]': 'b' } })).toContain('is given twice');
     expect(await messageOf({ upstream_query: { key: 'hunter2\n' } })).toMatch(
       /^upstream_query\.key: must (?!.*hunter2)/,
     );

@@ -54,7 +54,7 @@ it('secrets are encrypted with the first key, so that the old one can be retired
   expect(run.counts).toBeNull();
   await run.run();
   expect(run.counts).toEqual({ first: 100, other: 0, unreadable: 0 });
-  expect(lines.join()).toContain('no secret of a listing needs another key');
+  expect(lines.join()).toContain('no secret of a listing needs a key');
   const after = await read(before[0]?.id as string);
   expect(withKeys(NEW).open(after)).toEqual(opened);
   expect(withKeys(OLD).open(after).unreadable).toHaveLength(4);

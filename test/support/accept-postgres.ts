@@ -25,7 +25,7 @@ export async function runAcceptPostgres(run: {
   for (const output of [program.stdout, program.stderr])
     output.on('data', (chunk: Buffer) => {
       printed += chunk;
-      if (program.stdin.writable && printed.includes('write: yes')) program.stdin.end(`${answer(printed)}\n`);
+      if (program.stdin.writable && printed.includes('type: yes')) program.stdin.end(`${answer(printed)}\n`);
     });
   const timer = setTimeout(() => program.kill('SIGKILL'), RUN_MS);
   const [code] = (await once(program, 'close')) as [number | null];

@@ -49,6 +49,6 @@ export async function readWithDeadline<T>(
 }
 
 function tooLong(): ApiError {
-  const message = `Nothing like this was found within ${DEADLINE_MS / 1_000} s. Add a filter, or make the time range shorter.`;
+  const message = `The search took longer than ${DEADLINE_MS / 1_000} s. Add a filter, or make the time range shorter.`;
   return unavailableError(undefined, message);
 }

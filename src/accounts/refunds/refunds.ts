@@ -88,7 +88,10 @@ async function storeInTransaction(
   const stored = await selectByReference(tx, givenBy, wanted.reference);
   if (stored !== null) return { refund: sameAs(stored, wanted), created: false, budgets: call.budgets };
   if (accounts.some(({ status }) => status === 'closed')) {
-    throw new ApiError('conflict', 'The account of the buyer or of the provider is closed.');
+    throw new ApiError(
+      'conflict',
+      'The call cannot be refunded: the account of its buyer or of its provider is closed.',
+    );
   }
   const totalBeforeMicros = await selectRefundedMicros(tx, call.usageId);
   const amountMicros = amountOf(call, totalBeforeMicros, wanted.amountMicros);
@@ -137,10 +140,10 @@ function amountOf(call: RefundedCall, refundedMicros: number, wantedMicros: numb
   const left = call.amountMicros - refundedMicros;
   if (left === 0) throw new ApiError('conflict', nothingLeft(call), { fields: { left: 0 } });
   if (call.ageSeconds > REFUND_DAYS * DAY_SECONDS) {
-    throw new ApiError('conflict', `A call can be refunded within ${REFUND_DAYS} days.`);
+    throw new ApiError('conflict', `The call is too old: a refund is possible within ${REFUND_DAYS} days.`);
   }
   if (wantedMicros !== null && wantedMicros > left) {
-    throw new ApiError('conflict', `amount: ${formatUsd(left)} USD are left of the call.`, {
+    throw new ApiError('conflict', `amount: only ${formatUsd(left)} USD of the call are left to refund.`, {
       fields: { left: microsToUsd(left) },
     });
   }
@@ -150,7 +153,7 @@ function amountOf(call: RefundedCall, refundedMicros: number, wantedMicros: numb
 const nothingLeft = ({ amountMicros }: RefundedCall): string =>
   amountMicros === 0
     ? 'The call cost nothing: there is nothing to give back.'
-    : 'All of the call was given back before.';
+    : 'The whole amount of the call has already been given back.';
 
 /** Only credits and refunds raise a balance, and the lock on the account keeps others out until the commit. */
 async function checkWallet(tx: Tx, accountId: string, amountMicros: number): Promise<void> {
@@ -193,7 +196,7 @@ function tooLittle(refund: Posted, payableMicros: number): ApiError {
   const payable = Math.max(payableMicros + providerPart(refund), 0);
   return new ApiError(
     'conflict',
-    `amount: ${formatUsd(providerPart(refund))} USD of it come out of earnings, of which ${formatUsd(payable)} USD are payable.`,
+    `amount: ${formatUsd(providerPart(refund))} USD of it would come out of earnings, but only ${formatUsd(payable)} USD are payable.`,
     { fields: { payable: microsToUsd(payable) } },
   );
 }

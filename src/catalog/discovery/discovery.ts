@@ -121,7 +121,7 @@ export class Discovery {
     const waitMs = Math.max(0, this.#builtAtMs + this.#minRebuildMs - performance.now());
     this.#log.error(
       { err: error, wait_ms: Math.round(waitMs) },
-      'discovery: a fault in the index; it will be built again',
+      'discovery: the index has failed; it will be built again',
     );
     setTimeout(() => {
       this.#index = this.#build();

@@ -103,6 +103,6 @@ function entryOf(term: HttpTerms | ToolTerms, listing: Price): Entry {
   }
   const [method, path] = term;
   const parsed = parseTemplate(path);
-  if ('fault' in parsed) throw new Error(`stored operation with a bad path: ${parsed.fault}`);
+  if ('fault' in parsed) throw new Error(`a stored operation has an invalid path: ${parsed.fault}`);
   return { key: operationKey({ method, path }), method, segments: parsed.segments, ...price };
 }

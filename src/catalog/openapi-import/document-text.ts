@@ -41,6 +41,6 @@ async function fromYaml(text: string): Promise<unknown> {
   } catch (error) {
     if (!(error instanceof YAMLException)) throw error;
     const line = error.mark === undefined ? '' : ` in line ${error.mark.line + 1}`;
-    throw new DocumentFault(`body: is not YAML that can be taken over: ${error.reason.slice(0, MAX_REASON)}${line}.`);
+    throw new DocumentFault(`body: is not YAML that can be imported: ${error.reason.slice(0, MAX_REASON)}${line}.`);
   }
 }

@@ -79,7 +79,11 @@ export class OpenApiImporter {
       worker.once('error', (error: NodeJS.ErrnoException) => {
         clearTimeout(timer);
         const isTooBig = error.code === 'ERR_WORKER_OUT_OF_MEMORY';
-        reject(isTooBig ? new DocumentFault('body: needs more memory to be read than an import may have.') : error);
+        reject(
+          isTooBig
+            ? new DocumentFault('body: needs more memory than an import may use. Send a smaller document.')
+            : error,
+        );
       });
     });
   }

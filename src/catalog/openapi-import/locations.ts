@@ -49,7 +49,7 @@ export class Locations {
     const whole = isRelative ? this.#base + template.path : server.path + template.path;
     if (!this.#isWithin(whole)) {
       return {
-        reason: `its path is ${quoted(whole)}, with the path of the document's server, and lies outside of the endpoint's path ${quoted(this.#base)}`,
+        reason: `its path, appended to that of the document's server, is ${quoted(whole)}, which is outside of the endpoint's path ${quoted(this.#base)}`,
       };
     }
     const relative = whole.slice(this.#base.length) || '/';
@@ -99,7 +99,7 @@ function toTemplate(path: string): Location {
       names.set(name, nameFor(name, new Set(names.values())));
       segments.push(`{${names.get(name)}}`);
     } else if (/[{}]/.test(segment)) {
-      return { reason: `its path has ${quoted(segment)}; the gateway knows {name} only for a whole segment` };
+      return { reason: `its path has ${quoted(segment)}; the gateway supports {name} only as a whole segment` };
     } else if (segment === '*') {
       return {
         reason: 'its path has *, which is an ordinary character in OpenAPI and stands for the rest of a path here',

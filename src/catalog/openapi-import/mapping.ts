@@ -60,7 +60,7 @@ const MAX_READ = 2_000;
 const METHODS: ReadonlyMap<string, string> = new Map(OPERATION_METHODS.map((method) => [method.toLowerCase(), method]));
 /** Methods of OpenAPI that operations do not have → why. */
 const OTHER_METHODS: ReadonlyMap<string, string> = new Map([
-  ['head', 'HEAD has no operations of its own: those of GET stand for it'],
+  ['head', 'HEAD has no operations of its own: those of GET apply to it'],
   ['options', 'the gateway answers OPTIONS itself'],
   ['trace', 'the gateway does not forward TRACE'],
 ]);
@@ -119,7 +119,7 @@ class Mapping {
     }
     this.#tags.refuseUnknown();
     for (const name of Object.keys(objectOf(this.#document.webhooks))) {
-      this.#skip('*', name, 'is a webhook, which the service calls and not its buyer');
+      this.#skip('*', name, 'is a webhook: the service calls it, not the buyer');
     }
   }
 
@@ -181,7 +181,7 @@ class Mapping {
     const twin = this.#taken.get(key);
     if (twin !== undefined) return `is the same as ${twin}, or another spelling of it`;
     if (this.#entries.length < MAX_OPERATIONS) return null;
-    return `a listing may have ${MAX_OPERATIONS} operations, and the document has others before it; choose by ?tag=`;
+    return `a listing may have at most ${MAX_OPERATIONS} operations, and the document has as many before this one; choose operations with ?tag=`;
   }
 
   #entry(
@@ -193,7 +193,7 @@ class Mapping {
   ): Entry {
     const notes: string[] = [];
     for (const [before, after] of names) {
-      if (before !== after) notes.push(`the path parameter ${quoted(before)} is called ${after}`);
+      if (before !== after) notes.push(`the path parameter ${quoted(before)} is renamed to ${after}`);
     }
     if (isObject(operation.callbacks)) notes.push('its callbacks are left out');
     const isDeprecated = operation.deprecated === true;
@@ -282,7 +282,9 @@ function mediaNotes(what: string, content: unknown): string[] {
         ? []
         : [`the ${what} is ${quoted(told.type)}, as its schema says`]
       : [`the ${what} is ${quoted(told.type)} and not JSON, as its schema says`]),
-    ...(others.length === 0 ? [] : [`the ${what} is told as ${quoted(told.type)} only: ${namesOf(others)} left out`]),
+    ...(others.length === 0
+      ? []
+      : [`the ${what} is described as ${quoted(told.type)} only; left out: ${namesOf(others)}`]),
   ];
 }
 

@@ -48,7 +48,7 @@ export class References {
       if ('fault' in next) return next;
       found = next.value;
     }
-    return { fault: 'references lead in a circle' };
+    return { fault: 'references form a circle' };
   }
 }
 

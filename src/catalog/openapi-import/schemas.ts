@@ -70,7 +70,7 @@ export class SchemaCopier {
     if (typeof schema === 'boolean') return this.#spent(schema, 5);
     if (!isObject(schema)) return this.#spent({}, 2);
     if (position.depth >= MAX_COPY_DEPTH) {
-      this.notes.add(`a schema is shown to ${MAX_COPY_DEPTH} levels only`);
+      this.notes.add(`only ${MAX_COPY_DEPTH} levels of a schema are shown`);
       return this.#note('Deeper levels are not shown.');
     }
     return typeof schema.$ref === 'string'
@@ -82,7 +82,7 @@ export class SchemaCopier {
     const found = this.#options.references.resolve(reference);
     if ('fault' in found) {
       this.notes.add(found.fault);
-      return this.#note(`Not told: ${found.fault}.`);
+      return this.#note(`Not described: ${found.fault}.`);
     }
     const { value, pointer } = found;
     const name = nameOf(pointer);
@@ -91,7 +91,7 @@ export class SchemaCopier {
       return this.#cut(value, `${name} again: it contains itself.`);
     }
     if (via.length >= this.#options.maxReferences) {
-      this.notes.add(`references are shown to ${this.#options.maxReferences} levels only`);
+      this.notes.add(`only ${this.#options.maxReferences} levels of references are followed`);
       return this.#cut(value, `${name}. What it contains is not shown here.`);
     }
     const inside = { depth, via: [...via, pointer] };
@@ -146,7 +146,7 @@ export class SchemaCopier {
       this.notes.add(`the discriminator ${property} has no value for a branch`);
       return branch;
     }
-    this.notes.add(`the values of the discriminator ${property} are told as const`);
+    this.notes.add(`the values of the discriminator ${property} are written as const`);
     const before = isObject(branch.properties) ? branch.properties : {};
     const own = memberOf(before, property);
     const name = this.#text(property);
@@ -174,7 +174,7 @@ export class SchemaCopier {
     if (typeof value === 'string') return this.#text(value);
     if (typeof value !== 'object' || value === null) return this.#spent(value, String(value).length + 1);
     if (depth >= MAX_COPY_DEPTH) {
-      this.notes.add(`an example is shown to ${MAX_COPY_DEPTH} levels only`);
+      this.notes.add(`only ${MAX_COPY_DEPTH} levels of an example are shown`);
       return this.#spent(null, 4);
     }
     this.#spent(null, 2);

@@ -55,7 +55,7 @@ function refuseBadRemoval(change: OperationChange, before: Operation | undefined
   if (before === undefined)
     throw new OperationFault(field, `cannot be removed: there is no operation ${nameOf(change)}`);
   const other = Object.keys(change).find((name) => !['method', 'path', 'tool', 'remove'].includes(name));
-  if (other !== undefined) throw new OperationFault(`${field}.${other}`, 'is not known beside remove');
+  if (other !== undefined) throw new OperationFault(`${field}.${other}`, 'is not allowed together with remove');
 }
 
 /** The path keeps its names in braces, because schemas refer to them. */

@@ -101,7 +101,7 @@ const priceKey = (price: Price): string => `${price.priceMicros} ${price.maxPric
 
 function segmentsOf(path: string): readonly TemplateSegment[] {
   const parsed = parseTemplate(path);
-  if ('fault' in parsed) throw new Error(`stored operation with a bad path: ${parsed.fault}`);
+  if ('fault' in parsed) throw new Error(`a stored operation has an invalid path: ${parsed.fault}`);
   return parsed.segments;
 }
 

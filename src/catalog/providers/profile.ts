@@ -23,7 +23,7 @@ const UNSEEN = /(?![\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/u;
 
 /** What is wrong with a text that somebody writes for others to read, or null. It may not contain invisible characters. */
 export const unseenFault = (text: string): string | null =>
-  UNSEEN.test(text) ? 'must not contain control characters or others that are not seen' : null;
+  UNSEEN.test(text) ? 'must not contain control characters or other invisible characters' : null;
 
 /**
  * What is wrong with a display name, or null. The caller must trim it first.

@@ -38,7 +38,8 @@ export function limitsFault(limits: Partial<Limits>, above: readonly Limits[], n
   const { budget = null, rateLimit = 0, maxPriceMicros = null, services = null, expiresAt = null } = limits;
   if (expiresAt !== null && expiresAt <= now) return 'expires_at: must be in the future';
   for (const parent of above) {
-    if (rateLimit > parent.rateLimit) return `rate_limit: must be at most ${parent.rateLimit}, as of the key above`;
+    if (rateLimit > parent.rateLimit)
+      return `rate_limit: must be at most ${parent.rateLimit}, the limit of the key above`;
     if (budget !== null && parent.budget !== null && isBeyond(budget, parent.budget))
       return 'budget: must not be more than that of the key above, whose period is as long or longer';
     if (maxPriceMicros !== null && parent.maxPriceMicros !== null && maxPriceMicros > parent.maxPriceMicros)

@@ -57,7 +57,7 @@ export function obstacleOf({ damagedFields, isIncomplete }: Comparison): string 
 function whyNot(history: ShardHistory, isAheadOfPostgres: boolean): string {
   if (isAheadOfPostgres) return 'the wallet has a credit or a debit that Postgres does not know';
   if (isInDoubt(history)) return 'rejected_events has an event of this account';
-  return 'Redis has not changed since the account was last found right: a fault, or somebody, changed its wallet or its books';
+  return 'Redis has not changed since the account was last found right: a bug or a person changed its wallet or its books';
 }
 
 function reasonOf({ driftMicros, freeDrifts, budgetDrifts, storedHolds }: Comparison): string {

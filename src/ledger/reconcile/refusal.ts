@@ -17,7 +17,7 @@ export function refusalOf(
 ): string | null {
   if (agrees(comparison)) return 'This account has no drift.';
   const obstacle = obstacleOf(comparison);
-  if (obstacle !== null) return `The drift cannot be told: ${obstacle}.`;
+  if (obstacle !== null) return `The drift cannot be determined: ${obstacle}.`;
   if (!Number.isSafeInteger(comparison.driftMicros)) return 'The drift is too large to be counted exactly.';
   return believe === 'redis' ? refusalOfBooks(state, comparison, history) : null;
 }
@@ -43,7 +43,7 @@ function refusalOfBooks(
   }
   const lost = budgetDrifts.find(({ period, expectedPeriod }) => period !== expectedPeriod);
   if (lost !== undefined) {
-    return `believe: Redis has not the last period of the budget of ${lost.keyId}. Believe postgres.`;
+    return `believe: Redis does not have the latest period of the budget of ${lost.keyId}. Believe postgres.`;
   }
   const cannotBeCounted = freeDrifts.find(({ serviceId, used, expected }) => {
     const count = (state.settled.freeUsed.get(serviceId) ?? 0) + used - expected;

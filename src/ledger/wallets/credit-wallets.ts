@@ -97,7 +97,7 @@ export class CreditWallets extends Job {
       // it includes the credit.
       await this.#options.hydrator.loadWallet(accountId);
     }
-    throw new Error(`credit ${seq} of ${accountId} cannot be applied: its wallet is lost as fast as it is loaded`);
+    throw new Error(`credit ${seq} of ${accountId} cannot be applied: Redis lost its wallet each time it was loaded`);
   }
 
   protected override async round(): Promise<void> {

@@ -104,7 +104,7 @@ export class DebitWallets extends Job {
       if (code !== NOT_LOADED) return { outcome: await storedOutcome(sql, debit), balanceMicros };
       await hydrator.loadWallet(accountId);
     }
-    throw new Error(`debit ${seq} of ${accountId} cannot be decided: its wallet is lost as fast as it is loaded`);
+    throw new Error(`debit ${seq} of ${accountId} cannot be decided: Redis lost its wallet each time it was loaded`);
   }
 
   async #tryLeft(ageSeconds: number): Promise<unknown[]> {

@@ -25,7 +25,7 @@ export function decodeEntry(shard: number, id: string, fields: readonly string[]
   // Events of a newer version throw no exception, because one look at a stream may meet 20 000 of them (`MAX_READ_OVER`).
   if (isNewerEvent(fields[0])) return { shard, id, fields, event: null, error: 'of a newer version', isNewer: true };
   try {
-    if (!isEvent(fields[0])) throw new Error('usage event: no field e1');
+    if (!isEvent(fields[0])) throw new Error('usage event: field e1 is missing');
     return { shard, id, fields, event: decodeUsageEvent(fields[1] as string), error: '', isNewer: false };
   } catch (error) {
     return { shard, id, fields, event: null, error: (error as Error).message, isNewer: error === NEWER_EVENT };

@@ -92,7 +92,7 @@ export class WriterSession {
     const session = this.#session?.open ? this.#session : this.#connect();
     const now = performance.now();
     if (await this.#owned.balance(session, beforeGivingUp)) {
-      this.#options.log.info({ shards: this.#owned.shards }, 'writer has other shards');
+      this.#options.log.info({ shards: this.#owned.shards }, 'the shards of this writer have changed');
     }
     if (now - this.#madePartitionsAt >= PARTITIONS_MS) {
       this.#madePartitionsAt = now;

@@ -33,6 +33,7 @@ export class ShardMoves {
   #write(): void {
     const ways = Array.from(this.#unlogged.values());
     this.#unlogged.clear();
-    for (const { from, to, shards } of ways) this.#log.warn({ from, to, shards }, 'shards are at another redis node');
+    for (const { from, to, shards } of ways)
+      this.#log.warn({ from, to, shards }, 'shards have moved to another redis node');
   }
 }

@@ -108,7 +108,7 @@ function checkHead(head: RequestHead, maxBytes: number): void {
     refuseEncodedBody(headers);
     refuseUnacceptable(headers);
   } else {
-    if (bodyLength !== 0) throw new ApiError('invalid_request', `A ${method} of an MCP server has no body.`);
+    if (bodyLength !== 0) throw new ApiError('invalid_request', `A ${method} to an MCP server must not have a body.`);
     // A GET that a framework takes for a POST could call a tool for free.
     refuseOverrides(head);
     refuseOtherHeaders(headers, null, undefined);

@@ -27,7 +27,7 @@ const invalid = (message: string): ApiError => new ApiError('invalid_request', m
 export function refuseEncodedBody(headers: readonly string[]): void {
   const types = valuesOf(headers, 'content-type');
   if (types.length !== 1 || !JSON_TYPE.test(types[0] as string)) {
-    throw invalid('content-type: a message for an MCP server is application/json in UTF-8.');
+    throw invalid('content-type: a message for an MCP server must be application/json in UTF-8.');
   }
   if (valuesOf(headers, 'content-encoding').length > 0) {
     throw invalid('content-encoding: a message for an MCP server must be sent without content coding.');

@@ -54,13 +54,13 @@ const invalid = (message: string): ApiError => new ApiError('invalid_request', m
 function methodOf(message: JsonObject): string | null {
   // Go's encoding/json and others also accept `Method` for `method`. Only these six names pass, so there is no second spelling.
   for (const name of Object.keys(message)) {
-    if (!MEMBERS.has(name)) throw invalid(`${shown(name)}: is no member of a JSON-RPC message.`);
+    if (!MEMBERS.has(name)) throw invalid(`${shown(name)}: is not a member of a JSON-RPC message.`);
   }
   if (message.jsonrpc !== '2.0') throw invalid('jsonrpc: must be "2.0".');
   const isResponse = 'result' in message || 'error' in message;
   if (!('method' in message)) {
     if (isResponse && !('params' in message)) return null;
-    if (isResponse) throw invalid('params: a response has none.');
+    if (isResponse) throw invalid('params: a response must not have params.');
     throw invalid('method: is required, unless the message is a response with result or error.');
   }
   if (isResponse) throw invalid('method: a message has either a method or a result or error.');

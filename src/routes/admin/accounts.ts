@@ -238,7 +238,7 @@ export function accountsRoutes({ suspension, closing, wallets, catalog, sql }: A
         const account = isUuid(id) ? await suspension.set(id, status, reason, by) : null;
         if (account === null) throw new ApiError('not_found', 'There is no such account.');
         if (account.status === 'closed')
-          throw new ApiError('conflict', 'This account is closed: nothing opens it again.');
+          throw new ApiError('conflict', 'This account is closed, and cannot be opened again.');
         const { ownerId, ...standing } = account;
         return {
           status: 200,

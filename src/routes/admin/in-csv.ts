@@ -55,7 +55,7 @@ function refuseCsv(request: ApiRequest, types: readonly string[]): void {
   if (!wantsCsv(request) || types.some((type) => admits(request.header('accept'), type))) return;
   throw new ApiError(
     'not_acceptable',
-    `Accept: this page has no rows, so it is no CSV file. It is ${types.join(' or ')}.`,
+    `Accept: this page has no rows, so it is not available as CSV. It is available as ${types.join(' or ')}.`,
   );
 }
 

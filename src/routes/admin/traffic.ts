@@ -99,7 +99,7 @@ export function trafficRoutes(deps: TrafficDeps): Route[] {
 
 async function traffic({ looks, streams }: TrafficDeps, { header }: ApiRequest): Promise<ApiResponse> {
   if (prefers(header('accept'), 'text/event-stream', 'application/json')) {
-    if (streams.isFull) throw unavailableError(undefined, 'Too many are watching this gateway. Please retry.');
+    if (streams.isFull) throw unavailableError(undefined, 'Too many clients are watching this gateway. Please retry.');
     const event = (): Promise<string> => {
       void looks.look();
       return looks.read().then(

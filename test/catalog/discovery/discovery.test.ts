@@ -147,7 +147,7 @@ it('discovery counts at most 500 categories, the largest ones', async () => {
   expect(categories.map(({ services }) => services)).toEqual(expected.map((_, i) => (i < 10 ? 2 : 1)));
 });
 
-describe('a fault in the index', () => {
+describe('a failure of the index', () => {
   it.each([1, 40])('is logged, and everything is read again (%i changes)', async (changes) => {
     const market = new Market(0);
     const listings = many(200);

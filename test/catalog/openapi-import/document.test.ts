@@ -20,8 +20,8 @@ const laughs = (): string =>
 describe('a document', () => {
   it.each([
     ['openapi: 3.1.0\ninfo:\n  title: Pets\n', "is not valid OpenAPI 3.1.0: must have required property 'paths'"],
-    ['a: 1\na: 2\n', 'body: is not YAML that can be taken over: duplicated mapping key in line 2.'],
-    ['a: !!js/function x', 'body: is not YAML that can be taken over: unknown scalar tag'],
+    ['a: 1\na: 2\n', 'body: is not YAML that can be imported: duplicated mapping key in line 2.'],
+    ['a: !!js/function x', 'body: is not YAML that can be imported: unknown scalar tag'],
     ['--- {}\n--- {}\n', 'expected a single document in the stream, but found more.'],
     ['openapi: 3.1.0\nx-a: .nan\n', 'must not have .inf or .nan'],
     ['openapi: 3.1.0\nx-a: &a\n  b: *a\n', 'must not be nested deeper than 100 levels'],
@@ -193,7 +193,7 @@ it('schemas and examples can be stored even if they are nested as deeply as a do
   const operation = { parameters, requestBody: body, responses: { 200: { description: '', ...body } } };
   const { operations, changed } = await importHere(documentOf({ '/a': { post: operation } }));
   expect(() => storeOperations(operations)).not.toThrow();
-  expect(changed.map(({ note }) => note)).toContain('input: a schema is shown to 48 levels only');
+  expect(changed.map(({ note }) => note)).toContain('input: only 48 levels of a schema are shown');
 });
 
 describe('any document', () => {

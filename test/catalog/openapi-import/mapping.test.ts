@@ -25,9 +25,9 @@ describe('a path becomes a template', () => {
   });
 
   it.each([
-    ['/pets/{id}.json', 'only for a whole segment'],
-    ['/{a}-{b}', 'only for a whole segment'],
-    ['/files/{path*}', 'only for a whole segment'],
+    ['/pets/{id}.json', 'only as a whole segment'],
+    ['/{a}-{b}', 'only as a whole segment'],
+    ['/files/{path*}', 'only as a whole segment'],
     ['/files/*', 'stands for the rest of a path'],
     ['/{id}/{id}', 'twice'],
     ['/pets?kind=dog', 'must be percent-encoded'],
@@ -186,11 +186,11 @@ describe('the input of an operation', () => {
       },
     });
     expect(changed.map(({ note }) => note)).toEqual([
-      'the path parameter user-id is called user_id',
+      'the path parameter user-id is renamed to user_id',
       'the header X-Api-Key is left out: the gateway does not forward it',
       'the cookie session is left out: the gateway does not forward it',
       'the body is application/vnd.x+json; charset=utf-8, as its schema says',
-      'the body is told as application/vnd.x+json; charset=utf-8 only: text/plain left out',
+      'the body is described as application/vnd.x+json; charset=utf-8 only; left out: text/plain',
     ]);
   });
 

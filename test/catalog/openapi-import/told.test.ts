@@ -30,7 +30,7 @@ describe('a discriminator', () => {
     const { isValid, notes } = await petOf(schema, openapi);
     expect(['meow', 'woof', 'bark', 'Cow'].map((kind) => isValid({ kind }))).toEqual([true, true, true, true]);
     expect(['Cat', 'Dog', 'other', undefined].map((kind) => isValid({ kind }))).toEqual([false, false, false, false]);
-    expect(notes).toEqual(['output: the values of the discriminator kind are told as const']);
+    expect(notes).toEqual(['output: the values of the discriminator kind are written as const']);
   });
 
   it('that uses inheritance, or has a branch without a name, is left out with a note', async () => {
@@ -109,7 +109,7 @@ describe('what JSON cannot express', () => {
     const { operations, changed } = await importHere(document);
     expect(operations[0]?.input).toMatchObject({ properties: { body: schema } });
     expect(changed.map(({ note }) => note)).toEqual([
-      'the body is told as application/json only: application/xml, application/vnd.a+json left out',
+      'the body is described as application/json only; left out: application/xml, application/vnd.a+json',
     ]);
   });
 
@@ -159,7 +159,7 @@ describe('tags', () => {
     expect(await taken('a, b')).toMatchObject({ taken: 2 });
     expect(await taken('shops, pets')).toMatchObject({ taken: 200, skippedTotal: 70 });
     const { skipped } = await importHere(document);
-    expect(skipped[0]?.reason).toMatch(/may have 200 operations, .*; choose by \?tag=$/);
+    expect(skipped[0]?.reason).toMatch(/may have at most 200 operations, .*; choose operations with \?tag=$/);
   });
 
   it('that no operation has are refused, and the error lists the existing tags', async () => {

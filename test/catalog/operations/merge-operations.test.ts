@@ -71,7 +71,10 @@ describe('changes of operations', () => {
       [{ method: 'GET', path: '/b', remove: true }],
       /^operations\.0: cannot be removed: there is no operation GET \/b\.$/,
     ],
-    [[{ method: 'GET', path: '/a', remove: true, price: 1 }], /^operations\.0\.price: is not known beside remove/],
+    [
+      [{ method: 'GET', path: '/a', remove: true, price: 1 }],
+      /^operations\.0\.price: is not allowed together with remove/,
+    ],
     [
       [
         { method: 'GET', path: '/a', price: 1 },

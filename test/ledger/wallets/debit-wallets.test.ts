@@ -283,7 +283,7 @@ class Story {
       await makeDebit(fence(), carrier, newDebit(this.scene, asked.amount, reference), BY);
       asked.wasTold = true;
     } catch (error) {
-      expect((error as Error).message).toMatch(/^(killed|amount: the wallet has .* USD beside its holds\.)$/);
+      expect((error as Error).message).toMatch(/^(killed|amount: the wallet has only .* USD apart from its holds\.)$/);
     }
   }
 

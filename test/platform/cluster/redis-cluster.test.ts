@@ -58,7 +58,7 @@ it('shards that move are counted, and logged with the old and the new node', asy
   expect(lines).toEqual([
     {
       fields: { from: addressOf(first()), to: addressOf(second()), shards: [0, 1] },
-      message: 'shards are at another redis node',
+      message: 'shards have moved to another redis node',
     },
   ]);
   await give(first());

@@ -4042,7 +4042,7 @@ export interface components {
         /**
          * @description `budget_exceeded`: The budget of this key, or of a key above it, does not cover this call.
          *
-         *     `free_calls_used`: No free call of this service is left, and the call was to be a free one only.
+         *     `free_calls_used`: No free call of this service is left, and the request allows no paid call.
          *
          *     `insufficient_balance`: The balance does not cover the price of this call.
          */

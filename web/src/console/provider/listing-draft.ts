@@ -159,7 +159,7 @@ function pairsFault(
   }
   const isHere = /^http:\/\/(localhost|127\.|\[::1\]|10\.|192\.168\.)/.test(endpoint);
   return endpoint.startsWith('http://') && !isHere
-    ? 'needs an https endpoint. Otherwise anybody on the way could read the values'
+    ? 'needs an https endpoint. Otherwise anyone between the gateway and the service could read the values'
     : null;
 }
 
