@@ -667,7 +667,9 @@ CREATE TABLE refund_hours (
   PRIMARY KEY (key_id, hour, service_id)
 ) WITH (fillfactor = 50);
 CREATE INDEX refund_hours_service ON refund_hours (service_id, hour);
+CREATE INDEX refund_hours_account ON refund_hours (account_id, hour);
 CREATE INDEX refund_hours_provider ON refund_hours (provider_id, hour);
+CREATE INDEX refund_hours_hour ON refund_hours (hour);
 
 -- The quality of each service whose calls have been judged, and what it was made from (docs/quality.md). It can be computed again from
 -- key_hours at any time. Services without a row have the neutral quality.

@@ -1,5 +1,6 @@
 import type { Sql, Tx } from '../platform/postgres.ts';
 import { microsOf, type Position, timeOf } from './cursor.ts';
+import { divided, hourOf } from './statement-parts.ts';
 import type { TimeRange } from './time-range.ts';
 
 /** Which money of an account a statement is about: what it can spend, or what its services have earned. */
@@ -8,9 +9,10 @@ export type StatementLedger = 'wallet' | 'earnings';
 type MovementKind = 'credit' | 'charge' | 'refund' | 'debit' | 'correction' | 'earning' | 'fee' | 'payout';
 
 /**
- * A movement of money. The cost, or the earnings, of all calls in an hour are one movement, at the time of the last of them. If
- * earnings of that hour were paid out or given back before that call, the movement stands directly before the first such payout or
- * refund. Otherwise the statement would show a negative balance that never existed.
+ * A movement of money. The cost, or the earnings, of the calls of a service in an hour are one movement, at the time of the last of
+ * them; where another movement came between these calls, one before it and one after it (statement-parts.ts). If that cannot be told
+ * any more, earnings that were paid out or given back in that hour come directly before the first such payout or refund. Otherwise
+ * the statement would show a negative balance that never existed.
  */
 export type Movement = {
   readonly position: Position;
@@ -19,7 +21,7 @@ export type Movement = {
   readonly amountMicros: number;
   /** What the account had after it. */
   readonly balanceMicros: number;
-  /** For the calls of an hour: when the first of them began, and the service. */
+  /** For a sum over calls: when the first of them began, and the service. */
   readonly from: Date | null;
   readonly serviceId: string | null;
   readonly serviceName: string | null;
@@ -85,6 +87,8 @@ type Row = Omit<Movement, 'position' | 'balanceMicros'> & { readonly micros: num
  * A sum over the calls of an hour moves within that hour: up with each call, down if an older call that ended late lets an earlier
  * payout count. It never leaves the hour. So a page ends where an hour ends, and each sum is on one page, whatever happens meanwhile.
  *
+ * Whole hours are read, and a range is cut out of them, because the calls of an hour are divided by all that came between them.
+ *
  * The balance is computed backwards: the present balance, minus everything newer than the page. Balance, page and sum come from one
  * snapshot. So each page is right by itself, even if a call that ended late has changed an hour since the previous page was read. A
  * balance kept in the cursor would then be wrong.
@@ -94,19 +98,28 @@ type Row = Omit<Movement, 'position' | 'balanceMicros'> & { readonly micros: num
 export async function selectStatement(sql: Sql, request: StatementRequest): Promise<StatementPage> {
   return sql.begin(async (tx) => {
     const sources = sourcesOf(tx, request);
-    const balanceMicros = (await selectBalance(tx, request)) - (await sumNewer(tx, sources, request));
-    const { rows, next } = await selectPage(tx, sources, request);
+    const hours = { ...request, ...wholeHours(request) };
+    let left = (await selectBalance(tx, request)) - (await sumNewer(tx, sources, hours));
+    const { rows, next } = await selectPage(tx, sources, hours);
     const movements: Movement[] = [];
-    let left = balanceMicros;
     for (const { micros, rest, ...row } of rows) {
-      movements.push({ ...row, position: { micros, rest }, balanceMicros: left });
-      left -= row.amountMicros;
+      if (isInRange(micros, request)) movements.push({ ...row, position: { micros, rest }, balanceMicros: left });
+      // The balance after the range, as long as no movement of the range was found.
+      if (micros >= (request.fromMs ?? 0) * 1_000 || movements.length > 0) left -= row.amountMicros;
     }
-    return { movements, balanceMicros, next };
+    return { movements, balanceMicros: movements[0]?.balanceMicros ?? left, next };
   }, 'ISOLATION LEVEL REPEATABLE READ READ ONLY');
 }
 
-const hourOf = (row: Row | undefined): number => Math.floor((row?.micros ?? 0) / HOUR_MICROS) * HOUR_MICROS;
+const HOUR_MS = HOUR_MICROS / 1_000;
+
+const wholeHours = ({ fromMs, toMs }: TimeRange): TimeRange => ({
+  fromMs: fromMs === null ? null : Math.floor(fromMs / HOUR_MS) * HOUR_MS,
+  toMs: toMs === null ? null : Math.ceil(toMs / HOUR_MS) * HOUR_MS,
+});
+
+const isInRange = (micros: number, { fromMs, toMs }: TimeRange): boolean =>
+  (fromMs === null || micros >= fromMs * 1_000) && (toMs === null || micros < toMs * 1_000);
 
 /** As many whole hours as the limit allows, and at least one. */
 async function selectPage(
@@ -114,12 +127,16 @@ async function selectPage(
   sources: readonly Source[],
   request: StatementRequest,
 ): Promise<{ readonly rows: readonly Row[]; readonly next: Position | null }> {
-  const { limit } = request;
+  const { limit, before } = request;
+  // The cursor of an hour that is divided by time.
+  const isPartOfHour = before !== null && (before.rest !== '' || before.micros % HOUR_MICROS !== 0);
+  const whole = (rows: readonly Row[]) => (isPartOfHour ? rows : divided(tx, request, rows));
   const found = await selectRows(tx, sources, { ...request, limit: limit + 1 });
-  if (found.length <= limit) return { rows: found, next: null };
-  const hour = hourOf(found.at(-1));
+  const last = found[limit];
+  if (last === undefined) return { rows: await whole(found), next: null };
+  const hour = hourOf(last);
   const newer = found.filter((row) => hourOf(row) > hour);
-  if (newer.length > 0) return { rows: newer, next: { micros: hour + HOUR_MICROS, rest: '' } };
+  if (newer.length > 0) return { rows: await whole(newer), next: { micros: hour + HOUR_MICROS, rest: '' } };
   const most = Math.max(limit, MAX_OF_HOUR);
   const fromMs = Math.max(hour / 1000, request.fromMs ?? 0);
   const ofHour = await selectRows(tx, sources, { ...request, fromMs, limit: most + 1 });
@@ -129,7 +146,7 @@ async function selectPage(
   }
   const next = { micros: hour, rest: '' };
   const older = await selectRows(tx, sources, { ...request, before: next, limit: 1 });
-  return { rows: ofHour, next: older.length === 0 ? null : next };
+  return { rows: await whole(ofHour), next: older.length === 0 ? null : next };
 }
 
 function sourcesOf(tx: Tx, { accountId, ledger }: StatementRequest): Source[] {

@@ -60,14 +60,18 @@ const isTagged = (sql: Sql | Tx, tag: string) =>
 
 /** All conditions except the keys. If `before` is not null, only calls before this one. */
 function restricted(sql: Sql | Tx, filter: UsageFilter, before: string | null) {
-  const { fromMs, toMs, serviceId, tag } = filter;
+  const { serviceId, tag } = filter;
   return sql`
-    ${withinIds(sql, filter, before)}
-    ${fromMs === null ? sql`` : sql`AND c.created_at >= ${new Date(fromMs)}`}
-    ${toMs === null ? sql`` : sql`AND c.created_at < ${new Date(toMs)}`}
+    ${madeWithin(sql, filter, before)}
     ${serviceId === null ? sql`` : sql`AND c.service_id = ${serviceId}`}
     ${tag === null ? sql`` : sql`AND ${isTagged(sql, tag)}`}`;
 }
+
+/** The condition on `calls c` that selects those of a time range; if `before` is not null, only calls before this one. */
+export const madeWithin = (sql: Sql | Tx, range: TimeRange, before: string | null = null) => sql`
+  ${withinIds(sql, range, before)}
+  ${range.fromMs === null ? sql`` : sql`AND c.created_at >= ${new Date(range.fromMs)}`}
+  ${range.toMs === null ? sql`` : sql`AND c.created_at < ${new Date(range.toMs)}`}`;
 
 /** The ids that calls of the range may have; if `before` is not null, only ids before it. */
 function withinIds(sql: Sql | Tx, { fromMs, toMs }: TimeRange, before: string | null) {

@@ -9,6 +9,7 @@ import { readWithDeadline } from './lists/deadline.ts';
 import { ADDED_UP, addedUp, SUMS, type Sums, sumsOfCalls, within } from './sums-sql.ts';
 import type { TimeRange } from './time-range.ts';
 import { type HourUsage, selectHours } from './usage-hours.ts';
+import { selectRefundedDays } from './usage-refunds.ts';
 import { selectCalls, type UsageFilter } from './usage-sql.ts';
 import { hasTagSums, selectTagDays, selectTags, type TagUsage } from './usage-tags.ts';
 
@@ -192,12 +193,19 @@ export function selectUsage(
   filter: UsageFilter,
   before: string | null,
   limit: number,
-): Promise<UsageSums & { readonly byHour: readonly HourUsage[] | null; readonly calls: readonly CallRow[] }> {
+): Promise<
+  UsageSums & {
+    readonly byHour: readonly HourUsage[] | null;
+    readonly refundedDays: ReadonlyMap<string, number> | null;
+    readonly calls: readonly CallRow[];
+  }
+> {
   return readSnapshot(sql, filter, async (timed) => {
     const sums = await selectSums(timed, filter);
     return {
       ...sums,
       byHour: await selectHours(timed, filter, sums),
+      refundedDays: await selectRefundedDays(timed, filter),
       calls: await selectCalls(timed, filter, before, limit),
     };
   });

@@ -133,10 +133,11 @@ const UNAVAILABLE = { outcome: 'unavailable' } as const;
 
 /**
  * The token buckets that a request with a key may draw on. `own`: that of the key, for calls and for everything that does not name
- * another. `reads`: one for each key, as large as its own. `control`: one for each account (CONTROL_LIMIT). If a key spends its own
- * tokens without pause, the others stay full, so that its owner can see what happens, and end it.
+ * another. `reads`: one for each key, as large as its own. `person`: as large, for what pages do whose reader is signed in with the
+ * key; one for all its sessions, so that more sessions bring no more tokens. `control`: one for each account (CONTROL_LIMIT). If a
+ * program spends the tokens of its key without pause, the others stay full, so that its owner can see what happens, and end it.
  */
-export type KeyBucket = 'own' | 'reads' | 'control';
+export type KeyBucket = 'own' | 'reads' | 'person' | 'control';
 
 /** Requests per minute by which an account may revoke and rotate its keys. */
 export const CONTROL_LIMIT = 30;
@@ -192,6 +193,9 @@ export class TakeCommand implements Command {
       case 'reads':
         batch.command('B', own + bulk(names.reads(shard, this.keyId)), 2, LIMIT_OF_KEY, 1, 3);
         break;
+      case 'person':
+        batch.command('B', own + bulk(names.person(shard, this.keyId)), 2, LIMIT_OF_KEY, 1, 3);
+        break;
       case 'control':
         batch.command('B', own + bulk(names.control(shard, this.subject)), 2, LIMIT_OF_CONTROL, 1, 3);
     }
@@ -206,6 +210,9 @@ export class TakeCommand implements Command {
         break;
       case 'reads':
         batch.command('E', root + bulk(names.reads(shard, keyId)), 2, arg + LIMIT_OF_KEY, 2, 3);
+        break;
+      case 'person':
+        batch.command('E', root + bulk(names.person(shard, keyId)), 2, arg + LIMIT_OF_KEY, 2, 3);
         break;
       case 'control':
         batch.command('E', root + bulk(names.control(shard, keyId)), 2, arg + LIMIT_OF_CONTROL, 2, 3);

@@ -37,6 +37,7 @@ export class Gate {
   /** What RefillTimes keeps about the additional buckets of keys. Made at the first refusal, and dropped with the key's record. */
   readonly #promised = {
     reads: new WeakMap<KeyRecord, { lastRefill: number }>(),
+    person: new WeakMap<KeyRecord, { lastRefill: number }>(),
     control: new WeakMap<KeyRecord, { lastRefill: number }>(),
   };
 

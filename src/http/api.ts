@@ -11,9 +11,11 @@ import {
   untouchedRate,
 } from '../gate/answer.ts';
 import { type CallerStream, isClosedToPages, type RequestHead } from '../gate/caller-io.ts';
-import type { Gate, Passage } from '../gate/gate.ts';
+import type { Gate, KeyBucket, Passage } from '../gate/gate.ts';
 import { type Caller, isExpired, type KeyRecord } from '../keys/caller.ts';
+import { showsBearer } from '../keys/credentials.ts';
 import type { Log } from '../observability/log.ts';
+import { systemClock } from '../platform/clock.ts';
 import { uuidv7 } from '../platform/ids.ts';
 import { isOlderPostgres, isPostgresUnavailable } from '../platform/postgres.ts';
 import { isRedisUnavailable } from '../platform/redis.ts';
@@ -93,6 +95,7 @@ export class Api {
     const headerLines = isClosedToPages(head.path) ? closedHeaderLines : commonHeaderLines;
     let key: KeyRecord | null = null;
     let rate: RateState | null = null;
+    let bucket: KeyBucket | undefined;
     const match = this.#router.match(head.method, head.path);
     const route = match.kind === 'route' ? match.route : undefined;
     const { accessEntry } = stream;
@@ -108,7 +111,8 @@ export class Api {
         const who = key === null || (route?.forSuspended && isSuspended(key)) ? stream.address : key;
         // The caller has left: there is no address to count the request by, and nobody to answer.
         if (who === null) return;
-        const passage = await this.#take(who, route?.bucket);
+        bucket = bucketOf(route, key, head);
+        const passage = await this.#take(who, bucket);
         rate = passage.rate;
         if (passage.refusal !== null) throw passage.refusal;
         // Redis was not asked about the key of a suspended account.
@@ -136,7 +140,7 @@ export class Api {
       } else send(stream, head.method, response, lines);
     } catch (error) {
       const known = this.#asApiError(error, requestId);
-      const common = headerLines(rate ?? unknownRate(this.#gate.limitOf(key, route?.bucket)), requestId);
+      const common = headerLines(rate ?? unknownRate(this.#gate.limitOf(key, bucket)), requestId);
       const page = this.#pageOf(known, head, requestId);
       if (page !== null) return send(stream, head.method, page, common);
       const { lines, body } = renderError(known, common);
@@ -212,7 +216,7 @@ export class Api {
     return this.#gate.identifyHolder((mayLoad) => holder(request, mayLoad), stream);
   }
 
-  #take(who: KeyRecord | string, bucket: Route['bucket']): Promise<Passage> {
+  #take(who: KeyRecord | string, bucket: KeyBucket | undefined): Promise<Passage> {
     return new Promise((resolve) => {
       this.#gate.take(who, resolve, bucket);
     });
@@ -294,6 +298,12 @@ async function answeredInTime(handled: Promise<ApiResponse>): Promise<ApiRespons
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** A program that uses up the requests of its key must not take the console from the person who is signed in with it. */
+function bucketOf(route: Route | undefined, key: KeyRecord | null, head: RequestHead): KeyBucket | undefined {
+  if (route === undefined || key === null || route.bucket === 'control') return route?.bucket;
+  return showsBearer(key, head.authorization, systemClock) ? 'person' : route.bucket;
 }
 
 const isSuspended = ({ accountStatus }: KeyRecord): boolean => accountStatus !== 'active';

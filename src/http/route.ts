@@ -87,8 +87,11 @@ export type Route = {
    * Requests to this route take no token from a rate limit's bucket, because health checks must answer whatever else is broken.
    */
   readonly unmetered?: true;
-  /** The token bucket that a request with a valid key draws on; absent: `own`. */
-  readonly bucket?: Exclude<KeyBucket, 'own'>;
+  /**
+   * The token bucket that a request with a valid key draws on; absent: `own`. Instead of `own` and `reads`, a request with a bearer
+   * draws on `person`.
+   */
+  readonly bucket?: Extract<KeyBucket, 'reads' | 'control'>;
   /** A child key may use this route too. It then shows and changes nothing that belongs to the keys above or beside that one. */
   readonly forChildren?: true;
   /** A suspended account may use this route too. Such a request draws on the bucket of its address. */

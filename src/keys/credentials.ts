@@ -210,6 +210,14 @@ export function verifySecret(record: KeyRecord, secret: string, clock: () => num
   );
 }
 
+/** Whether an `Authorization` header has a bearer of this key, and not the key's own secret. */
+export function showsBearer(record: KeyRecord, authorization: string | undefined, clock: () => number): boolean {
+  // Most keys have no bearers, and their requests need no digest more.
+  if (record.bearers === null || authorization === undefined) return false;
+  const credentials = splitBearer(authorization);
+  return credentials !== null && verifyBearer(record, credentials.secret, clock);
+}
+
 /** Whether this is the secret of a bearer, which a page sends instead of the key that signed in. */
 export function verifyBearer({ bearers }: KeyRecord, secret: string, clock: () => number): boolean {
   if (bearers === null) return false;

@@ -78,6 +78,11 @@ export class RedisKeys {
     return `reads:{${this.#tags[shard]}}:${keyId}`;
   }
 
+  /** A hash with the token bucket for what people do who are signed in with a key (`KeyBucket`). */
+  person(shard: number, keyId: string): string {
+    return `person:{${this.#tags[shard]}}:${keyId}`;
+  }
+
   /** A hash with the token bucket for an account's changes to its keys (`KeyBucket`). */
   control(shard: number, accountId: string): string {
     return `control:{${this.#tags[shard]}}:${accountId}`;

@@ -26,7 +26,7 @@ const MOVEMENT = record(
     at: {
       ...TIME,
       description:
-        'When. Of a sum over the calls of an hour: when the last of them began; of earnings, when a payout or refund that came between took of it. RFC 3339, in UTC',
+        'When. Of a sum over calls: when the last of them began; of earnings that could not be divided, when a payout or refund took of them. RFC 3339, in UTC',
     },
     kind: {
       type: 'string',
@@ -35,8 +35,12 @@ const MOVEMENT = record(
         'pending: what has moved already and is not in the books yet. refund: what was given back of a call; a fee with a usage_id is what the platform gave back of it. correction: an operator made the books agree with what the account could spend',
     },
     amount: usd('Negative: money left the account'),
-    balance: usd('What the account had after it'),
-    from: { ...TIME, description: 'Of a sum over the calls of an hour: when the first of them began' },
+    balance: usd('What the account had after it; of a sum over calls, unless the sum above it began before its end'),
+    from: {
+      ...TIME,
+      description:
+        'Of a sum over the calls of a service within an hour, between two other movements: when the first of them began',
+    },
     service_id: UUID,
     service_name: TEXT,
     usage_id: { ...UUID, description: 'Of a refund, and of the fee that came back with it: the call' },

@@ -31,6 +31,9 @@ const COUNTS = { calls: COUNT, free_calls: COUNT, spent: SPENT };
 const SUMS = { ...COUNTS, avg_latency_ms: MS };
 const DAYS = `Days with calls, newest first; at most ${MAX_DAYS}`;
 
+const REFUNDED = usd('What came back of it later, at any time');
+const NOT_OF_PARTS = 'Absent with `tag`, and unless `from` and `to` are whole hours';
+
 const HOURS =
   'While all calls that match are of the last three days (UTC), and `from` and `to` are whole hours: hours with calls, newest first. Not of the ' +
   'sums of a tag, nor of more than 500 pairs of a key and a service';
@@ -38,7 +41,8 @@ const HOURS =
 const TOTALS = {
   total_calls: COUNT,
   free_calls: COUNT,
-  total_spent: usd('What all calls that match have cost'),
+  total_spent: usd('What all calls that match were charged'),
+  total_refunded: { ...REFUNDED, description: `${REFUNDED.description}. ${NOT_OF_PARTS}` },
   avg_latency_ms: MS,
   by_service: list(record('ServiceUsage', { service_id: UUID, service_name: TEXT, ...SUMS })),
 };
@@ -48,7 +52,7 @@ const TAGS =
   '`other`. Absent where there are no sums by tag: with `key_id` or `service_id`, for a key with a parent, and unless `from` and `to` are ' +
   'whole days (UTC) or `tag` is given';
 const RECORDS = { records: list(RECORD, 'Newest first'), next_cursor: orNull(TEXT), records_since: RECORDS_SINCE };
-const OPTIONAL = { optional: ['by_hour', 'records_since'] } as const;
+const OPTIONAL = { optional: ['total_refunded', 'by_hour', 'records_since'] } as const;
 
 const OF_KEY = record(
   'Usage',
@@ -56,7 +60,7 @@ const OF_KEY = record(
     key_id: TEXT,
     owner_id: TEXT,
     ...TOTALS,
-    by_day: list(record('DayUsage', { day: DAY, ...COUNTS }), DAYS),
+    by_day: list(record('DayUsage', { day: DAY, ...COUNTS, refunded: REFUNDED }, { optional: ['refunded'] }), DAYS),
     by_hour: list(record('HourUsage', { hour: TIME, ...COUNTS }), HOURS),
     ...RECORDS,
   },
@@ -91,11 +95,16 @@ const OF_ACCOUNT = record(
     ...TOTALS,
     by_key: list(KEY, `Keys with calls, those that spent the most first; at most ${MAX_KEYS}`),
     by_day: list(
-      record('AccountDayUsage', {
-        day: DAY,
-        ...COUNTS,
-        by_key: list(record('KeyDayUsage', { key_id: TEXT, ...COUNTS }), KEYS_OF_DAY),
-      }),
+      record(
+        'AccountDayUsage',
+        {
+          day: DAY,
+          ...COUNTS,
+          refunded: REFUNDED,
+          by_key: list(record('KeyDayUsage', { key_id: TEXT, ...COUNTS }), KEYS_OF_DAY),
+        },
+        { optional: ['refunded'] },
+      ),
       DAYS,
     ),
     by_hour: list(
@@ -115,12 +124,13 @@ const OF_ACCOUNT = record(
 
 const COUNTS_EXAMPLE = { calls: 1, free_calls: 0, spent: 0.002 };
 const SUMS_EXAMPLE = { ...COUNTS_EXAMPLE, avg_latency_ms: 17.322 };
-const DAY_EXAMPLE = { day: EXAMPLE.time.slice(0, 10), ...COUNTS_EXAMPLE };
+const DAY_EXAMPLE = { day: EXAMPLE.time.slice(0, 10), ...COUNTS_EXAMPLE, refunded: 0 };
 const HOUR_EXAMPLE = { hour: `${EXAMPLE.time.slice(0, 13)}:00:00.000Z`, ...COUNTS_EXAMPLE };
 const TOTALS_EXAMPLE = {
   total_calls: 1,
   free_calls: 0,
   total_spent: 0.002,
+  total_refunded: 0,
   avg_latency_ms: 17.322,
   by_service: [{ service_id: EXAMPLE.serviceId, service_name: 'Translate', ...SUMS_EXAMPLE }],
 };
@@ -200,7 +210,7 @@ export const keyUsageJson = (key: KeyRecord, usage: Usage, page: CallPage): obje
   key_id: key.keyId,
   owner_id: key.ownerId,
   ...totalsJson(usage),
-  by_day: usage.byDay.map((sums) => ({ day: sums.day, ...countsJson(sums) })),
+  by_day: usage.byDay.map((sums) => ({ day: sums.day, ...countsJson(sums), ...refundedJson(usage, sums.day) })),
   ...hoursJson(usage, (sums) => countsJson(sums)),
   ...recordsJson(usage, page),
 });
@@ -223,7 +233,7 @@ export const accountUsageJson = (
     parent_key_id: sums.parentKeyId,
     ...sumsJson(sums),
   })),
-  by_day: usage.byDay.map((sums) => ({ day: sums.day, ...withKeysJson(sums) })),
+  by_day: usage.byDay.map((sums) => ({ day: sums.day, ...withKeysJson(sums), ...refundedJson(usage, sums.day) })),
   ...hoursJson(usage, withKeysJson),
   ...(usage.byTag === null ? {} : { by_tag: usage.byTag.map((sums) => ({ tag: sums.tag, ...sumsJson(sums) })) }),
   ...(refused.length === 0 ? {} : { refused: refused.map(refusedJson) }),
@@ -248,11 +258,16 @@ const refusedJson = (last: Refused): object => ({
   calls: last.calls,
 });
 
-function totalsJson({ total, byService }: Usage): object {
+const refundedJson = ({ refundedDays }: Usage, day: string): object =>
+  refundedDays === null ? {} : { refunded: microsToUsd(refundedDays.get(day) ?? 0) };
+
+function totalsJson({ total, byService, refundedDays }: Usage): object {
+  const refunded = [...(refundedDays ?? new Map<string, number>()).values()].reduce((sum, micros) => sum + micros, 0);
   return {
     total_calls: total.calls,
     free_calls: total.freeCalls,
     total_spent: microsToUsd(total.spentMicros),
+    ...(refundedDays === null ? {} : { total_refunded: microsToUsd(refunded) }),
     avg_latency_ms: averageMs(total.latencySumUs, total.latencyCount),
     by_service: byService.map((sums) => ({
       service_id: sums.serviceId,

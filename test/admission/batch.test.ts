@@ -376,7 +376,7 @@ describe('a token bucket', () => {
     expect(ttl).toBeLessThanOrEqual(61_000);
   });
 
-  it('of reads or control is not used up by calls, and lets as many requests through as its own limit says', async () => {
+  it('of reads, of a person or of control is not used up by calls, and lets as many requests through as its own limit says', async () => {
     const scene = await openScene(store, 0, 3);
     const sibling = { ...scene, keyId: newScene().keyId };
     await store.loadKey(sibling.keyId, sibling.accountId, 3);
@@ -388,6 +388,7 @@ describe('a token bucket', () => {
     }
     expect(await take(store, scene, 'reads')).toMatchObject({ outcome: 'rate_limited', rate: { limit: 3 } });
     expect(await take(store, sibling, 'reads')).toMatchObject({ outcome: 'taken', rate: { remaining: 2 } });
+    expect(await take(store, scene, 'person')).toMatchObject({ outcome: 'taken', rate: { limit: 3, remaining: 2 } });
     // The account has one bucket of control, whichever of its keys draws on it.
     await store.command(
       'hset',
@@ -406,7 +407,7 @@ describe('a token bucket', () => {
     expect(await store.hash(bucketOf(scene))).toMatchObject({ tokens, ts });
   });
 
-  it.each(['reads', 'control'] as const)(
+  it.each(['reads', 'person', 'control'] as const)(
     'of %s refuses a key that is revoked or suspended, and asks for a key to be loaded if it is missing',
     async (bucket) => {
       const scene = await openScene(store, 0, 60);

@@ -256,6 +256,7 @@ describe('tokens of a child key', () => {
     for (const remaining of [1, 0]) expect(await take(store, scene)).toMatchObject({ rate: { limit: 2, remaining } });
     expect((await take(store, scene)).outcome).toBe('rate_limited');
     expect(await take(store, scene, 'reads')).toMatchObject({ outcome: 'taken', rate: { limit: 2, remaining: 1 } });
+    expect(await take(store, scene, 'person')).toMatchObject({ outcome: 'taken', rate: { limit: 2, remaining: 1 } });
     expect(await take(store, scene, 'control')).toMatchObject({ outcome: 'taken', rate: { limit: 30, remaining: 29 } });
     const shard = store.keys.shardOf(scene.accountId);
     expect(await store.command('exists', store.keys.control(shard, scene.accountId))).toBe(0);
@@ -308,19 +309,27 @@ it('calls of root keys are sent as the same bytes as before child keys existed',
       listener(() => {}),
     ).encode(batch, host);
   }
-  for (const bucket of ['own', 'reads', 'control'] as const) {
+  for (const bucket of ['own', 'reads', 'person', 'control'] as const) {
     new TakeCommand('key', 'account', 0, () => {}, bucket).encode(batch, host);
   }
-  expect(batch.replies).toBe(5 + 5 + 3 * 3);
+  expect(batch.replies).toBe(5 + 5 + 4 * 3);
   const words = batch.end().take('sha').toString('latin1').split('\r\n');
   const args = words.slice(1).filter((_, i) => i % 2 === 1);
   const s = store.keys.shardOf('account');
   const admission = [`key:{${s}}:key`, `wallet:{${s}}:account`, `open:{${s}}`];
   expect(args).toEqual([
-    ...['evalsha', 'sha', '11', ...admission, ...admission],
-    ...[`key:{${s}}:key`, `key:{${s}}:key`, `reads:{${s}}:key`, `key:{${s}}:key`, `control:{${s}}:account`],
+    ...['evalsha', 'sha', '13', ...admission, ...admission],
+    ...[
+      `key:{${s}}:key`,
+      `key:{${s}}:key`,
+      `reads:{${s}}:key`,
+      `key:{${s}}:key`,
+      `person:{${s}}:key`,
+      `key:{${s}}:key`,
+      `control:{${s}}:account`,
+    ],
     ...[INSTANCE, '7', '3', 'free:service', 'one', 'account\tkey\tservice\tprovider\tGET\t/x'],
     ...['9', '0', 'free:service', 'two', 'account\tkey\tservice\tprovider\tGET\t/x\tcap=9'],
-    ...['0', '0', '30', 'PAPATBB'],
+    ...['0', '0', '0', '30', 'PAPATBBB'],
   ]);
 });

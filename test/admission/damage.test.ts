@@ -227,13 +227,14 @@ describe('a damaged key or bucket', () => {
     },
   );
 
-  it.each(['reads', 'control'] as const)('of %s is made anew', async (bucket) => {
+  it.each(['reads', 'person', 'control'] as const)('of %s is made anew', async (bucket) => {
     const scene = await openScene(store, 0, 60);
     const shard = store.keys.shardOf(scene.accountId);
     await store.command('set', store.keys.reads(shard, scene.keyId), 'x');
+    await store.command('set', store.keys.person(shard, scene.keyId), 'x');
     await store.command('set', store.keys.control(shard, scene.accountId), 'x');
     const result = await new Promise((resolve) => admission.takeForKey(scene, resolve, bucket));
-    expect(result).toMatchObject({ outcome: 'taken', rate: { remaining: bucket === 'reads' ? 59 : 29 } });
+    expect(result).toMatchObject({ outcome: 'taken', rate: { remaining: bucket === 'control' ? 29 : 59 } });
   });
 
   it('of an address is made anew', async () => {

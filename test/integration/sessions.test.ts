@@ -291,7 +291,7 @@ describe('signing in', () => {
 });
 
 describe('a bearer', () => {
-  it('takes tokens from the bucket of its key', async () => {
+  it('takes tokens of calls from the bucket of its key', async () => {
     const key = await market.buyer(0);
     await market.json(`/api/v1/keys/${key.key_id}`, { key: market.admin, method: 'PATCH', body: { rate_limit: 2 } });
     const path = await market.service({ endpoint: service.url });
@@ -305,6 +305,29 @@ describe('a bearer', () => {
     ];
     expect(calls.map(({ status }) => status)).toEqual([200, 200, 429]);
     expect(calls.map((call) => call.headers['x-ratelimit-remaining'])).toEqual(['1', '0', '0']);
+  });
+
+  it('takes tokens of other requests from one bucket that the key cannot use up, and that all of its sessions share', async () => {
+    const key = await market.buyer(0);
+    await market.json(`/api/v1/keys/${key.key_id}`, { key: market.admin, method: 'PATCH', body: { rate_limit: 2 } });
+    const people = [new Person(), new Person()] as const;
+    for (const person of people) await person.signIn(key);
+    const [first, second] = await Promise.all(people.map((person) => person.bearer()));
+    // The program with the key has used up what it may send and read.
+    for (const path of ['/api/v1/keys/me', '/api/v1/discover']) {
+      for (let n = 0; n < 2; n++) await send('GET', path, { key });
+      expect((await send('GET', path, { key })).status).toBe(429);
+    }
+    const asked = [];
+    for (const [path, bearer] of [
+      ['/api/v1/keys/me', first],
+      ['/api/v1/statement/me', second],
+      ['/api/v1/keys/me', second],
+    ] as const) {
+      asked.push(await send('GET', path, { headers: { Authorization: `Bearer ${bearer}` } }));
+    }
+    expect(asked.map(({ status }) => status)).toEqual([200, 200, 429]);
+    expect(asked.map(({ headers }) => headers['x-ratelimit-remaining'])).toEqual(['1', '0', '0']);
   });
 
   it('is the same for all tabs of a browser for half of its lifetime; then it is replaced, and both are valid', async () => {

@@ -196,7 +196,7 @@ function affordable<T extends Move>(list: readonly T[]): T[] {
 
 describe('GET /statement/me', () => {
   it('shows credits, charges by hour and service, and debits, and ends at balance + held', async () => {
-    await moves.credit(START + 10 * 60_000, 10_000_000);
+    await moves.credit(START + 3 * 60_000, 10_000_000);
     await moves.call(START + 5 * 60_000, 2_000, 0);
     const other = await addKeyTo(sql, buyer.accountId, 'buyer');
     await moves.call(START + 50 * 60_000, 3_000, 0, other.keyId);
@@ -235,7 +235,7 @@ describe('GET /statement/me', () => {
       },
       { at: last, kind: 'charge', amount: -0.005, balance: 9.995, from: first, service_id: maps, service_name: 'maps' },
       {
-        at: '2026-03-01T00:10:00.000Z',
+        at: '2026-03-01T00:03:00.000Z',
         kind: 'credit',
         amount: 10,
         balance: 10,
@@ -304,7 +304,30 @@ describe('GET /statement/me', () => {
     for (const { at, balance: shown } of movements) expect(micros(shown)).toBe(seen.get(at));
   });
 
-  it('dates earnings at their last call, or earlier, when the first of them was paid out or refunded', async () => {
+  it('divides a sum of calls where money came in between, unless its calls are no longer kept one by one', async () => {
+    const second = (n: number): number => START + n * 1_000;
+    await moves.credit(second(1), 20_000);
+    for (const n of [2, 3]) await moves.call(second(n), 3_000);
+    await moves.credit(second(4), 1_000_000);
+    for (const n of [5, 6, 7]) await moves.call(second(n), 2_000);
+    await sumUp(sql);
+    const shown = async () =>
+      (await ask()).movements.map(({ at, from, kind, balance }) => [
+        from === undefined ? null : (Date.parse(String(from)) - START) / 1_000,
+        (Date.parse(at) - START) / 1_000,
+        kind,
+        balance,
+      ]);
+    const credits = [
+      [null, 4, 'credit', 1.014],
+      [null, 1, 'credit', 0.02],
+    ] as const;
+    expect(await shown()).toEqual([[5, 7, 'charge', 1.008], credits[0], [2, 3, 'charge', 0.014], credits[1]]);
+    await sql`DELETE FROM calls WHERE created_at = ${new Date(second(2))}`;
+    expect(await shown()).toEqual([[2, 7, 'charge', 1.008], [null, 4, 'credit', 1.02], credits[1]]);
+  });
+
+  it('divides earnings where they were paid out or refunded; without the calls they come before that', async () => {
     const second = (n: number): number => START + n * 1_000;
     await moves.call(second(1), 2_000, 0);
     await moves.payout(second(2), 1_500);
@@ -314,8 +337,28 @@ describe('GET /statement/me', () => {
     await moves.refund(second(6), 500, 1);
     await moves.call(second(7), 50, 1);
     await sumUp(sql);
-    const { movements } = await ask({}, provider);
-    expect(movements.map(({ at, kind, balance }) => [(Date.parse(at) - START) / 1_000, kind, balance])).toEqual([
+    const shown = async () =>
+      (await ask({}, provider)).movements.map(({ at, kind, balance }) => [
+        (Date.parse(at) - START) / 1_000,
+        kind,
+        balance,
+      ]);
+    expect(await shown()).toEqual([
+      [7, 'fee', 0.000585],
+      [7, 'earning', 0.00059],
+      [6, 'refund', 0.00054],
+      [6, 'fee', 0.00104],
+      [5, 'fee', 0.00099],
+      [5, 'earning', 0.00109],
+      [4, 'fee', 0.00009],
+      [4, 'earning', 0.0001],
+      [3, 'payout', 0],
+      [2, 'payout', 0.0003],
+      [1, 'fee', 0.0018],
+      [1, 'earning', 0.002],
+    ]);
+    await sql`TRUNCATE calls`;
+    expect(await shown()).toEqual([
       [6, 'refund', 0.000585],
       [6, 'fee', 0.001085],
       [6, 'fee', 0.001035],
@@ -412,6 +455,17 @@ describe('GET /statement/me', () => {
               await sql`SELECT balance FROM balances WHERE account_id = ${by.accountId} AND ledger = ${ledger}`;
             expect(balance).toBe(stored?.balance ?? 0);
             if (isSolvent) for (const row of rows) expect(row.balance).toBeGreaterThanOrEqual(0);
+            // What the account had at that moment, whatever calls of the same hour came later.
+            const had = (at: string): number =>
+              list
+                .filter((one) => START + one.at <= Date.parse(at))
+                .reduce((sum, one) => sum + changesOf(one)[ledger === 'wallet' ? 0 : 1], 0);
+            const beganAt = ({ at, from }: Row): string => String(from ?? at);
+            rows.forEach((row, i) => {
+              const newer = rows.slice(0, i);
+              if (row.from === undefined) for (const one of newer) expect(beganAt(one) >= row.at).toBe(true);
+              if (newer.every((one) => beganAt(one) > row.at)) expect(micros(row.balance)).toBe(had(row.at));
+            });
             expect(rows.map(({ at }) => at)).toEqual(
               rows
                 .map(({ at }) => at)
@@ -470,7 +524,8 @@ describe('GET /statement/me', () => {
             expect(micros(page.balance)).toBe(sum(made.filter(({ at }) => at < until)));
             const shown = page.movements.reduce((total, { amount }) => total + micros(amount), 0);
             expect(shown).toBe(sum(made.filter(({ at }) => at < until && at >= from)));
-            seen.push(...page.movements.map(nameOf));
+            // The parts of a divided sum have one name, and are on one page.
+            seen.push(...new Set(page.movements.map(nameOf)));
             await makeAll(left.splice(0, 2));
           }
           expect(new Set(seen).size).toBe(seen.length);

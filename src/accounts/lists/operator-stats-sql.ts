@@ -10,6 +10,9 @@ export type CallSums = {
   readonly freeCalls: number;
   readonly succeeded: number;
   readonly chargedMicros: number;
+  /** What came back of these calls, at any time. */
+  readonly refundedMicros: number;
+  /** The platform's share, less what it gave back. */
   readonly feesMicros: number;
 };
 
@@ -59,11 +62,19 @@ type Count = { readonly status: string; readonly count: number };
 
 /** Sums of the hours that began at this time or later. */
 async function sumsSince(tx: Tx, ms: number): Promise<CallSums> {
+  const since = new Date(ms);
   const rows = await tx<CallSums[]>`
-    SELECT coalesce(sum(calls), 0)::bigint AS calls, coalesce(sum(free_calls), 0)::bigint AS "freeCalls",
-           coalesce(sum(succeeded), 0)::bigint AS succeeded, coalesce(sum(charged), 0)::bigint AS "chargedMicros",
-           coalesce(sum(fees), 0)::bigint AS "feesMicros"
-    FROM service_hours WHERE hour >= ${new Date(ms)}`;
+    SELECT c.calls, c.free_calls AS "freeCalls", c.succeeded, c.charged AS "chargedMicros", r.amount AS "refundedMicros",
+           c.fees - r.fees AS "feesMicros"
+    FROM (
+      SELECT coalesce(sum(calls), 0)::bigint AS calls, coalesce(sum(free_calls), 0)::bigint AS free_calls,
+             coalesce(sum(succeeded), 0)::bigint AS succeeded, coalesce(sum(charged), 0)::bigint AS charged,
+             coalesce(sum(fees), 0)::bigint AS fees
+      FROM service_hours WHERE hour >= ${since}
+    ) AS c CROSS JOIN (
+      SELECT coalesce(sum(amount), 0)::bigint AS amount, coalesce(sum(fees), 0)::bigint AS fees
+      FROM refund_hours WHERE hour >= ${since}
+    ) AS r`;
   return rows[0] as CallSums;
 }
 

@@ -24,7 +24,8 @@ const SUMS = record('CallSums', {
   free_calls: COUNT,
   succeeded: COUNT,
   charged: usd('What they cost their buyers'),
-  fees: usd("The platform's share of it"),
+  refunded: usd('What came back of it later, at any time'),
+  fees: usd("The platform's share, less what it gave back"),
 });
 const STATS = record('PlatformStats', {
   accounts: counts('AccountCounts', ACCOUNT_STATUSES),
@@ -43,7 +44,7 @@ const STATS = record('PlatformStats', {
   reconciled_at: orNull(TIME),
   currency: CURRENCY,
 });
-const SUMS_EXAMPLE = { calls: 1200, free_calls: 100, succeeded: 1190, charged: 2.2, fees: 0.11 };
+const SUMS_EXAMPLE = { calls: 1200, free_calls: 100, succeeded: 1190, charged: 2.2, refunded: 0.02, fees: 0.11 };
 const STATS_EXAMPLE = {
   accounts: { active: 41, suspended: 1, closed: 0 },
   keys: { active: 57, revoked: 3 },
@@ -115,6 +116,7 @@ function sumsJson(sums: CallSums): Record<string, number> {
     free_calls: sums.freeCalls,
     succeeded: sums.succeeded,
     charged: microsToUsd(sums.chargedMicros),
+    refunded: microsToUsd(sums.refundedMicros),
     fees: microsToUsd(sums.feesMicros),
   };
 }

@@ -994,6 +994,8 @@ export interface components {
             free_calls: number;
             /** @description What they have cost, in US dollars with at most six decimals */
             spent: number;
+            /** @description What came back of it later, at any time, in US dollars with at most six decimals */
+            refunded?: number;
             /** @description Of the keys that spent the most in the whole range, 8 at most: what they spent on this day */
             by_key: components["schemas"]["KeyDayUsage"][];
         };
@@ -1086,8 +1088,10 @@ export interface components {
             key_id: string | null;
             total_calls: number;
             free_calls: number;
-            /** @description What all calls that match have cost, in US dollars with at most six decimals */
+            /** @description What all calls that match were charged, in US dollars with at most six decimals */
             total_spent: number;
+            /** @description What came back of it later, at any time, in US dollars with at most six decimals. Absent with `tag`, and unless `from` and `to` are whole hours */
+            total_refunded?: number;
             /** @description Milliseconds */
             avg_latency_ms: number;
             by_service: components["schemas"]["ServiceUsage"][];
@@ -1450,7 +1454,9 @@ export interface components {
             succeeded: number;
             /** @description What they cost their buyers, in US dollars with at most six decimals */
             charged: number;
-            /** @description The platform's share of it, in US dollars with at most six decimals */
+            /** @description What came back of it later, at any time, in US dollars with at most six decimals */
+            refunded: number;
+            /** @description The platform's share, less what it gave back, in US dollars with at most six decimals */
             fees: number;
         };
         /** CallSumsBySpan */
@@ -1680,6 +1686,8 @@ export interface components {
             free_calls: number;
             /** @description What they have cost, in US dollars with at most six decimals */
             spent: number;
+            /** @description What came back of it later, at any time, in US dollars with at most six decimals */
+            refunded?: number;
         };
         /** Debit */
         Debit: {
@@ -2329,7 +2337,7 @@ export interface components {
         Movement: {
             /**
              * Format: date-time
-             * @description When. Of a sum over the calls of an hour: when the last of them began; of earnings, when a payout or refund that came between took of it. RFC 3339, in UTC
+             * @description When. Of a sum over calls: when the last of them began; of earnings that could not be divided, when a payout or refund took of them. RFC 3339, in UTC
              */
             at: string;
             /**
@@ -2339,11 +2347,11 @@ export interface components {
             kind: "pending" | "credit" | "charge" | "refund" | "debit" | "correction" | "earning" | "fee" | "payout";
             /** @description Negative: money left the account, in US dollars with at most six decimals */
             amount: number;
-            /** @description What the account had after it, in US dollars with at most six decimals */
+            /** @description What the account had after it; of a sum over calls, unless the sum above it began before its end, in US dollars with at most six decimals */
             balance: number;
             /**
              * Format: date-time
-             * @description Of a sum over the calls of an hour: when the first of them began
+             * @description Of a sum over the calls of a service within an hour, between two other movements: when the first of them began
              */
             from?: string;
             /** Format: uuid */
@@ -3724,8 +3732,10 @@ export interface components {
             owner_id: string;
             total_calls: number;
             free_calls: number;
-            /** @description What all calls that match have cost, in US dollars with at most six decimals */
+            /** @description What all calls that match were charged, in US dollars with at most six decimals */
             total_spent: number;
+            /** @description What came back of it later, at any time, in US dollars with at most six decimals. Absent with `tag`, and unless `from` and `to` are whole hours */
+            total_refunded?: number;
             /** @description Milliseconds */
             avg_latency_ms: number;
             by_service: components["schemas"]["ServiceUsage"][];
@@ -8124,6 +8134,7 @@ export interface operations {
                      *       "total_calls": 1,
                      *       "free_calls": 0,
                      *       "total_spent": 0.002,
+                     *       "total_refunded": 0,
                      *       "avg_latency_ms": 17.322,
                      *       "by_service": [
                      *         {
@@ -8140,7 +8151,8 @@ export interface operations {
                      *           "day": "2026-11-22",
                      *           "calls": 1,
                      *           "free_calls": 0,
-                     *           "spent": 0.002
+                     *           "spent": 0.002,
+                     *           "refunded": 0
                      *         }
                      *       ],
                      *       "by_hour": [
@@ -8255,6 +8267,7 @@ export interface operations {
                      *       "total_calls": 1,
                      *       "free_calls": 0,
                      *       "total_spent": 0.002,
+                     *       "total_refunded": 0,
                      *       "avg_latency_ms": 17.322,
                      *       "by_service": [
                      *         {
@@ -8283,6 +8296,7 @@ export interface operations {
                      *           "calls": 1,
                      *           "free_calls": 0,
                      *           "spent": 0.002,
+                     *           "refunded": 0,
                      *           "by_key": [
                      *             {
                      *               "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
@@ -9537,6 +9551,7 @@ export interface operations {
                      *           "free_calls": 100,
                      *           "succeeded": 1190,
                      *           "charged": 2.2,
+                     *           "refunded": 0.02,
                      *           "fees": 0.11
                      *         },
                      *         "last_24_hours": {
@@ -9544,6 +9559,7 @@ export interface operations {
                      *           "free_calls": 100,
                      *           "succeeded": 1190,
                      *           "charged": 2.2,
+                     *           "refunded": 0.02,
                      *           "fees": 0.11
                      *         },
                      *         "last_30_days": {
@@ -9551,6 +9567,7 @@ export interface operations {
                      *           "free_calls": 100,
                      *           "succeeded": 1190,
                      *           "charged": 2.2,
+                     *           "refunded": 0.02,
                      *           "fees": 0.11
                      *         }
                      *       },

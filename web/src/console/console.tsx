@@ -58,7 +58,7 @@ function Unanswered() {
     void resume().finally(() => setBusy(false));
   };
   const waits = failure instanceof ApiFailure ? failure.retryAfter : null;
-  // Somebody whose program has used up the requests of its key wants to see that, and to stop it.
+  // The reader need not count the seconds.
   useEffect(() => {
     if (waits === null) return;
     const timer = setTimeout(again, waits * 1_000);

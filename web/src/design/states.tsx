@@ -51,7 +51,7 @@ export function FailureNote({ failure, retry }: { readonly failure: unknown; rea
       )}
       {isLimit && (
         <span>
-          This key has sent as many requests as it may. Try again in {known.retryAfter}{' '}
+          Too many requests within a minute. Try again in {known.retryAfter}{' '}
           {known.retryAfter === 1 ? 'second' : 'seconds'}.
         </span>
       )}

@@ -1,0 +1,129 @@
+import { COUNTED_SQL } from '../ledger/usage-event.ts';
+import type { Tx } from '../platform/postgres.ts';
+import { microsOf, timeOf } from './cursor.ts';
+import type { StatementLedger } from './statement-sql.ts';
+import { madeWithin } from './usage-sql.ts';
+
+/**
+ * Maximum calls that are read to divide the sums of a page, and maximum hours: 50 000 calls take about 100 ms. The hours beyond it,
+ * older ones, keep their sums whole.
+ */
+const MAX_CALLS = 50_000;
+const MAX_HOURS = 100;
+const HOUR_MICROS = 3_600_000_000;
+
+/** A movement, of which only a sum over calls has `from`. */
+type Divisible = {
+  readonly micros: number;
+  readonly rest: string;
+  readonly kind: string;
+  readonly amountMicros: number;
+  readonly from: Date | null;
+  readonly serviceId: string | null;
+};
+
+/** What the calls of one service have moved between two other movements of an hour. */
+type Part = {
+  readonly serviceId: string;
+  readonly part: number;
+  readonly charged: number;
+  readonly fees: number;
+  readonly first: Date;
+  readonly lastMicros: number;
+};
+
+export const hourOf = ({ micros }: { readonly micros: number }): number =>
+  Math.floor(micros / HOUR_MICROS) * HOUR_MICROS;
+
+/**
+ * Divides each sum over the calls of an hour where another movement, such as a credit, came between these calls: otherwise the
+ * statement would show balances that the account never had. A sum stays whole if its calls are no longer kept one by one, or too
+ * many.
+ *
+ * @param rows  of whole hours, newest first; so is the result
+ */
+export async function divided<Row extends Divisible>(
+  tx: Tx,
+  of: { readonly accountId: string; readonly ledger: StatementLedger },
+  rows: readonly Row[],
+): Promise<readonly Row[]> {
+  const result: Row[] = [];
+  let [calls, hours] = [0, 0];
+  for (const ofHour of byHour(rows)) {
+    const cuts = ofHour.filter(({ from }) => from === null).map(({ micros }) => micros);
+    const isCut = (row: Row): boolean => row.from !== null && cuts.some((cut) => isBetween(cut, row, of.ledger));
+    if (!ofHour.some(isCut) || hours >= MAX_HOURS) {
+      result.push(...ofHour);
+      continue;
+    }
+    const hour = hourOf(ofHour[0] as Row);
+    calls += await countCalls(tx, of, hour);
+    hours++;
+    const parts = calls > MAX_CALLS ? [] : await selectParts(tx, of, hour, cuts);
+    const inParts = ofHour.flatMap((row) => (isCut(row) ? partsOf(row, parts) : [row]));
+    result.push(...inParts.sort((a, b) => b.micros - a.micros || (b.rest < a.rest ? -1 : 1)));
+  }
+  return result;
+}
+
+function byHour<Row extends Divisible>(rows: readonly Row[]): Row[][] {
+  const hours: Row[][] = [];
+  for (const row of rows) {
+    const last = hours.at(-1);
+    if (last?.[0] !== undefined && hourOf(last[0]) === hourOf(row)) last.push(row);
+    else hours.push([row]);
+  }
+  return hours;
+}
+
+/** Earnings that were paid out or given back in part are dated at that movement, so it is at their end. */
+const isBetween = (cut: number, { from, micros }: Divisible, ledger: StatementLedger): boolean =>
+  cut >= (from as Date).getTime() * 1_000 && (ledger === 'earnings' ? cut >= micros : cut <= micros);
+
+/** The keys with calls that cost something in the hour. */
+const keysOfHour = (tx: Tx, { accountId, ledger }: { accountId: string; ledger: StatementLedger }, hour: number) =>
+  ledger === 'wallet'
+    ? tx`FROM key_hours WHERE account_id = ${accountId} AND hour = ${new Date(hour / 1_000)} AND spent > 0`
+    : tx`FROM key_hours WHERE hour = ${new Date(hour / 1_000)} AND service_id IN (
+           SELECT service_id FROM service_hours WHERE provider_id = ${accountId} AND hour = ${new Date(hour / 1_000)})`;
+
+async function countCalls(
+  tx: Tx,
+  of: { readonly accountId: string; readonly ledger: StatementLedger },
+  hour: number,
+): Promise<number> {
+  const rows = await tx<{ calls: number }[]>`
+    SELECT coalesce(sum(calls), 0)::bigint AS calls ${keysOfHour(tx, of, hour)}`;
+  return rows[0]?.calls as number;
+}
+
+async function selectParts(
+  tx: Tx,
+  of: { readonly accountId: string; readonly ledger: StatementLedger },
+  hour: number,
+  cuts: readonly number[],
+): Promise<readonly Part[]> {
+  const range = { fromMs: hour / 1_000, toMs: (hour + HOUR_MICROS) / 1_000 };
+  // At one instant, a wallet first gets its money and then pays, and what is earned comes before what is taken from it.
+  const after = of.ledger === 'wallet' ? 0 : 1;
+  const times = [...new Set(cuts)].sort((a, b) => a - b).map((cut) => timeOf(tx, cut + after));
+  const account = tx.text(of.ledger === 'wallet' ? 'account_id' : 'provider_id');
+  return tx<Part[]>`
+    SELECT c.service_id AS "serviceId", width_bucket(c.created_at, ARRAY[${times.map((time, i) => (i === 0 ? time : tx`, ${time}`))}]) AS part,
+           sum(c.amount)::bigint AS charged, sum(c.fee)::bigint AS fees, min(c.created_at) AS first,
+           ${microsOf(tx, tx`max(c.created_at)`)} AS "lastMicros"
+    FROM calls c
+    WHERE c.key_id IN (SELECT key_id ${keysOfHour(tx, of, hour)}) AND c.${account} = ${of.accountId} ${madeWithin(tx, range)}
+      AND ${tx.text(COUNTED_SQL)}
+    GROUP BY 1, 2 HAVING sum(c.amount) > 0`;
+}
+
+/** The parts of a sum; the sum itself if they are not all of it. */
+function partsOf<Row extends Divisible>(row: Row, all: readonly Part[]): Row[] {
+  const amountOf = ({ charged, fees }: Part): number =>
+    row.kind === 'charge' ? -charged : row.kind === 'fee' ? -fees : charged;
+  const parts = all.filter((part) => part.serviceId === row.serviceId && amountOf(part) !== 0);
+  const sum = parts.reduce((total, part) => total + amountOf(part), 0);
+  if (sum !== row.amountMicros) return [row];
+  return parts.map((part) => ({ ...row, micros: part.lastMicros, from: part.first, amountMicros: amountOf(part) }));
+}
