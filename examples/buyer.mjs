@@ -17,7 +17,7 @@ async function findService() {
     await response.json()
   );
   const [first] = found.services;
-  if (first === undefined) throw new Error('No such service. Set TOLLGATE_SERVICE to the id of one.');
+  if (first === undefined) throw new Error('No service was found. Set TOLLGATE_SERVICE to the id of one.');
   console.log(`${first.name}: ${first.price_label}`);
   return first.id;
 }

@@ -21,7 +21,7 @@ def find_service():
     with urlopen(f"{URL}/api/v1/discover?q=text+statistics&limit=1", timeout=30) as response:
         services = json.load(response)["services"]
     if not services:
-        sys.exit("No such service. Set TOLLGATE_SERVICE to the id of one.")
+        sys.exit("No service was found. Set TOLLGATE_SERVICE to the id of one.")
     print(f"{services[0]['name']}: {services[0]['price_label']}")
     return services[0]["id"]
 

@@ -14,7 +14,7 @@ trap 'rm -rf "$folder"' EXIT
 # Finding services needs no key. sed takes the id of the first service out of the JSON.
 service=${TOLLGATE_SERVICE:-$(curl -sS -f "$url/api/v1/discover?q=text+statistics&limit=1" |
   sed -n 's/.*"services":\[{"id":"\([^"]*\)".*/\1/p')}
-[ -n "$service" ] || { echo 'No such service. Set TOLLGATE_SERVICE to the id of one.' >&2; exit 1; }
+[ -n "$service" ] || { echo 'No service was found. Set TOLLGATE_SERVICE to the id of one.' >&2; exit 1; }
 
 # The value of a header of the last response, by its name in lower case.
 header() { tr 'A-Z\r' 'a-z ' <"$folder/head" | sed -n "s/^$1: *\([^ ]*\).*/\1/p"; }

@@ -50,12 +50,12 @@ console.log(`tools: ${tools.map(({ name }) => name).join(', ')}`);
 const found = await useTool('discover_services', { q: 'text statistics', limit: 1 });
 const [service] = /** @type {{ id: string }[]} */ (found.services);
 const service_id = chosen ?? service?.id;
-if (service_id === undefined) throw new Error('No such service. Set TOLLGATE_SERVICE to the id of one.');
+if (service_id === undefined) throw new Error('No service was found. Set TOLLGATE_SERVICE to the id of one.');
 
 // How to call it, with an example and a price for each operation.
 const listing = await useTool('get_service', { service_id });
 const [operation] = /** @type {Operation[]} */ (listing.operations);
-if (operation === undefined) throw new Error('This service does not say how it is called.');
+if (operation === undefined) throw new Error('This service does not say how to call it.');
 const { method, path, price, example } = operation;
 console.log(`${listing.name}: ${method} ${path} costs $${price}`);
 

@@ -68,10 +68,10 @@ const layers = {
     mayImport: ['http', 'gate', 'keys', 'platform', 'observability'],
     because: 'tools ask the API and make calls, and are handed both',
   },
-  pages: { mayImport: [], because: 'a page is text; what it shows it asks for over HTTP' },
+  pages: { mayImport: [], because: 'a page is text; it asks for what it shows over HTTP' },
   openapi: {
     mayImport: ['http', 'gate', 'platform'],
-    because: 'the document is made of routes alone, and its schemas of nothing',
+    because: 'the document is made of routes only, and its schemas import nothing',
   },
   http: {
     mayImport: ['gate', 'keys', 'platform', 'observability'],
@@ -158,12 +158,12 @@ const libraries = [
   {
     names: ['ioredis', 'postgres'],
     owners: ['platform'],
-    because: 'retries and timeouts that keep money safe are set in one place',
+    because: 'one folder sets the retries and timeouts that keep money safe',
   },
   {
     names: ['pino', 'prom-client'],
     owners: ['observability'],
-    because: 'one place decides what is logged and counted',
+    because: 'one folder decides what is logged and counted',
   },
   {
     names: ['node:child_process'],
@@ -184,12 +184,12 @@ const libraries = [
   {
     names: ['@seriousme/openapi-schema-validator', 'js-yaml'],
     owners: ['catalog'],
-    because: 'documents of strangers are read in one place, in a thread that is bounded in time and memory',
+    because: 'documents of strangers are read by one folder, in a thread that is bounded in time and memory',
   },
   {
     names: ['node:worker_threads'],
     owners: ['catalog', 'observability'],
-    because: 'a thread takes a core from the calls, so few places decide how many there are and how long they run',
+    because: 'a thread takes a core from the calls, so few folders decide how many there are and how long they run',
   },
 ];
 

@@ -54,12 +54,12 @@ try {
     },
   });
   if (values.wait && (!values.cluster || values.histories))
-    throw new Error('--wait is for schedules on a cluster that are no histories');
+    throw new Error('--wait needs --cluster and excludes --histories');
   if (values.cluster && process.platform !== 'linux')
     throw new Error('--cluster needs Linux: it uses 127.0.1.1 and on');
-  if (values.clocks && !values.histories) throw new Error('--clocks is for histories');
+  if (values.clocks && !values.histories) throw new Error('--clocks needs --histories');
   if (values.pairs !== undefined && (values.cluster || values.histories || values.schedules !== undefined))
-    throw new Error('--pairs is for one Redis, and runs no schedules');
+    throw new Error('--pairs excludes --cluster, --histories and --schedules');
   if (values.clocks) process.env.FAULT_CLOCKS = '1';
   if (values.wait) process.env.FAULT_WAIT = '1';
   if (values.cluster) process.env.FAULT_CLUSTER = '1';

@@ -177,7 +177,7 @@ async function main() {
   const unlock = await prepare(settings);
   const stack = new Stack(settings);
   const { requested, throwIfRequested } = listenForStop(() => {
-    say('Hurrying: calls under way are cut');
+    say('Stopping at once: calls under way are cut');
     stack.hurry();
   });
   try {

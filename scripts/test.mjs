@@ -96,7 +96,7 @@ async function runTests(scratch, { vitest: args, cluster }) {
 function sayWhatNeedsOneRedis(dir) {
   const file = path.join(dir, 'one-redis.txt');
   const marks = existsSync(file) ? readFileSync(file, 'utf8').trimEnd().split('\n') : [];
-  say(`${marks.length} groups of tests were skipped, because they speak of one Redis:`);
+  say(`${marks.length} groups of tests were skipped, because they need a single Redis:`);
   for (const mark of marks.toSorted()) say(`  ${mark}`);
 }
 

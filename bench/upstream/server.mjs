@@ -27,7 +27,7 @@ const exclusivePort = 1;
 const port = Number(process.argv[2]);
 const filler = '0123456789'.repeat(21);
 const hello = `{"data":"${filler}"}`;
-if (Buffer.byteLength(hello) !== 221) throw new Error('the small reply has 221 bytes');
+if (Buffer.byteLength(hello) !== 221) throw new Error('the small reply must have 221 bytes');
 const block = Buffer.alloc(512 * 1024, 'tollgate');
 
 /** @typedef {import('uws-current').HttpResponse} HttpResponse */

@@ -26,13 +26,13 @@ describe('a page is foreign', () => {
     ['of another site, at a local gateway', 'http://evil.example', '127.0.0.1:8080'],
     ['of another port of this machine', 'http://127.0.0.1:3000', '127.0.0.1:8080'],
     ['of another name of this machine', 'http://localhost:8080', '127.0.0.1:8080'],
-    ['that may not be known', 'null', '127.0.0.1:8080'],
+    ['whose origin is hidden', 'null', '127.0.0.1:8080'],
     ['whose name was rebound to the gateway', 'http://evil.example:8080', 'evil.example:8080'],
     ['whose name only looks like an address', 'http://127.0.0.1.evil.example:8080', '127.0.0.1.evil.example:8080'],
     ['whose name only begins with localhost', 'http://localhost.evil.example', 'localhost.evil.example'],
     ['of a file', 'file://', '127.0.0.1:8080'],
     ['of an extension', 'chrome-extension://127.0.0.1:8080', '127.0.0.1:8080'],
-    ['whose origin is none', '127.0.0.1:8080', '127.0.0.1:8080'],
+    ['whose origin is not an origin', '127.0.0.1:8080', '127.0.0.1:8080'],
     ['whose origin is empty', '', '127.0.0.1:8080'],
   ])('%s: %s at Host %s', (_what, origin, host) => {
     expect(isOwnOrigin(origin, host)).toBe(false);

@@ -109,9 +109,9 @@ describe('a preflight', () => {
   });
 
   it.each([
-    ['names that are none', 'a b'],
+    ['invalid names', 'a b'],
     ['an empty name', 'a,,b'],
-    ['a header within', 'a: b'],
+    ['a header line', 'a: b'],
     ['quotes', '"a"'],
     ['more than 2 048 characters', 'x'.repeat(2_049)],
   ])('with %s as header names is 400, and the answer does not echo them', async (_what, names) => {

@@ -23,7 +23,7 @@ describe('a chunked body that grows beyond the maximum size', () => {
 
   it.each([
     ['is charged, as if the caller had left', {}, PRICE],
-    ['is charged all that is held, where it is priced by use', { max_price: 0.5 }, 0.5],
+    ['is charged all that is held, if it is priced by use', { max_price: 0.5 }, 0.5],
   ])('after the service answered %s', async (_what, options, amount) => {
     const scene = await Scene.open(
       market,

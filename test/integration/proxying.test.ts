@@ -157,7 +157,7 @@ describe('what the service receives', () => {
   it.each([
     ['a length', ['Content-Length: 5'], 'hello', ['content-length: 5'], 'hello'],
     ['a length of 0', ['Content-Length: 0'], '', ['content-length: 0'], ''],
-    ['nothing, where a body is usual', [], '', ['content-length: 0'], ''],
+    ['no body, where a body is usual', [], '', ['content-length: 0'], ''],
     [
       'chunks of its own making',
       ['Transfer-Encoding: Chunked'],

@@ -69,7 +69,7 @@ describe('a service that fails before its response', () => {
     ['closes between head and body', reply('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n')],
     ['closes between head and chunks', reply('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n')],
     ['closes within its first chunk size', reply('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1')],
-    ['speaks no HTTP', reply('SSH-2.0-OpenSSH_9.2\r\n')],
+    ['does not speak HTTP', reply('SSH-2.0-OpenSSH_9.2\r\n')],
     ['has a bad status', reply('HTTP/1.1 2000 OK\r\n\r\n')],
     ['has two lengths', reply('HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nokk')],
     ['has two framings', reply('HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\nok')],

@@ -93,7 +93,7 @@ describe('an Authorization header', () => {
     ['another scheme', `Basics ${keyId}:${secret}`],
     ['no scheme', `${keyId}:${secret}`],
     ['two spaces', `Bearer  ${keyId}:${secret}`],
-    ['a tab for the space', `Bearer\t${keyId}:${secret}`],
+    ['a tab instead of the space', `Bearer\t${keyId}:${secret}`],
     ['a leading space', ` Bearer ${keyId}:${secret}`],
     ['a trailing space', `Bearer ${keyId}:${secret} `],
     ['a trailing line feed', `Bearer ${keyId}:${secret}\n`],

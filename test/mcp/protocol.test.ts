@@ -43,28 +43,28 @@ describe('a message that the protocol refuses', () => {
 
   test.each<[string, string[], object]>([
     ['no message', BASE, { [SECRET]: SECRET }],
-    ['an id that is none', BASE, { ...LIST, id: { [SECRET]: 1 } }],
-    ['a method that is none', BASE, { ...LIST, method: 5, params: { [SECRET]: SECRET } }],
+    ['an invalid id', BASE, { ...LIST, id: { [SECRET]: 1 } }],
+    ['an invalid method', BASE, { ...LIST, method: 5, params: { [SECRET]: SECRET } }],
     ['a tool without a name', BASE, { ...LIST, method: 'tools/call', params: { arguments: SECRET } }],
-    [
-      'arguments that are none',
-      BASE,
-      { ...LIST, method: 'tools/call', params: { name: 'get_balance', arguments: SECRET } },
-    ],
-    ['a tool that nobody has', BASE, { ...LIST, method: 'tools/call', params: { name: SECRET } }],
+    ['invalid arguments', BASE, { ...LIST, method: 'tools/call', params: { name: 'get_balance', arguments: SECRET } }],
+    ['an unknown tool', BASE, { ...LIST, method: 'tools/call', params: { name: SECRET } }],
     ['another media type', ['content-type', 'text/plain'], LIST],
     ['an Accept without streams', ['accept', 'application/json', 'content-type', 'application/json'], LIST],
     [
-      'a revision that nobody knows',
+      'an unknown revision',
       BASE,
       { ...LIST, params: { _meta: { ...META, 'io.modelcontextprotocol/protocolVersion': SECRET } } },
     ],
     [
-      'an envelope that is none',
+      'an invalid envelope',
       BASE,
       { ...LIST, params: { _meta: { ...META, 'io.modelcontextprotocol/clientInfo': SECRET } } },
     ],
-    ['a header that contradicts it', [...BASE, 'mcp-protocol-version', '2026-07-28', 'mcp-method', SECRET], LIST],
+    [
+      'a header that contradicts the message',
+      [...BASE, 'mcp-protocol-version', '2026-07-28', 'mcp-method', SECRET],
+      LIST,
+    ],
   ])('%s: the log has no line above debug, no stack, and no text of the message', async (_, headers, message) => {
     const log = { debug: vi.fn(), info: vi.fn(), warn: vi.fn(), error: vi.fn(), fatal: vi.fn() };
     const protocol = new Protocol(async () => ({ content: [] }), log);

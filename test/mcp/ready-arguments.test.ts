@@ -17,7 +17,7 @@ const NEEDED = {
 };
 
 test.each<[string, Operation[], Parameters<typeof makeListing>[0]]>([
-  ['nothing is told', [], {}],
+  ['nothing is stated', [], {}],
   ['with a query', [{ ...FIRST, method: 'GET', example: { query: { q: 'x y', n: 1 } } }], {}],
   ['with a body', [{ ...FIRST, example: { body: { a: [1, 'ü'] } } }], {}],
   ['with text', [{ ...FIRST, example: { body: 'a,b' } }], {}],

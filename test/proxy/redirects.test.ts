@@ -75,8 +75,8 @@ describe('the caller does not learn', () => {
     ['the origin with a password', 'http://:secret@inside.example:8080/v1/x'],
     ['the origin without its path', '//inside.example:8080'],
     ['the origin behind backslashes', '\\\\inside.example:8080\\x'],
-    ['what is no URL', 'http://inside.example:port/'],
-    ['what has no host', 'http://'],
+    ['something that is not a URL', 'http://inside.example:port/'],
+    ['a URL without a host', 'http://'],
   ])('%s', (_what, value) => {
     expect(place(value)).toBeNull();
   });

@@ -131,16 +131,16 @@ describe('the first call', () => {
   const hour = 3_600_000;
   it.each([
     ['is under way while it has a hold', 'o', { age: 0, chargedAgo: 0, hold: true }, { isUnderWay: true }],
-    ['is under way while its answer may be', 'k', { age: hour, chargedAgo: 1_000 }, { isUnderWay: true }],
+    ['is under way while its answer may still come', 'k', { age: hour, chargedAgo: 1_000 }, { isUnderWay: true }],
     [
       'is charged if its answer did not come',
       'k',
       { age: hour, chargedAgo: 10_000 },
       { answer: null, amountMicros: 7 },
     ],
-    ['is charged without a hold, for nobody knows what', 'o', { age: 0, chargedAgo: 0 }, { amountMicros: null }],
-    ['of a day ago is none', 'n', { age: 24 * hour, chargedAgo: hour }, null],
-    ['of less than a day ago is one', 'n', { age: 24 * hour - 60_000, chargedAgo: hour }, { isUnderWay: false }],
+    ['is charged if its hold is gone, with an unknown amount', 'o', { age: 0, chargedAgo: 0 }, { amountMicros: null }],
+    ['does not count after a day', 'n', { age: 24 * hour, chargedAgo: hour }, null],
+    ['counts until a day has passed', 'n', { age: 24 * hour - 60_000, chargedAgo: hour }, { isUnderWay: false }],
   ] as const)('%s', async (_, state, { age, chargedAgo, ...more }, expected) => {
     const [account] = accounts(1) as [string];
     const [id, now] = [uuidv7(), await store.now()];

@@ -52,7 +52,7 @@ describe('installed packages', () => {
     ['one is missing', { ...ajv, 'node_modules/pino': { version: '1.0.0' } }, ajv],
     ['one has another version', ajv, { 'node_modules/ajv': { version: '8.0.1', integrity: 'sha512-a' } }],
     ['one has other content', ajv, { 'node_modules/ajv': { version: '8.0.0', integrity: 'sha512-b' } }],
-    ['one is not wanted any more', {}, ajv],
+    ['one is no longer needed', {}, ajv],
   ])('are not complete when %s', (_, wanted, installed) => {
     expect(check(wanted, installed)).toBe(false);
   });

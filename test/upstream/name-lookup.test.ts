@@ -136,7 +136,7 @@ test.each([
   ['fewer dots than ndots', 'a.b', 'options ndots:2', ['a.b.apps.internal', 'a.b.internal', 'a.b']],
   ['as many dots as ndots', 'a.b.c', 'options ndots:2', ['a.b.c', 'a.b.c.apps.internal', 'a.b.c.internal']],
   ['the last ndots', 'a.b', 'options ndots:5 rotate\noptions ndots:x edns0 ndots:1', ['a.b']],
-  ['no dots asked for', 'api', 'options ndots:0', ['api']],
+  ['ndots is 0', 'api', 'options ndots:0', ['api']],
   ['a dot at the end', 'api.', 'options ndots:5', ['api']],
 ])('candidates in search domains, %s: %s', async (_, name, options, order) => {
   const lookup = await newLookup({}, { resolvConf: `search apps.internal internal\n${options}\n` });

@@ -330,7 +330,7 @@ describe('the console of a buyer', () => {
     expect((await call(second, '/')).status).toBe(200);
 
     await page.getByRole('button', { name: `Rotate ${keyId}` }).click();
-    await page.getByLabel('The present secret stays good').selectOption('0');
+    await page.getByLabel('The present secret stays valid').selectOption('0');
     await visit.shot('keys-rotate');
     await page.getByRole('button', { name: 'Make a new secret' }).click();
     const rotated = { ...second, secret: (await shownKey(visit)).split(':')[1] ?? '' };
@@ -353,7 +353,7 @@ describe('the console of a buyer', () => {
 
     // The tab's own key: it goes on with a new secret, and is signed out when the key is revoked.
     await page.getByRole('button', { name: `Rotate ${key.key_id}` }).click();
-    await page.getByLabel('The present secret stays good').selectOption('0');
+    await page.getByLabel('The present secret stays valid').selectOption('0');
     await page.getByRole('button', { name: 'Make a new secret' }).click();
     const own = await shownKey(visit);
     await page.getByRole('button', { name: 'I have kept it' }).click();

@@ -287,7 +287,7 @@ describe('a provider in a browser', () => {
     await page.getByLabel('Path', { exact: true }).fill('/now/rome?units=c');
     await page.getByText('Headers and body').click();
     await page.getByLabel('Headers', { exact: true }).fill('no header');
-    await page.getByText(/is no header/).waitFor();
+    await page.getByText(/is not a header/).waitFor();
     await page.getByLabel('Headers', { exact: true }).fill('Content-Type: text/plain');
     await page.getByLabel('Body', { exact: true }).fill('hello');
     await page.getByRole('button', { name: 'Make the call' }).click();
@@ -309,16 +309,16 @@ describe('a provider in a browser', () => {
     await page.getByRole('button', { name: 'Import OpenAPI' }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByLabel('Or paste it here').fill('{"openapi": ');
-    await dialog.getByText(/No JSON yet/).waitFor();
+    await dialog.getByText(/Not valid JSON yet/).waitFor();
     await dialog.getByLabel('Or paste it here').fill('openapi: 3.1.0');
-    await dialog.getByText(/No JSON yet/).waitFor({ state: 'detached' });
+    await dialog.getByText(/Not valid JSON yet/).waitFor({ state: 'detached' });
     // As YAML, because of its first line.
     const buffer = Buffer.from(`# Weather\n${JSON.stringify(DOCUMENT)}`);
     const file = { name: 'openapi.yaml', mimeType: 'application/yaml', buffer };
     await dialog.getByLabel('File').setInputFiles(file);
     await dialog.getByRole('button', { name: 'Preview' }).click();
     await dialog.getByText('2 operations').waitFor();
-    await dialog.getByText('Not taken over (1)').waitFor();
+    await dialog.getByText('Not imported (1)').waitFor();
     await dialog.getByText('$0.001 up to $0.0015').waitFor();
     expect(await operationsOf()).toBe(0);
     expect(await visit.findings()).toEqual([]);
@@ -346,7 +346,7 @@ describe('a provider in a browser', () => {
     await dialog.getByLabel('Path').fill('/alerts/{city');
     await dialog.getByText('Schemas and example').click();
     await dialog.getByLabel('JSON Schema of the request').fill('{"type": ');
-    await dialog.getByText(/No JSON yet/).waitFor();
+    await dialog.getByText(/Not valid JSON yet/).waitFor();
     await dialog.getByText(/Must consist of literal segments/).waitFor();
     await dialog.getByLabel('Path').fill('/alerts/{city}');
     await dialog.getByLabel('JSON Schema of the request').fill('{"type": "object"}');

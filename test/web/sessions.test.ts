@@ -341,7 +341,7 @@ describe('somebody who has signed in', () => {
     const { page } = visit;
     await page.getByRole('link', { name: 'Keys' }).click();
     await page.getByRole('button', { name: `Rotate ${key.key_id}` }).click();
-    await page.getByLabel('The present secret stays good').selectOption('0');
+    await page.getByLabel('The present secret stays valid').selectOption('0');
     await page.getByRole('button', { name: 'Make a new secret' }).click();
     await page.getByRole('button', { name: 'I have kept it' }).click();
     await page.reload();

@@ -100,16 +100,16 @@ describe('a change is announced', () => {
   it.each<[string, Terms, Terms]>([
     ['a higher price', of({}), of({ priceMicros: 11 })],
     ['a new max price', of({}), of({ maxPriceMicros: 11 })],
-    ['a risen max price', of({ maxPriceMicros: 11 }), of({ maxPriceMicros: 12 })],
-    ['a fixed price in the place of a max price', of({ maxPriceMicros: 11 }), of({ priceMicros: 11 })],
+    ['a higher max price', of({ maxPriceMicros: 11 }), of({ maxPriceMicros: 12 })],
+    ['a fixed price instead of a max price', of({ maxPriceMicros: 11 }), of({ priceMicros: 11 })],
     ['a new max price of an operation', of({}, [['GET', '/a', 1, null]]), of({}, [['GET', '/a', 1, 2]])],
     ['fewer free calls', of({ freeCalls: 5 }), of({ freeCalls: 4 })],
     ['no free calls', of({ freeCalls: 5 }), of({})],
     ['a more expensive operation', of({}, [['GET', '/a', 1, null]]), of({}, [['GET', '/a', 2, null]])],
-    ['a cheap operation that goes', of({}, [['GET', '/a', 1, null]]), of({})],
+    ['a cheap operation that is removed', of({}, [['GET', '/a', 1, null]]), of({})],
     ['an operation that loses its own price', of({}, [['GET', '/a', 1, null]]), of({}, [['GET', '/a', null, null]])],
     [
-      'a new, more expensive operation for what any call could reach',
+      'a new, more expensive operation for a path that calls could use before',
       of({}),
       of({ onlyOperations: true }, [['GET', '/a', 11, null]]),
     ],
@@ -122,7 +122,7 @@ describe('a change is announced', () => {
       ]),
     ],
     [
-      'other calls beside cheap operations',
+      'calls that match no operation, no longer refused, at a higher price than operations',
       of({ onlyOperations: true }, [['GET', '/{x}', 1, null]]),
       of({}, [['GET', '/{x}', 1, null]]),
     ],
@@ -132,7 +132,7 @@ describe('a change is announced', () => {
       of({ onlyOperations: true, freeCalls: 5, priceMicros: 8 }, [['GET', '/a', 9, null]]),
     ],
     [
-      'a lower price, and an operation with free calls that becomes one without',
+      'a lower price, and calls that no longer match an operation with free calls',
       of({ onlyOperations: true, freeCalls: 5 }, [
         ['GET', '/{x}', 20, null],
         ['GET', '/a', 10, null],
@@ -140,7 +140,7 @@ describe('a change is announced', () => {
       of({ onlyOperations: true, freeCalls: 5, priceMicros: 8 }, [['GET', '/{x}', 9, null]]),
     ],
     ['a more expensive tool', of({}, [['ask', 1, null]]), of({}, [['ask', 2, null]])],
-    ['a cheap tool that goes', of({}, [['ask', 1, null]]), of({})],
+    ['a cheap tool that is removed', of({}, [['ask', 1, null]]), of({})],
   ])('%s', (_, before, after) => {
     expect(mayCostMore(before, after)).toBe(true);
     expect(mayCostMore(before, before)).toBe(false);
@@ -151,7 +151,7 @@ describe('a change applies at once', () => {
   it.each<[string, Terms, Terms]>([
     ['a lower price', of({}), of({ priceMicros: 9 })],
     [
-      'a lower price, beside an operation that no free call served before either',
+      'a lower price, with an operation that free calls did not serve before either',
       of({ onlyOperations: true, freeCalls: 5 }, [
         ['GET', '/a', null, null],
         ['GET', '/b', 20, null],
@@ -164,7 +164,7 @@ describe('a change applies at once', () => {
     ['more free calls', of({ freeCalls: 5 }), of({ freeCalls: 6 })],
     ['a cheaper operation', of({}, [['GET', '/a', 2, null]]), of({}, [['GET', '/a', 1, null]])],
     [
-      'an expensive operation that goes',
+      'an expensive operation that is removed',
       of({ onlyOperations: true }, [
         ['GET', '/a', 20, null],
         ['GET', '/b', 1, null],
@@ -172,7 +172,7 @@ describe('a change applies at once', () => {
       of({ onlyOperations: true }, [['GET', '/b', 1, null]]),
     ],
     [
-      'a new expensive operation for what was refused',
+      'a new expensive operation for calls that were refused',
       of({ onlyOperations: true }, [['GET', '/a', 1, null]]),
       of({ onlyOperations: true }, [
         ['GET', '/a', 1, null],

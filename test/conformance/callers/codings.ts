@@ -140,7 +140,7 @@ export const CODINGS: readonly CallerCase[] = [
     allowed: { served: { body: 'hellohello' } },
   },
   {
-    name: 'sizes with zeros in front',
+    name: 'sizes with leading zeros',
     wire: chunked('0005\r\nhello\r\n000\r\n\r\n'),
     allowed: { served: { body: 'hello' }, cut: true, refused: [400] },
   },

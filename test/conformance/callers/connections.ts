@@ -31,7 +31,7 @@ export const CONNECTIONS: readonly CallerCase[] = [
     allowed: { served: { body: 'hello' }, refused: [417, 400] },
   },
   {
-    name: 'Expect something nobody knows',
+    name: 'an unknown Expect',
     wire: post('Expect: 200-ok\r\nContent-Length: 5', 'hello'),
     allowed: { served: { body: 'hello' }, refused: [417, 400] },
   },
@@ -41,7 +41,7 @@ export const CONNECTIONS: readonly CallerCase[] = [
     allowed: { served: { method: 'GET' } },
   },
   {
-    name: 'Expect: 100-continue, then another request in place of the body',
+    name: 'Expect: 100-continue, then another request instead of the body',
     wire: post('Expect: 100-continue\r\nContent-Length: {evil-length}', EVIL_BODY),
     allowed: { served: { body: EVIL_BODY } },
   },

@@ -90,7 +90,7 @@ it.each([
   ['more events came than are read, and then its own', comeLate],
   ['a credit came', async (scene: Scene) => increase(scene, 'credit_seq')],
   ['a debit was taken', async (scene: Scene) => increase(scene, 'debit_seq')],
-  ['a number of it was damaged', async (scene: Scene) => increase(scene, 'free:a service', '0.5')],
+  ['one of its numbers was damaged', async (scene: Scene) => increase(scene, 'free:a service', '0.5')],
 ])('a wallet stays when %s since Postgres was asked', async (_, change) => {
   const scene = await compared.newScene(10_000);
   await doubt();

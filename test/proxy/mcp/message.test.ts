@@ -56,7 +56,7 @@ describe('a message that calls a tool', () => {
 
   it.each([
     ['without a tool', CALL.replace('"name":"cheap",', '')],
-    ['with a tool that is no text', CALL.replace('"cheap"', '["dear"]')],
+    ['with a tool that is not text', CALL.replace('"cheap"', '["dear"]')],
     ['with a tool by prototype only', CALL.replace('"name":"cheap"', '"__proto__":{"name":"cheap"}')],
     ['with a list of parameters', call('"method":"tools/call","params":["cheap"]')],
     ['without parameters', call('"method":"tools/call"')],
@@ -97,11 +97,11 @@ describe('a message that calls no tool', () => {
     ...['Method', 'METHOD', 'method ', 'ｍethod', 'params_', 'Paramſ', '__proto__', 'constructor', 'meta'].map(
       (name): [string, string] => [`a member "${name}"`, call(`"method":"ping","${name}":"tools/call"`)],
     ),
-    ['a method that is no text', call('"method":["tools/call"]')],
+    ['a method that is not text', call('"method":["tools/call"]')],
     ['a method and a result', call('"method":"ping","result":{}')],
     ['neither method nor result', call('"params":{"name":"dear"}')],
     ['a response with parameters', call('"result":{},"params":{"name":"dear"}')],
-    ['a method that is longer than any', call(`"method":"tools/call${' '.repeat(91)}"`)],
+    ['a method that is too long', call(`"method":"tools/call${' '.repeat(91)}"`)],
     ['another version of JSON-RPC', '{"jsonrpc":"1.0","id":1,"method":"ping"}'],
     ['no version of JSON-RPC', '{"id":1,"method":"ping"}'],
     ['a batch', `[${CALL}]`],
@@ -145,7 +145,7 @@ describe('headers of a message', () => {
   it.each([
     ['no type', []],
     ['another type', ['content-type', 'text/plain']],
-    ['a charset that makes other text of it', ['content-type', 'application/json; charset=utf-7']],
+    ['a charset that changes the text', ['content-type', 'application/json; charset=utf-7']],
     ['two types', [...TYPE, ...TYPE]],
     ['a second type for CGI', [...TYPE, 'content_type', 'application/x-www-form-urlencoded']],
     ['a content coding', other('content-encoding', 'gzip')],

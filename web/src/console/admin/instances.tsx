@@ -16,7 +16,7 @@ const ASK_EVERY_MS = 5_000;
 const ALIVE =
   'It renewed its lease within the last seconds and does not report: it has just started or ended. If it stays, it hangs, or its version is older.';
 const ENDED =
-  'It has ended. Calls that were open then are refunded when the lease has run out; then it goes from here.';
+  'It has ended. Calls that were open then are refunded when the lease has run out; then it disappears from this list.';
 
 /** `/console/instances`: the living processes, and their versions. */
 export default function Instances() {

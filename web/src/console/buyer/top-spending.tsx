@@ -86,7 +86,7 @@ function TopSpending({
     <Card title={`${what}s by spending, 30 days`} flush>
       {rows.length === 0 ? (
         <Empty title="No calls yet" action={<LinkButton href="/">Find a service</LinkButton>}>
-          The services that are called stand here.
+          The services that are called are listed here.
         </Empty>
       ) : (
         <Table

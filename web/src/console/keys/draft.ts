@@ -65,7 +65,7 @@ export function faultsOf({ amount, rateLimit, maxPrice, services }: KeyDraft): F
     ...(budget === null ? {} : { amount: budget }),
     ...(price === null ? {} : { maxPrice: price }),
     ...(/^([1-9]\d{0,6})?$/.test(rateLimit.trim()) ? {} : { rateLimit: 'A whole number of at least 1.' }),
-    ...(unread === undefined ? {} : { services: `This has no id of a service: ${unread}` }),
+    ...(unread === undefined ? {} : { services: `This is not the id of a service: ${unread}` }),
   };
 }
 

@@ -62,7 +62,7 @@ export function RotateDialog({
           ' You are signed in with it: this browser goes on with the new secret, and others are signed out when the present one ends.'}
       </p>
       <Select
-        label="The present secret stays good"
+        label="The present secret stays valid"
         hint="Long enough to put the new one into all programs. A secret from an earlier rotation ends now."
         value={overlap}
         onChange={(event) => setOverlap(event.currentTarget.value)}

@@ -14,7 +14,7 @@ export function readHeaders(text: string): {
     try {
       new Headers([[name, value]]);
     } catch {
-      return { headers, fault: `“${line.trim().slice(0, 40)}” is no header: write Name: value.` };
+      return { headers, fault: `“${line.trim().slice(0, 40)}” is not a header: write Name: value.` };
     }
     headers[name] = value;
   }

@@ -52,7 +52,7 @@ export function ImportPreview({
         ))}
       </ul>
       <Told
-        title={`Not taken over (${imported.skipped_total})`}
+        title={`Not imported (${imported.skipped_total})`}
         rows={imported.skipped.map((of) => ({ ...of, text: of.reason }))}
       />
       <Told

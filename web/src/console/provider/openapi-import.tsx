@@ -107,8 +107,8 @@ export function OpenApiImport({
       {step.kind === 'choose' && (
         <>
           <p class="small soft">
-            OpenAPI 3.0 or 3.1 as JSON or YAML, up to 2 MiB. Nothing is changed before you have seen what would become
-            of it.
+            OpenAPI 3.0 or 3.1 as JSON or YAML, up to 2 MiB. Nothing changes before you have seen what the import would
+            do.
           </p>
           <Field label="File">
             {(ids) => (
@@ -188,6 +188,6 @@ function documentFault(text: string): string | null {
     JSON.parse(text);
     return null;
   } catch (error) {
-    return `No JSON yet: ${error instanceof Error ? error.message : String(error)}.`;
+    return `Not valid JSON yet: ${error instanceof Error ? error.message : String(error)}.`;
   }
 }

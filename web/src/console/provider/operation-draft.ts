@@ -73,7 +73,7 @@ function objectFault(text: string): string | null {
       ? null
       : 'Must be a JSON object: { … }.';
   } catch (error) {
-    return `No JSON yet: ${error instanceof Error ? error.message : String(error)}.`;
+    return `Not valid JSON yet: ${error instanceof Error ? error.message : String(error)}.`;
   }
 }
 

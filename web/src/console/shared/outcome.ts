@@ -35,7 +35,7 @@ const REFUNDS: Readonly<Record<string, readonly [reason: string, text: string]>>
   upstream_cut: ['answer cut', 'The service broke off, or fell silent, within its answer.'],
   upstream_denied: [
     'credentials refused',
-    'The service refused the credentials, or the quota was used up, that its provider has with it.',
+    'The service refused the credentials that its listing adds, or their quota was used up.',
   ],
   upstream_rate_limited: [
     'asked too often',
