@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { uuidv7 } from '../../src/platform/ids.ts';
 import { ask } from '../support/replica.ts';
 import { startTestRedis, type TestRedis } from '../support/stores.ts';
-import { cutFile, writtenEnd } from './append-only-file.ts';
+import { callsWrittenSince, cutFile, type FileEnd, writtenEnd } from './append-only-file.ts';
 
 let redis: TestRedis;
 beforeAll(async () => {
@@ -27,4 +28,27 @@ it('an event added after the file was cut survives the next start, even if the c
   await redis.restart();
   expect(await ask(redis, 'XRANGE usage - +')).toContain('kept');
   expect(await ask(redis, 'HKEYS open')).toContain('lost');
+});
+
+it('a cut file says which calls it has lost a write of, also of what was cut in the middle', async () => {
+  const [stored, first, last] = [uuidv7(), uuidv7(), uuidv7()];
+  await ask(redis, `HSET open ${last} 1`);
+  const end = () => writtenEnd(redis.dir, () => ask(redis, 'INFO persistence'));
+  await settle(stored);
+  const since = await end();
+  await settle(first);
+  const between = await end();
+  await settle(last);
+  await redis.kill();
+  expect(new Set(callsWrittenSince(redis.dir, since))).toEqual(new Set([first, last]));
+  // In the middle of a transaction, in the middle of a command, and before that.
+  const lost = ([from, part]: readonly [FileEnd, number]) => [...new Set(cutFile(redis.dir, from, part))];
+  const cuts = [
+    [between, 0.99],
+    [since, 0.99],
+    [since, 0],
+    [since, 0],
+  ] as const;
+  expect(cuts.map(lost)).toEqual([[last], [first], [first], []]);
+  await redis.restart();
 });

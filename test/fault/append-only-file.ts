@@ -36,6 +36,7 @@ function fileEnd(dir: string): FileEnd {
 const MULTI = '*1\r\n$5\r\nMULTI\r\n';
 const EXEC = '*1\r\n$4\r\nEXEC\r\n';
 const EVENT = /\$4\r\nXADD\r\n\$\d+\r\n[^\r]+\r\n\$\d+\r\n(\d+)-/g;
+const UUID = /[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}/g;
 /** The clocks of one machine agree, but when one was set ahead. */
 const AGREE_MS = 1_000;
 
@@ -48,15 +49,27 @@ const AGREE_MS = 1_000;
  * Of such a transaction nothing is left here, as after `redis-check-aof --fix`, which docs/operating.md asks for.
  *
  * @param part from 0, which is the earlier end, to 1
+ * @returns the calls of which it has lost a write
  */
-export function cutFile(dir: string, since: FileEnd, part: number): void {
+export function cutFile(dir: string, since: FileEnd, part: number): string[] {
   const now = fileEnd(dir);
-  if (now.file !== since.file) return;
+  if (now.file !== since.file) return [];
   const end = since.bytes + Math.floor((now.bytes - since.bytes) * part);
   // One character for each byte. The earlier end is the end of a transaction.
-  const left = readFileSync(now.file).toString('latin1', since.bytes, end);
+  const written = readFileSync(now.file).toString('latin1', since.bytes);
+  const left = written.slice(0, end - since.bytes);
   const begun = left.lastIndexOf(MULTI);
   const torn = begun > left.lastIndexOf(EXEC) ? left.slice(begun) : '';
   const isAhead = [...torn.matchAll(EVENT)].some(([, ms]) => Number(ms) > Date.now() + AGREE_MS);
   truncateSync(now.file, isAhead ? since.bytes + begun : end);
+  // Redis drops a command that is cut, too.
+  return callsIn(written.slice(torn === '' ? left.lastIndexOf('\n*') + 1 : begun));
 }
+
+/** The calls of which this Redis has written something since then. None if its file was rewritten meanwhile. */
+export function callsWrittenSince(dir: string, since: FileEnd): string[] {
+  return fileEnd(dir).file === since.file ? callsIn(readFileSync(since.file).toString('latin1', since.bytes)) : [];
+}
+
+/** Each write of a call names its usage id: its hold, its event, its claim. Ids of accounts do no harm among them. */
+const callsIn = (commands: string): string[] => commands.match(UUID) ?? [];

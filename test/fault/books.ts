@@ -132,7 +132,9 @@ export async function checkBuyer(
   const rows = all.filter(({ accountId }) => accountId === id);
   const expected = buyer.creditedMicros - rows.reduce((sum, row) => sum + row.amountMicros - row.refundedMicros, 0);
   const wallet = keys.wallet(keys.shardOf(id), id);
-  const live = (await redis.command('hget', [wallet, 'balance'])) as string | null;
+  // In one step: a wallet in doubt may leave Redis at any moment, to be loaded again.
+  const fields = (await redis.command('hgetall', [wallet])) as Record<string, string>;
+  const { balance: live = null } = fields;
   const [settled] = await sql<{ balance: number }[]>`
     SELECT balance FROM balances WHERE account_id = ${id} AND ledger = 'wallet'`;
   const lost = rows.filter(mayBeLost);
@@ -149,7 +151,7 @@ export async function checkBuyer(
   if (expected + amounts.reduce((sum, amount) => sum + amount, 0) < 0) faults.push(`${id} is at ${expected}`);
   for (const listing of listings) {
     const served = rows.filter((row) => row.freeTier && row.outcome === 'completed' && row.serviceId === listing.id);
-    const used = live === null ? served.length : Number(await redis.command('hget', [wallet, freeField(listing.id)]));
+    const used = live === null ? served.length : Number(fields[freeField(listing.id)] ?? 0);
     const lostHere = served.filter(mayBeLost).length;
     const [kept] = await sql<{ used: number }[]>`
       SELECT used FROM free_usage WHERE account_id = ${id} AND service_id = ${listing.id}`;

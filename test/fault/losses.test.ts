@@ -41,6 +41,23 @@ describe('a failover is allowed to lose', () => {
     expect(losses.concern(2)).toBe(true);
   });
 
+  it('calls whose settlement came late, if that is what the master wrote before its end', () => {
+    const ended = { shard: 2, fromMs: KILLED_AT_MS - 2_000, toMs: KILLED_AT_MS - 1_000 };
+    const losses = killed();
+    losses.addWrites(1, ['late']);
+    expect(losses.allow({ ...ended, usageId: 'late' })).toBe(false);
+    losses.replaced(1);
+    expect([undefined, 'late', 'another'].map((usageId) => losses.allow({ ...ended, usageId }))).toEqual([
+      false,
+      true,
+      false,
+    ]);
+    const strict = killed(false);
+    strict.addWrites(1, ['late']);
+    strict.replaced(1);
+    expect(strict.allow({ ...ended, usageId: 'late' })).toBe(false);
+  });
+
   it('charges of whole calls, so a drift must be the sum of some of these charges', () => {
     expect([0, 7, 1_007, 2_000, 2_007].every((sum) => isSumOf(sum, [1_000, 7, 1_000]))).toBe(true);
     expect([1, 14, 3_000].some((sum) => isSumOf(sum, [1_000, 7, 1_000]))).toBe(false);

@@ -15,7 +15,12 @@ type Window = {
 };
 
 /** A call, or what is known of it. */
-type Span = { readonly shard: number; readonly fromMs: number; readonly toMs: number };
+type Span = {
+  readonly shard: number;
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly usageId?: string | undefined;
+};
 
 /**
  * How long before a master's end what it acknowledged may still be on its way to the replica. All programs share one busy machine, and
@@ -27,6 +32,7 @@ const SETTLING_MS = 300;
 
 export class Losses {
   readonly #windows: Window[] = [];
+  readonly #writes: { readonly group: number; readonly usageIds: ReadonlySet<string> }[] = [];
   readonly #replaced = new Set<number>();
   readonly #mayLose: boolean;
 
@@ -37,6 +43,14 @@ export class Losses {
 
   add(window: Window): void {
     this.#windows.push(window);
+  }
+
+  /**
+   * The master of a group wrote something of these calls, and that may be lost. Each may have ended long before: its settlement waits
+   * while its shard has no master, and is sent again until it has a reply.
+   */
+  addWrites(group: number, usageIds: Iterable<string>): void {
+    this.#writes.push({ group, usageIds: new Set(usageIds) });
   }
 
   /** What may be lost and when, for the report of a failure. */
@@ -56,13 +70,19 @@ export class Losses {
   }
 
   /** Whether a hold of this call may have been seen and lost. Where writes wait for a replica, it was not acknowledged. */
-  mayVanish({ shard, fromMs, toMs }: Span): boolean {
-    return this.#windows.some(
-      (window) =>
-        this.#replaced.has(window.group) &&
-        window.shards.has(shard) &&
-        fromMs <= window.toMs &&
-        toMs + SETTLING_MS >= window.fromMs,
+  mayVanish({ shard, fromMs, toMs, usageId }: Span): boolean {
+    const isWritten =
+      usageId !== undefined &&
+      this.#writes.some(({ group, usageIds }) => this.#replaced.has(group) && usageIds.has(usageId));
+    return (
+      isWritten ||
+      this.#windows.some(
+        (window) =>
+          this.#replaced.has(window.group) &&
+          window.shards.has(shard) &&
+          fromMs <= window.toMs &&
+          toMs + SETTLING_MS >= window.fromMs,
+      )
     );
   }
 

@@ -97,14 +97,15 @@ export const endSchedule = ({ stack, market, buyers }: Scene): Promise<void> =>
 export async function judgeSchedule(scene: RefundScene, evidence: Evidence) {
   const { stack, market, plan, buyers, losses } = scene;
   const { told, held, before } = evidence;
-  const mayBeLost = (accountId: string, fromMs: number, toMs: number): boolean =>
-    losses.allow({ shard: shardOf(scene, accountId), fromMs, toMs });
-  const mayVanish = (accountId: string, fromMs: number, toMs: number): boolean =>
-    losses.mayVanish({ shard: shardOf(scene, accountId), fromMs, toMs });
+  const mayBeLost = (accountId: string, fromMs: number, toMs: number, usageId: string): boolean =>
+    losses.allow({ shard: shardOf(scene, accountId), fromMs, toMs, usageId });
+  const mayVanish = (accountId: string, fromMs: number, toMs: number, usageId: string): boolean =>
+    losses.mayVanish({ shard: shardOf(scene, accountId), fromMs, toMs, usageId });
   const [rows, seen] = [await readRecords(stack, buyers), readSeen(stack)];
   const promises = checkPromises({ told, rows, seen, held, losesGateway: losesGateway(plan), mayBeLost, mayVanish });
   const drifts = await compare(stack);
-  const mayRowBeLost = ({ usageId, accountId }: Row): boolean => mayBeLost(accountId, ...spanOf(usageId, told));
+  const mayRowBeLost = ({ usageId, accountId }: Row): boolean =>
+    mayBeLost(accountId, ...spanOf(usageId, told), usageId);
   const ofBuyer = async (buyer: Buyer): Promise<string[]> => {
     const { account_id: id } = buyer.key;
     const reported = drifts.find(({ accountId }) => accountId === id);
@@ -134,7 +135,7 @@ export async function judgeSchedule(scene: RefundScene, evidence: Evidence) {
       told,
       rows,
       seen,
-      mayBeForgotten: (accountId, usageId) => mayBeLost(accountId, ...spanOf(usageId, told)),
+      mayBeForgotten: (accountId, usageId) => mayBeLost(accountId, ...spanOf(usageId, told), usageId),
       mayLoseAnswers: mayLoseAnswers(plan),
       isOrdered: true,
     })),

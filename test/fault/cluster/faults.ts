@@ -1,7 +1,7 @@
 // Carries out the faults of a cluster, undoes them, and says what each may lose.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { cutFile, writtenEnd } from '../append-only-file.ts';
+import { callsWrittenSince, cutFile, type FileEnd, writtenEnd } from '../append-only-file.ts';
 import type { Heal } from '../faults.ts';
 import { readOnlyInRedis } from '../history/only-in-redis.ts';
 import { type Losses, ON_ITS_WAY_MS } from '../losses.ts';
@@ -25,8 +25,6 @@ type Scene = {
   /** The shards of each group at the start of the schedule. */
   readonly shards: readonly ReadonlySet<number>[];
   readonly stack: Stack;
-  /** Calls that were flushed, which only histories do. */
-  readonly flushed?: Set<string>;
 };
 
 /** Carries out a fault until it is undone, and the node is where it belongs. */
@@ -52,15 +50,21 @@ async function inflict(scene: Scene, fault: ClusterFault, master: number): Promi
       why,
       isAll,
     });
+  const fileNow = (): Promise<FileEnd> => writtenEnd(node.dir, () => cluster.ask(master, 'INFO persistence'));
   const nowMs = Date.now();
   switch (fault.kind) {
-    case 'master killed':
-      mayLose(fault.kind, nowMs, nowMs + ON_ITS_WAY_MS);
+    case 'master killed': {
+      const since = await fileNow();
+      await sleep(ON_ITS_WAY_MS);
+      const killedAtMs = Date.now();
       await node.kill();
+      mayLose(fault.kind, killedAtMs, killedAtMs + ON_ITS_WAY_MS);
+      losses.addWrites(group, callsWrittenSince(node.dir, since));
       return async () => {
         if (fault.isReplaced) await cluster.replaced(group, master);
         await node.restart();
       };
+    }
     case 'master stopped':
       node.pause();
       return async () => {
@@ -77,11 +81,13 @@ async function inflict(scene: Scene, fault: ClusterFault, master: number): Promi
       };
     }
     case 'stale replica promoted': {
+      const since = await fileNow();
       const connect = cluster.cutReplication(master);
       return async () => {
         const killedAtMs = Date.now();
         await node.kill();
         mayLose(fault.kind, nowMs, killedAtMs + ON_ITS_WAY_MS);
+        losses.addWrites(group, callsWrittenSince(node.dir, since));
         await cluster.replaced(group, master);
         connect();
         await node.restart();
@@ -91,17 +97,17 @@ async function inflict(scene: Scene, fault: ClusterFault, master: number): Promi
       await cluster.failOver(group);
       return async () => {};
     case 'file cut': {
-      const since = await writtenEnd(node.dir, () => cluster.ask(master, 'INFO persistence'));
+      const since = await fileNow();
       return async () => {
         await node.kill();
         mayLose(fault.kind, nowMs, Date.now() + ON_ITS_WAY_MS);
         losses.replaced(group);
-        cutFile(node.dir, since, fault.part);
+        losses.addWrites(group, cutFile(node.dir, since, fault.part));
         await node.restart();
       };
     }
     case 'flushed': {
-      for (const id of await readOnlyInRedis(stack, scene.shards[group] as ReadonlySet<number>)) scene.flushed?.add(id);
+      losses.addWrites(group, await readOnlyInRedis(stack, scene.shards[group] as ReadonlySet<number>));
       await cluster.ask(master, 'FLUSHALL');
       mayLose(fault.kind, nowMs, Date.now() + ON_ITS_WAY_MS, true);
       losses.replaced(group);

@@ -1,13 +1,20 @@
 // The checks of a history's end, tried with ends that are wrong.
 
 import { describe, expect, it } from 'vitest';
+import { uuidv7 } from '../../../src/platform/ids.ts';
+import { freeField } from '../../../src/platform/redis-keys.ts';
 import type { Row } from '../books.ts';
 import type { Told } from '../callers.ts';
+import { Losses } from '../losses.ts';
+import type { Listing } from '../market.ts';
+import { checkPromises } from '../promises.ts';
 import type { GivenBack } from '../refunds.ts';
+import type { Stack } from '../stack.ts';
 import { checkBalances } from './balances.ts';
 import { GivenUp } from './given-up.ts';
 import { checkMoves, isDriftOfMoves, type Move, movesOf, type Posted } from './money.ts';
 import { makeClusterHistoryPlan, makeHistoryPlan, withClocks } from './plan.ts';
+import { checkWallet } from './wallets.ts';
 
 const accountId = 'account';
 const credit: Move = { accountId, reference: 'credit', micros: 500, atMs: 10, endMs: 20, isDone: true };
@@ -161,6 +168,65 @@ describe('a drift of credits and debits that were lost with a Postgres', () => {
       expect(checkMoves([credit, confirmed], standby.moves, taken().moves)).toHaveLength(1);
     });
   });
+});
+
+describe('a call whose settlement waited for a failover, and was then lost with the end of a file', () => {
+  const usageId = uuidv7(1_000_000);
+  const call = {
+    accountId,
+    requestId: usageId,
+    usageId,
+    atMs: 1_000_000,
+    endMs: 1_000_100,
+    amountMicros: 1_000,
+    balanceMicros: 5_000,
+    freeTier: false,
+    complete: true,
+    status: 200,
+  } as Told;
+  const row = { usageId, accountId, outcome: 'abandoned', status: 0, amountMicros: 0, freeTier: false } as Row;
+  const faultsIf = (written: readonly string[]): string[] => {
+    const losses = new Losses(true);
+    const shards = new Set([0]);
+    losses.add({ group: 0, shards, fromMs: 1_001_000, toMs: 1_001_500, why: 'file cut' });
+    losses.replaced(0);
+    losses.addWrites(0, written);
+    const mayBeLost = (_: string, fromMs: number, toMs: number, id: string): boolean =>
+      losses.allow({ shard: 0, fromMs, toMs, usageId: id });
+    const of = { told: [call], rows: [row], seen: new Set([usageId]), held: new Map(), losesGateway: false };
+    return checkPromises({ ...of, mayBeLost, mayVanish: mayBeLost }).faults;
+  };
+
+  it('may be swept, and its caller served for nothing', () => {
+    expect(faultsIf([usageId])).toEqual([]);
+  });
+
+  it('must be charged if nothing of it was in that end', () => {
+    expect(faultsIf([uuidv7()])).toEqual([
+      expect.stringContaining('a charge that was not made'),
+      `swept for no reason: ${usageId}`,
+    ]);
+  });
+});
+
+it('a wallet may leave Redis while it is looked at, to be loaded again', async () => {
+  const listing = { id: 'service', freeCalls: 5 } as Listing;
+  const rows = [{ accountId, serviceId: 'service', freeTier: true, outcome: 'completed', amountMicros: 0 } as Row];
+  const looks: Record<string, string>[] = [{ balance: '500', [freeField('service')]: '1' }];
+  const stack = {
+    stores: {
+      keys: { shardOf: () => 0, wallet: () => 'wallet' },
+      redis: {
+        command: async (_: string, [, field]: readonly string[]) => {
+          const wallet = looks.shift() ?? {};
+          return field === undefined ? wallet : (wallet[field] ?? null);
+        },
+      },
+      sql: async ([text]: readonly string[]) => [text?.includes('free_usage') ? { used: 1 } : { balance: '500' }],
+    },
+  } as unknown as Stack;
+  const evidence = { rows, listings: [listing], movedMicros: 500, reported: null, overspentMicros: 0 };
+  expect(await checkWallet(stack, accountId, { ...evidence, mayBeForgotten: () => false })).toEqual([]);
 });
 
 describe('a balance that a caller was told', () => {

@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ask } from '../../support/replica.ts';
-import { cutFile, writtenEnd } from '../append-only-file.ts';
+import { callsWrittenSince, cutFile, type FileEnd, writtenEnd } from '../append-only-file.ts';
 import { type Losses, ON_ITS_WAY_MS } from '../losses.ts';
 import type { Stack } from '../stack.ts';
 import { readOnlyInRedis } from './only-in-redis.ts';
@@ -11,30 +11,30 @@ import type { RedisFault } from './plan.ts';
 type Scene = {
   readonly stack: Stack;
   readonly losses: Losses;
-  /** Calls that were flushed. */
-  readonly flushed: Set<string>;
 };
 
 /** Whether the fault needs the other Redis to follow from the beginning. */
 export const needsReplica = ({ kind }: RedisFault): boolean => kind !== 'file cut' && kind !== 'flushall';
 
 export async function sufferRedis(scene: Scene, fault: RedisFault): Promise<void> {
-  const { stack } = scene;
+  const { stack, losses } = scene;
   const pair = stack.redisPair;
+  const fileNow = (): Promise<FileEnd> => writtenEnd(pair.master.dir, () => ask(pair.master, 'INFO persistence'));
   const sinceMs = Date.now();
   const mayLose = (): void => loseSince(scene, fault.kind, sinceMs);
   switch (fault.kind) {
     case 'file cut': {
-      const since = await writtenEnd(pair.master.dir, () => ask(pair.master, 'INFO persistence'));
+      const since = await fileNow();
       await sleep(fault.forMs);
       await pair.master.kill();
       mayLose();
-      cutFile(pair.master.dir, since, fault.part);
+      losses.addWrites(0, cutFile(pair.master.dir, since, fault.part));
       await pair.master.restart();
       await pair.followAgain();
       return;
     }
     case 'replica promoted': {
+      const [{ dir }, since] = [pair.master, await fileNow()];
       pair.isolate();
       await sleep(fault.forMs);
       if (!fault.isAlive) await pair.master.kill();
@@ -43,14 +43,16 @@ export async function sufferRedis(scene: Scene, fault: RedisFault): Promise<void
       if (fault.isAlive) await leaveInTurn(stack);
       stack.cut('redis');
       mayLose();
+      losses.addWrites(0, callsWrittenSince(dir, since));
       if (!fault.isAlive) await pair.replica.restart();
       await pair.follow();
       return;
     }
-    case 'old master back':
+    case 'old master back': {
       pair.isolate();
       await sleep(fault.forMs);
       await pair.promote();
+      const [{ dir }, since] = [pair.master, await fileNow()];
       stack.lead('redis', pair.master.port);
       await leaveInTurn(stack);
       stack.cut('redis');
@@ -59,18 +61,24 @@ export async function sufferRedis(scene: Scene, fault: RedisFault): Promise<void
       stack.lead('redis', pair.master.port);
       stack.cut('redis');
       mayLose();
+      losses.addWrites(0, callsWrittenSince(dir, since));
       await pair.follow();
       return;
-    case 'a, b, a':
+    }
+    case 'a, b, a': {
+      const since = await fileNow();
       pair.isolate();
       await sleep(fault.forMs);
+      // Then the file is another one. What is written meanwhile belongs to calls that have just ended.
+      losses.addWrites(0, callsWrittenSince(pair.master.dir, since));
       await pair.followReplicaForAMoment();
       mayLose();
       await pair.follow();
       return;
+    }
     case 'flushall':
       // What waits to be stored is lost, however long it has waited.
-      for (const id of await readOnlyInRedis(stack, allShards(stack))) scene.flushed.add(id);
+      losses.addWrites(0, await readOnlyInRedis(stack, allShards(stack)));
       await ask(pair.master, 'FLUSHALL');
       loseSince(scene, fault.kind, sinceMs, true);
   }

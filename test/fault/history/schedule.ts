@@ -44,7 +44,6 @@ type HistoryScene = Scene<HistoryPlan> & {
   readonly moves: Move[];
   /** The refunds that were sent. */
   readonly given: GivenBack[];
-  readonly flushed: Set<string>;
   /** What was lost with a Postgres. */
   readonly givenUp: GivenUp;
 };
@@ -64,7 +63,7 @@ export async function runHistory(stack: Stack, market: Market, plan: HistoryPlan
     return { accountId: key.account_id, reference, micros, atMs: 0, endMs: 0, isDone: true };
   });
   const givenUp = new GivenUp();
-  const scene = { ...opened, moves, given: [], flushed: new Set<string>(), givenUp };
+  const scene = { ...opened, moves, given: [], givenUp };
   const outcome = await runCourse(scene, {
     mayOverspend: true,
     load: () => load(scene),
@@ -144,7 +143,7 @@ async function endDrifts(stack: Stack, moving: ReadonlyMap<string, number>): Pro
 }
 
 async function sufferStores(scene: HistoryScene): Promise<void> {
-  const { stack, plan, losses, masters, flushed, groups, buyers, givenUp } = scene;
+  const { stack, plan, losses, masters, groups, buyers, givenUp } = scene;
   const { stores } = plan.history;
   const accountIds = buyers.map(({ key }) => key.account_id);
   const firstOfPostgres = stores.findIndex(isOfPostgres);
@@ -157,7 +156,7 @@ async function sufferStores(scene: HistoryScene): Promise<void> {
     } else if (isOfRedis(fault)) {
       await underWay.of(fault.kind, sufferRedis(scene, fault));
     } else if (stack.cluster !== null && masters !== null) {
-      await suffer({ cluster: stack.cluster, losses, masters, flushed, shards: groups, stack }, { ...fault, atMs: 0 });
+      await suffer({ cluster: stack.cluster, losses, masters, shards: groups, stack }, { ...fault, atMs: 0 });
       await stack.cluster.whole();
     }
   }
@@ -224,7 +223,7 @@ const refundsOf = (given: readonly GivenBack[], moves: readonly Move[], givenUp:
 
 /** Compares what callers, operators, the service, Redis and Postgres know. */
 async function judge(scene: HistoryScene, evidence: Evidence) {
-  const { stack, market, plan, buyers, losses, flushed, givenUp, given } = scene;
+  const { stack, market, plan, buyers, losses, givenUp, given } = scene;
   const moves = [...scene.moves, ...movesOf(given)];
   const { told, before } = evidence;
   // An older Redis has holds of earlier schedules, too. Their accounts are compared.
@@ -232,9 +231,7 @@ async function judge(scene: HistoryScene, evidence: Evidence) {
   const held = new Map([...evidence.held].filter(([, accountId]) => ids.has(accountId)));
   /** Whether a store lost it for good. */
   const mayBeLost = (accountId: string, fromMs: number, toMs: number, usageId: string): boolean =>
-    givenUp.calls.has(usageId) ||
-    flushed.has(usageId) ||
-    losses.allow({ shard: shardOf(scene, accountId), fromMs, toMs });
+    givenUp.calls.has(usageId) || losses.allow({ shard: shardOf(scene, accountId), fromMs, toMs, usageId });
   const [rows, seen] = [await readRecords(stack, buyers), readSeen(stack)];
   const drifts = await compare(stack);
   const promises = checkPromises({

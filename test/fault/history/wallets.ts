@@ -26,8 +26,9 @@ export async function checkWallet(stack: Stack, accountId: string, evidence: Wal
   const rows = evidence.rows.filter((row) => row.accountId === accountId);
   const expected = evidence.movedMicros - rows.reduce((sum, row) => sum + row.amountMicros, 0);
   const wallet = keys.wallet(keys.shardOf(accountId), accountId);
-  const inWallet = (field: string) => untilAnswered(() => redis.command('hget', [wallet, field]));
-  const inRedis = (await inWallet('balance')) as string | null;
+  // In one step: a wallet in doubt may leave Redis at any moment, to be loaded again.
+  const fields = (await untilAnswered(() => redis.command('hgetall', [wallet]))) as Record<string, string>;
+  const { balance: inRedis = null } = fields;
   const [settled] = await sql<{ balance: string }[]>`
     SELECT balance::text FROM balances WHERE account_id = ${accountId} AND ledger = 'wallet'`;
   const wrong = (what: string): void => void faults.push(`wallet of ${accountId}: ${what}`);
@@ -41,7 +42,7 @@ export async function checkWallet(stack: Stack, accountId: string, evidence: Wal
     const [kept] = await sql<{ used: number }[]>`
       SELECT used FROM free_usage WHERE account_id = ${accountId} AND service_id = ${id}`;
     const inPostgres = kept?.used ?? 0;
-    const used = inRedis === null ? inPostgres : Number(await inWallet(freeField(id)));
+    const used = inRedis === null ? inPostgres : Number(fields[freeField(id)] ?? 0);
     const drift = evidence.reported?.freeDrifts.find(({ serviceId }) => serviceId === id);
     const tooMany = drift === undefined ? 0 : drift.used - drift.expected;
     const atMost = freeCalls + served.filter(evidence.mayBeForgotten).length;
