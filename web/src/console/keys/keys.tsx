@@ -41,9 +41,9 @@ export default function Keys() {
         lead="Each program should have a key of its own: then its calls can be told apart, its spending can be bounded, and it can be stopped alone."
         actions={
           <>
-            {!isChild && <Button onClick={() => setOpen({ kind: 'create' })}>Create a key</Button>}
+            {!isChild && <Button onClick={() => setOpen({ kind: 'create' })}>New key without a budget</Button>}
             <Button kind="primary" onClick={() => setOpen({ kind: 'agent' })}>
-              New key for an agent
+              New key with a budget
             </Button>
           </>
         }
