@@ -110,7 +110,7 @@ describe('the console of a buyer', () => {
     await visit.shot('buyer-new');
     expect(await visit.findings()).toEqual([]);
     await page.getByRole('link', { name: 'How to add money' }).click();
-    await page.getByText('Ask the operator of this gateway').waitFor();
+    await page.getByText('Ask the operator of this marketplace').waitFor();
     await page.getByText(key.account_id).waitFor();
     await visit.shot('buyer-money-new');
 
@@ -312,6 +312,24 @@ describe('the console of a buyer', () => {
     }
     await visit.shot('buyer-refused');
     expect(await visit.findings()).toEqual([]);
+
+    // What was added, less what was spent, with what came back of it, is the balance on every page.
+    const [charged] = (await web.market.records(key)).filter(({ amount }) => amount > 0);
+    await web.market.json(`/api/v1/usage/${charged?.usage_id}/refund`, {
+      key: web.market.provider,
+      method: 'POST',
+      body: { amount: 0.003, reason: 'wrong answer', reference: 'figures' },
+    });
+    await goTo('Money');
+    await page.getByText('Reference: figures').waitFor();
+    await expectFigures('$0.008', '$0.00', '$0.04', '$0.008');
+    for (const name of ['Overview', 'Calls']) {
+      await goTo(name);
+      await page.getByText('$0.003 of it came back').first().waitFor();
+    }
+    expect(await web.market.json('/api/v1/admin/stats', { key: web.market.admin })).toMatchObject({
+      calls: { today: { refunded: 0.003 } },
+    });
     expect(visit.complaints).toEqual([]);
     await visit.close();
   });
