@@ -48,7 +48,7 @@ export function StatementOf({ account }: TabProps) {
       }}
       keyOf={keyOfMovement}
       columns={movementColumns(textOf, (movement) => callsOf(id, movement))}
-      empty={<Empty title="Nothing has moved yet">A credit puts money into the wallet, and calls take it out.</Empty>}
+      empty={<Empty title="Nothing has moved yet">Money that is added and the cost of calls show here.</Empty>}
       file={{
         name: `statement-${id}`,
         ask: (query) =>
